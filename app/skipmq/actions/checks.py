@@ -1,0 +1,192 @@
+"""What the parameters of a request must be, with the errors that SQS gives when they are not.
+
+Source: SQS API Reference and the SQS Developer Guide's quotas; the texts are those of the service.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from skipmq import errors, limits
+from skipmq.model import Identity, QueueName
+
+_QUEUE_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
+_ENTRY_ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
+_ATTRIBUTE_NAME = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
+_IDENTIFIER = re.compile(r"[!-~]{1,128}")
+_FORBIDDEN_CHARACTER = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+_RESERVED = ("aws.", "amazon.")
+_KINDS = ("String", "Number", "Binary")
+
+
+def invalid(value: object, parameter: str, reason: str) -> errors.SqsError:
+    """Return the error for a parameter whose value is out of bounds."""
+    return errors.InvalidParameterValueException(
+        f"Value {value} for parameter {parameter} is invalid. Reason: {reason}"
+    )
+
+
+def queue_name(url: str, identity: Identity) -> QueueName:
+    """Return the queue that a URL names by its last two parts; its host is not looked at.
+
+    Raises errors.InvalidAddress.
+    """
+    parts = urlsplit(url).path.strip("/").split("/")
+    if len(parts) < 2 or not all(parts):  # noqa: PLR2004 - account and name.
+        raise errors.InvalidAddress(f"The address {url} is not valid for this endpoint.")
+    account, name = parts[-2:]
+    return QueueName(identity.account if account == "queue" else account, identity.region, name)
+
+
+def new_queue_name(name: str) -> None:
+    """Check the name of a queue to be made."""
+    if name.endswith(".fifo"):
+        raise errors.UnsupportedOperation("SkipMQ does not support FIFO queues yet.")
+    if not _QUEUE_NAME.fullmatch(name):
+        raise errors.InvalidParameterValueException(
+            "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length"
+        )
+
+
+def between(value: int | None, least: int, most: int, parameter: str, reason: str) -> None:
+    """Check an optional number."""
+    if value is not None and not least <= value <= most:
+        raise invalid(value, parameter, reason)
+
+
+def receive_limit(value: int | None) -> None:
+    """Check MaxNumberOfMessages."""
+    most = limits.RECEIVE_MESSAGES
+    between(value, 1, most, "MaxNumberOfMessages", f"Must be between 1 and {most}, if provided.")
+
+
+def wait_time(value: int | None) -> None:
+    """Check WaitTimeSeconds."""
+    most = limits.WAIT_SECONDS
+    between(value, 0, most, "WaitTimeSeconds", f"Must be >= 0 and <= {most}, if provided.")
+
+
+def visibility_timeout(value: int | None) -> None:
+    """Check VisibilityTimeout of a message."""
+    most = limits.VISIBILITY_TIMEOUT
+    between(value, 0, most, "VisibilityTimeout", f"VisibilityTimeout must be >= 0 and <= {most}.")
+
+
+def delay(value: int | None) -> None:
+    """Check DelaySeconds of a message."""
+    most = limits.DELAY_SECONDS
+    between(value, 0, most, "DelaySeconds", f"DelaySeconds must be >= 0 and <= {most}.")
+
+
+def identifier(value: str | None, parameter: str) -> None:
+    """Check MessageGroupId and its like."""
+    if value is not None and not _IDENTIFIER.fullmatch(value):
+        raise invalid(
+            value,
+            parameter,
+            f"{parameter} can only include alphanumeric and punctuation characters."
+            f" 1 to {limits.IDENTIFIER_LENGTH} in length.",
+        )
+
+
+def fifo_only(value: object, parameter: str) -> None:
+    """Refuse a parameter that only FIFO queues have."""
+    if value is not None:
+        reason = "The request include parameter that is not valid for this queue type."
+        raise invalid(value, parameter, reason)
+
+
+def characters(text: str) -> None:
+    """Check that a text has only the characters that XML 1.0 allows."""
+    if _FORBIDDEN_CHARACTER.search(text):
+        raise errors.InvalidMessageContents(
+            "Invalid characters found. Valid unicode characters are #x9 | #xA | #xD |"
+            " #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF"
+        )
+
+
+def batch(entries: Sequence[Mapping[str, Any]], entry: str) -> None:
+    """Check the number of a batch's entries and their ids."""
+    if not entries:
+        raise errors.EmptyBatchRequest(f"There should be at least one {entry} in the request.")
+    if len(entries) > limits.BATCH_ENTRIES:
+        raise errors.TooManyEntriesInBatchRequest(
+            f"Maximum number of entries per request are {limits.BATCH_ENTRIES}."
+            f" You have sent {len(entries)}."
+        )
+    seen = set()
+    for each in entries:
+        if not _ENTRY_ID.fullmatch(each["Id"]):
+            raise errors.InvalidBatchEntryId
+        if each["Id"] in seen:
+            raise errors.BatchEntryIdsNotDistinct(f"Id {each['Id']} repeated.")
+        seen.add(each["Id"])
+
+
+def message_attributes(attributes: Mapping[str, Mapping[str, Any]]) -> None:
+    """Check the attributes that a user gives a message."""
+    if len(attributes) > limits.MESSAGE_ATTRIBUTES:
+        raise errors.InvalidParameterValueException(
+            f"Number of message attributes [{len(attributes)}] exceeds the allowed maximum"
+            f" [{limits.MESSAGE_ATTRIBUTES}]."
+        )
+    for name, value in attributes.items():
+        _attribute_name(name)
+        _attribute_value(name, value)
+
+
+def _attribute_name(name: str) -> None:
+    if (
+        not _ATTRIBUTE_NAME.fullmatch(name)
+        or len(name) > limits.ATTRIBUTE_NAME_LENGTH
+        or name.lower().startswith(_RESERVED)
+    ):
+        raise errors.InvalidParameterValueException(
+            f"The message attribute name '{name}' is invalid. It can contain A-Z, a-z, 0-9,"
+            " underscore (_), hyphen (-) and period (.), 1 to 256 characters; it must not start or"
+            " end with a period, have two in a row, or start with AWS. or Amazon."
+        )
+
+
+def _attribute_value(name: str, value: Mapping[str, Any]) -> None:
+    data_type = value.get("DataType", "")
+    kind = data_type.split(".", 1)[0]
+    if not data_type:
+        raise errors.InvalidParameterValueException(
+            f"The message attribute '{name}' must contain a non-empty message attribute type."
+        )
+    if kind not in _KINDS:
+        raise errors.InvalidParameterValueException(
+            f"The type of message (user) attribute '{name}' is invalid. You must use only the"
+            " following supported type prefixes: Binary, Number, String."
+        )
+    characters(data_type)
+    content = value.get("BinaryValue" if kind == "Binary" else "StringValue")
+    if not content or len(value) > 2:  # noqa: PLR2004 - the type and one value.
+        raise errors.InvalidParameterValueException(
+            f"Message (user) attribute '{name}' must contain a non-empty value of type '{kind}'."
+        )
+    if kind != "Binary":
+        characters(content)
+    if kind == "Number" and not _NUMBER.fullmatch(content):
+        raise errors.InvalidParameterValueException(
+            f"Can't cast the value of message (user) attribute '{name}' to a number."
+        )
+
+
+def trace_header(attributes: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """Return the trace header among the system attributes of a send, the only one there may be."""
+    for name, value in attributes.items():
+        if name != "AWSTraceHeader":
+            raise errors.InvalidParameterValueException(
+                f"Message system attribute name '{name}' is invalid."
+            )
+        if value.get("DataType") != "String" or not value.get("StringValue"):
+            raise errors.InvalidParameterValueException(
+                f"Message (system) attribute '{name}' must contain a non-empty value of type"
+                " 'String'."
+            )
+    header: str | None = attributes.get("AWSTraceHeader", {}).get("StringValue")
+    return header

@@ -1,0 +1,191 @@
+"""Settings: `SKIPMQ_*` variables over one TOML file over defaults; all errors at once."""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_type_hints
+
+import msgspec
+from msgspec import Meta
+
+from skipmq.model import DeclaredQueue
+
+PREFIX = "SKIPMQ_"
+LOOPBACK = {"127.0.0.1", "::1", "localhost"}
+_ABOUT, _ONE_OF_US = "about", frozenset({"SKIPMQ_CONFIG"})
+
+Seconds = Annotated[float, Meta(ge=0)]
+
+
+class ConfigError(Exception):
+    """Settings that cannot be used; `problems` has one line for each."""
+
+    def __init__(self, problems: list[str]) -> None:
+        self.problems = problems
+        super().__init__("; ".join(problems))
+
+
+def _setting(default: Any, about: str) -> Any:
+    return field(default=default, metadata={_ABOUT: about})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Every setting of a node; the variable of `x` is SKIPMQ_X, its key in the TOML file `x`."""
+
+    database_url: str = _setting(
+        "", "PostgreSQL 15-18 to use, as a libpq URL; empty: the embedded one"
+    )
+    data_dir: str = _setting("", "folder of the embedded PostgreSQL; empty: the user's data folder")
+    host: str = _setting("127.0.0.1", "address to listen on")
+    port: Annotated[int, Meta(ge=1, le=65535)] = _setting(9324, "port to listen on")
+    workers: Annotated[int, Meta(ge=0, le=256)] = _setting(0, "processes; 0: one a core, at most 4")
+    threads: Annotated[int, Meta(ge=8, le=8192)] = _setting(
+        1024, "requests at once in a worker, waiting receivers included"
+    )
+    connections: Annotated[int, Meta(ge=1, le=100)] = _setting(
+        4, "database connections of a worker"
+    )
+    public_url: str = _setting("", "base of queue URLs; empty: what the request's Host says")
+    auth: Literal["", "on", "off"] = _setting(
+        "", "check signatures; empty: off on loopback, on elsewhere"
+    )
+    purge_cooldown: Seconds = _setting(60.0, "seconds between two purges of a queue; 0: no rule")
+    name_cooldown: Seconds = _setting(
+        60.0, "seconds before the name of a deleted queue can be used again; 0: no rule"
+    )
+    history: Literal["off", "metadata", "full"] = _setting(
+        "metadata", "what new queues keep of a settled message"
+    )
+    history_retention: Annotated[int, Meta(ge=1, le=3650)] = _setting(
+        7, "days that the history is kept"
+    )
+    stop_timeout: Annotated[int, Meta(ge=1, le=600)] = _setting(
+        30, "seconds that requests get to end when the node stops"
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = _setting(
+        "info", "debug logs each request"
+    )
+    log_format: Literal["", "json", "text"] = _setting(
+        "", "empty: text on a terminal, JSON elsewhere"
+    )
+    queues: tuple[DeclaredQueue, ...] = _setting(
+        (), "queues to create at the start: [queues.NAME] tables of the TOML file"
+    )
+
+    @property
+    def worker_count(self) -> int:
+        """Return how many worker processes to run."""
+        return self.workers or min(os.cpu_count() or 1, 4)
+
+    @property
+    def checks_signatures(self) -> bool:
+        """Return whether requests must be signed."""
+        return self.auth == "on" or (self.auth == "" and self.host not in LOOPBACK)
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """The effective settings and where each came from: `default`, a variable, or the file."""
+
+    settings: Settings
+    sources: Mapping[str, str]
+
+
+def about(name: str) -> str:
+    """Return the one-line description of a setting."""
+    return next(str(f.metadata[_ABOUT]) for f in fields(Settings) if f.name == name)
+
+
+def load(
+    environment: Mapping[str, str] | None = None,
+    file: Path | None = None,
+    overrides: Mapping[str, Any] | None = None,
+) -> Configuration:
+    """Return the effective settings.
+
+    `overrides` are options of the command line. The file is `file`, or what SKIPMQ_CONFIG names.
+    Raises ConfigError with every problem there is.
+    """
+    environment = os.environ if environment is None else environment
+    problems: list[str] = []
+    found: dict[str, tuple[Any, str]] = {}
+    if file is None and environment.get("SKIPMQ_CONFIG"):
+        file = Path(environment["SKIPMQ_CONFIG"])
+    if file is not None:
+        _read_file(file, found, problems)
+    known = {f.name for f in fields(Settings)} - {"queues"}
+    for variable, text in sorted(environment.items()):
+        if not variable.startswith(PREFIX) or variable in _ONE_OF_US:
+            continue
+        name = variable.removeprefix(PREFIX).lower()
+        if name in known:
+            found[name] = (text, variable)
+        else:
+            problems.append(
+                f"{variable}: there is no such setting{_resembling(name, known, PREFIX)}"
+            )
+    for name, value in (overrides or {}).items():
+        if value is not None:
+            found[name] = (value, "command line")
+    values = {
+        name: _typed(name, value, source, problems) for name, (value, source) in found.items()
+    }
+    if problems:
+        raise ConfigError(problems)
+    sources = {f.name: found[f.name][1] if f.name in found else "default" for f in fields(Settings)}
+    return Configuration(Settings(**values), sources)
+
+
+def _read_file(file: Path, found: dict[str, tuple[Any, str]], problems: list[str]) -> None:
+    try:
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        problems.append(f"{file}: cannot be read as TOML: {error}")
+        return
+    known = {f.name for f in fields(Settings)}
+    for name, value in content.items():
+        if name not in known:
+            problems.append(f"{file}: {name}: there is no such setting{_resembling(name, known)}")
+        elif name == "queues":
+            found[name] = (_declared_queues(file, value, problems), str(file))
+        else:
+            found[name] = (value, str(file))
+
+
+def _declared_queues(file: Path, value: Any, problems: list[str]) -> tuple[DeclaredQueue, ...]:
+    if not isinstance(value, dict) or not all(isinstance(v, dict) for v in value.values()):
+        problems.append(f"{file}: queues: write a table for each queue, such as [queues.orders]")
+        return ()
+    return tuple(
+        DeclaredQueue(name, {key: _as_text(v) for key, v in attributes.items()})
+        for name, attributes in value.items()
+    )
+
+
+def _as_text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _typed(name: str, value: Any, source: str, problems: list[str]) -> Any:
+    if name == "queues":
+        return value
+    hint = get_type_hints(Settings, include_extras=True)[name]
+    try:
+        return msgspec.convert(value, hint, strict=False)
+    except msgspec.ValidationError as error:
+        default = next(f.default for f in fields(Settings) if f.name == name)
+        told = f" (default {default!r})" if default not in ("", MISSING) else ""
+        origin = source if source.startswith(PREFIX) else f"{source}: {name}"
+        problems.append(f"{origin}={value!r}: {str(error).lower()}{told}")
+        return None
+
+
+def _resembling(name: str, known: set[str], prefix: str = "") -> str:
+    from difflib import get_close_matches  # noqa: PLC0415 - only ever needed for this message.
+
+    close = get_close_matches(name, known, n=1)
+    close = [prefix + (name.upper() if prefix else name) for name in close]
+    return f"; did you mean {close[0]}?" if close else "; `skipmq config` lists all"

@@ -1,0 +1,34 @@
+"""MD5 digests of message bodies and attributes, as SDKs check them.
+
+Source: SQS Developer Guide, "Calculating the MD5 message digest for message attributes".
+"""
+
+from collections.abc import Mapping
+from hashlib import md5
+from struct import pack
+from typing import Any
+
+_STRING, _BINARY = b"\x01", b"\x02"
+
+
+def of_body(body: str) -> str:
+    """Return the hexadecimal MD5 digest of a message body in UTF-8."""
+    return md5(body.encode(), usedforsecurity=False).hexdigest()
+
+
+def of_attributes(attributes: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the hexadecimal MD5 digest of message attributes.
+
+    `attributes` maps a name to `DataType` and either `StringValue` (text) or `BinaryValue` (bytes).
+    """
+    digest = md5(usedforsecurity=False)
+    for name in sorted(attributes):
+        value = attributes[name]
+        for part in (name.encode(), value["DataType"].encode()):
+            digest.update(pack(">I", len(part)) + part)
+        if "BinaryValue" in value:
+            kind, content = _BINARY, value["BinaryValue"]
+        else:
+            kind, content = _STRING, value["StringValue"].encode()
+        digest.update(kind + pack(">I", len(content)) + content)
+    return digest.hexdigest()

@@ -1,0 +1,196 @@
+"""Every error that a client of SkipMQ can meet: both wire names, status, fault and SQLSTATE.
+
+One line each. A class is named after the shape in AWS's service model, which is the name on the JSON
+wire; `code` is the name on the Query wire and in the `x-amzn-query-error` header. Where AWS has a
+standing text, the docstring is that text.
+"""
+
+from typing import ClassVar, Literal
+
+type_of_fault = Literal["Sender", "Receiver"]
+
+SQS = "com.amazonaws.sqs"
+CORAL = "com.amazon.coral.service"
+LEGACY = "AWS.SimpleQueueService."
+
+BY_SQLSTATE: dict[str, type["SqsError"]] = {}
+
+
+class SqsError(Exception):
+    """Something the client must be told."""
+
+    shape: ClassVar[str] = "InternalFailure"
+    code: ClassVar[str] = "InternalFailure"
+    status: ClassVar[int] = 500
+    fault: ClassVar[type_of_fault] = "Receiver"
+    namespace: ClassVar[str] = CORAL
+
+    def __init_subclass__(  # noqa: PLR0913 - one keyword for each column of the table below.
+        cls,
+        *,
+        code: str | None = None,
+        status: int = 400,
+        fault: type_of_fault = "Sender",
+        namespace: str = SQS,
+        sqlstate: str | None = None,
+        shape: str | None = None,
+    ) -> None:
+        cls.shape = shape or cls.__name__
+        cls.code = code or cls.__name__
+        cls.status, cls.fault, cls.namespace = status, fault, namespace
+        if sqlstate is not None:
+            BY_SQLSTATE[sqlstate] = cls
+
+    def __init__(self, message: str | None = None) -> None:
+        self.message = message or (type(self).__doc__ or "").strip()
+        super().__init__(self.message)
+
+
+class QueueDoesNotExist(SqsError, code=LEGACY + "NonExistentQueue", sqlstate="SQ001"):
+    """The specified queue does not exist."""
+
+
+class QueueNameExists(SqsError, code="QueueAlreadyExists", sqlstate="SQ002"):
+    """A queue already exists with the same name and a different value for an attribute."""
+
+
+class QueueDeletedRecently(SqsError, code=LEGACY + "QueueDeletedRecently", sqlstate="SQ003"):
+    """You must wait 60 seconds after deleting a queue before you can create another with the same name."""
+
+
+class PurgeQueueInProgress(
+    SqsError, code=LEGACY + "PurgeQueueInProgress", status=403, sqlstate="SQ004"
+):
+    """Only one PurgeQueue operation is allowed every 60 seconds."""
+
+
+class QueueMoved(
+    SqsError, code=LEGACY + "NonExistentQueue", sqlstate="SQ005", shape="QueueDoesNotExist"
+):
+    """The queue has been purged or deleted since its identity was looked up: look again."""
+
+
+class BatchEntryIdsNotDistinct(SqsError, code=LEGACY + "BatchEntryIdsNotDistinct"):
+    """Two or more batch entries in the request have the same Id."""
+
+
+class EmptyBatchRequest(SqsError, code=LEGACY + "EmptyBatchRequest"):
+    """There should be at least one entry in the request."""
+
+
+class InvalidBatchEntryId(SqsError, code=LEGACY + "InvalidBatchEntryId"):
+    """A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 letters long."""
+
+
+class TooManyEntriesInBatchRequest(SqsError, code=LEGACY + "TooManyEntriesInBatchRequest"):
+    """Maximum number of entries per request are 10."""
+
+
+class BatchRequestTooLong(SqsError, code=LEGACY + "BatchRequestTooLong"):
+    """Batch requests cannot be longer than 1048576 bytes."""
+
+
+class MessageNotInflight(SqsError, code=LEGACY + "MessageNotInflight"):
+    """The specified message isn't in flight."""
+
+
+class UnsupportedOperation(SqsError, code=LEGACY + "UnsupportedOperation", sqlstate="SQ007"):
+    """Unsupported operation."""
+
+
+class OverLimit(SqsError, status=403):
+    """The specified action violates a limit."""
+
+
+class ResourceNotFoundException(SqsError, status=404):
+    """One or more specified resources don't exist."""
+
+
+class ReceiptHandleIsInvalid(SqsError):
+    """The specified receipt handle isn't valid."""
+
+
+class InvalidIdFormat(SqsError):
+    """The specified receipt handle isn't valid for the current version."""
+
+
+class InvalidMessageContents(SqsError):
+    """The message contains characters outside the allowed set."""
+
+
+class InvalidAttributeName(SqsError, sqlstate="SQ006"):
+    """The specified attribute doesn't exist."""
+
+
+class InvalidAttributeValue(SqsError, sqlstate="23514"):
+    """A queue attribute value is invalid."""
+
+
+class InvalidAddress(SqsError, status=404):
+    """The specified queue URL is not valid for this endpoint."""
+
+
+class InvalidSecurity(SqsError, status=403):
+    """The request was not made over HTTPS or did not use a valid signature."""
+
+
+class RequestThrottled(SqsError, status=403):
+    """The request was denied due to request throttling."""
+
+
+class KmsAccessDenied(SqsError, code="KMS.AccessDeniedException"):
+    """The caller doesn't have the required KMS access."""
+
+
+class KmsDisabled(SqsError, code="KMS.DisabledException"):
+    """The request was denied due to request throttling."""
+
+
+class KmsInvalidKeyUsage(SqsError, code="KMS.InvalidKeyUsageException"):
+    """The KMS key usage is not valid."""
+
+
+class KmsInvalidState(SqsError, code="KMS.InvalidStateException"):
+    """The state of the specified KMS resource is not valid for this request."""
+
+
+class KmsNotFound(SqsError, code="KMS.NotFoundException"):
+    """The specified KMS entity or resource could not be found."""
+
+
+class KmsOptInRequired(SqsError, code="KMS.OptInRequired", status=403):
+    """The specified key policy isn't syntactically or semantically correct."""
+
+
+class KmsThrottled(SqsError, code="KMS.ThrottlingException"):
+    """KMS throttles the request."""
+
+
+class InvalidParameterValueException(
+    SqsError, code="InvalidParameterValue", namespace=CORAL, sqlstate="SQ008"
+):
+    """One or more parameters are invalid."""
+
+
+class MissingRequiredParameterException(SqsError, code="MissingParameter", namespace=CORAL):
+    """The request must contain a required parameter."""
+
+
+class InvalidAction(SqsError, namespace=CORAL):
+    """The action or operation requested is not valid for this endpoint."""
+
+
+class UnknownOperationException(SqsError, status=404, namespace=CORAL):
+    """The operation is unknown."""
+
+
+class SerializationException(SqsError, namespace=CORAL):
+    """The request body could not be read."""
+
+
+class InternalFailure(SqsError, status=500, fault="Receiver", namespace=CORAL):
+    """The request processing has failed because of an unknown error. Quote the request id to the operator."""
+
+
+class ServiceUnavailable(SqsError, status=503, fault="Receiver", namespace=CORAL):
+    """The database cannot be reached at the moment; try again."""

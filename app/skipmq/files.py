@@ -1,0 +1,27 @@
+"""Where the SQL and the migrations lie: beside the package in a wheel, at the top of a checkout."""
+
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parent
+
+
+def folder(name: str) -> Path:
+    """Return the folder `sql` or `migrations`.
+
+    Raises FileNotFoundError when the installation is broken.
+    """
+    for parent in (_PACKAGE, _PACKAGE.parent.parent):
+        if (parent / name).is_dir():
+            return parent / name
+    raise FileNotFoundError(f"the folder {name} is missing from this installation of SkipMQ")
+
+
+def sql_in_order() -> list[Path]:
+    """Return the SQL files in the order of installation: schema, functions, partitions, roles."""
+    sql = folder("sql")
+    return [
+        *sorted((sql / "schema").glob("*.sql")),
+        *sorted((sql / "functions").glob("*.sql")),
+        sql / "partitions.sql",
+        sql / "roles.sql",
+    ]

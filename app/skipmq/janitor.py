@@ -1,0 +1,75 @@
+"""Looks after the database: partitions ahead, retention, what gone queues leave behind.
+
+One thread a node. Each job is idempotent and takes an advisory lock for as long as it runs, so that
+of many nodes one does it at a time, and none has to be elected.
+"""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import monotonic
+
+import structlog
+
+from skipmq import errors
+from skipmq.store import Upkeep
+
+log = structlog.get_logger()
+
+CHUNK = 5_000
+DAYS_AHEAD = 7
+
+
+@dataclass(slots=True)
+class Job:
+    """A piece of upkeep: how often, in seconds, and what; it returns how much it did."""
+
+    name: str
+    interval: float
+    run: Callable[[], int]
+    due: float = 0.0
+
+
+class Janitor:
+    """A thread that runs each job when it is due, and again at once after a full chunk."""
+
+    def __init__(self, upkeep: Upkeep, *, history_days: int) -> None:
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="janitor", daemon=True)
+        self._jobs = [
+            Job("clear retired", 1.0, lambda: upkeep.clear_retired(CHUNK)),
+            Job("expire messages", 5.0, lambda: upkeep.expire_messages(CHUNK)),
+            Job("create partitions", 3600.0, lambda: upkeep.create_history_partitions(DAYS_AHEAD)),
+            Job("drop partitions", 3600.0, lambda: upkeep.drop_history_partitions(history_days)),
+        ]
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after the chunk at hand."""
+        self._stopped.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=10)
+
+    def tick(self) -> float:
+        """Run what is due; return the seconds until the next job is."""
+        for job in self._jobs:
+            if job.due > monotonic() or self._stopped.is_set():
+                continue
+            try:
+                done = job.run()
+            except errors.ServiceUnavailable:
+                done = 0
+            except Exception:
+                log.exception("upkeep failed", job=job.name)
+                done = 0
+            if done:
+                log.debug("upkeep", job=job.name, done=done)
+            job.due = monotonic() + (0 if done >= CHUNK else job.interval)
+        return max(0.0, min(job.due for job in self._jobs) - monotonic())
+
+    def _run(self) -> None:
+        while not self._stopped.wait(self.tick()):
+            pass

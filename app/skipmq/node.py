@@ -1,0 +1,103 @@
+"""The node: what one worker process has; the one object that is passed around."""
+
+import os
+import secrets
+from collections.abc import Callable
+from time import monotonic
+from typing import TypeVar
+
+from skipmq import errors
+from skipmq.config import Settings
+from skipmq.model import Queue, QueueName
+from skipmq.store import Database, Messages, Queues
+from skipmq.waiters import Listener, Notifier, Waiters
+
+CACHE_SECONDS = 1.0
+CACHED_QUEUES = 10_000
+# A node stays ready this long without a database, so that a failover does not empty the balancer.
+READY_GRACE = 5.0
+
+T = TypeVar("T")
+
+
+class Node:
+    """What an action works with; safe for threads."""
+
+    def __init__(self, settings: Settings, database_url: str) -> None:
+        self.settings = settings
+        self.process = f"{os.getpid()}-{secrets.token_hex(4)}"
+        self.database = Database(
+            database_url, size=settings.connections, application_name=f"skipmq {self.process}"
+        )
+        self.messages = Messages(self.database)
+        self.queues = Queues(self.database)
+        self.receipt_key = self.queues.receipt_key()
+        self.waiters = Waiters()
+        self.notifier = Notifier(self.database.connect, self.process)
+        self.listener = Listener(self.database.connect, self.process, self.waiters, self.notifier)
+        self._cache: dict[QueueName, tuple[float, Queue]] = {}
+        self._seen_database = monotonic()
+
+    def start(self) -> None:
+        """Begin to listen and to notify."""
+        self.notifier.start()
+        self.listener.start()
+
+    def drain(self) -> None:
+        """Send waiting receivers home and refuse to be ready: the node is about to stop."""
+        self.waiters.stop()
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self.drain()
+        self.listener.stop()
+        self.notifier.stop()
+        self.database.close()
+
+    def queue(self, name: QueueName) -> Queue:
+        """Return a queue as it was at most a second ago.
+
+        Raises errors.QueueDoesNotExist.
+        """
+        now = monotonic()
+        known = self._cache.get(name)
+        if known is not None and known[0] > now:
+            return known[1]
+        queue = self.queues.get(name)
+        if queue is None:
+            self._cache.pop(name, None)
+            raise errors.QueueDoesNotExist
+        if len(self._cache) >= CACHED_QUEUES:
+            self._cache.clear()
+        self._cache[name] = (now + CACHE_SECONDS, queue)
+        return queue
+
+    def forget(self, name: QueueName) -> None:
+        """Look a queue up anew the next time."""
+        self._cache.pop(name, None)
+
+    def on_queue(self, name: QueueName, operation: Callable[[Queue], T]) -> T:
+        """Run an operation on a queue, once more if the queue was purged or made anew meanwhile."""
+        try:
+            return operation(self.queue(name))
+        except errors.QueueMoved:
+            self.forget(name)
+            return operation(self.queue(name))
+
+    def sent(self, name: QueueName, count: int) -> None:
+        """Wake receivers, here and elsewhere, for messages that have been stored."""
+        self.waiters.wake(name.arn, count)
+        self.notifier.notify(name.arn)
+
+    def readiness(self) -> str | None:
+        """Return why the node should get no requests, or None when it should."""
+        if self.waiters.stopped:
+            return "stopping"
+        try:
+            self.database.rows("select")
+        except errors.ServiceUnavailable:
+            if monotonic() - self._seen_database > READY_GRACE:
+                return "no database"
+        else:
+            self._seen_database = monotonic()
+        return None

@@ -1,0 +1,36 @@
+"""Between HTTP and calls: the codecs of the two wires, without any I/O.
+
+A request is on the AWS JSON wire or on the legacy Query wire; its response is on the same.
+"""
+
+from typing import Any
+
+from skipmq import errors
+from skipmq.protocol import json10, query
+from skipmq.protocol.call import Call, Request, Response, speaks_json
+
+__all__ = ["Call", "Request", "Response", "decode", "encode", "encode_error"]
+
+
+def decode(request: Request) -> Call:
+    """Return the call that a request makes.
+
+    Raises an errors.SqsError, never anything else, when it makes none.
+    """
+    if speaks_json(request):
+        return json10.decode(request)
+    return query.decode(request)
+
+
+def encode(call: Call, result: dict[str, Any] | None) -> Response:
+    """Return the response that carries an action's result, by the names of AWS's JSON model."""
+    if speaks_json(call.request):
+        return json10.encode(call, result)
+    return query.encode(call, result)
+
+
+def encode_error(request: Request, error: errors.SqsError) -> Response:
+    """Return the response that tells the client of an error."""
+    if speaks_json(request):
+        return json10.encode_error(request, error)
+    return query.encode_error(request, error)

@@ -1,0 +1,214 @@
+"""The legacy Query wire: a form in, XML out.
+
+Lists and maps are flattened: `Tag.2.Key=colour`. The numbers only order the elements. Fields are
+grouped by the next part of their name while the shape is walked, so that no name leads deeper than
+the shape does.
+Source of the wire: https://smithy.io/2.0/aws/protocols/aws-query-protocol.html.
+"""
+
+import re
+from base64 import b64decode
+from collections.abc import Callable
+from typing import Any, TypeAlias
+from urllib.parse import unquote_to_bytes
+
+from skipmq import errors
+from skipmq.protocol import shapes, xml
+from skipmq.protocol.call import Call, Request, Response, queue_url, response_headers
+
+# What follows the part of the name that has been read, and the value: {"1.Key": "colour"}.
+Fields: TypeAlias = dict[str, str]
+Reader: TypeAlias = Callable[[Fields, str], Any]
+
+_CONTENT_TYPE = "text/xml"
+_FIELDS_MOST = 2_000  # A full batch with all its attributes has about 400.
+_NUMBER = re.compile(r"-?[0-9]{1,19}")
+_POSITION = re.compile(r"[0-9]{0,9}")
+_EMPTY: Fields = {"": ""}
+_NOT_FOR_QUEUES = frozenset({"CreateQueue", "ListQueues"})
+
+
+def decode(request: Request) -> Call:
+    """Return the call that a form or a query string makes; the form wins where both name a field.
+
+    Raises errors.UnknownOperationException without an action, errors.InvalidAction for one that is
+    unknown here, errors.InvalidParameterValueException, errors.MissingRequiredParameterException.
+    """
+    fields = _fields(request)
+    action = fields.get("Action")
+    if not action:
+        raise errors.UnknownOperationException
+    read = _READERS.get(action)
+    if read is None or (action in _NOT_FOR_QUEUES and request.path not in ("", "/")):
+        raise errors.InvalidAction(f"The action {action} is not valid for this endpoint.")
+    if "QueueUrl" not in fields and (url := queue_url(request)) is not None:
+        fields["QueueUrl"] = url
+    return Call(action, read(fields, ""), request)
+
+
+def encode(call: Call, result: dict[str, Any] | None) -> Response:
+    """Return the response that carries an action's result as XML."""
+    body = xml.result(call.action, result or {}, call.request.request_id)
+    return Response(200, response_headers(call.request, _CONTENT_TYPE), body)
+
+
+def encode_error(request: Request, error: errors.SqsError) -> Response:
+    """Return the response that tells the client of an error, with its modelled status."""
+    body = xml.error(error, request.request_id)
+    return Response(error.status, response_headers(request, _CONTENT_TYPE, error.status), body)
+
+
+def _fields(request: Request) -> Fields:
+    # WSGI hands the bytes of a query string over as Latin-1.
+    query = request.query.encode("latin-1", "replace")
+    form = b"&".join(part for part in (query, request.body) if part)
+    if form.count(b"&") >= _FIELDS_MOST:
+        raise errors.InvalidParameterValueException(
+            f"A request can have at most {_FIELDS_MOST} parameters."
+        )
+    try:
+        return {
+            _unquoted(name): _unquoted(value)
+            for name, _, value in (field.partition(b"=") for field in form.split(b"&"))
+        }
+    except UnicodeDecodeError as exc:
+        raise errors.InvalidParameterValueException("The request is not UTF-8 text.") from exc
+
+
+def _unquoted(raw: bytes) -> str:
+    return unquote_to_bytes(raw.replace(b"+", b" ")).decode()
+
+
+def _branches(fields: Fields) -> dict[str, Fields]:
+    branches: dict[str, Fields] = {}
+    for name, value in fields.items():
+        head, _, rest = name.partition(".")
+        branches.setdefault(head, {})[rest] = value
+    return branches
+
+
+def _numbered(fields: Fields, path: str) -> list[tuple[str, Fields]]:
+    """Return the branches of a list or map by their numbers; one without a number comes first."""
+    if fields == _EMPTY:
+        return []
+    branches = _branches(fields)
+    for head in branches:
+        if _POSITION.fullmatch(head) is None:
+            raise _invalid(head, path, "Must be the number of an element.")
+    return sorted(branches.items(), key=lambda branch: int(branch[0] or 0))
+
+
+def _reader(shape: shapes.Shape) -> Reader:
+    match shape:
+        case shapes.Scalar(kind):
+            return _scalar_reader(_SCALARS[kind])
+        case shapes.List(element):
+            return _list_reader(_reader(element))
+        case shapes.Map():
+            return _map_reader(shape)
+        case shapes.Structure():
+            return _structure_reader(shape)
+
+
+def _scalar_reader(parse: Callable[[str, str], Any]) -> Reader:
+    return lambda fields, path: parse(_text(fields, path), path)
+
+
+def _list_reader(element: Reader) -> Reader:
+    def read(fields: Fields, path: str) -> list[Any]:
+        return [element(branch, f"{path}.{head}") for head, branch in _numbered(fields, path)]
+
+    return read
+
+
+def _map_reader(shape: shapes.Map) -> Reader:
+    key_location, value_location, value = (
+        shape.key_location,
+        shape.value_location,
+        _reader(shape.value),
+    )
+
+    def read(fields: Fields, path: str) -> dict[str, Any]:
+        found = {}
+        for head, branch in _numbered(fields, path):
+            entry = _branches(branch)
+            key = _text(entry.get(key_location, {}), f"{path}.{head}.{key_location}")
+            found[key] = value(entry.get(value_location, {}), f"{path}.{head}.{value_location}")
+        return found
+
+    return read
+
+
+def _structure_reader(shape: shapes.Structure) -> Reader:
+    members = [
+        (name, shapes.location(name, member), _reader(member))
+        for name, member in shape.members.items()
+    ]
+
+    def read(fields: Fields, path: str) -> dict[str, Any]:
+        branches, found = _branches(fields), {}
+        for name, location, reader in members:
+            here = f"{path}.{location}" if path else location
+            # SDKs write an empty list under the member's own name: `AttributeNames=`.
+            branch = branches.get(location) or branches.get(name)
+            if branch is not None:
+                found[name] = reader(branch, here)
+            elif name == "Entries":
+                found[name] = []  # A form cannot tell a batch without entries from an empty one.
+            elif name in shape.required:
+                raise _missing(here)
+        return found
+
+    return read
+
+
+def _text(fields: Fields, path: str) -> str:
+    if "" not in fields:
+        raise _missing(path)
+    return fields[""]
+
+
+def _number(bits: int) -> Callable[[str, str], int]:
+    most = 1 << (bits - 1)
+
+    def parse(text: str, path: str) -> int:
+        if _NUMBER.fullmatch(text) is None or not -most <= (number := int(text)) < most:
+            raise _invalid(text, path, "Must be an integer.")
+        return number
+
+    return parse
+
+
+def _boolean(text: str, path: str) -> bool:
+    if text not in ("true", "false"):
+        raise _invalid(text, path, "Must be true or false.")
+    return text == "true"
+
+
+def _blob(text: str, path: str) -> bytes:
+    try:
+        return b64decode(text, validate=True)
+    except ValueError as exc:
+        raise _invalid(text, path, "Must be base64.") from exc
+
+
+def _missing(path: str) -> errors.MissingRequiredParameterException:
+    return errors.MissingRequiredParameterException(
+        f"The request must contain the parameter {path}."
+    )
+
+
+def _invalid(value: str, path: str, reason: str) -> errors.InvalidParameterValueException:
+    return errors.InvalidParameterValueException(
+        f"Value {value} for parameter {path} is invalid. Reason: {reason}"
+    )
+
+
+_SCALARS: dict[str, Callable[[str, str], Any]] = {
+    "string": lambda text, _: text,
+    "integer": _number(32),
+    "long": _number(64),
+    "boolean": _boolean,
+    "blob": _blob,
+}
+_READERS = {name: _reader(action.takes) for name, action in shapes.ACTIONS.items()}

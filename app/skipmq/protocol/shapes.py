@@ -1,0 +1,238 @@
+"""What the 23 SQS actions take and give: one table that serves both wires.
+
+A member's keyword is its name on the JSON wire. The Query wire flattens lists and maps; there a
+list is known by the name of its elements, a map by that of its entries: their shapes say that name.
+Source: botocore's SQS service model; a test holds this table against it member by member.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A single value."""
+
+    kind: Literal["string", "integer", "long", "boolean", "blob"]
+
+
+@dataclass(frozen=True, slots=True)
+class List:
+    """Values in order; `location` is the Query wire's name of one of them."""
+
+    element: "Shape"
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """Values by a text; the locations are the Query wire's names of an entry and of its halves."""
+
+    value: "Shape"
+    location: str
+    key_location: str = "Name"
+    value_location: str = "Value"
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """Named members, in the order in which they are written."""
+
+    members: Mapping[str, "Shape"]
+    required: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What an action takes and gives; some give nothing."""
+
+    takes: Structure
+    gives: Structure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Required:
+    """The mark of a member that must be there."""
+
+    shape: "Shape"
+
+
+Shape: TypeAlias = Scalar | List | Map | Structure
+
+
+def location(name: str, shape: Shape) -> str:
+    """Return the Query wire's name of the member `name`."""
+    return shape.location if isinstance(shape, List | Map) else name
+
+
+def structure(**members: Shape | Required) -> Structure:
+    """Return the structure of these members."""
+    return Structure(
+        members={
+            name: member.shape if isinstance(member, Required) else member
+            for name, member in members.items()
+        },
+        required=frozenset(
+            name for name, member in members.items() if isinstance(member, Required)
+        ),
+    )
+
+
+STRING, INTEGER, LONG = Scalar("string"), Scalar("integer"), Scalar("long")
+BOOLEAN, BLOB = Scalar("boolean"), Scalar("blob")
+TEXT = Required(STRING)
+
+ATTRIBUTES = Map(STRING, "Attribute")
+ATTRIBUTE_NAMES = List(STRING, "AttributeName")
+TAGS = Map(STRING, "Tag", "Key", "Value")
+QUEUE_URLS = List(STRING, "QueueUrl")
+
+ATTRIBUTE_VALUE = structure(
+    StringValue=STRING,
+    BinaryValue=BLOB,
+    StringListValues=List(STRING, "StringListValue"),
+    BinaryListValues=List(BLOB, "BinaryListValue"),
+    DataType=TEXT,
+)
+MESSAGE_ATTRIBUTES = Map(ATTRIBUTE_VALUE, "MessageAttribute")
+MESSAGE: dict[str, Shape | Required] = {
+    "MessageBody": TEXT,
+    "DelaySeconds": INTEGER,
+    "MessageAttributes": MESSAGE_ATTRIBUTES,
+    "MessageSystemAttributes": Map(ATTRIBUTE_VALUE, "MessageSystemAttribute"),
+    "MessageDeduplicationId": STRING,
+    "MessageGroupId": STRING,
+}
+RECEIVED_MESSAGE = structure(
+    MessageId=STRING,
+    ReceiptHandle=STRING,
+    MD5OfBody=STRING,
+    Body=STRING,
+    Attributes=ATTRIBUTES,
+    MD5OfMessageAttributes=STRING,
+    MessageAttributes=MESSAGE_ATTRIBUTES,
+)
+MOVE_TASK = structure(
+    TaskHandle=STRING,
+    Status=STRING,
+    SourceArn=STRING,
+    DestinationArn=STRING,
+    MaxNumberOfMessagesPerSecond=INTEGER,
+    ApproximateNumberOfMessagesMoved=LONG,
+    ApproximateNumberOfMessagesToMove=LONG,
+    FailureReason=STRING,
+    StartedTimestamp=LONG,
+)
+FAILED_ENTRY = structure(Id=TEXT, SenderFault=Required(BOOLEAN), Code=TEXT, Message=STRING)
+
+
+def batch(action: str, *, entry: Structure, result: Structure) -> Action:
+    """Return the batch action of these entries: what it takes and gives differs in nothing else."""
+    return Action(
+        takes=structure(QueueUrl=TEXT, Entries=Required(List(entry, f"{action}RequestEntry"))),
+        gives=structure(
+            Successful=Required(List(result, f"{action}ResultEntry")),
+            Failed=Required(List(FAILED_ENTRY, "BatchResultErrorEntry")),
+        ),
+    )
+
+
+ACTIONS: Mapping[str, Action] = {
+    "AddPermission": Action(
+        structure(
+            QueueUrl=TEXT,
+            Label=TEXT,
+            AWSAccountIds=Required(List(STRING, "AWSAccountId")),
+            Actions=Required(List(STRING, "ActionName")),
+        ),
+    ),
+    "CancelMessageMoveTask": Action(
+        structure(TaskHandle=TEXT),
+        structure(ApproximateNumberOfMessagesMoved=LONG),
+    ),
+    "ChangeMessageVisibility": Action(
+        structure(QueueUrl=TEXT, ReceiptHandle=TEXT, VisibilityTimeout=Required(INTEGER)),
+    ),
+    "ChangeMessageVisibilityBatch": batch(
+        "ChangeMessageVisibilityBatch",
+        entry=structure(Id=TEXT, ReceiptHandle=TEXT, VisibilityTimeout=INTEGER),
+        result=structure(Id=TEXT),
+    ),
+    "CreateQueue": Action(
+        structure(QueueName=TEXT, Attributes=ATTRIBUTES, tags=TAGS),
+        structure(QueueUrl=STRING),
+    ),
+    "DeleteMessage": Action(structure(QueueUrl=TEXT, ReceiptHandle=TEXT)),
+    "DeleteMessageBatch": batch(
+        "DeleteMessageBatch",
+        entry=structure(Id=TEXT, ReceiptHandle=TEXT),
+        result=structure(Id=TEXT),
+    ),
+    "DeleteQueue": Action(structure(QueueUrl=TEXT)),
+    "GetQueueAttributes": Action(
+        structure(QueueUrl=TEXT, AttributeNames=ATTRIBUTE_NAMES),
+        structure(Attributes=ATTRIBUTES),
+    ),
+    "GetQueueUrl": Action(
+        structure(QueueName=TEXT, QueueOwnerAWSAccountId=STRING),
+        structure(QueueUrl=STRING),
+    ),
+    "ListDeadLetterSourceQueues": Action(
+        structure(QueueUrl=TEXT, NextToken=STRING, MaxResults=INTEGER),
+        structure(queueUrls=Required(QUEUE_URLS), NextToken=STRING),
+    ),
+    "ListMessageMoveTasks": Action(
+        structure(SourceArn=TEXT, MaxResults=INTEGER),
+        structure(Results=List(MOVE_TASK, "ListMessageMoveTasksResultEntry")),
+    ),
+    "ListQueueTags": Action(structure(QueueUrl=TEXT), structure(Tags=TAGS)),
+    "ListQueues": Action(
+        structure(QueueNamePrefix=STRING, NextToken=STRING, MaxResults=INTEGER),
+        structure(QueueUrls=QUEUE_URLS, NextToken=STRING),
+    ),
+    "PurgeQueue": Action(structure(QueueUrl=TEXT)),
+    "ReceiveMessage": Action(
+        structure(
+            QueueUrl=TEXT,
+            AttributeNames=ATTRIBUTE_NAMES,
+            MessageSystemAttributeNames=List(STRING, "MessageSystemAttributeName"),
+            MessageAttributeNames=List(STRING, "MessageAttributeName"),
+            MaxNumberOfMessages=INTEGER,
+            VisibilityTimeout=INTEGER,
+            WaitTimeSeconds=INTEGER,
+            ReceiveRequestAttemptId=STRING,
+        ),
+        structure(Messages=List(RECEIVED_MESSAGE, "Message")),
+    ),
+    "RemovePermission": Action(structure(QueueUrl=TEXT, Label=TEXT)),
+    "SendMessage": Action(
+        structure(QueueUrl=TEXT, **MESSAGE),
+        structure(
+            MD5OfMessageBody=STRING,
+            MD5OfMessageAttributes=STRING,
+            MD5OfMessageSystemAttributes=STRING,
+            MessageId=STRING,
+            SequenceNumber=STRING,
+        ),
+    ),
+    "SendMessageBatch": batch(
+        "SendMessageBatch",
+        entry=structure(Id=TEXT, **MESSAGE),
+        result=structure(
+            Id=TEXT,
+            MessageId=TEXT,
+            MD5OfMessageBody=TEXT,
+            MD5OfMessageAttributes=STRING,
+            MD5OfMessageSystemAttributes=STRING,
+            SequenceNumber=STRING,
+        ),
+    ),
+    "SetQueueAttributes": Action(structure(QueueUrl=TEXT, Attributes=Required(ATTRIBUTES))),
+    "StartMessageMoveTask": Action(
+        structure(SourceArn=TEXT, DestinationArn=STRING, MaxNumberOfMessagesPerSecond=INTEGER),
+        structure(TaskHandle=STRING),
+    ),
+    "TagQueue": Action(structure(QueueUrl=TEXT, Tags=Required(TAGS))),
+    "UntagQueue": Action(structure(QueueUrl=TEXT, TagKeys=Required(List(STRING, "TagKey")))),
+}

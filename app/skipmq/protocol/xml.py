@@ -1,0 +1,95 @@
+"""The XML of the Query wire: results and errors."""
+
+import re
+from base64 import b64encode
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from skipmq import errors
+from skipmq.protocol import shapes
+
+Writer: TypeAlias = Callable[[Any], str]
+
+_HEAD = '<?xml version="1.0"?>'
+_NAMESPACE = 'xmlns="http://queue.amazonaws.com/doc/2012-11-05/"'
+_ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def result(action: str, content: dict[str, Any], request_id: str) -> bytes:
+    """Return the document that carries an action's result."""
+    writer = _WRITERS[action]
+    written = "" if writer is None else writer(content)
+    return (
+        f"{_HEAD}<{action}Response {_NAMESPACE}>{written}<ResponseMetadata>"
+        f"<RequestId>{escape(request_id)}</RequestId></ResponseMetadata></{action}Response>"
+    ).encode()
+
+
+def error(told: errors.SqsError, request_id: str) -> bytes:
+    """Return the document that tells of an error."""
+    message = told.message
+    if isinstance(told, errors.QueueDoesNotExist) and message.endswith(" does not exist."):
+        message = f"{message[:-1]} for this wsdl version."
+    return (
+        f"{_HEAD}<ErrorResponse {_NAMESPACE}><Error><Type>{told.fault}</Type>"
+        f"<Code>{escape(told.code)}</Code><Message>{escape(message)}</Message><Detail/></Error>"
+        f"<RequestId>{escape(request_id)}</RequestId></ErrorResponse>"
+    ).encode()
+
+
+def escape(text: str) -> str:
+    """Return the text as XML content; what XML 1.0 cannot hold becomes a replacement character."""
+    escaped = (
+        text.replace("&", "&amp;")
+        .replace("<", "&lt;")
+        .replace(">", "&gt;")
+        .replace('"', "&quot;")
+        .replace("\r", "&#xD;")
+    )
+    return _ILLEGAL.sub("\ufffd", escaped)
+
+
+def _writer(shape: shapes.Shape, tag: str) -> Writer:
+    match shape:
+        case shapes.Scalar(kind):
+            text = _SCALARS[kind]
+            return lambda value: f"<{tag}>{text(value)}</{tag}>"
+        case shapes.List(element):
+            each = _writer(element, tag)
+            return lambda values: "".join(each(value) for value in values)
+        case shapes.Map():
+            key, value = (
+                _writer(shapes.STRING, shape.key_location),
+                _writer(shape.value, shape.value_location),
+            )
+            return lambda entries: "".join(
+                f"<{tag}>{key(name)}{value(content)}</{tag}>" for name, content in entries.items()
+            )
+        case shapes.Structure():
+            return _structure_writer(shape, tag)
+
+
+def _structure_writer(shape: shapes.Structure, tag: str) -> Writer:
+    writers = [
+        (name, _writer(member, shapes.location(name, member)))
+        for name, member in shape.members.items()
+    ]
+
+    def write(value: dict[str, Any]) -> str:
+        inner = "".join(writer(value[name]) for name, writer in writers if name in value)
+        return f"<{tag}>{inner}</{tag}>"
+
+    return write
+
+
+_SCALARS: dict[str, Writer] = {
+    "string": escape,
+    "integer": str,
+    "long": str,
+    "boolean": lambda value: "true" if value else "false",
+    "blob": lambda value: b64encode(value).decode(),
+}
+_WRITERS = {
+    name: None if action.gives is None else _structure_writer(action.gives, f"{name}Result")
+    for name, action in shapes.ACTIONS.items()
+}

@@ -1,0 +1,54 @@
+"""Receipt handles: what a consumer shows to settle a message it has received.
+
+A handle names the row, the receive (the fence) and the time of the receive, and carries a keyed
+digest over these and the queue's name, so that it can be neither made up nor used on another queue.
+"""
+
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+from hashlib import blake2b
+from hmac import compare_digest
+from struct import Struct
+from typing import NamedTuple
+
+from skipmq import errors
+
+_PAYLOAD = Struct(">BqiQ")
+_VERSION = 1
+_MAC_BYTES = 12
+
+
+class Receipt(NamedTuple):
+    """One receive of one message; `received_at` in microseconds since the epoch, database clock."""
+
+    message: int
+    receive_count: int
+    received_at: int
+
+
+def encode(receipt: Receipt, key: bytes, queue: str) -> str:
+    """Return the handle of a receipt on `queue` (its ARN)."""
+    payload = _PAYLOAD.pack(_VERSION, *receipt)
+    return b64encode(payload + _mac(payload, key, queue)).decode()
+
+
+def decode(handle: str, key: bytes, queue: str) -> Receipt:
+    """Return the receipt that `handle` stands for.
+
+    Raises errors.ReceiptHandleIsInvalid when it was not issued for this queue.
+    """
+    try:
+        content = b64decode(handle.encode(), validate=True)
+    except (Base64Error, ValueError):
+        content = b""
+    payload, mac = content[: _PAYLOAD.size], content[_PAYLOAD.size :]
+    if len(payload) != _PAYLOAD.size or not compare_digest(mac, _mac(payload, key, queue)):
+        raise errors.ReceiptHandleIsInvalid(
+            f'The input receipt handle "{handle}" is not a valid receipt handle.'
+        )
+    _, message, receive_count, received_at = _PAYLOAD.unpack(payload)
+    return Receipt(message, receive_count, received_at)
+
+
+def _mac(payload: bytes, key: bytes, queue: str) -> bytes:
+    return blake2b(payload + queue.encode(), digest_size=_MAC_BYTES, key=key).digest()

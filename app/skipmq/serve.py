@@ -1,0 +1,157 @@
+"""The stand-alone server: worker processes under Granian, and one janitor."""
+
+import multiprocessing
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable
+from functools import partial
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from granian.constants import HTTPModes, Interfaces
+from granian.log import LogLevels
+from granian.server.mp import MPServer
+
+from skipmq import errors, logs, wsgi
+from skipmq.actions import ACTIONS
+from skipmq.config import Settings
+from skipmq.janitor import Janitor
+from skipmq.model import Identity
+from skipmq.node import Node
+from skipmq.protocol import Call, Request
+from skipmq.store import Database, Upkeep
+
+
+class ServeError(Exception):
+    """The server cannot start; the message says what to do."""
+
+
+def check(settings: Settings) -> None:
+    """Check that the address can be served.
+
+    Raises ServeError when it is taken, is not this machine's, or would need signature checks.
+    """
+    if settings.checks_signatures:
+        raise ServeError(
+            f"{settings.host} can be reached from other machines and this release cannot check"
+            " signatures: listen on 127.0.0.1, or allow every caller with --insecure"
+        )
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    with socket.socket(family) as probe:
+        try:
+            # The workers share the port; asking for it alone shows whether another program has it.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((settings.host, settings.port))
+        except OSError as error:
+            raise ServeError(
+                f"cannot listen on {settings.host} port {settings.port}: {error.strerror}."
+                " Stop the program that has it, or choose another with --port"
+            ) from error
+
+
+def run(settings: Settings, database_url: str, ready: Callable[[], None]) -> None:
+    """Serve until SIGINT or SIGTERM, then let requests end and return.
+
+    The schema of the database has been checked. Calls `ready` once a worker answers.
+    """
+    # Workers are started afresh, not forked: this process has threads.
+    multiprocessing.set_start_method("spawn", force=True)
+    database = Database(database_url, size=1, application_name="skipmq janitor")
+    janitor = Janitor(Upkeep(database), history_days=settings.history_retention)
+    parting, alive = multiprocessing.Pipe(duplex=False)
+    server = _Server(
+        "skipmq",
+        address=settings.host,
+        port=settings.port,
+        interface=Interfaces.WSGI,
+        http=HTTPModes.http1,
+        websockets=False,
+        workers=settings.worker_count,
+        blocking_threads=settings.threads,
+        backpressure=settings.threads,
+        backlog=max(1024, settings.threads),
+        respawn_failed_workers=True,
+        workers_kill_timeout=settings.stop_timeout,
+        log_level=LogLevels.error,
+    )
+    server.parting = alive
+    janitor.start()
+    threading.Thread(target=_announce, args=(settings, ready), daemon=True).start()
+    try:
+        server.serve(
+            target_loader=partial(_load, settings, database_url, parting), wrap_loader=False
+        )
+    finally:
+        janitor.stop()
+        database.close()
+
+
+class _Server(MPServer):
+    """Granian's server, which tells its workers that it is about to stop them."""
+
+    parting: Connection
+
+    def _stop_workers(self) -> None:
+        self.parting.close()
+        super()._stop_workers()  # type: ignore[no-untyped-call]
+
+
+def _load(settings: Settings, database_url: str, parting: Connection) -> Callable[..., Any]:
+    """Return the application of a worker process."""
+    logs.configure(settings)
+    node = Node(settings, database_url)
+    node.start()
+    threading.Thread(target=_until_parting, args=(node, parting), daemon=True).start()
+    return wsgi.create_app(node)
+
+
+def _until_parting(node: Node, parting: Connection) -> None:
+    """Wait until the parent closes its end or dies; then send waiting receivers home and stop."""
+    wait([parting])
+    node.drain()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _announce(settings: Settings, ready: Callable[[], None]) -> None:
+    """Call `ready` when the port answers."""
+    host = settings.host if settings.host not in ("0.0.0.0", "::") else "127.0.0.1"  # noqa: S104 - compared, not bound.
+    for _ in range(3000):
+        try:
+            with socket.create_connection((host, settings.port), timeout=1) as connection:
+                connection.sendall(
+                    b"GET /health/live HTTP/1.1\r\nHost: skipmq\r\nConnection: close\r\n\r\n"
+                )
+                if connection.recv(64).startswith(b"HTTP/1.1 200"):
+                    ready()
+                    return
+        except OSError:
+            threading.Event().wait(0.01)
+
+
+def declare_queues(settings: Settings, database_url: str) -> None:
+    """Create the queues that the configuration file asks for.
+
+    Raises ServeError when one cannot be, or is there already with other attributes.
+    """
+    if not settings.queues:
+        return
+    node = Node(settings, database_url)
+    try:
+        for queue in settings.queues:
+            call = local_call(
+                "CreateQueue", QueueName=queue.name, Attributes=dict(queue.attributes)
+            )
+            try:
+                ACTIONS[call.action](node, call)
+            except errors.SqsError as error:
+                raise ServeError(f"the declared queue {queue.name}: {error.message}") from error
+    finally:
+        node.close()
+
+
+def local_call(action: str, **parameters: Any) -> Call:
+    """Return a call to an action from this process, as the default account."""
+    request = Request("POST", "/", {}, "", b"", "http://localhost", "local")
+    return Call(action, parameters, request, Identity())

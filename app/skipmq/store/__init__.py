@@ -1,0 +1,8 @@
+"""The only door to PostgreSQL: a method calls one SQL function."""
+
+from skipmq.store.engine import Database
+from skipmq.store.messages import Messages
+from skipmq.store.queues import Queues
+from skipmq.store.upkeep import Upkeep
+
+__all__ = ["Database", "Messages", "Queues", "Upkeep"]

@@ -1,0 +1,105 @@
+"""The pool of connections, and how a failure of the database becomes an SQS error."""
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import psycopg
+import sqlalchemy
+import structlog
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from skipmq import errors
+
+log = structlog.get_logger()
+
+Rows: TypeAlias = list[tuple[Any, ...]]
+
+_AGAIN = {"40001", "40P01"}
+_TRIES = 3
+
+
+class Database:
+    """A pool of connections to one database, safe for threads.
+
+    Every statement is a transaction of its own. `application_name` shows in pg_stat_activity.
+    """
+
+    def __init__(self, url: str, *, size: int, application_name: str = "skipmq") -> None:
+        self.url = url
+        self._application_name = application_name
+        self._engine = sqlalchemy.create_engine(
+            "postgresql+psycopg://",
+            creator=self.connect,
+            pool_size=size,
+            max_overflow=0,
+            pool_timeout=30,
+            pool_reset_on_return=None,
+            use_native_hstore=False,
+        )
+
+    def connect(self) -> psycopg.Connection[Any]:
+        """Return a new connection outside the pool, in autocommit mode.
+
+        Raises psycopg.OperationalError when the database is away.
+        """
+        return psycopg.connect(
+            self.url,
+            autocommit=True,
+            application_name=self._application_name,
+            connect_timeout=5,
+            prepare_threshold=1,
+        )
+
+    def rows(self, statement: str, parameters: Sequence[Any] = ()) -> Rows:
+        """Run one statement and return its rows.
+
+        Raises the SqsError that the statement's SQLSTATE stands for, or errors.ServiceUnavailable
+        when the database is away or all connections stay busy.
+        """
+        for _ in range(_TRIES):
+            try:
+                return self._run(statement, parameters)
+            except psycopg.Error as error:
+                if error.sqlstate in _AGAIN:
+                    continue
+                raise _translated(error) from error
+        raise errors.ServiceUnavailable
+
+    def close(self) -> None:
+        """Close all idle connections."""
+        self._engine.dispose()
+
+    def _run(self, statement: str, parameters: Sequence[Any]) -> Rows:
+        pooled = self._borrow()
+        try:
+            driver = pooled.driver_connection
+            assert driver is not None
+            cursor = driver.execute(statement, parameters)
+            return cursor.fetchall() if cursor.description else []
+        except psycopg.OperationalError:
+            if pooled.driver_connection is None or pooled.driver_connection.broken:
+                # The others of the pool went the same way: do not meet them one by one.
+                pooled.invalidate()
+                self._engine.dispose()
+            raise
+        finally:
+            pooled.close()
+
+    def _borrow(self) -> sqlalchemy.PoolProxiedConnection:
+        try:
+            return self._engine.raw_connection()
+        except PoolTimeout as error:
+            raise errors.ServiceUnavailable("All database connections are busy.") from error
+        except DBAPIError as error:
+            raise errors.ServiceUnavailable from error
+
+
+def _translated(error: psycopg.Error) -> Exception:
+    known = errors.BY_SQLSTATE.get(error.sqlstate or "")
+    if known is not None:
+        return known(error.diag.message_primary)
+    if isinstance(error, psycopg.OperationalError):
+        log.warning("database away", error=str(error).strip())
+        return errors.ServiceUnavailable()
+    return error

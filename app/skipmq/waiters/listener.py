@@ -1,0 +1,71 @@
+"""Hears what other processes say: wakes waiters here, and learns who waits elsewhere."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import structlog
+
+from skipmq.waiters.notifier import CHANNEL, SENT, WAITING, Notifier
+from skipmq.waiters.registry import Waiters
+
+log = structlog.get_logger()
+
+# How many are woken by a notification, which does not say how many messages there are: those who
+# find some leave, and pass the wake-up on.
+WOKEN = 2
+
+
+class Listener:
+    """A thread with a connection of its own, which it makes again when it is lost."""
+
+    def __init__(
+        self,
+        connect: Callable[[], psycopg.Connection[Any]],
+        process: str,
+        waiters: Waiters,
+        notifier: Notifier,
+    ) -> None:
+        self._connect = connect
+        self._process = process
+        self._waiters = waiters
+        self._notifier = notifier
+        self._stopped = threading.Event()
+        self.connected = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="listener", daemon=True)
+
+    def start(self) -> None:
+        """Begin to listen."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread within a second."""
+        self._stopped.set()
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                with self._connect() as connection:
+                    connection.execute(f"listen {CHANNEL}")
+                    self.connected.set()
+                    # What was said while nobody listened is lost: everybody looks once.
+                    self._waiters.wake_all()
+                    while not self._stopped.is_set():
+                        for notification in connection.notifies(timeout=1):
+                            self.hear(notification.payload)
+            except psycopg.Error as error:
+                self.connected.clear()
+                log.warning("listener lost its connection", error=str(error).strip())
+                self._stopped.wait(1)
+
+    def hear(self, payload: str) -> None:
+        """Act on one notification."""
+        process, kind, *queues = payload.split(" ")
+        if process == self._process:
+            return
+        for queue in queues:
+            if kind == SENT:
+                self._waiters.wake(queue, WOKEN)
+            elif kind == WAITING:
+                self._notifier.somebody_waits(queue)

@@ -1,0 +1,113 @@
+"""Tells other processes that a queue has new messages, and that somebody here waits on a queue.
+
+A NOTIFY takes a lock of the whole cluster when it commits: so there is never one in the transaction
+of a message, at most one each 10 ms and process, and only for queues that somebody elsewhere waits
+on. One that is lost costs the scout's interval.
+"""
+
+import threading
+from collections.abc import Callable
+from time import monotonic
+from typing import Any
+
+import psycopg
+import structlog
+
+log = structlog.get_logger()
+
+CHANNEL = "skipmq"
+SENT, WAITING = "sent", "waiting"
+INTERVAL = 0.010
+PAYLOAD_BYTES = 7_900
+# Announced again when the last announcement is older than ANNOUNCE; believed for INTEREST. No
+# receiver waits longer than 20 s, so that interest never lapses while somebody waits.
+ANNOUNCE, INTEREST = 5.0, 30.0
+
+
+class Notifier:
+    """A thread with a connection of its own; `notify` and `announce` never wait and never fail."""
+
+    def __init__(self, connect: Callable[[], psycopg.Connection[Any]], process: str) -> None:
+        self._connect = connect
+        self._process = process
+        self._pending: set[tuple[str, str]] = set()
+        self._interest: dict[str, float] = {}
+        self._announced: dict[str, float] = {}
+        self._wanted = threading.Condition()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="notifier", daemon=True)
+
+    def start(self) -> None:
+        """Begin to notify."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._stopped.set()
+        with self._wanted:
+            self._wanted.notify()
+
+    def somebody_waits(self, queue: str) -> None:
+        """Note that another process waits on a queue."""
+        self._interest[queue] = monotonic() + INTEREST
+
+    def notify(self, queue: str) -> None:
+        """Tell the others that a queue has new messages, if one of them waits."""
+        until = self._interest.get(queue)
+        if until is None:
+            return
+        if until < monotonic():
+            self._interest.pop(queue, None)
+            return
+        self._enqueue(SENT, queue)
+
+    def announce(self, queue: str) -> None:
+        """Tell the others that somebody here waits on a queue."""
+        now = monotonic()
+        if self._announced.get(queue, -ANNOUNCE) + ANNOUNCE <= now:
+            self._announced[queue] = now
+            self._enqueue(WAITING, queue)
+
+    def _enqueue(self, kind: str, queue: str) -> None:
+        with self._wanted:
+            self._pending.add((kind, queue))
+            self._wanted.notify()
+
+    def _run(self) -> None:
+        connection: psycopg.Connection[Any] | None = None
+        while not self._stopped.is_set():
+            with self._wanted:
+                while not self._pending and not self._stopped.is_set():
+                    self._wanted.wait()
+                batch, self._pending = self._pending, set()
+            try:
+                if connection is None or connection.closed:
+                    connection = self._connect()
+                    connection.execute("set synchronous_commit = off")
+                for payload in payloads(self._process, batch):
+                    connection.execute("select pg_notify(%s, %s)", (CHANNEL, payload))
+            except psycopg.Error as error:
+                log.warning("notification lost", error=str(error).strip())
+                self._stopped.wait(1)
+            self._stopped.wait(INTERVAL)
+        if connection is not None:
+            connection.close()
+
+
+def payloads(process: str, batch: set[tuple[str, str]]) -> list[str]:
+    """Return notifications for a batch of (kind, queue), each below PostgreSQL's 8,000 bytes.
+
+    The form is `PROCESS KIND QUEUE QUEUE…`.
+    """
+    result = []
+    for kind in (SENT, WAITING):
+        head = f"{process} {kind}"
+        payload = head
+        for queue in sorted(q for k, q in batch if k == kind):
+            if len(payload) + 1 + len(queue) > PAYLOAD_BYTES:
+                result.append(payload)
+                payload = head
+            payload += " " + queue
+        if payload != head:
+            result.append(payload)
+    return result

@@ -1,0 +1,66 @@
+-- Does: hides messages in flight for p_timeouts seconds from now on (0: makes them visible), and says for
+--   each, by its place in the arrays, what became of it: changed, missing (settled or received again),
+--   not-in-flight (visible already) or beyond-limit (more than 12 hours after its receive).
+-- Called by: the ChangeMessageVisibility and ChangeMessageVisibilityBatch actions; SQL users.
+-- Locks, in order: message rows by id.
+-- Raises: nothing.
+-- Relies on index: message_pkey.
+--
+-- p_received_at is the time of the receive that the receipt stands for (null: not checked).
+-- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
+create function skipmq.change_visibility(
+  p_queue_id integer,
+  p_ids bigint[],
+  p_receive_counts integer[],
+  p_received_at timestamptz[],
+  p_timeouts integer[],
+  p_commit text default null
+) returns table (place bigint, outcome text)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+begin
+  if p_commit is not null then
+    perform set_config('synchronous_commit', p_commit, true);
+  end if;
+  return query
+  with receipt as materialized (
+    select u.place, u.id, u.receive_count, u.received_at, v_now + make_interval(secs => u.timeout) as until
+    from unnest(p_ids, p_receive_counts, p_received_at, p_timeouts) with ordinality
+      u (id, receive_count, received_at, timeout, place)
+    order by u.id
+  ), found as materialized (
+    select r.*, m.tid, m.visible_at
+    from receipt r
+    left join lateral (
+      select m.ctid as tid, m.visible_at
+      from skipmq.message m
+      where m.id = r.id and m.receive_count = r.receive_count and m.queue_id = p_queue_id
+      for no key update
+    ) m on true
+  ), changed as (
+    update skipmq.message m set visible_at = f.until
+    from found f
+    where m.ctid = f.tid and f.visible_at > v_now
+      and (f.received_at is null or f.until <= f.received_at + interval '12 hours')
+  )
+  select
+    f.place,
+    case
+      when f.tid is null then 'missing'
+      when f.visible_at <= v_now then 'not-in-flight'
+      when f.until > f.received_at + interval '12 hours' then 'beyond-limit'
+      else 'changed'
+    end
+  from found f
+  order by f.place;
+end $$;

@@ -1,0 +1,52 @@
+-- Does: settles up to p_limit messages of purged and deleted queues as purged; gives their number.
+--   An incarnation is done with an hour after it ended, when a last look finds nothing: until then a
+--   send that looked the queue up before may still commit.
+-- Called by: the janitor.
+-- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), message rows.
+-- Raises: nothing.
+-- Relies on index: incarnation_to_clear, message_visible, message_group_order.
+create function skipmq.clear_retired(p_limit integer default 5000) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_old record;
+  v_tids tid[];
+  v_count integer := 0;
+begin
+  if not pg_try_advisory_xact_lock(hashtext('skipmq'), hashtext('clear_retired')) then
+    return 0;
+  end if;
+  for v_old in
+    select i.queue_id, i.retired_at
+    from skipmq.incarnation i
+    where i.retired_at is not null and i.cleared_at is null
+    order by i.retired_at
+  loop
+    select array_agg(h.tid) into v_tids
+    from (
+      (select m.ctid as tid from skipmq.message m
+       where m.queue_id = v_old.queue_id and m.group_no is null
+       limit p_limit - v_count)
+      union all
+      (select m.ctid from skipmq.message m
+       where m.queue_id = v_old.queue_id and m.group_no is not null
+       limit p_limit - v_count)
+    ) h;
+    if v_tids is not null then
+      v_count := v_count + skipmq.settle(v_tids, 'purged');
+    elsif v_old.retired_at < v_now - interval '1 hour' then
+      update skipmq.incarnation i set cleared_at = v_now where i.queue_id = v_old.queue_id;
+    end if;
+    exit when v_count >= p_limit;
+  end loop;
+  return v_count;
+end $$;

@@ -1,0 +1,65 @@
+-- Does: creates a queue, or finds the one of that name whose attributes equal those given.
+-- Called by: the CreateQueue action; SQL users.
+-- Locks, in order: queue row.
+-- Raises: SQ002 when an attribute differs, SQ003 within p_cooldown of the deletion of the same name.
+-- Relies on index: queue_pkey, incarnation_name.
+create function skipmq.create_queue(
+  p_name text,
+  p_attributes jsonb default '{}',
+  p_tags jsonb default '{}',
+  p_account text default '000000000000',
+  p_region text default 'us-east-1',
+  p_history_mode text default 'metadata',
+  p_cooldown interval default '60 seconds'
+) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_id integer;
+  v_queue skipmq.queue;
+  v_different text;
+begin
+  if exists (
+    select from skipmq.incarnation i
+    where i.account = p_account and i.region = p_region and i.name = p_name
+      and i.retired_at > v_now - p_cooldown and i.retired_as = 'deleted')
+    and not exists (
+      select from skipmq.queue q where q.account = p_account and q.region = p_region and q.name = p_name)
+  then
+    raise exception 'You must wait % seconds after deleting a queue before you can create another with the same name.',
+      extract(epoch from p_cooldown)::integer using errcode = 'SQ003';
+  end if;
+
+  insert into skipmq.queue (account, region, name, queue_id, history_mode, tags, created_at, modified_at)
+  values (p_account, p_region, p_name, nextval('skipmq.queue_id_seq'), p_history_mode, p_tags, v_now, v_now)
+  on conflict do nothing
+  returning queue_id into v_id;
+
+  if v_id is not null then
+    perform skipmq.set_queue_attributes(v_id, p_attributes);
+    insert into skipmq.incarnation (queue_id, account, region, name, history_mode, created_at)
+    select q.queue_id, q.account, q.region, q.name, q.history_mode, v_now
+    from skipmq.queue q
+    where q.queue_id = v_id;
+    return v_id;
+  end if;
+
+  select q.* into v_queue from skipmq.queue q
+  where q.account = p_account and q.region = p_region and q.name = p_name
+  for key share;
+  if not found then -- It was deleted in between.
+    return skipmq.create_queue(p_name, p_attributes, p_tags, p_account, p_region, p_history_mode, p_cooldown);
+  end if;
+  select a.key into v_different
+  from jsonb_each_text(p_attributes) a
+  where a.value is distinct from skipmq.queue_attributes(v_queue) ->> a.key
+  order by a.key
+  limit 1;
+  if v_different is not null then
+    raise exception 'A queue already exists with the same name and a different value for attribute %', v_different
+      using errcode = 'SQ002';
+  end if;
+  return v_queue.queue_id;
+end $$;

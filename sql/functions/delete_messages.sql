@@ -1,0 +1,65 @@
+-- Does: deletes messages that are still at the receive named by p_receive_counts, with a row of history
+--   each as the queue's history mode says; gives their number. Others are passed over: an old receipt
+--   does nothing, and deleting twice is no error.
+-- Called by: the DeleteMessage and DeleteMessageBatch actions; SQL users.
+-- Locks, in order: message rows by id.
+-- Raises: SQ005 when no queue has this incarnation.
+-- Relies on index: message_pkey, queue_id.
+--
+-- The outer delete repeats the test of the receive count: PostgreSQL before the minors of September 2025
+-- did not recheck a row found by ctid, and would delete one that has just been received again.
+-- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
+create function skipmq.delete_messages(
+  p_queue_id integer, p_ids bigint[], p_receive_counts integer[], p_commit text default null
+) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_mode text;
+  v_count integer;
+begin
+  if p_commit is not null then
+    perform set_config('synchronous_commit', p_commit, true);
+  end if;
+  select q.history_mode into v_mode from skipmq.queue q where q.queue_id = p_queue_id;
+  if v_mode is null then
+    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
+  end if;
+
+  with receipt as materialized (
+    select
+      (select m.ctid from skipmq.message m
+       where m.id = u.id and m.receive_count = u.receive_count and m.queue_id = p_queue_id) as tid,
+      u.receive_count
+    from unnest(p_ids, p_receive_counts) u (id, receive_count)
+    order by u.id
+  ), gone as (
+    delete from skipmq.message m
+    using receipt r
+    where m.ctid = r.tid and m.receive_count = r.receive_count
+    returning m.*
+  ), kept as (
+    insert into skipmq.history (
+      settled_at, sent_at, first_received_at, xid, id, queue_id, receive_count, body_bytes,
+      attribute_bytes, message_id, outcome, group_id, deduplication_id, sender, trace_header, attributes, body)
+    select
+      v_now, g.sent_at, g.first_received_at, pg_current_xact_id()::text::bigint, g.id, g.queue_id,
+      g.receive_count - g.receive_base, octet_length(g.body), coalesce(octet_length(g.attributes), 0),
+      g.message_id, 'deleted', g.group_id, g.deduplication_id, g.sender, g.trace_header,
+      case when v_mode = 'full' then g.attributes end,
+      case when v_mode = 'full' then g.body end
+    from gone g
+    where v_mode <> 'off'
+  )
+  select count(*) into v_count from gone;
+  return v_count;
+end $$;

@@ -1,0 +1,29 @@
+-- Does: settles up to p_limit messages that are past their queue's retention period; gives their number.
+-- Called by: the janitor.
+-- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), message rows.
+-- Raises: nothing.
+-- Relies on index: message_visible.
+create function skipmq.expire_messages(p_limit integer default 5000) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_queue record;
+  v_count integer := 0;
+begin
+  if not pg_try_advisory_xact_lock(hashtext('skipmq'), hashtext('expire_messages')) then
+    return 0;
+  end if;
+  for v_queue in
+    select q.queue_id, v_now - make_interval(secs => q.message_retention_period) as horizon
+    from skipmq.queue q
+    where not q.fifo
+  loop
+    -- Keys only move forward, so that all up to the horizon was enqueued before it.
+    v_count := v_count + skipmq.expire_visible(
+      v_queue.queue_id, '-infinity', v_queue.horizon, v_queue.horizon, p_limit - v_count);
+    exit when v_count >= p_limit;
+  end loop;
+  return v_count;
+end $$;

@@ -1,0 +1,37 @@
+-- Does: settles up to p_limit messages of a standard queue that became visible after p_from, not after
+--   p_to, and are past its retention period (enqueued by p_horizon); gives their number.
+-- Called by: receive_messages, expire_messages.
+-- Locks, in order: message rows, skipping those that others hold.
+-- Raises: nothing.
+-- Relies on index: message_visible.
+create function skipmq.expire_visible(
+  p_queue_id integer, p_from timestamptz, p_to timestamptz, p_horizon timestamptz, p_limit integer
+) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_tids tid[];
+begin
+  select array_agg(h.tid) into v_tids
+  from (
+    select m.ctid as tid
+    from skipmq.message m
+    where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null
+      and m.visible_at > p_from and m.visible_at <= p_to and m.enqueued_at <= p_horizon
+    order by m.visible_at
+    limit p_limit
+    for no key update skip locked
+  ) h;
+  if v_tids is null then
+    return 0;
+  end if;
+  return skipmq.settle(v_tids, 'expired');
+end $$;

@@ -1,0 +1,17 @@
+-- Does: finds a queue by name; no row when there is none.
+-- Called by: every action on a queue, through the node's cache of at most a second.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: queue_pkey.
+create function skipmq.get_queue(p_name text, p_account text, p_region text)
+returns table (
+  queue_id integer, fifo boolean, attributes jsonb, tags jsonb,
+  created_at timestamptz, modified_at timestamptz
+)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select q.queue_id, q.fifo, skipmq.queue_attributes(q), q.tags, q.created_at, q.modified_at
+  from skipmq.queue q
+  where q.account = p_account and q.region = p_region and q.name = p_name
+$$;

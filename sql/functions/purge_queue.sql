@@ -1,0 +1,33 @@
+-- Does: empties a queue at once, in-flight messages included, by giving its name a new incarnation.
+-- Called by: the PurgeQueue action; SQL users.
+-- Locks, in order: queue row, incarnation row.
+-- Raises: SQ005 when no queue has this incarnation, SQ004 within p_cooldown of the last purge.
+-- Relies on index: queue_id, incarnation_pkey.
+create function skipmq.purge_queue(p_queue_id integer, p_cooldown interval default '60 seconds')
+returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_queue skipmq.queue;
+  v_id integer;
+begin
+  select q.* into v_queue from skipmq.queue q where q.queue_id = p_queue_id for update;
+  if not found then
+    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
+  end if;
+  if v_queue.purged_at > v_now - p_cooldown then
+    raise exception 'Only one PurgeQueue operation on % is allowed every % seconds.',
+      v_queue.name, extract(epoch from p_cooldown)::integer using errcode = 'SQ004';
+  end if;
+  update skipmq.queue q set queue_id = nextval('skipmq.queue_id_seq'), purged_at = v_now
+  where q.queue_id = p_queue_id
+  returning q.queue_id into v_id;
+  update skipmq.incarnation i
+  set retired_at = v_now, retired_as = 'purged', history_mode = v_queue.history_mode
+  where i.queue_id = p_queue_id;
+  insert into skipmq.incarnation (queue_id, account, region, name, history_mode, created_at)
+  values (v_id, v_queue.account, v_queue.region, v_queue.name, v_queue.history_mode, v_now);
+  return v_id;
+end $$;

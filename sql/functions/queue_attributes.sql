@@ -1,0 +1,20 @@
+-- Does: gives a queue's attributes under their SQS names, all values as text.
+-- Called by: create_queue, get_queue.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: none.
+create function skipmq.queue_attributes(p_queue skipmq.queue) returns jsonb
+language sql immutable
+as $$
+  select jsonb_build_object(
+    'VisibilityTimeout', p_queue.visibility_timeout::text,
+    'DelaySeconds', p_queue.delay_seconds::text,
+    'MaximumMessageSize', p_queue.maximum_message_size::text,
+    'MessageRetentionPeriod', p_queue.message_retention_period::text,
+    'ReceiveMessageWaitTimeSeconds', p_queue.receive_message_wait_time_seconds::text,
+    'Policy', p_queue.policy,
+    'KmsMasterKeyId', p_queue.kms_master_key_id,
+    'KmsDataKeyReusePeriodSeconds', p_queue.kms_data_key_reuse_period_seconds::text,
+    'SqsManagedSseEnabled', p_queue.sqs_managed_sse_enabled::text,
+    'HistoryMode', p_queue.history_mode)
+$$;

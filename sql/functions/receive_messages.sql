@@ -1,0 +1,94 @@
+-- Does: claims up to p_limit visible messages of a standard queue and hides them for p_visibility_timeout
+--   seconds (null: the queue's). When there is none it gives one row without an id, whose next_visible_in
+--   says how long until the next one becomes visible (null: none is waiting).
+-- Called by: the ReceiveMessage action; SQL users.
+-- Locks, in order: message rows, skipping those that others hold.
+-- Raises: SQ005 when no queue has this incarnation, SQ007 when the queue is FIFO.
+-- Relies on index: queue_id, message_visible.
+--
+-- What lies further back than the retention period is passed over by the index condition; an expired
+-- message that became visible since is settled here, since only here it is met in order.
+-- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
+create function skipmq.receive_messages(
+  p_queue_id integer,
+  p_limit integer default 1,
+  p_visibility_timeout integer default null,
+  p_commit text default null
+) returns table (
+  id bigint, receive_count integer, received_at timestamptz, message_id uuid, body text,
+  attributes text, approximate_receive_count integer, sent_at timestamptz,
+  first_received_at timestamptz, group_id text, sender text, trace_header text,
+  next_visible_in interval
+)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := skipmq.clock();
+  v_fifo boolean;
+  v_until timestamptz;
+  v_horizon timestamptz;
+  v_left integer := p_limit;
+  v_got integer;
+begin
+  if p_commit is not null then
+    perform set_config('synchronous_commit', p_commit, true);
+  end if;
+  select
+    q.fifo,
+    v_now + make_interval(secs => coalesce(p_visibility_timeout, q.visibility_timeout)),
+    v_now - make_interval(secs => q.message_retention_period)
+  into v_fifo, v_until, v_horizon
+  from skipmq.queue q where q.queue_id = p_queue_id;
+  if v_fifo is null then
+    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
+  elsif v_fifo then
+    raise exception 'receive_messages is for standard queues' using errcode = 'SQ007';
+  end if;
+
+  loop
+    return query
+    with candidate as materialized (
+      select m.ctid as tid, m.enqueued_at
+      from skipmq.message m
+      where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null
+        and m.visible_at > v_horizon and m.visible_at <= v_now
+      order by m.visible_at
+      limit v_left
+      for no key update skip locked
+    )
+    update skipmq.message m set
+      visible_at = v_until,
+      receive_count = m.receive_count + 1,
+      first_received_at = coalesce(m.first_received_at, v_now)
+    from candidate c
+    where m.ctid = c.tid and c.enqueued_at > v_horizon
+    returning
+      m.id, m.receive_count, v_now, m.message_id, m.body, m.attributes,
+      m.receive_count - m.receive_base, m.sent_at, m.first_received_at, m.group_id, m.sender,
+      m.trace_header, null::interval;
+    get diagnostics v_got = row_count;
+    v_left := v_left - v_got;
+    exit when v_left = 0 or skipmq.expire_visible(p_queue_id, v_horizon, v_now, v_horizon, 1000) = 0;
+  end loop;
+
+  if v_left = p_limit then
+    return query
+    select
+      null::bigint, null::integer, v_now, null::uuid, null::text, null::text, null::integer,
+      null::timestamptz, null::timestamptz, null::text, null::text, null::text,
+      (select m.visible_at
+       from skipmq.message m
+       where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null and m.visible_at > v_now
+       order by m.visible_at
+       limit 1) - v_now;
+  end if;
+end $$;

@@ -1,0 +1,46 @@
+-- Does: stores messages in a standard queue: all of them, or none when it raises.
+-- Called by: the SendMessage and SendMessageBatch actions, send_message; SQL users.
+-- Locks, in order: none.
+-- Raises: SQ005 when no queue has this incarnation, SQ007 when the queue is FIFO.
+-- Relies on index: queue_id.
+--
+-- The arrays run in parallel, one element a message. A null in p_delays takes the queue's delay.
+-- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
+create function skipmq.send_messages(
+  p_queue_id integer,
+  p_message_ids uuid[],
+  p_bodies text[],
+  p_attributes text[],
+  p_delays integer[],
+  p_group_ids text[],
+  p_trace_headers text[],
+  p_sender text default null,
+  p_commit text default null
+) returns void
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_fifo boolean;
+  v_delay integer;
+begin
+  if p_commit is not null then
+    perform set_config('synchronous_commit', p_commit, true);
+  end if;
+  select q.fifo, q.delay_seconds into v_fifo, v_delay
+  from skipmq.queue q where q.queue_id = p_queue_id;
+  if v_fifo is null then
+    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
+  elsif v_fifo then
+    raise exception 'send_messages is for standard queues' using errcode = 'SQ007';
+  end if;
+  insert into skipmq.message (
+    id, visible_at, sent_at, enqueued_at, queue_id, message_id, group_id, sender, trace_header, attributes, body)
+  select
+    nextval('skipmq.message_id_seq'),
+    v_now + make_interval(secs => coalesce(u.delay, v_delay)),
+    v_now, v_now, p_queue_id, u.message_id, u.group_id, p_sender, u.trace_header, u.attributes, u.body
+  from unnest(p_message_ids, p_bodies, p_attributes, p_delays, p_group_ids, p_trace_headers)
+    u (message_id, body, attributes, delay, group_id, trace_header);
+end $$;

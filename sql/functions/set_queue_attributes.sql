@@ -1,0 +1,44 @@
+-- Does: changes the attributes named in p_attributes (SQS names, text values); others stay.
+-- Called by: create_queue, the SetQueueAttributes action; SQL users.
+-- Locks, in order: queue row.
+-- Raises: SQ005 when no queue has this incarnation, SQ006 when there is no attribute of a name, 23514
+--   when a value is out of its range.
+-- Relies on index: queue_id.
+create function skipmq.set_queue_attributes(p_queue_id integer, p_attributes jsonb) returns void
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_unknown text;
+begin
+  select a.key into v_unknown
+  from jsonb_object_keys(p_attributes) a (key)
+  where a.key not in (
+    'VisibilityTimeout', 'DelaySeconds', 'MaximumMessageSize', 'MessageRetentionPeriod',
+    'ReceiveMessageWaitTimeSeconds', 'Policy', 'KmsMasterKeyId', 'KmsDataKeyReusePeriodSeconds',
+    'SqsManagedSseEnabled', 'HistoryMode')
+  limit 1;
+  if v_unknown is not null then
+    raise exception 'Unknown Attribute %.', v_unknown using errcode = 'SQ006';
+  end if;
+  update skipmq.queue q set
+    visibility_timeout = coalesce((p_attributes ->> 'VisibilityTimeout')::integer, q.visibility_timeout),
+    delay_seconds = coalesce((p_attributes ->> 'DelaySeconds')::integer, q.delay_seconds),
+    maximum_message_size = coalesce((p_attributes ->> 'MaximumMessageSize')::integer, q.maximum_message_size),
+    message_retention_period =
+      coalesce((p_attributes ->> 'MessageRetentionPeriod')::integer, q.message_retention_period),
+    receive_message_wait_time_seconds =
+      coalesce((p_attributes ->> 'ReceiveMessageWaitTimeSeconds')::integer, q.receive_message_wait_time_seconds),
+    policy = coalesce(p_attributes ->> 'Policy', q.policy),
+    kms_master_key_id = coalesce(p_attributes ->> 'KmsMasterKeyId', q.kms_master_key_id),
+    kms_data_key_reuse_period_seconds =
+      coalesce((p_attributes ->> 'KmsDataKeyReusePeriodSeconds')::integer, q.kms_data_key_reuse_period_seconds),
+    sqs_managed_sse_enabled =
+      coalesce((p_attributes ->> 'SqsManagedSseEnabled')::boolean, q.sqs_managed_sse_enabled),
+    history_mode = coalesce(p_attributes ->> 'HistoryMode', q.history_mode),
+    modified_at = skipmq.clock()
+  where q.queue_id = p_queue_id;
+  if not found then
+    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
+  end if;
+end $$;

@@ -1,0 +1,49 @@
+-- A queue as its owner sees it. queue_id names its present incarnation: purge and delete give the name
+-- a new one, which empties the queue in one row change; the janitor clears the rows of the old one.
+create table skipmq.queue (
+  account text collate "C" not null,
+  region text collate "C" not null,
+  name text collate "C" not null check (name ~ '^[A-Za-z0-9_-]{1,80}$' or name ~ '^[A-Za-z0-9_-]{1,75}\.fifo$'),
+  queue_id integer not null,
+  fifo boolean not null default false check (fifo = (name like '%.fifo')),
+  visibility_timeout integer not null default 30 check (visibility_timeout between 0 and 43200),
+  delay_seconds integer not null default 0 check (delay_seconds between 0 and 900),
+  maximum_message_size integer not null default 1048576
+    check (maximum_message_size between 1024 and 1048576),
+  message_retention_period integer not null default 345600
+    check (message_retention_period between 60 and 1209600),
+  receive_message_wait_time_seconds integer not null default 0
+    check (receive_message_wait_time_seconds between 0 and 20),
+  policy text not null default '',
+  kms_master_key_id text not null default '',
+  kms_data_key_reuse_period_seconds integer not null default 300
+    check (kms_data_key_reuse_period_seconds between 60 and 86400),
+  sqs_managed_sse_enabled boolean not null default true,
+  history_mode text not null default 'metadata' check (history_mode in ('off', 'metadata', 'full')),
+  tags jsonb not null default '{}',
+  created_at timestamptz not null,
+  modified_at timestamptz not null,
+  purged_at timestamptz,
+  primary key (account, region, name)
+);
+-- For send_messages, receive_messages and their kind, which name a queue by its incarnation.
+create unique index queue_id on skipmq.queue (queue_id);
+
+-- Every incarnation that ever was: what the janitor still has to clear, and the name that a queue_id in
+-- the history had. retired_as says why it ended.
+create table skipmq.incarnation (
+  queue_id integer primary key,
+  account text collate "C" not null,
+  region text collate "C" not null,
+  name text collate "C" not null,
+  history_mode text not null,
+  created_at timestamptz not null,
+  retired_at timestamptz,
+  retired_as text check (retired_as in ('purged', 'deleted')),
+  cleared_at timestamptz
+);
+-- For create_queue: was this name deleted a moment ago?
+create index incarnation_name on skipmq.incarnation (account, region, name, retired_at);
+-- For clear_retired: what is left to clear.
+create index incarnation_to_clear on skipmq.incarnation (retired_at)
+  where retired_at is not null and cleared_at is null;

@@ -1,0 +1,8 @@
+-- What all nodes of one broker share: the key that authenticates receipt handles.
+create table skipmq.cluster (
+  one boolean primary key default true check (one),
+  receipt_key bytea not null,
+  created_at timestamptz not null default clock_timestamp()
+);
+insert into skipmq.cluster (receipt_key)
+select decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex');

@@ -1,0 +1,102 @@
+"""Rules of the house that a reader would otherwise have to remember."""
+
+import re
+import subprocess
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from skipmq import files
+from skipmq.actions import ACTIONS
+from skipmq.config import Settings
+from skipmq.protocol import shapes
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+APP = ROOT / "app" / "skipmq"
+FUNCTIONS = sorted((files.folder("sql") / "functions").glob("*.sql"))
+CONTRACT = ["-- Does:", "-- Called by:", "-- Locks, in order:", "-- Raises:", "-- Relies on index:"]
+TOP = {
+    *("pyproject.toml", "app", "migrations", "sql", "tests", "deploy", "README.md"),
+    *("Makefile", "CHANGELOG.md"),
+}
+
+
+def tracked() -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    return [path for name in listed if (path := ROOT / name).is_file()]
+
+
+def test_top_level_has_only_what_was_agreed() -> None:
+    names = {path.relative_to(ROOT).parts[0] for path in tracked()}
+
+    assert {name for name in names if not name.startswith(".")} <= TOP
+
+
+def test_actions_are_the_twenty_three_of_sqs() -> None:
+    assert set(ACTIONS) == set(shapes.ACTIONS)
+    assert len(ACTIONS) == 23
+
+
+@pytest.mark.parametrize("file", FUNCTIONS, ids=lambda f: f.stem)
+def test_sql_function_has_contract_caller_and_test(file: Path) -> None:
+    text = file.read_text()
+    positions = [text.find(head) for head in CONTRACT]
+    others = [
+        f.read_text() for f in [*FUNCTIONS, files.folder("sql") / "partitions.sql"] if f != file
+    ]
+    python = [f.read_text() for f in (APP / "store").glob("*.py")]
+    said = re.search(r"-- Called by:(.*?)-- Locks", text, re.DOTALL)
+
+    assert positions == sorted(positions)
+    assert positions[0] == 0
+    assert f"create function skipmq.{file.stem}(" in text
+    assert text.count("create function") == 1
+    called = any(f"skipmq.{file.stem}(" in other for other in [*others, *python])
+    called = called or any(f'skipmq.{file.stem}"\n' in module for module in python)
+    assert called or (said and "SQL users" in said[1])
+    assert (ROOT / "tests" / "sql" / f"test_{file.stem}.py").exists()
+
+
+def test_every_function_that_python_calls_exists() -> None:
+    called = {
+        name
+        for module in (APP / "store" / name for name in ("messages.py", "queues.py", "upkeep.py"))
+        for name in re.findall(r"skipmq\.([a-z_]+)[\"(]", module.read_text())
+    }
+
+    assert called
+    assert called <= {file.stem for file in FUNCTIONS}
+
+
+def test_every_setting_stands_in_the_example_environment() -> None:
+    example = (ROOT / "deploy" / "env" / "skipmq.env.example").read_text()
+    expected = {f"SKIPMQ_{f.name.upper()}" for f in fields(Settings)} - {"SKIPMQ_QUEUES"}
+
+    assert set(re.findall(r"^#?(SKIPMQ_[A-Z_]+)=", example, re.MULTILINE)) == expected | {
+        "SKIPMQ_CONFIG"
+    }
+
+
+@pytest.mark.parametrize(("pattern", "most"), [("*.py", 400), ("*.sql", 150)])
+def test_no_file_is_too_long_to_read(pattern: str, most: int) -> None:
+    frozen = ROOT / "migrations" / "versions"
+    lengths = {
+        path.relative_to(ROOT): len(path.read_text().splitlines())
+        for path in tracked()
+        if path.match(pattern) and frozen not in path.parents
+    }
+
+    assert {path: n for path, n in lengths.items() if n > most} == {}
+
+
+def test_no_module_is_a_drawer() -> None:
+    drawers = {"utils", "helpers", "common", "manager", "base", "misc"}
+
+    assert {path for path in tracked() if path.stem in drawers} == set()

@@ -1,0 +1,46 @@
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+import pytest
+
+from support.http import NodeProcess, client
+from support.postgres import Databases, as_node
+
+_number = count(1)
+
+
+@pytest.fixture(scope="session")
+def broker(embedded_databases: Databases) -> Iterator[NodeProcess]:
+    """Give a node of two workers on a database of its own."""
+    url = as_node(embedded_databases.migrated())
+    with NodeProcess(database_url=url, workers=2, log_level="debug") as process:
+        yield process.ready()
+
+
+@pytest.fixture(params=["json", "query"])
+def wire(request: pytest.FixtureRequest) -> str:
+    """Run the test over the AWS JSON and over the Query protocol."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def clients(broker: NodeProcess) -> dict[str, Any]:
+    return {wire: client(broker.url, wire) for wire in ("json", "query")}
+
+
+@pytest.fixture
+def sqs(clients: dict[str, Any], wire: str) -> Any:
+    return clients[wire]
+
+
+@pytest.fixture
+def name() -> str:
+    """Give a queue name that no other test has."""
+    return f"queue-{next(_number)}"
+
+
+@pytest.fixture
+def queue(sqs: Any, name: str) -> str:
+    """Give the URL of a new queue."""
+    return str(sqs.create_queue(QueueName=name)["QueueUrl"])

@@ -1,0 +1,161 @@
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+FRESH = {
+    "ApproximateNumberOfMessages": "0",
+    "ApproximateNumberOfMessagesDelayed": "0",
+    "ApproximateNumberOfMessagesNotVisible": "0",
+    "DelaySeconds": "0",
+    "MaximumMessageSize": "1048576",
+    "MessageRetentionPeriod": "345600",
+    "ReceiveMessageWaitTimeSeconds": "0",
+    "SqsManagedSseEnabled": "true",
+    "VisibilityTimeout": "30",
+}
+
+
+def attributes(sqs: Any, queue: str, *names: str) -> dict[str, str]:
+    answer = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=list(names))
+    found: dict[str, str] = answer.get("Attributes", {})
+    return found
+
+
+def test_all_of_a_fresh_queue_is_what_aws_gives(sqs: Any, queue: str, name: str) -> None:
+    found = attributes(sqs, queue, "All")
+
+    assert found.pop("CreatedTimestamp") == found.pop("LastModifiedTimestamp")
+    assert found == FRESH | {"QueueArn": f"arn:aws:sqs:us-east-1:000000000000:{name}"}
+
+
+def test_get_gives_only_what_is_named(sqs: Any, queue: str) -> None:
+    assert attributes(sqs, queue, "DelaySeconds", "VisibilityTimeout") == {
+        "DelaySeconds": "0",
+        "VisibilityTimeout": "30",
+    }
+
+
+def test_get_without_names_gives_nothing(sqs: Any, queue: str) -> None:
+    assert "Attributes" not in sqs.get_queue_attributes(QueueUrl=queue)
+
+
+def test_get_of_unknown_attribute_is_refused(sqs: Any, queue: str) -> None:
+    with pytest.raises(sqs.exceptions.InvalidAttributeName) as caught:
+        attributes(sqs, queue, "Colour")
+
+    assert caught.value.response["Error"]["Message"] == "Unknown Attribute Colour."
+
+
+def test_counts_tell_visible_in_flight_and_delayed_apart(sqs: Any, queue: str) -> None:
+    for n in range(3):
+        sqs.send_message(QueueUrl=queue, MessageBody=str(n))
+    sqs.send_message(QueueUrl=queue, MessageBody="later", DelaySeconds=900)
+    sqs.receive_message(QueueUrl=queue)
+
+    found = attributes(sqs, queue, "All")
+
+    assert found["ApproximateNumberOfMessages"] == "2"
+    assert found["ApproximateNumberOfMessagesNotVisible"] == "1"
+    assert found["ApproximateNumberOfMessagesDelayed"] == "1"
+
+
+def test_set_is_seen_at_once_and_only_changes_what_is_named(sqs: Any, queue: str) -> None:
+    sqs.set_queue_attributes(
+        QueueUrl=queue, Attributes={"DelaySeconds": "9", "MessageRetentionPeriod": "60"}
+    )
+
+    found = attributes(sqs, queue, "All")
+    assert found["DelaySeconds"] == "9"
+    assert found["MessageRetentionPeriod"] == "60"
+    assert found["VisibilityTimeout"] == "30"
+
+
+def test_encryption_and_policy_are_kept_and_vanish_with_their_default(sqs: Any, queue: str) -> None:
+    policy = '{"Version":"2012-10-17","Statement":[]}'
+    given = {
+        "KmsMasterKeyId": "alias/aws/sqs",
+        "KmsDataKeyReusePeriodSeconds": "60",
+        "Policy": policy,
+    }
+    sqs.set_queue_attributes(QueueUrl=queue, Attributes=given)
+    present = attributes(sqs, queue, "All")
+    sqs.set_queue_attributes(
+        QueueUrl=queue,
+        Attributes={"KmsMasterKeyId": "", "KmsDataKeyReusePeriodSeconds": "300", "Policy": ""},
+    )
+
+    assert given.items() <= present.items()
+    assert not set(given) & set(attributes(sqs, queue, "All"))
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value"),
+    [
+        ("VisibilityTimeout", "43201"),
+        ("VisibilityTimeout", "-1"),
+        ("VisibilityTimeout", "ten"),
+        ("VisibilityTimeout", "1.5"),
+        ("DelaySeconds", "901"),
+        ("MaximumMessageSize", "1023"),
+        ("MaximumMessageSize", "1048577"),
+        ("MessageRetentionPeriod", "59"),
+        ("MessageRetentionPeriod", "1209601"),
+        ("ReceiveMessageWaitTimeSeconds", "21"),
+        ("KmsDataKeyReusePeriodSeconds", "59"),
+        ("SqsManagedSseEnabled", "perhaps"),
+        ("Policy", "{"),
+        ("Policy", "[]"),
+        ("HistoryMode", "some"),
+    ],
+)
+def test_bad_value_is_refused_on_create_and_on_set(
+    sqs: Any, queue: str, attribute: str, value: str
+) -> None:
+    for call in (
+        lambda: sqs.set_queue_attributes(QueueUrl=queue, Attributes={attribute: value}),
+        lambda: sqs.create_queue(QueueName="never-made", Attributes={attribute: value}),
+    ):
+        with pytest.raises(ClientError) as caught:
+            call()
+        error = caught.value.response["Error"]
+        assert error["Code"] == "InvalidAttributeValue"
+        assert error["Message"] == f"Invalid value for the parameter {attribute}."
+
+
+@pytest.mark.parametrize(
+    ("attribute", "text"),
+    [
+        ("Colour", "Unknown Attribute Colour."),
+        ("QueueArn", "Unknown Attribute QueueArn."),
+        ("ApproximateNumberOfMessages", "Unknown Attribute ApproximateNumberOfMessages."),
+        ("FifoQueue", "Unknown Attribute FifoQueue."),
+        ("ContentBasedDeduplication", "Unknown Attribute ContentBasedDeduplication."),
+        (
+            "DeduplicationScope",
+            "You can specify the DeduplicationScope only when FifoQueue is set to true.",
+        ),
+    ],
+)
+def test_attribute_that_cannot_be_set_is_refused(
+    sqs: Any, queue: str, attribute: str, text: str
+) -> None:
+    with pytest.raises(sqs.exceptions.InvalidAttributeName) as caught:
+        sqs.set_queue_attributes(QueueUrl=queue, Attributes={attribute: "false"})
+
+    assert caught.value.response["Error"]["Message"] == text
+
+
+@pytest.mark.parametrize("attribute", ["RedrivePolicy", "RedriveAllowPolicy"])
+def test_redrive_is_refused_rather_than_ignored(sqs: Any, queue: str, attribute: str) -> None:
+    with pytest.raises(ClientError) as caught:
+        sqs.set_queue_attributes(QueueUrl=queue, Attributes={attribute: "{}"})
+
+    assert caught.value.response["Error"]["Code"] == "AWS.SimpleQueueService.UnsupportedOperation"
+
+
+def test_history_mode_is_ours_and_shown_only_when_named(sqs: Any, queue: str) -> None:
+    sqs.set_queue_attributes(QueueUrl=queue, Attributes={"HistoryMode": "full"})
+
+    assert attributes(sqs, queue, "HistoryMode") == {"HistoryMode": "full"}
+    assert "HistoryMode" not in attributes(sqs, queue, "All")

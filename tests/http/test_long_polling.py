@@ -1,0 +1,201 @@
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import psycopg
+import pytest
+
+from support.http import NodeProcess, client, eventually
+from support.postgres import Connection, Databases, as_node
+
+Shared = tuple[NodeProcess, NodeProcess, Connection]
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(20) as executor:
+        yield executor
+
+
+@pytest.fixture(scope="module")
+def shared(embedded_databases: Databases) -> Iterator[Shared]:
+    """Give two nodes on one database, and a look into it."""
+    url = embedded_databases.migrated()
+    with (
+        NodeProcess(database_url=as_node(url), workers=1) as one,
+        NodeProcess(database_url=as_node(url), workers=1) as two,
+        psycopg.connect(url, autocommit=True) as connection,
+    ):
+        yield one.ready(), two.ready(), connection
+
+
+def waiting(sqs: Any, queue: str, seconds: int = 20, **options: Any) -> list[str]:
+    answer = sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=seconds, **options)
+    return [message["Body"] for message in answer.get("Messages", [])]
+
+
+def parked(future: Future[list[str]]) -> None:
+    """Give a receive the time to be parked: it is, when it has not answered by then."""
+    with pytest.raises(TimeoutError):
+        future.result(timeout=0.3)
+
+
+def test_receive_waits_for_a_message_and_gets_it(
+    sqs: Any, queue: str, pool: ThreadPoolExecutor
+) -> None:
+    future = pool.submit(waiting, sqs, queue)
+    parked(future)
+
+    sqs.send_message(QueueUrl=queue, MessageBody="here")
+
+    assert future.result(timeout=15) == ["here"]
+
+
+def test_receive_without_message_answers_when_its_time_is_over(sqs: Any, queue: str) -> None:
+    began = time.monotonic()
+
+    assert waiting(sqs, queue, 1) == []
+
+    assert time.monotonic() - began >= 1
+
+
+def test_receive_waits_as_long_as_the_queue_says(sqs: Any, name: str) -> None:
+    queue = sqs.create_queue(QueueName=name, Attributes={"ReceiveMessageWaitTimeSeconds": "1"})[
+        "QueueUrl"
+    ]
+    began = time.monotonic()
+
+    sqs.receive_message(QueueUrl=queue)
+    waited = time.monotonic() - began
+    sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=0)
+
+    assert waited >= 1
+    assert time.monotonic() - began < waited + 1
+
+
+def test_receive_gets_a_delayed_message_when_it_is_due(sqs: Any, queue: str) -> None:
+    sqs.send_message(QueueUrl=queue, MessageBody="later", DelaySeconds=2)
+
+    assert waiting(sqs, queue) == ["later"]
+
+
+def test_receive_gets_a_message_whose_visibility_timeout_ends(sqs: Any, queue: str) -> None:
+    sqs.send_message(QueueUrl=queue, MessageBody="again")
+    waiting(sqs, queue, VisibilityTimeout=2)
+
+    assert waiting(sqs, queue) == ["again"]
+
+
+def test_receive_gets_a_message_that_is_made_visible(
+    sqs: Any, queue: str, pool: ThreadPoolExecutor
+) -> None:
+    sqs.send_message(QueueUrl=queue, MessageBody="back")
+    (message,) = sqs.receive_message(QueueUrl=queue, VisibilityTimeout=600)["Messages"]
+    future = pool.submit(waiting, sqs, queue)
+    parked(future)
+
+    sqs.change_message_visibility(
+        QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"], VisibilityTimeout=0
+    )
+
+    assert future.result(timeout=15) == ["back"]
+
+
+def test_many_receivers_get_each_message_once(
+    sqs: Any, queue: str, pool: ThreadPoolExecutor
+) -> None:
+    futures = [pool.submit(waiting, sqs, queue) for _ in range(12)]
+    for future in futures:
+        parked(future)
+
+    for n in range(12):
+        sqs.send_message(QueueUrl=queue, MessageBody=str(n))
+
+    got = [body for future in futures for body in future.result(timeout=19)]
+    assert sorted(got, key=int) == [str(n) for n in range(12)]
+
+
+def test_receive_on_a_queue_that_is_deleted_says_so(
+    sqs: Any, queue: str, pool: ThreadPoolExecutor
+) -> None:
+    future = pool.submit(waiting, sqs, queue)
+    parked(future)
+
+    sqs.delete_queue(QueueUrl=queue)
+
+    with pytest.raises(sqs.exceptions.QueueDoesNotExist):
+        future.result(timeout=15)
+
+
+def test_receive_goes_on_over_a_purge(sqs: Any, queue: str, pool: ThreadPoolExecutor) -> None:
+    future = pool.submit(waiting, sqs, queue)
+    parked(future)
+
+    sqs.purge_queue(QueueUrl=queue)
+    sqs.send_message(QueueUrl=queue, MessageBody="after")
+
+    assert future.result(timeout=15) == ["after"]
+
+
+def test_receive_is_woken_by_a_send_on_another_node(
+    shared: tuple[NodeProcess, NodeProcess, Connection],
+    wire: str,
+    name: str,
+    pool: ThreadPoolExecutor,
+) -> None:
+    here, there = (client(node.url, wire) for node in shared[:2])
+    queue = here.create_queue(QueueName=name)["QueueUrl"]
+    future = pool.submit(waiting, here, queue)
+    parked(future)
+
+    there.send_message(QueueUrl=queue, MessageBody="from there")
+
+    assert future.result(timeout=15) == ["from there"]
+
+
+def test_receive_survives_the_loss_of_the_listeners_connection(
+    shared: tuple[NodeProcess, NodeProcess, Connection],
+    wire: str,
+    name: str,
+    pool: ThreadPoolExecutor,
+) -> None:
+    here, there = (client(node.url, wire) for node in shared[:2])
+    queue = here.create_queue(QueueName=name)["QueueUrl"]
+    future = pool.submit(waiting, here, queue)
+    parked(future)
+    killed = (
+        shared[2]
+        .execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity"
+            " where query ilike 'listen%' and datname = current_database()"
+        )
+        .fetchall()
+    )
+
+    there.send_message(QueueUrl=queue, MessageBody="anyway")
+
+    assert len(killed) == 2
+    assert future.result(timeout=15) == ["anyway"]
+
+
+def test_waiting_receivers_hold_no_connection(shared: Shared, wire: str, name: str) -> None:
+    node, connection = shared[0], shared[2]
+    sqs = client(node.url, wire)
+    queue = sqs.create_queue(QueueName=name)["QueueUrl"]
+    with ThreadPoolExecutor(40) as executor:
+        futures = [executor.submit(waiting, sqs, queue, 4) for _ in range(40)]
+        threading.Event().wait(1)
+
+        sqs.send_message(QueueUrl=queue, MessageBody="quick")
+        busy = eventually(
+            lambda: connection.execute(
+                "select count(*) from pg_stat_activity"
+                " where application_name like 'skipmq %' and state <> 'idle'"
+                " and datname = current_database()"
+            ).fetchone()
+        )
+
+        assert busy[0] <= 4
+        assert sorted(len(future.result()) for future in futures) == [0] * 39 + [1]

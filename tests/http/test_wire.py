@@ -1,0 +1,159 @@
+import json
+import re
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from botocore.exceptions import ClientError
+
+from skipmq.actions import ACTIONS
+from support.http import ACCOUNT, NodeProcess, raw
+
+JSON = {"Content-Type": "application/x-amz-json-1.0"}
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+UNSUPPORTED = {
+    "add_permission": {"Label": "l", "AWSAccountIds": ["1"], "Actions": ["*"]},
+    "remove_permission": {"Label": "l"},
+    "list_dead_letter_source_queues": {},
+    "tag_queue": {"Tags": {"a": "b"}},
+    "untag_queue": {"TagKeys": ["a"]},
+    "list_queue_tags": {},
+}
+TASKS = {
+    "start_message_move_task": {"SourceArn": "arn"},
+    "cancel_message_move_task": {"TaskHandle": "h"},
+    "list_message_move_tasks": {"SourceArn": "arn"},
+}
+
+
+def target(action: str) -> dict[str, str]:
+    return {**JSON, "X-Amz-Target": f"AmazonSQS.{action}"}
+
+
+@pytest.mark.parametrize("action", [*UNSUPPORTED, *TASKS])
+def test_action_of_a_later_release_is_refused_as_unsupported(
+    sqs: Any, queue: str, action: str
+) -> None:
+    options = TASKS.get(action) or {"QueueUrl": queue, **UNSUPPORTED[action]}
+
+    with pytest.raises(ClientError) as caught:
+        getattr(sqs, action)(**options)
+
+    error = caught.value.response["Error"]
+    assert error["Code"] == "AWS.SimpleQueueService.UnsupportedOperation"
+
+
+def test_request_ids_differ(broker: NodeProcess) -> None:
+    ids = {
+        raw(broker.url, b"{}", target("ListQueues")).headers["x-amzn-RequestId"] for _ in range(5)
+    }
+
+    assert len(ids) == 5
+    assert all(re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", id_) for id_ in ids)
+
+
+@pytest.mark.parametrize(("query_mode", "status"), [(None, 400), ("true", 403)])
+def test_json_error_has_the_modelled_status_only_in_query_mode(
+    broker: NodeProcess, name: str, query_mode: str | None, status: int
+) -> None:
+    url = f"{broker.url}/{ACCOUNT}/{name}"
+    raw(broker.url, json.dumps({"QueueName": name}).encode(), target("CreateQueue"))
+    headers = target("PurgeQueue") | ({"x-amzn-query-mode": query_mode} if query_mode else {})
+    body = json.dumps({"QueueUrl": url}).encode()
+    raw(broker.url, body, headers)
+
+    answer = raw(broker.url, body, headers)
+
+    assert answer.status == status
+    assert answer.headers["x-amzn-query-error"] == (
+        "AWS.SimpleQueueService.PurgeQueueInProgress;Sender"
+    )
+    assert json.loads(answer.body)["__type"] == "com.amazonaws.sqs#PurgeQueueInProgress"
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize("path", [f"/{ACCOUNT}/{{}}", "/queue/{}"])
+def test_query_request_to_the_queues_path_needs_no_queue_url(
+    broker: NodeProcess, sqs: Any, queue: str, name: str, method: str, path: str
+) -> None:
+    form = urlencode({"Action": "SendMessage", "MessageBody": "a&b", "Version": "2012-11-05"})
+    url = broker.url + path.format(name)
+
+    answer = (
+        raw(url, form.encode(), FORM) if method == "POST" else raw(f"{url}?{form}", method="GET")
+    )
+
+    assert answer.status == 200
+    assert "<SendMessageResult>" in answer.body
+    assert sqs.receive_message(QueueUrl=queue)["Messages"][0]["Body"] == "a&b"
+
+
+def test_json_to_the_queues_path_needs_no_queue_url(
+    broker: NodeProcess, sqs: Any, queue: str, name: str
+) -> None:
+    url = f"{broker.url}/{ACCOUNT}/{name}"
+
+    answer = raw(url, b'{"MessageBody": "php"}', target("SendMessage"))
+
+    assert answer.status == 200
+    assert sqs.receive_message(QueueUrl=queue)["Messages"][0]["Body"] == "php"
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "status", "part"),
+    [
+        (target("SendMessage"), b"{", 400, "SerializationException"),
+        (target("SendMessage"), b"\xff\xfe", 400, "SerializationException"),
+        (target("SendMessage"), b"[]", 400, "SerializationException"),
+        (target("SendMessage"), b"{}", 400, "MissingRequiredParameterException"),
+        (target("SendMessage"), b"[" * 100_000, 400, "SerializationException"),
+        (target("Fly"), b"{}", 400, "UnknownOperationException"),
+        (target("ListQueues"), b'{"MaxResults": "ten"}', 400, "SerializationException"),
+        (FORM, b"Action=Fly", 400, "InvalidAction"),
+        (FORM, b"", 404, "UnknownOperationException"),
+        (FORM, b"Action=ListQueues&MaxResults=ten", 400, "InvalidParameterValue"),
+        ({"Content-Type": "text/plain"}, b"hello", 404, "UnknownOperationException"),
+    ],
+)
+def test_malformed_request_gets_an_error_of_sqs(
+    broker: NodeProcess, headers: dict[str, str], body: bytes, status: int, part: str
+) -> None:
+    answer = raw(broker.url + "/", body, headers)
+
+    assert (answer.status, part in answer.body) == (status, True), answer.body
+
+
+@pytest.mark.parametrize("headers", [target("SendMessage"), FORM])
+def test_huge_request_is_refused(broker: NodeProcess, headers: dict[str, str]) -> None:
+    answer = raw(broker.url + "/", b"x" * (8 * 1_048_576 + 1), headers)
+
+    assert answer.status == 400
+    assert "Message must be shorter than 1048576 bytes." in answer.body
+
+
+@pytest.mark.parametrize(("path", "method"), [("/a/b/c", "GET"), ("/", "PUT"), ("/x", "POST")])
+def test_request_that_is_nowhere_gets_an_error_document(
+    broker: NodeProcess, path: str, method: str
+) -> None:
+    answer = raw(broker.url + path, b"", method=method)
+
+    assert answer.status in (400, 404)
+    assert "<Code>UnknownOperationException</Code>" in answer.body
+
+
+def test_health_says_live_and_ready(broker: NodeProcess) -> None:
+    assert raw(broker.url + "/health/live").body == '{"status":"live"}\n'
+    assert raw(broker.url + "/health/ready").body == '{"status":"ready"}\n'
+
+
+def test_log_has_the_request_and_never_the_body(broker: NodeProcess, sqs: Any, queue: str) -> None:
+    answer = sqs.send_message(QueueUrl=queue, MessageBody="very-secret-words")
+
+    request_id = answer["ResponseMetadata"]["RequestId"]
+    (line,) = [json.loads(text) for text in broker.lines if request_id in text]
+    assert (line["event"], line["action"], line["status"]) == ("request", "SendMessage", 200)
+    assert "very-secret-words" not in broker.log
+
+
+def test_routing_table_has_every_action() -> None:
+    assert len(ACTIONS) == 23

@@ -1,0 +1,106 @@
+import multiprocessing
+import re
+from pathlib import Path
+
+import psycopg
+import pytest
+from alembic.script import ScriptDirectory
+
+from skipmq import files
+from skipmq.store import schema
+from support.postgres import Databases, dump
+
+FROZEN = files.folder("migrations") / "versions"
+
+
+def install(url: str) -> None:
+    """Build the schema from sql/ alone."""
+    with psycopg.connect(url) as connection:
+        connection.execute("set local check_function_bodies = off")
+        for file in files.sql_in_order():
+            connection.execute(file.read_text(encoding="utf-8"))  # type: ignore[call-overload]
+
+
+def comparable(text: str) -> list[str]:
+    """Return a dump's lines without partitions of days and alembic's own table."""
+    text = re.sub(r"history_\d{8}", "history_DAY", text)
+    blocks = [
+        b for b in text.split("\n--\n") if "alembic_version" not in b and "history_DAY" not in b
+    ]
+    return [
+        line
+        for line in "\n".join(blocks).splitlines()
+        if line and not line.startswith(("--", "\\"))
+    ]
+
+
+def test_sql_folder_and_migrations_build_the_same_schema(databases: Databases) -> None:
+    by_sql, by_alembic = databases.empty(), databases.empty()
+
+    install(by_sql)
+    schema.migrate(by_alembic)
+
+    assert comparable(dump(by_sql)) == comparable(dump(by_alembic))
+    assert "FUNCTION skipmq.receive_messages" in dump(by_sql)
+
+
+def test_migrate_by_two_at_once_does_it_once(databases: Databases) -> None:
+    url = databases.empty()
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(4) as pool:
+        states = pool.map(schema.migrate, [url] * 4)
+
+    assert {state.found for state in states} == {states[0].wanted}
+
+
+def test_migrate_tells_each_step_and_nothing_the_second_time(databases: Databases) -> None:
+    url = databases.empty()
+    first: list[str] = []
+    second: list[str] = []
+
+    schema.migrate(url, first.append)
+    schema.migrate(url, second.append)
+
+    assert first[0] == "0001_pre_first"
+    assert second == []
+
+
+def test_check_of_an_empty_database_says_to_migrate(databases: Databases) -> None:
+    with pytest.raises(schema.SchemaError, match="run `skipmq migrate`"):
+        schema.check(databases.empty())
+
+
+@pytest.mark.parametrize(
+    ("found", "refused"),
+    [
+        ("9999_post_other", True),
+        ("unheard-of", True),
+        ("{next}_pre_more", False),
+        ("{next}_post_less", True),
+    ],
+)
+def test_check_of_a_newer_schema_tolerates_only_the_next_expansion(
+    database: str, found: str, refused: bool
+) -> None:
+    number = int(schema.inspect(database).wanted.split("_")[0]) + 1
+    with psycopg.connect(database) as connection:
+        connection.execute(
+            "update skipmq.alembic_version set version_num = %s",
+            (found.format(next=f"{number:04}"),),
+        )
+
+    if refused:
+        with pytest.raises(schema.SchemaError, match="does not know"):
+            schema.check(database)
+    else:
+        schema.check(database)
+
+
+def test_migrations_are_named_numbered_and_frozen() -> None:
+    scripts = list(ScriptDirectory(str(files.folder("migrations"))).walk_revisions())
+
+    for number, script in enumerate(reversed(scripts), start=1):
+        path = Path(script.path)
+        assert re.fullmatch(rf"{number:04}_(pre|post)_[a-z_]+", script.revision)
+        assert path.stem == script.revision
+        assert path.with_suffix(".sql").exists()

@@ -1,0 +1,161 @@
+"""The command line, as a person and as a program use it."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import skipmq
+from support.http import SKIPMQ, environment, free_port
+from support.postgres import Databases, as_node
+
+
+@pytest.fixture
+def url(embedded_databases: Databases) -> str:
+    return as_node(embedded_databases.migrated())
+
+
+def run(*words: str, code: int = 0, **settings: object) -> str:
+    """Run a command; return what it printed."""
+    done = subprocess.run(
+        [*SKIPMQ, *words],
+        env=environment(settings) | {"COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        input="",
+    )
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("command", ["serve", "migrate", "doctor", "config", "queue"])
+def test_help_names_every_command_and_each_has_its_own(command: str) -> None:
+    assert f"  {command} " in run("--help")
+    assert run(command, "--help").startswith(f"Usage: skipmq {command}")
+
+
+def test_queue_commands_do_what_they_say(url: str) -> None:
+    assert "no queues yet" in run("queue", "list", database_url=url)
+    run("queue", "create", "orders", "-a", "DelaySeconds=5", database_url=url)
+    run("queue", "create", "other", database_url=url)
+
+    shown = json.loads(run("queue", "show", "orders", "--json", database_url=url))
+    names = json.loads(run("queue", "list", "--json", database_url=url))
+    prefixed = run("queue", "list", "ord", database_url=url)
+    run("queue", "purge", "orders", "--yes", database_url=url)
+    run("queue", "delete", "orders", "--yes", database_url=url)
+
+    assert (shown["DelaySeconds"], shown["HistoryMode"]) == ("5", "metadata")
+    assert names == ["orders", "other"]
+    assert prefixed == "orders\n"
+    assert run("queue", "list", database_url=url) == "other\n"
+
+
+def test_purge_without_consent_does_nothing(url: str) -> None:
+    run("queue", "create", "orders", database_url=url)
+
+    told = run("queue", "purge", "orders", database_url=url, code=130)
+
+    assert "Delete all messages of the queue?" in told
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (["queue", "show", "nowhere"], "The specified queue does not exist."),
+        (["queue", "create", "a b"], "Can only include alphanumeric characters"),
+        (["queue", "create", "a", "-a", "DelaySeconds=901"], "parameter DelaySeconds"),
+    ],
+)
+def test_mistake_is_one_line(url: str, words: list[str], part: str) -> None:
+    told = run(*words, database_url=url, code=1)
+
+    assert part in told
+    assert len(told.splitlines()) == 1
+
+
+def test_wrong_use_shows_the_usage(url: str) -> None:
+    assert "is not of the form NAME=VALUE" in run(
+        "queue", "create", "a", "-a", "x", database_url=url, code=2
+    )
+    assert "No such command 'fly'" in run("fly", code=2)
+
+
+def test_config_shows_values_and_sources_and_hides_passwords(tmp_path: Path) -> None:
+    file = tmp_path / "skipmq.toml"
+    file.write_text("workers = 3\nport = 1\n")
+
+    shown = json.loads(
+        run(
+            "--config",
+            str(file),
+            "config",
+            "--json",
+            port=9000,
+            database_url="postgresql://u:hush@h/d",
+        )
+    )
+
+    assert shown["port"] == {"value": 9000, "source": "SKIPMQ_PORT"}
+    assert shown["workers"] == {"value": 3, "source": str(file)}
+    assert shown["host"] == {"value": "127.0.0.1", "source": "default"}
+    assert "hush" not in json.dumps(shown)
+
+
+def test_bad_settings_are_told_all_at_once() -> None:
+    told = run("config", code=2, port="x", workres=3, history="some", purge_cooldown=-1)
+
+    assert len(told.splitlines()) == 4
+    assert "SKIPMQ_WORKRES: there is no such setting; did you mean SKIPMQ_WORKERS?" in told
+    for name in ("SKIPMQ_PORT='x'", "SKIPMQ_HISTORY='some'", "SKIPMQ_PURGE_COOLDOWN='-1'"):
+        assert name in told
+
+
+def test_unknown_key_in_the_file_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "skipmq.toml"
+    file.write_text("prot = 1\n")
+
+    assert "prot: there is no such setting; did you mean port?" in run(
+        "config", code=2, config=file
+    )
+
+
+def test_migrate_brings_an_empty_database_up_and_then_has_nothing_to_do(
+    embedded_databases: Databases,
+) -> None:
+    url = embedded_databases.empty()
+
+    first, second = (run("migrate", database_url=url) for _ in range(2))
+
+    assert "migrated to 0001_pre_first" in first
+    assert "nothing to do" in second
+
+
+def test_migrate_without_rights_is_one_line(embedded_databases: Databases) -> None:
+    told = run("migrate", database_url=as_node(embedded_databases.empty()), code=1)
+
+    assert "permission denied" in told
+    assert len(told.splitlines()) == 1
+
+
+def test_doctor_finds_a_healthy_node(url: str) -> None:
+    findings = json.loads(run("doctor", "--json", database_url=url, port=free_port()))
+
+    assert {f["check"] for f in findings} == {"settings", "database", "schema", "broker", "port"}
+    assert all(f["ok"] for f in findings)
+
+
+def test_doctor_names_each_problem(embedded_databases: Databases) -> None:
+    told = run("doctor", database_url=embedded_databases.empty(), port=free_port(), code=1)
+    away = run("doctor", database_url="postgresql://127.0.0.1:1/x", port=free_port(), code=1)
+
+    assert "run `skipmq migrate`" in told
+    assert "Connection refused" in away
+
+
+def test_version_is_the_packages() -> None:
+    assert run("--version") == f"skipmq, version {skipmq.__version__}\n"

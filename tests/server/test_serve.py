@@ -1,0 +1,189 @@
+"""The node as a process: start, stop, death, and what it says when it cannot start."""
+
+import os
+import signal
+import socket
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+
+from support.http import SKIPMQ, NodeProcess, client, environment, eventually, free_port, raw
+from support.postgres import Databases, as_node
+
+
+@pytest.fixture
+def node_url(embedded_databases: Databases) -> str:
+    return as_node(embedded_databases.migrated())
+
+
+def refused(*options: str, **settings: object) -> str:
+    """Return the one line with which a node refuses to start."""
+    done = subprocess.run(
+        [*SKIPMQ, "serve", *options],
+        env=environment(settings),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "Traceback" not in done.stderr
+    (line,) = done.stderr.strip().splitlines()
+    return line
+
+
+def test_start_says_where_it_serves_and_how_long_it_took(node_url: str) -> None:
+    with NodeProcess(database_url=node_url) as node:
+        node.ready()
+
+        line = eventually(lambda: [text for text in node.lines if "serves SQS at" in text])[0]
+
+    assert f"http://localhost:{node.port}" in line
+    assert "ready in" in line
+
+
+def test_stop_lets_a_waiting_receiver_answer(node_url: str) -> None:
+    with NodeProcess(database_url=node_url, workers=2) as node, ThreadPoolExecutor() as pool:
+        sqs = client(node.ready().url)
+        queue = sqs.create_queue(QueueName="orders")["QueueUrl"]
+        waiting = pool.submit(sqs.receive_message, QueueUrl=queue, WaitTimeSeconds=20)
+        with pytest.raises(TimeoutError):
+            waiting.result(timeout=0.5)
+
+        code = node.stop()
+
+        assert "Messages" not in waiting.result(timeout=1)
+        assert code == 0
+    assert node.lines[-1] == "skipmq: stopped"
+
+
+def test_workers_end_when_the_main_process_is_killed(node_url: str) -> None:
+    with NodeProcess(database_url=node_url, workers=2) as node:
+        workers = psutil.Process(node.ready().process.pid).children(recursive=True)
+
+        os.kill(node.process.pid, signal.SIGKILL)
+
+        assert len(workers) >= 2
+        psutil.wait_procs(workers, timeout=30)
+        assert not [w for w in workers if w.is_running()]
+
+
+def test_worker_that_is_killed_is_replaced(node_url: str) -> None:
+    with NodeProcess(database_url=node_url, workers=1) as node:
+        main = psutil.Process(node.ready().process.pid)
+
+        def serving() -> list[psutil.Process]:
+            alive = [c for c in main.children() if c.status() != psutil.STATUS_ZOMBIE]
+            return [c for c in alive if "spawn_main" in " ".join(c.cmdline())]
+
+        (worker,) = serving()
+
+        worker.kill()
+
+        eventually(lambda: [c for c in serving() if c.pid != worker.pid])
+        node.ready()
+
+
+def test_second_node_on_the_port_is_refused_with_the_remedy(node_url: str) -> None:
+    with NodeProcess(database_url=node_url) as node:
+        node.ready()
+
+        line = refused(database_url=node_url, port=node.port)
+
+    assert f"cannot listen on 127.0.0.1 port {node.port}" in line
+    assert "--port" in line
+
+
+def test_port_of_another_program_is_refused_with_the_remedy(node_url: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        line = refused(database_url=node_url, port=other.getsockname()[1])
+
+    assert "choose another with --port" in line
+
+
+def test_database_that_is_away_is_one_line() -> None:
+    url = f"postgresql://u:secret@127.0.0.1:{free_port()}/x"
+
+    line = refused(database_url=url, port=free_port())
+
+    assert "the database cannot be reached" in line
+    assert "SKIPMQ_DATABASE_URL" in line
+    assert "secret" not in line
+
+
+def test_database_without_schema_is_refused_with_the_remedy(embedded_databases: Databases) -> None:
+    line = refused(database_url=embedded_databases.empty(), port=free_port())
+
+    assert "run `skipmq migrate`" in line
+
+
+def test_address_open_to_others_needs_to_be_told_insecure(node_url: str) -> None:
+    line = refused("--host", "0.0.0.0", database_url=node_url, port=free_port())  # noqa: S104
+    assert "--insecure" in line
+
+    with NodeProcess("--host", "0.0.0.0", "--insecure", database_url=node_url) as node:  # noqa: S104
+        node.ready()
+
+
+def test_public_url_is_the_base_of_queue_urls(node_url: str) -> None:
+    with NodeProcess(database_url=node_url, public_url="https://sqs.example.test/") as node:
+        url = client(node.ready().url).create_queue(QueueName="orders")["QueueUrl"]
+
+    assert url == "https://sqs.example.test/000000000000/orders"
+
+
+def test_cooldowns_can_be_turned_off(node_url: str) -> None:
+    with NodeProcess(database_url=node_url, purge_cooldown=0, name_cooldown=0) as node:
+        sqs = client(node.ready().url)
+        for _ in range(2):
+            url = sqs.create_queue(QueueName="orders")["QueueUrl"]
+            sqs.purge_queue(QueueUrl=url)
+            sqs.purge_queue(QueueUrl=url)
+            sqs.delete_queue(QueueUrl=url)
+
+
+def test_declared_queues_are_there_from_the_start(node_url: str, tmp_path: Path) -> None:
+    file = tmp_path / "skipmq.toml"
+    file.write_text("[queues.orders]\nVisibilityTimeout = 60\n[queues.mails]\n")
+    with NodeProcess(database_url=node_url, config=file) as node:
+        sqs = client(node.ready().url)
+        url = sqs.get_queue_url(QueueName="orders")["QueueUrl"]
+        sqs.get_queue_url(QueueName="mails")
+        found = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["VisibilityTimeout"])
+    file.write_text("[queues.orders]\nVisibilityTimeout = 61\n")
+
+    line = refused(database_url=node_url, config=file, port=free_port())
+
+    assert found["Attributes"] == {"VisibilityTimeout": "60"}
+    assert "orders" in line
+    assert "VisibilityTimeout" in line
+
+
+def test_readiness_turns_red_without_database_and_green_again(
+    embedded_databases: Databases, node_url: str
+) -> None:
+    name = psycopg.conninfo.conninfo_to_dict(node_url)["dbname"]
+    with (
+        NodeProcess(database_url=node_url, workers=1) as node,
+        psycopg.connect(embedded_databases.server.url, autocommit=True) as admin,
+    ):
+        node.ready()
+        admin.execute(f"alter database {name} allow_connections false")
+        admin.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", (name,)
+        )
+        eventually(lambda: raw(node.url + "/health/ready").status == 503)
+        live = raw(node.url + "/health/live").status
+        queue = f"{node.url}/000000000000/orders"
+        answer = raw(f"{queue}?Action=ReceiveMessage", method="GET")
+
+        admin.execute(f"alter database {name} allow_connections true")
+        eventually(lambda: raw(node.url + "/health/ready").status == 200)
+
+    assert live == 200
+    assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
+    assert "<Code>ServiceUnavailable</Code>" in answer.body

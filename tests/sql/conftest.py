@@ -1,0 +1,10 @@
+import pytest
+
+from support.postgres import Connection
+from support.sql import Queue
+
+
+@pytest.fixture
+def orders(owner: Connection) -> Queue:
+    """Give a standard queue with all defaults, on the owner's connection."""
+    return Queue(owner)

@@ -1,0 +1,77 @@
+import pytest
+
+from support.sql import Queue, advance
+
+
+def test_change_to_longer_hides_for_that_long_from_now(orders: Queue) -> None:
+    orders.send("a")
+    received = orders.receive()
+    advance(orders.connection, "20 seconds")
+
+    outcome = orders.hide(100, *received)
+
+    advance(orders.connection, "119 seconds")
+    assert orders.bodies() == []
+    advance(orders.connection, "121 seconds")
+    assert orders.bodies() == ["a"]
+    assert outcome == ["changed"]
+
+
+def test_change_to_zero_shows_the_message_at_once(orders: Queue) -> None:
+    orders.send("a")
+
+    outcome = orders.hide(0, *orders.receive())
+
+    assert outcome == ["changed"]
+    assert orders.bodies() == ["a"]
+
+
+def test_change_after_the_timeout_says_not_in_flight(orders: Queue) -> None:
+    orders.send("a")
+    received = orders.receive()
+    advance(orders.connection, "31 seconds")
+
+    assert orders.hide(10, *received) == ["not-in-flight"]
+
+
+def test_change_after_delete_says_missing(orders: Queue) -> None:
+    orders.send("a")
+    received = orders.receive()
+    orders.delete(*received)
+
+    assert orders.hide(10, *received) == ["missing"]
+
+
+def test_change_with_an_earlier_receipt_says_missing_and_changes_nothing(orders: Queue) -> None:
+    orders.send("a")
+    earlier = orders.receive(timeout=0)
+    orders.receive(timeout=30)
+
+    assert orders.hide(0, *earlier) == ["missing"]
+    assert orders.bodies() == []
+
+
+@pytest.mark.parametrize(
+    ("passed", "timeout", "outcome"),
+    [
+        ("0", 43_200, "beyond-limit"),
+        ("9 seconds", 43_180, "changed"),
+        ("9 seconds", 43_195, "beyond-limit"),
+    ],
+)
+def test_change_beyond_twelve_hours_from_the_receive_is_refused(
+    orders: Queue, passed: str, timeout: int, outcome: str
+) -> None:
+    orders.send("a")
+    received = orders.receive()
+    advance(orders.connection, passed)
+
+    assert orders.hide(timeout, *received) == [outcome]
+
+
+def test_change_of_many_answers_in_the_order_of_the_call(orders: Queue) -> None:
+    orders.send("a", "b", "c")
+    a, b, c = orders.receive()
+    orders.delete(b)
+
+    assert orders.hide(50, c, b, a) == ["changed", "missing", "changed"]

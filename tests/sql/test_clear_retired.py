@@ -1,0 +1,49 @@
+from support.postgres import Connection
+from support.sql import Queue, advance, history, number
+
+
+def test_clear_settles_what_purge_and_delete_left(owner: Connection) -> None:
+    purged, deleted, kept = (Queue(owner, name) for name in ("purged", "deleted", "kept"))
+    for queue in (purged, deleted, kept):
+        queue.send("waiting", "in flight")
+        queue.receive(limit=1)
+    owner.execute("select skipmq.purge_queue(%s)", (purged.id,))
+    owner.execute("select skipmq.delete_queue(%s)", (deleted.id,))
+
+    cleared = number(owner, "select skipmq.clear_retired()")
+
+    assert cleared == 4
+    assert history(owner) == [("purged",)] * 4
+    assert number(owner, "select count(*) from skipmq.message where queue_id > 0") == 2
+
+
+def test_clear_does_at_most_a_chunk(orders: Queue) -> None:
+    orders.send(*"abcde")
+    orders.connection.execute("select skipmq.purge_queue(%s)", (orders.id,))
+
+    done = [number(orders.connection, "select skipmq.clear_retired(2)") for _ in range(4)]
+
+    assert done == [2, 2, 1, 0]
+
+
+def test_clear_finishes_an_incarnation_an_hour_after_its_end(orders: Queue) -> None:
+    finished = "select count(*) from skipmq.incarnation where cleared_at is not null"
+    orders.connection.execute("select skipmq.purge_queue(%s)", (orders.id,))
+
+    orders.connection.execute("select skipmq.clear_retired()")
+    before = number(orders.connection, finished)
+    advance(orders.connection, "61 minutes")
+    orders.connection.execute("select skipmq.clear_retired()")
+
+    assert (before, number(orders.connection, finished)) == (0, 1)
+
+
+def test_clear_sees_a_message_that_was_committed_late(orders: Queue) -> None:
+    orders.connection.execute(
+        "insert into skipmq.incarnation values (77, '0', 'r', 'n', 'off', now(), now(), 'purged')"
+    )
+    number(orders.connection, "select skipmq.clear_retired()")
+    orders.send("late")
+    orders.connection.execute("update skipmq.message set queue_id = 77 where queue_id > 0")
+
+    assert number(orders.connection, "select skipmq.clear_retired()") == 1

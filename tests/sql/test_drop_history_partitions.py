@@ -1,0 +1,28 @@
+import psycopg
+import pytest
+
+from support.postgres import Connection
+from support.sql import advance, number
+
+DROP = "select skipmq.drop_history_partitions('7 days')"
+
+
+def test_drop_removes_only_days_past_the_keeping_time(owner: Connection) -> None:
+    advance(owner, "10 days")
+
+    assert number(owner, DROP) == 3
+    assert number(owner, DROP) == 0
+
+
+def test_drop_of_a_day_that_is_being_read_gives_up_quickly(
+    database: str, owner: Connection
+) -> None:
+    day = number(owner, "select to_char(clock_timestamp() at time zone 'UTC', 'YYYYMMDD')")
+    advance(owner, "10 days")
+    with psycopg.connect(database) as reader:
+        reader.execute(f"select * from skipmq.history_{day}")
+
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            owner.execute(DROP)
+
+    assert number(owner, DROP) == 3

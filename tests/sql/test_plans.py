@@ -1,0 +1,163 @@
+"""The plan of each statement on the hot path, on tables of every size: always an index probe.
+
+On a table that was vacuumed while empty the planner likes sequential scans, and keeps them after it
+has filled.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from support.postgres import Connection
+from support.sql import Queue
+
+ROWS = 200_000
+FILL = """
+  insert into skipmq.message (id, visible_at, sent_at, enqueued_at, queue_id, message_id, body)
+  select nextval('skipmq.message_id_seq'), now() - n * interval '1 ms', now(), now(), {queue},
+    gen_random_uuid(), 'x'
+  from generate_series(1, {rows}) n
+"""
+
+
+def empty(queue: Queue) -> None:
+    """Leave the table as the installation made it."""
+    del queue
+
+
+def vacuumed_empty(queue: Queue) -> None:
+    """Fill the table, empty it, and let the planner know."""
+    connection = queue.connection
+    connection.execute(FILL.format(queue=queue.id, rows=20_000))
+    connection.execute("delete from skipmq.message where queue_id > 0")
+    connection.execute("vacuum analyze skipmq.message")
+
+
+def refilled(queue: Queue) -> None:
+    """Use the table while it is vacuumed empty, then fill it without an analyze."""
+    vacuumed_empty(queue)
+    for _ in range(7):
+        queue.delete(*queue.receive())
+        queue.hide(1, *[])
+    queue.connection.execute(FILL.format(queue=queue.id, rows=20_000))
+
+
+def large(queue: Queue) -> None:
+    """Fill the table, with other queues' messages around."""
+    for other in (queue.id, queue.id + 1, queue.id + 2):
+        queue.connection.execute(FILL.format(queue=other, rows=ROWS // 3))
+    queue.connection.execute("analyze skipmq.message")
+
+
+States = pytest.mark.parametrize("state", [empty, vacuumed_empty, refilled, large])
+State = Callable[[Queue], None]
+
+
+@contextmanager
+def plans(connection: Connection) -> Iterator[list[str]]:
+    """Collect the plans of all statements, those within functions too."""
+    collected: list[str] = []
+    connection.add_notice_handler(lambda notice: collected.append(notice.message_primary or ""))
+    connection.execute("load 'auto_explain'")
+    connection.execute("set auto_explain.log_min_duration = 0")
+    connection.execute("set auto_explain.log_nested_statements = on")
+    connection.execute("set auto_explain.log_level = notice")
+    connection.execute("set client_min_messages = notice")
+    yield collected
+    connection.execute("set auto_explain.log_min_duration = -1")
+
+
+def of_messages(collected: list[str]) -> list[str]:
+    """Return the plans that touch the message table."""
+    return [plan for plan in collected if " on message m" in plan]
+
+
+def assert_probes(plan: str, index: str, *conditions: str) -> None:
+    for scan in ("Seq Scan on message", "Bitmap", "Sort Key: m.", "Hash", "Merge Join"):
+        assert scan not in plan, plan
+    assert f"using {index} on message" in plan, plan
+    found = [line for line in plan.splitlines() if "Index Cond" in line]
+    assert any(all(c in line for c in conditions) for line in found), plan
+
+
+@States
+def test_plan_of_receive_probes_the_visibility_index(orders: Queue, state: State) -> None:
+    state(orders)
+    orders.send("a", "b")
+
+    with plans(orders.connection) as collected:
+        orders.receive()
+
+    claims = [p for p in of_messages(collected) if "Update on message" in p]
+    assert len(claims) == 1
+    assert_probes(
+        claims[0], "message_visible", "queue_id = ", "shard = 0", "visible_at > ", "visible_at <= "
+    )
+    assert "Tid Scan on message m" in claims[0]
+
+
+@States
+def test_plan_of_an_empty_receive_probes_the_visibility_index(orders: Queue, state: State) -> None:
+    state(orders)
+    nothing = Queue(orders.connection, "nothing")
+    nothing.id = nothing.id + 10  # Not one of those that `large` fills.
+    orders.connection.execute(
+        "update skipmq.queue set queue_id = %s where name = 'nothing'", (nothing.id,)
+    )
+
+    with plans(orders.connection) as collected:
+        nothing.receive()
+
+    touching = of_messages(collected)
+    assert len(touching) == 3  # The claim, what has expired, and the next to become visible.
+    for plan in touching:
+        assert_probes(plan, "message_visible", "queue_id = ", "shard = 0", "visible_at > ")
+
+
+@States
+def test_plan_of_delete_probes_the_primary_key(orders: Queue, state: State) -> None:
+    state(orders)
+    orders.send("a", "b")
+    received = orders.receive()
+
+    with plans(orders.connection) as collected:
+        assert orders.delete(*received) == len(received)
+
+    (plan,) = of_messages(collected)
+    assert_probes(plan, "message_pkey", "id = u.id")
+    assert "Tid Scan on message m" in plan
+
+
+@States
+def test_plan_of_change_visibility_probes_the_primary_key(orders: Queue, state: State) -> None:
+    state(orders)
+    orders.send("a", "b")
+    received = orders.receive()
+
+    with plans(orders.connection) as collected:
+        assert set(orders.hide(60, *received)) == {"changed"}
+
+    (plan,) = of_messages(collected)
+    assert_probes(plan, "message_pkey", "id = ")
+    assert "Tid Scan on message m" in plan
+
+
+@States
+def test_plan_of_expiry_probes_the_visibility_index(orders: Queue, state: State) -> None:
+    state(orders)
+
+    with plans(orders.connection) as collected:
+        orders.connection.execute("select skipmq.expire_messages()")
+
+    (plan,) = of_messages(collected)
+    assert_probes(plan, "message_visible", "queue_id = ", "shard = 0", "visible_at <= ")
+
+
+def test_ballast_is_no_queues_message(orders: Queue) -> None:
+    for table in ("skipmq.message", "skipmq.queue"):
+        row = orders.connection.execute(
+            f"select count(*) from {table} where queue_id = 0"
+        ).fetchone()
+        assert row is not None
+        assert row[0] == (10_000 if table == "skipmq.message" else 0)

@@ -1,0 +1,57 @@
+import psycopg
+import pytest
+
+from support.postgres import Connection
+from support.sql import Queue, advance, number
+
+
+def purge(queue: Queue) -> None:
+    queue.id = number(queue.connection, "select skipmq.purge_queue(%s)", queue.id)
+
+
+def test_purge_removes_waiting_delayed_and_in_flight_messages(orders: Queue) -> None:
+    orders.send("waiting", "in flight")
+    received = orders.receive(limit=1)
+    orders.send("delayed", delay=1)
+
+    purge(orders)
+
+    advance(orders.connection, "1 hour")
+    assert orders.bodies() == []
+    assert orders.delete(*received) == 0
+    assert orders.counts() == (0, 0, 0)
+
+
+def test_purge_leaves_the_queue_usable_with_its_attributes(owner: Connection) -> None:
+    queue = Queue(owner, VisibilityTimeout=77)
+
+    purge(queue)
+    queue.send("after")
+
+    assert queue.bodies() == ["after"]
+    assert number(owner, "select visibility_timeout from skipmq.queue") == 77
+
+
+def test_purge_again_within_the_cooldown_is_refused(orders: Queue) -> None:
+    purge(orders)
+
+    with pytest.raises(psycopg.Error) as caught:
+        purge(orders)
+    advance(orders.connection, "61 seconds")
+    purge(orders)
+
+    assert caught.value.sqlstate == "SQ004"
+    assert str(caught.value).startswith(
+        "Only one PurgeQueue operation on orders is allowed every 60 seconds."
+    )
+
+
+def test_send_to_the_old_incarnation_raises_moved_and_stores_nothing(orders: Queue) -> None:
+    old = orders.id
+    purge(orders)
+    orders.id = old
+
+    with pytest.raises(psycopg.Error) as caught:
+        orders.send("lost?")
+
+    assert caught.value.sqlstate == "SQ005"

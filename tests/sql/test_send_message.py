@@ -1,0 +1,52 @@
+import psycopg
+import pytest
+
+from support.postgres import Connection
+from support.sql import Queue, number
+
+
+def test_send_message_is_a_transactional_outbox(owner: Connection, node: Connection) -> None:
+    queue = Queue(owner)
+    owner.execute("create table public.bought (what text)")
+
+    with owner.transaction():
+        owner.execute("insert into public.bought values ('tea')")
+        owner.execute("select skipmq.send_message('orders', 'tea')")
+        seen_before = Queue(node).bodies()
+
+    assert seen_before == []
+    assert queue.bodies() == ["tea"]
+
+
+def test_send_message_gives_the_message_id_that_is_received(orders: Queue) -> None:
+    message_id = number(orders.connection, "select skipmq.send_message('orders', 'x')")
+
+    assert orders.receive()[0]["message_id"] == message_id
+
+
+def test_send_message_names_the_sending_role(node: Connection) -> None:
+    queue = Queue(node)
+
+    node.execute("select skipmq.send_message('orders', 'x')")
+
+    assert queue.receive()[0]["sender"] == "skipmq_node"
+
+
+@pytest.mark.parametrize(
+    ("call", "sqlstate"),
+    [
+        ("skipmq.send_message('nowhere', 'x')", "SQ001"),
+        ("skipmq.send_message('orders', '')", "SQ008"),
+        ("skipmq.send_message('orders', null)", "SQ008"),
+        ("skipmq.send_message('orders', 'x', p_delay_seconds => 901)", "SQ008"),
+        ("skipmq.send_message('orders', repeat('x', 2000))", "SQ008"),
+    ],
+)
+def test_send_message_with_bad_input_says_what(owner: Connection, call: str, sqlstate: str) -> None:
+    queue = Queue(owner, MaximumMessageSize=1999)
+
+    with pytest.raises(psycopg.Error) as caught:
+        owner.execute(f"select {call}")
+
+    assert caught.value.sqlstate == sqlstate
+    assert queue.counts() == (0, 0, 0)

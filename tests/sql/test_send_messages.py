@@ -1,0 +1,89 @@
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from support.postgres import Connection
+from support.sql import Queue, advance, number
+
+
+def test_send_stores_every_column(orders: Queue) -> None:
+    message_id = str(uuid4())
+
+    orders.connection.execute(
+        "select skipmq.send_messages(%s, array[%s]::uuid[], array['body'], array['{}'], array[0],"
+        " array['tenant'], array['Root=1'], 'sender')",
+        (orders.id, message_id),
+    )
+
+    (row,) = orders.receive()
+    assert str(row["message_id"]) == message_id
+    assert (row["body"], row["attributes"], row["group_id"]) == ("body", "{}", "tenant")
+    assert (row["trace_header"], row["sender"]) == ("Root=1", "sender")
+
+
+def test_send_with_delay_is_hidden_until_it_ends(orders: Queue) -> None:
+    orders.send("later", delay=5)
+
+    before = orders.bodies()
+    advance(orders.connection, "5 seconds")
+
+    assert before == []
+    assert orders.bodies() == ["later"]
+
+
+def test_send_without_delay_takes_the_queues(owner: Connection) -> None:
+    queue = Queue(owner, DelaySeconds=5)
+    queue.send("later")
+    queue.send("now", delay=0)
+
+    before = queue.bodies()
+    advance(owner, "5 seconds")
+
+    assert before == ["now"]
+    assert queue.bodies() == ["later"]
+
+
+def test_send_that_fails_stores_none_of_its_messages(orders: Queue) -> None:
+    same = str(uuid4())
+
+    with pytest.raises(psycopg.errors.NotNullViolation):
+        orders.connection.execute(
+            "select skipmq.send_messages(%s, array[%s, %s]::uuid[], array['a', null],"
+            " array[null, null], array[0, 0], array[null, null], array[null, null])",
+            (orders.id, same, str(uuid4())),
+        )
+
+    assert orders.counts() == (0, 0, 0)
+
+
+def test_send_to_no_queue_raises_moved(orders: Queue) -> None:
+    orders.id = 999
+
+    with pytest.raises(psycopg.Error) as caught:
+        orders.send("a")
+
+    assert caught.value.sqlstate == "SQ005"
+
+
+@pytest.mark.parametrize("commit", ["on", "off", "local"])
+def test_send_sets_synchronous_commit_of_the_transaction_only(orders: Queue, commit: str) -> None:
+    connection = orders.connection
+    before = number(connection, "show synchronous_commit")
+
+    with connection.transaction():
+        connection.execute(
+            "select skipmq.send_messages(%s, '{}', '{}', '{}', '{}', '{}', '{}', null, %s)",
+            (orders.id, commit),
+        )
+        within = number(connection, "show synchronous_commit")
+
+    assert within == commit
+    assert number(connection, "show synchronous_commit") == before
+
+
+def test_send_in_a_transaction_that_rolls_back_sends_nothing(orders: Queue) -> None:
+    with orders.connection.transaction(force_rollback=True):
+        orders.send("never")
+
+    assert orders.counts() == (0, 0, 0)

@@ -1,0 +1,87 @@
+import psycopg
+import pytest
+from psycopg.types.json import Json
+
+from support.postgres import Connection
+from support.sql import Queue, advance, number
+
+
+def set_(queue: Queue, **attributes: str) -> None:
+    queue.connection.execute(
+        "select skipmq.set_queue_attributes(%s, %s::jsonb)", (queue.id, Json(attributes))
+    )
+
+
+def attribute(queue: Queue, name: str) -> str:
+    value = number(
+        queue.connection,
+        "select attributes ->> %s from skipmq.get_queue('orders', '000000000000', 'us-east-1')",
+        name,
+    )
+    assert isinstance(value, str)
+    return value
+
+
+def test_set_changes_what_is_named_and_nothing_else(orders: Queue) -> None:
+    set_(orders, DelaySeconds="7", KmsMasterKeyId="alias/key", SqsManagedSseEnabled="false")
+
+    assert attribute(orders, "DelaySeconds") == "7"
+    assert attribute(orders, "KmsMasterKeyId") == "alias/key"
+    assert attribute(orders, "SqsManagedSseEnabled") == "false"
+    assert attribute(orders, "VisibilityTimeout") == "30"
+
+
+def test_set_moves_the_time_of_modification(orders: Queue) -> None:
+    statement = (
+        "select extract(epoch from modified_at - created_at)"
+        " from skipmq.get_queue('orders', '000000000000', 'us-east-1')"
+    )
+    advance(orders.connection, "10 seconds")
+
+    set_(orders, DelaySeconds="1")
+
+    assert 9 < number(orders.connection, statement) < 12
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("VisibilityTimeout", "43201"),
+        ("DelaySeconds", "-1"),
+        ("MaximumMessageSize", "1023"),
+        ("MessageRetentionPeriod", "59"),
+        ("ReceiveMessageWaitTimeSeconds", "21"),
+        ("KmsDataKeyReusePeriodSeconds", "59"),
+        ("HistoryMode", "some"),
+    ],
+)
+def test_set_out_of_range_is_refused(orders: Queue, name: str, value: str) -> None:
+    with pytest.raises(psycopg.errors.CheckViolation):
+        set_(orders, **{name: value})
+
+
+def test_set_on_a_queue_that_is_gone_raises_moved(orders: Queue) -> None:
+    orders.id = 999
+
+    with pytest.raises(psycopg.Error) as caught:
+        set_(orders, DelaySeconds="1")
+
+    assert caught.value.sqlstate == "SQ005"
+
+
+def test_set_retention_lower_expires_what_waits(orders: Queue) -> None:
+    orders.send("old")
+    advance(orders.connection, "2 minutes")
+
+    set_(orders, MessageRetentionPeriod="60")
+
+    assert orders.bodies() == []
+
+
+def test_node_sets_attributes_without_rights_on_the_table(node: Connection) -> None:
+    queue = Queue(node)
+
+    set_(queue, DelaySeconds="3")
+
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        node.execute("select * from skipmq.queue")

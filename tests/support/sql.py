@@ -1,0 +1,93 @@
+"""The vocabulary of the tests that talk SQL only."""
+
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+
+from support.postgres import Connection
+
+
+class Queue:
+    """A queue on a connection; each method is one statement."""
+
+    def __init__(self, connection: Connection, name: str = "orders", **attributes: Any) -> None:
+        self.connection = connection
+        self.name = name
+        texts = {key: str(value) for key, value in attributes.items()}
+        row = connection.execute(
+            "select skipmq.create_queue(%s, %s::jsonb)",
+            (name, psycopg.types.json.Json(texts)),
+        ).fetchone()
+        assert row is not None
+        self.id = int(row[0])
+
+    def send(self, *bodies: str, delay: int | None = None) -> list[str]:
+        ids = [str(uuid4()) for _ in bodies]
+        nothing = [None] * len(bodies)
+        self.connection.execute(
+            "select skipmq.send_messages(%s, %s::uuid[], %s::text[], %s::text[], %s::int[],"
+            " %s::text[], %s::text[], 'tester')",
+            (self.id, ids, list(bodies), nothing, [delay] * len(bodies), nothing, nothing),
+        )
+        return ids
+
+    def receive(self, limit: int = 10, timeout: int | None = None) -> list[dict[str, Any]]:
+        return [row for row in self.look(limit, timeout) if row["id"] is not None]
+
+    def look(self, limit: int = 10, timeout: int | None = None) -> list[dict[str, Any]]:
+        cursor = self.connection.cursor(row_factory=psycopg.rows.dict_row)
+        return cursor.execute(
+            "select * from skipmq.receive_messages(%s, %s::int, %s::int)", (self.id, limit, timeout)
+        ).fetchall()
+
+    def bodies(self, limit: int = 10, timeout: int | None = None) -> list[str]:
+        return [row["body"] for row in self.receive(limit, timeout)]
+
+    def delete(self, *received: dict[str, Any]) -> int:
+        row = self.connection.execute(
+            "select skipmq.delete_messages(%s, %s::bigint[], %s::int[])",
+            (self.id, [r["id"] for r in received], [r["receive_count"] for r in received]),
+        ).fetchone()
+        assert row is not None
+        return int(row[0])
+
+    def hide(self, timeout: int, *received: dict[str, Any]) -> list[str]:
+        rows = self.connection.execute(
+            "select outcome from skipmq.change_visibility"
+            "(%s, %s::bigint[], %s::int[], %s::timestamptz[], %s::int[])",
+            (
+                self.id,
+                [r["id"] for r in received],
+                [r["receive_count"] for r in received],
+                [r["received_at"] for r in received],
+                [timeout] * len(received),
+            ),
+        ).fetchall()
+        return [outcome for (outcome,) in rows]
+
+    def counts(self) -> tuple[int, int, int]:
+        row = self.connection.execute(
+            "select visible, in_flight, delayed from skipmq.count_messages(%s)", (self.id,)
+        ).fetchone()
+        assert row is not None
+        return (row[0], row[1], row[2])
+
+
+def advance(connection: Connection, by: str) -> None:
+    """Move the clock of a connection of the owner."""
+    connection.execute("select set_config('skipmq.clock_offset', %s, false)", (by,))
+
+
+def history(connection: Connection, columns: str = "outcome") -> list[tuple[Any, ...]]:
+    """Return the history in the order of settlement."""
+    return connection.execute(
+        f"select {columns} from skipmq.history order by settled_at, id"
+    ).fetchall()
+
+
+def number(connection: Connection, statement: str, *parameters: Any) -> Any:
+    """Return the one value of a statement."""
+    row = connection.execute(statement, parameters).fetchone()
+    assert row is not None
+    return row[0]

@@ -1,0 +1,322 @@
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from botocore.model import ServiceModel
+from botocore.parsers import create_parser
+from botocore.serialize import create_serializer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from skipmq import errors, protocol
+from skipmq.protocol import Call, Request, Response, shapes
+
+Ask = Callable[..., Request]
+Allowed = Callable[..., SearchStrategy[Any]]
+
+URL = "http://localhost/1/q"
+RECEIVE = {"Action": "ReceiveMessage", "QueueUrl": URL}
+CREATE = {"Action": "CreateQueue", "QueueName": "q"}
+FIELD_NAMES = st.lists(
+    st.sampled_from(
+        ["MessageAttribute", "Name", "Value", "Tag", "Attribute", "Entries", "1", "x", ""]
+    )
+    | st.text(max_size=3),
+    max_size=5,
+).map(".".join)
+
+
+def form(fields: dict[str, Any]) -> bytes:
+    return urlencode(fields).encode()
+
+
+def parameters(ask: Ask, fields: dict[str, Any], path: str = "/") -> dict[str, Any]:
+    return protocol.decode(ask(form(fields), path=path)).parameters
+
+
+def parsed(response: Response, shape: Any = None) -> dict[str, Any]:
+    answer: dict[str, Any] = create_parser("query").parse(
+        {"headers": response.headers, "body": response.body, "status_code": response.status}, shape
+    )
+    return answer
+
+
+@pytest.mark.parametrize("action", shapes.ACTIONS)
+@given(data=st.data())
+@settings(max_examples=25, deadline=None)
+def test_request_of_botocore_decodes_to_its_parameters(
+    action: str, data: st.DataObject, query_model: ServiceModel, ask: Ask, allowed: Allowed
+) -> None:
+    # This wire has no empty map, and its model is older than one member.
+    sent = data.draw(allowed(shapes.ACTIONS[action].takes, least_map=1))
+    sent.pop("MessageSystemAttributeNames", None)
+    serialised = create_serializer("query", include_validation=False).serialize_to_request(
+        sent, query_model.operation_model(action)
+    )
+
+    decoded = protocol.decode(ask(form(serialised["body"]), headers=serialised["headers"]))
+
+    assert decoded.action == action
+    assert decoded.parameters == sent
+
+
+@pytest.mark.parametrize("action", shapes.ACTIONS)
+@given(data=st.data())
+@settings(max_examples=25, deadline=None)
+def test_response_parses_in_botocore_to_the_result(
+    action: str, data: st.DataObject, query_model: ServiceModel, ask: Ask, allowed: Allowed
+) -> None:
+    gives = shapes.ACTIONS[action].gives
+    # An empty list or map leaves no trace on this wire.
+    result = None if gives is None else data.draw(allowed(gives, least_list=1, least_map=1))
+
+    response = protocol.encode(Call(action, {}, ask()), result)
+
+    answer = parsed(response, query_model.operation_model(action).output_shape)
+    metadata = answer.pop("ResponseMetadata")
+    assert metadata["RequestId"] == response.headers["x-amzn-RequestId"] == "4f1c3c1e-request"
+    assert answer == (result or {})
+    assert response.status == 200
+    assert response.headers["Content-Type"] == "text/xml"
+
+
+def test_response_escapes_what_xml_cannot_hold(ask: Ask) -> None:
+    result = {"Messages": [{"Body": '<a b="c">&\'\r\n\0\ud800\uffff'}]}
+
+    body = protocol.encode(Call("ReceiveMessage", {}, ask()), result).body.decode()
+
+    escaped = "&lt;a b=&quot;c&quot;&gt;&amp;'&#xD;\n\ufffd\ufffd\ufffd"
+    assert body == (
+        '<?xml version="1.0"?>'
+        '<ReceiveMessageResponse xmlns="http://queue.amazonaws.com/doc/2012-11-05/">'
+        f"<ReceiveMessageResult><Message><Body>{escaped}</Body></Message></ReceiveMessageResult>"
+        "<ResponseMetadata><RequestId>4f1c3c1e-request</RequestId></ResponseMetadata>"
+        "</ReceiveMessageResponse>"
+    )
+
+
+def test_response_without_result_has_no_result_element(ask: Ask) -> None:
+    body = protocol.encode(Call("PurgeQueue", {}, ask()), None).body.decode()
+
+    assert "PurgeQueueResult" not in body
+
+
+def test_elements_with_gaps_and_out_of_order_come_by_number(ask: Ask) -> None:
+    fields = RECEIVE | {
+        "AttributeName.10": "c",
+        "AttributeName.007": "b",
+        "AttributeName.2": "a",
+        "MessageSystemAttributeName.1": "All",
+    }
+
+    assert parameters(ask, fields) == {
+        "QueueUrl": URL,
+        "AttributeNames": ["a", "b", "c"],
+        "MessageSystemAttributeNames": ["All"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "names"),
+    [
+        ("AttributeName", "All", ["All"]),
+        ("AttributeName", "", []),
+        ("AttributeNames", "", []),
+    ],
+)
+def test_list_without_numbers_has_one_element_or_none(
+    field: str, value: str, names: list[str], ask: Ask
+) -> None:
+    assert parameters(ask, RECEIVE | {field: value})["AttributeNames"] == names
+
+
+def test_batch_without_entries_is_an_empty_one(ask: Ask) -> None:
+    fields = {"Action": "SendMessageBatch", "QueueUrl": URL}
+
+    assert parameters(ask, fields) == {"QueueUrl": URL, "Entries": []}
+
+
+def test_field_unknown_is_ignored(ask: Ask) -> None:
+    fields = RECEIVE | {"Version": "2012-11-05", "X-Amz-Date": "x", "Colour.1.Red": "y", "": "z"}
+
+    assert parameters(ask, fields) == {"QueueUrl": URL}
+
+
+@pytest.mark.parametrize(
+    ("fields", "missing"),
+    [
+        ({"Action": "CreateQueue"}, "QueueName"),
+        ({"Action": "CreateQueue", "QueueName.1": "q"}, "QueueName"),
+        ({"Action": "TagQueue", "QueueUrl": URL}, "Tag"),
+        ({"Action": "UntagQueue", "QueueUrl": URL}, "TagKey"),
+        (CREATE | {"Attribute.1.Value": "1"}, "Attribute.1.Name"),
+        (CREATE | {"Attribute.2.Name": "Policy"}, "Attribute.2.Value"),
+        (CREATE | {"Attribute": "Policy"}, "Attribute..Name"),
+        (
+            {"Action": "DeleteMessageBatch", "QueueUrl": URL, "Entries.3.Id": "a"},
+            "DeleteMessageBatchRequestEntry.3.ReceiptHandle",
+        ),
+        (
+            {"Action": "SendMessage", "QueueUrl": URL, "MessageBody": "x"}
+            | {"MessageAttribute.1.Name": "n"},
+            "MessageAttribute.1.Value.DataType",
+        ),
+    ],
+)
+def test_field_required_but_missing_is_named(
+    fields: dict[str, str], missing: str, ask: Ask
+) -> None:
+    with pytest.raises(errors.MissingRequiredParameterException) as raised:
+        parameters(ask, fields)
+
+    assert raised.value.message == f"The request must contain the parameter {missing}."
+
+
+@pytest.mark.parametrize(
+    "value", ["abc", "", "1.0", "1_0", " 1", "٣", "2147483648", "-2147483649", "9" * 5000, "0x1"]
+)
+def test_number_that_is_none_is_an_invalid_value(value: str, ask: Ask) -> None:
+    with pytest.raises(errors.InvalidParameterValueException) as raised:
+        parameters(ask, RECEIVE | {"MaxNumberOfMessages": value})
+
+    assert raised.value.message == (
+        f"Value {value} for parameter MaxNumberOfMessages is invalid. Reason: Must be an integer."
+    )
+
+
+@pytest.mark.parametrize("number", ["x", "-1", "1e3", "٣", "9" * 5000])
+def test_element_without_a_proper_number_is_an_invalid_value(number: str, ask: Ask) -> None:
+    with pytest.raises(errors.InvalidParameterValueException):
+        parameters(ask, RECEIVE | {f"AttributeName.{number}": "All"})
+
+
+def test_blob_that_is_not_base64_is_an_invalid_value(ask: Ask) -> None:
+    attribute = {"Name": "n", "Value.DataType": "Binary", "Value.BinaryValue": "=é"}
+    fields = {"Action": "SendMessage", "QueueUrl": URL, "MessageBody": "x"} | {
+        f"MessageAttribute.1.{name}": value for name, value in attribute.items()
+    }
+
+    with pytest.raises(errors.InvalidParameterValueException):
+        parameters(ask, fields)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"Action=CreateQueue&QueueName=%FF",
+        b"Action=CreateQueue&QueueName=\xff",
+        b"Action=CreateQueue&%C3=1",
+        b"Action=CreateQueue&QueueName=%ED%A0%80",
+    ],
+)
+def test_form_not_in_utf8_is_an_invalid_value(body: bytes, ask: Ask) -> None:
+    with pytest.raises(errors.InvalidParameterValueException):
+        protocol.decode(ask(body))
+
+
+def test_form_of_too_many_fields_is_an_invalid_value(ask: Ask) -> None:
+    with pytest.raises(errors.InvalidParameterValueException):
+        parameters(ask, CREATE | {f"x{number}": "" for number in range(2_000)})
+
+
+def test_form_of_the_largest_batch_is_accepted(ask: Ask) -> None:
+    fields = {"Action": "SendMessageBatch", "QueueUrl": URL}
+    for entry in (f"SendMessageBatchRequestEntry.{number}" for number in range(1, 11)):
+        fields |= {f"{entry}.Id": entry[-2:], f"{entry}.MessageBody": "x"}
+        for attribute in (f"{entry}.MessageAttribute.{number}" for number in range(1, 11)):
+            fields |= {f"{attribute}.Name": attribute[-2:], f"{attribute}.Value.DataType": "String"}
+            fields |= {f"{attribute}.Value.StringValue": "x"}
+
+    entries = parameters(ask, fields)["Entries"]
+
+    assert [len(entry["MessageAttributes"]) for entry in entries] == [10] * 10
+
+
+@given(body=st.binary(), query=st.text(max_size=20))
+def test_form_of_any_bytes_raises_only_sqs_errors(body: bytes, query: str, ask: Ask) -> None:
+    with pytest.raises(errors.SqsError):
+        protocol.decode(ask(body, query=query))
+
+
+@given(
+    fields=st.dictionaries(FIELD_NAMES, st.text(max_size=5)),
+    action=st.sampled_from(list(shapes.ACTIONS)),
+)
+def test_form_of_any_fields_raises_only_sqs_errors(
+    fields: dict[str, str], action: str, ask: Ask
+) -> None:
+    required = {"QueueUrl": URL, "QueueName": "q", "MessageBody": "x", "SourceArn": "a"}
+    try:
+        parameters(ask, required | fields | {"Action": action})
+    except errors.SqsError as error:
+        protocol.encode_error(ask(), error)
+
+
+def test_get_on_a_queue_reads_the_query_string(ask: Ask) -> None:
+    query = "Action=SendMessage&MessageBody=a+b%20%C3%A9"
+
+    decoded = protocol.decode(ask(method="GET", query=query, path="/1/q"))
+
+    assert decoded.parameters == {
+        "QueueUrl": "http://localhost:9324/1/q",
+        "MessageBody": "a b é",
+    }
+
+
+def test_post_with_a_query_string_reads_both(ask: Ask) -> None:
+    decoded = protocol.decode(ask(b"MaxResults=2", query="Action=ListQueues&MaxResults=1"))
+
+    assert decoded.action == "ListQueues"
+    assert decoded.parameters == {"MaxResults": 2}
+
+
+def test_url_among_the_fields_overrides_the_path(ask: Ask) -> None:
+    assert parameters(ask, RECEIVE, "/2/other")["QueueUrl"] == URL
+
+
+@pytest.mark.parametrize("body", [b"", b"Action=", b"Version=2012-11-05", b"<xml/>"])
+def test_action_missing_is_not_found(body: bytes, ask: Ask) -> None:
+    request = ask(body)
+
+    with pytest.raises(errors.UnknownOperationException) as raised:
+        protocol.decode(request)
+
+    assert protocol.encode_error(request, raised.value).status == 404
+
+
+@pytest.mark.parametrize(
+    ("action", "path"), [("Explode", "/"), ("CreateQueue", "/1/q"), ("ListQueues", "/queue/q")]
+)
+def test_action_not_for_the_endpoint_is_invalid(action: str, path: str, ask: Ask) -> None:
+    with pytest.raises(errors.InvalidAction) as raised:
+        parameters(ask, {"Action": action, "QueueName": "q"}, path)
+
+    assert raised.value.message == f"The action {action} is not valid for this endpoint."
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "message", "status"),
+    [
+        (
+            errors.QueueDoesNotExist(),
+            "Sender",
+            "The specified queue does not exist for this wsdl version.",
+            400,
+        ),
+        (errors.QueueDoesNotExist("Gone."), "Sender", "Gone.", 400),
+        (errors.OverLimit("a < b"), "Sender", "a < b", 403),
+        (errors.ServiceUnavailable("Later."), "Receiver", "Later.", 503),
+    ],
+)
+def test_error_parses_in_botocore(
+    error: errors.SqsError, kind: str, message: str, status: int, ask: Ask
+) -> None:
+    response = protocol.encode_error(ask(), error)
+
+    answer = parsed(response)
+    assert answer["Error"] == {"Type": kind, "Code": error.code, "Message": message, "Detail": None}
+    assert answer["ResponseMetadata"]["RequestId"] == "4f1c3c1e-request"
+    assert response.status == status
+    assert response.headers.get("Retry-After") == ("1" if status == 503 else None)

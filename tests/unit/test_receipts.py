@@ -1,0 +1,68 @@
+from base64 import b64decode, b64encode
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skipmq import errors, receipts
+from skipmq.receipts import Receipt
+
+KEY = b"k" * 32
+QUEUE = "arn:aws:sqs:us-east-1:000000000000:jobs"
+RECEIPT = Receipt(message=42, receive_count=3, received_at=1_700_000_000_000_000)
+
+
+@given(
+    st.builds(
+        Receipt,
+        message=st.integers(-(2**63), 2**63 - 1),
+        receive_count=st.integers(-(2**31), 2**31 - 1),
+        received_at=st.integers(0, 2**64 - 1),
+    ),
+    st.binary(min_size=1, max_size=64),
+    st.text(max_size=80),
+)
+def test_handle_of_any_receipt_decodes_to_it(receipt: Receipt, key: bytes, queue: str) -> None:
+    assert receipts.decode(receipts.encode(receipt, key, queue), key, queue) == receipt
+
+
+def test_handle_of_another_queue_is_invalid() -> None:
+    handle = receipts.encode(RECEIPT, KEY, QUEUE)
+
+    with pytest.raises(errors.ReceiptHandleIsInvalid):
+        receipts.decode(handle, KEY, QUEUE + "2")
+
+
+def test_handle_under_another_key_is_invalid() -> None:
+    handle = receipts.encode(RECEIPT, b"other", QUEUE)
+
+    with pytest.raises(errors.ReceiptHandleIsInvalid):
+        receipts.decode(handle, KEY, QUEUE)
+
+
+def test_handle_with_any_bit_changed_is_invalid() -> None:
+    content = b64decode(receipts.encode(RECEIPT, KEY, QUEUE))
+
+    for bit in range(len(content) * 8):
+        forged = bytearray(content)
+        forged[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(errors.ReceiptHandleIsInvalid):
+            receipts.decode(b64encode(forged).decode(), KEY, QUEUE)
+
+
+@pytest.mark.parametrize("cut", [slice(1, None), slice(None, -1), slice(None, 21), slice(0, 0)])
+def test_handle_cut_short_is_invalid(cut: slice) -> None:
+    content = b64decode(receipts.encode(RECEIPT, KEY, QUEUE))[cut]
+
+    with pytest.raises(errors.ReceiptHandleIsInvalid):
+        receipts.decode(b64encode(content).decode(), KEY, QUEUE)
+
+
+@given(st.text() | st.binary().map(lambda content: b64encode(content).decode()))
+def test_handle_of_garbage_is_invalid(handle: str) -> None:
+    with pytest.raises(errors.ReceiptHandleIsInvalid) as raised:
+        receipts.decode(handle, KEY, QUEUE)
+
+    assert raised.value.message == (
+        f'The input receipt handle "{handle}" is not a valid receipt handle.'
+    )

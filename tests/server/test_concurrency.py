@@ -1,0 +1,165 @@
+"""Many producers and consumers on two nodes, and the death of one of them in the middle."""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from support.http import NodeProcess, client
+from support.postgres import Databases, as_node
+
+MESSAGES = 20_000
+PRODUCERS = CONSUMERS = 8
+VISIBILITY = 120
+Nodes = list[NodeProcess]
+
+
+@dataclass
+class Record:
+    """What the clients saw; times by the one monotonic clock of this process."""
+
+    acknowledged: set[str] = field(default_factory=set)
+    uncertain: set[str] = field(default_factory=set)
+    deliveries: dict[str, list[float]] = field(default_factory=dict)
+    deleted: dict[str, float] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Client:
+    """A client that goes to the next node when one does not answer, as behind a balancer."""
+
+    def __init__(self, nodes: Nodes, first: int) -> None:
+        self._clients = [client(node.url) for node in nodes]
+        self._at = first % len(nodes)
+
+    def call(self, action: str, **parameters: Any) -> dict[str, Any] | None:
+        """Return the answer, or None when this try failed and nobody knows how."""
+        try:
+            answer: dict[str, Any] = getattr(self._clients[self._at], action)(**parameters)
+        except ClientError as error:
+            assert error.response["ResponseMetadata"]["HTTPStatusCode"] >= 500, error  # noqa: PT017
+        except BotoCoreError:
+            pass
+        else:
+            return answer
+        self._at = (self._at + 1) % len(self._clients)
+        return None
+
+
+def produce(record: Record, nodes: Nodes, queue: str, number: int) -> None:
+    sqs = Client(nodes, number)
+    share = [f"{number}-{n}" for n in range(MESSAGES // PRODUCERS)]
+    for start in range(0, len(share), 10):
+        bodies = share[start : start + 10]
+        entries = [{"Id": str(n), "MessageBody": body} for n, body in enumerate(bodies)]
+        while (answer := sqs.call("send_message_batch", QueueUrl=queue, Entries=entries)) is None:
+            # Unknown outcome: a standard queue may then hold a message twice.
+            record.uncertain.update(bodies)
+        assert not answer.get("Failed")
+        with record.lock:
+            record.acknowledged.update(bodies)
+
+
+def consume(
+    record: Record, nodes: Nodes, queue: str, number: int, done: Callable[[], bool]
+) -> None:
+    sqs = Client(nodes, number)
+    while not done():
+        answer = sqs.call(
+            "receive_message", QueueUrl=queue, MaxNumberOfMessages=10, WaitTimeSeconds=1
+        )
+        received = (answer or {}).get("Messages", [])
+        now = time.monotonic()
+        with record.lock:
+            for message in received:
+                record.deliveries.setdefault(message["Body"], []).append(now)
+        if received:
+            entries = [
+                {"Id": str(n), "ReceiptHandle": message["ReceiptHandle"]}
+                for n, message in enumerate(received)
+            ]
+            while sqs.call("delete_message_batch", QueueUrl=queue, Entries=entries) is None:
+                pass
+            with record.lock:
+                record.deleted.update({m["Body"]: time.monotonic() for m in received})
+
+
+@contextmanager
+def two_nodes(databases: Databases) -> Iterator[Nodes]:
+    url = as_node(databases.migrated())
+    with (
+        NodeProcess(database_url=url, workers=1) as one,
+        NodeProcess(database_url=url, workers=1) as two,
+    ):
+        yield [one.ready(), two.ready()]
+
+
+def run(record: Record, nodes: Nodes, queue: str, during: Callable[[], None]) -> None:
+    """Run all producers and consumers until every message has been deleted."""
+    deadline = time.monotonic() + 300
+
+    def done() -> bool:
+        everything = len(record.deleted) == MESSAGES
+        return everything or time.monotonic() > deadline
+
+    with ThreadPoolExecutor(PRODUCERS + CONSUMERS + 1) as pool:
+        futures = [pool.submit(produce, record, nodes, queue, n) for n in range(PRODUCERS)]
+        futures += [pool.submit(consume, record, nodes, queue, n, done) for n in range(CONSUMERS)]
+        futures.append(pool.submit(during))
+        for future in futures:
+            future.result()
+
+
+def check(record: Record, visibility: float) -> None:
+    assert len(record.acknowledged) == MESSAGES
+    assert set(record.deliveries) == record.acknowledged, "lost or invented"
+    for body, times in record.deliveries.items():
+        # A body whose send had an unknown outcome may be stored twice. No other message comes again
+        # sooner than its visibility timeout, by the clock of the clients less a little.
+        if body not in record.uncertain:
+            gaps = [later - earlier for earlier, later in pairwise(times)]
+            assert all(gap > visibility * 0.9 for gap in gaps), (body, gaps)
+
+
+def test_two_nodes_deliver_every_message_once(embedded_databases: Databases) -> None:
+    with two_nodes(embedded_databases) as nodes:
+        sqs = client(nodes[0].url)
+        queue = sqs.create_queue(
+            QueueName="orders", Attributes={"VisibilityTimeout": str(VISIBILITY)}
+        )["QueueUrl"]
+        record = Record()
+
+        run(record, nodes, queue, during=lambda: None)
+
+        check(record, VISIBILITY)
+        assert record.uncertain == set()
+        assert Counter(len(times) for times in record.deliveries.values()) == {1: MESSAGES}
+        counts = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["All"])["Attributes"]
+        assert {v for key, v in counts.items() if key.startswith("Approximate")} == {"0"}
+
+
+def test_death_of_a_node_in_the_middle_loses_nothing(embedded_databases: Databases) -> None:
+    with two_nodes(embedded_databases) as nodes:
+        sqs = client(nodes[0].url)
+        queue = sqs.create_queue(QueueName="orders", Attributes={"VisibilityTimeout": "10"})[
+            "QueueUrl"
+        ]
+        record = Record()
+
+        def kill_one() -> None:
+            while len(record.deleted) < MESSAGES // 3:
+                threading.Event().wait(0.01)
+            nodes[1].kill()
+
+        run(record, nodes, queue, during=kill_one)
+
+        check(record, 10)
+        sent_twice = len(record.uncertain)
+        assert sent_twice <= 10 * PRODUCERS

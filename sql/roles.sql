@@ -22,6 +22,11 @@ begin
   if exists (select from pg_roles where rolname = 'skipmq_node') then
     grant usage on schema skipmq to skipmq_node;
     grant execute on all functions in schema skipmq to skipmq_node;
+    -- Only for other functions, which call them with the owner's rights.
+    revoke execute on function
+      skipmq.settle(tid[], text),
+      skipmq.expire_visible(integer, timestamptz, timestamptz, timestamptz, integer)
+      from skipmq_node;
   end if;
   if exists (select from pg_roles where rolname = 'skipmq_reader') then
     grant usage on schema skipmq to skipmq_reader;

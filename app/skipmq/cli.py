@@ -36,7 +36,7 @@ def main() -> None:
         cli(standalone_mode=False, prog_name="skipmq")
     except click.exceptions.Exit as exit_:
         sys.exit(exit_.exit_code)
-    except click.Abort:
+    except (click.Abort, KeyboardInterrupt):
         _fail("stopped", code=130)
     except click.ClickException as error:
         error.show()
@@ -143,11 +143,13 @@ def serve_command(
         raise click.UsageError(
             "--ephemeral is for the embedded database; unset SKIPMQ_DATABASE_URL"
         )
-    serve.check(settings)
-    with _database(settings, ephemeral=ephemeral) as (_, url):
+    with (
+        serve.address(settings) as address,
+        _database(settings, ephemeral=ephemeral) as (_, url),
+    ):
         schema.check(url)
         serve.declare_queues(settings, url)
-        serve.run(settings, url, lambda: _greet(settings, ephemeral=ephemeral))
+        serve.run(settings, address, url, lambda: _greet(settings, ephemeral=ephemeral))
     click.echo("skipmq: stopped", err=True)
 
 
@@ -258,8 +260,8 @@ def _broker(settings: Settings, url: str) -> str:
 
 
 def _port(settings: Settings) -> str:
-    serve.check(settings)
-    return f"{settings.host} port {settings.port} is free"
+    with serve.address(settings):
+        return f"{settings.host} port {settings.port} is free"
 
 
 @cli.group()

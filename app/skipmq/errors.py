@@ -114,7 +114,7 @@ class InvalidIdFormat(SqsError):
     """The specified receipt handle isn't valid for the current version."""
 
 
-class InvalidMessageContents(SqsError):
+class InvalidMessageContents(SqsError, sqlstate="SQ009"):
     """The message contains characters outside the allowed set."""
 
 

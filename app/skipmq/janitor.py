@@ -37,9 +37,10 @@ class Janitor:
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="janitor", daemon=True)
         self._jobs = [
+            # First: what the other jobs settle needs a partition.
+            Job("create partitions", 3600.0, lambda: upkeep.create_history_partitions(DAYS_AHEAD)),
             Job("clear retired", 1.0, lambda: upkeep.clear_retired(CHUNK)),
             Job("expire messages", 5.0, lambda: upkeep.expire_messages(CHUNK)),
-            Job("create partitions", 3600.0, lambda: upkeep.create_history_partitions(DAYS_AHEAD)),
             Job("drop partitions", 3600.0, lambda: upkeep.drop_history_partitions(history_days)),
         ]
 

@@ -16,6 +16,9 @@ CACHE_SECONDS = 1.0
 CACHED_QUEUES = 10_000
 # A node stays ready this long without a database, so that a failover does not empty the balancer.
 READY_GRACE = 5.0
+# An answer of the database within this time shows that it is there, without asking.
+ANSWER_COUNTS = 1.0
+TRIES = 3
 
 T = TypeVar("T")
 
@@ -36,7 +39,7 @@ class Node:
         self.notifier = Notifier(self.database.connect, self.process)
         self.listener = Listener(self.database.connect, self.process, self.waiters, self.notifier)
         self._cache: dict[QueueName, tuple[float, Queue]] = {}
-        self._seen_database = monotonic()
+        self._failing_since: float | None = None
 
     def start(self) -> None:
         """Begin to listen and to notify."""
@@ -77,12 +80,13 @@ class Node:
         self._cache.pop(name, None)
 
     def on_queue(self, name: QueueName, operation: Callable[[Queue], T]) -> T:
-        """Run an operation on a queue, once more if the queue was purged or made anew meanwhile."""
-        try:
-            return operation(self.queue(name))
-        except errors.QueueMoved:
-            self.forget(name)
-            return operation(self.queue(name))
+        """Run an operation on a queue, again if the queue was purged or made anew meanwhile."""
+        for _ in range(TRIES):
+            try:
+                return operation(self.queue(name))
+            except errors.QueueMoved:
+                self.forget(name)
+        raise errors.QueueDoesNotExist
 
     def sent(self, name: QueueName, count: int) -> None:
         """Wake receivers, here and elsewhere, for messages that have been stored."""
@@ -93,11 +97,16 @@ class Node:
         """Return why the node should get no requests, or None when it should."""
         if self.waiters.stopped:
             return "stopping"
+        now = monotonic()
+        if now - self.database.last_answer < ANSWER_COUNTS or self._database_is_writable():
+            self._failing_since = None
+            return None
+        self._failing_since = self._failing_since or now
+        return "no database to write to" if now - self._failing_since > READY_GRACE else None
+
+    def _database_is_writable(self) -> bool:
         try:
-            self.database.rows("select")
+            ((read_only,),) = self.database.rows("select current_setting('transaction_read_only')")
         except errors.ServiceUnavailable:
-            if monotonic() - self._seen_database > READY_GRACE:
-                return "no database"
-        else:
-            self._seen_database = monotonic()
-        return None
+            return False
+        return bool(read_only == "off")

@@ -4,8 +4,10 @@ import multiprocessing
 import os
 import signal
 import socket
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -28,8 +30,9 @@ class ServeError(Exception):
     """The server cannot start; the message says what to do."""
 
 
-def check(settings: Settings) -> None:
-    """Check that the address can be served.
+@contextmanager
+def address(settings: Settings) -> Iterator[str]:
+    """Hold the address to listen on for as long as the block runs; give it in figures.
 
     Raises ServeError when it is taken, is not this machine's, or would need signature checks.
     """
@@ -38,21 +41,29 @@ def check(settings: Settings) -> None:
             f"{settings.host} can be reached from other machines and this release cannot check"
             " signatures: listen on 127.0.0.1, or allow every caller with --insecure"
         )
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    with socket.socket(family) as probe:
+    with ExitStack() as held:
         try:
-            # The workers share the port; asking for it alone shows whether another program has it.
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind((settings.host, settings.port))
+            found = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)
+            family, _, _, _, (host, *_) = found[0]
+            if sys.platform == "linux":
+                # Workers share the port with whoever asks for sharing, another node too: this name
+                # is one node's alone, and is free again when its process is gone.
+                claim = held.enter_context(socket.socket(socket.AF_UNIX))
+                claim.bind(f"\0skipmq {host} {settings.port}")
+            with socket.socket(family) as probe:
+                # Asking for the port alone shows whether another program has it.
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind((host, settings.port))
         except OSError as error:
             raise ServeError(
                 f"cannot listen on {settings.host} port {settings.port}: {error.strerror}."
                 " Stop the program that has it, or choose another with --port"
             ) from error
+        yield str(host)
 
 
-def run(settings: Settings, database_url: str, ready: Callable[[], None]) -> None:
-    """Serve until SIGINT or SIGTERM, then let requests end and return.
+def run(settings: Settings, host: str, database_url: str, ready: Callable[[], None]) -> None:
+    """Serve on `host` until SIGINT, SIGTERM or SIGHUP, then let requests end and return.
 
     The schema of the database has been checked. Calls `ready` once a worker answers.
     """
@@ -63,7 +74,7 @@ def run(settings: Settings, database_url: str, ready: Callable[[], None]) -> Non
     parting, alive = multiprocessing.Pipe(duplex=False)
     server = _Server(
         "skipmq",
-        address=settings.host,
+        address=host,
         port=settings.port,
         interface=Interfaces.WSGI,
         http=HTTPModes.http1,
@@ -78,7 +89,7 @@ def run(settings: Settings, database_url: str, ready: Callable[[], None]) -> Non
     )
     server.parting = alive
     janitor.start()
-    threading.Thread(target=_announce, args=(settings, ready), daemon=True).start()
+    threading.Thread(target=_announce, args=(host, settings.port, ready), daemon=True).start()
     try:
         server.serve(
             target_loader=partial(_load, settings, database_url, parting), wrap_loader=False
@@ -93,6 +104,10 @@ class _Server(MPServer):
 
     parting: Connection
 
+    def signal_handler_reload(self, *_: object) -> None:
+        """Stop when the terminal is closed: there is nothing to reload."""
+        self.signal_handler_interrupt()  # type: ignore[no-untyped-call]
+
     def _stop_workers(self) -> None:
         self.parting.close()
         super()._stop_workers()  # type: ignore[no-untyped-call]
@@ -100,8 +115,17 @@ class _Server(MPServer):
 
 def _load(settings: Settings, database_url: str, parting: Connection) -> Callable[..., Any]:
     """Return the application of a worker process."""
+    # A session of its own: a Ctrl-C in the terminal is for the main process alone, which then stops
+    # the workers. A worker that got both signals at once would hang.
+    os.setsid()
     logs.configure(settings)
-    node = Node(settings, database_url)
+    node = None
+    while node is None:
+        try:
+            node = Node(settings, database_url)
+        except errors.ServiceUnavailable:
+            if parting.poll(1):
+                sys.exit(0)
     node.start()
     threading.Thread(target=_until_parting, args=(node, parting), daemon=True).start()
     return wsgi.create_app(node)
@@ -114,12 +138,13 @@ def _until_parting(node: Node, parting: Connection) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _announce(settings: Settings, ready: Callable[[], None]) -> None:
+def _announce(host: str, port: int, ready: Callable[[], None]) -> None:
     """Call `ready` when the port answers."""
-    host = settings.host if settings.host not in ("0.0.0.0", "::") else "127.0.0.1"  # noqa: S104 - compared, not bound.
+    if host in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound.
+        host = "127.0.0.1" if host == "0.0.0.0" else "::1"  # noqa: S104 - as above.
     for _ in range(3000):
         try:
-            with socket.create_connection((host, settings.port), timeout=1) as connection:
+            with socket.create_connection((host, port), timeout=1) as connection:
                 connection.sendall(
                     b"GET /health/live HTTP/1.1\r\nHost: skipmq\r\nConnection: close\r\n\r\n"
                 )

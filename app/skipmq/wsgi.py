@@ -27,6 +27,8 @@ def create_app(node: Node) -> flask.Flask:
     """Return the application of a node."""
     app = flask.Flask("skipmq", static_folder=None)
 
+    app.config["ADDRESS"] = f"{node.settings.host}:{node.settings.port}"
+
     @app.route("/", methods=_METHODS)
     @app.route("/<account>/<queue>", methods=_METHODS)
     def sqs(account: str = "", queue: str = "") -> flask.Response:
@@ -100,7 +102,7 @@ def _request(body: bytes) -> protocol.Request:
         headers=request.headers,
         query=request.query_string.decode("latin-1"),
         body=body,
-        base_url=request.host_url.rstrip("/"),
+        base_url=f"{request.scheme}://{request.host or flask.current_app.config['ADDRESS']}",
         request_id=str(uuid4()),
     )
 

@@ -184,12 +184,22 @@ begin
   if p_commit is not null then
     perform set_config('synchronous_commit', p_commit, true);
   end if;
+  -- Locked in a statement of its own, so that the next one sees the rows as they are now.
+  perform from (
+    select u.id, u.receive_count
+    from unnest(p_ids, p_receive_counts) u (id, receive_count)
+    order by u.id
+  ) r
+  cross join lateral (
+    select from skipmq.message m
+    where m.id = r.id and m.receive_count = r.receive_count and m.queue_id = p_queue_id
+    for no key update
+  ) l;
   return query
   with receipt as materialized (
     select u.place, u.id, u.receive_count, u.received_at, v_now + make_interval(secs => u.timeout) as until
     from unnest(p_ids, p_receive_counts, p_received_at, p_timeouts) with ordinality
       u (id, receive_count, received_at, timeout, place)
-    order by u.id
   ), found as materialized (
     select r.*, m.tid, m.visible_at
     from receipt r
@@ -197,7 +207,6 @@ begin
       select m.ctid as tid, m.visible_at
       from skipmq.message m
       where m.id = r.id and m.receive_count = r.receive_count and m.queue_id = p_queue_id
-      for no key update
     ) m on true
   ), changed as (
     update skipmq.message m set visible_at = f.until
@@ -316,9 +325,10 @@ begin
   where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null and m.visible_at > v_now;
   return next;
 end $$;
--- Does: makes the history's partitions of today and the p_days after it (UTC); gives the number made.
+-- Does: makes the history's partitions of today and the p_days after it (UTC), and moves what the default
+--   partition caught of such a day into the day's own; gives the number made.
 -- Called by: the installation, the janitor.
--- Locks, in order: advisory lock of the job, history table (briefly, for each new partition).
+-- Locks, in order: advisory lock of the job, history and its default partition (briefly, for each day).
 -- Raises: 55P03 when a reader holds the table for longer than the lock_timeout; try again later.
 -- Relies on index: none.
 create function skipmq.create_history_partitions(p_days integer default 7) returns integer
@@ -329,16 +339,26 @@ as $$
 declare
   v_today date := (skipmq.clock() at time zone 'UTC')::date;
   v_day date;
+  v_name text;
+  v_from timestamptz;
+  v_to timestamptz;
   v_count integer := 0;
 begin
   perform pg_advisory_xact_lock(hashtext('skipmq'), hashtext('create_history_partitions'));
   for v_day in select v_today + n from generate_series(0, p_days) n loop
-    continue when to_regclass('skipmq.history_' || to_char(v_day, 'YYYYMMDD')) is not null;
+    v_name := 'history_' || to_char(v_day, 'YYYYMMDD');
+    continue when to_regclass('skipmq.' || v_name) is not null;
+    v_from := v_day::timestamp at time zone 'UTC';
+    v_to := (v_day + 1)::timestamp at time zone 'UTC';
+    execute format('create table skipmq.%I (like skipmq.history including all)', v_name);
+    lock table skipmq.history_default in access exclusive mode;
     execute format(
-      'create table skipmq.history_%s partition of skipmq.history for values from (%L) to (%L)',
-      to_char(v_day, 'YYYYMMDD'),
-      v_day::timestamp at time zone 'UTC',
-      (v_day + 1)::timestamp at time zone 'UTC');
+      'with caught as (
+         delete from skipmq.history_default h where h.settled_at >= $1 and h.settled_at < $2 returning h.*)
+       insert into skipmq.%I select c.* from caught c', v_name) using v_from, v_to;
+    execute format(
+      'alter table skipmq.history attach partition skipmq.%I for values from (%L) to (%L)',
+      v_name, v_from, v_to);
     v_count := v_count + 1;
   end loop;
   return v_count;
@@ -416,8 +436,8 @@ end $$;
 -- Raises: SQ005 when no queue has this incarnation.
 -- Relies on index: message_pkey, queue_id.
 --
--- The outer delete repeats the test of the receive count: PostgreSQL before the minors of September 2025
--- did not recheck a row found by ctid, and would delete one that has just been received again.
+-- The delete finds its rows by key, not by ctid: a change of visibility that commits meanwhile moves the
+-- row, which is then found again and deleted; one that was received again no longer matches its receipt.
 -- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
 create function skipmq.delete_messages(
   p_queue_id integer, p_ids bigint[], p_receive_counts integer[], p_commit text default null
@@ -446,16 +466,13 @@ begin
   end if;
 
   with receipt as materialized (
-    select
-      (select m.ctid from skipmq.message m
-       where m.id = u.id and m.receive_count = u.receive_count and m.queue_id = p_queue_id) as tid,
-      u.receive_count
+    select u.id, u.receive_count
     from unnest(p_ids, p_receive_counts) u (id, receive_count)
     order by u.id
   ), gone as (
     delete from skipmq.message m
     using receipt r
-    where m.ctid = r.tid and m.receive_count = r.receive_count
+    where m.id = r.id and m.receive_count = r.receive_count and m.queue_id = p_queue_id
     returning m.*
   ), kept as (
     insert into skipmq.history (
@@ -493,11 +510,13 @@ begin
   set retired_at = skipmq.clock(), retired_as = 'deleted', history_mode = v_mode
   where i.queue_id = p_queue_id;
 end $$;
--- Does: drops the history's partitions whose last day ended more than p_keep ago; gives the number.
+-- Does: drops the history's partitions whose last day ended more than p_keep ago, and deletes what the
+--   default partition has of such days; gives the number of partitions.
 -- Called by: the janitor.
 -- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), the partition
 --   and the history table, briefly.
--- Raises: 55P03 when a reader holds a partition for longer than the lock_timeout; try again later.
+-- Raises: 22023 when p_keep is less than a day; 55P03 when a reader holds a partition for longer than the
+--   lock_timeout: try again later.
 -- Relies on index: none.
 create function skipmq.drop_history_partitions(p_keep interval) returns integer
 language plpgsql volatile security definer
@@ -509,6 +528,9 @@ declare
   v_name text;
   v_count integer := 0;
 begin
+  if p_keep < interval '1 day' then
+    raise exception 'the history is kept for a day at least' using errcode = '22023';
+  end if;
   if not pg_try_advisory_xact_lock(hashtext('skipmq'), hashtext('drop_history_partitions')) then
     return 0;
   end if;
@@ -523,6 +545,7 @@ begin
     execute format('drop table skipmq.%I', v_name);
     v_count := v_count + 1;
   end loop;
+  delete from skipmq.history_default h where h.settled_at < v_oldest::timestamp at time zone 'UTC';
   return v_count;
 end $$;
 -- Does: settles up to p_limit messages that are past their queue's retention period; gives their number.
@@ -817,7 +840,8 @@ end $$;
 -- Does: stores one message in the standard queue of that name, within the caller's transaction.
 -- Called by: SQL users: `insert into orders …; select skipmq.send_message('orders', …); commit;`.
 -- Locks, in order: none.
--- Raises: SQ001 when there is no such queue, SQ008 when body and attributes are longer than it takes.
+-- Raises: SQ001 when there is no such queue; SQ008 when body and attributes are longer than it takes, or a
+--   parameter is not what SQS takes; SQ009 when the body has characters that XML 1.0 does not allow.
 -- Relies on index: queue_pkey, queue_id.
 create function skipmq.send_message(
   p_queue text,
@@ -844,6 +868,21 @@ begin
   elsif p_delay_seconds not between 0 and 900 then
     raise exception 'Value % for parameter DelaySeconds is invalid. Reason: DelaySeconds must be >= 0 and <= 900.',
       p_delay_seconds using errcode = 'SQ008';
+  end if;
+  if p_body ~ E'[\\x01-\\x08\\x0b\\x0c\\x0e-\\x1f\\ufffe\\uffff]' then
+    raise exception 'Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF'
+      using errcode = 'SQ009';
+  end if;
+  if jsonb_typeof(p_attributes) <> 'object' or exists (
+    select
+    from jsonb_each(case when jsonb_typeof(p_attributes) = 'object' then p_attributes end) a
+    where jsonb_typeof(a.value) <> 'object'
+      or jsonb_typeof(a.value -> 'DataType') is distinct from 'string'
+      or jsonb_typeof(coalesce(a.value -> 'StringValue', a.value -> 'BinaryValue'))
+        is distinct from 'string')
+  then
+    raise exception 'Message attributes are {"name": {"DataType": "String", "StringValue": "value"}}.'
+      using errcode = 'SQ008';
   end if;
   perform skipmq.send_messages(
     v_queue_id, array[v_message_id], array[p_body], array[p_attributes::text], array[p_delay_seconds],
@@ -1011,6 +1050,11 @@ begin
   if exists (select from pg_roles where rolname = 'skipmq_node') then
     grant usage on schema skipmq to skipmq_node;
     grant execute on all functions in schema skipmq to skipmq_node;
+    -- Only for other functions, which call them with the owner's rights.
+    revoke execute on function
+      skipmq.settle(tid[], text),
+      skipmq.expire_visible(integer, timestamptz, timestamptz, timestamptz, integer)
+      from skipmq_node;
   end if;
   if exists (select from pg_roles where rolname = 'skipmq_reader') then
     grant usage on schema skipmq to skipmq_reader;

@@ -32,12 +32,22 @@ begin
   if p_commit is not null then
     perform set_config('synchronous_commit', p_commit, true);
   end if;
+  -- Locked in a statement of its own, so that the next one sees the rows as they are now.
+  perform from (
+    select u.id, u.receive_count
+    from unnest(p_ids, p_receive_counts) u (id, receive_count)
+    order by u.id
+  ) r
+  cross join lateral (
+    select from skipmq.message m
+    where m.id = r.id and m.receive_count = r.receive_count and m.queue_id = p_queue_id
+    for no key update
+  ) l;
   return query
   with receipt as materialized (
     select u.place, u.id, u.receive_count, u.received_at, v_now + make_interval(secs => u.timeout) as until
     from unnest(p_ids, p_receive_counts, p_received_at, p_timeouts) with ordinality
       u (id, receive_count, received_at, timeout, place)
-    order by u.id
   ), found as materialized (
     select r.*, m.tid, m.visible_at
     from receipt r
@@ -45,7 +55,6 @@ begin
       select m.ctid as tid, m.visible_at
       from skipmq.message m
       where m.id = r.id and m.receive_count = r.receive_count and m.queue_id = p_queue_id
-      for no key update
     ) m on true
   ), changed as (
     update skipmq.message m set visible_at = f.until

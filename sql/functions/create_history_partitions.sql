@@ -1,6 +1,7 @@
--- Does: makes the history's partitions of today and the p_days after it (UTC); gives the number made.
+-- Does: makes the history's partitions of today and the p_days after it (UTC), and moves what the default
+--   partition caught of such a day into the day's own; gives the number made.
 -- Called by: the installation, the janitor.
--- Locks, in order: advisory lock of the job, history table (briefly, for each new partition).
+-- Locks, in order: advisory lock of the job, history and its default partition (briefly, for each day).
 -- Raises: 55P03 when a reader holds the table for longer than the lock_timeout; try again later.
 -- Relies on index: none.
 create function skipmq.create_history_partitions(p_days integer default 7) returns integer
@@ -11,16 +12,26 @@ as $$
 declare
   v_today date := (skipmq.clock() at time zone 'UTC')::date;
   v_day date;
+  v_name text;
+  v_from timestamptz;
+  v_to timestamptz;
   v_count integer := 0;
 begin
   perform pg_advisory_xact_lock(hashtext('skipmq'), hashtext('create_history_partitions'));
   for v_day in select v_today + n from generate_series(0, p_days) n loop
-    continue when to_regclass('skipmq.history_' || to_char(v_day, 'YYYYMMDD')) is not null;
+    v_name := 'history_' || to_char(v_day, 'YYYYMMDD');
+    continue when to_regclass('skipmq.' || v_name) is not null;
+    v_from := v_day::timestamp at time zone 'UTC';
+    v_to := (v_day + 1)::timestamp at time zone 'UTC';
+    execute format('create table skipmq.%I (like skipmq.history including all)', v_name);
+    lock table skipmq.history_default in access exclusive mode;
     execute format(
-      'create table skipmq.history_%s partition of skipmq.history for values from (%L) to (%L)',
-      to_char(v_day, 'YYYYMMDD'),
-      v_day::timestamp at time zone 'UTC',
-      (v_day + 1)::timestamp at time zone 'UTC');
+      'with caught as (
+         delete from skipmq.history_default h where h.settled_at >= $1 and h.settled_at < $2 returning h.*)
+       insert into skipmq.%I select c.* from caught c', v_name) using v_from, v_to;
+    execute format(
+      'alter table skipmq.history attach partition skipmq.%I for values from (%L) to (%L)',
+      v_name, v_from, v_to);
     v_count := v_count + 1;
   end loop;
   return v_count;

@@ -6,8 +6,8 @@
 -- Raises: SQ005 when no queue has this incarnation.
 -- Relies on index: message_pkey, queue_id.
 --
--- The outer delete repeats the test of the receive count: PostgreSQL before the minors of September 2025
--- did not recheck a row found by ctid, and would delete one that has just been received again.
+-- The delete finds its rows by key, not by ctid: a change of visibility that commits meanwhile moves the
+-- row, which is then found again and deleted; one that was received again no longer matches its receipt.
 -- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
 create function skipmq.delete_messages(
   p_queue_id integer, p_ids bigint[], p_receive_counts integer[], p_commit text default null
@@ -36,16 +36,13 @@ begin
   end if;
 
   with receipt as materialized (
-    select
-      (select m.ctid from skipmq.message m
-       where m.id = u.id and m.receive_count = u.receive_count and m.queue_id = p_queue_id) as tid,
-      u.receive_count
+    select u.id, u.receive_count
     from unnest(p_ids, p_receive_counts) u (id, receive_count)
     order by u.id
   ), gone as (
     delete from skipmq.message m
     using receipt r
-    where m.ctid = r.tid and m.receive_count = r.receive_count
+    where m.id = r.id and m.receive_count = r.receive_count and m.queue_id = p_queue_id
     returning m.*
   ), kept as (
     insert into skipmq.history (

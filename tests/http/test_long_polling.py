@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from support.http import NodeProcess, client, eventually
+from support.http import NodeProcess, client, eventually, raw
 from support.postgres import Connection, Databases, as_node
 
 Shared = tuple[NodeProcess, NodeProcess, Connection]
@@ -199,3 +199,89 @@ def test_waiting_receivers_hold_no_connection(shared: Shared, wire: str, name: s
 
         assert busy[0] <= 4
         assert sorted(len(future.result()) for future in futures) == [0] * 39 + [1]
+
+
+def test_receive_is_woken_after_somebody_sent_nonsense_on_the_channel(
+    shared: Shared, wire: str, name: str, pool: ThreadPoolExecutor
+) -> None:
+    here, there = (client(node.url, wire) for node in shared[:2])
+    queue = here.create_queue(QueueName=name)["QueueUrl"]
+    for payload in ("x", "", "a b c d", "1 waiting " + "q" * 7000):
+        shared[2].execute("select pg_notify('skipmq', %s)", (payload,))
+    future = pool.submit(waiting, here, queue)
+    parked(future)
+
+    there.send_message(QueueUrl=queue, MessageBody="still")
+
+    assert future.result(timeout=15) == ["still"]
+    assert "Traceback" not in shared[0].log + shared[1].log
+
+
+def test_message_with_unreadable_attributes_does_not_hide_the_others(
+    shared: Shared, wire: str, name: str
+) -> None:
+    sqs = client(shared[0].url, wire)
+    queue = sqs.create_queue(QueueName=name)["QueueUrl"]
+    sqs.send_message(QueueUrl=queue, MessageBody="good")
+    sqs.send_message(QueueUrl=queue, MessageBody="bad")
+    shared[2].execute("update skipmq.message set attributes = '[' where body = 'bad'")
+
+    found = sqs.receive_message(
+        QueueUrl=queue, MaxNumberOfMessages=10, MessageAttributeNames=["All"]
+    )["Messages"]
+
+    assert sorted(m["Body"] for m in found) == ["bad", "good"]
+
+
+def test_node_recovers_when_the_database_was_read_only(
+    shared: Shared, wire: str, name: str
+) -> None:
+    sqs = client(shared[0].url, wire)
+    queue = sqs.create_queue(QueueName=name)["QueueUrl"]
+    database = shared[2].info.dbname
+    restart = (
+        "select pg_terminate_backend(pid) from pg_stat_activity"
+        " where usename = 'skipmq_node' and datname = current_database()"
+    )
+    shared[2].execute(f"alter database {database} set default_transaction_read_only = on")
+    shared[2].execute(restart)
+    try:
+        statuses = {raw(f"{queue}?Action=SendMessage&MessageBody=x").status for _ in range(5)}
+    finally:
+        shared[2].execute(f"alter database {database} reset default_transaction_read_only")
+
+    sqs.send_message(QueueUrl=queue, MessageBody="again")
+    for node in shared[:2]:
+        # A lost connection is noticed by the one request that meets it.
+        eventually(lambda url=node.url: raw(f"{url}/?Action=ListQueues").status == 200)
+
+    assert statuses == {503}
+    assert waiting(sqs, queue) == ["again"]
+
+
+def test_node_goes_on_when_a_migration_changes_what_a_function_gives(
+    shared: Shared, wire: str, name: str
+) -> None:
+    sqs = client(shared[0].url, wire)
+    queue = sqs.create_queue(QueueName=name)["QueueUrl"]
+
+    def visible() -> str:
+        found = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["All"])["Attributes"]
+        return str(found["ApproximateNumberOfMessages"])
+
+    before = [visible() for _ in range(5)]
+    with shared[2].transaction():
+        shared[2].execute("alter function skipmq.count_messages rename to count_messages_old")
+        shared[2].execute(
+            "create function skipmq.count_messages(p_queue_id integer)"
+            " returns table (visible bigint, in_flight bigint, delayed bigint, more text)"
+            " language sql security definer as $$ select 7::bigint, 0::bigint, 0::bigint, '' $$"
+        )
+    try:
+        during = [visible() for _ in range(5)]
+    finally:
+        shared[2].execute("drop function skipmq.count_messages")
+        shared[2].execute("alter function skipmq.count_messages_old rename to count_messages")
+
+    assert before == ["0"] * 5
+    assert during == ["7"] * 5

@@ -125,6 +125,15 @@ def test_trace_header_travels_with_the_message(sqs: Any, queue: str) -> None:
     assert len(sent["MD5OfMessageSystemAttributes"]) == 32
 
 
+def test_trace_header_with_forbidden_characters_is_refused(sqs: Any, queue: str) -> None:
+    with pytest.raises(sqs.exceptions.InvalidMessageContents):
+        sqs.send_message(
+            QueueUrl=queue,
+            MessageBody="x",
+            MessageSystemAttributes={"AWSTraceHeader": text("a\x01")},
+        )
+
+
 def test_largest_message_is_taken_and_one_byte_more_is_not(sqs: Any, queue: str) -> None:
     body = "ß" * (LIMIT // 2 - 8)  # Two bytes each.
     attribute = {"12345678": text("12", "String")}  # 8 + 6 + 2 bytes.

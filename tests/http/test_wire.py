@@ -157,3 +157,38 @@ def test_log_has_the_request_and_never_the_body(broker: NodeProcess, sqs: Any, q
 
 def test_routing_table_has_every_action() -> None:
     assert len(ACTIONS) == 23
+
+
+@pytest.mark.parametrize(
+    ("action", "body"),
+    [
+        ("GetQueueUrl", {"QueueName": "a\0b"}),
+        ("ListQueues", {"QueueNamePrefix": "\0"}),
+        ("ReceiveMessage", {"QueueUrl": "http://h/000000000000/a\0b"}),
+        ("ReceiveMessage", {"QueueUrl": "http://[x/000000000000/b", "WaitTimeSeconds": 1}),
+        ("ReceiveMessage", {"QueueUrl": f"http://h/{ACCOUNT}/{'x' * 9000}", "WaitTimeSeconds": 1}),
+        ("CreateQueue", {"QueueName": "a", "tags": {"k": "\0"}}),
+        ("CreateQueue", {"QueueName": "a", "Attributes": {"KmsMasterKeyId": "\0"}}),
+        ("CreateQueue", {"QueueName": "a", "Attributes": {"VisibilityTimeout": "9" * 5000}}),
+        ("ListQueues", {"MaxResults": 1, "NextToken": "AA=="}),
+    ],
+)
+def test_hostile_value_is_the_clients_error(
+    broker: NodeProcess, action: str, body: dict[str, Any]
+) -> None:
+    answer = raw(broker.url + "/", json.dumps(body).encode(), target(action))
+
+    assert answer.status == 400, answer.body
+
+
+def test_queue_url_without_usable_host_names_the_nodes_address(
+    broker: NodeProcess, queue: str, name: str
+) -> None:
+    del queue
+    headers = target("GetQueueUrl") | {"Host": "evil host"}
+
+    answer = raw(broker.url, json.dumps({"QueueName": name}).encode(), headers)
+
+    assert json.loads(answer.body) == {
+        "QueueUrl": f"http://127.0.0.1:{broker.port}/{ACCOUNT}/{name}"
+    }

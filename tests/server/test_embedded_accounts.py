@@ -24,7 +24,7 @@ from support.processes import (
     until_gone,
 )
 
-APP = Path(embedded.__file__).parent.parent
+APP = Path(embedded.__file__).parent.parent.parent
 SITE = Path(psycopg.__file__).parent.parent
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 

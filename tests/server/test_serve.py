@@ -187,3 +187,79 @@ def test_readiness_turns_red_without_database_and_green_again(
     assert live == 200
     assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
     assert "<Code>ServiceUnavailable</Code>" in answer.body
+
+
+def test_ctrl_c_in_the_terminal_stops_at_once_with_receivers_waiting(node_url: str) -> None:
+    with NodeProcess(database_url=node_url, workers=2) as node, ThreadPoolExecutor() as pool:
+        sqs = client(node.ready().url)
+        queue = sqs.create_queue(QueueName="orders")["QueueUrl"]
+        waiting = [
+            pool.submit(sqs.receive_message, QueueUrl=queue, WaitTimeSeconds=20) for _ in range(4)
+        ]
+        with pytest.raises(TimeoutError):
+            waiting[0].result(timeout=0.5)
+
+        os.killpg(node.process.pid, signal.SIGINT)
+
+        assert node.process.wait(timeout=15) == 0
+        assert all("Messages" not in each.result() for each in waiting)
+
+
+def test_closed_terminal_stops_the_node(node_url: str) -> None:
+    with NodeProcess(database_url=node_url, workers=1) as node:
+        node.ready()
+
+        os.killpg(node.process.pid, signal.SIGHUP)
+
+        assert node.process.wait(timeout=15) == 0
+
+
+def test_two_nodes_started_at_once_on_one_port_are_one_node(node_url: str) -> None:
+    port = free_port()
+    with (
+        NodeProcess(database_url=node_url, workers=1, port=port) as one,
+        NodeProcess(database_url=node_url, workers=1, port=port) as two,
+    ):
+        eventually(lambda: [n for n in (one, two) if n.process.poll() is not None])
+        refused_, serving = sorted((one, two), key=lambda node: node.process.poll() is None)
+
+        serving.ready()
+        eventually(lambda: "cannot listen on" in refused_.log)
+
+
+def test_host_may_be_a_name(node_url: str) -> None:
+    with NodeProcess("--host", "localhost", database_url=node_url, workers=1) as node:
+        node.url = f"http://localhost:{node.port}"
+        node.ready()
+
+
+def test_host_that_is_not_ours_is_refused(node_url: str) -> None:
+    line = refused("--host", "192.0.2.1", "--insecure", database_url=node_url, port=free_port())
+
+    assert "cannot listen on 192.0.2.1" in line
+
+
+def test_worker_that_dies_while_the_database_is_away_comes_back_with_it(
+    embedded_databases: Databases, node_url: str
+) -> None:
+    name = psycopg.conninfo.conninfo_to_dict(node_url)["dbname"]
+    with (
+        NodeProcess(database_url=node_url, workers=1) as node,
+        psycopg.connect(embedded_databases.server.url, autocommit=True) as admin,
+    ):
+        (worker,) = [
+            child
+            for child in psutil.Process(node.ready().process.pid).children()
+            if "spawn_main" in " ".join(child.cmdline())
+        ]
+        admin.execute(f"alter database {name} allow_connections false")
+        admin.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", (name,)
+        )
+        worker.kill()
+        with pytest.raises(subprocess.TimeoutExpired):
+            node.process.wait(timeout=4)
+
+        admin.execute(f"alter database {name} allow_connections true")
+
+        node.ready()

@@ -1,6 +1,9 @@
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
 import pytest
 
-from support.sql import Queue, advance
+from support.sql import Queue, advance, until_blocked
 
 
 def test_change_to_longer_hides_for_that_long_from_now(orders: Queue) -> None:
@@ -75,3 +78,38 @@ def test_change_of_many_answers_in_the_order_of_the_call(orders: Queue) -> None:
     orders.delete(b)
 
     assert orders.hide(50, c, b, a) == ["changed", "missing", "changed"]
+
+
+def test_change_that_waits_for_another_has_the_last_word(database: str, orders: Queue) -> None:
+    orders.send("a")
+    received = orders.receive()
+    with (
+        psycopg.connect(database) as other,
+        psycopg.connect(database, autocommit=True) as third,
+        ThreadPoolExecutor() as pool,
+    ):
+        Queue(other).hide(5, *received)
+        changed = pool.submit(Queue(third).hide, 600, *received)
+        until_blocked(orders.connection)
+
+        other.commit()
+
+        assert changed.result() == ["changed"]
+    advance(orders.connection, "500 seconds")
+    assert orders.bodies() == []
+
+
+def test_changes_of_overlapping_batches_in_opposite_order_do_not_deadlock(
+    database: str, orders: Queue
+) -> None:
+    orders.send(*"abcdefghij")
+    received = orders.receive()
+
+    def change(rows: list[dict[str, object]]) -> set[str]:
+        with psycopg.connect(database, autocommit=True) as connection:
+            return {o for _ in range(20) for o in Queue(connection).hide(60, *rows)}
+
+    with ThreadPoolExecutor() as pool:
+        outcomes = list(pool.map(change, [received, received[::-1]]))
+
+    assert outcomes == [{"changed"}, {"changed"}]

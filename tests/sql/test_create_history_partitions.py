@@ -35,3 +35,19 @@ def test_settlement_without_a_partition_is_kept_in_the_default_one(orders: Queue
 
 def test_node_may_make_partitions(node: Connection) -> None:
     assert number(node, "select skipmq.create_history_partitions(8)") == 1
+
+
+def test_partition_of_a_day_takes_over_what_the_default_one_caught(orders: Queue) -> None:
+    orders.send("a", "b")
+    advance(orders.connection, "3 days")
+    received = orders.receive()
+    advance(orders.connection, "20 days")
+    orders.delete(received[0])
+
+    made = number(orders.connection, "select skipmq.create_history_partitions()")
+    orders.delete(received[1])
+
+    partitions = {row[0] for row in history(orders.connection, "tableoid::regclass::text")}
+    assert made == 8
+    assert len(partitions) == 1
+    assert partitions != {"skipmq.history_default"}

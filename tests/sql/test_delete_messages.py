@@ -1,9 +1,10 @@
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 
 from support.postgres import Connection
-from support.sql import Queue, advance, history
+from support.sql import Queue, advance, history, until_blocked
 
 
 def test_delete_of_received_messages_removes_them(orders: Queue) -> None:
@@ -103,3 +104,40 @@ def test_delete_of_overlapping_batches_in_opposite_order_does_not_deadlock(
             thread.join()
 
         assert sum(deleted) == 10
+
+
+def test_delete_while_visibility_is_being_changed_deletes(database: str, orders: Queue) -> None:
+    orders.send("a")
+    received = orders.receive()
+    with (
+        psycopg.connect(database) as other,
+        psycopg.connect(database, autocommit=True) as third,
+        ThreadPoolExecutor() as pool,
+    ):
+        assert Queue(other).hide(60, *received) == ["changed"]
+        deleted = pool.submit(Queue(third).delete, *received)
+        until_blocked(orders.connection)
+
+        other.commit()
+
+        assert deleted.result() == 1
+
+
+def test_delete_while_the_message_is_being_received_again_does_nothing(
+    database: str, orders: Queue
+) -> None:
+    orders.send("a")
+    received = orders.receive(timeout=0)
+    with (
+        psycopg.connect(database) as other,
+        psycopg.connect(database, autocommit=True) as third,
+        ThreadPoolExecutor() as pool,
+    ):
+        again = Queue(other).receive()
+        deleted = pool.submit(Queue(third).delete, *received)
+        until_blocked(orders.connection)
+
+        other.commit()
+
+        assert deleted.result() == 0
+        assert orders.delete(*again) == 1

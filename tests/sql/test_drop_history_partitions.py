@@ -2,7 +2,7 @@ import psycopg
 import pytest
 
 from support.postgres import Connection
-from support.sql import advance, number
+from support.sql import Queue, advance, number
 
 DROP = "select skipmq.drop_history_partitions('7 days')"
 
@@ -26,3 +26,22 @@ def test_drop_of_a_day_that_is_being_read_gives_up_quickly(
             owner.execute(DROP)
 
     assert number(owner, DROP) == 3
+
+
+def test_drop_takes_old_days_out_of_the_default_partition(orders: Queue) -> None:
+    owner = orders.connection
+    orders.send("a")
+    received = orders.receive(timeout=43_200)
+    advance(owner, "10 days")
+    orders.delete(*received)
+    assert number(owner, "select count(*) from skipmq.history_default") == 1
+
+    advance(owner, "18 days")
+    number(owner, DROP)
+
+    assert number(owner, "select count(*) from skipmq.history") == 0
+
+
+def test_drop_of_less_than_a_day_is_refused(owner: Connection) -> None:
+    with pytest.raises(psycopg.errors.InvalidParameterValue):
+        owner.execute("select skipmq.drop_history_partitions('-100 days')")

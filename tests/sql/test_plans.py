@@ -125,8 +125,7 @@ def test_plan_of_delete_probes_the_primary_key(orders: Queue, state: State) -> N
         assert orders.delete(*received) == len(received)
 
     (plan,) = of_messages(collected)
-    assert_probes(plan, "message_pkey", "id = u.id")
-    assert "Tid Scan on message m" in plan
+    assert_probes(plan, "message_pkey", "id = r.id")
 
 
 @States
@@ -138,9 +137,10 @@ def test_plan_of_change_visibility_probes_the_primary_key(orders: Queue, state: 
     with plans(orders.connection) as collected:
         assert set(orders.hide(60, *received)) == {"changed"}
 
-    (plan,) = of_messages(collected)
-    assert_probes(plan, "message_pkey", "id = ")
-    assert "Tid Scan on message m" in plan
+    locking, changing = of_messages(collected)
+    for plan in (locking, changing):
+        assert_probes(plan, "message_pkey", "id = ")
+    assert "Tid Scan on message m" in changing
 
 
 @States

@@ -40,6 +40,13 @@ def test_send_message_names_the_sending_role(node: Connection) -> None:
         ("skipmq.send_message('orders', null)", "SQ008"),
         ("skipmq.send_message('orders', 'x', p_delay_seconds => 901)", "SQ008"),
         ("skipmq.send_message('orders', repeat('x', 2000))", "SQ008"),
+        ("skipmq.send_message('orders', chr(1))", "SQ009"),
+        ("skipmq.send_message('orders', 'a' || chr(65534))", "SQ009"),
+        ("skipmq.send_message('orders', 'x', '{\"a\": 1}')", "SQ008"),
+        ("skipmq.send_message('orders', 'x', '[]')", "SQ008"),
+        ("skipmq.send_message('orders', 'x', '{\"a\": []}')", "SQ008"),
+        ("skipmq.send_message('orders', 'x', '{\"a\": {\"DataType\": \"String\"}}')", "SQ008"),
+        ("skipmq.send_message('orders', 'x', '{\"a\": {\"StringValue\": \"x\"}}')", "SQ008"),
     ],
 )
 def test_send_message_with_bad_input_says_what(owner: Connection, call: str, sqlstate: str) -> None:
@@ -50,3 +57,15 @@ def test_send_message_with_bad_input_says_what(owner: Connection, call: str, sql
 
     assert caught.value.sqlstate == sqlstate
     assert queue.counts() == (0, 0, 0)
+
+
+def test_send_message_stores_attributes_and_odd_but_allowed_characters(orders: Queue) -> None:
+    body = "\t\n\r \ud7ff\ue000\ufffd\U0010ffff"
+    attributes = '{"a": {"DataType": "String", "StringValue": "x"}}'
+
+    orders.connection.execute(
+        "select skipmq.send_message('orders', %s, %s::jsonb)", (body, attributes)
+    )
+
+    (row,) = orders.receive()
+    assert (row["body"], row["attributes"]) == (body, attributes)

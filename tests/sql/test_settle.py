@@ -1,3 +1,4 @@
+import psycopg
 import pytest
 
 from support.postgres import Connection
@@ -33,3 +34,8 @@ def test_settle_of_a_queue_that_is_gone_takes_its_last_mode(owner: Connection) -
     owner.execute(f"select skipmq.settle({TIDS}, 'purged')")
 
     assert history(owner, "outcome, body") == [("purged", "b")]
+
+
+def test_settle_is_not_for_nodes(node: Connection) -> None:
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        node.execute("select skipmq.settle('{}'::tid[], 'expired')")

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import botocore.session
+import psutil
 from botocore.config import Config
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -51,12 +52,14 @@ def eventually(condition: Callable[[], Any], seconds: float = 30, why: str = "")
 class NodeProcess:
     """A `skipmq serve` process with its workers."""
 
-    def __init__(self, *options: str, **settings: Any) -> None:
+    def __init__(
+        self, *options: str, variables: Mapping[str, str] | None = None, **settings: Any
+    ) -> None:
         self.port = int(settings.setdefault("port", free_port()))
         self.url = f"http://127.0.0.1:{self.port}"
         self.process = subprocess.Popen(
             [*SKIPMQ, "serve", *options],
-            env=environment(settings),
+            env=environment(settings) | dict(variables or {}),
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
@@ -95,8 +98,11 @@ class NodeProcess:
 
     def kill(self) -> None:
         """Kill every process of the node at once, as a dying machine would."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+        workers = psutil.Process(self.process.pid).children(recursive=True)
+        self.process.kill()
+        for worker in workers:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                worker.kill()
         self.process.wait(timeout=60)
 
     def __enter__(self) -> Self:

@@ -1,5 +1,6 @@
 """The vocabulary of the tests that talk SQL only."""
 
+import time
 from typing import Any
 from uuid import uuid4
 
@@ -72,6 +73,17 @@ class Queue:
         ).fetchone()
         assert row is not None
         return (row[0], row[1], row[2])
+
+
+def until_blocked(connection: Connection) -> None:
+    """Wait until another session of the database waits for a lock."""
+    deadline = time.monotonic() + 30
+    while not number(
+        connection,
+        "select count(*) from pg_stat_activity"
+        " where datname = current_database() and wait_event_type = 'Lock'",
+    ):
+        assert time.monotonic() < deadline, "nobody waits for a lock"
 
 
 def advance(connection: Connection, by: str) -> None:

@@ -14,15 +14,16 @@ from skipmq.model import Queue
 from skipmq.node import Node
 from skipmq.protocol import Call
 
+_DIGITS = 12
+
 # Gives the form in which a value is stored, or None when it is not allowed.
 Stored = Callable[[str], str | None]
 
 
 def _number(least: int, most: int) -> Stored:
     def stored(value: str) -> str | None:
-        if not (value.isascii() and value.isdigit() and least <= int(value) <= most):
-            return None
-        return str(int(value))
+        plain = value.isascii() and value.isdigit() and len(value) <= _DIGITS
+        return str(int(value)) if plain and least <= int(value) <= most else None
 
     return stored
 

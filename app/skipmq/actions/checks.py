@@ -6,17 +6,19 @@ Source: SQS API Reference and the SQS Developer Guide's quotas; the texts are th
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 from skipmq import errors, limits
 from skipmq.model import Identity, QueueName
 
 _QUEUE_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
+_ANY_QUEUE_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\.fifo")
+_QUEUE_URL = re.compile(r"(?:[a-z]+://[^/]*)?(?:/[^/]+)*?/([^/]+)/([^/?#]+)/?", re.IGNORECASE)
+_ACCOUNT = re.compile(r"[0-9]{12}")
 _ENTRY_ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _ATTRIBUTE_NAME = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _IDENTIFIER = re.compile(r"[!-~]{1,128}")
 _FORBIDDEN_CHARACTER = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _RESERVED = ("aws.", "amazon.")
 _KINDS = ("String", "Number", "Binary")
 
@@ -33,11 +35,18 @@ def queue_name(url: str, identity: Identity) -> QueueName:
 
     Raises errors.InvalidAddress.
     """
-    parts = urlsplit(url).path.strip("/").split("/")
-    if len(parts) < 2 or not all(parts):  # noqa: PLR2004 - account and name.
+    match = _QUEUE_URL.fullmatch(url)
+    if match is None:
         raise errors.InvalidAddress(f"The address {url} is not valid for this endpoint.")
-    account, name = parts[-2:]
-    return QueueName(identity.account if account == "queue" else account, identity.region, name)
+    account = identity.account if match[1] == "queue" else match[1]
+    return existing_queue_name(account, match[2], identity)
+
+
+def existing_queue_name(account: str, name: str, identity: Identity) -> QueueName:
+    """Return the name of a queue that may exist; raise errors.QueueDoesNotExist if it cannot."""
+    if not _ACCOUNT.fullmatch(account) or not _ANY_QUEUE_NAME.fullmatch(name):
+        raise errors.QueueDoesNotExist
+    return QueueName(account, identity.region, name)
 
 
 def new_queue_name(name: str) -> None:
@@ -188,5 +197,6 @@ def trace_header(attributes: Mapping[str, Mapping[str, Any]]) -> str | None:
                 f"Message (system) attribute '{name}' must contain a non-empty value of type"
                 " 'String'."
             )
+        characters(value["StringValue"])
     header: str | None = attributes.get("AWSTraceHeader", {}).get("StringValue")
     return header

@@ -6,12 +6,15 @@ from typing import Any
 from uuid import uuid4
 
 import msgspec
+import structlog
 
 from skipmq import digest, errors, limits, receipts
 from skipmq.actions import checks
 from skipmq.model import OutgoingMessage, Queue, QueueName, ReceivedMessage, Reception
 from skipmq.node import Node
 from skipmq.protocol import Call
+
+log = structlog.get_logger()
 
 Entry = Mapping[str, Any]
 
@@ -57,9 +60,8 @@ def receive_message(node: Node, call: Call) -> dict[str, Any]:
     def look(queue: Queue) -> Reception:
         return node.messages.receive(queue.id, limit, wanted.get("VisibilityTimeout"))
 
-    wait = wanted.get("WaitTimeSeconds")
-    if wait is None:
-        wait = node.queue(name).number("ReceiveMessageWaitTimeSeconds")
+    default_wait = node.queue(name).number("ReceiveMessageWaitTimeSeconds")
+    wait = wanted.get("WaitTimeSeconds", default_wait)
     if wait == 0:
         reception = node.on_queue(name, look)
     else:
@@ -212,12 +214,21 @@ def _shown(
     if present := {key: value for key, value in values.items() if value is not None}:
         result["Attributes"] = present
     if message.attributes and (patterns := wanted.get("MessageAttributeNames")):
-        stored = msgspec.json.decode(message.attributes, type=dict[str, _StoredAttribute])
+        stored = _stored_attributes(message)
         chosen = {key: value.shown() for key, value in stored.items() if _is_wanted(key, patterns)}
         if chosen:
             result["MessageAttributes"] = chosen
             result["MD5OfMessageAttributes"] = digest.of_attributes(chosen)
     return result
+
+
+def _stored_attributes(message: ReceivedMessage) -> "dict[str, _StoredAttribute]":
+    try:
+        return msgspec.json.decode(message.attributes or "{}", type=dict[str, _StoredAttribute])
+    except msgspec.MsgspecError:
+        # Written by SQL past the checks: the message must not keep others from being received.
+        log.warning("message attributes cannot be read", message_id=message.message_id)
+        return {}
 
 
 class _StoredAttribute(msgspec.Struct):

@@ -32,7 +32,7 @@ def create_queue(node: Node, call: Call) -> dict[str, Any]:
 def get_queue_url(node: Node, call: Call) -> dict[str, Any]:
     """Return the URL of a queue."""
     account = call.parameters.get("QueueOwnerAWSAccountId") or call.identity.account
-    queue = QueueName(account, call.identity.region, call.parameters["QueueName"])
+    queue = checks.existing_queue_name(account, call.parameters["QueueName"], call.identity)
     node.queue(queue)
     return {"QueueUrl": _url(node, call, queue)}
 

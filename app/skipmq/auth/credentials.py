@@ -12,10 +12,10 @@ from skipmq.model import Identity
 
 _CREDENTIAL = re.compile(
     r"(?:Credential=|[?&]X-Amz-Credential=)"
-    r"([^/,&\s]+)(?:/|%2F)\d+(?:/|%2F)([a-z0-9-]+)(?:/|%2F)sqs(?:/|%2F)aws4_request",
+    r"([^/,&\s]+)(?:/|%2F)\d+(?:/|%2F)([a-z0-9-]{1,32})(?:/|%2F)sqs(?:/|%2F)aws4_request",
     re.IGNORECASE,
 )
-_ACCOUNT = re.compile(r"\d{12}")
+_ACCOUNT = re.compile(r"[0-9]{12}")
 ANONYMOUS = Identity()
 
 

@@ -1,11 +1,13 @@
 """The pool of connections, and how a failure of the database becomes an SQS error."""
 
 from collections.abc import Sequence
+from time import monotonic
 from typing import Any, TypeAlias
 
 import psycopg
 import sqlalchemy
 import structlog
+from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
@@ -15,7 +17,18 @@ log = structlog.get_logger()
 
 Rows: TypeAlias = list[tuple[Any, ...]]
 
-_AGAIN = {"40001", "40P01"}
+# A serialization failure, a deadlock, and a plan made before a migration changed a function.
+_STALE_PLAN = "0A000"
+_AGAIN = {"40001", "40P01", _STALE_PLAN}
+# A server that was demoted answers reads and refuses writes.
+_READ_ONLY = "25006"
+_KEEPALIVE = {
+    "connect_timeout": 5,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
 _TRIES = 3
 
 
@@ -26,8 +39,12 @@ class Database:
     """
 
     def __init__(self, url: str, *, size: int, application_name: str = "skipmq") -> None:
-        self.url = url
-        self._application_name = application_name
+        self._parameters: dict[str, Any] = {
+            **_KEEPALIVE,
+            "application_name": application_name,
+            **conninfo_to_dict(url),
+        }
+        self.last_answer = monotonic()
         self._engine = sqlalchemy.create_engine(
             "postgresql+psycopg://",
             creator=self.connect,
@@ -43,16 +60,10 @@ class Database:
 
         Raises psycopg.OperationalError when the database is away.
         """
-        return psycopg.connect(
-            self.url,
-            autocommit=True,
-            application_name=self._application_name,
-            connect_timeout=5,
-            prepare_threshold=1,
-        )
+        return psycopg.connect(autocommit=True, prepare_threshold=1, **self._parameters)
 
     def rows(self, statement: str, parameters: Sequence[Any] = ()) -> Rows:
-        """Run one statement and return its rows.
+        """Run one query and return its rows.
 
         Raises the SqsError that the statement's SQLSTATE stands for, or errors.ServiceUnavailable
         when the database is away or all connections stay busy.
@@ -75,14 +86,17 @@ class Database:
         try:
             driver = pooled.driver_connection
             assert driver is not None
-            cursor = driver.execute(statement, parameters)
-            return cursor.fetchall() if cursor.description else []
-        except psycopg.OperationalError:
-            if pooled.driver_connection is None or pooled.driver_connection.broken:
+            rows: Rows = driver.execute(statement, parameters).fetchall()
+        except psycopg.Error as error:
+            broken = pooled.driver_connection is None or pooled.driver_connection.broken
+            if broken or error.sqlstate in (_READ_ONLY, _STALE_PLAN):
                 # The others of the pool went the same way: do not meet them one by one.
                 pooled.invalidate()
                 self._engine.dispose()
             raise
+        else:
+            self.last_answer = monotonic()
+            return rows
         finally:
             pooled.close()
 
@@ -99,7 +113,11 @@ def _translated(error: psycopg.Error) -> Exception:
     known = errors.BY_SQLSTATE.get(error.sqlstate or "")
     if known is not None:
         return known(error.diag.message_primary)
-    if isinstance(error, psycopg.OperationalError):
+    if isinstance(error, psycopg.DataError):
+        return errors.InvalidParameterValueException(
+            "A parameter has a value that cannot be stored."
+        )
+    if isinstance(error, psycopg.OperationalError) or error.sqlstate == _READ_ONLY:
         log.warning("database away", error=str(error).strip())
         return errors.ServiceUnavailable()
     return error

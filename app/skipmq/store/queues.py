@@ -54,7 +54,7 @@ class Queues:
     def list(self, account: str, region: str, prefix: str, after: str, limit: int) -> list[str]:
         """Return the names of queues in order, from the one after `after` on."""
         rows = self._database.rows(
-            "select * from skipmq.list_queues(%s, %s, %s, %s, %s::int)",
+            "select name from skipmq.list_queues(%s, %s, %s, %s, %s::int) name",
             (account, region, prefix, after, limit),
         )
         return [name for (name,) in rows]

@@ -32,7 +32,6 @@ class Listener:
         self._waiters = waiters
         self._notifier = notifier
         self._stopped = threading.Event()
-        self.connected = threading.Event()
         self._thread = threading.Thread(target=self._run, name="listener", daemon=True)
 
     def start(self) -> None:
@@ -48,20 +47,21 @@ class Listener:
             try:
                 with self._connect() as connection:
                     connection.execute(f"listen {CHANNEL}")
-                    self.connected.set()
                     # What was said while nobody listened is lost: everybody looks once.
                     self._waiters.wake_all()
                     while not self._stopped.is_set():
                         for notification in connection.notifies(timeout=1):
                             self.hear(notification.payload)
             except psycopg.Error as error:
-                self.connected.clear()
                 log.warning("listener lost its connection", error=str(error).strip())
+                self._stopped.wait(1)
+            except Exception:
+                log.exception("listener failed")
                 self._stopped.wait(1)
 
     def hear(self, payload: str) -> None:
         """Act on one notification."""
-        process, kind, *queues = payload.split(" ")
+        process, kind, *queues = payload.split(" ") if payload.count(" ") > 1 else ("", "")
         if process == self._process:
             return
         for queue in queues:

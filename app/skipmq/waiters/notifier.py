@@ -22,6 +22,7 @@ PAYLOAD_BYTES = 7_900
 # Announced again when the last announcement is older than ANNOUNCE; believed for INTEREST. No
 # receiver waits longer than 20 s, so that interest never lapses while somebody waits.
 ANNOUNCE, INTEREST = 5.0, 30.0
+REMEMBERED = 10_000
 
 
 class Notifier:
@@ -49,6 +50,9 @@ class Notifier:
 
     def somebody_waits(self, queue: str) -> None:
         """Note that another process waits on a queue."""
+        if len(self._interest) > REMEMBERED:
+            now = monotonic()
+            self._interest = {q: until for q, until in self._interest.items() if until > now}
         self._interest[queue] = monotonic() + INTEREST
 
     def notify(self, queue: str) -> None:
@@ -64,8 +68,10 @@ class Notifier:
     def announce(self, queue: str) -> None:
         """Tell the others that somebody here waits on a queue."""
         now = monotonic()
-        if self._announced.get(queue, -ANNOUNCE) + ANNOUNCE <= now:
-            self._announced[queue] = now
+        if self._announced.get(queue, 0) <= now:
+            if len(self._announced) > REMEMBERED:
+                self._announced.clear()
+            self._announced[queue] = now + ANNOUNCE
             self._enqueue(WAITING, queue)
 
     def _enqueue(self, kind: str, queue: str) -> None:
@@ -89,6 +95,9 @@ class Notifier:
             except psycopg.Error as error:
                 log.warning("notification lost", error=str(error).strip())
                 self._stopped.wait(1)
+            except Exception:
+                log.exception("notifier failed")
+                self._stopped.wait(1)
             self._stopped.wait(INTERVAL)
         if connection is not None:
             connection.close()
@@ -104,7 +113,7 @@ def payloads(process: str, batch: set[tuple[str, str]]) -> list[str]:
         head = f"{process} {kind}"
         payload = head
         for queue in sorted(q for k, q in batch if k == kind):
-            if len(payload) + 1 + len(queue) > PAYLOAD_BYTES:
+            if len(payload) + 1 + len(queue) > PAYLOAD_BYTES:  # ARNs are ASCII.
                 result.append(payload)
                 payload = head
             payload += " " + queue

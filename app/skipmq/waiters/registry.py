@@ -38,8 +38,10 @@ class Waiter:
         else:
             timeout = remaining
         self._event.wait(max(timeout, 0.001))
+        if self._registry.stopped or monotonic() >= deadline:
+            return False  # A wake-up that came just now is handed on as the waiter leaves.
         self._event.clear()
-        return not self._registry.stopped and monotonic() < deadline
+        return True
 
     def wake(self) -> None:
         """Make the waiter look."""

@@ -1,0 +1,117 @@
+"""What a new user does: install, start, send the first message."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.http import ROOT, client, environment, eventually, free_port, raw
+from support.processes import is_alive, pids_with, until
+
+
+@pytest.fixture
+def place(public_folder: Path) -> Iterator[Path]:
+    """Give an empty folder; nothing runs in it after the test."""
+    folder = public_folder / "installation"
+    folder.mkdir()
+    yield folder
+    until(lambda: not [pid for pid in pids_with(str(folder)) if is_alive(pid)], "all have ended")
+    shutil.rmtree(folder)
+
+
+def first_message(url: str) -> str:
+    sqs = client(url)
+    queue = sqs.create_queue(QueueName="orders")["QueueUrl"]
+    sqs.send_message(QueueUrl=queue, MessageBody="first")
+    body: str = sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=5)["Messages"][0]["Body"]
+    return body
+
+
+def is_ready(url: str) -> bool:
+    try:
+        return raw(url + "/health/ready").status == 200
+    except OSError:
+        return False
+
+
+def copy_of_the_tree(place: Path) -> Path:
+    """Copy what git has or would take, as a clone of the next commit."""
+    tree = place / "skipmq"
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    for name in listed:
+        if (ROOT / name).is_file():
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, tree / name)
+    return tree
+
+
+def test_wheel_has_sql_and_migrations_and_serves(place: Path) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", place],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
+    (wheel,) = place.glob("*.whl")
+    installed = place / "installed"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(installed)
+    port = free_port()
+    environ = environment({"port": port, "data_dir": place / "data"})
+    environ["PYTHONPATH"] = str(installed)
+    where = [sys.executable, "-c", "import skipmq.files as f; print(f.folder('sql'))"]
+    found = subprocess.run(
+        where, env=environ, cwd=place, capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+    process = subprocess.Popen(
+        [sys.executable, "-m", "skipmq", "serve"], env=environ, cwd=place, stderr=subprocess.DEVNULL
+    )
+    try:
+        eventually(lambda: is_ready(f"http://127.0.0.1:{port}"))
+        body = first_message(f"http://127.0.0.1:{port}")
+    finally:
+        process.terminate()
+        process.wait(timeout=60)
+
+    assert found == str(installed / "skipmq" / "sql")
+    assert body == "first"
+
+
+def test_make_run_does_everything_from_a_clone(place: Path) -> None:
+    tree = copy_of_the_tree(place)
+    port = free_port()
+    environ = environment({"port": port, "data_dir": place / "data"})
+    environ.pop("VIRTUAL_ENV", None)
+    process = subprocess.Popen(
+        ["make", "run", f"PYTHON={getattr(sys, '_base_executable', sys.executable)}"],
+        cwd=tree,
+        env=environ,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        eventually(lambda: process.poll() is not None or is_ready(f"http://127.0.0.1:{port}"), 600)
+        body = first_message(f"http://127.0.0.1:{port}")
+    finally:
+        # Ctrl-C in a terminal reaches the whole group.
+        os.killpg(process.pid, signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+
+    assert body == "first"
+    assert "serves SQS at" in told
+    assert "Traceback" not in told

@@ -3,8 +3,7 @@
 
 def main() -> None:
     """Run the command line."""
-    # Worker processes import this module too and need nothing of the command line: they start in half
-    # the time without it.
+    # Worker processes import this module too and need nothing of the command line.
     from skipmq.cli import main as run  # noqa: PLC0415
 
     run()

@@ -45,6 +45,7 @@ class Database:
             **conninfo_to_dict(url),
         }
         self.last_answer = monotonic()
+        self._away = False
         self._engine = sqlalchemy.create_engine(
             "postgresql+psycopg://",
             creator=self.connect,
@@ -74,7 +75,7 @@ class Database:
             except psycopg.Error as error:
                 if error.sqlstate in _AGAIN:
                     continue
-                raise _translated(error) from error
+                raise self._translated(error) from error
         raise errors.ServiceUnavailable
 
     def close(self) -> None:
@@ -96,28 +97,35 @@ class Database:
             raise
         else:
             self.last_answer = monotonic()
+            if self._away:
+                self._away = False
+                log.warning("database back")
             return rows
         finally:
             pooled.close()
+
+    def _translated(self, error: psycopg.Error) -> Exception:
+        known = errors.BY_SQLSTATE.get(error.sqlstate or "")
+        if known is not None:
+            return known(error.diag.message_primary)
+        if isinstance(error, psycopg.DataError):
+            return errors.InvalidParameterValueException("A parameter's value cannot be stored.")
+        if isinstance(error, psycopg.OperationalError) or error.sqlstate == _READ_ONLY:
+            self._note_absence(error)
+            return errors.ServiceUnavailable()
+        return error
+
+    def _note_absence(self, error: Exception) -> None:
+        # Once an outage: a line for each request would bury it.
+        if not self._away:
+            self._away = True
+            log.warning("database away", error=" ".join(str(error).split()))
 
     def _borrow(self) -> sqlalchemy.PoolProxiedConnection:
         try:
             return self._engine.raw_connection()
         except PoolTimeout as error:
             raise errors.ServiceUnavailable("All database connections are busy.") from error
-        except DBAPIError as error:
+        except DBAPIError as error:  # While SQLAlchemy makes the server's acquaintance.
+            self._note_absence(error)
             raise errors.ServiceUnavailable from error
-
-
-def _translated(error: psycopg.Error) -> Exception:
-    known = errors.BY_SQLSTATE.get(error.sqlstate or "")
-    if known is not None:
-        return known(error.diag.message_primary)
-    if isinstance(error, psycopg.DataError):
-        return errors.InvalidParameterValueException(
-            "A parameter has a value that cannot be stored."
-        )
-    if isinstance(error, psycopg.OperationalError) or error.sqlstate == _READ_ONLY:
-        log.warning("database away", error=str(error).strip())
-        return errors.ServiceUnavailable()
-    return error

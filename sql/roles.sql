@@ -25,6 +25,9 @@ begin
     -- Only for other functions, which call them with the owner's rights.
     revoke execute on function
       skipmq.settle(tid[], text),
+      skipmq.move_batch(integer, integer, integer),
+      skipmq.check_redrive(integer, text, text[]),
+      skipmq.move_dead_letters(integer, integer, integer, timestamptz, timestamptz, integer),
       skipmq.expire_visible(integer, timestamptz, timestamptz, timestamptz, integer)
       from skipmq_node;
   end if;

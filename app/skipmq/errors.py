@@ -102,7 +102,7 @@ class OverLimit(SqsError, status=403):
     """The specified action violates a limit."""
 
 
-class ResourceNotFoundException(SqsError, status=404):
+class ResourceNotFoundException(SqsError, status=404, sqlstate="SQ010"):
     """One or more specified resources don't exist."""
 
 

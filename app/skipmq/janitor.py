@@ -17,6 +17,8 @@ from skipmq.store import Upkeep
 log = structlog.get_logger()
 
 CHUNK = 5_000
+# Few enough that a task which is being cancelled stops soon.
+MOVE_CHUNK = 1_000
 DAYS_AHEAD = 7
 
 
@@ -27,6 +29,7 @@ class Job:
     name: str
     interval: float
     run: Callable[[], int]
+    chunk: int = CHUNK
     due: float = 0.0
 
 
@@ -39,6 +42,7 @@ class Janitor:
         self._jobs = [
             # First: what the other jobs settle needs a partition.
             Job("create partitions", 3600.0, lambda: upkeep.create_history_partitions(DAYS_AHEAD)),
+            Job("move messages", 1.0, lambda: upkeep.advance_move_tasks(MOVE_CHUNK), MOVE_CHUNK),
             Job("clear retired", 1.0, lambda: upkeep.clear_retired(CHUNK)),
             Job("expire messages", 5.0, lambda: upkeep.expire_messages(CHUNK)),
             Job("drop partitions", 3600.0, lambda: upkeep.drop_history_partitions(history_days)),
@@ -68,7 +72,7 @@ class Janitor:
                 done = 0
             if done:
                 log.debug("upkeep", job=job.name, done=done)
-            job.due = monotonic() + (0 if done >= CHUNK else job.interval)
+            job.due = monotonic() + (0 if done >= job.chunk else job.interval)
         return max(0.0, min(job.due for job in self._jobs) - monotonic())
 
     def _run(self) -> None:

@@ -65,6 +65,7 @@ class ReceivedMessage:
     group_id: str | None
     sender: str | None
     trace_header: str | None
+    dead_letter_source: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,20 @@ class MessageCounts:
     visible: int
     in_flight: int
     delayed: int
+
+
+@dataclass(frozen=True, slots=True)
+class MoveTask:
+    """A message move task; `started_at` in milliseconds since the epoch."""
+
+    id: str
+    status: str
+    destination: str | None
+    rate: int | None
+    moved: int
+    to_move: int
+    failure: str | None
+    started_at: int
 
 
 @dataclass(frozen=True, slots=True)

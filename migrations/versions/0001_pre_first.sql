@@ -23,6 +23,12 @@ create table skipmq.queue (
   receive_message_wait_time_seconds integer not null default 0
     check (receive_message_wait_time_seconds between 0 and 20),
   policy text not null default '',
+  -- As the user wrote them; what receives and checks need of them stands in the columns below.
+  redrive_policy text not null default '',
+  redrive_allow_policy text not null default '',
+  dead_letter_account text collate "C",
+  dead_letter_name text collate "C",
+  max_receive_count integer check (max_receive_count between 1 and 1000),
   kms_master_key_id text not null default '',
   kms_data_key_reuse_period_seconds integer not null default 300
     check (kms_data_key_reuse_period_seconds between 60 and 86400),
@@ -32,8 +38,12 @@ create table skipmq.queue (
   created_at timestamptz not null,
   modified_at timestamptz not null,
   purged_at timestamptz,
-  primary key (account, region, name)
+  primary key (account, region, name),
+  check (num_nulls(dead_letter_account, dead_letter_name, max_receive_count) in (0, 3))
 );
+-- For dead_letter_sources.
+create index queue_dead_letter on skipmq.queue (dead_letter_account, region, dead_letter_name, name)
+  where dead_letter_name is not null;
 -- For send_messages, receive_messages and their kind, which name a queue by its incarnation.
 create unique index queue_id on skipmq.queue (queue_id);
 
@@ -77,6 +87,8 @@ create table skipmq.message (
   deduplication_id text,
   sender text,
   trace_header text,
+  -- The ARN of the queue whose policy moved the message to this one.
+  dead_letter_source text,
   -- Message attributes as JSON text, {"name": {"DataType": …, "StringValue"|"BinaryValue": …}}.
   attributes text,
   body text not null,
@@ -150,6 +162,106 @@ create table skipmq.cluster (
 );
 insert into skipmq.cluster (receipt_key)
 select decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex');
+-- Moves of dead letters back to where they came from, or elsewhere. Any node goes on with a task, a chunk
+-- at a time, so that it survives the death of the one that was at it.
+create table skipmq.move_task (
+  task_id uuid primary key,
+  source_arn text not null,
+  -- Null: each message goes back to the queue that it came from.
+  destination_arn text,
+  status text not null check (status in ('RUNNING', 'COMPLETED', 'CANCELLING', 'CANCELLED', 'FAILED')),
+  messages_per_second integer check (messages_per_second between 1 and 500),
+  to_move bigint not null,
+  moved bigint not null default 0,
+  failure_reason text,
+  started_at timestamptz not null,
+  -- Up to when the rate has been used up.
+  paid_until timestamptz not null
+);
+-- For start_move_task: one active task for a source; for advance_move_tasks.
+create unique index move_task_active on skipmq.move_task (source_arn)
+  where status in ('RUNNING', 'CANCELLING');
+-- For list_move_tasks.
+create index move_task_source on skipmq.move_task (source_arn, started_at desc);
+-- Does: goes on with every active task that nobody else is at: moves what its rate allows since the last
+--   time, at most p_limit messages, and ends it when nothing is left, it was cancelled or a queue is gone;
+--   gives the number of messages moved.
+-- Called by: the janitor.
+-- Locks, in order: task rows, skipping those that others hold; message rows likewise.
+-- Raises: nothing.
+-- Relies on index: move_task_active, message_visible.
+create function skipmq.advance_move_tasks(p_limit integer default 1000) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_task skipmq.move_task;
+  v_source integer;
+  v_target integer;
+  v_allowed integer;
+  v_moved integer;
+  v_total integer := 0;
+begin
+  for v_task in
+    select t.* from skipmq.move_task t where t.status in ('RUNNING', 'CANCELLING')
+    for update skip locked
+  loop
+    v_source := skipmq.queue_of_arn(v_task.source_arn);
+    v_target := skipmq.queue_of_arn(v_task.destination_arn);
+    if v_task.status = 'CANCELLING' then
+      update skipmq.move_task t set status = 'CANCELLED' where t.task_id = v_task.task_id;
+      continue;
+    elsif v_source is null or v_target is null and v_task.destination_arn is not null then
+      update skipmq.move_task t
+      set status = 'FAILED', failure_reason = 'AWS.SimpleQueueService.NonExistentQueue'
+      where t.task_id = v_task.task_id;
+      continue;
+    end if;
+    v_allowed := p_limit;
+    if v_task.messages_per_second is not null then
+      -- A second's worth at most, however long nobody was at it.
+      v_task.paid_until := greatest(v_task.paid_until, v_now - interval '1 second');
+      v_allowed := least(p_limit, floor(
+        extract(epoch from v_now - v_task.paid_until) * v_task.messages_per_second)::integer);
+      continue when v_allowed <= 0;
+    end if;
+    v_moved := skipmq.move_batch(v_source, v_target, v_allowed);
+    update skipmq.move_task t set
+      moved = t.moved + v_moved,
+      to_move = greatest(t.to_move, t.moved + v_moved),
+      status = case when v_moved < v_allowed then 'COMPLETED' else 'RUNNING' end,
+      paid_until = v_task.paid_until
+        + make_interval(secs => coalesce(v_moved::float8 / v_task.messages_per_second, 0))
+    where t.task_id = v_task.task_id;
+    v_total := v_total + v_moved;
+  end loop;
+  return v_total;
+end $$;
+-- Does: asks a running task to stop; gives how many messages it has moved. What is moved stays moved.
+-- Called by: the CancelMessageMoveTask action; SQL users.
+-- Locks, in order: task row.
+-- Raises: SQ010 when there is no such task, SQ008 when it is not running.
+-- Relies on index: move_task_pkey.
+create function skipmq.cancel_move_task(p_task_id uuid) returns bigint
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_status text;
+  v_moved bigint;
+begin
+  select t.status, t.moved into v_status, v_moved
+  from skipmq.move_task t where t.task_id = p_task_id
+  for update;
+  if v_status is null then
+    raise exception 'Task does not exist.' using errcode = 'SQ010';
+  elsif v_status <> 'RUNNING' then
+    raise exception 'Only active tasks can be cancelled.' using errcode = 'SQ008';
+  end if;
+  update skipmq.move_task t set status = 'CANCELLING' where t.task_id = p_task_id;
+  return v_moved;
+end $$;
 -- Does: hides messages in flight for p_timeouts seconds from now on (0: makes them visible), and says for
 --   each, by its place in the arrays, what became of it: changed, missing (settled or received again),
 --   not-in-flight (visible already) or beyond-limit (more than 12 hours after its receive).
@@ -224,6 +336,44 @@ begin
     end
   from found f
   order by f.place;
+end $$;
+-- Does: checks that a queue may name another as its dead-letter queue; p_target is the ARN in parts.
+-- Called by: set_queue_attributes.
+-- Locks, in order: queue row of the dead-letter queue (shared, so that it is not deleted meanwhile).
+-- Raises: SQ008 when it is not there, in another region or account, of the other type, or does not allow it.
+-- Relies on index: queue_id, queue_pkey.
+create function skipmq.check_redrive(p_queue_id integer, p_policy text, p_target text[]) returns void
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_source skipmq.queue;
+  v_target skipmq.queue;
+  v_allow jsonb;
+  v_reason text;
+begin
+  select q.* into v_source from skipmq.queue q where q.queue_id = p_queue_id;
+  select q.* into v_target from skipmq.queue q
+  where q.account = p_target[5] and q.region = p_target[4] and q.name = p_target[6]
+  for key share;
+  v_allow := coalesce(nullif(v_target.redrive_allow_policy, ''), '{}');
+  v_reason := case
+    when p_target[5] is distinct from v_source.account
+      then 'Dead letter target owner should be same as the source.'
+    when p_target[4] is distinct from v_source.region
+      then 'Dead-letter target region must be the same as the source.'
+    when v_target.name is null then 'Dead letter target does not exist.'
+    when v_target.fifo <> v_source.fifo
+      then 'Dead-letter queue must be same type of queue as the source.'
+    when v_allow ->> 'redrivePermission' = 'denyAll'
+      or v_allow ->> 'redrivePermission' = 'byQueue' and not v_allow -> 'sourceQueueArns'
+        ? format('arn:aws:sqs:%s:%s:%s', v_source.region, v_source.account, v_source.name)
+      then 'Dead letter target does not allow the source queue to use it.'
+  end;
+  if v_reason is not null then
+    raise exception 'Value % for parameter RedrivePolicy is invalid. Reason: %', p_policy, v_reason
+      using errcode = 'SQ008';
+  end if;
 end $$;
 -- Does: settles up to p_limit messages of purged and deleted queues as purged; gives their number.
 --   An incarnation is done with an hour after it ended, when a last look finds nothing: until then a
@@ -428,6 +578,28 @@ begin
   end if;
   return v_queue.queue_id;
 end $$;
+-- Does: lists the names of the queues whose redrive policy names a queue, from the one after p_after on.
+-- Called by: the ListDeadLetterSourceQueues action; SQL users.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: queue_dead_letter.
+create function skipmq.dead_letter_sources(
+  p_account text,
+  p_region text,
+  p_name text,
+  p_after text default '',
+  p_limit integer default 1000
+) returns setof text
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select q.name
+  from skipmq.queue q
+  where q.dead_letter_account = p_account and q.region = p_region and q.dead_letter_name = p_name
+    and q.name > p_after collate "C"
+  order by q.name
+  limit p_limit
+$$;
 -- Does: deletes messages that are still at the receive named by p_receive_counts, with a row of history
 --   each as the queue's history mode says; gives their number. Others are passed over: an old receipt
 --   does nothing, and deleting twice is no error.
@@ -631,6 +803,33 @@ as $$
   from skipmq.queue q
   where q.account = p_account and q.region = p_region and q.name = p_name
 $$;
+-- Does: lists the newest tasks of a source, newest first.
+-- Called by: the ListMessageMoveTasks action; SQL users.
+-- Locks, in order: none.
+-- Raises: SQ010 when the source is not there.
+-- Relies on index: move_task_source.
+create function skipmq.list_move_tasks(p_source_arn text, p_limit integer default 1)
+returns table (
+  task_id uuid, status text, destination_arn text, messages_per_second integer, moved bigint,
+  to_move bigint, failure_reason text, started_at timestamptz
+)
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if skipmq.queue_of_arn(p_source_arn) is null then
+    raise exception 'The resource that you specified for the SourceArn parameter doesn''t exist.'
+      using errcode = 'SQ010';
+  end if;
+  return query
+  select
+    t.task_id, t.status, t.destination_arn, t.messages_per_second, t.moved, t.to_move, t.failure_reason,
+    t.started_at
+  from skipmq.move_task t
+  where t.source_arn = p_source_arn
+  order by t.started_at desc
+  limit p_limit;
+end $$;
 -- Does: lists the names of queues in order, from the one after p_after on, at most p_limit.
 -- Called by: the ListQueues action, `skipmq queue list`.
 -- Locks, in order: none.
@@ -655,6 +854,110 @@ as $$
   order by q.name
   limit p_limit
 $$;
+-- Does: moves up to p_limit visible messages from one standard queue to another (p_destination null: each
+--   to the queue it came from), where they are visible at once and their receive count begins anew; gives
+--   their number. What came from a queue that is gone stays.
+-- Called by: advance_move_tasks.
+-- Locks, in order: message rows, skipping those that others hold.
+-- Raises: nothing.
+-- Relies on index: message_visible.
+create function skipmq.move_batch(p_source integer, p_destination integer, p_limit integer) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_count integer;
+begin
+  with head as materialized (
+    select m.ctid as tid, coalesce(p_destination, skipmq.queue_of_arn(m.dead_letter_source)) as target
+    from skipmq.message m
+    where m.queue_id = p_source and m.shard = 0 and m.group_no is null
+      and m.visible_at > '-infinity' and m.visible_at <= v_now
+      and (p_destination is not null or skipmq.queue_of_arn(m.dead_letter_source) is not null)
+    order by m.visible_at
+    limit p_limit
+    for no key update skip locked
+  )
+  update skipmq.message m set
+    queue_id = h.target,
+    visible_at = v_now,
+    receive_count = m.receive_count + 1,
+    receive_base = m.receive_count + 1,
+    dead_letter_source = null
+  from head h
+  where m.ctid = h.tid;
+  get diagnostics v_count = row_count;
+  return v_count;
+end $$;
+-- Does: moves those of the next p_limit visible messages of a standard queue that have been received
+--   p_most times to its dead-letter queue, where they are visible at once, with a row of history each;
+--   gives their number.
+-- Called by: receive_messages, when it finds too few that it may give.
+-- Locks, in order: message rows, skipping those that others hold.
+-- Raises: nothing.
+-- Relies on index: message_visible.
+--
+-- The move grows the fence, so that old receipts die, and hides that growth from the count that users see.
+create function skipmq.move_dead_letters(
+  p_queue_id integer, p_target integer, p_most integer, p_from timestamptz, p_to timestamptz, p_limit integer
+) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_source skipmq.queue;
+  v_count integer;
+begin
+  select q.* into v_source from skipmq.queue q where q.queue_id = p_queue_id;
+  with head as materialized (
+    select m.ctid as tid, m.receive_count - m.receive_base as received
+    from skipmq.message m
+    where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null
+      and m.visible_at > p_from and m.visible_at <= p_to
+    order by m.visible_at
+    limit p_limit
+    for no key update skip locked
+  ), moved as (
+    update skipmq.message m set
+      queue_id = p_target,
+      visible_at = p_to,
+      receive_count = m.receive_count + 1,
+      receive_base = m.receive_base + 1,
+      dead_letter_source = format('arn:aws:sqs:%s:%s:%s', v_source.region, v_source.account, v_source.name)
+    from head h
+    where m.ctid = h.tid and h.received >= p_most
+    returning m.*
+  ), kept as (
+    insert into skipmq.history (
+      settled_at, sent_at, first_received_at, xid, id, queue_id, receive_count, body_bytes,
+      attribute_bytes, message_id, outcome, group_id, deduplication_id, sender, trace_header, attributes, body)
+    select
+      p_to, g.sent_at, g.first_received_at, pg_current_xact_id()::text::bigint, g.id, p_queue_id,
+      g.receive_count - g.receive_base, octet_length(g.body), coalesce(octet_length(g.attributes), 0),
+      g.message_id, 'dead-lettered', g.group_id, g.deduplication_id, g.sender, g.trace_header,
+      case when v_source.history_mode = 'full' then g.attributes end,
+      case when v_source.history_mode = 'full' then g.body end
+    from moved g
+    where v_source.history_mode <> 'off'
+  )
+  select count(*) into v_count from moved;
+  return v_count;
+end $$;
 -- Does: empties a queue at once, in-flight messages included, by giving its name a new incarnation.
 -- Called by: the PurgeQueue action; SQL users.
 -- Locks, in order: queue row, incarnation row.
@@ -703,6 +1006,8 @@ as $$
     'MessageRetentionPeriod', p_queue.message_retention_period::text,
     'ReceiveMessageWaitTimeSeconds', p_queue.receive_message_wait_time_seconds::text,
     'Policy', p_queue.policy,
+    'RedrivePolicy', p_queue.redrive_policy,
+    'RedriveAllowPolicy', p_queue.redrive_allow_policy,
     'KmsMasterKeyId', p_queue.kms_master_key_id,
     'KmsDataKeyReusePeriodSeconds', p_queue.kms_data_key_reuse_period_seconds::text,
     'SqsManagedSseEnabled', p_queue.sqs_managed_sse_enabled::text,
@@ -732,6 +1037,22 @@ begin
   end if;
   return v_id;
 end $$;
+-- Does: finds the present incarnation of the queue that an ARN names; null when there is none.
+-- Called by: start_move_task, move_batch.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: queue_pkey.
+create function skipmq.queue_of_arn(p_arn text) returns integer
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select q.queue_id
+  from skipmq.queue q
+  where q.account = split_part(p_arn, ':', 5)
+    and q.region = split_part(p_arn, ':', 4)
+    and q.name = split_part(p_arn, ':', 6)
+    and p_arn like 'arn:aws%:sqs:%'
+$$;
 -- Does: gives the key that authenticates receipt handles, the same for all nodes.
 -- Called by: a node when it starts.
 -- Locks, in order: none.
@@ -744,7 +1065,8 @@ as $$
   select c.receipt_key from skipmq.cluster c
 $$;
 -- Does: claims up to p_limit visible messages of a standard queue and hides them for p_visibility_timeout
---   seconds (null: the queue's). When there is none it gives one row without an id, whose next_visible_in
+--   seconds (null: the queue's). What has been received as often as the redrive policy allows goes to the
+--   dead-letter queue instead, with a row of history. When there is none it gives one row without an id, whose next_visible_in
 --   says how long until the next one becomes visible (null: none is waiting).
 -- Called by: the ReceiveMessage action; SQL users.
 -- Locks, in order: message rows, skipping those that others hold.
@@ -763,7 +1085,7 @@ create function skipmq.receive_messages(
   id bigint, receive_count integer, received_at timestamptz, message_id uuid, body text,
   attributes text, approximate_receive_count integer, sent_at timestamptz,
   first_received_at timestamptz, group_id text, sender text, trace_header text,
-  next_visible_in interval
+  dead_letter_source text, next_visible_in interval
 )
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -783,6 +1105,8 @@ declare
   v_horizon timestamptz;
   v_left integer := p_limit;
   v_got integer;
+  v_most integer;
+  v_dead_letters integer;
 begin
   if p_commit is not null then
     perform set_config('synchronous_commit', p_commit, true);
@@ -790,19 +1114,28 @@ begin
   select
     q.fifo,
     v_now + make_interval(secs => coalesce(p_visibility_timeout, q.visibility_timeout)),
-    v_now - make_interval(secs => q.message_retention_period)
-  into v_fifo, v_until, v_horizon
+    v_now - make_interval(secs => q.message_retention_period),
+    q.max_receive_count,
+    case when q.dead_letter_name is not null then (
+      select d.queue_id from skipmq.queue d
+      where d.account = q.dead_letter_account and d.region = q.region and d.name = q.dead_letter_name)
+    end
+  into v_fifo, v_until, v_horizon, v_most, v_dead_letters
   from skipmq.queue q where q.queue_id = p_queue_id;
   if v_fifo is null then
     raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
   elsif v_fifo then
     raise exception 'receive_messages is for standard queues' using errcode = 'SQ007';
   end if;
+  -- Without a dead-letter queue, or when that has been deleted, nothing is received too often.
+  if v_dead_letters is null then
+    v_most := 2147483647;
+  end if;
 
   loop
     return query
     with candidate as materialized (
-      select m.ctid as tid, m.enqueued_at
+      select m.ctid as tid, m.enqueued_at, m.receive_count - m.receive_base as received
       from skipmq.message m
       where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null
         and m.visible_at > v_horizon and m.visible_at <= v_now
@@ -815,27 +1148,52 @@ begin
       receive_count = m.receive_count + 1,
       first_received_at = coalesce(m.first_received_at, v_now)
     from candidate c
-    where m.ctid = c.tid and c.enqueued_at > v_horizon
+    where m.ctid = c.tid and c.enqueued_at > v_horizon and c.received < v_most
     returning
       m.id, m.receive_count, v_now, m.message_id, m.body, m.attributes,
       m.receive_count - m.receive_base, m.sent_at, m.first_received_at, m.group_id, m.sender,
-      m.trace_header, null::interval;
+      m.trace_header, m.dead_letter_source, null::interval;
     get diagnostics v_got = row_count;
     v_left := v_left - v_got;
-    exit when v_left = 0 or skipmq.expire_visible(p_queue_id, v_horizon, v_now, v_horizon, 1000) = 0;
+    exit when v_left = 0;
+    -- Too few: the queue is empty, or what has expired or been received too often was in the way.
+    exit when skipmq.expire_visible(p_queue_id, v_horizon, v_now, v_horizon, 1000) = 0
+      and (v_dead_letters is null or skipmq.move_dead_letters(
+        p_queue_id, v_dead_letters, v_most, v_horizon, v_now, v_left) = 0);
   end loop;
 
   if v_left = p_limit then
     return query
     select
       null::bigint, null::integer, v_now, null::uuid, null::text, null::text, null::integer,
-      null::timestamptz, null::timestamptz, null::text, null::text, null::text,
+      null::timestamptz, null::timestamptz, null::text, null::text, null::text, null::text,
       (select m.visible_at
        from skipmq.message m
        where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null and m.visible_at > v_now
        order by m.visible_at
        limit 1) - v_now;
   end if;
+end $$;
+-- Does: sets a queue's policy if it still is p_old, and tells whether it was: whoever changes a part of
+--   the policy reads it, writes it so, and begins anew on false; then no concurrent change is lost.
+-- Called by: the AddPermission and RemovePermission actions; SQL users.
+-- Locks, in order: queue row.
+-- Raises: SQ005 when no queue has this incarnation.
+-- Relies on index: queue_id.
+create function skipmq.replace_policy(p_queue_id integer, p_old text, p_new text) returns boolean
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  update skipmq.queue q set policy = p_new, modified_at = skipmq.clock()
+  where q.queue_id = p_queue_id and q.policy = p_old;
+  if found then
+    return true;
+  end if;
+  if not exists (select from skipmq.queue q where q.queue_id = p_queue_id) then
+    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
+  end if;
+  return false;
 end $$;
 -- Does: stores one message in the standard queue of that name, within the caller's transaction.
 -- Called by: SQL users: `insert into orders …; select skipmq.send_message('orders', …); commit;`.
@@ -937,9 +1295,10 @@ begin
 end $$;
 -- Does: changes the attributes named in p_attributes (SQS names, text values); others stay.
 -- Called by: create_queue, the SetQueueAttributes action; SQL users.
--- Locks, in order: queue row.
--- Raises: SQ005 when no queue has this incarnation, SQ006 when there is no attribute of a name, 23514
---   when a value is out of its range.
+-- Locks, in order: queue row of the dead-letter queue (shared), queue row.
+-- Raises: SQ005 when no queue has this incarnation, SQ006 when there is no attribute of a name, SQ008 when
+--   a redrive policy names a queue that is not there or does not allow it, 23514 when a value is out of
+--   its range.
 -- Relies on index: queue_id.
 create function skipmq.set_queue_attributes(p_queue_id integer, p_attributes jsonb) returns void
 language plpgsql volatile security definer
@@ -947,16 +1306,23 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_unknown text;
+  v_redrive jsonb;
+  v_target text[];
 begin
   select a.key into v_unknown
   from jsonb_object_keys(p_attributes) a (key)
   where a.key not in (
     'VisibilityTimeout', 'DelaySeconds', 'MaximumMessageSize', 'MessageRetentionPeriod',
-    'ReceiveMessageWaitTimeSeconds', 'Policy', 'KmsMasterKeyId', 'KmsDataKeyReusePeriodSeconds',
+    'ReceiveMessageWaitTimeSeconds', 'Policy', 'RedrivePolicy', 'RedriveAllowPolicy', 'KmsMasterKeyId', 'KmsDataKeyReusePeriodSeconds',
     'SqsManagedSseEnabled', 'HistoryMode')
   limit 1;
   if v_unknown is not null then
     raise exception 'Unknown Attribute %.', v_unknown using errcode = 'SQ006';
+  end if;
+  if p_attributes ->> 'RedrivePolicy' <> '' then
+    v_redrive := p_attributes ->> 'RedrivePolicy';
+    v_target := string_to_array(v_redrive ->> 'deadLetterTargetArn', ':');
+    perform skipmq.check_redrive(p_queue_id, p_attributes ->> 'RedrivePolicy', v_target);
   end if;
   update skipmq.queue q set
     visibility_timeout = coalesce((p_attributes ->> 'VisibilityTimeout')::integer, q.visibility_timeout),
@@ -967,6 +1333,15 @@ begin
     receive_message_wait_time_seconds =
       coalesce((p_attributes ->> 'ReceiveMessageWaitTimeSeconds')::integer, q.receive_message_wait_time_seconds),
     policy = coalesce(p_attributes ->> 'Policy', q.policy),
+    redrive_policy = coalesce(p_attributes ->> 'RedrivePolicy', q.redrive_policy),
+    redrive_allow_policy = coalesce(p_attributes ->> 'RedriveAllowPolicy', q.redrive_allow_policy),
+    dead_letter_account =
+      case when p_attributes ? 'RedrivePolicy' then v_target[5] else q.dead_letter_account end,
+    dead_letter_name =
+      case when p_attributes ? 'RedrivePolicy' then v_target[6] else q.dead_letter_name end,
+    max_receive_count =
+      case when p_attributes ? 'RedrivePolicy' then (v_redrive ->> 'maxReceiveCount')::integer
+      else q.max_receive_count end,
     kms_master_key_id = coalesce(p_attributes ->> 'KmsMasterKeyId', q.kms_master_key_id),
     kms_data_key_reuse_period_seconds =
       coalesce((p_attributes ->> 'KmsDataKeyReusePeriodSeconds')::integer, q.kms_data_key_reuse_period_seconds),
@@ -1024,6 +1399,90 @@ begin
   select count(*) into v_count from gone;
   return v_count;
 end $$;
+-- Does: begins to move the messages of a dead-letter queue; gives the number of the task.
+-- Called by: the StartMessageMoveTask action; SQL users.
+-- Locks, in order: none but the task's own row.
+-- Raises: SQ010 when a queue is not there, SQ008 when the source is nobody's dead-letter queue or has an
+--   active task.
+-- Relies on index: queue_dead_letter, move_task_active.
+create function skipmq.start_move_task(
+  p_source_arn text, p_destination_arn text default null, p_messages_per_second integer default null
+) returns uuid
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_source integer := skipmq.queue_of_arn(p_source_arn);
+  v_task uuid;
+begin
+  if v_source is null then
+    raise exception 'The resource that you specified for the SourceArn parameter doesn''t exist.'
+      using errcode = 'SQ010';
+  elsif p_destination_arn is not null and skipmq.queue_of_arn(p_destination_arn) is null then
+    raise exception 'The resource that you specified for the DestinationArn parameter doesn''t exist.'
+      using errcode = 'SQ010';
+  elsif p_destination_arn = p_source_arn then
+    raise exception 'The destination of a message move task must not be its source.' using errcode = 'SQ008';
+  end if;
+  if not exists (
+    select from skipmq.queue q
+    where q.dead_letter_account = split_part(p_source_arn, ':', 5)
+      and q.region = split_part(p_source_arn, ':', 4)
+      and q.dead_letter_name = split_part(p_source_arn, ':', 6))
+  then
+    raise exception 'Source queue must be configured as a Dead Letter Queue.' using errcode = 'SQ008';
+  end if;
+  insert into skipmq.move_task (
+    task_id, source_arn, destination_arn, status, messages_per_second, to_move, started_at, paid_until)
+  select
+    gen_random_uuid(), p_source_arn, p_destination_arn, 'RUNNING', p_messages_per_second,
+    c.visible, v_now, v_now
+  from skipmq.count_messages(v_source) c
+  on conflict (source_arn) where status in ('RUNNING', 'CANCELLING') do nothing
+  returning task_id into v_task;
+  if v_task is null then
+    raise exception 'There is already a task running. Only one active task is allowed for a source queue arn at a given time.'
+      using errcode = 'SQ008';
+  end if;
+  return v_task;
+end $$;
+-- Does: gives a queue the tags of p_tags (text by text); one of the same key is replaced, others stay.
+-- Called by: the TagQueue action; SQL users.
+-- Locks, in order: queue row.
+-- Raises: SQ005 when no queue has this incarnation, SQ008 when the queue would have more than 50 tags.
+-- Relies on index: queue_id.
+create function skipmq.tag_queue(p_queue_id integer, p_tags jsonb) returns void
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_most constant integer := 50;
+  v_tags jsonb;
+begin
+  update skipmq.queue q set tags = q.tags || p_tags where q.queue_id = p_queue_id returning q.tags into v_tags;
+  if not found then
+    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
+  end if;
+  if (select count(*) from jsonb_object_keys(v_tags)) > v_most then
+    raise exception 'Too many tags: a queue can have at most %.', v_most using errcode = 'SQ008';
+  end if;
+end $$;
+-- Does: takes the tags of these keys from a queue; a key that it does not have is passed over.
+-- Called by: the UntagQueue action; SQL users.
+-- Locks, in order: queue row.
+-- Raises: SQ005 when no queue has this incarnation.
+-- Relies on index: queue_id.
+create function skipmq.untag_queue(p_queue_id integer, p_keys text[]) returns void
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  update skipmq.queue q set tags = q.tags - p_keys where q.queue_id = p_queue_id;
+  if not found then
+    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
+  end if;
+end $$;
 -- The first partitions of the history; the janitor makes the following ones.
 select skipmq.create_history_partitions();
 -- Roles with the least that each needs. The owner is whoever runs the migrations. Roles belong to the
@@ -1053,6 +1512,9 @@ begin
     -- Only for other functions, which call them with the owner's rights.
     revoke execute on function
       skipmq.settle(tid[], text),
+      skipmq.move_batch(integer, integer, integer),
+      skipmq.check_redrive(integer, text, text[]),
+      skipmq.move_dead_letters(integer, integer, integer, timestamptz, timestamptz, integer),
       skipmq.expire_visible(integer, timestamptz, timestamptz, timestamptz, integer)
       from skipmq_node;
   end if;

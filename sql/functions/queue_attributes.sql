@@ -13,6 +13,8 @@ as $$
     'MessageRetentionPeriod', p_queue.message_retention_period::text,
     'ReceiveMessageWaitTimeSeconds', p_queue.receive_message_wait_time_seconds::text,
     'Policy', p_queue.policy,
+    'RedrivePolicy', p_queue.redrive_policy,
+    'RedriveAllowPolicy', p_queue.redrive_allow_policy,
     'KmsMasterKeyId', p_queue.kms_master_key_id,
     'KmsDataKeyReusePeriodSeconds', p_queue.kms_data_key_reuse_period_seconds::text,
     'SqsManagedSseEnabled', p_queue.sqs_managed_sse_enabled::text,

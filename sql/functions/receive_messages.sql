@@ -1,5 +1,6 @@
 -- Does: claims up to p_limit visible messages of a standard queue and hides them for p_visibility_timeout
---   seconds (null: the queue's). When there is none it gives one row without an id, whose next_visible_in
+--   seconds (null: the queue's). What has been received as often as the redrive policy allows goes to the
+--   dead-letter queue instead, with a row of history. When there is none it gives one row without an id, whose next_visible_in
 --   says how long until the next one becomes visible (null: none is waiting).
 -- Called by: the ReceiveMessage action; SQL users.
 -- Locks, in order: message rows, skipping those that others hold.
@@ -18,7 +19,7 @@ create function skipmq.receive_messages(
   id bigint, receive_count integer, received_at timestamptz, message_id uuid, body text,
   attributes text, approximate_receive_count integer, sent_at timestamptz,
   first_received_at timestamptz, group_id text, sender text, trace_header text,
-  next_visible_in interval
+  dead_letter_source text, next_visible_in interval
 )
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -38,6 +39,8 @@ declare
   v_horizon timestamptz;
   v_left integer := p_limit;
   v_got integer;
+  v_most integer;
+  v_dead_letters integer;
 begin
   if p_commit is not null then
     perform set_config('synchronous_commit', p_commit, true);
@@ -45,19 +48,28 @@ begin
   select
     q.fifo,
     v_now + make_interval(secs => coalesce(p_visibility_timeout, q.visibility_timeout)),
-    v_now - make_interval(secs => q.message_retention_period)
-  into v_fifo, v_until, v_horizon
+    v_now - make_interval(secs => q.message_retention_period),
+    q.max_receive_count,
+    case when q.dead_letter_name is not null then (
+      select d.queue_id from skipmq.queue d
+      where d.account = q.dead_letter_account and d.region = q.region and d.name = q.dead_letter_name)
+    end
+  into v_fifo, v_until, v_horizon, v_most, v_dead_letters
   from skipmq.queue q where q.queue_id = p_queue_id;
   if v_fifo is null then
     raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
   elsif v_fifo then
     raise exception 'receive_messages is for standard queues' using errcode = 'SQ007';
   end if;
+  -- Without a dead-letter queue, or when that has been deleted, nothing is received too often.
+  if v_dead_letters is null then
+    v_most := 2147483647;
+  end if;
 
   loop
     return query
     with candidate as materialized (
-      select m.ctid as tid, m.enqueued_at
+      select m.ctid as tid, m.enqueued_at, m.receive_count - m.receive_base as received
       from skipmq.message m
       where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null
         and m.visible_at > v_horizon and m.visible_at <= v_now
@@ -70,21 +82,25 @@ begin
       receive_count = m.receive_count + 1,
       first_received_at = coalesce(m.first_received_at, v_now)
     from candidate c
-    where m.ctid = c.tid and c.enqueued_at > v_horizon
+    where m.ctid = c.tid and c.enqueued_at > v_horizon and c.received < v_most
     returning
       m.id, m.receive_count, v_now, m.message_id, m.body, m.attributes,
       m.receive_count - m.receive_base, m.sent_at, m.first_received_at, m.group_id, m.sender,
-      m.trace_header, null::interval;
+      m.trace_header, m.dead_letter_source, null::interval;
     get diagnostics v_got = row_count;
     v_left := v_left - v_got;
-    exit when v_left = 0 or skipmq.expire_visible(p_queue_id, v_horizon, v_now, v_horizon, 1000) = 0;
+    exit when v_left = 0;
+    -- Too few: the queue is empty, or what has expired or been received too often was in the way.
+    exit when skipmq.expire_visible(p_queue_id, v_horizon, v_now, v_horizon, 1000) = 0
+      and (v_dead_letters is null or skipmq.move_dead_letters(
+        p_queue_id, v_dead_letters, v_most, v_horizon, v_now, v_left) = 0);
   end loop;
 
   if v_left = p_limit then
     return query
     select
       null::bigint, null::integer, v_now, null::uuid, null::text, null::text, null::integer,
-      null::timestamptz, null::timestamptz, null::text, null::text, null::text,
+      null::timestamptz, null::timestamptz, null::text, null::text, null::text, null::text,
       (select m.visible_at
        from skipmq.message m
        where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null and m.visible_at > v_now

@@ -1,8 +1,9 @@
 -- Does: changes the attributes named in p_attributes (SQS names, text values); others stay.
 -- Called by: create_queue, the SetQueueAttributes action; SQL users.
--- Locks, in order: queue row.
--- Raises: SQ005 when no queue has this incarnation, SQ006 when there is no attribute of a name, 23514
---   when a value is out of its range.
+-- Locks, in order: queue row of the dead-letter queue (shared), queue row.
+-- Raises: SQ005 when no queue has this incarnation, SQ006 when there is no attribute of a name, SQ008 when
+--   a redrive policy names a queue that is not there or does not allow it, 23514 when a value is out of
+--   its range.
 -- Relies on index: queue_id.
 create function skipmq.set_queue_attributes(p_queue_id integer, p_attributes jsonb) returns void
 language plpgsql volatile security definer
@@ -10,16 +11,23 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_unknown text;
+  v_redrive jsonb;
+  v_target text[];
 begin
   select a.key into v_unknown
   from jsonb_object_keys(p_attributes) a (key)
   where a.key not in (
     'VisibilityTimeout', 'DelaySeconds', 'MaximumMessageSize', 'MessageRetentionPeriod',
-    'ReceiveMessageWaitTimeSeconds', 'Policy', 'KmsMasterKeyId', 'KmsDataKeyReusePeriodSeconds',
+    'ReceiveMessageWaitTimeSeconds', 'Policy', 'RedrivePolicy', 'RedriveAllowPolicy', 'KmsMasterKeyId', 'KmsDataKeyReusePeriodSeconds',
     'SqsManagedSseEnabled', 'HistoryMode')
   limit 1;
   if v_unknown is not null then
     raise exception 'Unknown Attribute %.', v_unknown using errcode = 'SQ006';
+  end if;
+  if p_attributes ->> 'RedrivePolicy' <> '' then
+    v_redrive := p_attributes ->> 'RedrivePolicy';
+    v_target := string_to_array(v_redrive ->> 'deadLetterTargetArn', ':');
+    perform skipmq.check_redrive(p_queue_id, p_attributes ->> 'RedrivePolicy', v_target);
   end if;
   update skipmq.queue q set
     visibility_timeout = coalesce((p_attributes ->> 'VisibilityTimeout')::integer, q.visibility_timeout),
@@ -30,6 +38,15 @@ begin
     receive_message_wait_time_seconds =
       coalesce((p_attributes ->> 'ReceiveMessageWaitTimeSeconds')::integer, q.receive_message_wait_time_seconds),
     policy = coalesce(p_attributes ->> 'Policy', q.policy),
+    redrive_policy = coalesce(p_attributes ->> 'RedrivePolicy', q.redrive_policy),
+    redrive_allow_policy = coalesce(p_attributes ->> 'RedriveAllowPolicy', q.redrive_allow_policy),
+    dead_letter_account =
+      case when p_attributes ? 'RedrivePolicy' then v_target[5] else q.dead_letter_account end,
+    dead_letter_name =
+      case when p_attributes ? 'RedrivePolicy' then v_target[6] else q.dead_letter_name end,
+    max_receive_count =
+      case when p_attributes ? 'RedrivePolicy' then (v_redrive ->> 'maxReceiveCount')::integer
+      else q.max_receive_count end,
     kms_master_key_id = coalesce(p_attributes ->> 'KmsMasterKeyId', q.kms_master_key_id),
     kms_data_key_reuse_period_seconds =
       coalesce((p_attributes ->> 'KmsDataKeyReusePeriodSeconds')::integer, q.kms_data_key_reuse_period_seconds),

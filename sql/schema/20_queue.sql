@@ -15,6 +15,12 @@ create table skipmq.queue (
   receive_message_wait_time_seconds integer not null default 0
     check (receive_message_wait_time_seconds between 0 and 20),
   policy text not null default '',
+  -- As the user wrote them; what receives and checks need of them stands in the columns below.
+  redrive_policy text not null default '',
+  redrive_allow_policy text not null default '',
+  dead_letter_account text collate "C",
+  dead_letter_name text collate "C",
+  max_receive_count integer check (max_receive_count between 1 and 1000),
   kms_master_key_id text not null default '',
   kms_data_key_reuse_period_seconds integer not null default 300
     check (kms_data_key_reuse_period_seconds between 60 and 86400),
@@ -24,8 +30,12 @@ create table skipmq.queue (
   created_at timestamptz not null,
   modified_at timestamptz not null,
   purged_at timestamptz,
-  primary key (account, region, name)
+  primary key (account, region, name),
+  check (num_nulls(dead_letter_account, dead_letter_name, max_receive_count) in (0, 3))
 );
+-- For dead_letter_sources.
+create index queue_dead_letter on skipmq.queue (dead_letter_account, region, dead_letter_name, name)
+  where dead_letter_name is not null;
 -- For send_messages, receive_messages and their kind, which name a queue by its incarnation.
 create unique index queue_id on skipmq.queue (queue_id);
 

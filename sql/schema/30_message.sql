@@ -20,6 +20,8 @@ create table skipmq.message (
   deduplication_id text,
   sender text,
   trace_header text,
+  -- The ARN of the queue whose policy moved the message to this one.
+  dead_letter_source text,
   -- Message attributes as JSON text, {"name": {"DataType": …, "StringValue"|"BinaryValue": …}}.
   attributes text,
   body text not null,

@@ -89,6 +89,19 @@ def test_encryption_and_policy_are_kept_and_vanish_with_their_default(sqs: Any, 
     assert not set(given) & set(attributes(sqs, queue, "All"))
 
 
+def test_key_of_kms_turns_the_other_encryption_off(sqs: Any, name: str) -> None:
+    key = {"KmsMasterKeyId": "alias/aws/sqs"}
+    queue = sqs.create_queue(QueueName=name, Attributes=key)["QueueUrl"]
+    again = sqs.create_queue(QueueName=name, Attributes=key)["QueueUrl"]
+
+    with pytest.raises(ClientError) as caught:
+        sqs.set_queue_attributes(QueueUrl=queue, Attributes=key | {"SqsManagedSseEnabled": "true"})
+
+    assert again == queue
+    assert attributes(sqs, queue, "SqsManagedSseEnabled") == {"SqsManagedSseEnabled": "false"}
+    assert "one type of server-side encryption" in caught.value.response["Error"]["Message"]
+
+
 @pytest.mark.parametrize(
     ("attribute", "value"),
     [
@@ -106,6 +119,8 @@ def test_encryption_and_policy_are_kept_and_vanish_with_their_default(sqs: Any, 
         ("SqsManagedSseEnabled", "perhaps"),
         ("Policy", "{"),
         ("Policy", "[]"),
+        ("Policy", '{"Statement":5}'),
+        pytest.param("Policy", '{"a":' * 1300 + "1" + "}" * 1300, id="deep"),
         ("HistoryMode", "some"),
     ],
 )
@@ -144,14 +159,6 @@ def test_attribute_that_cannot_be_set_is_refused(
         sqs.set_queue_attributes(QueueUrl=queue, Attributes={attribute: "false"})
 
     assert caught.value.response["Error"]["Message"] == text
-
-
-@pytest.mark.parametrize("attribute", ["RedrivePolicy", "RedriveAllowPolicy"])
-def test_redrive_is_refused_rather_than_ignored(sqs: Any, queue: str, attribute: str) -> None:
-    with pytest.raises(ClientError) as caught:
-        sqs.set_queue_attributes(QueueUrl=queue, Attributes={attribute: "{}"})
-
-    assert caught.value.response["Error"]["Code"] == "AWS.SimpleQueueService.UnsupportedOperation"
 
 
 def test_history_mode_is_ours_and_shown_only_when_named(sqs: Any, queue: str) -> None:

@@ -213,4 +213,12 @@ def test_queue_url_follows_the_host_of_the_request(
 def test_create_stores_tags_with_the_queue(sqs: Any, name: str) -> None:
     url = sqs.create_queue(QueueName=name, tags={"team": "blue"})["QueueUrl"]
 
-    assert url.endswith(name)
+    assert sqs.list_queue_tags(QueueUrl=url)["Tags"] == {"team": "blue"}
+
+
+def test_create_with_bad_tag_makes_nothing(sqs: Any, name: str) -> None:
+    with pytest.raises(ClientError) as caught:
+        sqs.create_queue(QueueName=name, tags={"aws:team": "blue"})
+
+    assert code(caught)[0] == "InvalidParameterValue"
+    assert "QueueUrls" not in sqs.list_queues(QueueNamePrefix=name)

@@ -4,43 +4,16 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from botocore.exceptions import ClientError
 
 from skipmq.actions import ACTIONS
 from support.http import ACCOUNT, NodeProcess, raw
 
 JSON = {"Content-Type": "application/x-amz-json-1.0"}
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
-UNSUPPORTED = {
-    "add_permission": {"Label": "l", "AWSAccountIds": ["1"], "Actions": ["*"]},
-    "remove_permission": {"Label": "l"},
-    "list_dead_letter_source_queues": {},
-    "tag_queue": {"Tags": {"a": "b"}},
-    "untag_queue": {"TagKeys": ["a"]},
-    "list_queue_tags": {},
-}
-TASKS = {
-    "start_message_move_task": {"SourceArn": "arn"},
-    "cancel_message_move_task": {"TaskHandle": "h"},
-    "list_message_move_tasks": {"SourceArn": "arn"},
-}
 
 
 def target(action: str) -> dict[str, str]:
     return {**JSON, "X-Amz-Target": f"AmazonSQS.{action}"}
-
-
-@pytest.mark.parametrize("action", [*UNSUPPORTED, *TASKS])
-def test_action_of_a_later_release_is_refused_as_unsupported(
-    sqs: Any, queue: str, action: str
-) -> None:
-    options = TASKS.get(action) or {"QueueUrl": queue, **UNSUPPORTED[action]}
-
-    with pytest.raises(ClientError) as caught:
-        getattr(sqs, action)(**options)
-
-    error = caught.value.response["Error"]
-    assert error["Code"] == "AWS.SimpleQueueService.UnsupportedOperation"
 
 
 def test_request_ids_differ(broker: NodeProcess) -> None:

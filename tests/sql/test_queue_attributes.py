@@ -14,6 +14,8 @@ def test_attributes_are_texts_under_sqs_names(owner: Connection) -> None:
         "MessageRetentionPeriod": "345600",
         "ReceiveMessageWaitTimeSeconds": "0",
         "Policy": "",
+        "RedrivePolicy": "",
+        "RedriveAllowPolicy": "",
         "KmsMasterKeyId": "",
         "KmsDataKeyReusePeriodSeconds": "300",
         "SqsManagedSseEnabled": "true",

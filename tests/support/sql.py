@@ -75,6 +75,26 @@ class Queue:
         return (row[0], row[1], row[2])
 
 
+class Letters:
+    """A dead-letter queue with letters in it, and the queue that they came from."""
+
+    def __init__(self, connection: Connection, count: int) -> None:
+        self.arn = "arn:aws:sqs:us-east-1:000000000000:dead"
+        self.dead = Queue(connection, "dead")
+        policy = f'{{"deadLetterTargetArn":"{self.arn}","maxReceiveCount":1}}'
+        self.source = Queue(connection, "source", RedrivePolicy=policy)
+        for n in range(count):
+            self.source.send(str(n))
+        while self.source.receive(timeout=0):
+            pass
+
+    def start(self, rate: int | None = None) -> Any:
+        """Start a task that moves the letters back."""
+        return number(
+            self.dead.connection, "select skipmq.start_move_task(%s, null, %s::int)", self.arn, rate
+        )
+
+
 def until_blocked(connection: Connection) -> None:
     """Wait until another session of the database waits for a lock."""
     deadline = time.monotonic() + 30

@@ -3,15 +3,24 @@
 from collections.abc import Callable
 from typing import Any
 
-from skipmq.actions import attributes, batches, messages, queues, unsupported
+from skipmq.actions import (
+    attributes,
+    batches,
+    messages,
+    moves,
+    permissions,
+    queues,
+    redrive,
+    tags,
+)
 from skipmq.node import Node
 from skipmq.protocol import Call
 
 Action = Callable[[Node, Call], dict[str, Any] | None]
 
 ACTIONS: dict[str, Action] = {
-    "AddPermission": unsupported.refuse,
-    "CancelMessageMoveTask": unsupported.refuse,
+    "AddPermission": permissions.add_permission,
+    "CancelMessageMoveTask": moves.cancel_message_move_task,
     "ChangeMessageVisibility": messages.change_message_visibility,
     "ChangeMessageVisibilityBatch": batches.change_message_visibility_batch,
     "CreateQueue": queues.create_queue,
@@ -20,17 +29,17 @@ ACTIONS: dict[str, Action] = {
     "DeleteQueue": queues.delete_queue,
     "GetQueueAttributes": attributes.get_queue_attributes,
     "GetQueueUrl": queues.get_queue_url,
-    "ListDeadLetterSourceQueues": unsupported.refuse,
-    "ListMessageMoveTasks": unsupported.refuse,
+    "ListDeadLetterSourceQueues": redrive.list_dead_letter_source_queues,
+    "ListMessageMoveTasks": moves.list_message_move_tasks,
     "ListQueues": queues.list_queues,
-    "ListQueueTags": unsupported.refuse,
+    "ListQueueTags": tags.list_queue_tags,
     "PurgeQueue": queues.purge_queue,
     "ReceiveMessage": messages.receive_message,
-    "RemovePermission": unsupported.refuse,
+    "RemovePermission": permissions.remove_permission,
     "SendMessage": messages.send_message,
     "SendMessageBatch": batches.send_message_batch,
     "SetQueueAttributes": attributes.set_queue_attributes,
-    "StartMessageMoveTask": unsupported.refuse,
-    "TagQueue": unsupported.refuse,
-    "UntagQueue": unsupported.refuse,
+    "StartMessageMoveTask": moves.start_message_move_task,
+    "TagQueue": tags.tag_queue,
+    "UntagQueue": tags.untag_queue,
 }

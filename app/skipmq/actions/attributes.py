@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from skipmq import errors, limits
-from skipmq.actions import checks
+from skipmq.actions import checks, redrive
 from skipmq.model import Queue
 from skipmq.node import Node
 from skipmq.protocol import Call
@@ -32,13 +32,16 @@ def _one_of(*values: str) -> Stored:
     return lambda value: value.lower() if value.lower() in values else None
 
 
-def _json_object(value: str) -> str | None:
+def _policy(value: str) -> str | None:
     try:
         content = msgspec.json.decode(value) if value else {}
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
-    fits = isinstance(content, dict) and len(value.encode()) <= limits.POLICY_BYTES
-    return value if fits else None
+    if not isinstance(content, dict) or len(value.encode()) > limits.POLICY_BYTES:
+        return None
+    statements = content.get("Statement", [])
+    listed = statements if isinstance(statements, list) else [statements]
+    return value if all(isinstance(each, dict) for each in listed) else None
 
 
 _SETTABLE: dict[str, Stored] = {
@@ -47,7 +50,9 @@ _SETTABLE: dict[str, Stored] = {
     "MessageRetentionPeriod": _number(limits.RETENTION_LEAST, limits.RETENTION_MOST),
     "ReceiveMessageWaitTimeSeconds": _number(0, limits.WAIT_SECONDS),
     "VisibilityTimeout": _number(0, limits.VISIBILITY_TIMEOUT),
-    "Policy": _json_object,
+    "Policy": _policy,
+    "RedrivePolicy": redrive.policy,
+    "RedriveAllowPolicy": redrive.allow_policy,
     "KmsMasterKeyId": str,
     "KmsDataKeyReusePeriodSeconds": _number(limits.KMS_REUSE_LEAST, limits.KMS_REUSE_MOST),
     "SqsManagedSseEnabled": _one_of("true", "false"),
@@ -61,14 +66,17 @@ _COUNTED = {
 }
 _OWN = {"HistoryMode"}
 # Shown only while they differ from the default.
-_VANISHING = {"Policy": "", "KmsMasterKeyId": "", "KmsDataKeyReusePeriodSeconds": "300"}
+_VANISHING = {
+    "Policy": "",
+    "RedrivePolicy": "",
+    "RedriveAllowPolicy": "",
+    "KmsMasterKeyId": "",
+    "KmsDataKeyReusePeriodSeconds": "300",
+}
 _FACTS = {"QueueArn", "CreatedTimestamp", "LastModifiedTimestamp"}
 _FIFO_FLAGS = {"ContentBasedDeduplication"}
 _FIFO_CHOICES = {"DeduplicationScope", "FifoThroughputLimit"}
-_REDRIVE = {"RedrivePolicy", "RedriveAllowPolicy"}
-_KNOWN = (
-    set(_SETTABLE) | set(_COUNTED) | _FACTS | _FIFO_FLAGS | _FIFO_CHOICES | _REDRIVE | {"FifoQueue"}
-)
+_KNOWN = set(_SETTABLE) | set(_COUNTED) | _FACTS | _FIFO_FLAGS | _FIFO_CHOICES | {"FifoQueue"}
 
 
 def get_queue_attributes(node: Node, call: Call) -> dict[str, Any]:
@@ -112,13 +120,11 @@ def check_fifo(value: str) -> None:
 def stored(attributes: Mapping[str, str]) -> dict[str, str]:
     """Return attributes as they are stored.
 
-    Raises errors.InvalidAttributeName, errors.InvalidAttributeValue, or errors.UnsupportedOperation
-    for what this release does not apply.
+    Raises errors.InvalidAttributeName, errors.InvalidAttributeValue, or, of a redrive policy,
+    errors.InvalidParameterValueException.
     """
     result = {}
     for name, value in attributes.items():
-        if name in _REDRIVE:
-            raise errors.UnsupportedOperation(f"SkipMQ does not support {name} yet.")
         if name in _FIFO_CHOICES:
             raise errors.InvalidAttributeName(
                 f"You can specify the {name} only when FifoQueue is set to true."
@@ -129,7 +135,19 @@ def stored(attributes: Mapping[str, str]) -> dict[str, str]:
         if form is None:
             raise errors.InvalidAttributeValue(f"Invalid value for the parameter {name}.")
         result[name] = form
-    return result
+    return _with_one_encryption(result)
+
+
+def _with_one_encryption(attributes: dict[str, str]) -> dict[str, str]:
+    """Return attributes in which a key of KMS turns the encryption by SQS itself off."""
+    if not attributes.get("KmsMasterKeyId"):
+        return attributes
+    if attributes.get("SqsManagedSseEnabled") == "true":
+        raise errors.InvalidAttributeValue(
+            "You can use one type of server-side encryption (SSE) at one time."
+            " You can either enable KMS SSE or SQS SSE."
+        )
+    return attributes | {"SqsManagedSseEnabled": "false"}
 
 
 def _shown(queue: Queue) -> dict[str, str]:

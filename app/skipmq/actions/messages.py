@@ -25,10 +25,10 @@ _SYSTEM_ATTRIBUTES: dict[str, Callable[[ReceivedMessage], str | None]] = {
     "ApproximateFirstReceiveTimestamp": lambda m: str(m.first_received_at),
     "MessageGroupId": lambda m: m.group_id,
     "AWSTraceHeader": lambda m: m.trace_header,
-    # These belong to FIFO and dead-letter queues: known, and absent from standard messages.
+    "DeadLetterQueueSourceArn": lambda m: m.dead_letter_source,
+    # These belong to FIFO queues: known, and absent from standard messages.
     "SequenceNumber": lambda _: None,
     "MessageDeduplicationId": lambda _: None,
-    "DeadLetterQueueSourceArn": lambda _: None,
 }
 
 

@@ -2,7 +2,8 @@
 
 from skipmq.store.engine import Database
 from skipmq.store.messages import Messages
+from skipmq.store.moves import Moves
 from skipmq.store.queues import Queues
 from skipmq.store.upkeep import Upkeep
 
-__all__ = ["Database", "Messages", "Queues", "Upkeep"]
+__all__ = ["Database", "Messages", "Moves", "Queues", "Upkeep"]

@@ -13,7 +13,8 @@ _LAX = "off"
 # Named one by one: the function of the next release may give more.
 _RECEIVED = (
     "id, receive_count, received_at, message_id, body, attributes, approximate_receive_count,"
-    " sent_at, first_received_at, group_id, sender, trace_header, next_visible_in"
+    " sent_at, first_received_at, group_id, sender, trace_header,"
+    " dead_letter_source, next_visible_in"
 )
 
 
@@ -108,7 +109,7 @@ def _received(row: tuple[Any, ...]) -> ReceivedMessage:
         approximate,
         _microseconds(sent_at) // 1000,
         _microseconds(first) // 1000,
-        *rest[:3],
+        *rest[:4],
     )
 
 

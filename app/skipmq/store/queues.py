@@ -1,6 +1,6 @@
 """The catalogue of queues."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -51,7 +51,7 @@ class Queues:
         )
         return Queue(name, *rows[0]) if rows else None
 
-    def list(self, account: str, region: str, prefix: str, after: str, limit: int) -> list[str]:
+    def names(self, account: str, region: str, prefix: str, after: str, limit: int) -> list[str]:
         """Return the names of queues in order, from the one after `after` on."""
         rows = self._database.rows(
             "select name from skipmq.list_queues(%s, %s, %s, %s, %s::int) name",
@@ -59,10 +59,38 @@ class Queues:
         )
         return [name for (name,) in rows]
 
+    def dead_letter_sources(self, name: QueueName, after: str, limit: int) -> list[str]:
+        """Return the names of the queues whose dead-letter queue this is, after `after`."""
+        rows = self._database.rows(
+            "select name from skipmq.dead_letter_sources(%s, %s, %s, %s, %s::int) name",
+            (name.account, name.region, name.name, after, limit),
+        )
+        return [source for (source,) in rows]
+
     def set_attributes(self, queue_id: int, attributes: Mapping[str, str]) -> None:
         """Change the attributes named; raise errors.QueueMoved when the queue is gone."""
         self._database.rows(
             "select from skipmq.set_queue_attributes(%s, %s::jsonb)", (queue_id, _json(attributes))
+        )
+
+    def replace_policy(self, queue_id: int, *, old: str, new: str) -> bool:
+        """Set the policy if it still is `old`; tell whether it was.
+
+        Raises errors.QueueMoved when the queue is gone.
+        """
+        ((replaced,),) = self._database.rows(
+            "select skipmq.replace_policy(%s, %s, %s)", (queue_id, old, new)
+        )
+        return bool(replaced)
+
+    def tag(self, queue_id: int, tags: Mapping[str, str]) -> None:
+        """Add tags; raise errors.InvalidParameterValueException when they become too many."""
+        self._database.rows("select from skipmq.tag_queue(%s, %s::jsonb)", (queue_id, _json(tags)))
+
+    def untag(self, queue_id: int, keys: Sequence[str]) -> None:
+        """Remove the tags of these keys."""
+        self._database.rows(
+            "select from skipmq.untag_queue(%s, %s::text[])", (queue_id, list(keys))
         )
 
     def delete(self, queue_id: int) -> None:

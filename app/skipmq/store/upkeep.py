@@ -17,6 +17,10 @@ class Upkeep:
         """Settle up to `limit` messages of purged and deleted queues."""
         return self._number("select skipmq.clear_retired(%s::int)", limit)
 
+    def advance_move_tasks(self, limit: int) -> int:
+        """Move up to `limit` messages for each message move task that is active."""
+        return self._number("select skipmq.advance_move_tasks(%s::int)", limit)
+
     def create_history_partitions(self, days: int) -> int:
         """Make the partitions of the history for today and so many days after it."""
         return self._number("select skipmq.create_history_partitions(%s::int)", days)

@@ -1,0 +1,154 @@
+"""Permissions: statements of the queue's policy that have a label.
+
+Source: SQS API Reference, AddPermission and RemovePermission; the texts are those of the service.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+
+from skipmq import errors, limits
+from skipmq.actions import checks
+from skipmq.model import Queue, QueueName
+from skipmq.node import Node
+from skipmq.protocol import Call
+
+_LABEL = re.compile(r"[A-Za-z0-9_-]{1,80}")
+_ACCOUNT = re.compile(r"[0-9]{12}")
+_GRANTABLE = frozenset(
+    {
+        "*",
+        "ChangeMessageVisibility",
+        "DeleteMessage",
+        "GetQueueAttributes",
+        "GetQueueUrl",
+        "ListDeadLetterSourceQueues",
+        "PurgeQueue",
+        "ReceiveMessage",
+        "SendMessage",
+    }
+)
+# Whoever loses so often has met as many others who each changed the policy.
+_TRIES = 50
+
+Statements: TypeAlias = list[Any]
+
+
+def add_permission(node: Node, call: Call) -> None:
+    """Add a statement that lets accounts use a queue."""
+    name = checks.queue_name(call.parameters["QueueUrl"], call.identity)
+    label, accounts, actions = (
+        call.parameters[key] for key in ("Label", "AWSAccountIds", "Actions")
+    )
+    _check_label(label)
+    _check_actions(actions)
+    _check_accounts(accounts)
+    statement = {
+        "Sid": label,
+        "Effect": "Allow",
+        "Principal": {"AWS": _one_or_all([f"arn:aws:iam::{account}:root" for account in accounts])},
+        "Action": _one_or_all([f"SQS:{action}" for action in actions]),
+        "Resource": name.arn,
+    }
+
+    def add(statements: Statements) -> Statements:
+        if any(_is_labelled(each, label) for each in statements):
+            raise checks.invalid(label, "Label", "Already exists.")
+        if len(statements) >= limits.POLICY_STATEMENTS:
+            raise errors.OverLimit(
+                f"A policy can have at most {limits.POLICY_STATEMENTS} statements."
+            )
+        return [*statements, statement]
+
+    _change(node, name, add)
+
+
+def remove_permission(node: Node, call: Call) -> None:
+    """Remove the statement of that label from a queue's policy."""
+    name = checks.queue_name(call.parameters["QueueUrl"], call.identity)
+    label = call.parameters["Label"]
+
+    def remove(statements: Statements) -> Statements:
+        kept = [each for each in statements if not _is_labelled(each, label)]
+        if len(kept) == len(statements):
+            raise checks.invalid(label, "Label", "can't find label.")
+        return kept
+
+    _change(node, name, remove)
+
+
+def _change(node: Node, name: QueueName, change: Callable[[Statements], Statements]) -> None:
+    """Change the statements of a queue's policy, anew on what another has written meanwhile."""
+
+    def replace(queue: Queue) -> bool:
+        old = queue.attributes["Policy"]
+        return node.queues.replace_policy(queue.id, old=old, new=_changed(name, old, change))
+
+    for _ in range(_TRIES):
+        node.forget(name)
+        replaced = node.on_queue(name, replace)
+        node.forget(name)
+        if replaced:
+            return
+    raise errors.RequestThrottled("Too many changes of the queue's policy at once; try again.")
+
+
+def _changed(name: QueueName, policy: str, change: Callable[[Statements], Statements]) -> str:
+    document = _document(policy)
+    present = document.get("Statement", [])
+    # The policy language allows a single statement without a list.
+    statements = change(present if isinstance(present, list) else [present])
+    if not statements:
+        return ""
+    head = {"Version": "2008-10-17", "Id": f"{name.arn}/SQSDefaultPolicy"}
+    text = msgspec.json.encode(head | document | {"Statement": statements})
+    if len(text) > limits.POLICY_BYTES:
+        raise errors.OverLimit(f"A policy can have at most {limits.POLICY_BYTES} bytes.")
+    return text.decode()
+
+
+def _document(policy: str) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(policy, type=dict[str, Any]) if policy else {}
+    except (msgspec.DecodeError, RecursionError) as error:
+        # Written by SQL past the checks.
+        raise errors.InvalidAttributeValue("Invalid value for the parameter Policy.") from error
+
+
+def _is_labelled(statement: Any, label: str) -> bool:
+    return isinstance(statement, dict) and statement.get("Sid") == label
+
+
+def _one_or_all(values: list[str]) -> str | list[str]:
+    return values[0] if len(values) == 1 else values
+
+
+def _check_label(label: str) -> None:
+    if not _LABEL.fullmatch(label):
+        raise checks.invalid(
+            label,
+            "Label",
+            "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length.",
+        )
+
+
+def _check_actions(actions: Sequence[str]) -> None:
+    if not actions:
+        raise errors.MissingRequiredParameterException(
+            "The request must contain the parameter Actions."
+        )
+    most = limits.PERMISSION_ACTIONS
+    if len(actions) > most:
+        raise errors.OverLimit(f"{len(actions)} Actions were found, maximum allowed is {most}.")
+    for action in actions:
+        if action not in _GRANTABLE:
+            reason = "Only the queue owner is allowed to invoke this action."
+            raise checks.invalid(f"SQS:{action}", "ActionName", reason)
+
+
+def _check_accounts(accounts: Sequence[str]) -> None:
+    unknown = [account for account in accounts if not _ACCOUNT.fullmatch(account)]
+    if unknown or not accounts:
+        raise checks.invalid(f"[{', '.join(unknown)}]", "PrincipalId", "Unable to verify.")

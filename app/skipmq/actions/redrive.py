@@ -1,0 +1,88 @@
+"""Dead-letter queues: the policies that name them, and which queues name one.
+
+Source: SQS API Reference, SetQueueAttributes (RedrivePolicy, RedriveAllowPolicy) and
+ListDeadLetterSourceQueues. Where the policy is stored it is checked that the target allows it.
+"""
+
+import re
+from typing import Any
+
+import msgspec
+
+from skipmq.actions import checks, paging
+from skipmq.node import Node
+from skipmq.protocol import Call
+
+_ARN = re.compile(r"arn:aws[a-z-]*:sqs:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,80}(\.fifo)?")
+_MOST = 1000
+_SOURCES = 10
+_PERMISSIONS = {"allowAll", "denyAll", "byQueue"}
+
+
+def policy(value: str) -> str:
+    """Return a RedrivePolicy as it is stored, in the form of AWS; empty takes it away."""
+    if not value:
+        return ""
+    content = _object(value, "RedrivePolicy", "Redrive policy is not a valid JSON map.")
+    for member in ("deadLetterTargetArn", "maxReceiveCount"):
+        if member not in content:
+            reason = f"Redrive policy does not contain mandatory attribute: {member}."
+            raise checks.invalid(value, "RedrivePolicy", reason)
+    if set(content) != {"deadLetterTargetArn", "maxReceiveCount"}:
+        reason = "Only following attributes are supported: [deadLetterTargetArn, maxReceiveCount]."
+        raise checks.invalid(value, "RedrivePolicy", reason)
+    target, most = content["deadLetterTargetArn"], content["maxReceiveCount"]
+    if not isinstance(target, str) or not _ARN.fullmatch(target):
+        raise checks.invalid(value, "RedrivePolicy", "Invalid value for deadLetterTargetArn.")
+    count = int(most) if re.fullmatch("[0-9]{1,4}", str(most)) and most is not True else 0
+    if not 1 <= count <= _MOST:
+        reason = (
+            f"Invalid value for maxReceiveCount: {most}, valid values are from 1 to {_MOST} both"
+            " inclusive."
+        )
+        raise checks.invalid(value, "RedrivePolicy", reason)
+    stored = {"deadLetterTargetArn": target, "maxReceiveCount": count}
+    return msgspec.json.encode(stored).decode()
+
+
+def allow_policy(value: str) -> str:
+    """Return a RedriveAllowPolicy as it is stored; empty takes it away."""
+    if not value:
+        return ""
+    parameter = "RedriveAllowPolicy"
+    content = _object(value, parameter, "Redrive allow policy is not a valid JSON map.")
+    permission, sources = content.get("redrivePermission"), content.get("sourceQueueArns")
+    unknown = set(content) - {"redrivePermission", "sourceQueueArns"}
+    if permission not in _PERMISSIONS or unknown:
+        raise checks.invalid(value, parameter, "Invalid value for redrivePermission.")
+    if (sources is not None) != (permission == "byQueue"):
+        reason = "sourceQueueArns goes with the redrivePermission byQueue, and only with it."
+        raise checks.invalid(value, parameter, reason)
+    if sources is not None and not (
+        isinstance(sources, list)
+        and 1 <= len(sources) <= _SOURCES
+        and all(isinstance(arn, str) and _ARN.fullmatch(arn) for arn in sources)
+    ):
+        reason = f"sourceQueueArns must be 1 to {_SOURCES} ARNs of queues."
+        raise checks.invalid(value, parameter, reason)
+    return msgspec.json.encode(content).decode()
+
+
+def list_dead_letter_source_queues(node: Node, call: Call) -> dict[str, Any]:
+    """List the URLs of the queues whose redrive policy names a queue."""
+    name = checks.queue_name(call.parameters["QueueUrl"], call.identity)
+    node.queue(name)
+    page = paging.of(call)
+    names = node.queues.dead_letter_sources(name, page.after, page.limit + 1)
+    urls, token = page.cut(node, call, name.account, names)
+    return {"queueUrls": urls, **token}
+
+
+def _object(value: str, parameter: str, reason: str) -> dict[str, Any]:
+    try:
+        content = msgspec.json.decode(value)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise checks.invalid(value, parameter, reason) from error
+    if not isinstance(content, dict):
+        raise checks.invalid(value, parameter, reason)
+    return content

@@ -1,0 +1,92 @@
+"""The tags of queues.
+
+Source: SQS Developer Guide, "Amazon SQS cost allocation tags"; the characters are those of the AWS
+Resource Groups Tagging API.
+"""
+
+import unicodedata
+from collections.abc import Mapping
+from typing import Any
+
+from skipmq import errors, limits
+from skipmq.actions import checks
+from skipmq.model import Queue
+from skipmq.node import Node
+from skipmq.protocol import Call
+
+_RESERVED = "aws:"
+_SIGNS = frozenset("_.:/=+-@")
+_LETTER_NUMBER_OR_SPACE = frozenset("LNZ")
+
+
+def tag_queue(node: Node, call: Call) -> None:
+    """Give a queue tags; one of the same key is replaced."""
+    name = checks.queue_name(call.parameters["QueueUrl"], call.identity)
+    wanted: Mapping[str, str] = call.parameters["Tags"]
+    if not wanted:
+        raise _missing("Tags")
+    check(wanted)
+
+    def tag(queue: Queue) -> None:
+        node.queues.tag(queue.id, wanted)
+
+    node.on_queue(name, tag)
+    node.forget(name)
+
+
+def untag_queue(node: Node, call: Call) -> None:
+    """Take tags from a queue; a key that it does not have is passed over."""
+    name = checks.queue_name(call.parameters["QueueUrl"], call.identity)
+    keys: list[str] = call.parameters["TagKeys"]
+    if not keys:
+        raise _missing("TagKeys")
+
+    def untag(queue: Queue) -> None:
+        node.queues.untag(queue.id, keys)
+
+    node.on_queue(name, untag)
+    node.forget(name)
+
+
+def list_queue_tags(node: Node, call: Call) -> dict[str, Any]:
+    """Return the tags of a queue."""
+    name = checks.queue_name(call.parameters["QueueUrl"], call.identity)
+    node.forget(name)
+    found = node.queue(name).tags
+    return {"Tags": dict(sorted(found.items()))} if found else {}
+
+
+def check(tags: Mapping[str, str]) -> None:
+    """Check the tags that a user gives a queue.
+
+    The database counts them together with those that the queue has already.
+    """
+    if len(tags) > limits.TAGS:
+        raise errors.InvalidParameterValueException(
+            f"Too many tags: a queue can have at most {limits.TAGS}."
+        )
+    for key, value in tags.items():
+        if not 1 <= len(key) <= limits.TAG_KEY_LENGTH:
+            reason = f"A tag key must be 1 to {limits.TAG_KEY_LENGTH} characters long."
+            raise checks.invalid(key, "TagKey", reason)
+        if key.lower().startswith(_RESERVED):
+            raise checks.invalid(key, "TagKey", f"The prefix {_RESERVED} is reserved for AWS.")
+        _check_characters(key, "TagKey")
+        if len(value) > limits.TAG_VALUE_LENGTH:
+            reason = f"A tag value must be at most {limits.TAG_VALUE_LENGTH} characters long."
+            raise checks.invalid(value, "TagValue", reason)
+        _check_characters(value, "TagValue")
+
+
+def _check_characters(text: str, parameter: str) -> None:
+    for character in text:
+        kind = unicodedata.category(character)[0]
+        if kind not in _LETTER_NUMBER_OR_SPACE and character not in _SIGNS:
+            reason = "Can only include letters, digits, spaces and _ . : / = + - @"
+            raise checks.invalid(text, parameter, reason)
+
+
+def _missing(parameter: str) -> errors.SqsError:
+    return errors.MissingRequiredParameterException(
+        f"The request must contain the parameter {parameter}."
+    )

@@ -1,0 +1,55 @@
+-- Does: goes on with every active task that nobody else is at: moves what its rate allows since the last
+--   time, at most p_limit messages, and ends it when nothing is left, it was cancelled or a queue is gone;
+--   gives the number of messages moved.
+-- Called by: the janitor.
+-- Locks, in order: task rows, skipping those that others hold; message rows likewise.
+-- Raises: nothing.
+-- Relies on index: move_task_active, message_visible.
+create function skipmq.advance_move_tasks(p_limit integer default 1000) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_task skipmq.move_task;
+  v_source integer;
+  v_target integer;
+  v_allowed integer;
+  v_moved integer;
+  v_total integer := 0;
+begin
+  for v_task in
+    select t.* from skipmq.move_task t where t.status in ('RUNNING', 'CANCELLING')
+    for update skip locked
+  loop
+    v_source := skipmq.queue_of_arn(v_task.source_arn);
+    v_target := skipmq.queue_of_arn(v_task.destination_arn);
+    if v_task.status = 'CANCELLING' then
+      update skipmq.move_task t set status = 'CANCELLED' where t.task_id = v_task.task_id;
+      continue;
+    elsif v_source is null or v_target is null and v_task.destination_arn is not null then
+      update skipmq.move_task t
+      set status = 'FAILED', failure_reason = 'AWS.SimpleQueueService.NonExistentQueue'
+      where t.task_id = v_task.task_id;
+      continue;
+    end if;
+    v_allowed := p_limit;
+    if v_task.messages_per_second is not null then
+      -- A second's worth at most, however long nobody was at it.
+      v_task.paid_until := greatest(v_task.paid_until, v_now - interval '1 second');
+      v_allowed := least(p_limit, floor(
+        extract(epoch from v_now - v_task.paid_until) * v_task.messages_per_second)::integer);
+      continue when v_allowed <= 0;
+    end if;
+    v_moved := skipmq.move_batch(v_source, v_target, v_allowed);
+    update skipmq.move_task t set
+      moved = t.moved + v_moved,
+      to_move = greatest(t.to_move, t.moved + v_moved),
+      status = case when v_moved < v_allowed then 'COMPLETED' else 'RUNNING' end,
+      paid_until = v_task.paid_until
+        + make_interval(secs => coalesce(v_moved::float8 / v_task.messages_per_second, 0))
+    where t.task_id = v_task.task_id;
+    v_total := v_total + v_moved;
+  end loop;
+  return v_total;
+end $$;

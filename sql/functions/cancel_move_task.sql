@@ -1,0 +1,24 @@
+-- Does: asks a running task to stop; gives how many messages it has moved. What is moved stays moved.
+-- Called by: the CancelMessageMoveTask action; SQL users.
+-- Locks, in order: task row.
+-- Raises: SQ010 when there is no such task, SQ008 when it is not running.
+-- Relies on index: move_task_pkey.
+create function skipmq.cancel_move_task(p_task_id uuid) returns bigint
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_status text;
+  v_moved bigint;
+begin
+  select t.status, t.moved into v_status, v_moved
+  from skipmq.move_task t where t.task_id = p_task_id
+  for update;
+  if v_status is null then
+    raise exception 'Task does not exist.' using errcode = 'SQ010';
+  elsif v_status <> 'RUNNING' then
+    raise exception 'Only active tasks can be cancelled.' using errcode = 'SQ008';
+  end if;
+  update skipmq.move_task t set status = 'CANCELLING' where t.task_id = p_task_id;
+  return v_moved;
+end $$;

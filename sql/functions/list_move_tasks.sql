@@ -1,0 +1,27 @@
+-- Does: lists the newest tasks of a source, newest first.
+-- Called by: the ListMessageMoveTasks action; SQL users.
+-- Locks, in order: none.
+-- Raises: SQ010 when the source is not there.
+-- Relies on index: move_task_source.
+create function skipmq.list_move_tasks(p_source_arn text, p_limit integer default 1)
+returns table (
+  task_id uuid, status text, destination_arn text, messages_per_second integer, moved bigint,
+  to_move bigint, failure_reason text, started_at timestamptz
+)
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if skipmq.queue_of_arn(p_source_arn) is null then
+    raise exception 'The resource that you specified for the SourceArn parameter doesn''t exist.'
+      using errcode = 'SQ010';
+  end if;
+  return query
+  select
+    t.task_id, t.status, t.destination_arn, t.messages_per_second, t.moved, t.to_move, t.failure_reason,
+    t.started_at
+  from skipmq.move_task t
+  where t.source_arn = p_source_arn
+  order by t.started_at desc
+  limit p_limit;
+end $$;

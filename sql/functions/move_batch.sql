@@ -1,0 +1,43 @@
+-- Does: moves up to p_limit visible messages from one standard queue to another (p_destination null: each
+--   to the queue it came from), where they are visible at once and their receive count begins anew; gives
+--   their number. What came from a queue that is gone stays.
+-- Called by: advance_move_tasks.
+-- Locks, in order: message rows, skipping those that others hold.
+-- Raises: nothing.
+-- Relies on index: message_visible.
+create function skipmq.move_batch(p_source integer, p_destination integer, p_limit integer) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_count integer;
+begin
+  with head as materialized (
+    select m.ctid as tid, coalesce(p_destination, skipmq.queue_of_arn(m.dead_letter_source)) as target
+    from skipmq.message m
+    where m.queue_id = p_source and m.shard = 0 and m.group_no is null
+      and m.visible_at > '-infinity' and m.visible_at <= v_now
+      and (p_destination is not null or skipmq.queue_of_arn(m.dead_letter_source) is not null)
+    order by m.visible_at
+    limit p_limit
+    for no key update skip locked
+  )
+  update skipmq.message m set
+    queue_id = h.target,
+    visible_at = v_now,
+    receive_count = m.receive_count + 1,
+    receive_base = m.receive_count + 1,
+    dead_letter_source = null
+  from head h
+  where m.ctid = h.tid;
+  get diagnostics v_count = row_count;
+  return v_count;
+end $$;

@@ -1,0 +1,16 @@
+-- Does: finds the present incarnation of the queue that an ARN names; null when there is none.
+-- Called by: start_move_task, move_batch.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: queue_pkey.
+create function skipmq.queue_of_arn(p_arn text) returns integer
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select q.queue_id
+  from skipmq.queue q
+  where q.account = split_part(p_arn, ':', 5)
+    and q.region = split_part(p_arn, ':', 4)
+    and q.name = split_part(p_arn, ':', 6)
+    and p_arn like 'arn:aws%:sqs:%'
+$$;

@@ -1,0 +1,114 @@
+import json
+from base64 import b64decode
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from support.http import eventually
+
+ARN = "arn:aws:sqs:us-east-1:000000000000:"
+
+
+@pytest.fixture
+def dead(sqs: Any, name: str) -> str:
+    """Give the ARN of a dead-letter queue with three letters; its source is NAME-source."""
+    url = sqs.create_queue(QueueName=f"{name}-dead")["QueueUrl"]
+    arn = f"{ARN}{name}-dead"
+    policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 1})
+    source = sqs.create_queue(QueueName=f"{name}-source", Attributes={"RedrivePolicy": policy})
+    for n in range(3):
+        sqs.send_message(QueueUrl=source["QueueUrl"], MessageBody=str(n))
+    while sqs.receive_message(
+        QueueUrl=source["QueueUrl"], MaxNumberOfMessages=10, VisibilityTimeout=0
+    ).get("Messages"):
+        pass
+    assert count(sqs, url) == 3
+    return arn
+
+
+def count(sqs: Any, url: str) -> int:
+    found = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
+    return int(found["ApproximateNumberOfMessages"])
+
+
+def newest(sqs: Any, arn: str) -> dict[str, Any]:
+    task: dict[str, Any] = sqs.list_message_move_tasks(SourceArn=arn)["Results"][0]
+    return task
+
+
+def told(caught: pytest.ExceptionInfo[ClientError]) -> tuple[str, str]:
+    error = caught.value.response["Error"]
+    return error["Code"], error["Message"]
+
+
+def test_task_brings_letters_back_to_their_source(sqs: Any, dead: str, name: str) -> None:
+    handle = sqs.start_message_move_task(SourceArn=dead)["TaskHandle"]
+
+    task = eventually(lambda: (t := newest(sqs, dead))["Status"] == "COMPLETED" and t)
+
+    assert json.loads(b64decode(handle))["sourceArn"] == dead
+    assert task["ApproximateNumberOfMessagesMoved"] == 3
+    assert task["ApproximateNumberOfMessagesToMove"] == 3
+    assert task["StartedTimestamp"] > 1_600_000_000_000
+    assert "TaskHandle" not in task
+    source = sqs.get_queue_url(QueueName=f"{name}-source")["QueueUrl"]
+    received = sqs.receive_message(QueueUrl=source, MaxNumberOfMessages=10, AttributeNames=["All"])[
+        "Messages"
+    ]
+    assert sorted(m["Body"] for m in received) == ["0", "1", "2"]
+    assert {m["Attributes"]["ApproximateReceiveCount"] for m in received} == {"1"}
+
+
+def test_task_takes_letters_elsewhere(sqs: Any, dead: str, queue: str, name: str) -> None:
+    sqs.start_message_move_task(SourceArn=dead, DestinationArn=f"{ARN}{name}")
+
+    eventually(lambda: count(sqs, queue) == 3)
+
+    assert newest(sqs, dead)["DestinationArn"] == f"{ARN}{name}"
+
+
+def test_running_task_shows_its_handle_and_can_be_cancelled(sqs: Any, dead: str) -> None:
+    handle = sqs.start_message_move_task(SourceArn=dead, MaxNumberOfMessagesPerSecond=1)
+    running = newest(sqs, dead)
+
+    with pytest.raises(ClientError) as caught:
+        sqs.start_message_move_task(SourceArn=dead)
+    moved = sqs.cancel_message_move_task(TaskHandle=handle["TaskHandle"])
+
+    assert running["TaskHandle"] == handle["TaskHandle"]
+    assert running["MaxNumberOfMessagesPerSecond"] == 1
+    assert told(caught) == (
+        "InvalidParameterValue",
+        "There is already a task running. Only one active task is allowed for a source queue arn"
+        " at a given time.",
+    )
+    assert moved["ApproximateNumberOfMessagesMoved"] < 3
+    eventually(lambda: newest(sqs, dead)["Status"] == "CANCELLED")
+
+
+@pytest.mark.parametrize("action", ["start_message_move_task", "list_message_move_tasks"])
+def test_task_of_no_queue_is_not_found(sqs: Any, action: str) -> None:
+    with pytest.raises(sqs.exceptions.ResourceNotFoundException) as caught:
+        getattr(sqs, action)(SourceArn=f"{ARN}nowhere")
+
+    assert told(caught)[1] == (
+        "The resource that you specified for the SourceArn parameter doesn't exist."
+    )
+    assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 404
+
+
+@pytest.mark.parametrize("handle", ["nonsense", "e30=", "ß", "W10="])
+def test_handle_that_is_none_is_refused(sqs: Any, handle: str) -> None:
+    with pytest.raises(ClientError) as caught:
+        sqs.cancel_message_move_task(TaskHandle=handle)
+
+    assert told(caught)[0] == "InvalidParameterValue"
+
+
+@pytest.mark.parametrize("rate", [0, 501])
+def test_rate_out_of_range_is_refused(sqs: Any, dead: str, rate: int) -> None:
+    with pytest.raises(ClientError) as caught:
+        sqs.start_message_move_task(SourceArn=dead, MaxNumberOfMessagesPerSecond=rate)
+
+    assert told(caught)[0] == "InvalidParameterValue"

@@ -1,0 +1,79 @@
+import threading
+
+import psycopg
+
+from support.postgres import Connection
+from support.sql import Letters, advance, number
+
+ADVANCE = "select skipmq.advance_move_tasks(%s)"
+STATUS = "select status from skipmq.move_task"
+
+
+def test_advance_moves_in_chunks_until_nothing_is_left(owner: Connection) -> None:
+    letters = Letters(owner, 5)
+    letters.start()
+
+    moved = [number(owner, ADVANCE, 2) for _ in range(4)]
+
+    assert moved == [2, 2, 1, 0]
+    assert number(owner, STATUS) == "COMPLETED"
+    assert number(owner, "select moved from skipmq.move_task") == 5
+    assert letters.source.counts() == (5, 0, 0)
+
+
+def test_advance_keeps_to_the_rate(owner: Connection) -> None:
+    letters = Letters(owner, 30)
+    letters.start(rate=5)
+
+    moved = []
+    for seconds in (0, 1, 2, 60, 61):
+        advance(owner, f"{seconds} seconds")
+        moved.append(number(owner, ADVANCE, 1000))
+
+    # A second's worth each time, also after a minute in which nobody was at it.
+    assert moved[0] == 0
+    assert all(4 <= each <= 5 for each in moved[1:])
+
+
+def test_advance_fails_a_task_whose_queue_is_gone(owner: Connection) -> None:
+    letters = Letters(owner, 2)
+    letters.start()
+    owner.execute("select skipmq.delete_queue(%s)", (letters.dead.id,))
+
+    number(owner, ADVANCE, 10)
+
+    assert number(owner, STATUS) == "FAILED"
+
+
+def test_advance_by_several_nodes_at_once_moves_each_message_once(
+    database: str, owner: Connection
+) -> None:
+    letters = Letters(owner, 40)
+    letters.start()
+
+    def work() -> None:
+        with psycopg.connect(database, autocommit=True) as connection:
+            for _ in range(30):
+                number(connection, ADVANCE, 3)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert number(owner, STATUS) == "COMPLETED"
+    assert number(owner, "select moved from skipmq.move_task") == 40
+    assert letters.source.counts() == (40, 0, 0)
+
+
+def test_task_goes_on_when_the_one_who_was_at_it_is_gone(database: str, owner: Connection) -> None:
+    letters = Letters(owner, 4)
+    letters.start()
+    with psycopg.connect(database) as dying:
+        number(dying, ADVANCE, 2)
+        while_held = number(owner, ADVANCE, 10)
+        dying.rollback()
+
+    assert while_held == 0
+    assert number(owner, ADVANCE, 10) == 4

@@ -1,0 +1,35 @@
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from support.postgres import Connection
+from support.sql import Letters, number
+
+CANCEL = "select skipmq.cancel_move_task(%s)"
+
+
+def test_cancel_stops_the_task_and_tells_what_was_moved(owner: Connection) -> None:
+    letters = Letters(owner, 5)
+    task = letters.start()
+    number(owner, "select skipmq.advance_move_tasks(2)")
+
+    moved = number(owner, CANCEL, task)
+    number(owner, "select skipmq.advance_move_tasks()")
+
+    assert moved == 2
+    assert letters.dead.counts() == (3, 0, 0)
+    assert number(owner, "select status from skipmq.move_task") == "CANCELLED"
+
+
+@pytest.mark.parametrize(("known", "sqlstate"), [(False, "SQ010"), (True, "SQ008")])
+def test_cancel_of_what_does_not_run_is_refused(
+    owner: Connection, sqlstate: str, *, known: bool
+) -> None:
+    task = Letters(owner, 0).start()
+    number(owner, "select skipmq.advance_move_tasks()")
+
+    with pytest.raises(psycopg.Error) as caught:
+        owner.execute(CANCEL, (task if known else uuid4(),))
+
+    assert caught.value.sqlstate == sqlstate

@@ -1,0 +1,26 @@
+import psycopg
+import pytest
+
+from support.postgres import Connection
+from support.sql import Letters, number
+
+STATEMENT = "select task_id::text, status, moved, to_move from skipmq.list_move_tasks(%s, %s::int)"
+
+
+def test_list_gives_the_newest_first(owner: Connection) -> None:
+    letters = Letters(owner, 2)
+    first = letters.start()
+    number(owner, "select skipmq.advance_move_tasks()")
+    second = letters.start()
+
+    rows = owner.execute(STATEMENT, (letters.arn, 10)).fetchall()
+
+    assert rows == [(str(second), "RUNNING", 0, 0), (str(first), "COMPLETED", 2, 2)]
+    assert owner.execute(STATEMENT, (letters.arn, 1)).fetchall() == rows[:1]
+
+
+def test_list_of_no_queue_is_refused(owner: Connection) -> None:
+    with pytest.raises(psycopg.Error) as caught:
+        owner.execute(STATEMENT, ("arn:aws:sqs:us-east-1:000000000000:nowhere", 1))
+
+    assert caught.value.sqlstate == "SQ010"

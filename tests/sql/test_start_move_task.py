@@ -1,0 +1,72 @@
+import psycopg
+import pytest
+
+from support.postgres import Connection
+from support.sql import Letters, Queue, number
+
+ARN = "arn:aws:sqs:us-east-1:000000000000:"
+
+
+def refused(owner: Connection, *arns: str) -> tuple[str | None, str | None]:
+    marks = ", ".join(["%s"] * len(arns))
+    with pytest.raises(psycopg.Error) as caught:
+        owner.execute(f"select skipmq.start_move_task({marks})", arns)
+    return caught.value.sqlstate, caught.value.diag.message_primary
+
+
+def test_start_counts_what_there_is_to_move(owner: Connection) -> None:
+    letters = Letters(owner, 3)
+
+    task = letters.start()
+
+    row = owner.execute(
+        "select status, to_move, moved from skipmq.move_task where task_id = %s", (task,)
+    ).fetchone()
+    assert row == ("RUNNING", 3, 0)
+
+
+def test_start_while_another_is_active_is_refused(owner: Connection) -> None:
+    letters = Letters(owner, 1)
+    letters.start()
+
+    sqlstate, told = refused(owner, ARN + "dead")
+
+    assert sqlstate == "SQ008"
+    assert told is not None
+    assert told.startswith("There is already a task running.")
+
+
+def test_start_again_after_the_end_is_allowed(owner: Connection) -> None:
+    letters = Letters(owner, 1)
+    first = letters.start()
+    number(owner, "select skipmq.advance_move_tasks()")
+
+    assert letters.start() != first
+
+
+def test_start_on_what_is_not_there_names_the_parameter(owner: Connection) -> None:
+    Letters(owner, 0)
+
+    assert refused(owner, ARN + "nowhere") == (
+        "SQ010",
+        "The resource that you specified for the SourceArn parameter doesn't exist.",
+    )
+    assert refused(owner, ARN + "dead", ARN + "nowhere") == (
+        "SQ010",
+        "The resource that you specified for the DestinationArn parameter doesn't exist.",
+    )
+
+
+def test_start_on_a_queue_that_is_nobodys_dead_letter_queue_is_refused(owner: Connection) -> None:
+    Queue(owner, "plain")
+
+    assert refused(owner, ARN + "plain") == (
+        "SQ008",
+        "Source queue must be configured as a Dead Letter Queue.",
+    )
+
+
+def test_start_to_itself_is_refused(owner: Connection) -> None:
+    Letters(owner, 0)
+
+    assert refused(owner, ARN + "dead", ARN + "dead")[0] == "SQ008"

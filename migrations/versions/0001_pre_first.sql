@@ -230,7 +230,7 @@ begin
     update skipmq.move_task t set
       moved = t.moved + v_moved,
       to_move = greatest(t.to_move, t.moved + v_moved),
-      status = case when v_moved < v_allowed then 'COMPLETED' else 'RUNNING' end,
+      status = case when v_moved = 0 then 'COMPLETED' else 'RUNNING' end,
       paid_until = v_task.paid_until
         + make_interval(secs => coalesce(v_moved::float8 / v_task.messages_per_second, 0))
     where t.task_id = v_task.task_id;
@@ -340,7 +340,8 @@ end $$;
 -- Does: checks that a queue may name another as its dead-letter queue; p_target is the ARN in parts.
 -- Called by: set_queue_attributes.
 -- Locks, in order: queue row of the dead-letter queue (shared, so that it is not deleted meanwhile).
--- Raises: SQ008 when it is not there, in another region or account, of the other type, or does not allow it.
+-- Raises: SQ008 when it is not there, in another region or account, of the other type, the
+--   source itself, or does not allow it.
 -- Relies on index: queue_id, queue_pkey.
 create function skipmq.check_redrive(p_queue_id integer, p_policy text, p_target text[]) returns void
 language plpgsql volatile security definer
@@ -362,6 +363,8 @@ begin
       then 'Dead letter target owner should be same as the source.'
     when p_target[4] is distinct from v_source.region
       then 'Dead-letter target region must be the same as the source.'
+    when p_target[6] = v_source.name
+      then 'Dead-letter queue must be another queue than the source.'
     when v_target.name is null then 'Dead letter target does not exist.'
     when v_target.fifo <> v_source.fifo
       then 'Dead-letter queue must be same type of queue as the source.'
@@ -877,31 +880,39 @@ declare
   v_count integer;
 begin
   with head as materialized (
-    select m.ctid as tid, coalesce(p_destination, skipmq.queue_of_arn(m.dead_letter_source)) as target
+    select m.ctid as tid, coalesce(p_destination, origin.queue_id) as target
     from skipmq.message m
+    left join lateral (
+      select q.queue_id
+      from skipmq.queue q
+      where q.account = split_part(m.dead_letter_source, ':', 5)
+        and q.region = split_part(m.dead_letter_source, ':', 4)
+        and q.name = split_part(m.dead_letter_source, ':', 6)
+    ) origin on p_destination is null
     where m.queue_id = p_source and m.shard = 0 and m.group_no is null
       and m.visible_at > '-infinity' and m.visible_at <= v_now
-      and (p_destination is not null or skipmq.queue_of_arn(m.dead_letter_source) is not null)
+      and coalesce(p_destination, origin.queue_id) <> p_source
     order by m.visible_at
     limit p_limit
-    for no key update skip locked
+    for no key update of m skip locked
   )
   update skipmq.message m set
     queue_id = h.target,
     visible_at = v_now,
     receive_count = m.receive_count + 1,
     receive_base = m.receive_count + 1,
+    first_received_at = null,
     dead_letter_source = null
   from head h
   where m.ctid = h.tid;
   get diagnostics v_count = row_count;
   return v_count;
 end $$;
--- Does: moves those of the next p_limit visible messages of a standard queue that have been received
---   p_most times to its dead-letter queue, where they are visible at once, with a row of history each;
---   gives their number.
+-- Does: moves up to p_limit visible messages of a standard queue that have been received p_most times to
+--   its dead-letter queue, where they are visible at once, with a row of history each; gives their number.
 -- Called by: receive_messages, when it finds too few that it may give.
--- Locks, in order: message rows, skipping those that others hold.
+-- Locks, in order: queue row of the dead-letter queue (shared: it is neither purged nor deleted
+--   meanwhile), message rows, skipping those that others hold.
 -- Raises: nothing.
 -- Relies on index: message_visible.
 --
@@ -924,11 +935,19 @@ declare
   v_count integer;
 begin
   select q.* into v_source from skipmq.queue q where q.queue_id = p_queue_id;
+  if not found then -- Purged a moment ago.
+    return 0;
+  end if;
+  perform from skipmq.queue q where q.queue_id = p_target for key share;
+  if not found then
+    return 0;
+  end if;
   with head as materialized (
-    select m.ctid as tid, m.receive_count - m.receive_base as received
+    select m.ctid as tid
     from skipmq.message m
     where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null
       and m.visible_at > p_from and m.visible_at <= p_to
+      and m.receive_count - m.receive_base >= p_most
     order by m.visible_at
     limit p_limit
     for no key update skip locked
@@ -940,7 +959,7 @@ begin
       receive_base = m.receive_base + 1,
       dead_letter_source = format('arn:aws:sqs:%s:%s:%s', v_source.region, v_source.account, v_source.name)
     from head h
-    where m.ctid = h.tid and h.received >= p_most
+    where m.ctid = h.tid
     returning m.*
   ), kept as (
     insert into skipmq.history (
@@ -1038,7 +1057,7 @@ begin
   return v_id;
 end $$;
 -- Does: finds the present incarnation of the queue that an ARN names; null when there is none.
--- Called by: start_move_task, move_batch.
+-- Called by: start_move_task, list_move_tasks, advance_move_tasks.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: queue_pkey.
@@ -1051,7 +1070,7 @@ as $$
   where q.account = split_part(p_arn, ':', 5)
     and q.region = split_part(p_arn, ':', 4)
     and q.name = split_part(p_arn, ':', 6)
-    and p_arn like 'arn:aws%:sqs:%'
+    and p_arn = format('arn:aws:sqs:%s:%s:%s', q.region, q.account, q.name)
 $$;
 -- Does: gives the key that authenticates receipt handles, the same for all nodes.
 -- Called by: a node when it starts.
@@ -1113,7 +1132,9 @@ begin
   end if;
   select
     q.fifo,
-    v_now + make_interval(secs => coalesce(p_visibility_timeout, q.visibility_timeout)),
+    -- Never now itself: what this call has claimed must not be claimed again by its next round.
+    v_now + greatest(
+      make_interval(secs => coalesce(p_visibility_timeout, q.visibility_timeout)), interval '1 microsecond'),
     v_now - make_interval(secs => q.message_retention_period),
     q.max_receive_count,
     case when q.dead_letter_name is not null then (
@@ -1128,8 +1149,9 @@ begin
     raise exception 'receive_messages is for standard queues' using errcode = 'SQ007';
   end if;
   -- Without a dead-letter queue, or when that has been deleted, nothing is received too often.
-  if v_dead_letters is null then
+  if v_dead_letters is null or v_dead_letters = p_queue_id then
     v_most := 2147483647;
+    v_dead_letters := null;
   end if;
 
   loop
@@ -1159,7 +1181,7 @@ begin
     -- Too few: the queue is empty, or what has expired or been received too often was in the way.
     exit when skipmq.expire_visible(p_queue_id, v_horizon, v_now, v_horizon, 1000) = 0
       and (v_dead_letters is null or skipmq.move_dead_letters(
-        p_queue_id, v_dead_letters, v_most, v_horizon, v_now, v_left) = 0);
+        p_queue_id, v_dead_letters, v_most, v_horizon, v_now, 1000) = 0);
   end loop;
 
   if v_left = p_limit then
@@ -1336,11 +1358,11 @@ begin
     redrive_policy = coalesce(p_attributes ->> 'RedrivePolicy', q.redrive_policy),
     redrive_allow_policy = coalesce(p_attributes ->> 'RedriveAllowPolicy', q.redrive_allow_policy),
     dead_letter_account =
-      case when p_attributes ? 'RedrivePolicy' then v_target[5] else q.dead_letter_account end,
+      case when p_attributes ->> 'RedrivePolicy' is not null then v_target[5] else q.dead_letter_account end,
     dead_letter_name =
-      case when p_attributes ? 'RedrivePolicy' then v_target[6] else q.dead_letter_name end,
+      case when p_attributes ->> 'RedrivePolicy' is not null then v_target[6] else q.dead_letter_name end,
     max_receive_count =
-      case when p_attributes ? 'RedrivePolicy' then (v_redrive ->> 'maxReceiveCount')::integer
+      case when p_attributes ->> 'RedrivePolicy' is not null then (v_redrive ->> 'maxReceiveCount')::integer
       else q.max_receive_count end,
     kms_master_key_id = coalesce(p_attributes ->> 'KmsMasterKeyId', q.kms_master_key_id),
     kms_data_key_reuse_period_seconds =

@@ -45,7 +45,7 @@ begin
     update skipmq.move_task t set
       moved = t.moved + v_moved,
       to_move = greatest(t.to_move, t.moved + v_moved),
-      status = case when v_moved < v_allowed then 'COMPLETED' else 'RUNNING' end,
+      status = case when v_moved = 0 then 'COMPLETED' else 'RUNNING' end,
       paid_until = v_task.paid_until
         + make_interval(secs => coalesce(v_moved::float8 / v_task.messages_per_second, 0))
     where t.task_id = v_task.task_id;

@@ -21,20 +21,28 @@ declare
   v_count integer;
 begin
   with head as materialized (
-    select m.ctid as tid, coalesce(p_destination, skipmq.queue_of_arn(m.dead_letter_source)) as target
+    select m.ctid as tid, coalesce(p_destination, origin.queue_id) as target
     from skipmq.message m
+    left join lateral (
+      select q.queue_id
+      from skipmq.queue q
+      where q.account = split_part(m.dead_letter_source, ':', 5)
+        and q.region = split_part(m.dead_letter_source, ':', 4)
+        and q.name = split_part(m.dead_letter_source, ':', 6)
+    ) origin on p_destination is null
     where m.queue_id = p_source and m.shard = 0 and m.group_no is null
       and m.visible_at > '-infinity' and m.visible_at <= v_now
-      and (p_destination is not null or skipmq.queue_of_arn(m.dead_letter_source) is not null)
+      and coalesce(p_destination, origin.queue_id) <> p_source
     order by m.visible_at
     limit p_limit
-    for no key update skip locked
+    for no key update of m skip locked
   )
   update skipmq.message m set
     queue_id = h.target,
     visible_at = v_now,
     receive_count = m.receive_count + 1,
     receive_base = m.receive_count + 1,
+    first_received_at = null,
     dead_letter_source = null
   from head h
   where m.ctid = h.tid;

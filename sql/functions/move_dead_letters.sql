@@ -1,8 +1,8 @@
--- Does: moves those of the next p_limit visible messages of a standard queue that have been received
---   p_most times to its dead-letter queue, where they are visible at once, with a row of history each;
---   gives their number.
+-- Does: moves up to p_limit visible messages of a standard queue that have been received p_most times to
+--   its dead-letter queue, where they are visible at once, with a row of history each; gives their number.
 -- Called by: receive_messages, when it finds too few that it may give.
--- Locks, in order: message rows, skipping those that others hold.
+-- Locks, in order: queue row of the dead-letter queue (shared: it is neither purged nor deleted
+--   meanwhile), message rows, skipping those that others hold.
 -- Raises: nothing.
 -- Relies on index: message_visible.
 --
@@ -25,11 +25,19 @@ declare
   v_count integer;
 begin
   select q.* into v_source from skipmq.queue q where q.queue_id = p_queue_id;
+  if not found then -- Purged a moment ago.
+    return 0;
+  end if;
+  perform from skipmq.queue q where q.queue_id = p_target for key share;
+  if not found then
+    return 0;
+  end if;
   with head as materialized (
-    select m.ctid as tid, m.receive_count - m.receive_base as received
+    select m.ctid as tid
     from skipmq.message m
     where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null
       and m.visible_at > p_from and m.visible_at <= p_to
+      and m.receive_count - m.receive_base >= p_most
     order by m.visible_at
     limit p_limit
     for no key update skip locked
@@ -41,7 +49,7 @@ begin
       receive_base = m.receive_base + 1,
       dead_letter_source = format('arn:aws:sqs:%s:%s:%s', v_source.region, v_source.account, v_source.name)
     from head h
-    where m.ctid = h.tid and h.received >= p_most
+    where m.ctid = h.tid
     returning m.*
   ), kept as (
     insert into skipmq.history (

@@ -1,5 +1,5 @@
 -- Does: finds the present incarnation of the queue that an ARN names; null when there is none.
--- Called by: start_move_task, move_batch.
+-- Called by: start_move_task, list_move_tasks, advance_move_tasks.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: queue_pkey.
@@ -12,5 +12,5 @@ as $$
   where q.account = split_part(p_arn, ':', 5)
     and q.region = split_part(p_arn, ':', 4)
     and q.name = split_part(p_arn, ':', 6)
-    and p_arn like 'arn:aws%:sqs:%'
+    and p_arn = format('arn:aws:sqs:%s:%s:%s', q.region, q.account, q.name)
 $$;

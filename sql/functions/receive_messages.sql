@@ -47,7 +47,9 @@ begin
   end if;
   select
     q.fifo,
-    v_now + make_interval(secs => coalesce(p_visibility_timeout, q.visibility_timeout)),
+    -- Never now itself: what this call has claimed must not be claimed again by its next round.
+    v_now + greatest(
+      make_interval(secs => coalesce(p_visibility_timeout, q.visibility_timeout)), interval '1 microsecond'),
     v_now - make_interval(secs => q.message_retention_period),
     q.max_receive_count,
     case when q.dead_letter_name is not null then (
@@ -62,8 +64,9 @@ begin
     raise exception 'receive_messages is for standard queues' using errcode = 'SQ007';
   end if;
   -- Without a dead-letter queue, or when that has been deleted, nothing is received too often.
-  if v_dead_letters is null then
+  if v_dead_letters is null or v_dead_letters = p_queue_id then
     v_most := 2147483647;
+    v_dead_letters := null;
   end if;
 
   loop
@@ -93,7 +96,7 @@ begin
     -- Too few: the queue is empty, or what has expired or been received too often was in the way.
     exit when skipmq.expire_visible(p_queue_id, v_horizon, v_now, v_horizon, 1000) = 0
       and (v_dead_letters is null or skipmq.move_dead_letters(
-        p_queue_id, v_dead_letters, v_most, v_horizon, v_now, v_left) = 0);
+        p_queue_id, v_dead_letters, v_most, v_horizon, v_now, 1000) = 0);
   end loop;
 
   if v_left = p_limit then

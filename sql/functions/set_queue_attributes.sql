@@ -41,11 +41,11 @@ begin
     redrive_policy = coalesce(p_attributes ->> 'RedrivePolicy', q.redrive_policy),
     redrive_allow_policy = coalesce(p_attributes ->> 'RedriveAllowPolicy', q.redrive_allow_policy),
     dead_letter_account =
-      case when p_attributes ? 'RedrivePolicy' then v_target[5] else q.dead_letter_account end,
+      case when p_attributes ->> 'RedrivePolicy' is not null then v_target[5] else q.dead_letter_account end,
     dead_letter_name =
-      case when p_attributes ? 'RedrivePolicy' then v_target[6] else q.dead_letter_name end,
+      case when p_attributes ->> 'RedrivePolicy' is not null then v_target[6] else q.dead_letter_name end,
     max_receive_count =
-      case when p_attributes ? 'RedrivePolicy' then (v_redrive ->> 'maxReceiveCount')::integer
+      case when p_attributes ->> 'RedrivePolicy' is not null then (v_redrive ->> 'maxReceiveCount')::integer
       else q.max_receive_count end,
     kms_master_key_id = coalesce(p_attributes ->> 'KmsMasterKeyId', q.kms_master_key_id),
     kms_data_key_reuse_period_seconds =

@@ -117,6 +117,8 @@ def test_bad_redrive_policy_is_refused(sqs: Any, queue: str, policy: str, reason
         "nonsense",
         "{}",
         '{"redrivePermission":"perhaps"}',
+        '{"redrivePermission":["denyAll"]}',
+        '{"redrivePermission":"allowAll","sourceQueueArns":null}',
         '{"redrivePermission":"byQueue"}',
         f'{{"redrivePermission":"allowAll","sourceQueueArns":["{ARN}x"]}}',
         '{"redrivePermission":"byQueue","sourceQueueArns":["x"]}',

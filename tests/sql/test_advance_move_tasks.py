@@ -77,3 +77,6 @@ def test_task_goes_on_when_the_one_who_was_at_it_is_gone(database: str, owner: C
 
     assert while_held == 0
     assert number(owner, ADVANCE, 10) == 4
+    assert number(owner, STATUS) == "RUNNING"
+    assert number(owner, ADVANCE, 10) == 0
+    assert number(owner, STATUS) == "COMPLETED"

@@ -39,6 +39,12 @@ def test_target_in_another_region_is_refused(owner: Connection) -> None:
     )
 
 
+def test_target_that_is_the_source_itself_is_refused(owner: Connection) -> None:
+    assert (
+        refused(owner, ARN + "source") == "Dead-letter queue must be another queue than the source."
+    )
+
+
 @pytest.mark.parametrize(
     ("allow", "is_allowed"),
     [

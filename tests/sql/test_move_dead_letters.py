@@ -1,10 +1,11 @@
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
 
 from support.postgres import Connection, as_node
-from support.sql import Queue, advance, history, number
+from support.sql import Queue, advance, history, number, until_blocked
 
 SOURCE = "arn:aws:sqs:us-east-1:000000000000:orders"
 
@@ -155,3 +156,65 @@ def test_many_receivers_never_exceed_the_maximum(database: str, dead: Queue) -> 
 def test_move_is_not_for_nodes_to_call(node: Connection) -> None:
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         node.execute("select skipmq.move_dead_letters(1, 2, 1, now(), now(), 1)")
+
+
+def test_queue_that_is_its_own_dead_letter_queue_goes_on_delivering(dead: Queue) -> None:
+    dead.send("a")
+    dead.connection.execute(
+        "update skipmq.queue set dead_letter_account = account, dead_letter_name = name,"
+        " max_receive_count = 1"
+    )
+
+    assert [len(dead.receive(timeout=0)) for _ in range(3)] == [1, 1, 1]
+
+
+def test_message_received_for_no_time_is_neither_given_twice_nor_moved_by_the_same_call(
+    dead: Queue,
+) -> None:
+    orders = orders_with(dead, 1)
+    orders.send("old")
+    orders.receive(timeout=0)
+    orders.send("new")
+
+    received = orders.receive(timeout=0)
+
+    assert [r["body"] for r in received] == ["new"]
+    assert orders.delete(*received) == 1
+    assert dead.bodies() == ["old"]
+
+
+def test_receive_in_front_of_very_many_dead_letters_moves_them_all_at_once(dead: Queue) -> None:
+    orders = orders_with(dead, 1)
+    orders.connection.execute(
+        "insert into skipmq.message (id, visible_at, sent_at, enqueued_at, queue_id, receive_count,"
+        " message_id, body) select nextval('skipmq.message_id_seq'), now(), now(), now(), %s, 1,"
+        " gen_random_uuid(), 'x' from generate_series(1, 20000)",
+        (orders.id,),
+    )
+    orders.send("alive")
+    # Without a bound on the work per message this takes minutes.
+    orders.connection.execute("set statement_timeout = '30s'")
+
+    assert orders.bodies() == ["alive"]
+    assert dead.counts() == (20_000, 0, 0)
+
+
+def test_dead_letter_queue_purged_meanwhile_loses_nothing(database: str, dead: Queue) -> None:
+    orders = orders_with(dead, 1)
+    orders.send("a")
+    orders.receive(timeout=0)
+    with (
+        psycopg.connect(database) as other,
+        psycopg.connect(database, autocommit=True) as third,
+        ThreadPoolExecutor() as pool,
+    ):
+        other.execute("select skipmq.purge_queue(%s)", (dead.id,))
+        receiver = Queue(third, RedrivePolicy=redrive("dead", 1))
+        moved = pool.submit(receiver.receive)
+        until_blocked(dead.connection)
+
+        other.commit()
+
+        assert moved.result() == []
+    dead.id = number(dead.connection, "select skipmq.queue_id('dead')")
+    assert orders.counts()[0] + dead.counts()[0] == 1

@@ -12,7 +12,7 @@ def test_queue_of_an_arn_is_its_incarnation(owner: Connection) -> None:
     assert found == queue.id
 
 
-@pytest.mark.parametrize("arn", ["", "orders", "arn:aws:sns:us-east-1:000000000000:orders", None])
+@pytest.mark.parametrize("arn", ["", "orders", "arn:aws:sqs:us-east-1:000000000000:orders:x", None])
 def test_queue_of_nonsense_is_none(owner: Connection, arn: str | None) -> None:
     Queue(owner)
 

@@ -39,7 +39,8 @@ def test_start_while_another_is_active_is_refused(owner: Connection) -> None:
 def test_start_again_after_the_end_is_allowed(owner: Connection) -> None:
     letters = Letters(owner, 1)
     first = letters.start()
-    number(owner, "select skipmq.advance_move_tasks()")
+    while number(owner, "select skipmq.advance_move_tasks()"):
+        pass
 
     assert letters.start() != first
 
@@ -64,6 +65,14 @@ def test_start_on_a_queue_that_is_nobodys_dead_letter_queue_is_refused(owner: Co
         "SQ008",
         "Source queue must be configured as a Dead Letter Queue.",
     )
+
+
+@pytest.mark.parametrize("alias", ["arn:aws-x:sqs:us-east-1:000000000000:dead", ARN + "dead:x"])
+def test_start_under_an_alias_is_refused(owner: Connection, alias: str) -> None:
+    Letters(owner, 0)
+
+    assert refused(owner, alias)[0] == "SQ010"
+    assert refused(owner, ARN + "dead", alias)[0] == "SQ010"
 
 
 def test_start_to_itself_is_refused(owner: Connection) -> None:

@@ -53,12 +53,12 @@ def allow_policy(value: str) -> str:
     content = _object(value, parameter, "Redrive allow policy is not a valid JSON map.")
     permission, sources = content.get("redrivePermission"), content.get("sourceQueueArns")
     unknown = set(content) - {"redrivePermission", "sourceQueueArns"}
-    if permission not in _PERMISSIONS or unknown:
+    if not isinstance(permission, str) or permission not in _PERMISSIONS or unknown:
         raise checks.invalid(value, parameter, "Invalid value for redrivePermission.")
-    if (sources is not None) != (permission == "byQueue"):
+    if ("sourceQueueArns" in content) != (permission == "byQueue"):
         reason = "sourceQueueArns goes with the redrivePermission byQueue, and only with it."
         raise checks.invalid(value, parameter, reason)
-    if sources is not None and not (
+    if permission == "byQueue" and not (
         isinstance(sources, list)
         and 1 <= len(sources) <= _SOURCES
         and all(isinstance(arn, str) and _ARN.fullmatch(arn) for arn in sources)

@@ -22,8 +22,8 @@ def test_advance_moves_in_chunks_until_nothing_is_left(owner: Connection) -> Non
 
 
 def test_advance_keeps_to_the_rate(owner: Connection) -> None:
-    letters = Letters(owner, 30)
-    letters.start(rate=5)
+    letters = Letters(owner, 10)
+    letters.start(rate=1)
 
     moved = []
     for seconds in (0, 1, 2, 60, 61):
@@ -31,8 +31,7 @@ def test_advance_keeps_to_the_rate(owner: Connection) -> None:
         moved.append(number(owner, ADVANCE, 1000))
 
     # A second's worth each time, also after a minute in which nobody was at it.
-    assert moved[0] == 0
-    assert all(4 <= each <= 5 for each in moved[1:])
+    assert moved == [0, 1, 1, 1, 1]
 
 
 def test_advance_fails_a_task_whose_queue_is_gone(owner: Connection) -> None:

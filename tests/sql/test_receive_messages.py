@@ -53,7 +53,7 @@ def test_receive_of_nothing_says_when_the_next_becomes_visible(orders: Queue) ->
     assert empty[0]["id"] is None
     assert empty[0]["next_visible_in"] is None
     assert waiting[0]["id"] is None
-    assert 19 < waiting[0]["next_visible_in"].total_seconds() <= 20
+    assert 10 < waiting[0]["next_visible_in"].total_seconds() <= 20
 
 
 def test_receive_passes_over_rows_that_others_hold(database: str, orders: Queue) -> None:

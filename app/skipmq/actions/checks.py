@@ -30,6 +30,13 @@ def invalid(value: object, parameter: str, reason: str) -> errors.SqsError:
     )
 
 
+def missing(parameter: str) -> errors.SqsError:
+    """Return the error for a parameter that is not there, or empty."""
+    return errors.MissingRequiredParameterException(
+        f"The request must contain the parameter {parameter}."
+    )
+
+
 def queue_name(url: str, identity: Identity) -> QueueName:
     """Return the queue that a URL names by its last two parts; its host is not looked at.
 

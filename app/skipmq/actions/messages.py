@@ -126,9 +126,7 @@ def outgoing(call: Call, entry: Entry) -> tuple[OutgoingMessage, dict[str, Any]]
     """Check a message to be sent; return it and the answer to give once it is stored."""
     body, attributes = entry["MessageBody"], entry.get("MessageAttributes", {})
     if not body:
-        raise errors.MissingRequiredParameterException(
-            "The request must contain the parameter MessageBody."
-        )
+        raise checks.missing("MessageBody")
     checks.characters(body)
     checks.message_attributes(attributes)
     checks.delay(entry.get("DelaySeconds"))

@@ -10,21 +10,19 @@ from uuid import UUID
 
 import msgspec
 
+from skipmq import limits
 from skipmq.actions import checks
 from skipmq.model import MoveTask
 from skipmq.node import Node
 from skipmq.protocol import Call
-
-_RATE = 500
-_LISTED = 10
 
 
 def start_message_move_task(node: Node, call: Call) -> dict[str, Any]:
     """Begin to move the messages of a dead-letter queue."""
     wanted = call.parameters
     source, rate = wanted["SourceArn"], wanted.get("MaxNumberOfMessagesPerSecond")
-    parameter = "MaxNumberOfMessagesPerSecond"
-    checks.between(rate, 1, _RATE, parameter, f"Must be between 1 and {_RATE}, if provided.")
+    fastest, parameter = limits.MOVES_PER_SECOND, "MaxNumberOfMessagesPerSecond"
+    checks.between(rate, 1, fastest, parameter, f"Must be between 1 and {fastest}, if provided.")
     task = node.moves.start(source, wanted.get("DestinationArn"), rate)
     return {"TaskHandle": _handle(task, source)}
 
@@ -32,7 +30,8 @@ def start_message_move_task(node: Node, call: Call) -> dict[str, Any]:
 def list_message_move_tasks(node: Node, call: Call) -> dict[str, Any]:
     """List the newest tasks of a dead-letter queue, one unless more are asked for."""
     source, most = call.parameters["SourceArn"], call.parameters.get("MaxResults")
-    checks.between(most, 1, _LISTED, "MaxResults", f"Must be between 1 and {_LISTED}, if provided.")
+    listed = limits.MOVE_TASKS_LISTED
+    checks.between(most, 1, listed, "MaxResults", f"Must be between 1 and {listed}, if provided.")
     return {"Results": [_shown(task, source) for task in node.moves.list(source, most or 1)]}
 
 

@@ -136,9 +136,7 @@ def _check_label(label: str) -> None:
 
 def _check_actions(actions: Sequence[str]) -> None:
     if not actions:
-        raise errors.MissingRequiredParameterException(
-            "The request must contain the parameter Actions."
-        )
+        raise checks.missing("Actions")
     most = limits.PERMISSION_ACTIONS
     if len(actions) > most:
         raise errors.OverLimit(f"{len(actions)} Actions were found, maximum allowed is {most}.")

@@ -9,13 +9,12 @@ from typing import Any
 
 import msgspec
 
+from skipmq import limits
 from skipmq.actions import checks, paging
 from skipmq.node import Node
 from skipmq.protocol import Call
 
 _ARN = re.compile(r"arn:aws[a-z-]*:sqs:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,80}(\.fifo)?")
-_MOST = 1000
-_SOURCES = 10
 _PERMISSIONS = {"allowAll", "denyAll", "byQueue"}
 
 
@@ -35,10 +34,10 @@ def policy(value: str) -> str:
     if not isinstance(target, str) or not _ARN.fullmatch(target):
         raise checks.invalid(value, "RedrivePolicy", "Invalid value for deadLetterTargetArn.")
     count = int(most) if re.fullmatch("[0-9]{1,4}", str(most)) and most is not True else 0
-    if not 1 <= count <= _MOST:
+    if not 1 <= count <= limits.MAX_RECEIVE_COUNT:
         reason = (
-            f"Invalid value for maxReceiveCount: {most}, valid values are from 1 to {_MOST} both"
-            " inclusive."
+            f"Invalid value for maxReceiveCount: {most}, valid values are from 1 to"
+            f" {limits.MAX_RECEIVE_COUNT} both inclusive."
         )
         raise checks.invalid(value, "RedrivePolicy", reason)
     stored = {"deadLetterTargetArn": target, "maxReceiveCount": count}
@@ -60,10 +59,10 @@ def allow_policy(value: str) -> str:
         raise checks.invalid(value, parameter, reason)
     if permission == "byQueue" and not (
         isinstance(sources, list)
-        and 1 <= len(sources) <= _SOURCES
+        and 1 <= len(sources) <= limits.REDRIVE_SOURCES
         and all(isinstance(arn, str) and _ARN.fullmatch(arn) for arn in sources)
     ):
-        reason = f"sourceQueueArns must be 1 to {_SOURCES} ARNs of queues."
+        reason = f"sourceQueueArns must be 1 to {limits.REDRIVE_SOURCES} ARNs of queues."
         raise checks.invalid(value, parameter, reason)
     return msgspec.json.encode(content).decode()
 

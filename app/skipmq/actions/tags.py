@@ -24,7 +24,7 @@ def tag_queue(node: Node, call: Call) -> None:
     name = checks.queue_name(call.parameters["QueueUrl"], call.identity)
     wanted: Mapping[str, str] = call.parameters["Tags"]
     if not wanted:
-        raise _missing("Tags")
+        raise checks.missing("Tags")
     check(wanted)
 
     def tag(queue: Queue) -> None:
@@ -39,7 +39,7 @@ def untag_queue(node: Node, call: Call) -> None:
     name = checks.queue_name(call.parameters["QueueUrl"], call.identity)
     keys: list[str] = call.parameters["TagKeys"]
     if not keys:
-        raise _missing("TagKeys")
+        raise checks.missing("TagKeys")
 
     def untag(queue: Queue) -> None:
         node.queues.untag(queue.id, keys)
@@ -84,9 +84,3 @@ def _check_characters(text: str, parameter: str) -> None:
         if kind not in _LETTER_NUMBER_OR_SPACE and character not in _SIGNS:
             reason = "Can only include letters, digits, spaces and _ . : / = + - @"
             raise checks.invalid(text, parameter, reason)
-
-
-def _missing(parameter: str) -> errors.SqsError:
-    return errors.MissingRequiredParameterException(
-        f"The request must contain the parameter {parameter}."
-    )

@@ -28,7 +28,14 @@ begin
       skipmq.move_batch(integer, integer, integer),
       skipmq.check_redrive(integer, text, text[]),
       skipmq.move_dead_letters(integer, integer, integer, timestamptz, timestamptz, integer),
-      skipmq.expire_visible(integer, timestamptz, timestamptz, timestamptz, integer)
+      skipmq.expire_visible(integer, timestamptz, timestamptz, timestamptz, integer),
+      skipmq.expire_fifo(integer, timestamptz, integer),
+      skipmq.move_fifo_batch(integer, integer, integer),
+      skipmq.append_fifo(integer, bigint[], integer[], text),
+      skipmq.clear_group(integer, bigint, timestamptz, timestamptz, integer, integer),
+      skipmq.lock_groups(integer, bigint[]),
+      skipmq.refresh_groups(integer, bigint[]),
+      skipmq.check_message(integer, text, jsonb)
       from skipmq_node;
   end if;
   if exists (select from pg_roles where rolname = 'skipmq_reader') then

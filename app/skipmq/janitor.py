@@ -20,6 +20,8 @@ CHUNK = 5_000
 # Few enough that a task which is being cancelled stops soon.
 MOVE_CHUNK = 1_000
 DAYS_AHEAD = 7
+# The chunk of a job that does all there is at once.
+MANY = 2**31
 
 
 @dataclass(slots=True)
@@ -43,8 +45,11 @@ class Janitor:
             # First: what the other jobs settle needs a partition.
             Job("create partitions", 3600.0, lambda: upkeep.create_history_partitions(DAYS_AHEAD)),
             Job("move messages", 1.0, lambda: upkeep.advance_move_tasks(MOVE_CHUNK), MOVE_CHUNK),
+            Job("fold counts", 1.0, upkeep.fold_counts, chunk=MANY),
+            Job("fold all counts", 60.0, lambda: upkeep.fold_counts(everything=True), chunk=MANY),
             Job("clear retired", 1.0, lambda: upkeep.clear_retired(CHUNK)),
             Job("expire messages", 5.0, lambda: upkeep.expire_messages(CHUNK)),
+            Job("forget sends", 5.0, lambda: upkeep.expire_deduplication(CHUNK)),
             Job("drop partitions", 3600.0, lambda: upkeep.drop_history_partitions(history_days)),
         ]
 

@@ -46,7 +46,16 @@ class OutgoingMessage:
     attributes: str | None = None
     delay_seconds: int | None = None
     group_id: str | None = None
+    deduplication_id: str | None = None
     trace_header: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """What a send is answered with; only FIFO queues number their messages."""
+
+    message_id: str
+    sequence_number: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +75,8 @@ class ReceivedMessage:
     sender: str | None
     trace_header: str | None
     dead_letter_source: str | None
+    sequence_number: int | None = None
+    deduplication_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,11 @@ begin
         extract(epoch from v_now - v_task.paid_until) * v_task.messages_per_second)::integer);
       continue when v_allowed <= 0;
     end if;
-    v_moved := skipmq.move_batch(v_source, v_target, v_allowed);
+    if v_task.source_arn like '%.fifo' then
+      v_moved := skipmq.move_fifo_batch(v_source, v_target, v_allowed);
+    else
+      v_moved := skipmq.move_batch(v_source, v_target, v_allowed);
+    end if;
     update skipmq.move_task t set
       moved = t.moved + v_moved,
       to_move = greatest(t.to_move, t.moved + v_moved),

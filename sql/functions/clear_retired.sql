@@ -4,7 +4,7 @@
 -- Called by: the janitor.
 -- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), message rows.
 -- Raises: nothing.
--- Relies on index: incarnation_to_clear, message_visible, message_group_order.
+-- Relies on index: incarnation_to_clear, message_visible, message_group_order, message_group_pkey.
 create function skipmq.clear_retired(p_limit integer default 5000) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -20,6 +20,7 @@ declare
   v_now timestamptz := skipmq.clock();
   v_old record;
   v_tids tid[];
+  v_groups integer;
   v_count integer := 0;
 begin
   if not pg_try_advisory_xact_lock(hashtext('skipmq'), hashtext('clear_retired')) then
@@ -43,8 +44,19 @@ begin
     ) h;
     if v_tids is not null then
       v_count := v_count + skipmq.settle(v_tids, 'purged');
-    elsif v_old.retired_at < v_now - interval '1 hour' then
-      update skipmq.incarnation i set cleared_at = v_now where i.queue_id = v_old.queue_id;
+    else
+      delete from skipmq.message_group g
+      where g.queue_id = v_old.queue_id and g.group_no = any (array(
+        select o.group_no
+        from skipmq.message_group o
+        where o.queue_id = v_old.queue_id
+        limit p_limit - v_count));
+      get diagnostics v_groups = row_count;
+      v_count := v_count + v_groups;
+      if v_groups = 0 and v_old.retired_at < v_now - interval '1 hour' then
+        delete from skipmq.queue_count c where c.queue_id = v_old.queue_id;
+        update skipmq.incarnation i set cleared_at = v_now where i.queue_id = v_old.queue_id;
+      end if;
     end if;
     exit when v_count >= p_limit;
   end loop;

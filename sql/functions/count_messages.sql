@@ -2,26 +2,84 @@
 -- Called by: the GetQueueAttributes action, `skipmq queue show`; SQL users.
 -- Locks, in order: none.
 -- Raises: nothing.
--- Relies on index: message_visible.
+-- Relies on index: queue_count_pkey, queue_delta_at, message_visible; for FIFO message_group_available,
+--   message_group_order, message_sequence.
+--
+-- It looks at the messages that are not visible, and at those past retention. The number of all comes from
+-- the sums, so that what waits costs nothing however much it is.
 create function skipmq.count_messages(p_queue_id integer)
 returns table (visible bigint, in_flight bigint, delayed bigint)
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_now timestamptz := skipmq.clock();
-  v_retention interval;
+  v_horizon timestamptz;
+  v_delay interval;
+  v_fifo boolean;
+  v_all bigint;
+  v_expired bigint := 0;
 begin
-  select make_interval(secs => q.message_retention_period) into v_retention
-  from skipmq.queue q where q.queue_id = p_queue_id;
-  select count(*) into visible from skipmq.message m
-  where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null
-    and m.visible_at > v_now - v_retention and m.visible_at <= v_now;
   select
-    count(*) filter (where m.receive_count > m.receive_base),
-    count(*) filter (where m.receive_count = m.receive_base)
-  into in_flight, delayed
-  from skipmq.message m
-  where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null and m.visible_at > v_now;
+    q.fifo, v_now - make_interval(secs => q.message_retention_period), make_interval(secs => q.delay_seconds)
+  into v_fifo, v_horizon, v_delay
+  from skipmq.queue q where q.queue_id = p_queue_id;
+  select
+    coalesce((select c.messages from skipmq.queue_count c where c.queue_id = p_queue_id), 0)
+    + coalesce((
+      select sum(d.change)
+      from skipmq.queue_delta d
+      where d.queue_id = p_queue_id and d.at >= (select c.counted_to - interval '10 seconds' from skipmq.cluster c)), 0)
+  into v_all;
+  if v_fifo then
+    in_flight := skipmq.count_in_flight(p_queue_id, 2147483647);
+    -- The last to arrive are those that are delayed.
+    with recursive late as (
+      (select m.sequence_number, m.visible_at, m.receive_count > m.receive_base as received
+       from skipmq.message m
+       where m.queue_id = p_queue_id and m.group_no is not null
+       order by m.sequence_number desc
+       limit 1)
+      union all
+      select e.sequence_number, e.visible_at, e.received
+      from late l
+      cross join lateral (
+        select m.sequence_number, m.visible_at, m.receive_count > m.receive_base as received
+        from skipmq.message m
+        where m.queue_id = p_queue_id and m.group_no is not null and m.sequence_number < l.sequence_number
+        order by m.sequence_number desc
+        limit 1
+      ) e
+      where not l.received and l.visible_at + v_delay > v_now
+    )
+    select count(*) into delayed from late l where not l.received and l.visible_at + v_delay > v_now;
+    select count(*) into v_expired
+    from (
+      select m.enqueued_at
+      from skipmq.message m
+      where m.queue_id = p_queue_id and m.group_no is not null
+      order by m.sequence_number
+      limit 1000
+    ) m
+    where m.enqueued_at <= v_horizon;
+  else
+    select
+      count(*) filter (where m.receive_count > m.receive_base),
+      count(*) filter (where m.receive_count = m.receive_base)
+    into in_flight, delayed
+    from skipmq.message m
+    where m.queue_id = p_queue_id and m.shard between 0 and 1 and m.group_no is null and m.visible_at > v_now;
+    select count(*) into v_expired
+    from (
+      select
+      from skipmq.message m
+      where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null and m.visible_at <= v_horizon
+      limit 10000
+    ) m;
+  end if;
+  visible := greatest(v_all - v_expired - in_flight - delayed, 0);
   return next;
 end $$;

@@ -1,4 +1,5 @@
--- Does: creates a queue, or finds the one of that name whose attributes equal those given.
+-- Does: creates a queue, or finds the one of that name whose attributes equal those given. A name that
+--   ends in .fifo makes a FIFO queue.
 -- Called by: the CreateQueue action; SQL users.
 -- Locks, in order: queue row.
 -- Raises: SQ002 when an attribute differs, SQ003 within p_cooldown of the deletion of the same name.
@@ -32,8 +33,10 @@ begin
       extract(epoch from p_cooldown)::integer using errcode = 'SQ003';
   end if;
 
-  insert into skipmq.queue (account, region, name, queue_id, history_mode, tags, created_at, modified_at)
-  values (p_account, p_region, p_name, nextval('skipmq.queue_id_seq'), p_history_mode, p_tags, v_now, v_now)
+  insert into skipmq.queue (
+    account, region, name, queue_id, lineage, fifo, history_mode, tags, created_at, modified_at)
+  select p_account, p_region, p_name, n, n, p_name like '%.fifo', p_history_mode, p_tags, v_now, v_now
+  from nextval('skipmq.queue_id_seq') n
   on conflict do nothing
   returning queue_id into v_id;
 

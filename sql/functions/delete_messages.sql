@@ -58,5 +58,8 @@ begin
     where v_mode <> 'off'
   )
   select count(*) into v_count from gone;
+  if v_count > 0 then
+    insert into skipmq.queue_delta (at, queue_id, change) values (v_now, p_queue_id, -v_count);
+  end if;
   return v_count;
 end $$;

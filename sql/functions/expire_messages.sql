@@ -1,8 +1,8 @@
 -- Does: settles up to p_limit messages that are past their queue's retention period; gives their number.
 -- Called by: the janitor.
--- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), message rows.
+-- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), group rows and message rows.
 -- Raises: nothing.
--- Relies on index: message_visible.
+-- Relies on index: message_visible, and those of expire_fifo.
 create function skipmq.expire_messages(p_limit integer default 5000) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -16,13 +16,16 @@ begin
     return 0;
   end if;
   for v_queue in
-    select q.queue_id, v_now - make_interval(secs => q.message_retention_period) as horizon
+    select q.queue_id, q.fifo, v_now - make_interval(secs => q.message_retention_period) as horizon
     from skipmq.queue q
-    where not q.fifo
   loop
-    -- Keys only move forward, so that all up to the horizon was enqueued before it.
-    v_count := v_count + skipmq.expire_visible(
-      v_queue.queue_id, '-infinity', v_queue.horizon, v_queue.horizon, p_limit - v_count);
+    if v_queue.fifo then
+      v_count := v_count + skipmq.expire_fifo(v_queue.queue_id, v_queue.horizon, p_limit - v_count);
+    else
+      -- Keys only move forward, so that all up to the horizon was enqueued before it.
+      v_count := v_count + skipmq.expire_visible(
+        v_queue.queue_id, '-infinity', v_queue.horizon, v_queue.horizon, p_limit - v_count);
+    end if;
     exit when v_count >= p_limit;
   end loop;
   return v_count;

@@ -36,16 +36,24 @@ begin
     order by m.visible_at
     limit p_limit
     for no key update of m skip locked
+  ), moved as (
+    update skipmq.message m set
+      queue_id = h.target,
+      visible_at = v_now,
+      receive_count = m.receive_count + 1,
+      receive_base = m.receive_count + 1,
+      first_received_at = null,
+      dead_letter_source = null
+    from head h
+    where m.ctid = h.tid
+    returning m.queue_id
+  ), counted as (
+    insert into skipmq.queue_delta (at, queue_id, change)
+    select v_now, c.queue_id, sum(c.change)
+    from moved m
+    cross join lateral (values (m.queue_id, 1), (p_source, -1)) c (queue_id, change)
+    group by c.queue_id
   )
-  update skipmq.message m set
-    queue_id = h.target,
-    visible_at = v_now,
-    receive_count = m.receive_count + 1,
-    receive_base = m.receive_count + 1,
-    first_received_at = null,
-    dead_letter_source = null
-  from head h
-  where m.ctid = h.tid;
-  get diagnostics v_count = row_count;
+  select count(*) into v_count from moved;
   return v_count;
 end $$;

@@ -65,5 +65,9 @@ begin
     where v_source.history_mode <> 'off'
   )
   select count(*) into v_count from moved;
+  if v_count > 0 then
+    insert into skipmq.queue_delta (at, queue_id, change)
+    values (p_to, p_queue_id, -v_count), (p_to, p_target, v_count);
+  end if;
   return v_count;
 end $$;

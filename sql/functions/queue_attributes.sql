@@ -19,4 +19,10 @@ as $$
     'KmsDataKeyReusePeriodSeconds', p_queue.kms_data_key_reuse_period_seconds::text,
     'SqsManagedSseEnabled', p_queue.sqs_managed_sse_enabled::text,
     'HistoryMode', p_queue.history_mode)
+    || case when p_queue.fifo then jsonb_build_object(
+      'FifoQueue', 'true',
+      'ContentBasedDeduplication', p_queue.content_based_deduplication::text,
+      'DeduplicationScope', p_queue.deduplication_scope,
+      'FifoThroughputLimit', p_queue.fifo_throughput_limit)
+    else '{}' end
 $$;

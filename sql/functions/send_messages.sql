@@ -43,4 +43,6 @@ begin
     v_now, v_now, p_queue_id, u.message_id, u.group_id, p_sender, u.trace_header, u.attributes, u.body
   from unnest(p_message_ids, p_bodies, p_attributes, p_delays, p_group_ids, p_trace_headers)
     u (message_id, body, attributes, delay, group_id, trace_header);
+  insert into skipmq.queue_delta (at, queue_id, change)
+  values (v_now, p_queue_id, cardinality(p_message_ids));
 end $$;

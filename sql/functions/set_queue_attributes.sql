@@ -1,28 +1,35 @@
 -- Does: changes the attributes named in p_attributes (SQS names, text values); others stay.
 -- Called by: create_queue, the SetQueueAttributes action; SQL users.
--- Locks, in order: queue row of the dead-letter queue (shared), queue row.
+-- Locks, in order: queue row of the dead-letter queue (shared), queue row, group rows.
 -- Raises: SQ005 when no queue has this incarnation, SQ006 when there is no attribute of a name, SQ008 when
 --   a redrive policy names a queue that is not there or does not allow it, 23514 when a value is out of
 --   its range.
--- Relies on index: queue_id.
+-- Relies on index: queue_id, message_group_available.
 create function skipmq.set_queue_attributes(p_queue_id integer, p_attributes jsonb) returns void
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_fifo boolean;
   v_unknown text;
   v_redrive jsonb;
   v_target text[];
 begin
+  select q.fifo into v_fifo from skipmq.queue q where q.queue_id = p_queue_id;
   select a.key into v_unknown
   from jsonb_object_keys(p_attributes) a (key)
   where a.key not in (
     'VisibilityTimeout', 'DelaySeconds', 'MaximumMessageSize', 'MessageRetentionPeriod',
     'ReceiveMessageWaitTimeSeconds', 'Policy', 'RedrivePolicy', 'RedriveAllowPolicy', 'KmsMasterKeyId', 'KmsDataKeyReusePeriodSeconds',
     'SqsManagedSseEnabled', 'HistoryMode')
+    and not (v_fifo and a.key in (
+      'FifoQueue', 'ContentBasedDeduplication', 'DeduplicationScope', 'FifoThroughputLimit'))
   limit 1;
   if v_unknown is not null then
     raise exception 'Unknown Attribute %.', v_unknown using errcode = 'SQ006';
+  elsif p_attributes ->> 'FifoQueue' <> 'true' then
+    raise exception 'Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not supported.'
+      using errcode = '23514';
   end if;
   if p_attributes ->> 'RedrivePolicy' <> '' then
     v_redrive := p_attributes ->> 'RedrivePolicy';
@@ -53,9 +60,18 @@ begin
     sqs_managed_sse_enabled =
       coalesce((p_attributes ->> 'SqsManagedSseEnabled')::boolean, q.sqs_managed_sse_enabled),
     history_mode = coalesce(p_attributes ->> 'HistoryMode', q.history_mode),
+    content_based_deduplication = coalesce(
+      (p_attributes ->> 'ContentBasedDeduplication')::boolean, q.content_based_deduplication),
+    deduplication_scope = coalesce(p_attributes ->> 'DeduplicationScope', q.deduplication_scope),
+    fifo_throughput_limit = coalesce(p_attributes ->> 'FifoThroughputLimit', q.fifo_throughput_limit),
     modified_at = skipmq.clock()
   where q.queue_id = p_queue_id;
   if not found then
     raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
+  end if;
+  if v_fifo and p_attributes ? 'DelaySeconds' then
+    -- It applies to what waits as well: let the next receive look at all groups anew.
+    update skipmq.message_group g set available_at = skipmq.clock()
+    where g.queue_id = p_queue_id and g.available_at > skipmq.clock();
   end if;
 end $$;

@@ -39,6 +39,9 @@ begin
         (select r.history_mode from skipmq.incarnation r where r.queue_id = g.queue_id)) as mode
     ) i
     where i.mode <> 'off'
+  ), counted as (
+    insert into skipmq.queue_delta (at, queue_id, change)
+    select v_now, g.queue_id, -count(*) from gone g group by g.queue_id
   )
   select count(*) into v_count from gone;
   return v_count;

@@ -23,6 +23,9 @@ begin
       using errcode = 'SQ010';
   elsif p_destination_arn = p_source_arn then
     raise exception 'The destination of a message move task must not be its source.' using errcode = 'SQ008';
+  elsif (p_destination_arn like '%.fifo') <> (p_source_arn like '%.fifo') then
+    raise exception 'The destination of a message move task must be of the same type as its source.'
+      using errcode = 'SQ008';
   end if;
   if not exists (
     select from skipmq.queue q

@@ -30,8 +30,17 @@ create table skipmq.queue (
   created_at timestamptz not null,
   modified_at timestamptz not null,
   purged_at timestamptz,
+  -- The queue_id at creation: what outlives a purge is kept under it.
+  lineage integer not null,
+  content_based_deduplication boolean not null default false,
+  deduplication_scope text not null default 'queue' check (deduplication_scope in ('queue', 'messageGroup')),
+  fifo_throughput_limit text not null default 'perQueue'
+    check (fifo_throughput_limit in ('perQueue', 'perMessageGroupId')),
+  -- Whether a message with a group was ever sent to it: the groups of a standard queue are tenants.
+  tenants boolean not null default false,
   primary key (account, region, name),
-  check (num_nulls(dead_letter_account, dead_letter_name, max_receive_count) in (0, 3))
+  check (num_nulls(dead_letter_account, dead_letter_name, max_receive_count) in (0, 3)),
+  constraint queue_throughput_scope check (fifo_throughput_limit = 'perQueue' or deduplication_scope = 'messageGroup')
 );
 -- For dead_letter_sources.
 create index queue_dead_letter on skipmq.queue (dead_letter_account, region, dead_letter_name, name)

@@ -2,7 +2,9 @@
 create table skipmq.cluster (
   one boolean primary key default true check (one),
   receipt_key bytea not null,
-  created_at timestamptz not null default clock_timestamp()
+  created_at timestamptz not null default clock_timestamp(),
+  -- Up to when fold_counts has added up everything.
+  counted_to timestamptz not null default '-infinity'
 );
 insert into skipmq.cluster (receipt_key)
 select decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex');

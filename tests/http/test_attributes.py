@@ -144,7 +144,6 @@ def test_bad_value_is_refused_on_create_and_on_set(
         ("Colour", "Unknown Attribute Colour."),
         ("QueueArn", "Unknown Attribute QueueArn."),
         ("ApproximateNumberOfMessages", "Unknown Attribute ApproximateNumberOfMessages."),
-        ("FifoQueue", "Unknown Attribute FifoQueue."),
         ("ContentBasedDeduplication", "Unknown Attribute ContentBasedDeduplication."),
         (
             "DeduplicationScope",

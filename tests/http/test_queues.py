@@ -50,13 +50,6 @@ def test_create_with_bad_name_is_refused(sqs: Any, bad: str) -> None:
     )
 
 
-def test_create_of_fifo_queue_is_not_supported_yet(sqs: Any, name: str) -> None:
-    with pytest.raises(ClientError) as caught:
-        sqs.create_queue(QueueName=name + ".fifo", Attributes={"FifoQueue": "true"})
-
-    assert code(caught)[0] == "AWS.SimpleQueueService.UnsupportedOperation"
-
-
 def test_get_url_of_no_queue_says_so_in_the_words_of_its_wire(sqs: Any, wire: str) -> None:
     with pytest.raises(sqs.exceptions.QueueDoesNotExist) as caught:
         sqs.get_queue_url(QueueName="nowhere")

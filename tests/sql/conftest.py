@@ -1,5 +1,6 @@
 import pytest
 
+from support.fifo import FifoQueue
 from support.postgres import Connection
 from support.sql import Queue
 
@@ -8,3 +9,9 @@ from support.sql import Queue
 def orders(owner: Connection) -> Queue:
     """Give a standard queue with all defaults, on the owner's connection."""
     return Queue(owner)
+
+
+@pytest.fixture
+def fifo(owner: Connection) -> FifoQueue:
+    """Give a FIFO queue with all defaults, on the owner's connection."""
+    return FifoQueue(owner)

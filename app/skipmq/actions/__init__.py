@@ -10,6 +10,7 @@ from skipmq.actions import (
     moves,
     permissions,
     queues,
+    receive,
     redrive,
     tags,
 )
@@ -34,7 +35,7 @@ ACTIONS: dict[str, Action] = {
     "ListQueues": queues.list_queues,
     "ListQueueTags": tags.list_queue_tags,
     "PurgeQueue": queues.purge_queue,
-    "ReceiveMessage": messages.receive_message,
+    "ReceiveMessage": receive.receive_message,
     "RemovePermission": permissions.remove_permission,
     "SendMessage": messages.send_message,
     "SendMessageBatch": batches.send_message_batch,

@@ -32,6 +32,10 @@ def _one_of(*values: str) -> Stored:
     return lambda value: value.lower() if value.lower() in values else None
 
 
+def _choice(*values: str) -> Stored:
+    return lambda value: value if value in values else None
+
+
 def _policy(value: str) -> str | None:
     try:
         content = msgspec.json.decode(value) if value else {}
@@ -74,9 +78,15 @@ _VANISHING = {
     "KmsDataKeyReusePeriodSeconds": "300",
 }
 _FACTS = {"QueueArn", "CreatedTimestamp", "LastModifiedTimestamp"}
-_FIFO_FLAGS = {"ContentBasedDeduplication"}
+# What FIFO queues have besides. FifoQueue is fixed when the queue is made.
+_FIFO: dict[str, Stored] = {
+    "FifoQueue": _one_of("true"),
+    "ContentBasedDeduplication": _one_of("true", "false"),
+    "DeduplicationScope": _choice("queue", "messageGroup"),
+    "FifoThroughputLimit": _choice("perQueue", "perMessageGroupId"),
+}
 _FIFO_CHOICES = {"DeduplicationScope", "FifoThroughputLimit"}
-_KNOWN = set(_SETTABLE) | set(_COUNTED) | _FACTS | _FIFO_FLAGS | _FIFO_CHOICES | {"FifoQueue"}
+_KNOWN = set(_SETTABLE) | set(_COUNTED) | _FACTS | set(_FIFO)
 
 
 def get_queue_attributes(node: Node, call: Call) -> dict[str, Any]:
@@ -101,40 +111,68 @@ def set_queue_attributes(node: Node, call: Call) -> None:
     """Change attributes of a queue."""
     name = checks.queue_name(call.parameters["QueueUrl"], call.identity)
     wanted = call.parameters["Attributes"]
-    changes = stored(wanted)
 
     def change(queue: Queue) -> None:
+        if not queue.fifo and "FifoQueue" in wanted:
+            raise _fixed_type()
+        changes = stored(wanted, fifo=queue.fifo, current=queue.attributes)
         node.queues.set_attributes(queue.id, changes)
 
     node.on_queue(name, change)
     node.forget(name)
 
 
-def check_fifo(value: str) -> None:
-    """Refuse the attribute FifoQueue: a standard queue does not have it, not even as false."""
-    if value == "true":
-        raise errors.UnsupportedOperation("SkipMQ does not support FIFO queues yet.")
-    raise errors.InvalidAttributeName("Unknown Attribute FifoQueue.")
+def is_fifo(attributes: Mapping[str, str]) -> bool:
+    """Tell whether a queue of these attributes is to be a FIFO queue.
+
+    Raises errors.InvalidAttributeName: a standard queue has no FifoQueue, not even a false one.
+    """
+    value = attributes.get("FifoQueue")
+    if value == "false":
+        raise errors.InvalidAttributeName("Unknown Attribute FifoQueue.")
+    if value not in (None, "true"):
+        raise errors.InvalidAttributeValue("Invalid value for the parameter FifoQueue.")
+    return value == "true"
 
 
-def stored(attributes: Mapping[str, str]) -> dict[str, str]:
-    """Return attributes as they are stored.
+def _fixed_type() -> errors.SqsError:
+    return errors.InvalidAttributeValue(
+        "Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not supported."
+    )
+
+
+def stored(
+    attributes: Mapping[str, str], *, fifo: bool, current: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Return attributes as they are stored in a queue that has those of `current` already.
 
     Raises errors.InvalidAttributeName, errors.InvalidAttributeValue, or, of a redrive policy,
     errors.InvalidParameterValueException.
     """
+    settable = _SETTABLE | _FIFO if fifo else _SETTABLE
     result = {}
     for name, value in attributes.items():
-        if name in _FIFO_CHOICES:
+        if name in _FIFO_CHOICES and not fifo:
             raise errors.InvalidAttributeName(
                 f"You can specify the {name} only when FifoQueue is set to true."
             )
-        if name not in _SETTABLE:
+        if name not in settable:
             raise errors.InvalidAttributeName(f"Unknown Attribute {name}.")
-        form = _SETTABLE[name](value)
+        form = settable[name](value)
+        if form is None and name == "FifoQueue":
+            raise _fixed_type()
         if form is None:
             raise errors.InvalidAttributeValue(f"Invalid value for the parameter {name}.")
         result[name] = form
+    together = {**(current or {}), **result}
+    if (
+        together.get("FifoThroughputLimit") == "perMessageGroupId"
+        and together.get("DeduplicationScope") != "messageGroup"
+    ):
+        raise errors.InvalidAttributeValue(
+            "The perMessageGroupId value is allowed only when the value for DeduplicationScope is"
+            " messageGroup."
+        )
     return _with_one_encryption(result)
 
 

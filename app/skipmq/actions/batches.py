@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from skipmq import errors, limits, receipts
+from skipmq import errors, limits
 from skipmq.actions import checks, messages
 from skipmq.model import OutgoingMessage
 from skipmq.node import Node
@@ -25,7 +25,7 @@ def send_message_batch(node: Node, call: Call) -> dict[str, Any]:
             f" You have sent {sum(sizes)} bytes."
         )
     most = queue.number("MaximumMessageSize")
-    accepted: list[OutgoingMessage] = []
+    accepted: dict[str, OutgoingMessage] = {}
     answer = _Answer()
     for entry, length in zip(entries, sizes, strict=True):
         try:
@@ -34,14 +34,19 @@ def send_message_batch(node: Node, call: Call) -> dict[str, Any]:
                     "One or more parameters cannot be validated. Reason: Message must be shorter"
                     f" than {most} bytes."
                 )
-            message, result = messages.outgoing(call, entry)
+            message = messages.outgoing(call, entry, queue)
+        except errors.MissingRequiredParameterException as error:
+            answer.fail(entry, errors.InvalidParameterValueException(error.message))
         except errors.SqsError as error:
             answer.fail(entry, error)
         else:
-            accepted.append(message)
-            answer.succeed(entry, result)
+            accepted[entry["Id"]] = message
     if accepted:
-        messages.store(node, call, name, accepted)
+        stored = messages.store(node, call, name, list(accepted.values()))
+        results = dict(zip(accepted, stored, strict=True))
+        for entry in entries:
+            if entry["Id"] in results:
+                answer.succeed(entry, messages.answer(entry, results[entry["Id"]]))
     return answer.content
 
 
@@ -51,18 +56,7 @@ def delete_message_batch(node: Node, call: Call) -> dict[str, Any]:
     node.queue(name)
     entries: Sequence[Entry] = call.parameters["Entries"]
     checks.batch(entries, "DeleteMessageBatchRequestEntry")
-    decoded: list[receipts.Receipt] = []
-    answer = _Answer()
-    for entry in entries:
-        try:
-            decoded.append(receipts.decode(entry["ReceiptHandle"], node.receipt_key, name.arn))
-        except errors.SqsError as error:
-            answer.fail(entry, error)
-        else:
-            answer.succeed(entry)
-    if decoded:
-        node.on_queue(name, lambda queue: node.messages.delete(queue.id, decoded))
-    return answer.content
+    return _each(entries, messages.delete(node, name, entries))
 
 
 def change_message_visibility_batch(node: Node, call: Call) -> dict[str, Any]:
@@ -71,8 +65,11 @@ def change_message_visibility_batch(node: Node, call: Call) -> dict[str, Any]:
     node.queue(name)
     entries: Sequence[Entry] = call.parameters["Entries"]
     checks.batch(entries, "ChangeMessageVisibilityBatchRequestEntry")
+    return _each(entries, messages.change_visibilities(node, name, entries))
+
+
+def _each(entries: Sequence[Entry], failures: Sequence[errors.SqsError | None]) -> dict[str, Any]:
     answer = _Answer()
-    failures = messages.change_visibilities(node, name, entries)
     for entry, failure in zip(entries, failures, strict=True):
         if failure is None:
             answer.succeed(entry)

@@ -56,11 +56,14 @@ def existing_queue_name(account: str, name: str, identity: Identity) -> QueueNam
     return QueueName(account, identity.region, name)
 
 
-def new_queue_name(name: str) -> None:
+def new_queue_name(name: str, *, fifo: bool) -> None:
     """Check the name of a queue to be made."""
-    if name.endswith(".fifo"):
-        raise errors.UnsupportedOperation("SkipMQ does not support FIFO queues yet.")
-    if not _QUEUE_NAME.fullmatch(name):
+    if fifo and not (name.endswith(".fifo") and _ANY_QUEUE_NAME.fullmatch(name)):
+        raise errors.InvalidParameterValueException(
+            "The name of a FIFO queue can only include alphanumeric characters, hyphens, or"
+            " underscores, must end with .fifo suffix and be 1 to 80 in length."
+        )
+    if not fifo and not _QUEUE_NAME.fullmatch(name):
         raise errors.InvalidParameterValueException(
             "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length"
         )

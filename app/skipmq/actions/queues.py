@@ -12,15 +12,14 @@ def create_queue(node: Node, call: Call) -> dict[str, Any]:
     """Create a queue, or find the one of that name and attributes."""
     name = call.parameters["QueueName"]
     wanted = call.parameters.get("Attributes", {})
-    if "FifoQueue" in wanted:
-        attributes.check_fifo(wanted["FifoQueue"])
-    checks.new_queue_name(name)
+    fifo = attributes.is_fifo(wanted)
+    checks.new_queue_name(name, fifo=fifo)
     given = call.parameters.get("tags", {})
     tags.check(given)
     queue = QueueName(call.identity.account, call.identity.region, name)
     node.queues.create(
         queue,
-        attributes=attributes.stored(wanted),
+        attributes=attributes.stored(wanted, fifo=fifo),
         tags=given,
         history_mode=node.settings.history,
         cooldown=node.settings.name_cooldown,

@@ -1,9 +1,10 @@
 """The only door to PostgreSQL: a method calls one SQL function."""
 
 from skipmq.store.engine import Database
+from skipmq.store.in_flight import InFlight
 from skipmq.store.messages import Messages
 from skipmq.store.moves import Moves
 from skipmq.store.queues import Queues
 from skipmq.store.upkeep import Upkeep
 
-__all__ = ["Database", "Messages", "Moves", "Queues", "Upkeep"]
+__all__ = ["Database", "InFlight", "Messages", "Moves", "Queues", "Upkeep"]

@@ -17,6 +17,14 @@ class Upkeep:
         """Settle up to `limit` messages of purged and deleted queues."""
         return self._number("select skipmq.clear_retired(%s::int)", limit)
 
+    def expire_deduplication(self, limit: int) -> int:
+        """Forget up to `limit` deduplication ids, and as many receive attempts, that are over."""
+        return self._number("select skipmq.expire_deduplication(%s::int)", limit)
+
+    def fold_counts(self, *, everything: bool = False) -> int:
+        """Add up what has changed in the numbers of messages."""
+        return self._number("select skipmq.fold_counts(%s)", everything)
+
     def advance_move_tasks(self, limit: int) -> int:
         """Move up to `limit` messages for each message move task that is active."""
         return self._number("select skipmq.advance_move_tasks(%s::int)", limit)

@@ -1,0 +1,47 @@
+"""The limit of messages in flight, kept without counting at each receive."""
+
+from time import monotonic
+
+from skipmq import limits
+from skipmq.model import Queue
+from skipmq.store.messages import Messages
+
+# How many messages a worker gives of one queue between two counts, and how long a full queue counts
+# as full, in seconds.
+STRIDE = 1_000
+PAUSE = 1.0
+QUEUES = 10_000
+
+
+class InFlight:
+    """Tells whether a queue may give more messages; safe for threads.
+
+    The limit is approximate, as that of SQS is: each worker may pass it by less than STRIDE.
+    """
+
+    def __init__(self, messages: Messages, limit: int = limits.IN_FLIGHT) -> None:
+        self._messages = messages
+        self._limit = limit
+        self._room: dict[int, int] = {}
+        self._full_until: dict[int, float] = {}
+
+    def allows(self, queue: Queue) -> bool:
+        """Tell whether another receive is allowed."""
+        if self._room.get(queue.id, 0) > 0:
+            return True
+        now = monotonic()
+        if self._full_until.get(queue.id, 0.0) > now:
+            return False
+        count = self._messages.in_flight(queue.id, self._limit)
+        if len(self._room) >= QUEUES:
+            self._room.clear()
+            self._full_until.clear()
+        if count < self._limit:
+            self._room[queue.id] = min(self._limit - count, STRIDE)
+            return True
+        self._full_until[queue.id] = now + PAUSE
+        return False
+
+    def received(self, queue: Queue, count: int) -> None:
+        """Note that so many messages were given."""
+        self._room[queue.id] = self._room.get(queue.id, 0) - count

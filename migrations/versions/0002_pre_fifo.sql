@@ -1,0 +1,1960 @@
+set local check_function_bodies = off;
+alter table skipmq.queue
+  add column lineage integer,
+  add column content_based_deduplication boolean not null default false,
+  add column deduplication_scope text not null default 'queue' check (deduplication_scope in ('queue', 'messageGroup')),
+  add column fifo_throughput_limit text not null default 'perQueue'
+    check (fifo_throughput_limit in ('perQueue', 'perMessageGroupId')),
+  add column tenants boolean not null default false,
+  add constraint queue_throughput_scope
+    check (fifo_throughput_limit = 'perQueue' or deduplication_scope = 'messageGroup');
+update skipmq.queue set lineage = queue_id;
+alter table skipmq.queue alter column lineage set not null;
+alter table skipmq.cluster add column counted_to timestamptz not null default '-infinity';
+create index message_sequence on skipmq.message (queue_id, sequence_number) where group_no is not null;
+-- One row for each group of a FIFO queue that has messages. It carries the group's visibility, so that a
+-- receive probes one index and never looks at groups that have nothing to give. Whoever changes a message
+-- of a group, other than adding one, holds the lock of its row.
+create table skipmq.message_group (
+  queue_id integer not null,
+  -- hashtextextended(group_id, queue_id): groups that collide share their order, which harms nothing.
+  group_no bigint not null,
+  -- Never later than the moment at which the group's first message can be given.
+  available_at timestamptz not null,
+  -- Not greater than the first message's: where to begin to look.
+  first_number bigint not null,
+  constraint message_group_pkey primary key (queue_id, group_no)
+) with (
+  fillfactor = 70,
+  vacuum_truncate = off,
+  autovacuum_vacuum_scale_factor = 0,
+  autovacuum_vacuum_threshold = 20000,
+  autovacuum_vacuum_cost_delay = 0
+);
+-- For receive_fifo_messages: the group that has waited longest.
+create index message_group_available on skipmq.message_group (queue_id, available_at);
+-- Ballast, as in the message table.
+insert into skipmq.message_group (queue_id, group_no, available_at, first_number)
+select 0, n, 'infinity', 0 from generate_series(1, 10000) n;
+analyze skipmq.message_group;
+
+-- The order of FIFO messages, taken under the lock of their group. No block of numbers is kept by a
+-- backend: they would be handed out late.
+create sequence skipmq.sequence_number_seq as bigint cache 1;
+
+-- What was sent to a FIFO queue in the last five minutes, with the answer to repeat. It outlives the
+-- message, and a purge.
+create table skipmq.deduplication (
+  lineage integer not null,
+  -- The first half of the SHA-256 of the deduplication id, with the group where that is the scope.
+  key uuid not null,
+  expires_at timestamptz not null,
+  sequence_number bigint not null,
+  message_id uuid not null,
+  constraint deduplication_pkey primary key (lineage, key)
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000);
+-- For expire_deduplication.
+create index deduplication_expires on skipmq.deduplication (expires_at);
+
+-- What a receive with a ReceiveRequestAttemptId was given, for five minutes.
+create table skipmq.receive_attempt (
+  queue_id integer not null,
+  attempt_id text collate "C" not null,
+  received_at timestamptz not null,
+  -- Until when the messages were hidden by it: another value in a row shows that somebody changed it.
+  hidden_until timestamptz not null,
+  ids bigint[] not null,
+  receive_counts integer[] not null,
+  constraint receive_attempt_pkey primary key (queue_id, attempt_id)
+);
+-- For expire_deduplication.
+create index receive_attempt_received on skipmq.receive_attempt (received_at);
+-- How many messages each incarnation has, in two parts: a sum, and what has changed since. The changes are
+-- only ever added, by the transaction that makes them, so that nobody waits for a counter; fold_counts
+-- adds them up. Sum and changes together are exact in every snapshot.
+create table skipmq.queue_count (
+  queue_id integer primary key,
+  messages bigint not null
+) with (fillfactor = 50);
+create table skipmq.queue_delta (
+  at timestamptz not null,
+  queue_id integer not null,
+  change integer not null
+) with (
+  vacuum_truncate = off,
+  autovacuum_vacuum_scale_factor = 0,
+  autovacuum_vacuum_threshold = 20000,
+  autovacuum_vacuum_cost_delay = 0
+);
+-- For fold_counts, count_messages: what is new, without what is dead and cannot be cleared yet.
+create index queue_delta_at on skipmq.queue_delta (at);
+insert into skipmq.queue_count (queue_id, messages)
+select queue_id, count(*) from skipmq.message where queue_id > 0 group by queue_id;
+-- Does: goes on with every active task that nobody else is at: moves what its rate allows since the last
+--   time, at most p_limit messages, and ends it when nothing is left, it was cancelled or a queue is gone;
+--   gives the number of messages moved.
+-- Called by: the janitor.
+-- Locks, in order: task rows, skipping those that others hold; message rows likewise.
+-- Raises: nothing.
+-- Relies on index: move_task_active, message_visible.
+create or replace function skipmq.advance_move_tasks(p_limit integer default 1000) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_task skipmq.move_task;
+  v_source integer;
+  v_target integer;
+  v_allowed integer;
+  v_moved integer;
+  v_total integer := 0;
+begin
+  for v_task in
+    select t.* from skipmq.move_task t where t.status in ('RUNNING', 'CANCELLING')
+    for update skip locked
+  loop
+    v_source := skipmq.queue_of_arn(v_task.source_arn);
+    v_target := skipmq.queue_of_arn(v_task.destination_arn);
+    if v_task.status = 'CANCELLING' then
+      update skipmq.move_task t set status = 'CANCELLED' where t.task_id = v_task.task_id;
+      continue;
+    elsif v_source is null or v_target is null and v_task.destination_arn is not null then
+      update skipmq.move_task t
+      set status = 'FAILED', failure_reason = 'AWS.SimpleQueueService.NonExistentQueue'
+      where t.task_id = v_task.task_id;
+      continue;
+    end if;
+    v_allowed := p_limit;
+    if v_task.messages_per_second is not null then
+      -- A second's worth at most, however long nobody was at it.
+      v_task.paid_until := greatest(v_task.paid_until, v_now - interval '1 second');
+      v_allowed := least(p_limit, floor(
+        extract(epoch from v_now - v_task.paid_until) * v_task.messages_per_second)::integer);
+      continue when v_allowed <= 0;
+    end if;
+    if v_task.source_arn like '%.fifo' then
+      v_moved := skipmq.move_fifo_batch(v_source, v_target, v_allowed);
+    else
+      v_moved := skipmq.move_batch(v_source, v_target, v_allowed);
+    end if;
+    update skipmq.move_task t set
+      moved = t.moved + v_moved,
+      to_move = greatest(t.to_move, t.moved + v_moved),
+      status = case when v_moved = 0 then 'COMPLETED' else 'RUNNING' end,
+      paid_until = v_task.paid_until
+        + make_interval(secs => coalesce(v_moved::float8 / v_task.messages_per_second, 0))
+    where t.task_id = v_task.task_id;
+    v_total := v_total + v_moved;
+  end loop;
+  return v_total;
+end $$;
+-- Does: moves messages of a FIFO queue, whose groups the caller has locked, to the ends of their groups in
+--   other FIFO queues, in the order given. As 'dead-lettered' they go on counting their receives, remember
+--   where they came from and leave a row of history; as 'redriven' they begin anew.
+-- Called by: clear_group, move_fifo_batch.
+-- Locks, in order: queue rows of the targets (shared: they are neither purged nor deleted meanwhile),
+--   advisory locks of the target groups by number, message rows.
+-- Raises: nothing.
+-- Relies on index: queue_id, message_pkey, message_group_pkey.
+create function skipmq.append_fifo(p_queue_id integer, p_ids bigint[], p_targets integer[], p_how text)
+returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_source skipmq.queue;
+  v_dead boolean := p_how = 'dead-lettered';
+  v_now timestamptz;
+  v_count integer;
+begin
+  select q.* into v_source from skipmq.queue q where q.queue_id = p_queue_id;
+  perform from (select distinct u.target from unnest(p_targets) u (target) order by 1) u
+  cross join lateral (
+    select from skipmq.queue q where q.queue_id = u.target for key share
+  ) q;
+  perform pg_advisory_xact_lock(g.group_no)
+  from (
+    select distinct hashtextextended(m.group_id, u.target) as group_no
+    from unnest(p_ids, p_targets) u (id, target)
+    cross join lateral (select m.group_id from skipmq.message m where m.id = u.id) m
+    order by 1
+  ) g;
+  v_now := skipmq.clock();
+  with numbered as materialized (
+    select u.id, u.target, nextval('skipmq.sequence_number_seq') as sequence_number
+    from (
+      select u.id, u.target
+      from unnest(p_ids, p_targets) with ordinality u (id, target, place)
+      -- Gone meanwhile: its messages stay where they are.
+      where exists (select from skipmq.queue q where q.queue_id = u.target)
+      order by u.place
+    ) u
+  ), moved as (
+    update skipmq.message m set
+      queue_id = n.target,
+      group_no = hashtextextended(m.group_id, n.target),
+      sequence_number = n.sequence_number,
+      visible_at = v_now,
+      enqueued_at = v_now,
+      receive_count = m.receive_count + 1,
+      receive_base = case when v_dead then m.receive_base + 1 else m.receive_count + 1 end,
+      first_received_at = case when v_dead then m.first_received_at end,
+      dead_letter_source = case when v_dead
+        then format('arn:aws:sqs:%s:%s:%s', v_source.region, v_source.account, v_source.name) end
+    from numbered n
+    where m.id = n.id and m.queue_id = p_queue_id
+    returning m.*
+  ), grouped as (
+    insert into skipmq.message_group (queue_id, group_no, available_at, first_number)
+    select f.queue_id, f.group_no, v_now, f.first_number
+    from (
+      select m.queue_id, m.group_no, min(m.sequence_number) as first_number from moved m group by 1, 2
+    ) f
+    where not exists (
+      select from skipmq.message_group g where g.queue_id = f.queue_id and g.group_no = f.group_no)
+  ), counted as (
+    insert into skipmq.queue_delta (at, queue_id, change)
+    select v_now, c.queue_id, sum(c.change)
+    from moved m
+    cross join lateral (values (m.queue_id, 1), (p_queue_id, -1)) c (queue_id, change)
+    group by c.queue_id
+  ), kept as (
+    insert into skipmq.history (
+      settled_at, sent_at, first_received_at, xid, id, queue_id, receive_count, body_bytes,
+      attribute_bytes, message_id, outcome, group_id, deduplication_id, sender, trace_header, attributes, body)
+    select
+      v_now, g.sent_at, g.first_received_at, pg_current_xact_id()::text::bigint, g.id, p_queue_id,
+      g.receive_count - g.receive_base, octet_length(g.body), coalesce(octet_length(g.attributes), 0),
+      g.message_id, 'dead-lettered', g.group_id, g.deduplication_id, g.sender, g.trace_header,
+      case when v_source.history_mode = 'full' then g.attributes end,
+      case when v_source.history_mode = 'full' then g.body end
+    from moved g
+    where v_dead and v_source.history_mode <> 'off'
+  )
+  select count(*) into v_count from moved;
+  return v_count;
+end $$;
+-- Does: what change_visibility does, for messages of a FIFO queue: with the first message of a group the
+--   whole group becomes available sooner or later.
+-- Called by: the ChangeMessageVisibility and ChangeMessageVisibilityBatch actions; SQL users.
+-- Locks, in order: group rows by number, message rows by id.
+-- Raises: nothing.
+-- Relies on index: those of lock_groups, change_visibility and refresh_groups.
+create function skipmq.change_fifo_visibility(
+  p_queue_id integer,
+  p_ids bigint[],
+  p_receive_counts integer[],
+  p_received_at timestamptz[],
+  p_timeouts integer[],
+  p_commit text default null
+) returns table (place bigint, outcome text)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_groups bigint[] := skipmq.lock_groups(p_queue_id, p_ids);
+begin
+  return query
+  select c.place, c.outcome
+  from skipmq.change_visibility(p_queue_id, p_ids, p_receive_counts, p_received_at, p_timeouts, p_commit) c;
+  perform skipmq.refresh_groups(p_queue_id, v_groups);
+end $$;
+-- Does: checks a message that comes by SQL, as the nodes check what comes over HTTP.
+-- Called by: send_message, send_fifo_message.
+-- Locks, in order: none.
+-- Raises: SQ008 when body and attributes are longer than the queue takes, the body is empty or the attributes
+--   are not what SQS takes; SQ009 when the body has characters that XML 1.0 does not allow.
+-- Relies on index: queue_id.
+create function skipmq.check_message(p_queue_id integer, p_body text, p_attributes jsonb) returns void
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_most integer;
+begin
+  select q.maximum_message_size into v_most from skipmq.queue q where q.queue_id = p_queue_id;
+  if octet_length(p_body) + coalesce(octet_length(p_attributes::text), 0) > v_most then
+    raise exception 'One or more parameters are invalid. Reason: Message must be shorter than % bytes.', v_most
+      using errcode = 'SQ008';
+  elsif p_body is null or p_body = '' then
+    raise exception 'The request must contain the parameter MessageBody.' using errcode = 'SQ008';
+  end if;
+  if p_body ~ E'[\\x01-\\x08\\x0b\\x0c\\x0e-\\x1f\\ufffe\\uffff]' then
+    raise exception 'Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF'
+      using errcode = 'SQ009';
+  end if;
+  if jsonb_typeof(p_attributes) <> 'object' or exists (
+    select
+    from jsonb_each(case when jsonb_typeof(p_attributes) = 'object' then p_attributes end) a
+    where jsonb_typeof(a.value) <> 'object'
+      or jsonb_typeof(a.value -> 'DataType') is distinct from 'string'
+      or jsonb_typeof(coalesce(a.value -> 'StringValue', a.value -> 'BinaryValue'))
+        is distinct from 'string')
+  then
+    raise exception 'Message attributes are {"name": {"DataType": "String", "StringValue": "value"}}.'
+      using errcode = 'SQ008';
+  end if;
+end $$;
+-- Does: clears the head of a group, which the caller has locked, of up to 1,000 messages that are past
+--   retention, or were received p_most times and go to the dead-letter queue p_target; and says when the
+--   group can give its first message.
+-- Called by: receive_fifo_messages, for a group that gave nothing.
+-- Locks, in order: message rows, and those of append_fifo and refresh_groups.
+-- Raises: nothing.
+-- Relies on index: message_group_order, and those of append_fifo and refresh_groups.
+create function skipmq.clear_group(
+  p_queue_id integer, p_group_no bigint, p_now timestamptz, p_horizon timestamptz, p_most integer, p_target integer
+) returns void
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_tids tid[];
+  v_ids bigint[];
+begin
+  select
+    array_agg(h.tid) filter (where h.expired),
+    array_agg(h.id order by h.sequence_number) filter (where h.dead)
+  into v_tids, v_ids
+  from (
+    select m.tid, m.id, m.sequence_number,
+      bool_and(m.expired) over (order by m.sequence_number) as expired,
+      bool_and(m.dead and not m.expired) over (order by m.sequence_number) as dead
+    from (
+      select m.ctid as tid, m.id, m.sequence_number, m.visible_at,
+        m.enqueued_at <= p_horizon and (m.visible_at <= p_now or m.receive_count = m.receive_base) as expired,
+        m.receive_count - m.receive_base >= p_most and m.visible_at <= p_now as dead
+      from skipmq.message m
+      where m.queue_id = p_queue_id and m.group_no = p_group_no
+      order by m.sequence_number
+      limit 1000
+    ) m
+  ) h;
+  if v_tids is not null then
+    perform skipmq.settle(v_tids, 'expired');
+  elsif v_ids is not null then
+    perform skipmq.append_fifo(p_queue_id, v_ids, array_fill(p_target, array[cardinality(v_ids)]), 'dead-lettered');
+  end if;
+  perform skipmq.refresh_groups(p_queue_id, array[p_group_no]);
+end $$;
+-- Does: settles up to p_limit messages of purged and deleted queues as purged; gives their number.
+--   An incarnation is done with an hour after it ended, when a last look finds nothing: until then a
+--   send that looked the queue up before may still commit.
+-- Called by: the janitor.
+-- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), message rows.
+-- Raises: nothing.
+-- Relies on index: incarnation_to_clear, message_visible, message_group_order, message_group_pkey.
+create or replace function skipmq.clear_retired(p_limit integer default 5000) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_old record;
+  v_tids tid[];
+  v_groups integer;
+  v_count integer := 0;
+begin
+  if not pg_try_advisory_xact_lock(hashtext('skipmq'), hashtext('clear_retired')) then
+    return 0;
+  end if;
+  for v_old in
+    select i.queue_id, i.retired_at
+    from skipmq.incarnation i
+    where i.retired_at is not null and i.cleared_at is null
+    order by i.retired_at
+  loop
+    select array_agg(h.tid) into v_tids
+    from (
+      (select m.ctid as tid from skipmq.message m
+       where m.queue_id = v_old.queue_id and m.group_no is null
+       limit p_limit - v_count)
+      union all
+      (select m.ctid from skipmq.message m
+       where m.queue_id = v_old.queue_id and m.group_no is not null
+       limit p_limit - v_count)
+    ) h;
+    if v_tids is not null then
+      v_count := v_count + skipmq.settle(v_tids, 'purged');
+    else
+      delete from skipmq.message_group g
+      where g.queue_id = v_old.queue_id and g.group_no = any (array(
+        select o.group_no
+        from skipmq.message_group o
+        where o.queue_id = v_old.queue_id
+        limit p_limit - v_count));
+      get diagnostics v_groups = row_count;
+      v_count := v_count + v_groups;
+      if v_groups = 0 and v_old.retired_at < v_now - interval '1 hour' then
+        delete from skipmq.queue_count c where c.queue_id = v_old.queue_id;
+        update skipmq.incarnation i set cleared_at = v_now where i.queue_id = v_old.queue_id;
+      end if;
+    end if;
+    exit when v_count >= p_limit;
+  end loop;
+  return v_count;
+end $$;
+-- Does: counts a queue's messages in flight (received and hidden), up to p_most.
+-- Called by: count_messages, the ReceiveMessage action for its limit.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: queue_id, message_visible; for FIFO message_group_available, message_group_order.
+create function skipmq.count_in_flight(p_queue_id integer, p_most integer default 120000) returns integer
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_count integer;
+begin
+  if (select q.fifo from skipmq.queue q where q.queue_id = p_queue_id) then
+    -- What was ever received lies at the front of its group.
+    select count(*) into v_count
+    from (
+      select
+      from (
+        (select g.group_no, g.first_number
+         from skipmq.message_group g
+         where g.queue_id = p_queue_id and g.available_at > v_now)
+        union all
+        -- Where the first message of a group was shown again, later ones may still be in flight.
+        (select g.group_no, g.first_number
+         from skipmq.message_group g
+         where g.queue_id = p_queue_id and g.available_at <= v_now
+         order by g.available_at desc
+         limit 1000)
+      ) g
+      cross join lateral (
+        with recursive received as (
+          (select m.sequence_number, m.visible_at, m.receive_count > m.receive_base as received
+           from skipmq.message m
+           where m.queue_id = p_queue_id and m.group_no = g.group_no and m.sequence_number >= g.first_number
+           order by m.sequence_number
+           limit 1)
+          union all
+          select e.*
+          from received r
+          cross join lateral (
+            select m.sequence_number, m.visible_at, m.receive_count > m.receive_base
+            from skipmq.message m
+            where m.queue_id = p_queue_id and m.group_no = g.group_no and m.sequence_number > r.sequence_number
+            order by m.sequence_number
+            limit 1
+          ) e
+          where r.received
+        )
+        select from received r where r.received and r.visible_at > v_now
+      ) m
+      limit p_most
+    ) f;
+  else
+    select count(*) into v_count
+    from (
+      select
+      from skipmq.message m
+      where m.queue_id = p_queue_id and m.shard between 0 and 1 and m.group_no is null and m.visible_at > v_now
+        and m.receive_count > m.receive_base
+      limit p_most
+    ) f;
+  end if;
+  return v_count;
+end $$;
+-- Does: counts a queue's messages: visible, in flight (received, hidden) and delayed (never received).
+-- Called by: the GetQueueAttributes action, `skipmq queue show`; SQL users.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: queue_count_pkey, queue_delta_at, message_visible; for FIFO message_group_available,
+--   message_group_order, message_sequence.
+--
+-- It looks at the messages that are not visible, and at those past retention. The number of all comes from
+-- the sums, so that what waits costs nothing however much it is.
+create or replace function skipmq.count_messages(p_queue_id integer)
+returns table (visible bigint, in_flight bigint, delayed bigint)
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_horizon timestamptz;
+  v_delay interval;
+  v_fifo boolean;
+  v_all bigint;
+  v_expired bigint := 0;
+begin
+  select
+    q.fifo, v_now - make_interval(secs => q.message_retention_period), make_interval(secs => q.delay_seconds)
+  into v_fifo, v_horizon, v_delay
+  from skipmq.queue q where q.queue_id = p_queue_id;
+  select
+    coalesce((select c.messages from skipmq.queue_count c where c.queue_id = p_queue_id), 0)
+    + coalesce((
+      select sum(d.change)
+      from skipmq.queue_delta d
+      where d.queue_id = p_queue_id and d.at >= (select c.counted_to - interval '10 seconds' from skipmq.cluster c)), 0)
+  into v_all;
+  if v_fifo then
+    in_flight := skipmq.count_in_flight(p_queue_id, 2147483647);
+    -- The last to arrive are those that are delayed.
+    with recursive late as (
+      (select m.sequence_number, m.visible_at, m.receive_count > m.receive_base as received
+       from skipmq.message m
+       where m.queue_id = p_queue_id and m.group_no is not null
+       order by m.sequence_number desc
+       limit 1)
+      union all
+      select e.sequence_number, e.visible_at, e.received
+      from late l
+      cross join lateral (
+        select m.sequence_number, m.visible_at, m.receive_count > m.receive_base as received
+        from skipmq.message m
+        where m.queue_id = p_queue_id and m.group_no is not null and m.sequence_number < l.sequence_number
+        order by m.sequence_number desc
+        limit 1
+      ) e
+      where not l.received and l.visible_at + v_delay > v_now
+    )
+    select count(*) into delayed from late l where not l.received and l.visible_at + v_delay > v_now;
+    select count(*) into v_expired
+    from (
+      select m.enqueued_at
+      from skipmq.message m
+      where m.queue_id = p_queue_id and m.group_no is not null
+      order by m.sequence_number
+      limit 1000
+    ) m
+    where m.enqueued_at <= v_horizon;
+  else
+    select
+      count(*) filter (where m.receive_count > m.receive_base),
+      count(*) filter (where m.receive_count = m.receive_base)
+    into in_flight, delayed
+    from skipmq.message m
+    where m.queue_id = p_queue_id and m.shard between 0 and 1 and m.group_no is null and m.visible_at > v_now;
+    select count(*) into v_expired
+    from (
+      select
+      from skipmq.message m
+      where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null and m.visible_at <= v_horizon
+      limit 10000
+    ) m;
+  end if;
+  visible := greatest(v_all - v_expired - in_flight - delayed, 0);
+  return next;
+end $$;
+-- Does: creates a queue, or finds the one of that name whose attributes equal those given. A name that
+--   ends in .fifo makes a FIFO queue.
+-- Called by: the CreateQueue action; SQL users.
+-- Locks, in order: queue row.
+-- Raises: SQ002 when an attribute differs, SQ003 within p_cooldown of the deletion of the same name.
+-- Relies on index: queue_pkey, incarnation_name.
+create or replace function skipmq.create_queue(
+  p_name text,
+  p_attributes jsonb default '{}',
+  p_tags jsonb default '{}',
+  p_account text default '000000000000',
+  p_region text default 'us-east-1',
+  p_history_mode text default 'metadata',
+  p_cooldown interval default '60 seconds'
+) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_id integer;
+  v_queue skipmq.queue;
+  v_different text;
+begin
+  if exists (
+    select from skipmq.incarnation i
+    where i.account = p_account and i.region = p_region and i.name = p_name
+      and i.retired_at > v_now - p_cooldown and i.retired_as = 'deleted')
+    and not exists (
+      select from skipmq.queue q where q.account = p_account and q.region = p_region and q.name = p_name)
+  then
+    raise exception 'You must wait % seconds after deleting a queue before you can create another with the same name.',
+      extract(epoch from p_cooldown)::integer using errcode = 'SQ003';
+  end if;
+
+  insert into skipmq.queue (
+    account, region, name, queue_id, lineage, fifo, history_mode, tags, created_at, modified_at)
+  select p_account, p_region, p_name, n, n, p_name like '%.fifo', p_history_mode, p_tags, v_now, v_now
+  from nextval('skipmq.queue_id_seq') n
+  on conflict do nothing
+  returning queue_id into v_id;
+
+  if v_id is not null then
+    perform skipmq.set_queue_attributes(v_id, p_attributes);
+    insert into skipmq.incarnation (queue_id, account, region, name, history_mode, created_at)
+    select q.queue_id, q.account, q.region, q.name, q.history_mode, v_now
+    from skipmq.queue q
+    where q.queue_id = v_id;
+    return v_id;
+  end if;
+
+  select q.* into v_queue from skipmq.queue q
+  where q.account = p_account and q.region = p_region and q.name = p_name
+  for key share;
+  if not found then -- It was deleted in between.
+    return skipmq.create_queue(p_name, p_attributes, p_tags, p_account, p_region, p_history_mode, p_cooldown);
+  end if;
+  select a.key into v_different
+  from jsonb_each_text(p_attributes) a
+  where a.value is distinct from skipmq.queue_attributes(v_queue) ->> a.key
+  order by a.key
+  limit 1;
+  if v_different is not null then
+    raise exception 'A queue already exists with the same name and a different value for attribute %', v_different
+      using errcode = 'SQ002';
+  end if;
+  return v_queue.queue_id;
+end $$;
+-- Does: deletes messages of a FIFO queue that are still in flight by the receive named by
+--   p_receive_counts, with a row of history each, and says for each by its place in the arrays: deleted,
+--   missing (deleted before) or expired (visible again, or received since).
+-- Called by: the DeleteMessage and DeleteMessageBatch actions; SQL users.
+-- Locks, in order: group rows by number, message rows by id.
+-- Raises: SQ005 when no queue has this incarnation.
+-- Relies on index: message_pkey, queue_id, and those of lock_groups and refresh_groups.
+--
+-- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
+create function skipmq.delete_fifo_messages(
+  p_queue_id integer, p_ids bigint[], p_receive_counts integer[], p_commit text default null
+) returns table (place bigint, outcome text)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := skipmq.clock();
+  v_groups bigint[];
+  v_outcomes text[];
+begin
+  if p_commit is not null then
+    perform set_config('synchronous_commit', p_commit, true);
+  end if;
+  v_groups := skipmq.lock_groups(p_queue_id, p_ids);
+  select array_agg(
+    case
+      when m.id is null then 'missing'
+      when m.queue_id = p_queue_id and m.receive_count = u.receive_count and m.visible_at > v_now then 'deleted'
+      else 'expired'
+    end order by u.place)
+  into v_outcomes
+  from unnest(p_ids, p_receive_counts) with ordinality u (id, receive_count, place)
+  left join lateral (
+    select m.id, m.queue_id, m.receive_count, m.visible_at from skipmq.message m where m.id = u.id
+  ) m on true;
+  perform skipmq.delete_messages(
+    p_queue_id,
+    array(select u.id from unnest(p_ids, v_outcomes) with ordinality u (id, outcome, place)
+      where u.outcome = 'deleted' order by u.place),
+    array(select u.receive_count from unnest(p_receive_counts, v_outcomes) with ordinality u (receive_count, outcome, place)
+      where u.outcome = 'deleted' order by u.place));
+  perform skipmq.refresh_groups(p_queue_id, v_groups);
+  return query
+  select u.place, u.outcome from unnest(v_outcomes) with ordinality u (outcome, place) order by u.place;
+end $$;
+-- Does: deletes messages that are still at the receive named by p_receive_counts, with a row of history
+--   each as the queue's history mode says; gives their number. Others are passed over: an old receipt
+--   does nothing, and deleting twice is no error.
+-- Called by: the DeleteMessage and DeleteMessageBatch actions; SQL users.
+-- Locks, in order: message rows by id.
+-- Raises: SQ005 when no queue has this incarnation.
+-- Relies on index: message_pkey, queue_id.
+--
+-- The delete finds its rows by key, not by ctid: a change of visibility that commits meanwhile moves the
+-- row, which is then found again and deleted; one that was received again no longer matches its receipt.
+-- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
+create or replace function skipmq.delete_messages(
+  p_queue_id integer, p_ids bigint[], p_receive_counts integer[], p_commit text default null
+) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_mode text;
+  v_count integer;
+begin
+  if p_commit is not null then
+    perform set_config('synchronous_commit', p_commit, true);
+  end if;
+  select q.history_mode into v_mode from skipmq.queue q where q.queue_id = p_queue_id;
+  if v_mode is null then
+    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
+  end if;
+
+  with receipt as materialized (
+    select u.id, u.receive_count
+    from unnest(p_ids, p_receive_counts) u (id, receive_count)
+    order by u.id
+  ), gone as (
+    delete from skipmq.message m
+    using receipt r
+    where m.id = r.id and m.receive_count = r.receive_count and m.queue_id = p_queue_id
+    returning m.*
+  ), kept as (
+    insert into skipmq.history (
+      settled_at, sent_at, first_received_at, xid, id, queue_id, receive_count, body_bytes,
+      attribute_bytes, message_id, outcome, group_id, deduplication_id, sender, trace_header, attributes, body)
+    select
+      v_now, g.sent_at, g.first_received_at, pg_current_xact_id()::text::bigint, g.id, g.queue_id,
+      g.receive_count - g.receive_base, octet_length(g.body), coalesce(octet_length(g.attributes), 0),
+      g.message_id, 'deleted', g.group_id, g.deduplication_id, g.sender, g.trace_header,
+      case when v_mode = 'full' then g.attributes end,
+      case when v_mode = 'full' then g.body end
+    from gone g
+    where v_mode <> 'off'
+  )
+  select count(*) into v_count from gone;
+  if v_count > 0 then
+    insert into skipmq.queue_delta (at, queue_id, change) values (v_now, p_queue_id, -v_count);
+  end if;
+  return v_count;
+end $$;
+-- Does: forgets up to p_limit deduplication ids, and as many receive attempts, after their five minutes;
+--   gives their number.
+-- Called by: the janitor.
+-- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), deduplication
+--   rows, attempts; skipping those that others hold.
+-- Raises: nothing.
+-- Relies on index: deduplication_expires, receive_attempt_received.
+create function skipmq.expire_deduplication(p_limit integer default 5000) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_ids integer;
+  v_attempts integer;
+begin
+  if not pg_try_advisory_xact_lock(hashtext('skipmq'), hashtext('expire_deduplication')) then
+    return 0;
+  end if;
+  delete from skipmq.deduplication d
+  where d.ctid = any (array(
+    select o.ctid
+    from skipmq.deduplication o
+    where o.expires_at <= v_now
+    order by o.expires_at
+    limit p_limit
+    for update skip locked));
+  get diagnostics v_ids = row_count;
+  delete from skipmq.receive_attempt a
+  where a.ctid = any (array(
+    select o.ctid
+    from skipmq.receive_attempt o
+    where o.received_at <= v_now - interval '5 minutes'
+    order by o.received_at
+    limit p_limit
+    for update skip locked));
+  get diagnostics v_attempts = row_count;
+  return v_ids + v_attempts;
+end $$;
+-- Does: settles up to p_limit messages of a FIFO queue that are past its retention period (enqueued by
+--   p_horizon) and not in flight; gives their number.
+-- Called by: expire_messages.
+-- Locks, in order: group rows, skipping those that others hold; message rows.
+-- Raises: nothing.
+-- Relies on index: message_sequence, message_group_pkey, message_pkey.
+create function skipmq.expire_fifo(p_queue_id integer, p_horizon timestamptz, p_limit integer) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_ids bigint[];
+  v_groups bigint[];
+  v_tids tid[];
+  v_count integer := 0;
+begin
+  -- Numbers and times of arrival grow together, so that the expired lie at the front.
+  select array_agg(m.id), array_agg(distinct m.group_no) into v_ids, v_groups
+  from (
+    select m.id, m.group_no, m.enqueued_at
+    from skipmq.message m
+    where m.queue_id = p_queue_id and m.group_no is not null
+    order by m.sequence_number
+    limit p_limit
+  ) m
+  where m.enqueued_at <= p_horizon;
+  if v_ids is null then
+    return 0;
+  end if;
+  select array_agg(l.group_no) into v_groups
+  from (select u.group_no from unnest(v_groups) u (group_no) order by u.group_no) u
+  cross join lateral (
+    select g.group_no
+    from skipmq.message_group g
+    where g.queue_id = p_queue_id and g.group_no = u.group_no
+    for no key update skip locked
+  ) l;
+  select array_agg(m.tid) into v_tids
+  from unnest(v_ids) u (id)
+  cross join lateral (
+    select m.ctid as tid
+    from skipmq.message m
+    where m.id = u.id and m.queue_id = p_queue_id and m.group_no = any (v_groups)
+      and m.enqueued_at <= p_horizon and (m.visible_at <= v_now or m.receive_count = m.receive_base)
+  ) m;
+  if v_tids is not null then
+    v_count := skipmq.settle(v_tids, 'expired');
+  end if;
+  perform skipmq.refresh_groups(p_queue_id, v_groups);
+  return v_count;
+end $$;
+-- Does: settles up to p_limit messages that are past their queue's retention period; gives their number.
+-- Called by: the janitor.
+-- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), group rows and message rows.
+-- Raises: nothing.
+-- Relies on index: message_visible, and those of expire_fifo.
+create or replace function skipmq.expire_messages(p_limit integer default 5000) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_queue record;
+  v_count integer := 0;
+begin
+  if not pg_try_advisory_xact_lock(hashtext('skipmq'), hashtext('expire_messages')) then
+    return 0;
+  end if;
+  for v_queue in
+    select q.queue_id, q.fifo, v_now - make_interval(secs => q.message_retention_period) as horizon
+    from skipmq.queue q
+  loop
+    if v_queue.fifo then
+      v_count := v_count + skipmq.expire_fifo(v_queue.queue_id, v_queue.horizon, p_limit - v_count);
+    else
+      -- Keys only move forward, so that all up to the horizon was enqueued before it.
+      v_count := v_count + skipmq.expire_visible(
+        v_queue.queue_id, '-infinity', v_queue.horizon, v_queue.horizon, p_limit - v_count);
+    end if;
+    exit when v_count >= p_limit;
+  end loop;
+  return v_count;
+end $$;
+-- Does: adds what has changed in the numbers of messages to their sums; gives how many changes it folded.
+-- Called by: the janitor.
+-- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), changes by time,
+--   sums by queue_id.
+-- Raises: nothing.
+-- Relies on index: queue_delta_at, queue_count_pkey.
+--
+-- p_all looks at all changes, also at those of transactions that have run for long, and notes the time:
+-- later looks begin there. So that while a snapshot is held open, and what was folded cannot be cleared,
+-- only a part of it is met again.
+create function skipmq.fold_counts(p_all boolean default false) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_from timestamptz;
+  v_count integer;
+begin
+  if not pg_try_advisory_xact_lock(hashtext('skipmq'), hashtext('fold_counts')) then
+    return 0;
+  end if;
+  select case when p_all then '-infinity' else c.counted_to - interval '10 seconds' end into v_from
+  from skipmq.cluster c;
+  with folded as (
+    delete from skipmq.queue_delta d where d.at >= v_from returning d.queue_id, d.change
+  ), summed as (
+    insert into skipmq.queue_count as c (queue_id, messages)
+    select f.queue_id, sum(f.change) from folded f group by f.queue_id order by f.queue_id
+    on conflict (queue_id) do update set messages = c.messages + excluded.messages
+  )
+  select count(*) into v_count from folded;
+  if p_all then
+    update skipmq.cluster c set counted_to = v_now;
+  end if;
+  return v_count;
+end $$;
+-- Does: locks the groups of a FIFO queue that the given messages belong to; gives their numbers.
+-- Called by: delete_fifo_messages, change_fifo_visibility, receive_fifo_messages.
+-- Locks, in order: group rows by number.
+-- Raises: nothing.
+-- Relies on index: message_pkey, message_group_pkey.
+create function skipmq.lock_groups(p_queue_id integer, p_ids bigint[]) returns bigint[]
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_groups bigint[];
+begin
+  select array_agg(distinct m.group_no) into v_groups
+  from unnest(p_ids) u (id)
+  cross join lateral (
+    select m.group_no from skipmq.message m where m.id = u.id and m.queue_id = p_queue_id
+  ) m;
+  perform from (select u.group_no from unnest(v_groups) u (group_no) order by u.group_no) u
+  cross join lateral (
+    select from skipmq.message_group g
+    where g.queue_id = p_queue_id and g.group_no = u.group_no
+    for no key update
+  ) l;
+  return v_groups;
+end $$;
+-- Does: moves up to p_limit visible messages from one standard queue to another (p_destination null: each
+--   to the queue it came from), where they are visible at once and their receive count begins anew; gives
+--   their number. What came from a queue that is gone stays.
+-- Called by: advance_move_tasks.
+-- Locks, in order: message rows, skipping those that others hold.
+-- Raises: nothing.
+-- Relies on index: message_visible.
+create or replace function skipmq.move_batch(p_source integer, p_destination integer, p_limit integer) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_count integer;
+begin
+  with head as materialized (
+    select m.ctid as tid, coalesce(p_destination, origin.queue_id) as target
+    from skipmq.message m
+    left join lateral (
+      select q.queue_id
+      from skipmq.queue q
+      where q.account = split_part(m.dead_letter_source, ':', 5)
+        and q.region = split_part(m.dead_letter_source, ':', 4)
+        and q.name = split_part(m.dead_letter_source, ':', 6)
+    ) origin on p_destination is null
+    where m.queue_id = p_source and m.shard = 0 and m.group_no is null
+      and m.visible_at > '-infinity' and m.visible_at <= v_now
+      and coalesce(p_destination, origin.queue_id) <> p_source
+    order by m.visible_at
+    limit p_limit
+    for no key update of m skip locked
+  ), moved as (
+    update skipmq.message m set
+      queue_id = h.target,
+      visible_at = v_now,
+      receive_count = m.receive_count + 1,
+      receive_base = m.receive_count + 1,
+      first_received_at = null,
+      dead_letter_source = null
+    from head h
+    where m.ctid = h.tid
+    returning m.queue_id
+  ), counted as (
+    insert into skipmq.queue_delta (at, queue_id, change)
+    select v_now, c.queue_id, sum(c.change)
+    from moved m
+    cross join lateral (values (m.queue_id, 1), (p_source, -1)) c (queue_id, change)
+    group by c.queue_id
+  )
+  select count(*) into v_count from moved;
+  return v_count;
+end $$;
+-- Does: moves up to p_limit visible messages of a standard queue that have been received p_most times to
+--   its dead-letter queue, where they are visible at once, with a row of history each; gives their number.
+-- Called by: receive_messages, when it finds too few that it may give.
+-- Locks, in order: queue row of the dead-letter queue (shared: it is neither purged nor deleted
+--   meanwhile), message rows, skipping those that others hold.
+-- Raises: nothing.
+-- Relies on index: message_visible.
+--
+-- The move grows the fence, so that old receipts die, and hides that growth from the count that users see.
+create or replace function skipmq.move_dead_letters(
+  p_queue_id integer, p_target integer, p_most integer, p_from timestamptz, p_to timestamptz, p_limit integer
+) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_source skipmq.queue;
+  v_count integer;
+begin
+  select q.* into v_source from skipmq.queue q where q.queue_id = p_queue_id;
+  if not found then -- Purged a moment ago.
+    return 0;
+  end if;
+  perform from skipmq.queue q where q.queue_id = p_target for key share;
+  if not found then
+    return 0;
+  end if;
+  with head as materialized (
+    select m.ctid as tid
+    from skipmq.message m
+    where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null
+      and m.visible_at > p_from and m.visible_at <= p_to
+      and m.receive_count - m.receive_base >= p_most
+    order by m.visible_at
+    limit p_limit
+    for no key update skip locked
+  ), moved as (
+    update skipmq.message m set
+      queue_id = p_target,
+      visible_at = p_to,
+      receive_count = m.receive_count + 1,
+      receive_base = m.receive_base + 1,
+      dead_letter_source = format('arn:aws:sqs:%s:%s:%s', v_source.region, v_source.account, v_source.name)
+    from head h
+    where m.ctid = h.tid
+    returning m.*
+  ), kept as (
+    insert into skipmq.history (
+      settled_at, sent_at, first_received_at, xid, id, queue_id, receive_count, body_bytes,
+      attribute_bytes, message_id, outcome, group_id, deduplication_id, sender, trace_header, attributes, body)
+    select
+      p_to, g.sent_at, g.first_received_at, pg_current_xact_id()::text::bigint, g.id, p_queue_id,
+      g.receive_count - g.receive_base, octet_length(g.body), coalesce(octet_length(g.attributes), 0),
+      g.message_id, 'dead-lettered', g.group_id, g.deduplication_id, g.sender, g.trace_header,
+      case when v_source.history_mode = 'full' then g.attributes end,
+      case when v_source.history_mode = 'full' then g.body end
+    from moved g
+    where v_source.history_mode <> 'off'
+  )
+  select count(*) into v_count from moved;
+  if v_count > 0 then
+    insert into skipmq.queue_delta (at, queue_id, change)
+    values (p_to, p_queue_id, -v_count), (p_to, p_target, v_count);
+  end if;
+  return v_count;
+end $$;
+-- Does: moves up to p_limit visible messages from one FIFO queue to another (p_destination null: each to
+--   the queue it came from), each group in order; gives their number. What came from a queue that is gone
+--   stays, and its group behind it.
+-- Called by: advance_move_tasks.
+-- Locks, in order: group rows, skipping those that others hold; then those of append_fifo and
+--   refresh_groups.
+-- Raises: nothing.
+-- Relies on index: message_group_available, message_group_order, queue_pkey.
+create function skipmq.move_fifo_batch(p_source integer, p_destination integer, p_limit integer) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_delay interval;
+  v_groups bigint[];
+  v_ids bigint[];
+  v_targets integer[];
+  v_count integer := 0;
+begin
+  select make_interval(secs => q.delay_seconds) into v_delay from skipmq.queue q where q.queue_id = p_source;
+  select array_agg(h.group_no order by h.available_at) into v_groups
+  from (
+    select g.group_no, g.available_at
+    from skipmq.message_group g
+    where g.queue_id = p_source and g.available_at > '-infinity' and g.available_at <= v_now
+    order by g.available_at
+    limit p_limit
+    for no key update skip locked
+  ) h;
+  select array_agg(c.id order by c.place, c.sequence_number), array_agg(c.target order by c.place, c.sequence_number)
+  into v_ids, v_targets
+  from (
+    select l.*, h.place
+    from unnest(v_groups) with ordinality h (group_no, place)
+    cross join lateral (
+      select m.*, bool_and(m.ready and m.target <> p_source) over (order by m.sequence_number) as wanted
+      from (
+        select m.id, m.sequence_number, coalesce(p_destination, origin.queue_id) as target,
+          case when m.receive_count = m.receive_base then m.visible_at + v_delay else m.visible_at end
+            <= v_now as ready
+        from skipmq.message m
+        left join lateral (
+          select q.queue_id
+          from skipmq.queue q
+          where q.account = split_part(m.dead_letter_source, ':', 5)
+            and q.region = split_part(m.dead_letter_source, ':', 4)
+            and q.name = split_part(m.dead_letter_source, ':', 6) and q.fifo
+        ) origin on p_destination is null
+        where m.queue_id = p_source and m.group_no = h.group_no
+        order by m.sequence_number
+        limit p_limit
+      ) m
+    ) l
+    where l.wanted
+    order by h.place, l.sequence_number
+    limit p_limit
+  ) c;
+  if v_ids is not null then
+    v_count := skipmq.append_fifo(p_source, v_ids, v_targets, 'redriven');
+  end if;
+  perform skipmq.refresh_groups(p_source, v_groups);
+  return v_count;
+end $$;
+-- Does: gives a queue's attributes under their SQS names, all values as text.
+-- Called by: create_queue, get_queue.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: none.
+create or replace function skipmq.queue_attributes(p_queue skipmq.queue) returns jsonb
+language sql immutable
+as $$
+  select jsonb_build_object(
+    'VisibilityTimeout', p_queue.visibility_timeout::text,
+    'DelaySeconds', p_queue.delay_seconds::text,
+    'MaximumMessageSize', p_queue.maximum_message_size::text,
+    'MessageRetentionPeriod', p_queue.message_retention_period::text,
+    'ReceiveMessageWaitTimeSeconds', p_queue.receive_message_wait_time_seconds::text,
+    'Policy', p_queue.policy,
+    'RedrivePolicy', p_queue.redrive_policy,
+    'RedriveAllowPolicy', p_queue.redrive_allow_policy,
+    'KmsMasterKeyId', p_queue.kms_master_key_id,
+    'KmsDataKeyReusePeriodSeconds', p_queue.kms_data_key_reuse_period_seconds::text,
+    'SqsManagedSseEnabled', p_queue.sqs_managed_sse_enabled::text,
+    'HistoryMode', p_queue.history_mode)
+    || case when p_queue.fifo then jsonb_build_object(
+      'FifoQueue', 'true',
+      'ContentBasedDeduplication', p_queue.content_based_deduplication::text,
+      'DeduplicationScope', p_queue.deduplication_scope,
+      'FifoThroughputLimit', p_queue.fifo_throughput_limit)
+    else '{}' end
+$$;
+-- Does: receives from a FIFO queue under a ReceiveRequestAttemptId: what receive_fifo_messages gives; or,
+--   for an attempt of the last five minutes whose messages nobody has deleted or changed since, the same
+--   messages and receipts again, hidden for p_visibility_timeout seconds from now on.
+-- Called by: the ReceiveMessage action; SQL users.
+-- Locks, in order: advisory lock of the attempt, then those of lock_groups or receive_fifo_messages.
+-- Raises: SQ005 when no queue has this incarnation, SQ007 when the queue is not FIFO.
+-- Relies on index: receive_attempt_pkey, message_pkey, and those of the functions it calls.
+--
+-- Source: SQS API Reference, ReceiveMessage, ReceiveRequestAttemptId.
+create function skipmq.receive_fifo_attempt(
+  p_queue_id integer,
+  p_attempt_id text,
+  p_limit integer default 1,
+  p_visibility_timeout integer default null,
+  p_commit text default null
+) returns table (
+  id bigint, receive_count integer, received_at timestamptz, message_id uuid, body text,
+  attributes text, approximate_receive_count integer, sent_at timestamptz,
+  first_received_at timestamptz, group_id text, sender text, trace_header text,
+  dead_letter_source text, sequence_number bigint, deduplication_id text, next_visible_in interval
+)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz;
+  v_until timestamptz;
+  v_attempt skipmq.receive_attempt;
+  v_groups bigint[];
+begin
+  perform pg_advisory_xact_lock(hashtextextended('attempt ' || p_attempt_id, p_queue_id));
+  v_now := skipmq.clock();
+  select a.* into v_attempt
+  from skipmq.receive_attempt a
+  where a.queue_id = p_queue_id and a.attempt_id = p_attempt_id
+    and a.received_at > v_now - interval '5 minutes' and a.hidden_until > v_now;
+  if found then
+    v_groups := skipmq.lock_groups(p_queue_id, v_attempt.ids);
+    select v_now + greatest(
+      make_interval(secs => coalesce(p_visibility_timeout, q.visibility_timeout)), interval '1 microsecond')
+    into v_until
+    from skipmq.queue q where q.queue_id = p_queue_id;
+    if v_until is not null and (
+      select count(*) = cardinality(v_attempt.ids)
+      from unnest(v_attempt.ids, v_attempt.receive_counts) u (id, receive_count)
+      join skipmq.message m on m.id = u.id and m.queue_id = p_queue_id
+        and m.receive_count = u.receive_count and m.visible_at = v_attempt.hidden_until)
+    then
+      update skipmq.receive_attempt a set hidden_until = v_until
+      where a.queue_id = p_queue_id and a.attempt_id = p_attempt_id;
+      update skipmq.message m set visible_at = v_until where m.id = any (v_attempt.ids);
+      perform skipmq.refresh_groups(p_queue_id, v_groups);
+      return query
+      select
+        m.id, m.receive_count, v_attempt.received_at, m.message_id, m.body, m.attributes,
+        m.receive_count - m.receive_base, m.sent_at, m.first_received_at, m.group_id, m.sender,
+        m.trace_header, m.dead_letter_source, m.sequence_number, m.deduplication_id, null::interval
+      from unnest(v_attempt.ids) with ordinality u (id, place)
+      join skipmq.message m on m.id = u.id
+      order by u.place;
+      return;
+    end if;
+  end if;
+
+  return query
+  with given as materialized (
+    select r.* from skipmq.receive_fifo_messages(p_queue_id, p_limit, p_visibility_timeout, p_commit) r
+  ), noted as (
+    insert into skipmq.receive_attempt as a (queue_id, attempt_id, received_at, hidden_until, ids, receive_counts)
+    select
+      p_queue_id, p_attempt_id, g.received_at,
+      g.received_at + greatest(
+        make_interval(secs => coalesce(p_visibility_timeout, q.visibility_timeout)), interval '1 microsecond'),
+      array_agg(g.id), array_agg(g.receive_count)
+    from given g
+    join skipmq.queue q on q.queue_id = p_queue_id
+    where g.id is not null
+    group by g.received_at, q.visibility_timeout
+    on conflict on constraint receive_attempt_pkey do update set
+      received_at = excluded.received_at,
+      hidden_until = excluded.hidden_until,
+      ids = excluded.ids,
+      receive_counts = excluded.receive_counts
+  )
+  select g.* from given g;
+end $$;
+-- Does: claims up to p_limit messages of a FIFO queue and hides them, with the groups they belong to, for
+--   p_visibility_timeout seconds (null: the queue's): of the group that has waited longest as many as there
+--   are, in order, then of the next. A group gives what lies before its first message that is in flight or
+--   delayed. Expired and too often received messages are settled on the way. When
+--   there is none it gives one row without an id, as receive_messages does.
+-- Called by: the ReceiveMessage action, receive_fifo_attempt; SQL users.
+-- Locks, in order: group rows, skipping those that others hold; message rows, and those of clear_group.
+-- Raises: SQ005 when no queue has this incarnation, SQ007 when the queue is not FIFO.
+-- Relies on index: queue_id, message_group_available, message_group_order.
+--
+-- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
+create function skipmq.receive_fifo_messages(
+  p_queue_id integer,
+  p_limit integer default 1,
+  p_visibility_timeout integer default null,
+  p_commit text default null
+) returns table (
+  id bigint, receive_count integer, received_at timestamptz, message_id uuid, body text,
+  attributes text, approximate_receive_count integer, sent_at timestamptz,
+  first_received_at timestamptz, group_id text, sender text, trace_header text,
+  dead_letter_source text, sequence_number bigint, deduplication_id text, next_visible_in interval
+)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := skipmq.clock();
+  v_fifo boolean;
+  v_until timestamptz;
+  v_horizon timestamptz;
+  v_delay interval;
+  v_most integer;
+  v_dead_letters integer;
+  v_left integer := p_limit;
+  -- Most groups have enough for a whole receive: look at one first.
+  v_width integer := 1;
+  v_groups bigint[];
+  v_firsts bigint[];
+  v_got integer;
+begin
+  if p_commit is not null then
+    perform set_config('synchronous_commit', p_commit, true);
+  end if;
+  select
+    q.fifo,
+    v_now + greatest(
+      make_interval(secs => coalesce(p_visibility_timeout, q.visibility_timeout)), interval '1 microsecond'),
+    v_now - make_interval(secs => q.message_retention_period),
+    make_interval(secs => q.delay_seconds),
+    q.max_receive_count,
+    case when q.dead_letter_name is not null then (
+      select d.queue_id from skipmq.queue d
+      where d.account = q.dead_letter_account and d.region = q.region and d.name = q.dead_letter_name)
+    end
+  into v_fifo, v_until, v_horizon, v_delay, v_most, v_dead_letters
+  from skipmq.queue q where q.queue_id = p_queue_id;
+  if v_fifo is null then
+    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
+  elsif not v_fifo then
+    raise exception 'receive_fifo_messages is for FIFO queues' using errcode = 'SQ007';
+  end if;
+  if v_dead_letters is null or v_dead_letters = p_queue_id then
+    v_most := 2147483647;
+    v_dead_letters := null;
+  end if;
+
+  loop
+    -- In a statement of its own: the next one then sees the messages of these groups as they are.
+    select array_agg(h.group_no order by h.available_at), array_agg(h.first_number order by h.available_at)
+    into v_groups, v_firsts
+    from (
+      select g.group_no, g.first_number, g.available_at
+      from skipmq.message_group g
+      where g.queue_id = p_queue_id and g.available_at > '-infinity' and g.available_at <= v_now
+      order by g.available_at
+      limit v_width
+      for no key update skip locked
+    ) h;
+    exit when v_groups is null;
+    return query
+    with head as materialized (
+      select c.tid, c.place
+      from (
+        select l.tid, row_number() over (order by h.place, l.sequence_number) as place
+        from unnest(v_groups, v_firsts) with ordinality h (group_no, first_number, place)
+        cross join lateral (
+          select w.tid, w.sequence_number
+          from (
+            select m.ctid as tid, m.sequence_number, bool_and(
+              m.enqueued_at > v_horizon and m.receive_count - m.receive_base < v_most
+              and case when m.receive_count = m.receive_base then m.visible_at + v_delay else m.visible_at end <= v_now
+            ) over (order by m.sequence_number) as ready
+            from (
+              select
+                m.ctid, m.sequence_number, m.enqueued_at, m.receive_count, m.receive_base, m.visible_at
+              from skipmq.message m
+              where m.queue_id = p_queue_id and m.group_no = h.group_no
+                and m.sequence_number >= h.first_number
+              order by m.sequence_number
+              limit v_left
+            ) m
+          ) w
+          where w.ready
+        ) l
+      ) c
+      where c.place <= v_left
+    ), claimed as (
+      update skipmq.message m set
+        visible_at = v_until,
+        receive_count = m.receive_count + 1,
+        first_received_at = coalesce(m.first_received_at, v_now)
+      from head h
+      where m.ctid = h.tid
+      returning m.*, h.place
+    ), hidden as (
+      update skipmq.message_group g set available_at = v_until
+      from (select distinct c.group_no from claimed c) c
+      where g.queue_id = p_queue_id and g.group_no = c.group_no
+    )
+    select
+      c.id, c.receive_count, v_now, c.message_id, c.body, c.attributes, c.receive_count - c.receive_base,
+      c.sent_at, c.first_received_at, c.group_id, c.sender, c.trace_header, c.dead_letter_source,
+      c.sequence_number, c.deduplication_id, null::interval
+    from claimed c
+    order by c.place;
+    get diagnostics v_got = row_count;
+    v_left := v_left - v_got;
+    exit when v_left = 0;
+    -- A group that gave nothing is empty, or its first message is in flight, delayed, expired or too old.
+    perform skipmq.clear_group(p_queue_id, g.group_no, v_now, v_horizon, v_most, v_dead_letters)
+    from skipmq.message_group g
+    where g.queue_id = p_queue_id and g.group_no = any (v_groups) and g.available_at <= v_now
+    order by g.group_no;
+    v_width := v_left;
+  end loop;
+
+  if v_left = p_limit then
+    received_at := v_now;
+    next_visible_in := (
+      select g.available_at
+      from skipmq.message_group g
+      where g.queue_id = p_queue_id and g.available_at > v_now
+      order by g.available_at
+      limit 1) - v_now;
+    return next;
+  end if;
+end $$;
+-- Does: says anew when groups of a FIFO queue, which the caller has locked, can give their first message,
+--   and removes the rows of those that have none.
+-- Called by: receive_fifo_messages, delete_fifo_messages, change_fifo_visibility, expire_fifo,
+--   move_fifo_batch.
+-- Locks, in order: advisory locks of empty groups, only if free: a sender that is about to commit keeps
+--   the row.
+-- Raises: nothing.
+-- Relies on index: queue_id, message_group_pkey, message_group_order.
+create function skipmq.refresh_groups(p_queue_id integer, p_groups bigint[]) returns void
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_delay interval;
+  v_empty bigint[];
+  v_free bigint[];
+begin
+  select make_interval(secs => q.delay_seconds) into v_delay
+  from skipmq.queue q where q.queue_id = p_queue_id;
+  with head as materialized (
+    select g.ctid as tid, g.group_no, f.sequence_number, f.available_at
+    from unnest(p_groups) u (group_no)
+    cross join lateral (
+      select g.ctid, g.group_no, g.first_number
+      from skipmq.message_group g
+      where g.queue_id = p_queue_id and g.group_no = u.group_no
+    ) g
+    left join lateral (
+      select m.sequence_number,
+        case when m.receive_count = m.receive_base then m.visible_at + v_delay else m.visible_at end as available_at
+      from skipmq.message m
+      where m.queue_id = p_queue_id and m.group_no = g.group_no and m.sequence_number >= g.first_number
+      order by m.sequence_number
+      limit 1
+    ) f on true
+  ), refreshed as (
+    update skipmq.message_group g set available_at = h.available_at, first_number = h.sequence_number
+    from head h
+    where g.ctid = h.tid and h.sequence_number is not null
+  )
+  select array_agg(h.group_no) into v_empty from head h where h.sequence_number is null;
+
+  if v_empty is null then
+    return;
+  end if;
+  select array_agg(e.group_no) into v_free
+  from unnest(v_empty) e (group_no)
+  where pg_try_advisory_xact_lock(e.group_no);
+  -- A statement of its own sees what was committed before the lock was free.
+  delete from skipmq.message_group g
+  using unnest(v_free) f (group_no)
+  where g.queue_id = p_queue_id and g.group_no = f.group_no
+    and not exists (
+      select from skipmq.message m where m.queue_id = p_queue_id and m.group_no = f.group_no);
+  -- What is left has a sender at it: look again when it is done.
+  update skipmq.message_group g set available_at = v_now + interval '10 milliseconds'
+  from unnest(v_empty) e (group_no)
+  where g.queue_id = p_queue_id and g.group_no = e.group_no;
+end $$;
+-- Does: stores one message in the FIFO queue of that name, within the caller's transaction; gives its id,
+--   or that of the first sending of the last five minutes under the same deduplication id.
+-- Called by: SQL users.
+-- Locks, in order: those of send_fifo_messages.
+-- Raises: what check_message raises; SQ001 when there is no such queue, SQ008 when a group is missing, or
+--   a deduplication id where the queue does not take it from the body.
+-- Relies on index: queue_pkey, and those of send_fifo_messages.
+create function skipmq.send_fifo_message(
+  p_queue text,
+  p_body text,
+  p_group_id text,
+  p_deduplication_id text default null,
+  p_attributes jsonb default null,
+  p_account text default '000000000000',
+  p_region text default 'us-east-1'
+) returns uuid
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue_id integer := skipmq.queue_id(p_queue, p_account, p_region);
+  v_by_content boolean;
+  v_id uuid;
+begin
+  perform skipmq.check_message(v_queue_id, p_body, p_attributes);
+  select q.content_based_deduplication into v_by_content from skipmq.queue q where q.queue_id = v_queue_id;
+  if p_deduplication_id is null and v_by_content then
+    p_deduplication_id := encode(sha256(convert_to(p_body, 'UTF8')), 'hex');
+  end if;
+  if p_group_id is null or p_group_id !~ '^[!-~]{1,128}$' then
+    raise exception 'The request must contain the parameter MessageGroupId: alphanumeric and punctuation characters, 1 to 128 in length.'
+      using errcode = 'SQ008';
+  elsif p_deduplication_id is null or p_deduplication_id !~ '^[!-~]{1,128}$' then
+    raise exception 'The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly'
+      using errcode = 'SQ008';
+  end if;
+  select s.message_id into v_id
+  from skipmq.send_fifo_messages(
+    v_queue_id, array[gen_random_uuid()], array[p_body], array[p_attributes::text], array[p_group_id],
+    array[p_deduplication_id], array[null::text], session_user::text) s;
+  return v_id;
+end $$;
+-- Does: stores messages in a FIFO queue, all or none, and says for each by its place in the arrays the
+--   message id and sequence number to answer with: those of the first sending where the deduplication id
+--   is known.
+-- Called by: the SendMessage and SendMessageBatch actions, send_fifo_message; SQL users.
+-- Locks, in order: advisory locks of the groups by number (one sender at a time, no receiver waits),
+--   deduplication rows by key.
+-- Raises: SQ005 when no queue has this incarnation, SQ007 when the queue is not FIFO.
+-- Relies on index: queue_id, deduplication_pkey, message_group_pkey.
+--
+-- The locks come before the sequence numbers, and are held until the commit: so the messages of a group
+-- become visible in the order of their numbers.
+-- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
+create function skipmq.send_fifo_messages(
+  p_queue_id integer,
+  p_message_ids uuid[],
+  p_bodies text[],
+  p_attributes text[],
+  p_group_ids text[],
+  p_deduplication_ids text[],
+  p_trace_headers text[],
+  p_sender text default null,
+  p_commit text default null
+) returns table (place bigint, message_id uuid, sequence_number bigint)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := skipmq.clock();
+  v_fifo boolean;
+  v_lineage integer;
+  v_scope text;
+  v_keys uuid[];
+  v_fresh bigint[];
+  v_numbers bigint[];
+begin
+  if p_commit is not null then
+    perform set_config('synchronous_commit', p_commit, true);
+  end if;
+  select q.fifo, q.lineage, q.deduplication_scope into v_fifo, v_lineage, v_scope
+  from skipmq.queue q where q.queue_id = p_queue_id;
+  if v_fifo is null then
+    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
+  elsif not v_fifo then
+    raise exception 'send_fifo_messages is for FIFO queues' using errcode = 'SQ007';
+  end if;
+  perform pg_advisory_xact_lock(g.group_no)
+  from (
+    select distinct hashtextextended(u.group_id, p_queue_id) as group_no
+    from unnest(p_group_ids) u (group_id)
+    order by group_no
+  ) g;
+
+  -- The clock again: it may have been a long wait.
+  v_now := greatest(v_now, skipmq.clock());
+  select array_agg(k.key order by k.place) into v_keys
+  from (
+    select
+      encode(substr(sha256(convert_to(
+        case when v_scope = 'messageGroup' then u.group_id || E'\n' else '' end || u.deduplication_id, 'UTF8')), 1, 16),
+        'hex')::uuid as key,
+      u.place
+    from unnest(p_group_ids, p_deduplication_ids) with ordinality u (group_id, deduplication_id, place)
+  ) k;
+  with numbered as materialized (
+    select f.place, f.key, nextval('skipmq.sequence_number_seq') as sequence_number
+    from (
+      select min(u.place) as place, u.key
+      from unnest(v_keys) with ordinality u (key, place)
+      group by u.key
+      order by 1
+    ) f
+  ), fresh as (
+    insert into skipmq.deduplication as d (lineage, key, expires_at, sequence_number, message_id)
+    select v_lineage, n.key, v_now + interval '5 minutes', n.sequence_number, p_message_ids[n.place]
+    from numbered n
+    order by n.key
+    on conflict on constraint deduplication_pkey do update set
+      expires_at = excluded.expires_at,
+      sequence_number = excluded.sequence_number,
+      message_id = excluded.message_id
+    where d.expires_at <= v_now
+    returning d.sequence_number
+  )
+  select array_agg(n.place), array_agg(n.sequence_number) into v_fresh, v_numbers
+  from numbered n
+  join fresh f on f.sequence_number = n.sequence_number;
+
+  if v_fresh is not null then
+    insert into skipmq.message (
+      id, visible_at, sent_at, enqueued_at, queue_id, group_no, sequence_number, message_id, group_id,
+      deduplication_id, sender, trace_header, attributes, body)
+    select
+      nextval('skipmq.message_id_seq'), v_now, v_now, v_now, p_queue_id,
+      hashtextextended(p_group_ids[u.place], p_queue_id), u.number, p_message_ids[u.place],
+      p_group_ids[u.place], p_deduplication_ids[u.place], p_sender, p_trace_headers[u.place],
+      p_attributes[u.place], p_bodies[u.place]
+    from unnest(v_fresh, v_numbers) u (place, number);
+    -- Nobody removes a row while its advisory lock is held, so that a look is enough. An insert on conflict
+    -- would wait for whoever is receiving from the group.
+    insert into skipmq.message_group (queue_id, group_no, available_at, first_number)
+    select p_queue_id, f.group_no, v_now, f.first_number
+    from (
+      select hashtextextended(p_group_ids[u.place], p_queue_id) as group_no, min(u.number) as first_number
+      from unnest(v_fresh, v_numbers) u (place, number)
+      group by 1
+    ) f
+    where not exists (
+      select from skipmq.message_group g where g.queue_id = p_queue_id and g.group_no = f.group_no)
+    order by f.first_number; -- Groups that become available together come in the order of arrival.
+    insert into skipmq.queue_delta (at, queue_id, change) values (v_now, p_queue_id, cardinality(v_fresh));
+  end if;
+
+  return query
+  select u.place, d.message_id, d.sequence_number
+  from unnest(v_keys) with ordinality u (key, place)
+  join skipmq.deduplication d on d.lineage = v_lineage and d.key = u.key
+  order by u.place;
+end $$;
+-- Does: stores one message in the standard queue of that name, within the caller's transaction.
+-- Called by: SQL users: `insert into orders …; select skipmq.send_message('orders', …); commit;`.
+-- Locks, in order: none.
+-- Raises: what check_message raises; SQ001 when there is no such queue, SQ008 when the delay is out of range.
+-- Relies on index: queue_pkey, queue_id.
+create or replace function skipmq.send_message(
+  p_queue text,
+  p_body text,
+  p_attributes jsonb default null,
+  p_delay_seconds integer default null,
+  p_account text default '000000000000',
+  p_region text default 'us-east-1'
+) returns uuid
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue_id integer := skipmq.queue_id(p_queue, p_account, p_region);
+  v_message_id uuid := gen_random_uuid();
+begin
+  perform skipmq.check_message(v_queue_id, p_body, p_attributes);
+  if p_delay_seconds not between 0 and 900 then
+    raise exception 'Value % for parameter DelaySeconds is invalid. Reason: DelaySeconds must be >= 0 and <= 900.',
+      p_delay_seconds using errcode = 'SQ008';
+  end if;
+  perform skipmq.send_messages(
+    v_queue_id, array[v_message_id], array[p_body], array[p_attributes::text], array[p_delay_seconds],
+    array[null::text], array[null::text], session_user::text);
+  return v_message_id;
+end $$;
+-- Does: stores messages in a standard queue: all of them, or none when it raises.
+-- Called by: the SendMessage and SendMessageBatch actions, send_message; SQL users.
+-- Locks, in order: none.
+-- Raises: SQ005 when no queue has this incarnation, SQ007 when the queue is FIFO.
+-- Relies on index: queue_id.
+--
+-- The arrays run in parallel, one element a message. A null in p_delays takes the queue's delay.
+-- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
+create or replace function skipmq.send_messages(
+  p_queue_id integer,
+  p_message_ids uuid[],
+  p_bodies text[],
+  p_attributes text[],
+  p_delays integer[],
+  p_group_ids text[],
+  p_trace_headers text[],
+  p_sender text default null,
+  p_commit text default null
+) returns void
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_fifo boolean;
+  v_delay integer;
+begin
+  if p_commit is not null then
+    perform set_config('synchronous_commit', p_commit, true);
+  end if;
+  select q.fifo, q.delay_seconds into v_fifo, v_delay
+  from skipmq.queue q where q.queue_id = p_queue_id;
+  if v_fifo is null then
+    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
+  elsif v_fifo then
+    raise exception 'send_messages is for standard queues' using errcode = 'SQ007';
+  end if;
+  insert into skipmq.message (
+    id, visible_at, sent_at, enqueued_at, queue_id, message_id, group_id, sender, trace_header, attributes, body)
+  select
+    nextval('skipmq.message_id_seq'),
+    v_now + make_interval(secs => coalesce(u.delay, v_delay)),
+    v_now, v_now, p_queue_id, u.message_id, u.group_id, p_sender, u.trace_header, u.attributes, u.body
+  from unnest(p_message_ids, p_bodies, p_attributes, p_delays, p_group_ids, p_trace_headers)
+    u (message_id, body, attributes, delay, group_id, trace_header);
+  insert into skipmq.queue_delta (at, queue_id, change)
+  values (v_now, p_queue_id, cardinality(p_message_ids));
+end $$;
+-- Does: changes the attributes named in p_attributes (SQS names, text values); others stay.
+-- Called by: create_queue, the SetQueueAttributes action; SQL users.
+-- Locks, in order: queue row of the dead-letter queue (shared), queue row, group rows.
+-- Raises: SQ005 when no queue has this incarnation, SQ006 when there is no attribute of a name, SQ008 when
+--   a redrive policy names a queue that is not there or does not allow it, 23514 when a value is out of
+--   its range.
+-- Relies on index: queue_id, message_group_available.
+create or replace function skipmq.set_queue_attributes(p_queue_id integer, p_attributes jsonb) returns void
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_fifo boolean;
+  v_unknown text;
+  v_redrive jsonb;
+  v_target text[];
+begin
+  select q.fifo into v_fifo from skipmq.queue q where q.queue_id = p_queue_id;
+  select a.key into v_unknown
+  from jsonb_object_keys(p_attributes) a (key)
+  where a.key not in (
+    'VisibilityTimeout', 'DelaySeconds', 'MaximumMessageSize', 'MessageRetentionPeriod',
+    'ReceiveMessageWaitTimeSeconds', 'Policy', 'RedrivePolicy', 'RedriveAllowPolicy', 'KmsMasterKeyId', 'KmsDataKeyReusePeriodSeconds',
+    'SqsManagedSseEnabled', 'HistoryMode')
+    and not (v_fifo and a.key in (
+      'FifoQueue', 'ContentBasedDeduplication', 'DeduplicationScope', 'FifoThroughputLimit'))
+  limit 1;
+  if v_unknown is not null then
+    raise exception 'Unknown Attribute %.', v_unknown using errcode = 'SQ006';
+  elsif p_attributes ->> 'FifoQueue' <> 'true' then
+    raise exception 'Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not supported.'
+      using errcode = '23514';
+  end if;
+  if p_attributes ->> 'RedrivePolicy' <> '' then
+    v_redrive := p_attributes ->> 'RedrivePolicy';
+    v_target := string_to_array(v_redrive ->> 'deadLetterTargetArn', ':');
+    perform skipmq.check_redrive(p_queue_id, p_attributes ->> 'RedrivePolicy', v_target);
+  end if;
+  update skipmq.queue q set
+    visibility_timeout = coalesce((p_attributes ->> 'VisibilityTimeout')::integer, q.visibility_timeout),
+    delay_seconds = coalesce((p_attributes ->> 'DelaySeconds')::integer, q.delay_seconds),
+    maximum_message_size = coalesce((p_attributes ->> 'MaximumMessageSize')::integer, q.maximum_message_size),
+    message_retention_period =
+      coalesce((p_attributes ->> 'MessageRetentionPeriod')::integer, q.message_retention_period),
+    receive_message_wait_time_seconds =
+      coalesce((p_attributes ->> 'ReceiveMessageWaitTimeSeconds')::integer, q.receive_message_wait_time_seconds),
+    policy = coalesce(p_attributes ->> 'Policy', q.policy),
+    redrive_policy = coalesce(p_attributes ->> 'RedrivePolicy', q.redrive_policy),
+    redrive_allow_policy = coalesce(p_attributes ->> 'RedriveAllowPolicy', q.redrive_allow_policy),
+    dead_letter_account =
+      case when p_attributes ->> 'RedrivePolicy' is not null then v_target[5] else q.dead_letter_account end,
+    dead_letter_name =
+      case when p_attributes ->> 'RedrivePolicy' is not null then v_target[6] else q.dead_letter_name end,
+    max_receive_count =
+      case when p_attributes ->> 'RedrivePolicy' is not null then (v_redrive ->> 'maxReceiveCount')::integer
+      else q.max_receive_count end,
+    kms_master_key_id = coalesce(p_attributes ->> 'KmsMasterKeyId', q.kms_master_key_id),
+    kms_data_key_reuse_period_seconds =
+      coalesce((p_attributes ->> 'KmsDataKeyReusePeriodSeconds')::integer, q.kms_data_key_reuse_period_seconds),
+    sqs_managed_sse_enabled =
+      coalesce((p_attributes ->> 'SqsManagedSseEnabled')::boolean, q.sqs_managed_sse_enabled),
+    history_mode = coalesce(p_attributes ->> 'HistoryMode', q.history_mode),
+    content_based_deduplication = coalesce(
+      (p_attributes ->> 'ContentBasedDeduplication')::boolean, q.content_based_deduplication),
+    deduplication_scope = coalesce(p_attributes ->> 'DeduplicationScope', q.deduplication_scope),
+    fifo_throughput_limit = coalesce(p_attributes ->> 'FifoThroughputLimit', q.fifo_throughput_limit),
+    modified_at = skipmq.clock()
+  where q.queue_id = p_queue_id;
+  if not found then
+    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
+  end if;
+  if v_fifo and p_attributes ? 'DelaySeconds' then
+    -- It applies to what waits as well: let the next receive look at all groups anew.
+    update skipmq.message_group g set available_at = skipmq.clock()
+    where g.queue_id = p_queue_id and g.available_at > skipmq.clock();
+  end if;
+end $$;
+-- Does: deletes the given rows, which the caller has locked, and leaves a row of history for each as the
+--   history mode of their queue says; gives their number.
+-- Called by: expire_visible, clear_retired.
+-- Locks, in order: none but what the caller holds.
+-- Raises: nothing.
+-- Relies on index: none (rows by ctid), incarnation_pkey, queue_id.
+create or replace function skipmq.settle(p_tids tid[], p_outcome text) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_xid bigint := pg_current_xact_id()::text::bigint;
+  v_count integer;
+begin
+  with gone as (
+    delete from skipmq.message m where m.ctid = any (p_tids) returning m.*
+  ), kept as (
+    insert into skipmq.history (
+      settled_at, sent_at, first_received_at, xid, id, queue_id, receive_count, body_bytes,
+      attribute_bytes, message_id, outcome, group_id, deduplication_id, sender, trace_header, attributes, body)
+    select
+      v_now, g.sent_at, g.first_received_at, v_xid, g.id, g.queue_id, g.receive_count - g.receive_base,
+      octet_length(g.body), coalesce(octet_length(g.attributes), 0), g.message_id, p_outcome, g.group_id,
+      g.deduplication_id, g.sender, g.trace_header,
+      case when i.mode = 'full' then g.attributes end,
+      case when i.mode = 'full' then g.body end
+    from gone g
+    cross join lateral (
+      select coalesce(
+        (select q.history_mode from skipmq.queue q where q.queue_id = g.queue_id),
+        (select r.history_mode from skipmq.incarnation r where r.queue_id = g.queue_id)) as mode
+    ) i
+    where i.mode <> 'off'
+  ), counted as (
+    insert into skipmq.queue_delta (at, queue_id, change)
+    select v_now, g.queue_id, -count(*) from gone g group by g.queue_id
+  )
+  select count(*) into v_count from gone;
+  return v_count;
+end $$;
+-- Does: begins to move the messages of a dead-letter queue; gives the number of the task.
+-- Called by: the StartMessageMoveTask action; SQL users.
+-- Locks, in order: none but the task's own row.
+-- Raises: SQ010 when a queue is not there, SQ008 when the source is nobody's dead-letter queue or has an
+--   active task.
+-- Relies on index: queue_dead_letter, move_task_active.
+create or replace function skipmq.start_move_task(
+  p_source_arn text, p_destination_arn text default null, p_messages_per_second integer default null
+) returns uuid
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_source integer := skipmq.queue_of_arn(p_source_arn);
+  v_task uuid;
+begin
+  if v_source is null then
+    raise exception 'The resource that you specified for the SourceArn parameter doesn''t exist.'
+      using errcode = 'SQ010';
+  elsif p_destination_arn is not null and skipmq.queue_of_arn(p_destination_arn) is null then
+    raise exception 'The resource that you specified for the DestinationArn parameter doesn''t exist.'
+      using errcode = 'SQ010';
+  elsif p_destination_arn = p_source_arn then
+    raise exception 'The destination of a message move task must not be its source.' using errcode = 'SQ008';
+  elsif (p_destination_arn like '%.fifo') <> (p_source_arn like '%.fifo') then
+    raise exception 'The destination of a message move task must be of the same type as its source.'
+      using errcode = 'SQ008';
+  end if;
+  if not exists (
+    select from skipmq.queue q
+    where q.dead_letter_account = split_part(p_source_arn, ':', 5)
+      and q.region = split_part(p_source_arn, ':', 4)
+      and q.dead_letter_name = split_part(p_source_arn, ':', 6))
+  then
+    raise exception 'Source queue must be configured as a Dead Letter Queue.' using errcode = 'SQ008';
+  end if;
+  insert into skipmq.move_task (
+    task_id, source_arn, destination_arn, status, messages_per_second, to_move, started_at, paid_until)
+  select
+    gen_random_uuid(), p_source_arn, p_destination_arn, 'RUNNING', p_messages_per_second,
+    c.visible, v_now, v_now
+  from skipmq.count_messages(v_source) c
+  on conflict (source_arn) where status in ('RUNNING', 'CANCELLING') do nothing
+  returning task_id into v_task;
+  if v_task is null then
+    raise exception 'There is already a task running. Only one active task is allowed for a source queue arn at a given time.'
+      using errcode = 'SQ008';
+  end if;
+  return v_task;
+end $$;
+-- Roles with the least that each needs. The owner is whoever runs the migrations. Roles belong to the
+-- whole server: where the owner may not create them, an administrator does, and the migration is run
+-- again. Neither can log in over a network until it is given a password.
+do $$
+declare
+  v_role text;
+begin
+  foreach v_role in array array['skipmq_node', 'skipmq_reader'] loop
+    if not exists (select from pg_roles where rolname = v_role) then
+      begin
+        execute format('create role %I login', v_role);
+      exception
+        when insufficient_privilege then
+          raise warning 'role % is missing and % may not create it', v_role, current_user;
+        when duplicate_object or unique_violation then
+          null; -- Another database of this server was migrated at the same moment.
+      end;
+    end if;
+  end loop;
+
+  revoke execute on all functions in schema skipmq from public;
+  if exists (select from pg_roles where rolname = 'skipmq_node') then
+    grant usage on schema skipmq to skipmq_node;
+    grant execute on all functions in schema skipmq to skipmq_node;
+    -- Only for other functions, which call them with the owner's rights.
+    revoke execute on function
+      skipmq.settle(tid[], text),
+      skipmq.move_batch(integer, integer, integer),
+      skipmq.check_redrive(integer, text, text[]),
+      skipmq.move_dead_letters(integer, integer, integer, timestamptz, timestamptz, integer),
+      skipmq.expire_visible(integer, timestamptz, timestamptz, timestamptz, integer),
+      skipmq.expire_fifo(integer, timestamptz, integer),
+      skipmq.move_fifo_batch(integer, integer, integer),
+      skipmq.append_fifo(integer, bigint[], integer[], text),
+      skipmq.clear_group(integer, bigint, timestamptz, timestamptz, integer, integer),
+      skipmq.lock_groups(integer, bigint[]),
+      skipmq.refresh_groups(integer, bigint[]),
+      skipmq.check_message(integer, text, jsonb)
+      from skipmq_node;
+  end if;
+  if exists (select from pg_roles where rolname = 'skipmq_reader') then
+    grant usage on schema skipmq to skipmq_reader;
+  end if;
+end $$;

@@ -1,0 +1,92 @@
+-- Does: moves messages of a FIFO queue, whose groups the caller has locked, to the ends of their groups in
+--   other FIFO queues, in the order given. As 'dead-lettered' they go on counting their receives, remember
+--   where they came from and leave a row of history; as 'redriven' they begin anew.
+-- Called by: clear_group, move_fifo_batch.
+-- Locks, in order: queue rows of the targets (shared: they are neither purged nor deleted meanwhile),
+--   advisory locks of the target groups by number, message rows.
+-- Raises: nothing.
+-- Relies on index: queue_id, message_pkey, message_group_pkey.
+create function skipmq.append_fifo(p_queue_id integer, p_ids bigint[], p_targets integer[], p_how text)
+returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_source skipmq.queue;
+  v_dead boolean := p_how = 'dead-lettered';
+  v_now timestamptz;
+  v_count integer;
+begin
+  select q.* into v_source from skipmq.queue q where q.queue_id = p_queue_id;
+  perform from (select distinct u.target from unnest(p_targets) u (target) order by 1) u
+  cross join lateral (
+    select from skipmq.queue q where q.queue_id = u.target for key share
+  ) q;
+  perform pg_advisory_xact_lock(g.group_no)
+  from (
+    select distinct hashtextextended(m.group_id, u.target) as group_no
+    from unnest(p_ids, p_targets) u (id, target)
+    cross join lateral (select m.group_id from skipmq.message m where m.id = u.id) m
+    order by 1
+  ) g;
+  v_now := skipmq.clock();
+  with numbered as materialized (
+    select u.id, u.target, nextval('skipmq.sequence_number_seq') as sequence_number
+    from (
+      select u.id, u.target
+      from unnest(p_ids, p_targets) with ordinality u (id, target, place)
+      -- Gone meanwhile: its messages stay where they are.
+      where exists (select from skipmq.queue q where q.queue_id = u.target)
+      order by u.place
+    ) u
+  ), moved as (
+    update skipmq.message m set
+      queue_id = n.target,
+      group_no = hashtextextended(m.group_id, n.target),
+      sequence_number = n.sequence_number,
+      visible_at = v_now,
+      enqueued_at = v_now,
+      receive_count = m.receive_count + 1,
+      receive_base = case when v_dead then m.receive_base + 1 else m.receive_count + 1 end,
+      first_received_at = case when v_dead then m.first_received_at end,
+      dead_letter_source = case when v_dead
+        then format('arn:aws:sqs:%s:%s:%s', v_source.region, v_source.account, v_source.name) end
+    from numbered n
+    where m.id = n.id and m.queue_id = p_queue_id
+    returning m.*
+  ), grouped as (
+    insert into skipmq.message_group (queue_id, group_no, available_at, first_number)
+    select f.queue_id, f.group_no, v_now, f.first_number
+    from (
+      select m.queue_id, m.group_no, min(m.sequence_number) as first_number from moved m group by 1, 2
+    ) f
+    where not exists (
+      select from skipmq.message_group g where g.queue_id = f.queue_id and g.group_no = f.group_no)
+  ), counted as (
+    insert into skipmq.queue_delta (at, queue_id, change)
+    select v_now, c.queue_id, sum(c.change)
+    from moved m
+    cross join lateral (values (m.queue_id, 1), (p_queue_id, -1)) c (queue_id, change)
+    group by c.queue_id
+  ), kept as (
+    insert into skipmq.history (
+      settled_at, sent_at, first_received_at, xid, id, queue_id, receive_count, body_bytes,
+      attribute_bytes, message_id, outcome, group_id, deduplication_id, sender, trace_header, attributes, body)
+    select
+      v_now, g.sent_at, g.first_received_at, pg_current_xact_id()::text::bigint, g.id, p_queue_id,
+      g.receive_count - g.receive_base, octet_length(g.body), coalesce(octet_length(g.attributes), 0),
+      g.message_id, 'dead-lettered', g.group_id, g.deduplication_id, g.sender, g.trace_header,
+      case when v_source.history_mode = 'full' then g.attributes end,
+      case when v_source.history_mode = 'full' then g.body end
+    from moved g
+    where v_dead and v_source.history_mode <> 'off'
+  )
+  select count(*) into v_count from moved;
+  return v_count;
+end $$;

@@ -1,0 +1,48 @@
+-- Does: clears the head of a group, which the caller has locked, of up to 1,000 messages that are past
+--   retention, or were received p_most times and go to the dead-letter queue p_target; and says when the
+--   group can give its first message.
+-- Called by: receive_fifo_messages, for a group that gave nothing.
+-- Locks, in order: message rows, and those of append_fifo and refresh_groups.
+-- Raises: nothing.
+-- Relies on index: message_group_order, and those of append_fifo and refresh_groups.
+create function skipmq.clear_group(
+  p_queue_id integer, p_group_no bigint, p_now timestamptz, p_horizon timestamptz, p_most integer, p_target integer
+) returns void
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_tids tid[];
+  v_ids bigint[];
+begin
+  select
+    array_agg(h.tid) filter (where h.expired),
+    array_agg(h.id order by h.sequence_number) filter (where h.dead)
+  into v_tids, v_ids
+  from (
+    select m.tid, m.id, m.sequence_number,
+      bool_and(m.expired) over (order by m.sequence_number) as expired,
+      bool_and(m.dead and not m.expired) over (order by m.sequence_number) as dead
+    from (
+      select m.ctid as tid, m.id, m.sequence_number, m.visible_at,
+        m.enqueued_at <= p_horizon and (m.visible_at <= p_now or m.receive_count = m.receive_base) as expired,
+        m.receive_count - m.receive_base >= p_most and m.visible_at <= p_now as dead
+      from skipmq.message m
+      where m.queue_id = p_queue_id and m.group_no = p_group_no
+      order by m.sequence_number
+      limit 1000
+    ) m
+  ) h;
+  if v_tids is not null then
+    perform skipmq.settle(v_tids, 'expired');
+  elsif v_ids is not null then
+    perform skipmq.append_fifo(p_queue_id, v_ids, array_fill(p_target, array[cardinality(v_ids)]), 'dead-lettered');
+  end if;
+  perform skipmq.refresh_groups(p_queue_id, array[p_group_no]);
+end $$;

@@ -1,0 +1,52 @@
+-- Does: deletes messages of a FIFO queue that are still in flight by the receive named by
+--   p_receive_counts, with a row of history each, and says for each by its place in the arrays: deleted,
+--   missing (deleted before) or expired (visible again, or received since).
+-- Called by: the DeleteMessage and DeleteMessageBatch actions; SQL users.
+-- Locks, in order: group rows by number, message rows by id.
+-- Raises: SQ005 when no queue has this incarnation.
+-- Relies on index: message_pkey, queue_id, and those of lock_groups and refresh_groups.
+--
+-- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
+create function skipmq.delete_fifo_messages(
+  p_queue_id integer, p_ids bigint[], p_receive_counts integer[], p_commit text default null
+) returns table (place bigint, outcome text)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := skipmq.clock();
+  v_groups bigint[];
+  v_outcomes text[];
+begin
+  if p_commit is not null then
+    perform set_config('synchronous_commit', p_commit, true);
+  end if;
+  v_groups := skipmq.lock_groups(p_queue_id, p_ids);
+  select array_agg(
+    case
+      when m.id is null then 'missing'
+      when m.queue_id = p_queue_id and m.receive_count = u.receive_count and m.visible_at > v_now then 'deleted'
+      else 'expired'
+    end order by u.place)
+  into v_outcomes
+  from unnest(p_ids, p_receive_counts) with ordinality u (id, receive_count, place)
+  left join lateral (
+    select m.id, m.queue_id, m.receive_count, m.visible_at from skipmq.message m where m.id = u.id
+  ) m on true;
+  perform skipmq.delete_messages(
+    p_queue_id,
+    array(select u.id from unnest(p_ids, v_outcomes) with ordinality u (id, outcome, place)
+      where u.outcome = 'deleted' order by u.place),
+    array(select u.receive_count from unnest(p_receive_counts, v_outcomes) with ordinality u (receive_count, outcome, place)
+      where u.outcome = 'deleted' order by u.place));
+  perform skipmq.refresh_groups(p_queue_id, v_groups);
+  return query
+  select u.place, u.outcome from unnest(v_outcomes) with ordinality u (outcome, place) order by u.place;
+end $$;

@@ -1,0 +1,44 @@
+-- Does: forgets up to p_limit deduplication ids, and as many receive attempts, after their five minutes;
+--   gives their number.
+-- Called by: the janitor.
+-- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), deduplication
+--   rows, attempts; skipping those that others hold.
+-- Raises: nothing.
+-- Relies on index: deduplication_expires, receive_attempt_received.
+create function skipmq.expire_deduplication(p_limit integer default 5000) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_ids integer;
+  v_attempts integer;
+begin
+  if not pg_try_advisory_xact_lock(hashtext('skipmq'), hashtext('expire_deduplication')) then
+    return 0;
+  end if;
+  delete from skipmq.deduplication d
+  where d.ctid = any (array(
+    select o.ctid
+    from skipmq.deduplication o
+    where o.expires_at <= v_now
+    order by o.expires_at
+    limit p_limit
+    for update skip locked));
+  get diagnostics v_ids = row_count;
+  delete from skipmq.receive_attempt a
+  where a.ctid = any (array(
+    select o.ctid
+    from skipmq.receive_attempt o
+    where o.received_at <= v_now - interval '5 minutes'
+    order by o.received_at
+    limit p_limit
+    for update skip locked));
+  get diagnostics v_attempts = row_count;
+  return v_ids + v_attempts;
+end $$;

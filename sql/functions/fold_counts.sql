@@ -1,0 +1,41 @@
+-- Does: adds what has changed in the numbers of messages to their sums; gives how many changes it folded.
+-- Called by: the janitor.
+-- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), changes by time,
+--   sums by queue_id.
+-- Raises: nothing.
+-- Relies on index: queue_delta_at, queue_count_pkey.
+--
+-- p_all looks at all changes, also at those of transactions that have run for long, and notes the time:
+-- later looks begin there. So that while a snapshot is held open, and what was folded cannot be cleared,
+-- only a part of it is met again.
+create function skipmq.fold_counts(p_all boolean default false) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_from timestamptz;
+  v_count integer;
+begin
+  if not pg_try_advisory_xact_lock(hashtext('skipmq'), hashtext('fold_counts')) then
+    return 0;
+  end if;
+  select case when p_all then '-infinity' else c.counted_to - interval '10 seconds' end into v_from
+  from skipmq.cluster c;
+  with folded as (
+    delete from skipmq.queue_delta d where d.at >= v_from returning d.queue_id, d.change
+  ), summed as (
+    insert into skipmq.queue_count as c (queue_id, messages)
+    select f.queue_id, sum(f.change) from folded f group by f.queue_id order by f.queue_id
+    on conflict (queue_id) do update set messages = c.messages + excluded.messages
+  )
+  select count(*) into v_count from folded;
+  if p_all then
+    update skipmq.cluster c set counted_to = v_now;
+  end if;
+  return v_count;
+end $$;

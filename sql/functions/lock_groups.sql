@@ -1,0 +1,31 @@
+-- Does: locks the groups of a FIFO queue that the given messages belong to; gives their numbers.
+-- Called by: delete_fifo_messages, change_fifo_visibility, receive_fifo_messages.
+-- Locks, in order: group rows by number.
+-- Raises: nothing.
+-- Relies on index: message_pkey, message_group_pkey.
+create function skipmq.lock_groups(p_queue_id integer, p_ids bigint[]) returns bigint[]
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_groups bigint[];
+begin
+  select array_agg(distinct m.group_no) into v_groups
+  from unnest(p_ids) u (id)
+  cross join lateral (
+    select m.group_no from skipmq.message m where m.id = u.id and m.queue_id = p_queue_id
+  ) m;
+  perform from (select u.group_no from unnest(v_groups) u (group_no) order by u.group_no) u
+  cross join lateral (
+    select from skipmq.message_group g
+    where g.queue_id = p_queue_id and g.group_no = u.group_no
+    for no key update
+  ) l;
+  return v_groups;
+end $$;

@@ -1,0 +1,87 @@
+-- Does: receives from a FIFO queue under a ReceiveRequestAttemptId: what receive_fifo_messages gives; or,
+--   for an attempt of the last five minutes whose messages nobody has deleted or changed since, the same
+--   messages and receipts again, hidden for p_visibility_timeout seconds from now on.
+-- Called by: the ReceiveMessage action; SQL users.
+-- Locks, in order: advisory lock of the attempt, then those of lock_groups or receive_fifo_messages.
+-- Raises: SQ005 when no queue has this incarnation, SQ007 when the queue is not FIFO.
+-- Relies on index: receive_attempt_pkey, message_pkey, and those of the functions it calls.
+--
+-- Source: SQS API Reference, ReceiveMessage, ReceiveRequestAttemptId.
+create function skipmq.receive_fifo_attempt(
+  p_queue_id integer,
+  p_attempt_id text,
+  p_limit integer default 1,
+  p_visibility_timeout integer default null,
+  p_commit text default null
+) returns table (
+  id bigint, receive_count integer, received_at timestamptz, message_id uuid, body text,
+  attributes text, approximate_receive_count integer, sent_at timestamptz,
+  first_received_at timestamptz, group_id text, sender text, trace_header text,
+  dead_letter_source text, sequence_number bigint, deduplication_id text, next_visible_in interval
+)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz;
+  v_until timestamptz;
+  v_attempt skipmq.receive_attempt;
+  v_groups bigint[];
+begin
+  perform pg_advisory_xact_lock(hashtextextended('attempt ' || p_attempt_id, p_queue_id));
+  v_now := skipmq.clock();
+  select a.* into v_attempt
+  from skipmq.receive_attempt a
+  where a.queue_id = p_queue_id and a.attempt_id = p_attempt_id
+    and a.received_at > v_now - interval '5 minutes' and a.hidden_until > v_now;
+  if found then
+    v_groups := skipmq.lock_groups(p_queue_id, v_attempt.ids);
+    select v_now + greatest(
+      make_interval(secs => coalesce(p_visibility_timeout, q.visibility_timeout)), interval '1 microsecond')
+    into v_until
+    from skipmq.queue q where q.queue_id = p_queue_id;
+    if v_until is not null and (
+      select count(*) = cardinality(v_attempt.ids)
+      from unnest(v_attempt.ids, v_attempt.receive_counts) u (id, receive_count)
+      join skipmq.message m on m.id = u.id and m.queue_id = p_queue_id
+        and m.receive_count = u.receive_count and m.visible_at = v_attempt.hidden_until)
+    then
+      update skipmq.receive_attempt a set hidden_until = v_until
+      where a.queue_id = p_queue_id and a.attempt_id = p_attempt_id;
+      update skipmq.message m set visible_at = v_until where m.id = any (v_attempt.ids);
+      perform skipmq.refresh_groups(p_queue_id, v_groups);
+      return query
+      select
+        m.id, m.receive_count, v_attempt.received_at, m.message_id, m.body, m.attributes,
+        m.receive_count - m.receive_base, m.sent_at, m.first_received_at, m.group_id, m.sender,
+        m.trace_header, m.dead_letter_source, m.sequence_number, m.deduplication_id, null::interval
+      from unnest(v_attempt.ids) with ordinality u (id, place)
+      join skipmq.message m on m.id = u.id
+      order by u.place;
+      return;
+    end if;
+  end if;
+
+  return query
+  with given as materialized (
+    select r.* from skipmq.receive_fifo_messages(p_queue_id, p_limit, p_visibility_timeout, p_commit) r
+  ), noted as (
+    insert into skipmq.receive_attempt as a (queue_id, attempt_id, received_at, hidden_until, ids, receive_counts)
+    select
+      p_queue_id, p_attempt_id, g.received_at,
+      g.received_at + greatest(
+        make_interval(secs => coalesce(p_visibility_timeout, q.visibility_timeout)), interval '1 microsecond'),
+      array_agg(g.id), array_agg(g.receive_count)
+    from given g
+    join skipmq.queue q on q.queue_id = p_queue_id
+    where g.id is not null
+    group by g.received_at, q.visibility_timeout
+    on conflict on constraint receive_attempt_pkey do update set
+      received_at = excluded.received_at,
+      hidden_until = excluded.hidden_until,
+      ids = excluded.ids,
+      receive_counts = excluded.receive_counts
+  )
+  select g.* from given g;
+end $$;

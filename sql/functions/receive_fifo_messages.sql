@@ -1,0 +1,155 @@
+-- Does: claims up to p_limit messages of a FIFO queue and hides them, with the groups they belong to, for
+--   p_visibility_timeout seconds (null: the queue's): of the group that has waited longest as many as there
+--   are, in order, then of the next. A group gives what lies before its first message that is in flight or
+--   delayed. Expired and too often received messages are settled on the way. When
+--   there is none it gives one row without an id, as receive_messages does.
+-- Called by: the ReceiveMessage action, receive_fifo_attempt; SQL users.
+-- Locks, in order: group rows, skipping those that others hold; message rows, and those of clear_group.
+-- Raises: SQ005 when no queue has this incarnation, SQ007 when the queue is not FIFO.
+-- Relies on index: queue_id, message_group_available, message_group_order.
+--
+-- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
+create function skipmq.receive_fifo_messages(
+  p_queue_id integer,
+  p_limit integer default 1,
+  p_visibility_timeout integer default null,
+  p_commit text default null
+) returns table (
+  id bigint, receive_count integer, received_at timestamptz, message_id uuid, body text,
+  attributes text, approximate_receive_count integer, sent_at timestamptz,
+  first_received_at timestamptz, group_id text, sender text, trace_header text,
+  dead_letter_source text, sequence_number bigint, deduplication_id text, next_visible_in interval
+)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := skipmq.clock();
+  v_fifo boolean;
+  v_until timestamptz;
+  v_horizon timestamptz;
+  v_delay interval;
+  v_most integer;
+  v_dead_letters integer;
+  v_left integer := p_limit;
+  -- Most groups have enough for a whole receive: look at one first.
+  v_width integer := 1;
+  v_groups bigint[];
+  v_firsts bigint[];
+  v_got integer;
+begin
+  if p_commit is not null then
+    perform set_config('synchronous_commit', p_commit, true);
+  end if;
+  select
+    q.fifo,
+    v_now + greatest(
+      make_interval(secs => coalesce(p_visibility_timeout, q.visibility_timeout)), interval '1 microsecond'),
+    v_now - make_interval(secs => q.message_retention_period),
+    make_interval(secs => q.delay_seconds),
+    q.max_receive_count,
+    case when q.dead_letter_name is not null then (
+      select d.queue_id from skipmq.queue d
+      where d.account = q.dead_letter_account and d.region = q.region and d.name = q.dead_letter_name)
+    end
+  into v_fifo, v_until, v_horizon, v_delay, v_most, v_dead_letters
+  from skipmq.queue q where q.queue_id = p_queue_id;
+  if v_fifo is null then
+    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
+  elsif not v_fifo then
+    raise exception 'receive_fifo_messages is for FIFO queues' using errcode = 'SQ007';
+  end if;
+  if v_dead_letters is null or v_dead_letters = p_queue_id then
+    v_most := 2147483647;
+    v_dead_letters := null;
+  end if;
+
+  loop
+    -- In a statement of its own: the next one then sees the messages of these groups as they are.
+    select array_agg(h.group_no order by h.available_at), array_agg(h.first_number order by h.available_at)
+    into v_groups, v_firsts
+    from (
+      select g.group_no, g.first_number, g.available_at
+      from skipmq.message_group g
+      where g.queue_id = p_queue_id and g.available_at > '-infinity' and g.available_at <= v_now
+      order by g.available_at
+      limit v_width
+      for no key update skip locked
+    ) h;
+    exit when v_groups is null;
+    return query
+    with head as materialized (
+      select c.tid, c.place
+      from (
+        select l.tid, row_number() over (order by h.place, l.sequence_number) as place
+        from unnest(v_groups, v_firsts) with ordinality h (group_no, first_number, place)
+        cross join lateral (
+          select w.tid, w.sequence_number
+          from (
+            select m.ctid as tid, m.sequence_number, bool_and(
+              m.enqueued_at > v_horizon and m.receive_count - m.receive_base < v_most
+              and case when m.receive_count = m.receive_base then m.visible_at + v_delay else m.visible_at end <= v_now
+            ) over (order by m.sequence_number) as ready
+            from (
+              select
+                m.ctid, m.sequence_number, m.enqueued_at, m.receive_count, m.receive_base, m.visible_at
+              from skipmq.message m
+              where m.queue_id = p_queue_id and m.group_no = h.group_no
+                and m.sequence_number >= h.first_number
+              order by m.sequence_number
+              limit v_left
+            ) m
+          ) w
+          where w.ready
+        ) l
+      ) c
+      where c.place <= v_left
+    ), claimed as (
+      update skipmq.message m set
+        visible_at = v_until,
+        receive_count = m.receive_count + 1,
+        first_received_at = coalesce(m.first_received_at, v_now)
+      from head h
+      where m.ctid = h.tid
+      returning m.*, h.place
+    ), hidden as (
+      update skipmq.message_group g set available_at = v_until
+      from (select distinct c.group_no from claimed c) c
+      where g.queue_id = p_queue_id and g.group_no = c.group_no
+    )
+    select
+      c.id, c.receive_count, v_now, c.message_id, c.body, c.attributes, c.receive_count - c.receive_base,
+      c.sent_at, c.first_received_at, c.group_id, c.sender, c.trace_header, c.dead_letter_source,
+      c.sequence_number, c.deduplication_id, null::interval
+    from claimed c
+    order by c.place;
+    get diagnostics v_got = row_count;
+    v_left := v_left - v_got;
+    exit when v_left = 0;
+    -- A group that gave nothing is empty, or its first message is in flight, delayed, expired or too old.
+    perform skipmq.clear_group(p_queue_id, g.group_no, v_now, v_horizon, v_most, v_dead_letters)
+    from skipmq.message_group g
+    where g.queue_id = p_queue_id and g.group_no = any (v_groups) and g.available_at <= v_now
+    order by g.group_no;
+    v_width := v_left;
+  end loop;
+
+  if v_left = p_limit then
+    received_at := v_now;
+    next_visible_in := (
+      select g.available_at
+      from skipmq.message_group g
+      where g.queue_id = p_queue_id and g.available_at > v_now
+      order by g.available_at
+      limit 1) - v_now;
+    return next;
+  end if;
+end $$;

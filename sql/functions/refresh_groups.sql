@@ -1,0 +1,66 @@
+-- Does: says anew when groups of a FIFO queue, which the caller has locked, can give their first message,
+--   and removes the rows of those that have none.
+-- Called by: receive_fifo_messages, delete_fifo_messages, change_fifo_visibility, expire_fifo,
+--   move_fifo_batch.
+-- Locks, in order: advisory locks of empty groups, only if free: a sender that is about to commit keeps
+--   the row.
+-- Raises: nothing.
+-- Relies on index: queue_id, message_group_pkey, message_group_order.
+create function skipmq.refresh_groups(p_queue_id integer, p_groups bigint[]) returns void
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_delay interval;
+  v_empty bigint[];
+  v_free bigint[];
+begin
+  select make_interval(secs => q.delay_seconds) into v_delay
+  from skipmq.queue q where q.queue_id = p_queue_id;
+  with head as materialized (
+    select g.ctid as tid, g.group_no, f.sequence_number, f.available_at
+    from unnest(p_groups) u (group_no)
+    cross join lateral (
+      select g.ctid, g.group_no, g.first_number
+      from skipmq.message_group g
+      where g.queue_id = p_queue_id and g.group_no = u.group_no
+    ) g
+    left join lateral (
+      select m.sequence_number,
+        case when m.receive_count = m.receive_base then m.visible_at + v_delay else m.visible_at end as available_at
+      from skipmq.message m
+      where m.queue_id = p_queue_id and m.group_no = g.group_no and m.sequence_number >= g.first_number
+      order by m.sequence_number
+      limit 1
+    ) f on true
+  ), refreshed as (
+    update skipmq.message_group g set available_at = h.available_at, first_number = h.sequence_number
+    from head h
+    where g.ctid = h.tid and h.sequence_number is not null
+  )
+  select array_agg(h.group_no) into v_empty from head h where h.sequence_number is null;
+
+  if v_empty is null then
+    return;
+  end if;
+  select array_agg(e.group_no) into v_free
+  from unnest(v_empty) e (group_no)
+  where pg_try_advisory_xact_lock(e.group_no);
+  -- A statement of its own sees what was committed before the lock was free.
+  delete from skipmq.message_group g
+  using unnest(v_free) f (group_no)
+  where g.queue_id = p_queue_id and g.group_no = f.group_no
+    and not exists (
+      select from skipmq.message m where m.queue_id = p_queue_id and m.group_no = f.group_no);
+  -- What is left has a sender at it: look again when it is done.
+  update skipmq.message_group g set available_at = v_now + interval '10 milliseconds'
+  from unnest(v_empty) e (group_no)
+  where g.queue_id = p_queue_id and g.group_no = e.group_no;
+end $$;

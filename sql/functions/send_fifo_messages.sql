@@ -1,0 +1,122 @@
+-- Does: stores messages in a FIFO queue, all or none, and says for each by its place in the arrays the
+--   message id and sequence number to answer with: those of the first sending where the deduplication id
+--   is known.
+-- Called by: the SendMessage and SendMessageBatch actions, send_fifo_message; SQL users.
+-- Locks, in order: advisory locks of the groups by number (one sender at a time, no receiver waits),
+--   deduplication rows by key.
+-- Raises: SQ005 when no queue has this incarnation, SQ007 when the queue is not FIFO.
+-- Relies on index: queue_id, deduplication_pkey, message_group_pkey.
+--
+-- The locks come before the sequence numbers, and are held until the commit: so the messages of a group
+-- become visible in the order of their numbers.
+-- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
+create function skipmq.send_fifo_messages(
+  p_queue_id integer,
+  p_message_ids uuid[],
+  p_bodies text[],
+  p_attributes text[],
+  p_group_ids text[],
+  p_deduplication_ids text[],
+  p_trace_headers text[],
+  p_sender text default null,
+  p_commit text default null
+) returns table (place bigint, message_id uuid, sequence_number bigint)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := skipmq.clock();
+  v_fifo boolean;
+  v_lineage integer;
+  v_scope text;
+  v_keys uuid[];
+  v_fresh bigint[];
+  v_numbers bigint[];
+begin
+  if p_commit is not null then
+    perform set_config('synchronous_commit', p_commit, true);
+  end if;
+  select q.fifo, q.lineage, q.deduplication_scope into v_fifo, v_lineage, v_scope
+  from skipmq.queue q where q.queue_id = p_queue_id;
+  if v_fifo is null then
+    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
+  elsif not v_fifo then
+    raise exception 'send_fifo_messages is for FIFO queues' using errcode = 'SQ007';
+  end if;
+  perform pg_advisory_xact_lock(g.group_no)
+  from (
+    select distinct hashtextextended(u.group_id, p_queue_id) as group_no
+    from unnest(p_group_ids) u (group_id)
+    order by group_no
+  ) g;
+
+  -- The clock again: it may have been a long wait.
+  v_now := greatest(v_now, skipmq.clock());
+  select array_agg(k.key order by k.place) into v_keys
+  from (
+    select
+      encode(substr(sha256(convert_to(
+        case when v_scope = 'messageGroup' then u.group_id || E'\n' else '' end || u.deduplication_id, 'UTF8')), 1, 16),
+        'hex')::uuid as key,
+      u.place
+    from unnest(p_group_ids, p_deduplication_ids) with ordinality u (group_id, deduplication_id, place)
+  ) k;
+  with numbered as materialized (
+    select f.place, f.key, nextval('skipmq.sequence_number_seq') as sequence_number
+    from (
+      select min(u.place) as place, u.key
+      from unnest(v_keys) with ordinality u (key, place)
+      group by u.key
+      order by 1
+    ) f
+  ), fresh as (
+    insert into skipmq.deduplication as d (lineage, key, expires_at, sequence_number, message_id)
+    select v_lineage, n.key, v_now + interval '5 minutes', n.sequence_number, p_message_ids[n.place]
+    from numbered n
+    order by n.key
+    on conflict on constraint deduplication_pkey do update set
+      expires_at = excluded.expires_at,
+      sequence_number = excluded.sequence_number,
+      message_id = excluded.message_id
+    where d.expires_at <= v_now
+    returning d.sequence_number
+  )
+  select array_agg(n.place), array_agg(n.sequence_number) into v_fresh, v_numbers
+  from numbered n
+  join fresh f on f.sequence_number = n.sequence_number;
+
+  if v_fresh is not null then
+    insert into skipmq.message (
+      id, visible_at, sent_at, enqueued_at, queue_id, group_no, sequence_number, message_id, group_id,
+      deduplication_id, sender, trace_header, attributes, body)
+    select
+      nextval('skipmq.message_id_seq'), v_now, v_now, v_now, p_queue_id,
+      hashtextextended(p_group_ids[u.place], p_queue_id), u.number, p_message_ids[u.place],
+      p_group_ids[u.place], p_deduplication_ids[u.place], p_sender, p_trace_headers[u.place],
+      p_attributes[u.place], p_bodies[u.place]
+    from unnest(v_fresh, v_numbers) u (place, number);
+    -- Nobody removes a row while its advisory lock is held, so that a look is enough. An insert on conflict
+    -- would wait for whoever is receiving from the group.
+    insert into skipmq.message_group (queue_id, group_no, available_at, first_number)
+    select p_queue_id, f.group_no, v_now, f.first_number
+    from (
+      select hashtextextended(p_group_ids[u.place], p_queue_id) as group_no, min(u.number) as first_number
+      from unnest(v_fresh, v_numbers) u (place, number)
+      group by 1
+    ) f
+    where not exists (
+      select from skipmq.message_group g where g.queue_id = p_queue_id and g.group_no = f.group_no)
+    order by f.first_number; -- Groups that become available together come in the order of arrival.
+    insert into skipmq.queue_delta (at, queue_id, change) values (v_now, p_queue_id, cardinality(v_fresh));
+  end if;
+
+  return query
+  select u.place, d.message_id, d.sequence_number
+  from unnest(v_keys) with ordinality u (key, place)
+  join skipmq.deduplication d on d.lineage = v_lineage and d.key = u.key
+  order by u.place;
+end $$;

@@ -1,0 +1,58 @@
+import psycopg
+import pytest
+
+from support.fifo import FifoQueue
+from support.sql import advance, history, number
+
+
+def test_delete_says_what_became_of_each(fifo: FifoQueue) -> None:
+    fifo.put("a:1", "b:1", "c:1")
+    one, two, three = fifo.receive()
+    assert fifo.outcomes(one) == ["deleted"]
+    fifo.hide(0, two)
+
+    assert fifo.outcomes(one, two, three) == ["missing", "expired", "deleted"]
+
+    (again,) = fifo.receive()
+    assert fifo.outcomes(two) == ["expired"]
+    assert fifo.outcomes(again) == ["deleted"]
+
+
+def test_handle_expires_with_its_timeout(fifo: FifoQueue) -> None:
+    fifo.put("a:1")
+    received = fifo.receive(timeout=30)
+    advance(fifo.connection, "31 s")
+
+    assert fifo.outcomes(*received) == ["expired"]
+    assert fifo.take() == ["a:1"]
+
+
+def test_delete_writes_history_with_the_group(fifo: FifoQueue) -> None:
+    fifo.put("a:1", ids=["x"])
+    fifo.delete(*fifo.receive())
+
+    columns = "outcome, group_id, deduplication_id, receive_count"
+    assert history(fifo.connection, columns) == [("deleted", "a", "x", 1)]
+
+
+def test_group_goes_on_only_when_nothing_of_it_is_in_flight(fifo: FifoQueue) -> None:
+    fifo.put("a:1", "a:2", "a:3", "a:4")
+    one, two, three = fifo.receive(3)
+
+    for message in (three, one):
+        fifo.delete(message)
+        assert fifo.take() == []
+    fifo.delete(two)
+
+    assert fifo.take() == ["a:4"]
+
+
+def test_delete_of_a_purged_incarnation_is_refused(fifo: FifoQueue) -> None:
+    fifo.put("a:1")
+    received = fifo.receive()
+    number(fifo.connection, "select skipmq.purge_queue(%s)", fifo.id)
+
+    with pytest.raises(psycopg.Error) as caught:
+        fifo.outcomes(*received)
+
+    assert caught.value.sqlstate == "SQ005"

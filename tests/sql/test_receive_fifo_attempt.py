@@ -1,0 +1,91 @@
+import threading
+from typing import Any
+
+import psycopg
+
+from support.fifo import FifoQueue
+from support.sql import advance, until_blocked
+
+
+def handles(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    return [(row["id"], row["receive_count"], row["received_at"]) for row in rows]
+
+
+def test_retry_gives_the_same_and_begins_the_timeout_anew(fifo: FifoQueue) -> None:
+    fifo.put("a:1", "a:2", "a:3")
+    first = fifo.look(2, 30, attempt="x")
+    advance(fifo.connection, "20 s")
+
+    again = fifo.look(2, 30, attempt="x")
+
+    assert [row["body"] for row in first] == ["1", "2"]
+    assert handles(again) == handles(first)
+    advance(fifo.connection, "45 s")
+    assert fifo.take() == []
+    assert fifo.outcomes(*first) == ["deleted", "deleted"]
+
+
+def test_other_attempt_and_none_get_nothing_of_it(fifo: FifoQueue) -> None:
+    fifo.put("a:1")
+    assert [row["body"] for row in fifo.look(attempt="x")] == ["1"]
+
+    assert [row["id"] for row in fifo.look(attempt="y")] == [None]
+    assert fifo.take() == []
+
+
+def test_retry_after_a_delete_or_a_change_is_a_new_receive(fifo: FifoQueue) -> None:
+    fifo.put("a:1", "a:2", "b:1", "b:2")
+    one, two = fifo.look(2, attempt="x")
+    fifo.delete(one)
+    fifo.hide(0, two)
+
+    retried = fifo.look(2, attempt="x")
+
+    assert handles(retried) != handles([two])
+    assert sorted(row["body"] for row in retried) == ["1", "2"]
+    assert {row["group_id"] for row in retried} == {"b"}
+
+
+def test_retry_after_the_timeout_is_a_new_receive(fifo: FifoQueue) -> None:
+    fifo.put("a:1")
+    first = fifo.look(1, 30, attempt="x")
+    advance(fifo.connection, "31 s")
+
+    (again,) = fifo.look(1, 30, attempt="x")
+
+    assert again["receive_count"] == 2
+    assert handles([again]) != handles(first)
+
+
+def test_retry_after_five_minutes_is_a_new_receive(fifo: FifoQueue) -> None:
+    fifo.put("a:1", "b:1")
+    fifo.look(1, 600, attempt="x")
+    advance(fifo.connection, "301 s")
+
+    (other,) = fifo.look(1, 600, attempt="x")
+
+    assert other["group_id"] == "b"
+
+
+def test_empty_attempt_is_not_remembered(fifo: FifoQueue) -> None:
+    (nothing,) = fifo.look(attempt="x")
+    assert nothing["id"] is None
+    fifo.put("a:1")
+
+    assert [row["body"] for row in fifo.look(attempt="x")] == ["1"]
+
+
+def test_two_at_once_with_one_attempt_get_the_same(fifo: FifoQueue, database: str) -> None:
+    fifo.put("a:1", "b:1")
+    answers: list[dict[str, Any]] = []
+    with psycopg.connect(database) as slow, psycopg.connect(database, autocommit=True) as other:
+        first = fifo.on(slow).look(1, attempt="x")
+        thread = threading.Thread(
+            target=lambda: answers.extend(fifo.on(other).look(1, attempt="x"))
+        )
+        thread.start()
+        until_blocked(fifo.connection)
+        slow.commit()
+        thread.join(timeout=30)
+
+    assert handles(answers) == handles(first)

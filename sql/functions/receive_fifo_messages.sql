@@ -10,10 +10,7 @@
 --
 -- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
 create function skipmq.receive_fifo_messages(
-  p_queue_id integer,
-  p_limit integer default 1,
-  p_visibility_timeout integer default null,
-  p_commit text default null
+  p_queue_id integer, p_limit integer default 1, p_visibility_timeout integer default null, p_commit text default null
 ) returns table (
   id bigint, receive_count integer, received_at timestamptz, message_id uuid, body text,
   attributes text, approximate_receive_count integer, sent_at timestamptz,
@@ -40,8 +37,7 @@ declare
   v_most integer;
   v_dead_letters integer;
   v_left integer := p_limit;
-  -- Most groups have enough for a whole receive: look at one first.
-  v_width integer := 1;
+  v_width integer := 1; -- Most groups have enough for a whole receive: look at one first.
   v_groups bigint[];
   v_firsts bigint[];
   v_got integer;
@@ -74,8 +70,7 @@ begin
 
   loop
     -- In a statement of its own: the next one then sees the messages of these groups as they are.
-    select array_agg(h.group_no order by h.available_at), array_agg(h.first_number order by h.available_at)
-    into v_groups, v_firsts
+    select array_agg(h.group_no), array_agg(h.first_number) into v_groups, v_firsts
     from (
       select g.group_no, g.first_number, g.available_at
       from skipmq.message_group g
@@ -126,9 +121,9 @@ begin
       where g.queue_id = p_queue_id and g.group_no = c.group_no
     )
     select
-      c.id, c.receive_count, v_now, c.message_id, c.body, c.attributes, c.receive_count - c.receive_base,
-      c.sent_at, c.first_received_at, c.group_id, c.sender, c.trace_header, c.dead_letter_source,
-      c.sequence_number, c.deduplication_id, null::interval
+      c.id, c.receive_count, v_now, c.message_id, c.body, c.attributes, c.receive_count - c.receive_base, c.sent_at,
+      c.first_received_at, c.group_id, c.sender, c.trace_header, c.dead_letter_source, c.sequence_number,
+      c.deduplication_id, null::interval
     from claimed c
     order by c.place;
     get diagnostics v_got = row_count;

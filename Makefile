@@ -7,10 +7,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 CONSTRAINTS := deploy/constraints.txt
-# The last botocore whose model of SQS is of the Query protocol: it makes a Query client of any botocore.
-QUERY_MODEL := .cache/botocore-1.31.80
+# SQS clients that the tests run, each with what it brings along, apart from ours. The model of SQS in
+# boto3_query makes a Query client of any botocore, so that all tests want it.
+BOTO3_QUERY := .cache/clients/boto3_query/.installed
+AIOBOTOCORE := .cache/clients/aiobotocore/.installed
+JAVASCRIPT := tests/clients/javascript/node_modules/.installed
+JAVA := tests/clients/java/target/.installed
 
-.PHONY: help run test test-all lint format check packages constraints wheel clean
+.PHONY: help run test test-all lint format check packages clients constraints wheel clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -18,10 +22,10 @@ help: ## Show this help
 run: $(VENV)/.installed ## Run a broker on an embedded PostgreSQL at http://localhost:9324
 	@$(BIN)/skipmq serve
 
-test: $(VENV)/.dev packages lint ## Lint, type-check and run all tests that the gate runs
+test: $(VENV)/.dev packages clients lint ## Lint, type-check and run all tests that the gate runs
 	$(BIN)/pytest
 
-test-all: $(VENV)/.dev packages lint ## The same with the slow tests
+test-all: $(VENV)/.dev packages clients lint ## The same with the slow tests
 	$(BIN)/pytest -m "slow or not slow"
 
 lint: $(VENV)/.dev ## Check format, lint, types and the layers
@@ -40,6 +44,8 @@ wheel: $(VENV)/.dev ## Build the wheel into dist/
 packages: ## Install the Debian packages that tests want (as root; otherwise name them)
 	@.ci/packages
 
+clients: $(BOTO3_QUERY) $(AIOBOTOCORE) $(JAVASCRIPT) $(JAVA) ## Install the SQS clients that tests run
+
 constraints: ## Write the tested versions anew, the newest that the ranges admit
 	rm -rf .cache/resolve && $(PYTHON) -m venv .cache/resolve
 	.cache/resolve/bin/python -m pip install -q -e '.[dev]'
@@ -48,6 +54,7 @@ constraints: ## Write the tested versions anew, the newest that the ranges admit
 
 clean: ## Remove what was built and installed here
 	rm -rf $(VENV) .cache dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(dir $(JAVASCRIPT)) $(dir $(JAVA))
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -60,8 +67,26 @@ $(VENV)/.installed: pyproject.toml $(CONSTRAINTS) | $(VENV)/bin/python
 	@$(PIP) install -q -c $(CONSTRAINTS) -e .
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.installed
+$(VENV)/.dev: $(VENV)/.installed $(BOTO3_QUERY)
 	@echo "installing the tools for development into $(VENV)"
 	@$(PIP) install -q -c $(CONSTRAINTS) -e '.[dev]'
-	@$(PIP) install -q --no-deps --upgrade --target $(QUERY_MODEL) botocore==1.31.80
 	@touch $@
+
+.cache/clients/%/.installed: tests/clients/python/%.txt | $(VENV)/bin/python
+	@echo "installing $* into $(@D)"
+	@rm -rf $(@D)
+	@$(PIP) install -q --no-deps --target $(@D) -r $<
+	@touch $@
+
+$(JAVASCRIPT): $(addprefix tests/clients/javascript/,package.json package-lock.json .npmrc) | packages
+	@if command -v node >/dev/null && command -v npm >/dev/null; then \
+	  echo "installing the packages of tests/clients/javascript" && \
+	  cd tests/clients/javascript && npm ci --loglevel=error >/dev/null && touch node_modules/.installed; \
+	fi
+
+$(JAVA): $(addprefix tests/clients/java/,pom.xml Life.java) | packages
+	@if command -v javac >/dev/null && command -v mvn >/dev/null; then \
+	  echo "building tests/clients/java" && \
+	  rm -rf $(@D) && \
+	  mvn -q -B -f $< compiler:compile dependency:copy-dependencies && touch $@; \
+	fi

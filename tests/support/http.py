@@ -21,7 +21,7 @@ from botocore.config import Config
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SKIPMQ = [sys.executable, "-m", "skipmq"]
-QUERY_MODEL = ROOT / ".cache" / "botocore-1.31.80" / "botocore" / "data"
+QUERY_MODEL = ROOT / ".cache" / "clients" / "boto3_query" / "botocore" / "data"
 ACCOUNT = "000000000000"
 
 
@@ -121,7 +121,7 @@ def _session(wire: str) -> botocore.session.Session:
     session = botocore.session.Session()
     if wire == "query":
         # The last model of SQS in the Query protocol turns any botocore into a Query client.
-        assert QUERY_MODEL.exists(), "run `make test`, which installs the Query model"
+        assert QUERY_MODEL.exists(), "run `make clients`, which installs the Query model"
         session.set_config_variable("data_path", str(QUERY_MODEL))
     session.set_credentials("key", "secret")
     return session

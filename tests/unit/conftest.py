@@ -12,6 +12,7 @@ from hypothesis.strategies import SearchStrategy
 from werkzeug.datastructures import Headers
 
 from skipmq.protocol import Request, shapes
+from support.http import QUERY_MODEL
 
 # Characters that XML 1.0 and a UTF-8 encoded JSON document can both hold.
 TEXT = st.text(
@@ -87,10 +88,9 @@ def _allowed(
 @pytest.fixture(scope="session")
 def query_model_path() -> Path:
     """Return the folder of the service models of the last botocore that spoke the Query wire."""
-    path = Path(__file__).parents[2] / ".cache" / "botocore-1.31.80" / "botocore" / "data"
-    if not path.is_dir():
-        pytest.fail(f"{path} is missing: run `make setup-dev`")
-    return path
+    if not QUERY_MODEL.is_dir():
+        pytest.fail(f"{QUERY_MODEL} is missing: run `make clients`")
+    return QUERY_MODEL
 
 
 @pytest.fixture(scope="session")

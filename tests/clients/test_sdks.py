@@ -1,0 +1,110 @@
+"""The same life of queues and messages through the SDKs of other languages and of other times.
+
+Each program checks what its SDK gives it, and prints a summary, which is the same for all.
+"""
+
+from typing import Any
+
+import pytest
+
+from support import programs
+from support.http import client
+
+PROGRAMS = {
+    "boto3-query": programs.python("boto3_query", "boto3_query.py"),
+    "aiobotocore": programs.python("aiobotocore", "aiobotocore_json.py"),
+    "javascript": programs.javascript("life.js"),
+    "java": programs.java("Life"),
+}
+MESSAGE_ATTRIBUTES = {
+    "Title": ["String", "Grüße ☕"],
+    "Weight": ["Number", "12.50"],
+    "Leaf": ["Binary", "0001feff"],
+}
+# The SDK for Java checks it by itself; the others leave it to their users.
+DIGEST = "06ea1d70e6b3ed2f6a0ab68c7a473b1f"
+each_sdk = pytest.mark.parametrize("sdk", PROGRAMS)
+
+
+def expected(prefix: str) -> dict[str, Any]:
+    return {
+        "single": {
+            "body": "<first> & ☕",
+            "message_attributes": MESSAGE_ATTRIBUTES,
+            "digest": DIGEST,
+            "receive_counts": ["1", "2"],
+        },
+        "delayed": "waited for",
+        "batch": {
+            "bodies": sorted(f"entry {n}" for n in range(11)),
+            "refused": {"late": True},
+            "left": ["0", "0"],
+        },
+        "settings": {
+            "attributes": ["45", "3600", f"{prefix}-main"],
+            "tags": [{"team": "tea", "stage": "test + try = @1"}, {"stage": "test + try = @1"}],
+        },
+        "dead_letter": {"body": "poison", "source": f"{prefix}-source"},
+        "after_purge": 0,
+        "absent": ["QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue"],
+    }
+
+
+@each_sdk
+def test_sdk_goes_through_the_life_of_standard_queues(endpoint: str, sdk: str) -> None:
+    prefix = f"{sdk}-life"
+    summary = PROGRAMS[sdk].run(endpoint, prefix, "standard")
+    summary.pop("client", None)
+    pages = summary.pop("pages")
+
+    assert summary == expected(prefix)
+    assert [len(page) for page in pages] == [2, 1]
+    assert {name for page in pages for name in page} == {
+        f"{prefix}-{name}" for name in ("main", "source", "dead")
+    }
+    sqs = client(endpoint)
+    [left] = sqs.list_queues(QueueNamePrefix=prefix)["QueueUrls"]
+    [message] = sqs.receive_message(
+        QueueUrl=left, MessageAttributeNames=["All"], WaitTimeSeconds=20
+    )["Messages"]
+    assert message["Body"] == "for another client"
+    assert message["MessageAttributes"]["Leaf"]["BinaryValue"] == b"\x00\x01\xfe\xff"
+    assert message["MessageAttributes"]["Title"]["StringValue"] == "Grüße ☕"
+
+
+def test_old_boto3_speaks_query(endpoint: str) -> None:
+    about = PROGRAMS["boto3-query"].run(endpoint, "really-query", "standard")["client"]
+
+    assert about["protocol"] == "query"
+    assert about["content_types"] == ["application/x-www-form-urlencoded"]
+    assert about["api_versions"] == ["2012-11-05"]
+    assert {"CreateQueue", "SendMessageBatch", "ListDeadLetterSourceQueues"} <= set(
+        about["actions"]
+    )
+    assert about["version"] == "1.28.80"
+
+
+def test_aiobotocore_tasks_wait_send_receive_and_delete_at_once(endpoint: str) -> None:
+    summary = PROGRAMS["aiobotocore"].run(endpoint, "at-once", "together")
+
+    assert summary["client"]["protocol"] == "json"
+    assert all(len(messages) == 1 for messages in summary["woken"])
+    assert sorted(body for [body] in summary["woken"]) == [f"waited for {n}" for n in range(5)]
+    assert sorted(summary["found"]) == sorted(f"task {n}" for n in range(100))
+    assert summary["left"] == ["0", "0"]
+
+
+def test_sqs_consumer_handles_and_deletes_every_message_and_stops(endpoint: str) -> None:
+    summary = programs.javascript("consumer.js").run(endpoint, "consumer", "handles")
+
+    assert summary["bodies"] == sorted(f"task {n}" for n in range(50))
+    assert (summary["processed"], summary["refusals"], summary["left"]) == (50, [], ["0", "0"])
+    assert summary["status"] == {"isRunning": False, "isPolling": False}
+
+
+def test_sqs_consumer_gets_a_message_again_whose_handler_threw(endpoint: str) -> None:
+    summary = programs.javascript("consumer.js").run(endpoint, "consumer", "throws")
+
+    assert summary["attempts"] == ["1", "2"]
+    assert summary["refusals"] == ["Unexpected message handler failure: not now"]
+    assert (summary["processed"], summary["left"]) == (1, ["0", "0"])

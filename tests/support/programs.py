@@ -1,0 +1,90 @@
+"""Programs of other kinds that speak to a node through an SQS client of their own."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.http import ROOT
+
+FOLDER = ROOT / "tests" / "clients"
+INSTALLED = ROOT / ".cache" / "clients"
+CREDENTIALS = {
+    "AWS_ACCESS_KEY_ID": "key",
+    "AWS_SECRET_ACCESS_KEY": "secret",
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_REGION": "us-east-1",
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "AWS_CONFIG_FILE": os.devnull,
+    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """How a program is run, and what there must be for that."""
+
+    words: list[str]
+    installed: Path
+    commands: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    def check(self) -> None:
+        """Skip the test on a machine without these commands, which CI must not be."""
+        if missing := [name for name in self.commands if shutil.which(name) is None]:
+            why = f"no {', '.join(missing)} here: `make packages` installs or names what is missing"
+            if os.environ.get("CI") == "true":  # noqa: TID251 - a switch of the tests.
+                pytest.fail(why)
+            pytest.skip(why)
+        assert self.installed.exists(), "run `make clients`, which installs it"
+
+    def run(self, *arguments: str) -> dict[str, Any]:
+        """Return the summary that the program prints."""
+        self.check()
+        others = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")}  # noqa: TID251
+        done = subprocess.run(
+            [*self.words, *arguments],
+            env=others | CREDENTIALS | dict(self.variables),
+            capture_output=True,
+            text=True,
+            timeout=180,
+            check=False,
+        )
+        assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+        summary: dict[str, Any] = json.loads(done.stdout)
+        return summary
+
+
+def python(client: str, script: str) -> Program:
+    """Return a script that imports the client from the folder where it is installed."""
+    folder = INSTALLED / client
+    return Program(
+        [sys.executable, str(FOLDER / "python" / script)],
+        installed=folder / ".installed",
+        variables={"PYTHONPATH": str(folder), "PYTHONUTF8": "1"},
+    )
+
+
+def javascript(script: str) -> Program:
+    folder = FOLDER / "javascript"
+    return Program(
+        ["node", str(folder / script)],
+        installed=folder / "node_modules" / ".installed",
+        commands=("node", "npm"),
+    )
+
+
+def java(main: str) -> Program:
+    target = FOLDER / "java" / "target"
+    return Program(
+        ["java", "-cp", f"{target / 'classes'}:{target / 'dependency' / '*'}", main],
+        installed=target / ".installed",
+        commands=("java", "javac", "mvn"),
+    )

@@ -3,6 +3,7 @@
 Each program checks what its SDK gives it, and prints a summary, which is the same for all.
 """
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -70,6 +71,22 @@ def test_sdk_goes_through_the_life_of_standard_queues(endpoint: str, sdk: str) -
     assert message["Body"] == "for another client"
     assert message["MessageAttributes"]["Leaf"]["BinaryValue"] == b"\x00\x01\xfe\xff"
     assert message["MessageAttributes"]["Title"]["StringValue"] == "Grüße ☕"
+
+
+@each_sdk
+def test_sdk_goes_through_the_life_of_a_fifo(endpoint: str, sdk: str) -> None:
+    summary = PROGRAMS[sdk].run(endpoint, f"{sdk}-life", "fifo")
+    sent = summary["sent"]
+
+    assert list(sent) == ["a1", "b1", "a2", "b2", "a3"]
+    assert len({message_id for message_id, _ in sent.values()}) == 5
+    assert summary["again"] == sent["b2"]
+    assert (summary["heads"], summary["while_taken"], summary["more"]) == (2, 0, 0)
+    for group, bodies in {"a": ["a1", "a2", "a3"], "b": ["b1", "b2"]}.items():
+        received = [message[1:] for message in summary["received"] if message[0] == group]
+        assert received == [[body, *sent[body]] for body in bodies]
+        numbers = [int(number) for _, _, number in received]
+        assert all(earlier < later for earlier, later in pairwise(numbers))
 
 
 def test_old_boto3_speaks_query(endpoint: str) -> None:

@@ -47,6 +47,7 @@ class Janitor:
             Job("move messages", 1.0, lambda: upkeep.advance_move_tasks(MOVE_CHUNK), MOVE_CHUNK),
             Job("fold counts", 1.0, upkeep.fold_counts, chunk=MANY),
             Job("fold all counts", 60.0, lambda: upkeep.fold_counts(everything=True), chunk=MANY),
+            Job("mark noisy tenants", 1.0, lambda: upkeep.mark_noisy(CHUNK)),
             Job("clear retired", 1.0, lambda: upkeep.clear_retired(CHUNK)),
             Job("expire messages", 5.0, lambda: upkeep.expire_messages(CHUNK)),
             Job("forget sends", 5.0, lambda: upkeep.expire_deduplication(CHUNK)),

@@ -12,6 +12,9 @@ update skipmq.queue set lineage = queue_id;
 alter table skipmq.queue alter column lineage set not null;
 alter table skipmq.cluster add column counted_to timestamptz not null default '-infinity';
 create index message_sequence on skipmq.message (queue_id, sequence_number) where group_no is not null;
+-- Only functions of ours called these.
+drop function skipmq.expire_visible(integer, timestamptz, timestamptz, timestamptz, integer);
+drop function skipmq.move_dead_letters(integer, integer, integer, timestamptz, timestamptz, integer);
 -- One row for each group of a FIFO queue that has messages. It carries the group's visibility, so that a
 -- receive probes one index and never looks at groups that have nothing to give. Whoever changes a message
 -- of a group, other than adding one, holds the lock of its row.
@@ -88,6 +91,14 @@ create table skipmq.queue_delta (
 );
 -- For fold_counts, count_messages: what is new, without what is dead and cannot be cleared yet.
 create index queue_delta_at on skipmq.queue_delta (at);
+-- Tenants (groups of a standard queue) that had too large a part of its messages in flight: theirs wait in
+-- shard 1, behind those of the others.
+create table skipmq.noisy_tenant (
+  queue_id integer not null,
+  group_id text collate "C" not null,
+  until timestamptz not null,
+  constraint noisy_tenant_pkey primary key (queue_id, group_id)
+);
 insert into skipmq.queue_count (queue_id, messages)
 select queue_id, count(*) from skipmq.message where queue_id > 0 group by queue_id;
 -- Does: goes on with every active task that nobody else is at: moves what its rate allows since the last
@@ -475,7 +486,7 @@ begin
     from (
       select
       from skipmq.message m
-      where m.queue_id = p_queue_id and m.shard between 0 and 1 and m.group_no is null and m.visible_at > v_now
+      where m.queue_id = p_queue_id and m.shard = any ('{0,1}') and m.group_no is null and m.visible_at > v_now
         and m.receive_count > m.receive_base
       limit p_most
     ) f;
@@ -555,12 +566,12 @@ begin
       count(*) filter (where m.receive_count = m.receive_base)
     into in_flight, delayed
     from skipmq.message m
-    where m.queue_id = p_queue_id and m.shard between 0 and 1 and m.group_no is null and m.visible_at > v_now;
+    where m.queue_id = p_queue_id and m.shard = any ('{0,1}') and m.group_no is null and m.visible_at > v_now;
     select count(*) into v_expired
     from (
       select
       from skipmq.message m
-      where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null and m.visible_at <= v_horizon
+      where m.queue_id = p_queue_id and m.shard = any ('{0,1}') and m.group_no is null and m.visible_at <= v_horizon
       limit 10000
     ) m;
   end if;
@@ -872,7 +883,7 @@ begin
     return 0;
   end if;
   for v_queue in
-    select q.queue_id, q.fifo, v_now - make_interval(secs => q.message_retention_period) as horizon
+    select q.queue_id, q.fifo, q.tenants, v_now - make_interval(secs => q.message_retention_period) as horizon
     from skipmq.queue q
   loop
     if v_queue.fifo then
@@ -880,11 +891,52 @@ begin
     else
       -- Keys only move forward, so that all up to the horizon was enqueued before it.
       v_count := v_count + skipmq.expire_visible(
-        v_queue.queue_id, '-infinity', v_queue.horizon, v_queue.horizon, p_limit - v_count);
+        v_queue.queue_id, 0::smallint, '-infinity', v_queue.horizon, v_queue.horizon, p_limit - v_count);
+      if v_queue.tenants then
+        v_count := v_count + skipmq.expire_visible(
+          v_queue.queue_id, 1::smallint, '-infinity', v_queue.horizon, v_queue.horizon, p_limit - v_count);
+      end if;
     end if;
     exit when v_count >= p_limit;
   end loop;
   return v_count;
+end $$;
+-- Does: settles up to p_limit messages of a shard of a standard queue that became visible after p_from, not after
+--   p_to, and are past its retention period (enqueued by p_horizon); gives their number.
+-- Called by: receive_messages, expire_messages.
+-- Locks, in order: message rows, skipping those that others hold.
+-- Raises: nothing.
+-- Relies on index: message_visible.
+create function skipmq.expire_visible(
+  p_queue_id integer, p_shard smallint, p_from timestamptz, p_to timestamptz, p_horizon timestamptz, p_limit integer
+) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_tids tid[];
+begin
+  select array_agg(h.tid) into v_tids
+  from (
+    select m.ctid as tid
+    from skipmq.message m
+    where m.queue_id = p_queue_id and m.shard = p_shard and m.group_no is null
+      and m.visible_at > p_from and m.visible_at <= p_to and m.enqueued_at <= p_horizon
+    order by m.visible_at
+    limit p_limit
+    for no key update skip locked
+  ) h;
+  if v_tids is null then
+    return 0;
+  end if;
+  return skipmq.settle(v_tids, 'expired');
 end $$;
 -- Does: adds what has changed in the numbers of messages to their sums; gives how many changes it folded.
 -- Called by: the janitor.
@@ -958,6 +1010,55 @@ begin
   ) l;
   return v_groups;
 end $$;
+-- Does: finds the noisy tenants of the queues whose messages have groups: those that have more than a tenth
+--   of the queue's messages in flight and at least 30 (for a minute after that was so the last time); and
+--   puts up to p_limit of their waiting messages aside. Gives how many it put aside.
+-- Called by: the janitor.
+-- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), tenants, message
+--   rows, skipping those that others hold.
+-- Raises: nothing.
+-- Relies on index: message_visible, noisy_tenant_pkey.
+--
+-- Source: SQS Developer Guide, Amazon SQS fair queues.
+create function skipmq.mark_noisy(p_limit integer default 5000) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_queue integer;
+  v_noisy text[];
+  v_count integer := 0;
+begin
+  if not pg_try_advisory_xact_lock(hashtext('skipmq'), hashtext('mark_noisy')) then
+    return 0;
+  end if;
+  delete from skipmq.noisy_tenant t where t.until <= v_now;
+  for v_queue in
+    select q.queue_id from skipmq.queue q where q.tenants and not q.fifo
+  loop
+    insert into skipmq.noisy_tenant as t (queue_id, group_id, until)
+    select v_queue, c.group_id, v_now + interval '1 minute'
+    from (
+      select m.group_id, count(*) as own, sum(count(*)) over () as of_all
+      from skipmq.message m
+      where m.queue_id = v_queue and m.shard = any ('{0,1}') and m.group_no is null
+        and m.visible_at > v_now and m.receive_count > m.receive_base
+      group by m.group_id
+    ) c
+    where c.group_id is not null and c.own >= 30 and c.own > c.of_all * 0.1
+    on conflict (queue_id, group_id) do update set until = excluded.until;
+    v_noisy := array(select t.group_id from skipmq.noisy_tenant t where t.queue_id = v_queue);
+    if v_noisy <> '{}' and v_count < p_limit then
+      v_count := v_count + skipmq.set_aside(v_queue, v_noisy, v_now, p_limit - v_count);
+    end if;
+  end loop;
+  return v_count;
+end $$;
 -- Does: moves up to p_limit visible messages from one standard queue to another (p_destination null: each
 --   to the queue it came from), where they are visible at once and their receive count begins anew; gives
 --   their number. What came from a queue that is gone stays.
@@ -978,46 +1079,51 @@ set jit = off
 as $$
 declare
   v_now timestamptz := skipmq.clock();
-  v_count integer;
+  v_shard smallint;
+  v_count integer := 0;
 begin
-  with head as materialized (
-    select m.ctid as tid, coalesce(p_destination, origin.queue_id) as target
-    from skipmq.message m
-    left join lateral (
-      select q.queue_id
-      from skipmq.queue q
-      where q.account = split_part(m.dead_letter_source, ':', 5)
-        and q.region = split_part(m.dead_letter_source, ':', 4)
-        and q.name = split_part(m.dead_letter_source, ':', 6)
-    ) origin on p_destination is null
-    where m.queue_id = p_source and m.shard = 0 and m.group_no is null
-      and m.visible_at > '-infinity' and m.visible_at <= v_now
-      and coalesce(p_destination, origin.queue_id) <> p_source
-    order by m.visible_at
-    limit p_limit
-    for no key update of m skip locked
-  ), moved as (
-    update skipmq.message m set
-      queue_id = h.target,
-      visible_at = v_now,
-      receive_count = m.receive_count + 1,
-      receive_base = m.receive_count + 1,
-      first_received_at = null,
-      dead_letter_source = null
-    from head h
-    where m.ctid = h.tid
-    returning m.queue_id
-  ), counted as (
-    insert into skipmq.queue_delta (at, queue_id, change)
-    select v_now, c.queue_id, sum(c.change)
-    from moved m
-    cross join lateral (values (m.queue_id, 1), (p_source, -1)) c (queue_id, change)
-    group by c.queue_id
-  )
-  select count(*) into v_count from moved;
+  foreach v_shard in array array[0, 1] loop
+    with head as materialized (
+      select m.ctid as tid, coalesce(p_destination, origin.queue_id) as target
+      from skipmq.message m
+      left join lateral (
+        select q.queue_id
+        from skipmq.queue q
+        where q.account = split_part(m.dead_letter_source, ':', 5)
+          and q.region = split_part(m.dead_letter_source, ':', 4)
+          and q.name = split_part(m.dead_letter_source, ':', 6)
+      ) origin on p_destination is null
+      where m.queue_id = p_source and m.shard = v_shard and m.group_no is null
+        and m.visible_at > '-infinity' and m.visible_at <= v_now
+        and coalesce(p_destination, origin.queue_id) <> p_source
+      order by m.visible_at
+      limit p_limit - v_count
+      for no key update of m skip locked
+    ), moved as (
+      update skipmq.message m set
+        queue_id = h.target,
+        shard = 0,
+        visible_at = v_now,
+        receive_count = m.receive_count + 1,
+        receive_base = m.receive_count + 1,
+        first_received_at = null,
+        dead_letter_source = null
+      from head h
+      where m.ctid = h.tid
+      returning m.queue_id
+    ), counted as (
+      insert into skipmq.queue_delta (at, queue_id, change)
+      select v_now, c.queue_id, sum(c.change)
+      from moved m
+      cross join lateral (values (m.queue_id, 1), (p_source, -1)) c (queue_id, change)
+      group by c.queue_id
+    )
+    select v_count + count(*) into v_count from moved;
+    exit when v_count >= p_limit;
+  end loop;
   return v_count;
 end $$;
--- Does: moves up to p_limit visible messages of a standard queue that have been received p_most times to
+-- Does: moves up to p_limit visible messages of a shard of a standard queue that have been received p_most times to
 --   its dead-letter queue, where they are visible at once, with a row of history each; gives their number.
 -- Called by: receive_messages, when it finds too few that it may give.
 -- Locks, in order: queue row of the dead-letter queue (shared: it is neither purged nor deleted
@@ -1026,8 +1132,8 @@ end $$;
 -- Relies on index: message_visible.
 --
 -- The move grows the fence, so that old receipts die, and hides that growth from the count that users see.
-create or replace function skipmq.move_dead_letters(
-  p_queue_id integer, p_target integer, p_most integer, p_from timestamptz, p_to timestamptz, p_limit integer
+create function skipmq.move_dead_letters(
+  p_queue_id integer, p_shard smallint, p_target integer, p_most integer, p_from timestamptz, p_to timestamptz, p_limit integer
 ) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -1054,7 +1160,7 @@ begin
   with head as materialized (
     select m.ctid as tid
     from skipmq.message m
-    where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null
+    where m.queue_id = p_queue_id and m.shard = p_shard and m.group_no is null
       and m.visible_at > p_from and m.visible_at <= p_to
       and m.receive_count - m.receive_base >= p_most
     order by m.visible_at
@@ -1063,6 +1169,7 @@ begin
   ), moved as (
     update skipmq.message m set
       queue_id = p_target,
+      shard = 0,
       visible_at = p_to,
       receive_count = m.receive_count + 1,
       receive_base = m.receive_base + 1,
@@ -1425,6 +1532,147 @@ begin
     return next;
   end if;
 end $$;
+-- Does: claims up to p_limit visible messages of a standard queue and hides them for p_visibility_timeout
+--   seconds (null: the queue's). What has been received as often as the redrive policy allows goes to the
+--   dead-letter queue instead, with a row of history. When there is none it gives one row without an id, whose next_visible_in
+--   says how long until the next one becomes visible (null: none is waiting).
+--   Of a queue whose messages have groups, those of noisy tenants come last (SQS Developer Guide, fair queues).
+-- Called by: the ReceiveMessage action; SQL users.
+-- Locks, in order: message rows, skipping those that others hold.
+-- Raises: SQ005 when no queue has this incarnation, SQ007 when the queue is FIFO.
+-- Relies on index: queue_id, message_visible, noisy_tenant_pkey.
+--
+-- What lies further back than the retention period is passed over by the index condition; an expired
+-- message that became visible since is settled here, since only here it is met in order.
+-- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
+create or replace function skipmq.receive_messages(
+  p_queue_id integer,
+  p_limit integer default 1,
+  p_visibility_timeout integer default null,
+  p_commit text default null
+) returns table (
+  id bigint, receive_count integer, received_at timestamptz, message_id uuid, body text,
+  attributes text, approximate_receive_count integer, sent_at timestamptz,
+  first_received_at timestamptz, group_id text, sender text, trace_header text,
+  dead_letter_source text, next_visible_in interval
+)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := skipmq.clock();
+  v_fifo boolean;
+  v_until timestamptz;
+  v_horizon timestamptz;
+  v_left integer := p_limit;
+  v_got integer;
+  v_most integer;
+  v_dead_letters integer;
+  v_tenants boolean;
+  v_noisy text[];
+  v_shard smallint;
+  v_aside integer;
+begin
+  if p_commit is not null then
+    perform set_config('synchronous_commit', p_commit, true);
+  end if;
+  select
+    q.fifo,
+    -- Never now itself: what this call has claimed must not be claimed again by its next round.
+    v_now + greatest(
+      make_interval(secs => coalesce(p_visibility_timeout, q.visibility_timeout)), interval '1 microsecond'),
+    v_now - make_interval(secs => q.message_retention_period),
+    q.max_receive_count,
+    case when q.dead_letter_name is not null then (
+      select d.queue_id from skipmq.queue d
+      where d.account = q.dead_letter_account and d.region = q.region and d.name = q.dead_letter_name)
+    end,
+    q.tenants,
+    case when q.tenants then array(
+      select t.group_id from skipmq.noisy_tenant t where t.queue_id = p_queue_id and t.until > v_now)
+    end
+  into v_fifo, v_until, v_horizon, v_most, v_dead_letters, v_tenants, v_noisy
+  from skipmq.queue q where q.queue_id = p_queue_id;
+  if v_fifo is null then
+    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
+  elsif v_fifo then
+    raise exception 'receive_messages is for standard queues' using errcode = 'SQ007';
+  end if;
+  -- Without a dead-letter queue, or when that has been deleted, nothing is received too often.
+  if v_dead_letters is null or v_dead_letters = p_queue_id then
+    v_most := 2147483647;
+    v_dead_letters := null;
+  end if;
+
+  -- Noisy tenants come last, but first in one receive of ten, so that they never starve.
+  foreach v_shard in array
+    case when not v_tenants then array[0] when random() < 0.9 then array[0, 1] else array[1, 0] end
+  loop
+    v_aside := 0;
+    loop
+      return query
+      with candidate as materialized (
+        select m.ctid as tid, m.enqueued_at, m.group_id, m.receive_count - m.receive_base as received
+        from skipmq.message m
+        where m.queue_id = p_queue_id and m.shard = v_shard and m.group_no is null
+          and m.visible_at > v_horizon and m.visible_at <= v_now
+        order by m.visible_at
+        limit v_left
+        for no key update skip locked
+      )
+      update skipmq.message m set
+        visible_at = v_until,
+        receive_count = m.receive_count + 1,
+        first_received_at = coalesce(m.first_received_at, v_now)
+      from candidate c
+      where m.ctid = c.tid and c.enqueued_at > v_horizon and c.received < v_most
+        and (v_shard = 1 or c.group_id = any (v_noisy) is not true)
+      returning
+        m.id, m.receive_count, v_now, m.message_id, m.body, m.attributes,
+        m.receive_count - m.receive_base, m.sent_at, m.first_received_at, m.group_id, m.sender,
+        m.trace_header, m.dead_letter_source, null::interval;
+      get diagnostics v_got = row_count;
+      v_left := v_left - v_got;
+      exit when v_left = 0;
+      -- Too few: the shard is empty, or what has expired, was received too often or is noisy lay in the way.
+      if v_shard = 0 and v_noisy <> '{}' and v_aside < 3 then
+        v_aside := v_aside + 1;
+        continue when skipmq.set_aside(p_queue_id, v_noisy, v_now, 1000) > 0;
+      end if;
+      exit when skipmq.expire_visible(p_queue_id, v_shard, v_horizon, v_now, v_horizon, 1000) = 0
+        and (v_dead_letters is null or skipmq.move_dead_letters(
+          p_queue_id, v_shard, v_dead_letters, v_most, v_horizon, v_now, 1000) = 0);
+    end loop;
+    exit when v_left = 0;
+  end loop;
+
+  if v_left = p_limit then
+    received_at := v_now;
+    next_visible_in := (
+      select m.visible_at
+      from skipmq.message m
+      where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null and m.visible_at > v_now
+      order by m.visible_at
+      limit 1) - v_now;
+    if v_tenants then
+      next_visible_in := least(next_visible_in, (
+        select m.visible_at
+        from skipmq.message m
+        where m.queue_id = p_queue_id and m.shard = 1 and m.group_no is null and m.visible_at > v_now
+        order by m.visible_at
+        limit 1) - v_now);
+    end if;
+    return next;
+  end if;
+end $$;
 -- Does: says anew when groups of a FIFO queue, which the caller has locked, can give their first message,
 --   and removes the rows of those that have none.
 -- Called by: receive_fifo_messages, delete_fifo_messages, change_fifo_visibility, expire_fifo,
@@ -1687,9 +1935,9 @@ begin
 end $$;
 -- Does: stores messages in a standard queue: all of them, or none when it raises.
 -- Called by: the SendMessage and SendMessageBatch actions, send_message; SQL users.
--- Locks, in order: none.
+-- Locks, in order: queue row, only with the first message that has a group.
 -- Raises: SQ005 when no queue has this incarnation, SQ007 when the queue is FIFO.
--- Relies on index: queue_id.
+-- Relies on index: queue_id, noisy_tenant_pkey.
 --
 -- The arrays run in parallel, one element a message. A null in p_delays takes the queue's delay.
 -- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
@@ -1711,27 +1959,73 @@ declare
   v_now timestamptz := skipmq.clock();
   v_fifo boolean;
   v_delay integer;
+  v_tenants boolean;
+  v_noisy text[];
 begin
   if p_commit is not null then
     perform set_config('synchronous_commit', p_commit, true);
   end if;
-  select q.fifo, q.delay_seconds into v_fifo, v_delay
+  select
+    q.fifo, q.delay_seconds, q.tenants,
+    case when q.tenants then array(
+      select t.group_id from skipmq.noisy_tenant t where t.queue_id = p_queue_id and t.until > v_now)
+    end
+  into v_fifo, v_delay, v_tenants, v_noisy
   from skipmq.queue q where q.queue_id = p_queue_id;
   if v_fifo is null then
     raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
   elsif v_fifo then
     raise exception 'send_messages is for standard queues' using errcode = 'SQ007';
   end if;
+  if not v_tenants and array_remove(p_group_ids, null) <> '{}' then
+    update skipmq.queue q set tenants = true where q.queue_id = p_queue_id and not q.tenants;
+  end if;
   insert into skipmq.message (
-    id, visible_at, sent_at, enqueued_at, queue_id, message_id, group_id, sender, trace_header, attributes, body)
+    id, visible_at, sent_at, enqueued_at, queue_id, shard, message_id, group_id, sender, trace_header, attributes, body)
   select
     nextval('skipmq.message_id_seq'),
     v_now + make_interval(secs => coalesce(u.delay, v_delay)),
-    v_now, v_now, p_queue_id, u.message_id, u.group_id, p_sender, u.trace_header, u.attributes, u.body
+    v_now, v_now, p_queue_id, case when u.group_id = any (v_noisy) then 1 else 0 end, u.message_id, u.group_id, p_sender, u.trace_header, u.attributes, u.body
   from unnest(p_message_ids, p_bodies, p_attributes, p_delays, p_group_ids, p_trace_headers)
     u (message_id, body, attributes, delay, group_id, trace_header);
   insert into skipmq.queue_delta (at, queue_id, change)
   values (v_now, p_queue_id, cardinality(p_message_ids));
+end $$;
+-- Does: looks at up to p_limit visible messages at the head of a standard queue and puts those of the noisy
+--   tenants into shard 1, where they keep their order; gives their number.
+-- Called by: receive_messages, mark_noisy.
+-- Locks, in order: message rows, skipping those that others hold.
+-- Raises: nothing.
+-- Relies on index: message_visible.
+create function skipmq.set_aside(p_queue_id integer, p_noisy text[], p_to timestamptz, p_limit integer)
+returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_count integer;
+begin
+  with head as materialized (
+    select m.ctid as tid, m.group_id
+    from skipmq.message m
+    where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null
+      and m.visible_at > '-infinity' and m.visible_at <= p_to
+    order by m.visible_at
+    limit p_limit
+    for no key update skip locked
+  )
+  update skipmq.message m set shard = 1
+  from head h
+  where m.ctid = h.tid and h.group_id = any (p_noisy);
+  get diagnostics v_count = row_count;
+  return v_count;
 end $$;
 -- Does: changes the attributes named in p_attributes (SQS names, text values); others stay.
 -- Called by: create_queue, the SetQueueAttributes action; SQL users.
@@ -1938,8 +2232,9 @@ begin
       skipmq.settle(tid[], text),
       skipmq.move_batch(integer, integer, integer),
       skipmq.check_redrive(integer, text, text[]),
-      skipmq.move_dead_letters(integer, integer, integer, timestamptz, timestamptz, integer),
-      skipmq.expire_visible(integer, timestamptz, timestamptz, timestamptz, integer),
+      skipmq.move_dead_letters(integer, smallint, integer, integer, timestamptz, timestamptz, integer),
+      skipmq.expire_visible(integer, smallint, timestamptz, timestamptz, timestamptz, integer),
+      skipmq.set_aside(integer, text[], timestamptz, integer),
       skipmq.expire_fifo(integer, timestamptz, integer),
       skipmq.move_fifo_batch(integer, integer, integer),
       skipmq.append_fifo(integer, bigint[], integer[], text),

@@ -59,7 +59,7 @@ begin
     from (
       select
       from skipmq.message m
-      where m.queue_id = p_queue_id and m.shard between 0 and 1 and m.group_no is null and m.visible_at > v_now
+      where m.queue_id = p_queue_id and m.shard = any ('{0,1}') and m.group_no is null and m.visible_at > v_now
         and m.receive_count > m.receive_base
       limit p_most
     ) f;

@@ -16,7 +16,7 @@ begin
     return 0;
   end if;
   for v_queue in
-    select q.queue_id, q.fifo, v_now - make_interval(secs => q.message_retention_period) as horizon
+    select q.queue_id, q.fifo, q.tenants, v_now - make_interval(secs => q.message_retention_period) as horizon
     from skipmq.queue q
   loop
     if v_queue.fifo then
@@ -24,7 +24,11 @@ begin
     else
       -- Keys only move forward, so that all up to the horizon was enqueued before it.
       v_count := v_count + skipmq.expire_visible(
-        v_queue.queue_id, '-infinity', v_queue.horizon, v_queue.horizon, p_limit - v_count);
+        v_queue.queue_id, 0::smallint, '-infinity', v_queue.horizon, v_queue.horizon, p_limit - v_count);
+      if v_queue.tenants then
+        v_count := v_count + skipmq.expire_visible(
+          v_queue.queue_id, 1::smallint, '-infinity', v_queue.horizon, v_queue.horizon, p_limit - v_count);
+      end if;
     end if;
     exit when v_count >= p_limit;
   end loop;

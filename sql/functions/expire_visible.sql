@@ -1,11 +1,11 @@
--- Does: settles up to p_limit messages of a standard queue that became visible after p_from, not after
+-- Does: settles up to p_limit messages of a shard of a standard queue that became visible after p_from, not after
 --   p_to, and are past its retention period (enqueued by p_horizon); gives their number.
 -- Called by: receive_messages, expire_messages.
 -- Locks, in order: message rows, skipping those that others hold.
 -- Raises: nothing.
 -- Relies on index: message_visible.
 create function skipmq.expire_visible(
-  p_queue_id integer, p_from timestamptz, p_to timestamptz, p_horizon timestamptz, p_limit integer
+  p_queue_id integer, p_shard smallint, p_from timestamptz, p_to timestamptz, p_horizon timestamptz, p_limit integer
 ) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -24,7 +24,7 @@ begin
   from (
     select m.ctid as tid
     from skipmq.message m
-    where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null
+    where m.queue_id = p_queue_id and m.shard = p_shard and m.group_no is null
       and m.visible_at > p_from and m.visible_at <= p_to and m.enqueued_at <= p_horizon
     order by m.visible_at
     limit p_limit

@@ -18,42 +18,47 @@ set jit = off
 as $$
 declare
   v_now timestamptz := skipmq.clock();
-  v_count integer;
+  v_shard smallint;
+  v_count integer := 0;
 begin
-  with head as materialized (
-    select m.ctid as tid, coalesce(p_destination, origin.queue_id) as target
-    from skipmq.message m
-    left join lateral (
-      select q.queue_id
-      from skipmq.queue q
-      where q.account = split_part(m.dead_letter_source, ':', 5)
-        and q.region = split_part(m.dead_letter_source, ':', 4)
-        and q.name = split_part(m.dead_letter_source, ':', 6)
-    ) origin on p_destination is null
-    where m.queue_id = p_source and m.shard = 0 and m.group_no is null
-      and m.visible_at > '-infinity' and m.visible_at <= v_now
-      and coalesce(p_destination, origin.queue_id) <> p_source
-    order by m.visible_at
-    limit p_limit
-    for no key update of m skip locked
-  ), moved as (
-    update skipmq.message m set
-      queue_id = h.target,
-      visible_at = v_now,
-      receive_count = m.receive_count + 1,
-      receive_base = m.receive_count + 1,
-      first_received_at = null,
-      dead_letter_source = null
-    from head h
-    where m.ctid = h.tid
-    returning m.queue_id
-  ), counted as (
-    insert into skipmq.queue_delta (at, queue_id, change)
-    select v_now, c.queue_id, sum(c.change)
-    from moved m
-    cross join lateral (values (m.queue_id, 1), (p_source, -1)) c (queue_id, change)
-    group by c.queue_id
-  )
-  select count(*) into v_count from moved;
+  foreach v_shard in array array[0, 1] loop
+    with head as materialized (
+      select m.ctid as tid, coalesce(p_destination, origin.queue_id) as target
+      from skipmq.message m
+      left join lateral (
+        select q.queue_id
+        from skipmq.queue q
+        where q.account = split_part(m.dead_letter_source, ':', 5)
+          and q.region = split_part(m.dead_letter_source, ':', 4)
+          and q.name = split_part(m.dead_letter_source, ':', 6)
+      ) origin on p_destination is null
+      where m.queue_id = p_source and m.shard = v_shard and m.group_no is null
+        and m.visible_at > '-infinity' and m.visible_at <= v_now
+        and coalesce(p_destination, origin.queue_id) <> p_source
+      order by m.visible_at
+      limit p_limit - v_count
+      for no key update of m skip locked
+    ), moved as (
+      update skipmq.message m set
+        queue_id = h.target,
+        shard = 0,
+        visible_at = v_now,
+        receive_count = m.receive_count + 1,
+        receive_base = m.receive_count + 1,
+        first_received_at = null,
+        dead_letter_source = null
+      from head h
+      where m.ctid = h.tid
+      returning m.queue_id
+    ), counted as (
+      insert into skipmq.queue_delta (at, queue_id, change)
+      select v_now, c.queue_id, sum(c.change)
+      from moved m
+      cross join lateral (values (m.queue_id, 1), (p_source, -1)) c (queue_id, change)
+      group by c.queue_id
+    )
+    select v_count + count(*) into v_count from moved;
+    exit when v_count >= p_limit;
+  end loop;
   return v_count;
 end $$;

@@ -1,4 +1,4 @@
--- Does: moves up to p_limit visible messages of a standard queue that have been received p_most times to
+-- Does: moves up to p_limit visible messages of a shard of a standard queue that have been received p_most times to
 --   its dead-letter queue, where they are visible at once, with a row of history each; gives their number.
 -- Called by: receive_messages, when it finds too few that it may give.
 -- Locks, in order: queue row of the dead-letter queue (shared: it is neither purged nor deleted
@@ -8,7 +8,7 @@
 --
 -- The move grows the fence, so that old receipts die, and hides that growth from the count that users see.
 create function skipmq.move_dead_letters(
-  p_queue_id integer, p_target integer, p_most integer, p_from timestamptz, p_to timestamptz, p_limit integer
+  p_queue_id integer, p_shard smallint, p_target integer, p_most integer, p_from timestamptz, p_to timestamptz, p_limit integer
 ) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -35,7 +35,7 @@ begin
   with head as materialized (
     select m.ctid as tid
     from skipmq.message m
-    where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null
+    where m.queue_id = p_queue_id and m.shard = p_shard and m.group_no is null
       and m.visible_at > p_from and m.visible_at <= p_to
       and m.receive_count - m.receive_base >= p_most
     order by m.visible_at
@@ -44,6 +44,7 @@ begin
   ), moved as (
     update skipmq.message m set
       queue_id = p_target,
+      shard = 0,
       visible_at = p_to,
       receive_count = m.receive_count + 1,
       receive_base = m.receive_base + 1,

@@ -2,10 +2,11 @@
 --   seconds (null: the queue's). What has been received as often as the redrive policy allows goes to the
 --   dead-letter queue instead, with a row of history. When there is none it gives one row without an id, whose next_visible_in
 --   says how long until the next one becomes visible (null: none is waiting).
+--   Of a queue whose messages have groups, those of noisy tenants come last (SQS Developer Guide, fair queues).
 -- Called by: the ReceiveMessage action; SQL users.
 -- Locks, in order: message rows, skipping those that others hold.
 -- Raises: SQ005 when no queue has this incarnation, SQ007 when the queue is FIFO.
--- Relies on index: queue_id, message_visible.
+-- Relies on index: queue_id, message_visible, noisy_tenant_pkey.
 --
 -- What lies further back than the retention period is passed over by the index condition; an expired
 -- message that became visible since is settled here, since only here it is met in order.
@@ -41,6 +42,10 @@ declare
   v_got integer;
   v_most integer;
   v_dead_letters integer;
+  v_tenants boolean;
+  v_noisy text[];
+  v_shard smallint;
+  v_aside integer;
 begin
   if p_commit is not null then
     perform set_config('synchronous_commit', p_commit, true);
@@ -55,8 +60,12 @@ begin
     case when q.dead_letter_name is not null then (
       select d.queue_id from skipmq.queue d
       where d.account = q.dead_letter_account and d.region = q.region and d.name = q.dead_letter_name)
+    end,
+    q.tenants,
+    case when q.tenants then array(
+      select t.group_id from skipmq.noisy_tenant t where t.queue_id = p_queue_id and t.until > v_now)
     end
-  into v_fifo, v_until, v_horizon, v_most, v_dead_letters
+  into v_fifo, v_until, v_horizon, v_most, v_dead_letters, v_tenants, v_noisy
   from skipmq.queue q where q.queue_id = p_queue_id;
   if v_fifo is null then
     raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
@@ -69,45 +78,64 @@ begin
     v_dead_letters := null;
   end if;
 
+  -- Noisy tenants come last, but first in one receive of ten, so that they never starve.
+  foreach v_shard in array
+    case when not v_tenants then array[0] when random() < 0.9 then array[0, 1] else array[1, 0] end
   loop
-    return query
-    with candidate as materialized (
-      select m.ctid as tid, m.enqueued_at, m.receive_count - m.receive_base as received
-      from skipmq.message m
-      where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null
-        and m.visible_at > v_horizon and m.visible_at <= v_now
-      order by m.visible_at
-      limit v_left
-      for no key update skip locked
-    )
-    update skipmq.message m set
-      visible_at = v_until,
-      receive_count = m.receive_count + 1,
-      first_received_at = coalesce(m.first_received_at, v_now)
-    from candidate c
-    where m.ctid = c.tid and c.enqueued_at > v_horizon and c.received < v_most
-    returning
-      m.id, m.receive_count, v_now, m.message_id, m.body, m.attributes,
-      m.receive_count - m.receive_base, m.sent_at, m.first_received_at, m.group_id, m.sender,
-      m.trace_header, m.dead_letter_source, null::interval;
-    get diagnostics v_got = row_count;
-    v_left := v_left - v_got;
+    v_aside := 0;
+    loop
+      return query
+      with candidate as materialized (
+        select m.ctid as tid, m.enqueued_at, m.group_id, m.receive_count - m.receive_base as received
+        from skipmq.message m
+        where m.queue_id = p_queue_id and m.shard = v_shard and m.group_no is null
+          and m.visible_at > v_horizon and m.visible_at <= v_now
+        order by m.visible_at
+        limit v_left
+        for no key update skip locked
+      )
+      update skipmq.message m set
+        visible_at = v_until,
+        receive_count = m.receive_count + 1,
+        first_received_at = coalesce(m.first_received_at, v_now)
+      from candidate c
+      where m.ctid = c.tid and c.enqueued_at > v_horizon and c.received < v_most
+        and (v_shard = 1 or c.group_id = any (v_noisy) is not true)
+      returning
+        m.id, m.receive_count, v_now, m.message_id, m.body, m.attributes,
+        m.receive_count - m.receive_base, m.sent_at, m.first_received_at, m.group_id, m.sender,
+        m.trace_header, m.dead_letter_source, null::interval;
+      get diagnostics v_got = row_count;
+      v_left := v_left - v_got;
+      exit when v_left = 0;
+      -- Too few: the shard is empty, or what has expired, was received too often or is noisy lay in the way.
+      if v_shard = 0 and v_noisy <> '{}' and v_aside < 3 then
+        v_aside := v_aside + 1;
+        continue when skipmq.set_aside(p_queue_id, v_noisy, v_now, 1000) > 0;
+      end if;
+      exit when skipmq.expire_visible(p_queue_id, v_shard, v_horizon, v_now, v_horizon, 1000) = 0
+        and (v_dead_letters is null or skipmq.move_dead_letters(
+          p_queue_id, v_shard, v_dead_letters, v_most, v_horizon, v_now, 1000) = 0);
+    end loop;
     exit when v_left = 0;
-    -- Too few: the queue is empty, or what has expired or been received too often was in the way.
-    exit when skipmq.expire_visible(p_queue_id, v_horizon, v_now, v_horizon, 1000) = 0
-      and (v_dead_letters is null or skipmq.move_dead_letters(
-        p_queue_id, v_dead_letters, v_most, v_horizon, v_now, 1000) = 0);
   end loop;
 
   if v_left = p_limit then
-    return query
-    select
-      null::bigint, null::integer, v_now, null::uuid, null::text, null::text, null::integer,
-      null::timestamptz, null::timestamptz, null::text, null::text, null::text, null::text,
-      (select m.visible_at
-       from skipmq.message m
-       where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null and m.visible_at > v_now
-       order by m.visible_at
-       limit 1) - v_now;
+    received_at := v_now;
+    next_visible_in := (
+      select m.visible_at
+      from skipmq.message m
+      where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null and m.visible_at > v_now
+      order by m.visible_at
+      limit 1) - v_now;
+    if v_tenants then
+      next_visible_in := least(next_visible_in, (
+        select m.visible_at
+        from skipmq.message m
+        where m.queue_id = p_queue_id and m.shard = 1 and m.group_no is null and m.visible_at > v_now
+        order by m.visible_at
+        limit 1) - v_now);
+    end if;
+    return next;
   end if;
 end $$;

@@ -1,8 +1,8 @@
 -- Does: stores messages in a standard queue: all of them, or none when it raises.
 -- Called by: the SendMessage and SendMessageBatch actions, send_message; SQL users.
--- Locks, in order: none.
+-- Locks, in order: queue row, only with the first message that has a group.
 -- Raises: SQ005 when no queue has this incarnation, SQ007 when the queue is FIFO.
--- Relies on index: queue_id.
+-- Relies on index: queue_id, noisy_tenant_pkey.
 --
 -- The arrays run in parallel, one element a message. A null in p_delays takes the queue's delay.
 -- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
@@ -24,23 +24,33 @@ declare
   v_now timestamptz := skipmq.clock();
   v_fifo boolean;
   v_delay integer;
+  v_tenants boolean;
+  v_noisy text[];
 begin
   if p_commit is not null then
     perform set_config('synchronous_commit', p_commit, true);
   end if;
-  select q.fifo, q.delay_seconds into v_fifo, v_delay
+  select
+    q.fifo, q.delay_seconds, q.tenants,
+    case when q.tenants then array(
+      select t.group_id from skipmq.noisy_tenant t where t.queue_id = p_queue_id and t.until > v_now)
+    end
+  into v_fifo, v_delay, v_tenants, v_noisy
   from skipmq.queue q where q.queue_id = p_queue_id;
   if v_fifo is null then
     raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
   elsif v_fifo then
     raise exception 'send_messages is for standard queues' using errcode = 'SQ007';
   end if;
+  if not v_tenants and array_remove(p_group_ids, null) <> '{}' then
+    update skipmq.queue q set tenants = true where q.queue_id = p_queue_id and not q.tenants;
+  end if;
   insert into skipmq.message (
-    id, visible_at, sent_at, enqueued_at, queue_id, message_id, group_id, sender, trace_header, attributes, body)
+    id, visible_at, sent_at, enqueued_at, queue_id, shard, message_id, group_id, sender, trace_header, attributes, body)
   select
     nextval('skipmq.message_id_seq'),
     v_now + make_interval(secs => coalesce(u.delay, v_delay)),
-    v_now, v_now, p_queue_id, u.message_id, u.group_id, p_sender, u.trace_header, u.attributes, u.body
+    v_now, v_now, p_queue_id, case when u.group_id = any (v_noisy) then 1 else 0 end, u.message_id, u.group_id, p_sender, u.trace_header, u.attributes, u.body
   from unnest(p_message_ids, p_bodies, p_attributes, p_delays, p_group_ids, p_trace_headers)
     u (message_id, body, attributes, delay, group_id, trace_header);
   insert into skipmq.queue_delta (at, queue_id, change)

@@ -1,6 +1,6 @@
 from support.sql import Queue, number
 
-STATEMENT = "select skipmq.expire_visible(%s, '-infinity', clock_timestamp(), {}, 100)"
+STATEMENT = "select skipmq.expire_visible(%s, 0::smallint, '-infinity', clock_timestamp(), {}, 100)"
 
 
 def test_expire_visible_takes_only_what_was_enqueued_by_the_horizon(orders: Queue) -> None:

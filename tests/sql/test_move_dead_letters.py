@@ -155,7 +155,7 @@ def test_many_receivers_never_exceed_the_maximum(database: str, dead: Queue) -> 
 
 def test_move_is_not_for_nodes_to_call(node: Connection) -> None:
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        node.execute("select skipmq.move_dead_letters(1, 2, 1, now(), now(), 1)")
+        node.execute("select skipmq.move_dead_letters(1, 0::smallint, 2, 1, now(), now(), 1)")
 
 
 def test_queue_that_is_its_own_dead_letter_queue_goes_on_delivering(dead: Queue) -> None:

@@ -23,13 +23,21 @@ class Queue:
         assert row is not None
         self.id = int(row[0])
 
-    def send(self, *bodies: str, delay: int | None = None) -> list[str]:
+    def send(self, *bodies: str, delay: int | None = None, group: str | None = None) -> list[str]:
         ids = [str(uuid4()) for _ in bodies]
         nothing = [None] * len(bodies)
         self.connection.execute(
             "select skipmq.send_messages(%s, %s::uuid[], %s::text[], %s::text[], %s::int[],"
             " %s::text[], %s::text[], 'tester')",
-            (self.id, ids, list(bodies), nothing, [delay] * len(bodies), nothing, nothing),
+            (
+                self.id,
+                ids,
+                list(bodies),
+                nothing,
+                [delay] * len(bodies),
+                [group] * len(bodies),
+                nothing,
+            ),
         )
         return ids
 

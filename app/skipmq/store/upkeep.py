@@ -25,6 +25,10 @@ class Upkeep:
         """Add up what has changed in the numbers of messages."""
         return self._number("select skipmq.fold_counts(%s)", everything)
 
+    def mark_noisy(self, limit: int) -> int:
+        """Find noisy tenants and put up to `limit` of their messages behind those of others."""
+        return self._number("select skipmq.mark_noisy(%s::int)", limit)
+
     def advance_move_tasks(self, limit: int) -> int:
         """Move up to `limit` messages for each message move task that is active."""
         return self._number("select skipmq.advance_move_tasks(%s::int)", limit)

@@ -1,0 +1,49 @@
+-- Does: finds the noisy tenants of the queues whose messages have groups: those that have more than a tenth
+--   of the queue's messages in flight and at least 30 (for a minute after that was so the last time); and
+--   puts up to p_limit of their waiting messages aside. Gives how many it put aside.
+-- Called by: the janitor.
+-- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), tenants, message
+--   rows, skipping those that others hold.
+-- Raises: nothing.
+-- Relies on index: message_visible, noisy_tenant_pkey.
+--
+-- Source: SQS Developer Guide, Amazon SQS fair queues.
+create function skipmq.mark_noisy(p_limit integer default 5000) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_queue integer;
+  v_noisy text[];
+  v_count integer := 0;
+begin
+  if not pg_try_advisory_xact_lock(hashtext('skipmq'), hashtext('mark_noisy')) then
+    return 0;
+  end if;
+  delete from skipmq.noisy_tenant t where t.until <= v_now;
+  for v_queue in
+    select q.queue_id from skipmq.queue q where q.tenants and not q.fifo
+  loop
+    insert into skipmq.noisy_tenant as t (queue_id, group_id, until)
+    select v_queue, c.group_id, v_now + interval '1 minute'
+    from (
+      select m.group_id, count(*) as own, sum(count(*)) over () as of_all
+      from skipmq.message m
+      where m.queue_id = v_queue and m.shard = any ('{0,1}') and m.group_no is null
+        and m.visible_at > v_now and m.receive_count > m.receive_base
+      group by m.group_id
+    ) c
+    where c.group_id is not null and c.own >= 30 and c.own > c.of_all * 0.1
+    on conflict (queue_id, group_id) do update set until = excluded.until;
+    v_noisy := array(select t.group_id from skipmq.noisy_tenant t where t.queue_id = v_queue);
+    if v_noisy <> '{}' and v_count < p_limit then
+      v_count := v_count + skipmq.set_aside(v_queue, v_noisy, v_now, p_limit - v_count);
+    end if;
+  end loop;
+  return v_count;
+end $$;

@@ -1,0 +1,139 @@
+"""Fair queues. Source: SQS Developer Guide, Amazon SQS fair queues."""
+
+from support.postgres import Connection
+from support.sql import Queue, advance, number
+
+MARK = "select skipmq.mark_noisy(%s::int)"
+NOISY = "select array(select group_id from skipmq.noisy_tenant order by 1)"
+
+
+def mark(connection: Connection, limit: int = 5000) -> int:
+    return int(number(connection, MARK, limit))
+
+
+def quiet_first(connection: Connection) -> None:
+    """Let the one receive in ten that begins with the noisy tenants be a later one."""
+    connection.execute("select setseed(0.1)")
+
+
+def test_tenant_with_a_tenth_and_thirty_in_flight_is_noisy(orders: Queue) -> None:
+    orders.send(*map(str, range(30)), group="loud")
+    orders.send(*map(str, range(29)), group="busy")
+    orders.send(*map(str, range(100)))
+    while orders.receive():
+        pass
+
+    mark(orders.connection)
+
+    assert number(orders.connection, NOISY) == ["loud"]
+
+
+def test_tenant_with_thirty_of_many_is_not_noisy(orders: Queue) -> None:
+    orders.send(*map(str, range(30)), group="loud")
+    orders.send(*map(str, range(270)))
+    while orders.receive():
+        pass
+
+    mark(orders.connection)
+
+    assert number(orders.connection, NOISY) == []
+
+
+def test_noise_is_forgotten_a_minute_after_it_ended(orders: Queue) -> None:
+    orders.send(*map(str, range(30)), group="loud")
+    while orders.receive(timeout=30):
+        pass
+    mark(orders.connection)
+    advance(orders.connection, "31 s")
+    mark(orders.connection)
+    assert number(orders.connection, NOISY) == ["loud"]
+
+    advance(orders.connection, "61 s")
+    mark(orders.connection)
+
+    assert number(orders.connection, NOISY) == []
+
+
+def test_quiet_tenants_come_before_what_waits_of_a_noisy_one(orders: Queue) -> None:
+    orders.send(*map(str, range(500)), group="loud")
+    for _ in range(5):
+        orders.receive(10)
+    orders.send("quiet", group="small")
+    orders.send("loud again", group="loud")
+    quiet_first(orders.connection)
+
+    assert mark(orders.connection, 100) == 100
+
+    assert orders.bodies(1) == ["quiet"]
+    assert orders.counts() == (450, 51, 0)
+
+
+def test_messages_of_a_noisy_tenant_go_aside_when_they_are_sent(orders: Queue) -> None:
+    orders.send(*map(str, range(40)), group="loud")
+    while orders.receive():
+        pass
+    mark(orders.connection)
+    orders.send("loud", group="loud")
+    orders.send("quiet", group="small")
+    orders.send("none")
+    quiet_first(orders.connection)
+
+    assert [orders.bodies(1) for _ in range(3)] == [["quiet"], ["none"], ["loud"]]
+
+
+def test_noisy_tenant_comes_first_at_times_and_is_never_limited(orders: Queue) -> None:
+    orders.send(*map(str, range(40)), group="loud")
+    while orders.receive():
+        pass
+    mark(orders.connection)
+    orders.send(*["loud"] * 100, group="loud")
+    orders.send(*["quiet"] * 500)
+    orders.connection.execute("select setseed(0.1)")
+
+    first = [body for _ in range(500) for body in orders.bodies(1)]
+
+    assert 20 < first.count("loud") < 90
+    rest = [body for _ in range(100) for body in orders.bodies(1)]
+    assert (first + rest).count("loud") == 100
+
+
+def test_what_is_aside_expires_moves_and_counts_like_the_rest(owner: Connection) -> None:
+    dead = Queue(owner, "dead")
+    policy = '{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dead","maxReceiveCount":1}'
+    orders = Queue(owner, RedrivePolicy=policy, MessageRetentionPeriod=60)
+    orders.send(*map(str, range(40)), group="loud")
+    while orders.receive(timeout=1):
+        pass
+    mark(owner)
+    orders.send("late", group="loud")
+    orders.send("later", group="loud", delay=20)
+    advance(owner, "2 s")
+    assert orders.bodies(10, timeout=5) == ["late"]
+    assert dead.counts() == (40, 0, 0)
+    assert orders.counts() == (0, 1, 1)
+    advance(owner, "10 s")
+    (nothing,) = orders.look()
+    assert dead.counts() == (41, 0, 0)
+    assert 5 < nothing["next_visible_in"].total_seconds() < 12
+
+    advance(owner, "90 s")
+    assert orders.counts() == (0, 0, 0)
+    assert number(owner, "select skipmq.expire_messages()") == 1
+
+
+def test_letters_of_a_noisy_tenant_move_back(owner: Connection) -> None:
+    letters = Queue(owner, "dead")
+    policy = '{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dead","maxReceiveCount":1}'
+    Queue(owner, "source", RedrivePolicy=policy)
+    target = Queue(owner, "target")
+    letters.send(*map(str, range(40)), group="loud")
+    while letters.receive(timeout=5):
+        pass
+    mark(owner)
+    letters.send("late", group="loud")
+    advance(owner, "6 s")
+    arn = "arn:aws:sqs:us-east-1:000000000000:"
+    number(owner, "select skipmq.start_move_task(%s, %s)", f"{arn}dead", f"{arn}target")
+
+    assert number(owner, "select skipmq.advance_move_tasks()") == 41
+    assert target.counts() == (41, 0, 0)

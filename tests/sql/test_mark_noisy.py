@@ -65,7 +65,7 @@ def test_quiet_tenants_come_before_what_waits_of_a_noisy_one(orders: Queue) -> N
     assert mark(orders.connection, 100) == 100
 
     assert orders.bodies(1) == ["quiet"]
-    assert orders.counts() == (450, 51, 0)
+    assert orders.counts() == (451, 51, 0)
 
 
 def test_messages_of_a_noisy_tenant_go_aside_when_they_are_sent(orders: Queue) -> None:

@@ -106,7 +106,7 @@ class ResourceNotFoundException(SqsError, status=404, sqlstate="SQ010"):
     """One or more specified resources don't exist."""
 
 
-class ReceiptHandleIsInvalid(SqsError):
+class ReceiptHandleIsInvalid(SqsError, status=404):
     """The specified receipt handle isn't valid."""
 
 

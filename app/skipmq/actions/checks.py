@@ -21,6 +21,7 @@ _FORBIDDEN_CHARACTER = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _RESERVED = ("aws.", "amazon.")
 _KINDS = ("String", "Number", "Binary")
+_LISTS = {"StringListValues", "BinaryListValues"}
 
 
 def invalid(value: object, parameter: str, reason: str) -> errors.SqsError:
@@ -127,7 +128,7 @@ def characters(text: str) -> None:
 
 
 def batch(entries: Sequence[Mapping[str, Any]], entry: str) -> None:
-    """Check the number of a batch's entries and their ids."""
+    """Check what a whole batch is refused for: the number of its entries, their ids, lists."""
     if not entries:
         raise errors.EmptyBatchRequest(f"There should be at least one {entry} in the request.")
     if len(entries) > limits.BATCH_ENTRIES:
@@ -135,17 +136,28 @@ def batch(entries: Sequence[Mapping[str, Any]], entry: str) -> None:
             f"Maximum number of entries per request are {limits.BATCH_ENTRIES}."
             f" You have sent {len(entries)}."
         )
-    seen = set()
+    action, seen = entry.removesuffix("RequestEntry"), set()
     for each in entries:
         if not _ENTRY_ID.fullmatch(each["Id"]):
             raise errors.InvalidBatchEntryId
         if each["Id"] in seen:
             raise errors.BatchEntryIdsNotDistinct(f"Id {each['Id']} repeated.")
         seen.add(each["Id"])
+        for member in ("MessageAttributes", "MessageSystemAttributes"):
+            _list_values(each.get(member, {}), action)
+
+
+def _list_values(attributes: Mapping[str, Mapping[str, Any]], action: str = "SendMessage") -> None:
+    """Refuse the values that SQS reserves for the future, even empty ones."""
+    if any(_LISTS & set(value) for value in attributes.values()):
+        raise errors.UnsupportedOperation(
+            f"Message attribute list values in {action} operation are not supported."
+        )
 
 
 def message_attributes(attributes: Mapping[str, Mapping[str, Any]]) -> None:
     """Check the attributes that a user gives a message."""
+    _list_values(attributes)
     if len(attributes) > limits.MESSAGE_ATTRIBUTES:
         raise errors.InvalidParameterValueException(
             f"Number of message attributes [{len(attributes)}] exceeds the allowed maximum"
@@ -197,6 +209,7 @@ def _attribute_value(name: str, value: Mapping[str, Any]) -> None:
 
 def trace_header(attributes: Mapping[str, Mapping[str, Any]]) -> str | None:
     """Return the trace header among the system attributes of a send, the only one there may be."""
+    _list_values(attributes)
     for name, value in attributes.items():
         if name != "AWSTraceHeader":
             raise errors.InvalidParameterValueException(

@@ -1,9 +1,10 @@
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from itertools import count
 from typing import Any
 
 import pytest
 
+from support import conformance
 from support.http import NodeProcess, client
 from support.postgres import Databases, as_node
 
@@ -44,3 +45,17 @@ def name() -> str:
 def queue(sqs: Any, name: str) -> str:
     """Give the URL of a new queue."""
     return str(sqs.create_queue(QueueName=name)["QueueUrl"])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """Fail a test of the conformance table when it has not done what the table says of it."""
+    arguments = pyfuncitem.funcargs
+    promised = conformance.promises(pyfuncitem.originalname, arguments.get("action"))
+    if not promised or not pyfuncitem.path.stem.startswith("test_conformance_"):
+        return (yield)
+    with conformance.recording(arguments["sqs"]) as facts:
+        result = yield
+    broken = sorted(map(str, promised - facts))
+    assert not broken, f"the conformance table says that this test does also: {broken}"
+    return result

@@ -22,6 +22,8 @@ from botocore.config import Config
 ROOT = Path(__file__).resolve().parent.parent.parent
 SKIPMQ = [sys.executable, "-m", "skipmq"]
 QUERY_MODEL = ROOT / ".cache" / "clients" / "boto3_query" / "botocore" / "data"
+# The member of ReceiveMessage that is younger than that model.
+QUERY_EXTRAS = Path(__file__).parent / "botocore"
 ACCOUNT = "000000000000"
 
 
@@ -122,7 +124,7 @@ def _session(wire: str) -> botocore.session.Session:
     if wire == "query":
         # The last model of SQS in the Query protocol turns any botocore into a Query client.
         assert QUERY_MODEL.exists(), "run `make clients`, which installs the Query model"
-        session.set_config_variable("data_path", str(QUERY_MODEL))
+        session.set_config_variable("data_path", f"{QUERY_EXTRAS}{os.pathsep}{QUERY_MODEL}")
     session.set_credentials("key", "secret")
     return session
 

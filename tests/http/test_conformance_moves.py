@@ -1,0 +1,117 @@
+"""What ListDeadLetterSourceQueues and the three actions of message move tasks do."""
+
+import json
+from base64 import b64encode
+from typing import Any
+
+import pytest
+
+from support.http import ACCOUNT, eventually
+
+ARN = f"arn:aws:sqs:us-east-1:{ACCOUNT}:"
+NO_TASK = b64encode(
+    json.dumps({"taskId": "00000000-0000-0000-0000-000000000000", "sourceArn": ARN}).encode()
+).decode()
+
+
+@pytest.fixture
+def letters(sqs: Any, queue: str, name: str) -> str:
+    """Give the ARN of a dead-letter queue with three letters from NAME-source."""
+    arn = f"{ARN}{name}"
+    policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 1})
+    source = sqs.create_queue(QueueName=f"{name}-source", Attributes={"RedrivePolicy": policy})
+    batch = [{"Id": str(n), "MessageBody": str(n)} for n in range(3)]
+    sqs.send_message_batch(QueueUrl=source["QueueUrl"], Entries=batch)
+
+    def arrived() -> bool:
+        wanted = {"MaxNumberOfMessages": 10, "VisibilityTimeout": 0}
+        sqs.receive_message(QueueUrl=source["QueueUrl"], **wanted)
+        names = ["ApproximateNumberOfMessages"]
+        found = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=names)["Attributes"]
+        return bool(found[names[0]] == "3")
+
+    eventually(arrived)
+    return arn
+
+
+def tasks(sqs: Any, arn: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = sqs.list_message_move_tasks(SourceArn=arn, MaxResults=10)[
+        "Results"
+    ]
+    return found
+
+
+def test_task_is_started_listed_and_cancelled(sqs: Any, letters: str, name: str) -> None:
+    sqs.create_queue(QueueName=f"{name}-target")
+    target = f"{ARN}{name}-target"
+
+    handle = sqs.start_message_move_task(
+        SourceArn=letters, DestinationArn=target, MaxNumberOfMessagesPerSecond=1
+    )["TaskHandle"]
+    (running,) = tasks(sqs, letters)
+    moved = sqs.cancel_message_move_task(TaskHandle=handle)["ApproximateNumberOfMessagesMoved"]
+    ended = eventually(lambda: (t := tasks(sqs, letters)[0])["Status"] == "CANCELLED" and t)
+
+    assert running.pop("StartedTimestamp") > 1.6e12
+    assert running.pop("ApproximateNumberOfMessagesMoved") <= moved <= 3
+    assert running == {
+        "TaskHandle": handle,
+        "Status": "RUNNING",
+        "SourceArn": letters,
+        "DestinationArn": target,
+        "MaxNumberOfMessagesPerSecond": 1,
+        "ApproximateNumberOfMessagesToMove": 3,
+    }
+    assert "TaskHandle" not in ended
+
+
+def test_task_that_loses_its_destination_fails_with_a_reason(
+    sqs: Any, letters: str, name: str
+) -> None:
+    target = sqs.create_queue(QueueName=f"{name}-target")["QueueUrl"]
+    sqs.start_message_move_task(
+        SourceArn=letters, DestinationArn=f"{ARN}{name}-target", MaxNumberOfMessagesPerSecond=1
+    )
+
+    sqs.delete_queue(QueueUrl=target)
+
+    failed = eventually(lambda: (t := tasks(sqs, letters)[0])["Status"] == "FAILED" and t)
+    assert failed["FailureReason"] == "AWS.SimpleQueueService.NonExistentQueue"
+    assert "TaskHandle" not in failed
+
+
+def test_task_of_nothing_is_not_found(sqs: Any, letters: str) -> None:
+    for call, text in (
+        (
+            lambda: sqs.start_message_move_task(SourceArn=f"{ARN}nowhere"),
+            "The resource that you specified for the SourceArn parameter doesn't exist.",
+        ),
+        (
+            lambda: sqs.start_message_move_task(SourceArn=letters, DestinationArn=f"{ARN}nowhere"),
+            "The resource that you specified for the DestinationArn parameter doesn't exist.",
+        ),
+        (
+            lambda: sqs.list_message_move_tasks(SourceArn=f"{ARN}nowhere"),
+            "The resource that you specified for the SourceArn parameter doesn't exist.",
+        ),
+        (lambda: sqs.cancel_message_move_task(TaskHandle=NO_TASK), "Task does not exist."),
+    ):
+        with pytest.raises(sqs.exceptions.ResourceNotFoundException) as caught:
+            call()
+        assert caught.value.response["Error"]["Message"] == text
+
+
+def test_sources_of_a_dead_letter_queue_come_in_pages(sqs: Any, queue: str, name: str) -> None:
+    policy = json.dumps({"deadLetterTargetArn": f"{ARN}{name}", "maxReceiveCount": 1})
+    urls = [
+        sqs.create_queue(QueueName=f"{name}-{n}", Attributes={"RedrivePolicy": policy})["QueueUrl"]
+        for n in range(3)
+    ]
+
+    first = sqs.list_dead_letter_source_queues(QueueUrl=queue, MaxResults=2)
+    second = sqs.list_dead_letter_source_queues(
+        QueueUrl=queue, MaxResults=2, NextToken=first["NextToken"]
+    )
+
+    assert (first["queueUrls"], second["queueUrls"]) == (urls[:2], urls[2:])
+    assert "NextToken" not in second

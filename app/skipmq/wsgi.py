@@ -1,5 +1,6 @@
 """The WSGI application: the SQS view, and health."""
 
+from contextlib import suppress
 from dataclasses import replace
 from time import perf_counter
 from uuid import uuid4
@@ -28,19 +29,16 @@ def create_app(node: Node) -> flask.Flask:
     app = flask.Flask("skipmq", static_folder=None)
 
     app.config["ADDRESS"] = f"{node.settings.host}:{node.settings.port}"
+    # No path is answered by sending the client elsewhere; a queue's may end with a slash.
+    app.url_map.merge_slashes = app.url_map.strict_slashes = False
 
-    @app.route("/", methods=_METHODS)
-    @app.route("/<account>/<queue>", methods=_METHODS)
+    @app.route("/", methods=_METHODS, provide_automatic_options=False)
+    @app.route("/<account>/<queue>", methods=_METHODS, provide_automatic_options=False)
     def sqs(account: str = "", queue: str = "") -> flask.Response:
         del account, queue  # The codec reads the path itself.
-        body = _body()
-        if body is None:
-            return _sent(
-                protocol.encode_error(
-                    _request(b""), errors.InvalidParameterValueException(TOO_LONG)
-                )
-            )
-        return _sent(_answer(node, _request(body)))
+        if flask.request.method not in _METHODS:
+            flask.abort(405)  # HEAD comes along with GET.
+        return _sent(_answer(node, _request()))
 
     @app.get("/health/live")
     def live() -> dict[str, str]:
@@ -53,17 +51,20 @@ def create_app(node: Node) -> flask.Flask:
 
     @app.errorhandler(HTTPException)
     def unknown(error: HTTPException) -> flask.Response:
+        with suppress(errors.SqsError):
+            _body()
         told = errors.UnknownOperationException(f"{error.code} {error.name}")
-        return _sent(protocol.encode_error(_request(b""), told))
+        return _sent(protocol.encode_error(_request(), told))
 
     return app
 
 
 def _answer(node: Node, request: protocol.Request) -> protocol.Response:
-    """Answer one SQS request: decode, identify, act, encode."""
+    """Answer one SQS request, whose body is not read yet: decode, identify, act, encode."""
     began, action = perf_counter(), "?"
     try:
-        call = replace(protocol.decode(request), identity=_identify(request))
+        call = protocol.decode(replace(request, body=_body()))
+        call = replace(call, identity=_identify(request))
         action = call.action
         response = protocol.encode(call, ACTIONS[action](node, call))
     except errors.SqsError as error:
@@ -81,27 +82,33 @@ def _answer(node: Node, request: protocol.Request) -> protocol.Response:
     return response
 
 
-def _body() -> bytes | None:
-    """Return the body of the request, or None when it is longer than any valid one."""
+def _body() -> bytes:
+    """Return the body of the request, heard out: before that a client may not listen.
+
+    Raises errors.InvalidParameterValueException when it is longer than any valid one, and
+    errors.SerializationException when the client broke off: what it sent may look complete.
+    """
     stream = flask.request.environ["wsgi.input"]
     body: bytes = stream.read(limits.REQUEST_BYTES + 1)
-    if len(body) <= limits.REQUEST_BYTES:
-        return body
-    # The client listens only when it has been heard out, within reason.
-    for _ in range(_CHUNKS):
-        if not stream.read(limits.MESSAGE_BYTES):
-            break
-    return None
+    if len(body) > limits.REQUEST_BYTES:
+        for _ in range(_CHUNKS):
+            if not stream.read(limits.MESSAGE_BYTES):
+                break
+        raise errors.InvalidParameterValueException(TOO_LONG)
+    if len(body) < (flask.request.content_length or 0):
+        raise errors.SerializationException("The request body ends too early.")
+    return body
 
 
-def _request(body: bytes) -> protocol.Request:
+def _request() -> protocol.Request:
+    """Return the request but for its body."""
     request = flask.request
     return protocol.Request(
         method=request.method,
         path=request.path,
         headers=request.headers,
         query=request.query_string.decode("latin-1"),
-        body=body,
+        body=b"",
         base_url=f"{request.scheme}://{request.host or flask.current_app.config['ADDRESS']}",
         request_id=str(uuid4()),
     )

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 import pytest
 
 from skipmq.actions import ACTIONS
-from support.http import ACCOUNT, NodeProcess, raw
+from support.http import ACCOUNT, NodeProcess, eventually, raw
 
 JSON = {"Content-Type": "application/x-amz-json-1.0"}
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -123,7 +123,7 @@ def test_log_has_the_request_and_never_the_body(broker: NodeProcess, sqs: Any, q
     answer = sqs.send_message(QueueUrl=queue, MessageBody="very-secret-words")
 
     request_id = answer["ResponseMetadata"]["RequestId"]
-    (line,) = [json.loads(text) for text in broker.lines if request_id in text]
+    (line,) = eventually(lambda: [json.loads(text) for text in broker.lines if request_id in text])
     assert (line["event"], line["action"], line["status"]) == ("request", "SendMessage", 200)
     assert "very-secret-words" not in broker.log
 

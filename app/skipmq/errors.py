@@ -180,6 +180,10 @@ class InvalidAction(SqsError, namespace=CORAL):
     """The action or operation requested is not valid for this endpoint."""
 
 
+class NoSuchVersion(SqsError, namespace=CORAL):
+    """An incorrect version was specified in the request."""
+
+
 class UnknownOperationException(SqsError, status=404, namespace=CORAL):
     """The operation is unknown."""
 

@@ -26,18 +26,23 @@ _NUMBER = re.compile(r"-?[0-9]{1,19}")
 _POSITION = re.compile(r"[0-9]{0,9}")
 _EMPTY: Fields = {"": ""}
 _NOT_FOR_QUEUES = frozenset({"CreateQueue", "ListQueues"})
+# Those that SQS has published since lists are flat; each only adds to the one before.
+_VERSIONS = frozenset({"2008-01-01", "2009-02-01", "2011-10-01", "2012-11-05"})
 
 
 def decode(request: Request) -> Call:
     """Return the call that a form or a query string makes; the form wins where both name a field.
 
     Raises errors.UnknownOperationException without an action, errors.InvalidAction for one that is
-    unknown here, errors.InvalidParameterValueException, errors.MissingRequiredParameterException.
+    unknown here, errors.NoSuchVersion, errors.InvalidParameterValueException,
+    errors.MissingRequiredParameterException.
     """
     fields = _fields(request)
     action = fields.get("Action")
     if not action:
         raise errors.UnknownOperationException
+    if fields.get("Version", "2012-11-05") not in _VERSIONS:
+        raise errors.NoSuchVersion
     read = _READERS.get(action)
     if read is None or (action in _NOT_FOR_QUEUES and request.path not in ("", "/")):
         raise errors.InvalidAction(f"The action {action} is not valid for this endpoint.")

@@ -193,6 +193,11 @@ def _attribute_value(name: str, value: Mapping[str, Any]) -> None:
             f"The type of message (user) attribute '{name}' is invalid. You must use only the"
             " following supported type prefixes: Binary, Number, String."
         )
+    if len(data_type) > limits.ATTRIBUTE_TYPE_LENGTH:
+        raise errors.InvalidParameterValueException(
+            f"The type of message (user) attribute '{name}' can be at most"
+            f" {limits.ATTRIBUTE_TYPE_LENGTH} characters long."
+        )
     characters(data_type)
     content = value.get("BinaryValue" if kind == "Binary" else "StringValue")
     if not content or len(value) > 2:  # noqa: PLR2004 - the type and one value.

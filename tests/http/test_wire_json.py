@@ -100,6 +100,19 @@ def test_value_of_another_type_is_refused(
     assert told(answer) == "SerializationException"
 
 
+@pytest.mark.parametrize(("length", "status"), [(2_000, 200), (2_001, 400)])
+def test_list_that_no_form_could_hold_is_refused(
+    broker: NodeProcess, queue: str, length: int, status: int
+) -> None:
+    body = {"QueueUrl": queue, "MessageAttributeNames": ["a"] * length}
+
+    answer = exchange(broker.port, json.dumps(body).encode(), target("ReceiveMessage"))
+
+    assert answer.status == status
+    if status == 400:
+        assert told(answer) == "InvalidParameterValueException"
+
+
 def test_member_that_is_unknown_or_null_is_passed_over(broker: NodeProcess, name: str) -> None:
     body = {"QueueName": name, "Colour": {"red": [1, None]}, "queuename": 1, "Attributes": None}
 

@@ -19,6 +19,8 @@ Reader: TypeAlias = Callable[[Any], Any]
 
 _TARGET = "AmazonSQS."
 _CONTENT_TYPE = "application/x-amz-json-1.0"
+# As many as a form can have fields; what is asked of each message has its price for each of them.
+_ELEMENTS_MOST = 2_000
 _parse = msgspec.json.Decoder().decode
 _serialise = msgspec.json.Encoder().encode
 
@@ -27,7 +29,8 @@ def decode(request: Request) -> Call:
     """Return the call that a JSON request makes.
 
     Raises errors.UnknownOperationException for an unknown target, errors.SerializationException for
-    a body that does not fit the action, errors.MissingRequiredParameterException.
+    a body that does not fit the action, errors.InvalidParameterValueException for a list that is
+    too long, errors.MissingRequiredParameterException.
     """
     target = request.headers.get("X-Amz-Target") or ""
     action = target.removeprefix(_TARGET)
@@ -108,6 +111,10 @@ def _list_reader(element: Reader) -> Reader:
     def read(value: Any) -> list[Any]:
         if type(value) is not list:
             raise _misplaced(value)
+        if len(value) > _ELEMENTS_MOST:
+            raise errors.InvalidParameterValueException(
+                f"A list can have at most {_ELEMENTS_MOST} elements."
+            )
         return [element(content) for content in value]
 
     return read

@@ -80,6 +80,28 @@ class ReceivedMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class PeekedMessage:
+    """A message that was looked at; times in milliseconds since the epoch, `visible_in` seconds."""
+
+    place: str
+    id: int
+    state: str
+    visible_in: float
+    message_id: str
+    body: str
+    attributes: str | None
+    approximate_receive_count: int
+    sent_at: int
+    first_received_at: int | None
+    group_id: str | None
+    sender: str | None
+    trace_header: str | None
+    dead_letter_source: str | None
+    sequence_number: int | None
+    deduplication_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Reception:
     """What one look at a queue gave: messages, or the seconds until the next becomes visible."""
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 from skipmq import errors
 from skipmq.config import Settings
 from skipmq.model import Queue, QueueName
-from skipmq.store import Database, InFlight, Messages, Moves, Queues
+from skipmq.store import Database, InFlight, Inspection, Messages, Moves, Queues
 from skipmq.waiters import Listener, Notifier, Waiters
 
 CACHE_SECONDS = 1.0
@@ -34,6 +34,7 @@ class Node:
         )
         self.messages = Messages(self.database)
         self.in_flight = InFlight(self.messages)
+        self.inspection = Inspection(self.database)
         self.moves = Moves(self.database)
         self.queues = Queues(self.database)
         self.receipt_key = self.queues.receipt_key()

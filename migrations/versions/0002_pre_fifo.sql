@@ -425,6 +425,60 @@ begin
   end loop;
   return v_count;
 end $$;
+-- Does: sends copies of messages, whatever their state, to a queue of the same type, as new messages; says
+--   for each by its place in p_ids: copied or missing.
+-- Called by: the CopyMessages action; SQL users.
+-- Locks, in order: those of send_messages or send_fifo_messages.
+-- Raises: SQ005 when no queue has one of the incarnations, SQ007 when the queues are of different types.
+-- Relies on index: message_pkey, queue_id.
+create function skipmq.copy_messages(p_queue_id integer, p_ids bigint[], p_target integer, p_sender text default null)
+returns table (place bigint, outcome text)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_fifo boolean;
+  v_copy record;
+begin
+  select q.fifo into v_fifo from skipmq.queue q where q.queue_id = p_queue_id;
+  if v_fifo is null then
+    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
+  end if;
+  select array_agg(m.id) as ids, array_agg(m.new_id) as new_ids, array_agg(m.body) as bodies,
+    array_agg(m.attributes) as attributes, array_agg(m.group_id) as groups, array_agg(m.trace_header) as traces
+  into v_copy
+  from (
+    select m.*, gen_random_uuid() as new_id
+    from unnest(p_ids) with ordinality u (id, place)
+    cross join lateral (
+      select m.id, m.body, m.attributes, m.group_id, m.trace_header
+      from skipmq.message m
+      where m.id = u.id and m.queue_id = p_queue_id
+    ) m
+    order by u.place
+  ) m;
+  if v_copy.ids is null then
+    null;
+  elsif v_fifo then
+    perform skipmq.send_fifo_messages(
+      p_target, v_copy.new_ids, v_copy.bodies, v_copy.attributes, v_copy.groups, v_copy.new_ids::text[],
+      v_copy.traces, p_sender);
+  else
+    perform skipmq.send_messages(
+      p_target, v_copy.new_ids, v_copy.bodies, v_copy.attributes,
+      array_fill(null::integer, array[cardinality(v_copy.ids)]), v_copy.groups, v_copy.traces, p_sender);
+  end if;
+  return query
+  select u.place, case when u.id = any (v_copy.ids) then 'copied' else 'missing' end
+  from unnest(p_ids) with ordinality u (id, place)
+  order by u.place;
+end $$;
 -- Does: counts a queue's messages in flight (received and hidden), up to p_most.
 -- Called by: count_messages, the ReceiveMessage action for its limit.
 -- Locks, in order: none.
@@ -1266,6 +1320,161 @@ begin
   end if;
   perform skipmq.refresh_groups(p_source, v_groups);
   return v_count;
+end $$;
+-- Does: moves messages that are not in flight to another queue of the same type, where their receive count
+--   begins anew; says for each by its place in p_ids: moved, missing or in-flight.
+-- Called by: the MoveMessages action; SQL users.
+-- Locks, in order: queue row of the target (shared: it is neither purged nor deleted meanwhile); message
+--   rows by id; for FIFO group rows by number before, and those of append_fifo.
+-- Raises: SQ005 when no queue has one of the incarnations, SQ007 when the queues are of different types.
+-- Relies on index: queue_id, message_pkey; for FIFO those of lock_groups, append_fifo and refresh_groups.
+create function skipmq.move_messages(p_queue_id integer, p_ids bigint[], p_target integer)
+returns table (place bigint, outcome text)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_fifo boolean;
+  v_target boolean;
+  v_groups bigint[];
+  v_free bigint[];
+  v_held bigint[];
+begin
+  select q.fifo into v_fifo from skipmq.queue q where q.queue_id = p_queue_id;
+  select q.fifo into v_target from skipmq.queue q where q.queue_id = p_target for key share;
+  if v_fifo is null or v_target is null then
+    raise exception 'no queue has the incarnation % or %', p_queue_id, p_target using errcode = 'SQ005';
+  elsif v_fifo <> v_target then
+    raise exception 'Messages move between queues of the same type.' using errcode = 'SQ007';
+  end if;
+  if v_fifo then
+    v_groups := skipmq.lock_groups(p_queue_id, p_ids);
+  end if;
+  select
+    array_agg(m.id order by m.sequence_number, m.id) filter (where m.visible_at <= v_now or not m.received),
+    array_agg(m.id) filter (where m.visible_at > v_now and m.received)
+  into v_free, v_held
+  from (
+    select m.*
+    from (select distinct u.id from unnest(p_ids) u (id) order by u.id) u
+    cross join lateral (
+      select m.id, m.sequence_number, m.visible_at, m.receive_count > m.receive_base as received
+      from skipmq.message m
+      where m.id = u.id and m.queue_id = p_queue_id
+      for no key update
+    ) m
+  ) m;
+  if v_free is null then
+    null;
+  elsif v_fifo then
+    perform skipmq.append_fifo(p_queue_id, v_free, array_fill(p_target, array[cardinality(v_free)]), 'redriven');
+    perform skipmq.refresh_groups(p_queue_id, v_groups);
+  else
+    update skipmq.message m set
+      queue_id = p_target,
+      shard = 0,
+      visible_at = v_now,
+      receive_count = m.receive_count + 1,
+      receive_base = m.receive_count + 1,
+      first_received_at = null,
+      dead_letter_source = null
+    where m.id = any (v_free);
+    insert into skipmq.queue_delta (at, queue_id, change)
+    values (v_now, p_queue_id, -cardinality(v_free)), (v_now, p_target, cardinality(v_free));
+  end if;
+  return query
+  select u.place, case
+    when u.id = any (v_free) then 'moved' when u.id = any (v_held) then 'in-flight' else 'missing' end
+  from unnest(p_ids) with ordinality u (id, place)
+  order by u.place;
+end $$;
+-- Does: shows up to p_limit messages of a queue without receiving them, in the order in which they become
+--   visible (FIFO: of their arrival), from the one after p_after on; of one state or of all: visible,
+--   in-flight or delayed. place is what to give as p_after for the next page.
+-- Called by: the PeekMessages action; SQL users.
+-- Locks, in order: none.
+-- Raises: SQ005 when no queue has this incarnation.
+-- Relies on index: queue_id, message_visible; for FIFO message_sequence.
+--
+-- It passes over what is of another state one by one. A message that is received between two pages may
+-- come twice.
+create function skipmq.peek_messages(
+  p_queue_id integer, p_state text default null, p_limit integer default 10, p_after text default null
+) returns table (
+  place text, id bigint, state text, visible_in interval, message_id uuid, body text, attributes text,
+  approximate_receive_count integer, sent_at timestamptz, first_received_at timestamptz, group_id text,
+  sender text, trace_header text, dead_letter_source text, sequence_number bigint, deduplication_id text
+)
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := skipmq.clock();
+  v_queue skipmq.queue;
+  v_delay interval;
+  v_horizon timestamptz;
+  v_after text[] := string_to_array(p_after, '/');
+begin
+  select q.* into v_queue from skipmq.queue q where q.queue_id = p_queue_id;
+  if not found then
+    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
+  end if;
+  v_horizon := v_now - make_interval(secs => v_queue.message_retention_period);
+  if v_queue.fifo then
+    v_delay := make_interval(secs => v_queue.delay_seconds);
+    return query
+    select m.sequence_number::text, m.id, s.state, greatest(s.visible_at - v_now, '0'), m.message_id, m.body, m.attributes,
+      m.receive_count - m.receive_base, m.sent_at, m.first_received_at, m.group_id, m.sender, m.trace_header,
+      m.dead_letter_source, m.sequence_number, m.deduplication_id
+    from skipmq.message m
+    cross join lateral (
+      select
+        m.visible_at + case when m.receive_count = m.receive_base then v_delay else '0' end as visible_at
+    ) v
+    cross join lateral (
+      select v.visible_at, case
+        when v.visible_at <= v_now then 'visible'
+        when m.receive_count = m.receive_base then 'delayed'
+        else 'in-flight' end as state
+    ) s
+    where m.queue_id = p_queue_id and m.group_no is not null
+      and m.sequence_number > coalesce(v_after[1]::bigint, -1)
+      and m.enqueued_at > v_horizon and (p_state is null or s.state = p_state)
+    order by m.sequence_number
+    limit p_limit;
+    return;
+  end if;
+  return query
+  select concat_ws('/', m.shard, extract(epoch from m.visible_at), m.id), m.id, s.state,
+    greatest(m.visible_at - v_now, '0'), m.message_id, m.body, m.attributes,
+    m.receive_count - m.receive_base, m.sent_at, m.first_received_at, m.group_id, m.sender, m.trace_header,
+    m.dead_letter_source, null::bigint, null::text
+  from skipmq.message m
+  cross join lateral (
+    select case
+      when m.visible_at <= v_now then 'visible'
+      when m.receive_count = m.receive_base then 'delayed'
+      else 'in-flight' end as state
+  ) s
+  where m.queue_id = p_queue_id and m.group_no is null
+    and (m.shard, m.visible_at, m.id) > (
+      coalesce(v_after[1]::smallint, -1), coalesce(to_timestamp(v_after[2]::numeric), '-infinity'),
+      coalesce(v_after[3]::bigint, -1))
+    and m.enqueued_at > v_horizon and (p_state is null or s.state = p_state)
+  order by m.shard, m.visible_at, m.id
+  limit p_limit;
 end $$;
 -- Does: gives a queue's attributes under their SQS names, all values as text.
 -- Called by: create_queue, get_queue.

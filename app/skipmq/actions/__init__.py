@@ -1,4 +1,4 @@
-"""One function for each SQS action, named after it. Here is every one of them."""
+"""One function for each action, named after it. Here is every one, of SQS and beyond."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 from skipmq.actions import (
     attributes,
     batches,
+    inspection,
     messages,
     moves,
     permissions,
@@ -43,4 +44,10 @@ ACTIONS: dict[str, Action] = {
     "StartMessageMoveTask": moves.start_message_move_task,
     "TagQueue": tags.tag_queue,
     "UntagQueue": tags.untag_queue,
+}
+
+EXTENSIONS: dict[str, Action] = {
+    "CopyMessages": inspection.copy_messages,
+    "MoveMessages": inspection.move_messages,
+    "PeekMessages": inspection.peek_messages,
 }

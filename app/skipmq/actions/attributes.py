@@ -113,7 +113,7 @@ def set_queue_attributes(node: Node, call: Call) -> None:
     wanted = call.parameters["Attributes"]
 
     def change(queue: Queue) -> None:
-        if not queue.fifo and "FifoQueue" in wanted:
+        if not queue.fifo and wanted.get("FifoQueue") == "true":
             raise _fixed_type()
         changes = stored(wanted, fifo=queue.fifo, current=queue.attributes)
         node.queues.set_attributes(queue.id, changes)

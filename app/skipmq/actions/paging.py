@@ -27,7 +27,7 @@ class Page:
         urls = [queue_url(node, call, QueueName(account, region, n)) for n in names[: self.limit]]
         if not self.counted or len(names) <= self.limit:
             return urls, {}
-        return urls, {"NextToken": urlsafe_b64encode(names[self.limit - 1].encode()).decode()}
+        return urls, {"NextToken": token(names[self.limit - 1])}
 
 
 def of(call: Call) -> Page:
@@ -39,8 +39,7 @@ def of(call: Call) -> Page:
             "MaxResults",
             f"MaxResults must be an integer between 1 and {limits.LIST_RESULTS}.",
         )
-    token = call.parameters.get("NextToken")
-    return Page(_name_after(token) if token else "", most or limits.LIST_RESULTS, most is not None)
+    return Page(after(call), most or limits.LIST_RESULTS, most is not None)
 
 
 def queue_url(node: Node, call: Call, queue: QueueName) -> str:
@@ -49,8 +48,15 @@ def queue_url(node: Node, call: Call, queue: QueueName) -> str:
     return f"{base}/{queue.account}/{queue.name}"
 
 
-def _name_after(token: str) -> str:
+def token(place: str) -> str:
+    """Return the NextToken of the page that begins after a place."""
+    return urlsafe_b64encode(place.encode()).decode()
+
+
+def after(call: Call) -> str:
+    """Return the place that a call's NextToken stands for, empty when it has none."""
     try:
-        return b64decode(token.encode(), altchars=b"-_", validate=True).decode()
+        given = call.parameters.get("NextToken", "")
+        return b64decode(given.encode(), altchars=b"-_", validate=True).decode()
     except ValueError as error:
         raise errors.InvalidParameterValueException("Invalid or expired next token.") from error

@@ -10,18 +10,20 @@ import structlog
 from skipmq import digest, errors, receipts
 from skipmq.actions import checks
 from skipmq.actions.messages import Entry, shown_number
-from skipmq.model import Queue, QueueName, ReceivedMessage, Reception
+from skipmq.model import PeekedMessage, Queue, QueueName, ReceivedMessage, Reception
 from skipmq.node import Node
 from skipmq.protocol import Call
 from skipmq.store import in_flight
 
 log = structlog.get_logger()
 
-_SYSTEM_ATTRIBUTES: dict[str, Callable[[ReceivedMessage], str | None]] = {
+SYSTEM_ATTRIBUTES: dict[str, Callable[[ReceivedMessage | PeekedMessage], str | None]] = {
     "SenderId": lambda m: m.sender,
     "SentTimestamp": lambda m: str(m.sent_at),
     "ApproximateReceiveCount": lambda m: str(m.approximate_receive_count),
-    "ApproximateFirstReceiveTimestamp": lambda m: str(m.first_received_at),
+    "ApproximateFirstReceiveTimestamp": lambda m: (
+        None if m.first_received_at is None else str(m.first_received_at)
+    ),
     "MessageGroupId": lambda m: m.group_id,
     "AWSTraceHeader": lambda m: m.trace_header,
     "DeadLetterQueueSourceArn": lambda m: m.dead_letter_source,
@@ -75,9 +77,9 @@ def receive_message(node: Node, call: Call) -> dict[str, Any]:
 def _system_names(wanted: Mapping[str, Any]) -> list[str]:
     names = wanted.get("MessageSystemAttributeNames") or wanted.get("AttributeNames") or []
     for name in names:
-        if name != "All" and name not in _SYSTEM_ATTRIBUTES:
+        if name != "All" and name not in SYSTEM_ATTRIBUTES:
             raise errors.InvalidAttributeName(f"Unknown Attribute {name}.")
-    return list(_SYSTEM_ATTRIBUTES) if "All" in names else names
+    return list(SYSTEM_ATTRIBUTES) if "All" in names else names
 
 
 def _shown(
@@ -90,11 +92,11 @@ def _shown(
         "MD5OfBody": digest.of_body(message.body),
         "Body": message.body,
     }
-    values = {attribute: _SYSTEM_ATTRIBUTES[attribute](message) for attribute in system}
+    values = {attribute: SYSTEM_ATTRIBUTES[attribute](message) for attribute in system}
     if present := {key: value for key, value in values.items() if value is not None}:
         result["Attributes"] = present
     if message.attributes and (patterns := wanted.get("MessageAttributeNames")):
-        stored = _stored_attributes(message)
+        stored = stored_attributes(message)
         chosen = {key: value.shown() for key, value in stored.items() if _is_wanted(key, patterns)}
         if chosen:
             result["MessageAttributes"] = chosen
@@ -102,7 +104,10 @@ def _shown(
     return result
 
 
-def _stored_attributes(message: ReceivedMessage) -> "dict[str, _StoredAttribute]":
+def stored_attributes(
+    message: ReceivedMessage | PeekedMessage,
+) -> "dict[str, _StoredAttribute]":
+    """Return the attributes that the user gave a message."""
     try:
         return msgspec.json.decode(message.attributes or "{}", type=dict[str, _StoredAttribute])
     except msgspec.MsgspecError:

@@ -17,7 +17,6 @@ from skipmq.protocol.call import Call, Request, Response, queue_url, response_he
 
 Reader: TypeAlias = Callable[[Any], Any]
 
-_TARGET = "AmazonSQS."
 _CONTENT_TYPE = "application/x-amz-json-1.0"
 # As many as a form can have fields; what is asked of each message has its price for each of them.
 _ELEMENTS_MOST = 2_000
@@ -33,19 +32,18 @@ def decode(request: Request) -> Call:
     too long, errors.MissingRequiredParameterException.
     """
     target = request.headers.get("X-Amz-Target") or ""
-    action = target.removeprefix(_TARGET)
-    read = _READERS.get(action)
-    if read is None or action == target:
+    read = _READERS.get(target)
+    if read is None:
         raise errors.UnknownOperationException
     document = _document(request.body)
     if document.get("QueueUrl") is None and (url := queue_url(request)) is not None:
         document["QueueUrl"] = url
-    return Call(action, read(document), request)
+    return Call(target.partition(".")[2], read(document), request)
 
 
 def encode(call: Call, result: dict[str, Any] | None) -> Response:
     """Return the response that carries an action's result; bytes in it become base64."""
-    gives = shapes.ACTIONS[call.action].gives
+    gives = _GIVES[call.action]
     body = b"" if gives is None else _serialise(result or {})
     return Response(200, response_headers(call.request, _CONTENT_TYPE), body)
 
@@ -192,4 +190,8 @@ _SCALARS: dict[str, Reader] = {
     "boolean": _boolean,
     "blob": _blob,
 }
-_READERS = {name: _reader(action.takes) for name, action in shapes.ACTIONS.items()}
+_TARGETS = {f"AmazonSQS.{name}": action for name, action in shapes.ACTIONS.items()} | {
+    f"SkipMQ.{name}": action for name, action in shapes.EXTENSIONS.items()
+}
+_READERS = {target: _reader(action.takes) for target, action in _TARGETS.items()}
+_GIVES = {target.partition(".")[2]: action.gives for target, action in _TARGETS.items()}

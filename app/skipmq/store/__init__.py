@@ -2,9 +2,10 @@
 
 from skipmq.store.engine import Database
 from skipmq.store.in_flight import InFlight
+from skipmq.store.inspection import Inspection
 from skipmq.store.messages import Messages
 from skipmq.store.moves import Moves
 from skipmq.store.queues import Queues
 from skipmq.store.upkeep import Upkeep
 
-__all__ = ["Database", "InFlight", "Messages", "Moves", "Queues", "Upkeep"]
+__all__ = ["Database", "InFlight", "Inspection", "Messages", "Moves", "Queues", "Upkeep"]

@@ -1,0 +1,95 @@
+"""Beyond SQS: look at messages without receiving them, copy and move those that were picked out."""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from skipmq import digest, errors, limits
+from skipmq.actions import checks, paging, receive
+from skipmq.model import PeekedMessage, Queue
+from skipmq.node import Node
+from skipmq.protocol import Call
+
+_STATES = ("visible", "in-flight", "delayed")
+_REFERENCE = re.compile("[0-9]{1,18}")
+_PLACE = re.compile(r"[0-9]{1,18}|[01]/[0-9]{1,12}\.[0-9]{1,6}/[0-9]{1,18}")
+
+
+def peek_messages(node: Node, call: Call) -> dict[str, Any]:
+    """Show messages of a queue, of one state or of all, in pages."""
+    name = checks.queue_name(call.parameters["QueueUrl"], call.identity)
+    state, limit = call.parameters.get("State"), call.parameters.get("MaxResults", 10)
+    if state is not None and state not in _STATES:
+        raise checks.invalid(state, "State", f"Must be one of {', '.join(_STATES)}, if provided.")
+    checks.between(limit, 1, limits.PEEKED, "MaxResults", f"Must be between 1 and {limits.PEEKED}.")
+    after = paging.after(call) or None
+    if after is not None and not _PLACE.fullmatch(after):
+        raise errors.InvalidParameterValueException("Invalid or expired next token.")
+    found = node.on_queue(name, lambda queue: node.inspection.peek(queue, state, limit + 1, after))
+    page = found[:limit]
+    result: dict[str, Any] = {"Messages": [_shown(message) for message in page]}
+    if len(found) > limit:
+        result["NextToken"] = paging.token(page[-1].place)
+    return result
+
+
+def copy_messages(node: Node, call: Call) -> dict[str, Any]:
+    """Send copies of messages to a queue of the same type."""
+
+    def copy(queue: Queue, ids: Sequence[int], target: Queue) -> list[str]:
+        return node.inspection.copy(queue, ids, target, call.identity.sender)
+
+    return _for_picked(node, call, copy)
+
+
+def move_messages(node: Node, call: Call) -> dict[str, Any]:
+    """Move messages that are not in flight to a queue of the same type."""
+    return _for_picked(node, call, node.inspection.move)
+
+
+def _for_picked(
+    node: Node, call: Call, operation: Callable[[Queue, Sequence[int], Queue], list[str]]
+) -> dict[str, Any]:
+    source = checks.queue_name(call.parameters["QueueUrl"], call.identity)
+    target = checks.queue_name(call.parameters["DestinationQueueUrl"], call.identity)
+    references: Sequence[str] = call.parameters["MessageReferences"]
+    if source == target:
+        raise errors.InvalidParameterValueException(
+            "The destination queue must be another than the source queue."
+        )
+    if not 1 <= len(references) <= limits.PICKED:
+        raise errors.InvalidParameterValueException(
+            f"There must be 1 to {limits.PICKED} message references in the request."
+        )
+    for reference in references:
+        if not _REFERENCE.fullmatch(reference):
+            raise checks.invalid(reference, "MessageReferences", "PeekMessages gives references.")
+    ids = [int(reference) for reference in references]
+
+    def run(queue: Queue) -> list[str]:
+        node.forget(target)
+        return operation(queue, ids, node.queue(target))
+
+    outcomes = node.on_queue(source, run)
+    node.sent(target, len(outcomes))
+    results = [
+        {"MessageReference": reference, "Outcome": outcome}
+        for reference, outcome in zip(references, outcomes, strict=True)
+    ]
+    return {"Results": results}
+
+
+def _shown(message: PeekedMessage) -> dict[str, Any]:
+    values = {key: value(message) for key, value in receive.SYSTEM_ATTRIBUTES.items()}
+    result: dict[str, Any] = {
+        "MessageReference": str(message.id),
+        "MessageId": message.message_id,
+        "State": message.state,
+        "VisibleInSeconds": round(message.visible_in),
+        "MD5OfBody": digest.of_body(message.body),
+        "Body": message.body,
+        "Attributes": {key: value for key, value in values.items() if value is not None},
+    }
+    if attributes := receive.stored_attributes(message):
+        result["MessageAttributes"] = {key: value.shown() for key, value in attributes.items()}
+    return result

@@ -1,0 +1,54 @@
+-- Does: sends copies of messages, whatever their state, to a queue of the same type, as new messages; says
+--   for each by its place in p_ids: copied or missing.
+-- Called by: the CopyMessages action; SQL users.
+-- Locks, in order: those of send_messages or send_fifo_messages.
+-- Raises: SQ005 when no queue has one of the incarnations, SQ007 when the queues are of different types.
+-- Relies on index: message_pkey, queue_id.
+create function skipmq.copy_messages(p_queue_id integer, p_ids bigint[], p_target integer, p_sender text default null)
+returns table (place bigint, outcome text)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_fifo boolean;
+  v_copy record;
+begin
+  select q.fifo into v_fifo from skipmq.queue q where q.queue_id = p_queue_id;
+  if v_fifo is null then
+    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
+  end if;
+  select array_agg(m.id) as ids, array_agg(m.new_id) as new_ids, array_agg(m.body) as bodies,
+    array_agg(m.attributes) as attributes, array_agg(m.group_id) as groups, array_agg(m.trace_header) as traces
+  into v_copy
+  from (
+    select m.*, gen_random_uuid() as new_id
+    from unnest(p_ids) with ordinality u (id, place)
+    cross join lateral (
+      select m.id, m.body, m.attributes, m.group_id, m.trace_header
+      from skipmq.message m
+      where m.id = u.id and m.queue_id = p_queue_id
+    ) m
+    order by u.place
+  ) m;
+  if v_copy.ids is null then
+    null;
+  elsif v_fifo then
+    perform skipmq.send_fifo_messages(
+      p_target, v_copy.new_ids, v_copy.bodies, v_copy.attributes, v_copy.groups, v_copy.new_ids::text[],
+      v_copy.traces, p_sender);
+  else
+    perform skipmq.send_messages(
+      p_target, v_copy.new_ids, v_copy.bodies, v_copy.attributes,
+      array_fill(null::integer, array[cardinality(v_copy.ids)]), v_copy.groups, v_copy.traces, p_sender);
+  end if;
+  return query
+  select u.place, case when u.id = any (v_copy.ids) then 'copied' else 'missing' end
+  from unnest(p_ids) with ordinality u (id, place)
+  order by u.place;
+end $$;

@@ -1,0 +1,81 @@
+-- Does: shows up to p_limit messages of a queue without receiving them, in the order in which they become
+--   visible (FIFO: of their arrival), from the one after p_after on; of one state or of all: visible,
+--   in-flight or delayed. place is what to give as p_after for the next page.
+-- Called by: the PeekMessages action; SQL users.
+-- Locks, in order: none.
+-- Raises: SQ005 when no queue has this incarnation.
+-- Relies on index: queue_id, message_visible; for FIFO message_sequence.
+--
+-- It passes over what is of another state one by one. A message that is received between two pages may
+-- come twice.
+create function skipmq.peek_messages(
+  p_queue_id integer, p_state text default null, p_limit integer default 10, p_after text default null
+) returns table (
+  place text, id bigint, state text, visible_in interval, message_id uuid, body text, attributes text,
+  approximate_receive_count integer, sent_at timestamptz, first_received_at timestamptz, group_id text,
+  sender text, trace_header text, dead_letter_source text, sequence_number bigint, deduplication_id text
+)
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := skipmq.clock();
+  v_queue skipmq.queue;
+  v_delay interval;
+  v_horizon timestamptz;
+  v_after text[] := string_to_array(p_after, '/');
+begin
+  select q.* into v_queue from skipmq.queue q where q.queue_id = p_queue_id;
+  if not found then
+    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
+  end if;
+  v_horizon := v_now - make_interval(secs => v_queue.message_retention_period);
+  if v_queue.fifo then
+    v_delay := make_interval(secs => v_queue.delay_seconds);
+    return query
+    select m.sequence_number::text, m.id, s.state, greatest(s.visible_at - v_now, '0'), m.message_id, m.body, m.attributes,
+      m.receive_count - m.receive_base, m.sent_at, m.first_received_at, m.group_id, m.sender, m.trace_header,
+      m.dead_letter_source, m.sequence_number, m.deduplication_id
+    from skipmq.message m
+    cross join lateral (
+      select
+        m.visible_at + case when m.receive_count = m.receive_base then v_delay else '0' end as visible_at
+    ) v
+    cross join lateral (
+      select v.visible_at, case
+        when v.visible_at <= v_now then 'visible'
+        when m.receive_count = m.receive_base then 'delayed'
+        else 'in-flight' end as state
+    ) s
+    where m.queue_id = p_queue_id and m.group_no is not null
+      and m.sequence_number > coalesce(v_after[1]::bigint, -1)
+      and m.enqueued_at > v_horizon and (p_state is null or s.state = p_state)
+    order by m.sequence_number
+    limit p_limit;
+    return;
+  end if;
+  return query
+  select concat_ws('/', m.shard, extract(epoch from m.visible_at), m.id), m.id, s.state,
+    greatest(m.visible_at - v_now, '0'), m.message_id, m.body, m.attributes,
+    m.receive_count - m.receive_base, m.sent_at, m.first_received_at, m.group_id, m.sender, m.trace_header,
+    m.dead_letter_source, null::bigint, null::text
+  from skipmq.message m
+  cross join lateral (
+    select case
+      when m.visible_at <= v_now then 'visible'
+      when m.receive_count = m.receive_base then 'delayed'
+      else 'in-flight' end as state
+  ) s
+  where m.queue_id = p_queue_id and m.group_no is null
+    and (m.shard, m.visible_at, m.id) > (
+      coalesce(v_after[1]::smallint, -1), coalesce(to_timestamp(v_after[2]::numeric), '-infinity'),
+      coalesce(v_after[3]::bigint, -1))
+    and m.enqueued_at > v_horizon and (p_state is null or s.state = p_state)
+  order by m.shard, m.visible_at, m.id
+  limit p_limit;
+end $$;

@@ -1,0 +1,235 @@
+"""What SkipMQ has beyond SQS, on the JSON wire: peek, copy, move."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from support.http import NodeProcess, raw
+
+Ask = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def ask(broker: NodeProcess) -> Ask:
+    def asked(action: str, status: int = 200, **parameters: Any) -> dict[str, Any]:
+        headers = {
+            "X-Amz-Target": f"SkipMQ.{action}",
+            "Content-Type": "application/x-amz-json-1.0",
+        }
+        answer = raw(broker.url, json.dumps(parameters).encode(), headers)
+        assert answer.status == status, answer.body
+        return dict(json.loads(answer.body))
+
+    return asked
+
+
+@pytest.fixture
+def other(sqs: Any, name: str) -> str:
+    return str(sqs.create_queue(QueueName=f"{name}-other")["QueueUrl"])
+
+
+@pytest.fixture
+def fifo(sqs: Any, name: str) -> str:
+    attributes = {"FifoQueue": "true", "ContentBasedDeduplication": "true"}
+    url = sqs.create_queue(QueueName=f"{name}.fifo", Attributes=attributes)["QueueUrl"]
+    return str(url)
+
+
+def bodies(answer: dict[str, Any]) -> list[str]:
+    return [message["Body"] for message in answer["Messages"]]
+
+
+def counts(sqs: Any, queue: str) -> tuple[int, ...]:
+    found = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["All"])["Attributes"]
+    names = ("", "NotVisible", "Delayed")
+    return tuple(int(found[f"ApproximateNumberOfMessages{n}"]) for n in names)
+
+
+def test_peek_shows_a_message_whole_and_leaves_it(sqs: Any, queue: str, ask: Ask) -> None:
+    attributes = {
+        "colour": {"DataType": "String", "StringValue": "red"},
+        "raw": {"DataType": "Binary", "BinaryValue": b"\x00\xff"},
+    }
+    sent = sqs.send_message(QueueUrl=queue, MessageBody="x", MessageAttributes=attributes)
+
+    (message,) = ask("PeekMessages", QueueUrl=queue)["Messages"]
+
+    assert message["MessageId"] == sent["MessageId"]
+    assert message["MD5OfBody"] == sent["MD5OfMessageBody"]
+    assert (message["State"], message["VisibleInSeconds"]) == ("visible", 0)
+    assert message["MessageAttributes"] == {
+        "colour": {"DataType": "String", "StringValue": "red"},
+        "raw": {"DataType": "Binary", "BinaryValue": "AP8="},
+    }
+    assert message["Attributes"]["ApproximateReceiveCount"] == "0"
+    assert "ApproximateFirstReceiveTimestamp" not in message["Attributes"]
+    (received,) = sqs.receive_message(QueueUrl=queue, AttributeNames=["All"])["Messages"]
+    assert received["Attributes"]["ApproximateReceiveCount"] == "1"
+
+
+def test_peek_tells_states_apart(sqs: Any, queue: str, ask: Ask) -> None:
+    sqs.send_message(QueueUrl=queue, MessageBody="received")
+    sqs.receive_message(QueueUrl=queue, VisibilityTimeout=100)
+    sqs.send_message(QueueUrl=queue, MessageBody="waits")
+    sqs.send_message(QueueUrl=queue, MessageBody="later", DelaySeconds=200)
+
+    by_state = {
+        state: ask("PeekMessages", QueueUrl=queue, State=state)["Messages"]
+        for state in ("visible", "in-flight", "delayed")
+    }
+
+    assert {state: [m["Body"] for m in found] for state, found in by_state.items()} == {
+        "visible": ["waits"],
+        "in-flight": ["received"],
+        "delayed": ["later"],
+    }
+    assert 90 < by_state["in-flight"][0]["VisibleInSeconds"] <= 100
+    assert 190 < by_state["delayed"][0]["VisibleInSeconds"] <= 200
+    assert bodies(ask("PeekMessages", QueueUrl=queue)) == ["waits", "received", "later"]
+
+
+@pytest.mark.parametrize("kind", ["standard", "fifo"])
+def test_peek_in_pages_shows_every_message_once(
+    sqs: Any, queue: str, fifo: str, kind: str, ask: Ask
+) -> None:
+    url, group = (queue, {}) if kind == "standard" else (fifo, {"MessageGroupId": "g"})
+    for start in range(0, 30, 10):
+        entries = [{"Id": str(n), "MessageBody": str(n), **group} for n in range(start, start + 10)]
+        sqs.send_message_batch(QueueUrl=url, Entries=entries)
+    seen: list[str] = []
+    token: dict[str, str] = {}
+    pages = 0
+    while pages == 0 or token:
+        page = ask("PeekMessages", QueueUrl=url, MaxResults=7, **token)
+        seen += bodies(page)
+        token = {"NextToken": page["NextToken"]} if "NextToken" in page else {}
+        pages += 1
+
+    assert pages == 5
+    assert sorted(seen, key=int) == [str(n) for n in range(30)]
+    if kind == "fifo":
+        assert seen == [str(n) for n in range(30)]
+
+
+def test_peek_of_a_fifo_queue_shows_its_states(sqs: Any, fifo: str, ask: Ask) -> None:
+    for group, body in (("a", "1"), ("a", "2"), ("b", "3")):
+        sqs.send_message(QueueUrl=fifo, MessageBody=body, MessageGroupId=group)
+    sqs.receive_message(QueueUrl=fifo)
+
+    assert bodies(ask("PeekMessages", QueueUrl=fifo, State="in-flight")) == ["1"]
+    assert bodies(ask("PeekMessages", QueueUrl=fifo, State="visible")) == ["2", "3"]
+    (first, *_) = ask("PeekMessages", QueueUrl=fifo)["Messages"]
+    assert first["Attributes"]["MessageGroupId"] == "a"
+    assert len(first["Attributes"]["SequenceNumber"]) == 20
+
+
+def test_copy_sends_the_picked_ones_anew(sqs: Any, queue: str, other: str, ask: Ask) -> None:
+    for body in ("1", "2", "3"):
+        sqs.send_message(QueueUrl=queue, MessageBody=body)
+    sqs.receive_message(QueueUrl=queue)
+    found = ask("PeekMessages", QueueUrl=queue)["Messages"]
+    picked = [m["MessageReference"] for m in found if m["Body"] != "2"]
+
+    answer = ask(
+        "CopyMessages",
+        QueueUrl=queue,
+        DestinationQueueUrl=other,
+        MessageReferences=[*picked, "999999999"],
+    )
+
+    outcomes = [result["Outcome"] for result in answer["Results"]]
+    assert outcomes == ["copied", "copied", "missing"]
+    copies = ask("PeekMessages", QueueUrl=other)["Messages"]
+    assert sorted(m["Body"] for m in copies) == ["1", "3"]
+    assert not {m["MessageId"] for m in copies} & {m["MessageId"] for m in found}
+    assert sum(counts(sqs, queue)) == 3
+
+
+def test_move_takes_what_is_not_in_flight(sqs: Any, queue: str, other: str, ask: Ask) -> None:
+    sqs.send_message(QueueUrl=queue, MessageBody="received")
+    sqs.receive_message(QueueUrl=queue)
+    sqs.send_message(QueueUrl=queue, MessageBody="waits")
+    sqs.send_message(QueueUrl=queue, MessageBody="later", DelaySeconds=100)
+    found = {m["Body"]: m for m in ask("PeekMessages", QueueUrl=queue)["Messages"]}
+
+    answer = ask(
+        "MoveMessages",
+        QueueUrl=queue,
+        DestinationQueueUrl=other,
+        MessageReferences=[m["MessageReference"] for m in found.values()],
+    )
+
+    outcomes = [result["Outcome"] for result in answer["Results"]]
+    assert dict(zip(found, outcomes, strict=True)) == {
+        "waits": "moved",
+        "received": "in-flight",
+        "later": "moved",
+    }
+    assert counts(sqs, queue) == (0, 1, 0)
+    assert counts(sqs, other) == (2, 0, 0)
+    moved = sqs.receive_message(QueueUrl=other, MaxNumberOfMessages=10)["Messages"]
+    assert {m["MessageId"] for m in moved} == {
+        found[body]["MessageId"] for body in ("waits", "later")
+    }
+
+
+def test_move_and_copy_between_fifo_queues_keep_the_order(
+    sqs: Any, fifo: str, name: str, ask: Ask
+) -> None:
+    target = sqs.create_queue(QueueName=f"{name}-2.fifo", Attributes={"FifoQueue": "true"})
+    arguments = {"QueueUrl": fifo, "DestinationQueueUrl": target["QueueUrl"]}
+    for n in range(6):
+        sqs.send_message(QueueUrl=fifo, MessageBody=str(n), MessageGroupId="g")
+    references = [m["MessageReference"] for m in ask("PeekMessages", QueueUrl=fifo)["Messages"]]
+
+    ask("MoveMessages", **arguments, MessageReferences=references[3::-1])
+    ask("CopyMessages", **arguments, MessageReferences=references[4:])
+
+    moved = sqs.receive_message(QueueUrl=target["QueueUrl"], MaxNumberOfMessages=10)
+    assert bodies(moved) == ["0", "1", "2", "3", "4", "5"]
+    assert counts(sqs, fifo) == (2, 0, 0)
+
+
+def test_queues_of_different_types_exchange_nothing(
+    sqs: Any, queue: str, fifo: str, ask: Ask
+) -> None:
+    sqs.send_message(QueueUrl=queue, MessageBody="x")
+    (message,) = ask("PeekMessages", QueueUrl=queue)["Messages"]
+    arguments = {
+        "QueueUrl": queue,
+        "DestinationQueueUrl": fifo,
+        "MessageReferences": [message["MessageReference"]],
+    }
+
+    for action in ("MoveMessages", "CopyMessages"):
+        assert ask(action, 400, **arguments)["__type"].endswith("#UnsupportedOperation")
+    assert counts(sqs, queue) == (1, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("action", "parameters"),
+    [
+        ("PeekMessages", {"State": "gone"}),
+        ("PeekMessages", {"MaxResults": 101}),
+        ("PeekMessages", {"NextToken": "AAAA"}),
+        ("PeekMessages", {"NextToken": "?"}),
+        ("MoveMessages", {"MessageReferences": []}),
+        ("MoveMessages", {"MessageReferences": ["x"]}),
+        ("CopyMessages", {"MessageReferences": ["1"] * 1001}),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    queue: str, other: str, ask: Ask, action: str, parameters: dict[str, Any]
+) -> None:
+    answer = ask(action, 400, QueueUrl=queue, DestinationQueueUrl=other, **parameters)
+
+    assert answer["__type"].endswith("#InvalidParameterValueException")
+
+
+def test_our_actions_are_no_actions_of_sqs(broker: NodeProcess, queue: str) -> None:
+    headers = {"X-Amz-Target": "AmazonSQS.PeekMessages"}
+
+    assert raw(broker.url, json.dumps({"QueueUrl": queue}).encode(), headers).status == 400
+    assert raw(f"{broker.url}/?Action=PeekMessages&QueueUrl={queue}").status in (400, 404)

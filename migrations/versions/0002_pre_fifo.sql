@@ -11,7 +11,7 @@ alter table skipmq.queue
 update skipmq.queue set lineage = queue_id;
 alter table skipmq.queue alter column lineage set not null;
 alter table skipmq.cluster add column counted_to timestamptz not null default '-infinity';
-create index message_sequence on skipmq.message (queue_id, sequence_number) where group_no is not null;
+create index message_enqueued on skipmq.message (queue_id, enqueued_at) where group_no is not null;
 -- Only functions of ours called these.
 drop function skipmq.expire_visible(integer, timestamptz, timestamptz, timestamptz, integer);
 drop function skipmq.move_dead_letters(integer, integer, integer, timestamptz, timestamptz, integer);
@@ -175,6 +175,7 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_sort = off
 set enable_hashjoin = off
 set enable_mergejoin = off
 set jit = off
@@ -328,6 +329,7 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_sort = off
 set enable_hashjoin = off
 set enable_mergejoin = off
 set jit = off
@@ -438,6 +440,7 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_sort = off
 set enable_hashjoin = off
 set enable_mergejoin = off
 set jit = off
@@ -489,6 +492,8 @@ language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
 set jit = off
 as $$
 declare
@@ -552,7 +557,7 @@ end $$;
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: queue_count_pkey, queue_delta_at, message_visible; for FIFO message_group_available,
---   message_group_order, message_sequence.
+--   message_group_order, message_enqueued.
 --
 -- It looks at the messages that are not visible, and at those past retention. The number of all comes from
 -- the sums, so that what waits costs nothing however much it is.
@@ -562,6 +567,8 @@ language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
 set jit = off
 as $$
 declare
@@ -585,35 +592,24 @@ begin
   into v_all;
   if v_fifo then
     in_flight := skipmq.count_in_flight(p_queue_id, 2147483647);
-    -- The last to arrive are those that are delayed.
-    with recursive late as (
-      (select m.sequence_number, m.visible_at, m.receive_count > m.receive_base as received
-       from skipmq.message m
-       where m.queue_id = p_queue_id and m.group_no is not null
-       order by m.sequence_number desc
-       limit 1)
-      union all
-      select e.sequence_number, e.visible_at, e.received
-      from late l
-      cross join lateral (
-        select m.sequence_number, m.visible_at, m.receive_count > m.receive_base as received
-        from skipmq.message m
-        where m.queue_id = p_queue_id and m.group_no is not null and m.sequence_number < l.sequence_number
-        order by m.sequence_number desc
-        limit 1
-      ) e
-      where not l.received and l.visible_at + v_delay > v_now
-    )
-    select count(*) into delayed from late l where not l.received and l.visible_at + v_delay > v_now;
+    -- A message that was never received is delayed from its arrival on. The orders make sure of the index:
+    -- a plan from when the queue was empty would take any that begins with the queue.
+    select count(*) filter (where m.fresh) into delayed
+    from (
+      select m.receive_count = m.receive_base as fresh
+      from skipmq.message m
+      where m.queue_id = p_queue_id and m.group_no is not null and m.enqueued_at > v_now - v_delay
+      order by m.enqueued_at
+      limit 2147483647
+    ) m;
     select count(*) into v_expired
     from (
-      select m.enqueued_at
+      select
       from skipmq.message m
-      where m.queue_id = p_queue_id and m.group_no is not null
-      order by m.sequence_number
-      limit 1000
-    ) m
-    where m.enqueued_at <= v_horizon;
+      where m.queue_id = p_queue_id and m.group_no is not null and m.enqueued_at <= v_horizon
+      order by m.enqueued_at
+      limit 10000
+    ) m;
   else
     select
       count(*) filter (where m.receive_count > m.receive_base),
@@ -717,6 +713,7 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_sort = off
 set enable_hashjoin = off
 set enable_mergejoin = off
 set jit = off
@@ -866,13 +863,14 @@ end $$;
 -- Called by: expire_messages.
 -- Locks, in order: group rows, skipping those that others hold; message rows.
 -- Raises: nothing.
--- Relies on index: message_sequence, message_group_pkey, message_pkey.
+-- Relies on index: message_enqueued, message_group_pkey, message_pkey.
 create function skipmq.expire_fifo(p_queue_id integer, p_horizon timestamptz, p_limit integer) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_sort = off
 set enable_hashjoin = off
 set enable_mergejoin = off
 set jit = off
@@ -884,16 +882,15 @@ declare
   v_tids tid[];
   v_count integer := 0;
 begin
-  -- Numbers and times of arrival grow together, so that the expired lie at the front.
   select array_agg(m.id), array_agg(distinct m.group_no) into v_ids, v_groups
   from (
-    select m.id, m.group_no, m.enqueued_at
+    select m.id, m.group_no
     from skipmq.message m
-    where m.queue_id = p_queue_id and m.group_no is not null
-    order by m.sequence_number
+    where m.queue_id = p_queue_id and m.group_no is not null and m.enqueued_at <= p_horizon
+      and (m.visible_at <= v_now or m.receive_count = m.receive_base)
+    order by m.enqueued_at
     limit p_limit
-  ) m
-  where m.enqueued_at <= p_horizon;
+  ) m;
   if v_ids is null then
     return 0;
   end if;
@@ -1008,6 +1005,7 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_sort = off
 set jit = off
 as $$
 declare
@@ -1044,6 +1042,7 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_sort = off
 set enable_hashjoin = off
 set enable_mergejoin = off
 set jit = off
@@ -1080,6 +1079,7 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_sort = off
 set jit = off
 as $$
 declare
@@ -1265,6 +1265,7 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_sort = off
 set enable_hashjoin = off
 set enable_mergejoin = off
 set jit = off
@@ -1335,6 +1336,7 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_sort = off
 set enable_hashjoin = off
 set enable_mergejoin = off
 set jit = off
@@ -1401,7 +1403,7 @@ end $$;
 -- Called by: the PeekMessages action; SQL users.
 -- Locks, in order: none.
 -- Raises: SQ005 when no queue has this incarnation.
--- Relies on index: queue_id, message_visible; for FIFO message_sequence.
+-- Relies on index: queue_id, message_visible; for FIFO message_enqueued.
 --
 -- It passes over what is of another state one by one. A message that is received between two pages may
 -- come twice.
@@ -1417,6 +1419,7 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_sort = off
 set jit = off
 as $$
 #variable_conflict use_column
@@ -1435,7 +1438,7 @@ begin
   if v_queue.fifo then
     v_delay := make_interval(secs => v_queue.delay_seconds);
     return query
-    select m.sequence_number::text, m.id, s.state, greatest(s.visible_at - v_now, '0'), m.message_id, m.body, m.attributes,
+    select concat_ws('/', extract(epoch from m.enqueued_at), m.sequence_number), m.id, s.state, greatest(s.visible_at - v_now, '0'), m.message_id, m.body, m.attributes,
       m.receive_count - m.receive_base, m.sent_at, m.first_received_at, m.group_id, m.sender, m.trace_header,
       m.dead_letter_source, m.sequence_number, m.deduplication_id
     from skipmq.message m
@@ -1450,9 +1453,10 @@ begin
         else 'in-flight' end as state
     ) s
     where m.queue_id = p_queue_id and m.group_no is not null
-      and m.sequence_number > coalesce(v_after[1]::bigint, -1)
+      and (m.enqueued_at, m.sequence_number) > (
+        coalesce(to_timestamp(v_after[1]::numeric), '-infinity'), coalesce(v_after[2]::bigint, -1))
       and m.enqueued_at > v_horizon and (p_state is null or s.state = p_state)
-    order by m.sequence_number
+    order by m.enqueued_at, m.sequence_number
     limit p_limit;
     return;
   end if;
@@ -1896,6 +1900,7 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_sort = off
 set enable_hashjoin = off
 set enable_mergejoin = off
 set jit = off
@@ -1941,8 +1946,12 @@ begin
   delete from skipmq.message_group g
   using unnest(v_free) f (group_no)
   where g.queue_id = p_queue_id and g.group_no = f.group_no
-    and not exists (
-      select from skipmq.message m where m.queue_id = p_queue_id and m.group_no = f.group_no);
+    and (
+      select m.id
+      from skipmq.message m
+      where m.queue_id = p_queue_id and m.group_no = f.group_no
+      order by m.sequence_number
+      limit 1) is null;
   -- What is left has a sender at it: look again when it is done.
   update skipmq.message_group g set available_at = v_now + interval '10 milliseconds'
   from unnest(v_empty) e (group_no)

@@ -3,7 +3,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: queue_count_pkey, queue_delta_at, message_visible; for FIFO message_group_available,
---   message_group_order, message_sequence.
+--   message_group_order, message_enqueued.
 --
 -- It looks at the messages that are not visible, and at those past retention. The number of all comes from
 -- the sums, so that what waits costs nothing however much it is.
@@ -13,6 +13,8 @@ language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
 set jit = off
 as $$
 declare
@@ -36,35 +38,24 @@ begin
   into v_all;
   if v_fifo then
     in_flight := skipmq.count_in_flight(p_queue_id, 2147483647);
-    -- The last to arrive are those that are delayed.
-    with recursive late as (
-      (select m.sequence_number, m.visible_at, m.receive_count > m.receive_base as received
-       from skipmq.message m
-       where m.queue_id = p_queue_id and m.group_no is not null
-       order by m.sequence_number desc
-       limit 1)
-      union all
-      select e.sequence_number, e.visible_at, e.received
-      from late l
-      cross join lateral (
-        select m.sequence_number, m.visible_at, m.receive_count > m.receive_base as received
-        from skipmq.message m
-        where m.queue_id = p_queue_id and m.group_no is not null and m.sequence_number < l.sequence_number
-        order by m.sequence_number desc
-        limit 1
-      ) e
-      where not l.received and l.visible_at + v_delay > v_now
-    )
-    select count(*) into delayed from late l where not l.received and l.visible_at + v_delay > v_now;
+    -- A message that was never received is delayed from its arrival on. The orders make sure of the index:
+    -- a plan from when the queue was empty would take any that begins with the queue.
+    select count(*) filter (where m.fresh) into delayed
+    from (
+      select m.receive_count = m.receive_base as fresh
+      from skipmq.message m
+      where m.queue_id = p_queue_id and m.group_no is not null and m.enqueued_at > v_now - v_delay
+      order by m.enqueued_at
+      limit 2147483647
+    ) m;
     select count(*) into v_expired
     from (
-      select m.enqueued_at
+      select
       from skipmq.message m
-      where m.queue_id = p_queue_id and m.group_no is not null
-      order by m.sequence_number
-      limit 1000
-    ) m
-    where m.enqueued_at <= v_horizon;
+      where m.queue_id = p_queue_id and m.group_no is not null and m.enqueued_at <= v_horizon
+      order by m.enqueued_at
+      limit 10000
+    ) m;
   else
     select
       count(*) filter (where m.receive_count > m.receive_base),

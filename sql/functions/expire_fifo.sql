@@ -3,13 +3,14 @@
 -- Called by: expire_messages.
 -- Locks, in order: group rows, skipping those that others hold; message rows.
 -- Raises: nothing.
--- Relies on index: message_sequence, message_group_pkey, message_pkey.
+-- Relies on index: message_enqueued, message_group_pkey, message_pkey.
 create function skipmq.expire_fifo(p_queue_id integer, p_horizon timestamptz, p_limit integer) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_sort = off
 set enable_hashjoin = off
 set enable_mergejoin = off
 set jit = off
@@ -21,16 +22,15 @@ declare
   v_tids tid[];
   v_count integer := 0;
 begin
-  -- Numbers and times of arrival grow together, so that the expired lie at the front.
   select array_agg(m.id), array_agg(distinct m.group_no) into v_ids, v_groups
   from (
-    select m.id, m.group_no, m.enqueued_at
+    select m.id, m.group_no
     from skipmq.message m
-    where m.queue_id = p_queue_id and m.group_no is not null
-    order by m.sequence_number
+    where m.queue_id = p_queue_id and m.group_no is not null and m.enqueued_at <= p_horizon
+      and (m.visible_at <= v_now or m.receive_count = m.receive_base)
+    order by m.enqueued_at
     limit p_limit
-  ) m
-  where m.enqueued_at <= p_horizon;
+  ) m;
   if v_ids is null then
     return 0;
   end if;

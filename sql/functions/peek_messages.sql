@@ -4,7 +4,7 @@
 -- Called by: the PeekMessages action; SQL users.
 -- Locks, in order: none.
 -- Raises: SQ005 when no queue has this incarnation.
--- Relies on index: queue_id, message_visible; for FIFO message_sequence.
+-- Relies on index: queue_id, message_visible; for FIFO message_enqueued.
 --
 -- It passes over what is of another state one by one. A message that is received between two pages may
 -- come twice.
@@ -20,6 +20,7 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_sort = off
 set jit = off
 as $$
 #variable_conflict use_column
@@ -38,7 +39,7 @@ begin
   if v_queue.fifo then
     v_delay := make_interval(secs => v_queue.delay_seconds);
     return query
-    select m.sequence_number::text, m.id, s.state, greatest(s.visible_at - v_now, '0'), m.message_id, m.body, m.attributes,
+    select concat_ws('/', extract(epoch from m.enqueued_at), m.sequence_number), m.id, s.state, greatest(s.visible_at - v_now, '0'), m.message_id, m.body, m.attributes,
       m.receive_count - m.receive_base, m.sent_at, m.first_received_at, m.group_id, m.sender, m.trace_header,
       m.dead_letter_source, m.sequence_number, m.deduplication_id
     from skipmq.message m
@@ -53,9 +54,10 @@ begin
         else 'in-flight' end as state
     ) s
     where m.queue_id = p_queue_id and m.group_no is not null
-      and m.sequence_number > coalesce(v_after[1]::bigint, -1)
+      and (m.enqueued_at, m.sequence_number) > (
+        coalesce(to_timestamp(v_after[1]::numeric), '-infinity'), coalesce(v_after[2]::bigint, -1))
       and m.enqueued_at > v_horizon and (p_state is null or s.state = p_state)
-    order by m.sequence_number
+    order by m.enqueued_at, m.sequence_number
     limit p_limit;
     return;
   end if;

@@ -12,6 +12,7 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_sort = off
 set enable_hashjoin = off
 set enable_mergejoin = off
 set jit = off
@@ -57,8 +58,12 @@ begin
   delete from skipmq.message_group g
   using unnest(v_free) f (group_no)
   where g.queue_id = p_queue_id and g.group_no = f.group_no
-    and not exists (
-      select from skipmq.message m where m.queue_id = p_queue_id and m.group_no = f.group_no);
+    and (
+      select m.id
+      from skipmq.message m
+      where m.queue_id = p_queue_id and m.group_no = f.group_no
+      order by m.sequence_number
+      limit 1) is null;
   -- What is left has a sender at it: look again when it is done.
   update skipmq.message_group g set available_at = v_now + interval '10 milliseconds'
   from unnest(v_empty) e (group_no)

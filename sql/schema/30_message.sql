@@ -44,7 +44,8 @@ create index message_visible on skipmq.message (queue_id, shard, visible_at) whe
 create index message_group_order on skipmq.message (queue_id, group_no, sequence_number)
   where group_no is not null;
 -- For expire_fifo, count_messages and peek_messages: those of a FIFO queue in the order of their arrival.
-create index message_sequence on skipmq.message (queue_id, sequence_number) where group_no is not null;
+-- By time, not by number: the planner might take an order by number for the order within a group.
+create index message_enqueued on skipmq.message (queue_id, enqueued_at) where group_no is not null;
 
 -- Ballast: the planner never sees an empty table, whose plans would be sequential scans that stay after
 -- it has filled. No queue has the number 0.

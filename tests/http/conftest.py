@@ -2,11 +2,12 @@ from collections.abc import Generator, Iterator
 from itertools import count
 from typing import Any
 
+import psycopg
 import pytest
 
 from support import conformance
 from support.http import NodeProcess, client
-from support.postgres import Databases, as_node
+from support.postgres import Connection, Databases, as_node
 
 _number = count(1)
 
@@ -14,9 +15,17 @@ _number = count(1)
 @pytest.fixture(scope="session")
 def broker(embedded_databases: Databases) -> Iterator[NodeProcess]:
     """Give a node of two workers on a database of its own."""
-    url = as_node(embedded_databases.migrated())
-    with NodeProcess(database_url=url, workers=2, log_level="debug") as process:
+    url = embedded_databases.migrated()
+    with NodeProcess(database_url=as_node(url), workers=2, log_level="debug") as process:
+        process.owner_url = url
         yield process.ready()
+
+
+@pytest.fixture
+def owner(broker: NodeProcess) -> Iterator[Connection]:
+    """Give a connection of the owner of the broker's database."""
+    with psycopg.connect(broker.owner_url, autocommit=True) as connection:
+        yield connection
 
 
 @pytest.fixture(params=["json", "query"])

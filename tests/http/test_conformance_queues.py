@@ -131,7 +131,6 @@ def test_value_out_of_bounds_is_refused(sqs: Any, queue: str, name: str) -> None
         )
 
 
-@pytest.mark.xfail(strict=True, reason="a policy over its limits is an InvalidAttributeValue yet")
 def test_policy_over_its_limits_is_refused(sqs: Any, queue: str, name: str) -> None:
     statement = {
         "Effect": "Allow",

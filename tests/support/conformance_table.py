@@ -175,6 +175,7 @@ TABLE: Mapping[str, Mapping[str, Does]] = {
             " MessageSystemAttributeNames[DeadLetterQueueSourceArn] AttributeNames"
             " AttributeNames[All]",
         ),
+        "test_receive_over_the_limit_in_flight_is_refused": Does(errors="OverLimit"),
         "test_receive_of_a_dead_letter_names_its_source": Does(
             gives="Messages[].Attributes{DeadLetterQueueSourceArn}"
         ),
@@ -304,9 +305,6 @@ EXCLUDED: Mapping[tuple[str, Kind, str], str] = {
     ): "The specified ID is invalid: these take no address of a queue.",
     ("DeleteMessage", "errors", "InvalidIdFormat"): (
         "The specified receipt handle isn't valid for the current version: there is one version."
-    ),
-    ("ReceiveMessage", "errors", "OverLimit"): (
-        "The maximum number of in flight messages is reached: about 120,000, not counted here yet."
     ),
     ("ReceiveMessage", "gives", f"Messages[].MessageAttributes{{}}.({LISTS})"): (
         "Not implemented. Reserved for future use."

@@ -59,6 +59,7 @@ class NodeProcess:
     ) -> None:
         self.port = int(settings.setdefault("port", free_port()))
         self.url = f"http://127.0.0.1:{self.port}"
+        self.owner_url = ""
         self.process = subprocess.Popen(
             [*SKIPMQ, "serve", *options],
             env=environment(settings) | dict(variables or {}),

@@ -41,11 +41,14 @@ def _policy(value: str) -> str | None:
         content = msgspec.json.decode(value) if value else {}
     except (msgspec.DecodeError, RecursionError):
         return None
-    if not isinstance(content, dict) or len(value.encode()) > limits.POLICY_BYTES:
+    if not isinstance(content, dict):
         return None
     statements = content.get("Statement", [])
     listed = statements if isinstance(statements, list) else [statements]
-    return value if all(isinstance(each, dict) for each in listed) else None
+    if not all(isinstance(each, dict) for each in listed):
+        return None
+    checks.policy_size(len(value.encode()), listed)
+    return value
 
 
 _SETTABLE: dict[str, Stored] = {

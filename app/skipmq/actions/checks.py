@@ -5,6 +5,7 @@ Source: SQS API Reference and the SQS Developer Guide's quotas; the texts are th
 
 import re
 from collections.abc import Mapping, Sequence
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from skipmq import errors, limits
@@ -206,10 +207,38 @@ def _attribute_value(name: str, value: Mapping[str, Any]) -> None:
         )
     if kind != "Binary":
         characters(content)
-    if kind == "Number" and not _NUMBER.fullmatch(content):
+    if kind == "Number" and not _is_number(content):
         raise errors.InvalidParameterValueException(
             f"Can't cast the value of message (user) attribute '{name}' to a number."
         )
+
+
+def _is_number(text: str) -> bool:
+    """Tell whether a text is a number of at most 38 digits between 10^-128 and 10^126."""
+    if not _NUMBER.fullmatch(text):
+        return False
+    try:
+        value = Decimal(text)
+    except InvalidOperation:  # Its exponent is beyond all bounds.
+        return False
+    digits = len("".join(map(str, value.as_tuple().digits)).strip("0"))
+    least, most = limits.NUMBER_EXPONENTS
+    return digits <= limits.NUMBER_DIGITS and (value.is_zero() or least <= value.adjusted() <= most)
+
+
+def policy_size(length: int, statements: Sequence[Mapping[str, Any]]) -> None:
+    """Check the length of a policy in bytes, its statements and their actions."""
+    if length > limits.POLICY_BYTES:
+        raise errors.OverLimit("Submitted policy is over max allowed size.")
+    if len(statements) > limits.POLICY_STATEMENTS:
+        raise errors.OverLimit(f"A policy can have at most {limits.POLICY_STATEMENTS} statements.")
+    for statement in statements:
+        actions, most = statement.get("Action", []), limits.PERMISSION_ACTIONS
+        if isinstance(actions, list) and len(actions) > most:
+            raise errors.OverLimit(
+                f"{len(actions)} actions were found in a statement from the submitted policy,"
+                f" max allowed is {most}"
+            )
 
 
 def trace_header(attributes: Mapping[str, Mapping[str, Any]]) -> str | None:

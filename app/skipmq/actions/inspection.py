@@ -12,7 +12,7 @@ from skipmq.protocol import Call
 
 _STATES = ("visible", "in-flight", "delayed")
 _REFERENCE = re.compile("[0-9]{1,18}")
-_PLACE = re.compile(r"[0-9]{1,18}|[01]/[0-9]{1,12}\.[0-9]{1,6}/[0-9]{1,18}")
+_PLACE = re.compile(r"([01]/)?[0-9]{1,12}\.[0-9]{1,6}/[0-9]{1,18}")
 
 
 def peek_messages(node: Node, call: Call) -> dict[str, Any]:

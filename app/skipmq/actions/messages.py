@@ -101,9 +101,8 @@ def outgoing(call: Call, entry: Entry, queue: Queue) -> OutgoingMessage:
     checks.message_attributes(attributes)
     checks.delay(entry.get("DelaySeconds"))
     checks.identifier(entry.get("MessageGroupId"), "MessageGroupId")
-    trace_header = checks.trace_header(
-        entry.get("MessageSystemAttributes", {})
-    ) or call.request.headers.get("X-Amzn-Trace-Id")
+    given = checks.trace_header(entry.get("MessageSystemAttributes", {}))
+    trace_header = given or call.request.headers.get("X-Amzn-Trace-Id") or None
     return OutgoingMessage(
         message_id=str(uuid4()),
         body=body,

@@ -56,10 +56,6 @@ def add_permission(node: Node, call: Call) -> None:
     def add(statements: Statements) -> Statements:
         if any(_is_labelled(each, label) for each in statements):
             raise checks.invalid(label, "Label", "Already exists.")
-        if len(statements) >= limits.POLICY_STATEMENTS:
-            raise errors.OverLimit(
-                f"A policy can have at most {limits.POLICY_STATEMENTS} statements."
-            )
         return [*statements, statement]
 
     _change(node, name, add)
@@ -104,8 +100,7 @@ def _changed(name: QueueName, policy: str, change: Callable[[Statements], Statem
         return ""
     head = {"Version": "2008-10-17", "Id": f"{name.arn}/SQSDefaultPolicy"}
     text = msgspec.json.encode(head | document | {"Statement": statements})
-    if len(text) > limits.POLICY_BYTES:
-        raise errors.OverLimit(f"A policy can have at most {limits.POLICY_BYTES} bytes.")
+    checks.policy_size(len(text), statements)
     return text.decode()
 
 

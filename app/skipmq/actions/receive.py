@@ -77,9 +77,9 @@ def receive_message(node: Node, call: Call) -> dict[str, Any]:
 def _system_names(wanted: Mapping[str, Any]) -> list[str]:
     names = wanted.get("MessageSystemAttributeNames") or wanted.get("AttributeNames") or []
     for name in names:
-        if name != "All" and name not in SYSTEM_ATTRIBUTES:
+        if name not in SYSTEM_ATTRIBUTES and name not in ("All", "SqsManagedSseEnabled"):
             raise errors.InvalidAttributeName(f"Unknown Attribute {name}.")
-    return list(SYSTEM_ATTRIBUTES) if "All" in names else names
+    return [name for name in SYSTEM_ATTRIBUTES if "All" in names or name in names]
 
 
 def _shown(

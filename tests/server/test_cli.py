@@ -4,6 +4,7 @@ import json
 import subprocess
 from pathlib import Path
 
+import psycopg
 import pytest
 
 import skipmq
@@ -36,6 +37,40 @@ def run(*words: str, code: int = 0, **settings: object) -> str:
 def test_help_names_every_command_and_each_has_its_own(command: str) -> None:
     assert f"  {command} " in run("--help")
     assert run(command, "--help").startswith(f"Usage: skipmq {command}")
+
+
+def test_peek_and_redrive_show_and_move_dead_letters(url: str) -> None:
+    policy = (
+        '{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dead.fifo","maxReceiveCount":1}'
+    )
+    run("queue", "create", "dead.fifo", database_url=url)
+    run("queue", "create", "work.fifo", "-a", f"RedrivePolicy={policy}", database_url=url)
+    with psycopg.connect(url, autocommit=True) as connection:
+        for n in range(30):
+            connection.execute(
+                "select skipmq.send_fifo_message('work.fifo', %s, 'g', %s)", (f"job {n}", str(n))
+            )
+        work = "select from skipmq.receive_fifo_messages(skipmq.queue_id('work.fifo'), 10, 0)"
+        for _ in range(4):
+            connection.execute(work)
+
+    told = run("queue", "peek", "dead.fifo", "--limit", "2", database_url=url)
+    letters = json.loads(
+        run("queue", "peek", "dead.fifo", "--limit", "100", "--json", database_url=url)
+    )
+    moved = run("queue", "redrive", "dead.fifo", database_url=url)
+    left = run("queue", "peek", "dead.fifo", "--state", "visible", database_url=url)
+
+    assert "job 0" in told
+    assert "job 1" in told
+    assert "job 2" not in told
+    assert len(letters) >= 10
+    assert letters[0]["Attributes"]["MessageGroupId"] == "g"
+    assert f"{len(letters)} messages moved from dead.fifo: completed" in moved
+    assert "no such messages" in left
+    assert "must be configured as a Dead Letter Queue" in run(
+        "queue", "redrive", "work.fifo", code=1, database_url=url
+    )
 
 
 def test_queue_commands_do_what_they_say(url: str) -> None:

@@ -2,23 +2,22 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from functools import wraps
+from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
 from typing import Any, NoReturn
 
 import click
 import psycopg
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 import skipmq
 from skipmq import config, embedded, errors, logs, serve
 from skipmq.actions import ACTIONS
-from skipmq.config import ConfigError, Configuration, Settings
+from skipmq.cli import queues
+from skipmq.cli.surroundings import configuration, open_database, out
+from skipmq.config import ConfigError, Settings
 from skipmq.embedded import EmbeddedError
 from skipmq.node import Node
 from skipmq.serve import ServeError, local_call
@@ -26,8 +25,6 @@ from skipmq.store import schema
 from skipmq.store.schema import SchemaError
 
 _SECRET = "database_url"  # noqa: S105 - the name of the setting that may hold a password.
-
-out = Console(highlight=False)
 
 
 def main() -> None:
@@ -82,38 +79,6 @@ def cli(context: click.Context, file: Path | None) -> None:
     context.obj = file
 
 
-def _settings(**overrides: Any) -> Configuration:
-    context = click.get_current_context()
-    return config.load(file=context.obj, overrides=overrides)
-
-
-@contextmanager
-def _database(settings: Settings, *, ephemeral: bool = False) -> Iterator[tuple[str, str]]:
-    """Give the owner's URL and the nodes'; run the embedded server if none is named."""
-    if settings.database_url:
-        yield settings.database_url, settings.database_url
-        return
-    with ExitStack() as stack:
-        if ephemeral:
-            server = stack.enter_context(embedded.start_ephemeral())
-        else:
-            folder = Path(settings.data_dir) if settings.data_dir else embedded.default_data_dir()
-            server = stack.enter_context(embedded.start(folder))
-        schema.migrate(server.url)
-        yield server.url, server.url.replace("postgresql://postgres@", "postgresql://skipmq_node@")
-
-
-@contextmanager
-def _node(settings: Settings) -> Iterator[Node]:
-    with _database(settings) as (_, url):
-        schema.check(url)
-        node = Node(settings, url)
-        try:
-            yield node
-        finally:
-            node.close()
-
-
 @cli.command("serve")
 @click.option("--host", help="Address to listen on (default 127.0.0.1).")
 @click.option("--port", type=int, help="Port to listen on (default 9324).")
@@ -135,7 +100,7 @@ def serve_command(
     Without SKIPMQ_DATABASE_URL it keeps its messages in an embedded PostgreSQL, which starts and
     stops with it.
     """
-    settings = _settings(
+    settings = configuration(
         host=host, port=port, workers=workers, data_dir=data_dir, auth="off" if insecure else None
     ).settings
     logs.configure(settings)
@@ -145,7 +110,7 @@ def serve_command(
         )
     with (
         serve.address(settings) as address,
-        _database(settings, ephemeral=ephemeral) as (_, url),
+        open_database(settings, ephemeral=ephemeral) as (_, url),
     ):
         schema.check(url)
         serve.declare_queues(settings, url)
@@ -176,8 +141,8 @@ def _greet(settings: Settings, *, ephemeral: bool) -> None:
 @cli.command()
 def migrate() -> None:
     """Bring the database's schema to this release. Run it as the owner of the schema."""
-    settings = _settings().settings
-    with _database(settings) as (url, _):
+    settings = configuration().settings
+    with open_database(settings) as (url, _):
         before = schema.inspect(url)
         with out.status("migrating"):
             state = schema.migrate(url, lambda revision: out.print(f"migrated to {revision}"))
@@ -189,7 +154,7 @@ def migrate() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def config_command(*, as_json: bool) -> None:
     """Show the effective settings and where each came from."""
-    found = _settings()
+    found = configuration()
     rows = [
         (name, _masked(name, getattr(found.settings, name)), source, config.about(name))
         for name, source in found.sources.items()
@@ -218,7 +183,7 @@ def _masked(name: str, value: Any) -> Any:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def doctor(*, as_json: bool) -> None:
     """Check settings, database, schema and port, and say what to do about each problem."""
-    settings = _settings().settings
+    settings = configuration().settings
     findings: list[tuple[str, bool, str]] = [("settings", True, "valid")]
 
     def examine(name: str, look: Callable[[], str]) -> None:
@@ -228,7 +193,7 @@ def doctor(*, as_json: bool) -> None:
             findings.append((name, False, " ".join(str(error).split())))
 
     def database() -> str:
-        with _database(settings) as (_, url):
+        with open_database(settings) as (_, url):
             version = schema.inspect(url).server_version
             examine("schema", lambda: f"at {schema.check(url).found}")
             examine("broker", lambda: _broker(settings, url))
@@ -264,97 +229,4 @@ def _port(settings: Settings) -> str:
         return f"{settings.host} port {settings.port} is free"
 
 
-@cli.group()
-def queue() -> None:
-    """List, create, show, purge and delete queues."""
-
-
-def _printing_json(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command `--json`, and print what it returns as JSON when it is used."""
-
-    @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-    @wraps(command)
-    def wrapped(*args: Any, as_json: bool, **options: Any) -> None:
-        result, told = command(*args, **options)
-        if as_json:
-            click.echo(json.dumps(result, indent=2))
-        else:
-            out.print(told)
-
-    return wrapped
-
-
-def _act(action: str, **parameters: Any) -> dict[str, Any]:
-    with _node(_settings().settings) as node:
-        return dict(ACTIONS[action](node, local_call(action, **parameters)) or {})
-
-
-def _queue_url(name: str) -> str:
-    return f"http://localhost/{local_call('GetQueueUrl').identity.account}/{name}"
-
-
-@queue.command("list")
-@click.argument("prefix", default="")
-@_printing_json
-def queue_list(prefix: str) -> tuple[Any, Any]:
-    """List the names of queues that begin with PREFIX."""
-    urls = _act("ListQueues", QueueNamePrefix=prefix).get("QueueUrls", [])
-    names = [url.rsplit("/", 1)[1] for url in urls]
-    return names, "\n".join(names) or "no queues yet: `skipmq queue create NAME`"
-
-
-@queue.command("create")
-@click.argument("name")
-@click.option(
-    "-a",
-    "--attribute",
-    "pairs",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Such as DelaySeconds=5.",
-)
-@_printing_json
-def queue_create(name: str, pairs: tuple[str, ...]) -> tuple[Any, Any]:
-    """Create the queue NAME."""
-    attributes = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals:
-            raise click.BadParameter(f"{pair!r} is not of the form NAME=VALUE", param_hint="-a")
-        attributes[key] = value
-    _act("CreateQueue", QueueName=name, Attributes=attributes)
-    return {"queue": name}, f"queue {name} is there"
-
-
-@queue.command("show")
-@click.argument("name")
-@_printing_json
-def queue_show(name: str) -> tuple[Any, Any]:
-    """Show the attributes and the counts of the queue NAME."""
-    attributes = _act(
-        "GetQueueAttributes", QueueUrl=_queue_url(name), AttributeNames=["All", "HistoryMode"]
-    )["Attributes"]
-    table = Table("attribute", "value", box=None, pad_edge=False)
-    for key, value in attributes.items():
-        table.add_row(key, escape(value))
-    return attributes, table
-
-
-@queue.command("purge")
-@click.argument("name")
-@click.confirmation_option("--yes", prompt="Delete all messages of the queue?")
-@_printing_json
-def queue_purge(name: str) -> tuple[Any, Any]:
-    """Delete all messages of the queue NAME."""
-    _act("PurgeQueue", QueueUrl=_queue_url(name))
-    return {"purged": name}, f"queue {name} is empty"
-
-
-@queue.command("delete")
-@click.argument("name")
-@click.confirmation_option("--yes", prompt="Delete the queue and all its messages?")
-@_printing_json
-def queue_delete(name: str) -> tuple[Any, Any]:
-    """Delete the queue NAME and all its messages."""
-    _act("DeleteQueue", QueueUrl=_queue_url(name))
-    return {"deleted": name}, f"queue {name} is gone"
+cli.add_command(queues.queue)

@@ -10,25 +10,30 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_fifo boolean;
+  v_queue skipmq.queue;
   v_unknown text;
   v_redrive jsonb;
   v_target text[];
 begin
-  select q.fifo into v_fifo from skipmq.queue q where q.queue_id = p_queue_id;
+  select q.* into v_queue from skipmq.queue q where q.queue_id = p_queue_id;
   select a.key into v_unknown
   from jsonb_object_keys(p_attributes) a (key)
   where a.key not in (
     'VisibilityTimeout', 'DelaySeconds', 'MaximumMessageSize', 'MessageRetentionPeriod',
     'ReceiveMessageWaitTimeSeconds', 'Policy', 'RedrivePolicy', 'RedriveAllowPolicy', 'KmsMasterKeyId', 'KmsDataKeyReusePeriodSeconds',
     'SqsManagedSseEnabled', 'HistoryMode')
-    and not (v_fifo and a.key in (
+    and not (v_queue.fifo and a.key in (
       'FifoQueue', 'ContentBasedDeduplication', 'DeduplicationScope', 'FifoThroughputLimit'))
   limit 1;
   if v_unknown is not null then
     raise exception 'Unknown Attribute %.', v_unknown using errcode = 'SQ006';
   elsif p_attributes ->> 'FifoQueue' <> 'true' then
     raise exception 'Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not supported.'
+      using errcode = '23514';
+  elsif coalesce(p_attributes ->> 'FifoThroughputLimit', v_queue.fifo_throughput_limit) = 'perMessageGroupId'
+    and coalesce(p_attributes ->> 'DeduplicationScope', v_queue.deduplication_scope) <> 'messageGroup'
+  then
+    raise exception 'The perMessageGroupId value is allowed only when the value for DeduplicationScope is messageGroup.'
       using errcode = '23514';
   end if;
   if p_attributes ->> 'RedrivePolicy' <> '' then
@@ -69,7 +74,7 @@ begin
   if not found then
     raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
   end if;
-  if v_fifo and p_attributes ? 'DelaySeconds' then
+  if v_queue.fifo and p_attributes ? 'DelaySeconds' then
     -- It applies to what waits as well: let the next receive look at all groups anew.
     update skipmq.message_group g set available_at = skipmq.clock()
     where g.queue_id = p_queue_id and g.available_at > skipmq.clock();

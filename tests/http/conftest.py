@@ -21,6 +21,13 @@ def broker(embedded_databases: Databases) -> Iterator[NodeProcess]:
         yield process.ready()
 
 
+@pytest.fixture(scope="session")
+def second_broker(broker: NodeProcess) -> Iterator[NodeProcess]:
+    """Give another node on the same database."""
+    with NodeProcess(database_url=as_node(broker.owner_url), workers=1) as process:
+        yield process.ready()
+
+
 @pytest.fixture
 def owner(broker: NodeProcess) -> Iterator[Connection]:
     """Give a connection of the owner of the broker's database."""

@@ -6,6 +6,18 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from support.http import Alternating, NodeProcess, client, eventually
+
+
+@pytest.fixture(params=["one node", "two nodes"])
+def sqs(
+    request: pytest.FixtureRequest, broker: NodeProcess, second_broker: NodeProcess, wire: str
+) -> Any:
+    """Give a client of one node, or one whose calls go to two nodes in turn."""
+    if request.param == "one node":
+        return client(broker.url, wire)
+    return Alternating(client(broker.url, wire), client(second_broker.url, wire))
+
 
 @pytest.fixture
 def fifo(sqs: Any, name: str) -> str:
@@ -305,3 +317,65 @@ def test_dead_letter_queue_must_be_a_fifo_queue_too(sqs: Any, fifo: str, queue: 
 
     assert code == "InvalidParameterValue"
     assert "Dead-letter queue must be same type of queue as the source." in text
+
+
+def test_group_is_held_wherever_its_messages_are_asked_for(sqs: Any, fifo: str) -> None:
+    for body in ("1", "2", "3"):
+        sqs.send_message(QueueUrl=fifo, MessageBody=body, MessageGroupId="g")
+    one, two = received(sqs, fifo, MaxNumberOfMessages=2)
+
+    assert [received(sqs, fifo), received(sqs, fifo)] == [[], []]
+    sqs.delete_message(QueueUrl=fifo, ReceiptHandle=two["ReceiptHandle"])
+    assert [received(sqs, fifo), received(sqs, fifo)] == [[], []]
+    sqs.change_message_visibility(
+        QueueUrl=fifo, ReceiptHandle=one["ReceiptHandle"], VisibilityTimeout=0
+    )
+    assert bodies(received(sqs, fifo)) == ["1", "3"]
+
+
+def test_messages_before_one_in_flight_come_out(sqs: Any, fifo: str) -> None:
+    for body in ("1", "2", "3"):
+        sqs.send_message(QueueUrl=fifo, MessageBody=body, MessageGroupId="g")
+    one, _ = received(sqs, fifo, MaxNumberOfMessages=2)
+    sqs.change_message_visibility(
+        QueueUrl=fifo, ReceiptHandle=one["ReceiptHandle"], VisibilityTimeout=0
+    )
+
+    assert bodies(received(sqs, fifo)) == ["1"]
+    assert received(sqs, fifo) == []
+
+
+def test_queue_delay_holds_and_applies_to_what_waits(sqs: Any, fifo: str) -> None:
+    sqs.set_queue_attributes(QueueUrl=fifo, Attributes={"DelaySeconds": "900"})
+    for body in ("1", "2"):
+        sqs.send_message(QueueUrl=fifo, MessageBody=body, MessageGroupId="g")
+    assert received(sqs, fifo) == []
+    found = sqs.get_queue_attributes(QueueUrl=fifo, AttributeNames=["All"])["Attributes"]
+    assert found["ApproximateNumberOfMessagesDelayed"] == "2"
+
+    sqs.set_queue_attributes(QueueUrl=fifo, Attributes={"DelaySeconds": "0"})
+
+    assert bodies(received(sqs, fifo)) == ["1", "2"]
+
+
+def test_dead_letters_keep_their_order_there_and_back(sqs: Any, fifo: str, name: str) -> None:
+    dead = sqs.create_queue(QueueName=f"{name}-dead.fifo", Attributes={"FifoQueue": "true"})[
+        "QueueUrl"
+    ]
+    arn = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"][
+        "QueueArn"
+    ]
+    policy = f'{{"deadLetterTargetArn":"{arn}","maxReceiveCount":1}}'
+    sqs.set_queue_attributes(QueueUrl=fifo, Attributes={"RedrivePolicy": policy})
+    for body in ("1", "2", "3"):
+        sqs.send_message(QueueUrl=fifo, MessageBody=body, MessageGroupId="g")
+    assert bodies(received(sqs, fifo, VisibilityTimeout=0)) == ["1", "2", "3"]
+    assert received(sqs, fifo) == []
+
+    letters = received(sqs, dead, VisibilityTimeout=0)
+    sqs.start_message_move_task(SourceArn=arn)
+    back = eventually(lambda: received(sqs, fifo, WaitTimeSeconds=5))
+
+    assert bodies(letters) == bodies(back) == ["1", "2", "3"]
+    assert {m["Attributes"]["ApproximateReceiveCount"] for m in letters} == {"2"}
+    assert {m["Attributes"]["ApproximateReceiveCount"] for m in back} == {"1"}

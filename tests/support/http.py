@@ -12,6 +12,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 from functools import cache
+from itertools import cycle
 from pathlib import Path
 from typing import Any, Self
 
@@ -143,6 +144,17 @@ def client(url: str, wire: str = "json", *, key: str = "key", region: str = "us-
     expected = "query" if wire == "query" else "json"
     assert found.meta.service_model.metadata["protocol"] == expected
     return found
+
+
+class Alternating:
+    """A client whose calls go to several nodes in turn, as through a load balancer."""
+
+    def __init__(self, *clients: Any) -> None:
+        self._turns = cycle(clients)
+        self.exceptions = clients[0].exceptions
+
+    def __getattr__(self, action: str) -> Any:
+        return getattr(next(self._turns), action)
 
 
 class Answer:

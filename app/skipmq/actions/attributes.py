@@ -118,7 +118,7 @@ def set_queue_attributes(node: Node, call: Call) -> None:
     def change(queue: Queue) -> None:
         if not queue.fifo and wanted.get("FifoQueue") == "true":
             raise _fixed_type()
-        changes = stored(wanted, fifo=queue.fifo, current=queue.attributes)
+        changes = stored(wanted, fifo=queue.fifo)
         node.queues.set_attributes(queue.id, changes)
 
     node.on_queue(name, change)
@@ -144,10 +144,8 @@ def _fixed_type() -> errors.SqsError:
     )
 
 
-def stored(
-    attributes: Mapping[str, str], *, fifo: bool, current: Mapping[str, str] | None = None
-) -> dict[str, str]:
-    """Return attributes as they are stored in a queue that has those of `current` already.
+def stored(attributes: Mapping[str, str], *, fifo: bool) -> dict[str, str]:
+    """Return attributes as they are stored.
 
     Raises errors.InvalidAttributeName, errors.InvalidAttributeValue, or, of a redrive policy,
     errors.InvalidParameterValueException.
@@ -167,15 +165,6 @@ def stored(
         if form is None:
             raise errors.InvalidAttributeValue(f"Invalid value for the parameter {name}.")
         result[name] = form
-    together = {**(current or {}), **result}
-    if (
-        together.get("FifoThroughputLimit") == "perMessageGroupId"
-        and together.get("DeduplicationScope") != "messageGroup"
-    ):
-        raise errors.InvalidAttributeValue(
-            "The perMessageGroupId value is allowed only when the value for DeduplicationScope is"
-            " messageGroup."
-        )
     return _with_one_encryption(result)
 
 

@@ -316,14 +316,14 @@ begin
 end $$;
 -- Does: clears the head of a group, which the caller has locked, of up to 1,000 messages that are past
 --   retention, or were received p_most times and go to the dead-letter queue p_target; and says when the
---   group can give its first message.
+--   group can give its first message. Gives how many it cleared.
 -- Called by: receive_fifo_messages, for a group that gave nothing.
 -- Locks, in order: message rows, and those of append_fifo and refresh_groups.
 -- Raises: nothing.
 -- Relies on index: message_group_order, and those of append_fifo and refresh_groups.
 create function skipmq.clear_group(
   p_queue_id integer, p_group_no bigint, p_now timestamptz, p_horizon timestamptz, p_most integer, p_target integer
-) returns void
+) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
@@ -337,6 +337,7 @@ as $$
 declare
   v_tids tid[];
   v_ids bigint[];
+  v_count integer := 0;
 begin
   select
     array_agg(h.tid) filter (where h.expired),
@@ -357,11 +358,13 @@ begin
     ) m
   ) h;
   if v_tids is not null then
-    perform skipmq.settle(v_tids, 'expired');
+    v_count := skipmq.settle(v_tids, 'expired');
   elsif v_ids is not null then
-    perform skipmq.append_fifo(p_queue_id, v_ids, array_fill(p_target, array[cardinality(v_ids)]), 'dead-lettered');
+    v_count := skipmq.append_fifo(
+      p_queue_id, v_ids, array_fill(p_target, array[cardinality(v_ids)]), 'dead-lettered');
   end if;
   perform skipmq.refresh_groups(p_queue_id, array[p_group_no]);
+  return v_count;
 end $$;
 -- Does: settles up to p_limit messages of purged and deleted queues as purged; gives their number.
 --   An incarnation is done with an hour after it ended, when a last look finds nothing: until then a
@@ -1598,8 +1601,8 @@ end $$;
 -- Does: claims up to p_limit messages of a FIFO queue and hides them, with the groups they belong to, for
 --   p_visibility_timeout seconds (null: the queue's): of the group that has waited longest as many as there
 --   are, in order, then of the next. A group gives what lies before its first message that is in flight or
---   delayed. Expired and too often received messages are settled on the way. When
---   there is none it gives one row without an id, as receive_messages does.
+--   delayed. Expired and too often received messages are settled on the way, up to some number: then it
+--   gives what it has. When there is none it gives one row without an id, as receive_messages does.
 -- Called by: the ReceiveMessage action, receive_fifo_attempt; SQL users.
 -- Locks, in order: group rows, skipping those that others hold; message rows, and those of clear_group.
 -- Raises: SQ005 when no queue has this incarnation, SQ007 when the queue is not FIFO.
@@ -1638,6 +1641,7 @@ declare
   v_groups bigint[];
   v_firsts bigint[];
   v_got integer;
+  v_effort integer := 5000; -- For messages to be cleared, and, five times as dear, groups that give nothing.
 begin
   if p_commit is not null then
     perform set_config('synchronous_commit', p_commit, true);
@@ -1727,21 +1731,19 @@ begin
     v_left := v_left - v_got;
     exit when v_left = 0;
     -- A group that gave nothing is empty, or its first message is in flight, delayed, expired or too old.
-    perform skipmq.clear_group(p_queue_id, g.group_no, v_now, v_horizon, v_most, v_dead_letters)
-    from skipmq.message_group g
-    where g.queue_id = p_queue_id and g.group_no = any (v_groups) and g.available_at <= v_now
-    order by g.group_no;
+    v_effort := v_effort - coalesce((
+      select sum(5 + skipmq.clear_group(p_queue_id, g.group_no, v_now, v_horizon, v_most, v_dead_letters))
+      from skipmq.message_group g
+      where g.queue_id = p_queue_id and g.group_no = any (v_groups) and g.available_at <= v_now), 0);
+    exit when v_effort <= 0;
     v_width := v_left;
   end loop;
 
   if v_left = p_limit then
     received_at := v_now;
-    next_visible_in := (
-      select g.available_at
-      from skipmq.message_group g
-      where g.queue_id = p_queue_id and g.available_at > v_now
-      order by g.available_at
-      limit 1) - v_now;
+    next_visible_in := case when v_effort <= 0 then interval '0' else (
+      select min(g.available_at) from skipmq.message_group g where g.queue_id = p_queue_id and g.available_at > v_now
+    ) - v_now end;
     return next;
   end if;
 end $$;
@@ -1911,8 +1913,9 @@ declare
   v_empty bigint[];
   v_free bigint[];
 begin
-  select make_interval(secs => q.delay_seconds) into v_delay
-  from skipmq.queue q where q.queue_id = p_queue_id;
+  -- Purged or deleted a moment ago: then it does not matter.
+  v_delay := coalesce((
+    select make_interval(secs => q.delay_seconds) from skipmq.queue q where q.queue_id = p_queue_id), '0');
   with head as materialized (
     select g.ctid as tid, g.group_no, f.sequence_number, f.available_at
     from unnest(p_groups) u (group_no)

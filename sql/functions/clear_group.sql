@@ -1,13 +1,13 @@
 -- Does: clears the head of a group, which the caller has locked, of up to 1,000 messages that are past
 --   retention, or were received p_most times and go to the dead-letter queue p_target; and says when the
---   group can give its first message.
+--   group can give its first message. Gives how many it cleared.
 -- Called by: receive_fifo_messages, for a group that gave nothing.
 -- Locks, in order: message rows, and those of append_fifo and refresh_groups.
 -- Raises: nothing.
 -- Relies on index: message_group_order, and those of append_fifo and refresh_groups.
 create function skipmq.clear_group(
   p_queue_id integer, p_group_no bigint, p_now timestamptz, p_horizon timestamptz, p_most integer, p_target integer
-) returns void
+) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
@@ -21,6 +21,7 @@ as $$
 declare
   v_tids tid[];
   v_ids bigint[];
+  v_count integer := 0;
 begin
   select
     array_agg(h.tid) filter (where h.expired),
@@ -41,9 +42,11 @@ begin
     ) m
   ) h;
   if v_tids is not null then
-    perform skipmq.settle(v_tids, 'expired');
+    v_count := skipmq.settle(v_tids, 'expired');
   elsif v_ids is not null then
-    perform skipmq.append_fifo(p_queue_id, v_ids, array_fill(p_target, array[cardinality(v_ids)]), 'dead-lettered');
+    v_count := skipmq.append_fifo(
+      p_queue_id, v_ids, array_fill(p_target, array[cardinality(v_ids)]), 'dead-lettered');
   end if;
   perform skipmq.refresh_groups(p_queue_id, array[p_group_no]);
+  return v_count;
 end $$;

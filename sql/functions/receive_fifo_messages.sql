@@ -1,8 +1,8 @@
 -- Does: claims up to p_limit messages of a FIFO queue and hides them, with the groups they belong to, for
 --   p_visibility_timeout seconds (null: the queue's): of the group that has waited longest as many as there
 --   are, in order, then of the next. A group gives what lies before its first message that is in flight or
---   delayed. Expired and too often received messages are settled on the way. When
---   there is none it gives one row without an id, as receive_messages does.
+--   delayed. Expired and too often received messages are settled on the way, up to some number: then it
+--   gives what it has. When there is none it gives one row without an id, as receive_messages does.
 -- Called by: the ReceiveMessage action, receive_fifo_attempt; SQL users.
 -- Locks, in order: group rows, skipping those that others hold; message rows, and those of clear_group.
 -- Raises: SQ005 when no queue has this incarnation, SQ007 when the queue is not FIFO.
@@ -41,6 +41,7 @@ declare
   v_groups bigint[];
   v_firsts bigint[];
   v_got integer;
+  v_effort integer := 5000; -- For messages to be cleared, and, five times as dear, groups that give nothing.
 begin
   if p_commit is not null then
     perform set_config('synchronous_commit', p_commit, true);
@@ -130,21 +131,19 @@ begin
     v_left := v_left - v_got;
     exit when v_left = 0;
     -- A group that gave nothing is empty, or its first message is in flight, delayed, expired or too old.
-    perform skipmq.clear_group(p_queue_id, g.group_no, v_now, v_horizon, v_most, v_dead_letters)
-    from skipmq.message_group g
-    where g.queue_id = p_queue_id and g.group_no = any (v_groups) and g.available_at <= v_now
-    order by g.group_no;
+    v_effort := v_effort - coalesce((
+      select sum(5 + skipmq.clear_group(p_queue_id, g.group_no, v_now, v_horizon, v_most, v_dead_letters))
+      from skipmq.message_group g
+      where g.queue_id = p_queue_id and g.group_no = any (v_groups) and g.available_at <= v_now), 0);
+    exit when v_effort <= 0;
     v_width := v_left;
   end loop;
 
   if v_left = p_limit then
     received_at := v_now;
-    next_visible_in := (
-      select g.available_at
-      from skipmq.message_group g
-      where g.queue_id = p_queue_id and g.available_at > v_now
-      order by g.available_at
-      limit 1) - v_now;
+    next_visible_in := case when v_effort <= 0 then interval '0' else (
+      select min(g.available_at) from skipmq.message_group g where g.queue_id = p_queue_id and g.available_at > v_now
+    ) - v_now end;
     return next;
   end if;
 end $$;

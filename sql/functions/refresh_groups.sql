@@ -23,8 +23,9 @@ declare
   v_empty bigint[];
   v_free bigint[];
 begin
-  select make_interval(secs => q.delay_seconds) into v_delay
-  from skipmq.queue q where q.queue_id = p_queue_id;
+  -- Purged or deleted a moment ago: then it does not matter.
+  v_delay := coalesce((
+    select make_interval(secs => q.delay_seconds) from skipmq.queue q where q.queue_id = p_queue_id), '0');
   with head as materialized (
     select g.ctid as tid, g.group_no, f.sequence_number, f.available_at
     from unnest(p_groups) u (group_no)

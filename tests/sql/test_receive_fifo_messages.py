@@ -1,9 +1,15 @@
+from concurrent.futures import ThreadPoolExecutor
+
 import psycopg
 import pytest
 
 from support.fifo import FifoQueue
 from support.postgres import Connection
-from support.sql import advance, history, number
+from support.sql import advance, history, number, until_blocked
+
+POLICY = (
+    '{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dead.fifo","maxReceiveCount":1}'
+)
 
 
 def test_receive_gives_a_group_in_order_and_as_many_of_it_as_asked(fifo: FifoQueue) -> None:
@@ -212,3 +218,74 @@ def test_groups_that_another_receiver_holds_are_passed_over(fifo: FifoQueue, dat
         assert fifo.on(other).take(1) == ["a:1"]
 
         assert fifo.take() == ["b:1"]
+
+
+def test_one_call_settles_only_so_many_and_says_to_look_again(owner: Connection) -> None:
+    fifo = FifoQueue(owner, MessageRetentionPeriod=60)
+    for start in range(0, 1500, 500):
+        fifo.put(*[f"{n}:late" for n in range(start, start + 500)])
+    advance(owner, "61 s")
+    fifo.put("a:1")
+
+    (nothing,) = fifo.look()
+
+    assert nothing["id"] is None
+    assert nothing["next_visible_in"].total_seconds() == 0
+    assert 0 < len(history(owner)) < 1000
+    looks = [fifo.take() for _ in range(3)]
+    assert [look for look in looks if look] == [["a:1"]]
+
+
+def test_delayed_groups_are_looked_at_once_each(owner: Connection) -> None:
+    fifo = FifoQueue(owner, DelaySeconds=900)
+    for start in range(0, 1500, 500):
+        fifo.put(*[f"{n}:later" for n in range(start, start + 500)])
+
+    looks = [fifo.look()[0]["next_visible_in"].total_seconds() for _ in range(3)]
+
+    assert looks[0] == 0
+    assert looks[2] > 800
+
+
+def test_receive_while_the_dead_letter_queue_is_purged_ends(
+    owner: Connection, database: str
+) -> None:
+    dead = FifoQueue(owner, "dead.fifo")
+    fifo = FifoQueue(owner, RedrivePolicy=POLICY)
+    fifo.put("a:1", "a:2")
+    fifo.receive(1, timeout=0)
+    with (
+        ThreadPoolExecutor(1) as pool,
+        psycopg.connect(database) as purging,
+        psycopg.connect(database, autocommit=True) as receiving,
+    ):
+        receiving.execute("set statement_timeout = '60s'")
+        purging.execute("select skipmq.purge_queue(%s)", (dead.id,))
+        looking = pool.submit(fifo.on(receiving).look)
+        until_blocked(owner)
+        purging.commit()
+
+        assert looking.result()[0]["id"] is None
+
+    assert fifo.take() == ["a:2"]
+
+
+def test_receive_while_its_queue_is_purged_ends(owner: Connection, database: str) -> None:
+    dead = FifoQueue(owner, "dead.fifo")
+    fifo = FifoQueue(owner, RedrivePolicy=POLICY)
+    fifo.put("a:1", "a:2")
+    fifo.receive(1, timeout=0)
+    with (
+        ThreadPoolExecutor(1) as pool,
+        psycopg.connect(database) as sending,
+        psycopg.connect(database, autocommit=True) as receiving,
+    ):
+        dead.on(sending).put("a:0")
+        looking = pool.submit(fifo.on(receiving).take)
+        until_blocked(owner)
+        owner.execute("select skipmq.purge_queue(%s)", (fifo.id,))
+        sending.commit()
+
+        assert looking.result() == ["a:2"]
+
+    assert dead.take() == ["a:0", "a:1"]

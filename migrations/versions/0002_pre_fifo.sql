@@ -229,8 +229,9 @@ begin
     from (
       select m.queue_id, m.group_no, min(m.sequence_number) as first_number from moved m group by 1, 2
     ) f
-    where not exists (
+    where current_setting('transaction_isolation') <> 'read committed' or not exists (
       select from skipmq.message_group g where g.queue_id = f.queue_id and g.group_no = f.group_no)
+    on conflict do nothing
   ), counted as (
     insert into skipmq.queue_delta (at, queue_id, change)
     select v_now, c.queue_id, sum(c.change)
@@ -1893,7 +1894,8 @@ end $$;
 -- Called by: receive_fifo_messages, delete_fifo_messages, change_fifo_visibility, expire_fifo,
 --   move_fifo_batch.
 -- Locks, in order: advisory locks of empty groups, only if free: a sender that is about to commit keeps
---   the row.
+--   the row. In a transaction with one snapshot for all statements the row stays too: what was sent since
+--   cannot be seen there.
 -- Raises: nothing.
 -- Relies on index: queue_id, message_group_pkey, message_group_order.
 create function skipmq.refresh_groups(p_queue_id integer, p_groups bigint[]) returns void
@@ -1944,7 +1946,7 @@ begin
   end if;
   select array_agg(e.group_no) into v_free
   from unnest(v_empty) e (group_no)
-  where pg_try_advisory_xact_lock(e.group_no);
+  where current_setting('transaction_isolation') = 'read committed' and pg_try_advisory_xact_lock(e.group_no);
   -- A statement of its own sees what was committed before the lock was free.
   delete from skipmq.message_group g
   using unnest(v_free) f (group_no)
@@ -2103,8 +2105,8 @@ begin
       p_group_ids[u.place], p_deduplication_ids[u.place], p_sender, p_trace_headers[u.place],
       p_attributes[u.place], p_bodies[u.place]
     from unnest(v_fresh, v_numbers) u (place, number);
-    -- Nobody removes a row while its advisory lock is held, so that a look is enough. An insert on conflict
-    -- would wait for whoever is receiving from the group.
+    -- Nobody removes a row while its advisory lock is held, so that a look is enough, unless it is a look into
+    -- the past. An insert on conflict would wait for whoever is receiving from the group.
     insert into skipmq.message_group (queue_id, group_no, available_at, first_number)
     select p_queue_id, f.group_no, v_now, f.first_number
     from (
@@ -2112,9 +2114,10 @@ begin
       from unnest(v_fresh, v_numbers) u (place, number)
       group by 1
     ) f
-    where not exists (
+    where current_setting('transaction_isolation') <> 'read committed' or not exists (
       select from skipmq.message_group g where g.queue_id = p_queue_id and g.group_no = f.group_no)
-    order by f.first_number; -- Groups that become available together come in the order of arrival.
+    order by f.first_number -- Groups that become available together come in the order of arrival.
+    on conflict do nothing;
     insert into skipmq.queue_delta (at, queue_id, change) values (v_now, p_queue_id, cardinality(v_fresh));
   end if;
 

@@ -67,8 +67,9 @@ begin
     from (
       select m.queue_id, m.group_no, min(m.sequence_number) as first_number from moved m group by 1, 2
     ) f
-    where not exists (
+    where current_setting('transaction_isolation') <> 'read committed' or not exists (
       select from skipmq.message_group g where g.queue_id = f.queue_id and g.group_no = f.group_no)
+    on conflict do nothing
   ), counted as (
     insert into skipmq.queue_delta (at, queue_id, change)
     select v_now, c.queue_id, sum(c.change)

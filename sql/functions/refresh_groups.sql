@@ -3,7 +3,8 @@
 -- Called by: receive_fifo_messages, delete_fifo_messages, change_fifo_visibility, expire_fifo,
 --   move_fifo_batch.
 -- Locks, in order: advisory locks of empty groups, only if free: a sender that is about to commit keeps
---   the row.
+--   the row. In a transaction with one snapshot for all statements the row stays too: what was sent since
+--   cannot be seen there.
 -- Raises: nothing.
 -- Relies on index: queue_id, message_group_pkey, message_group_order.
 create function skipmq.refresh_groups(p_queue_id integer, p_groups bigint[]) returns void
@@ -54,7 +55,7 @@ begin
   end if;
   select array_agg(e.group_no) into v_free
   from unnest(v_empty) e (group_no)
-  where pg_try_advisory_xact_lock(e.group_no);
+  where current_setting('transaction_isolation') = 'read committed' and pg_try_advisory_xact_lock(e.group_no);
   -- A statement of its own sees what was committed before the lock was free.
   delete from skipmq.message_group g
   using unnest(v_free) f (group_no)

@@ -99,8 +99,8 @@ begin
       p_group_ids[u.place], p_deduplication_ids[u.place], p_sender, p_trace_headers[u.place],
       p_attributes[u.place], p_bodies[u.place]
     from unnest(v_fresh, v_numbers) u (place, number);
-    -- Nobody removes a row while its advisory lock is held, so that a look is enough. An insert on conflict
-    -- would wait for whoever is receiving from the group.
+    -- Nobody removes a row while its advisory lock is held, so that a look is enough, unless it is a look into
+    -- the past. An insert on conflict would wait for whoever is receiving from the group.
     insert into skipmq.message_group (queue_id, group_no, available_at, first_number)
     select p_queue_id, f.group_no, v_now, f.first_number
     from (
@@ -108,9 +108,10 @@ begin
       from unnest(v_fresh, v_numbers) u (place, number)
       group by 1
     ) f
-    where not exists (
+    where current_setting('transaction_isolation') <> 'read committed' or not exists (
       select from skipmq.message_group g where g.queue_id = p_queue_id and g.group_no = f.group_no)
-    order by f.first_number; -- Groups that become available together come in the order of arrival.
+    order by f.first_number -- Groups that become available together come in the order of arrival.
+    on conflict do nothing;
     insert into skipmq.queue_delta (at, queue_id, change) values (v_now, p_queue_id, cardinality(v_fresh));
   end if;
 

@@ -1,7 +1,7 @@
 import psycopg
 
 from support.fifo import FifoQueue
-from support.sql import number
+from support.sql import advance, number
 
 AVAILABLE = "select available_at <= now() from skipmq.message_group where queue_id = %s"
 REFRESH = """
@@ -43,3 +43,18 @@ def test_empty_group_with_a_sender_is_looked_at_again_soon(fifo: FifoQueue, data
 
     fifo.connection.execute(REFRESH, (fifo.id, fifo.id))
     assert fifo.groups() == 0
+
+
+def test_group_row_stays_where_later_messages_cannot_be_seen(
+    fifo: FifoQueue, database: str
+) -> None:
+    fifo.put("a:1")
+    received = fifo.receive()
+    with psycopg.connect(database) as past:
+        past.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        past.execute("select from skipmq.queue")
+        fifo.put("a:2")
+        assert fifo.on(past).delete(*received) == 1
+
+    advance(fifo.connection, "1 s")
+    assert fifo.take() == ["a:2"]

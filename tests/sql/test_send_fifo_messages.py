@@ -154,3 +154,17 @@ def test_send_to_a_standard_queue_or_an_old_incarnation_is_refused(fifo: FifoQue
     with pytest.raises(psycopg.Error) as caught:
         fifo.put("a:1")
     assert caught.value.sqlstate == "SQ005"
+
+
+def test_send_that_sees_a_group_of_the_past_makes_its_row_anew(
+    fifo: FifoQueue, database: str
+) -> None:
+    fifo.put("a:1")
+    received = fifo.receive()
+    with psycopg.connect(database) as past:
+        past.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        past.execute("select from skipmq.queue")
+        fifo.delete(*received)
+        fifo.on(past).put("a:2", "b:1")
+
+    assert sorted(fifo.take()) == ["a:2", "b:1"]

@@ -1035,8 +1035,9 @@ begin
   end if;
   return v_count;
 end $$;
--- Does: locks the groups of a FIFO queue that the given messages belong to; gives their numbers.
--- Called by: delete_fifo_messages, change_fifo_visibility, receive_fifo_messages.
+-- Does: locks the groups of a FIFO queue that the given messages belong to; gives the numbers of those it
+--   has locked, without those that have gone meanwhile.
+-- Called by: delete_fifo_messages, change_fifo_visibility, receive_fifo_attempt.
 -- Locks, in order: group rows by number.
 -- Raises: nothing.
 -- Relies on index: message_pkey, message_group_pkey.
@@ -1059,9 +1060,11 @@ begin
   cross join lateral (
     select m.group_no from skipmq.message m where m.id = u.id and m.queue_id = p_queue_id
   ) m;
-  perform from (select u.group_no from unnest(v_groups) u (group_no) order by u.group_no) u
+  select array_agg(l.group_no) into v_groups
+  from (select u.group_no from unnest(v_groups) u (group_no) order by u.group_no) u
   cross join lateral (
-    select from skipmq.message_group g
+    select g.group_no
+    from skipmq.message_group g
     where g.queue_id = p_queue_id and g.group_no = u.group_no
     for no key update
   ) l;

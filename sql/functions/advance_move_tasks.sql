@@ -16,6 +16,7 @@ declare
   v_target integer;
   v_allowed integer;
   v_moved integer;
+  v_finished boolean;
   v_total integer := 0;
 begin
   for v_task in
@@ -46,10 +47,13 @@ begin
     else
       v_moved := skipmq.move_batch(v_source, v_target, v_allowed);
     end if;
+    -- Null: others hold what is left.
+    v_finished := v_moved is not distinct from 0;
+    v_moved := coalesce(v_moved, 0);
     update skipmq.move_task t set
       moved = t.moved + v_moved,
       to_move = greatest(t.to_move, t.moved + v_moved),
-      status = case when v_moved = 0 then 'COMPLETED' else 'RUNNING' end,
+      status = case when v_finished then 'COMPLETED' else 'RUNNING' end,
       paid_until = v_task.paid_until
         + make_interval(secs => coalesce(v_moved::float8 / v_task.messages_per_second, 0))
     where t.task_id = v_task.task_id;

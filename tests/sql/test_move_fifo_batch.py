@@ -1,6 +1,8 @@
+import psycopg
+
 from support.fifo import FifoQueue
 from support.postgres import Connection
-from support.sql import number
+from support.sql import advance, number
 
 ARN = "arn:aws:sqs:us-east-1:000000000000:"
 POLICY = f'{{"deadLetterTargetArn":"{ARN}dead.fifo","maxReceiveCount":1}}'
@@ -64,3 +66,29 @@ def test_letters_of_a_queue_that_is_gone_stay(owner: Connection) -> None:
 
     assert number(owner, ADVANCE, 100) == 0
     assert dead.counts() == (2, 0, 0)
+
+
+def test_letter_that_stays_keeps_its_group_behind_it_and_no_other(owner: Connection) -> None:
+    dead, source = with_letters(owner)
+    dead.put("a:direct")
+    source.put("a:1", "b:1")
+    while source.take(timeout=0):
+        pass
+    number(owner, "select skipmq.start_move_task(%s, null, 1)", f"{ARN}dead.fifo")
+    advance(owner, "2 s")
+
+    assert number(owner, ADVANCE, 100) == 1
+    assert source.take() == ["b:1"]
+    assert dead.take() == ["a:direct", "a:1"]
+
+
+def test_task_goes_on_while_another_holds_the_groups(owner: Connection, database: str) -> None:
+    dead, source = with_letters(owner, "a:1")
+    number(owner, START, f"{ARN}dead.fifo", None)
+    with psycopg.connect(database) as other:
+        dead.on(other).take(timeout=0)
+        assert number(owner, ADVANCE, 100) == 0
+        other.rollback()
+
+    assert number(owner, ADVANCE, 100) == 1
+    assert source.take() == ["a:1"]

@@ -3,22 +3,18 @@
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError
-
-from support.http import NodeProcess, client
-from support.postgres import Databases, as_node
+from support.http import client
+from support.nodes import Client, Nodes, two_nodes
+from support.postgres import Databases
 
 MESSAGES = 20_000
 PRODUCERS = CONSUMERS = 8
 VISIBILITY = 120
-Nodes = list[NodeProcess]
 
 
 @dataclass
@@ -30,27 +26,6 @@ class Record:
     deliveries: dict[str, list[float]] = field(default_factory=dict)
     deleted: dict[str, float] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
-
-
-class Client:
-    """A client that goes to the next node when one does not answer, as behind a balancer."""
-
-    def __init__(self, nodes: Nodes, first: int) -> None:
-        self._clients = [client(node.url) for node in nodes]
-        self._at = first % len(nodes)
-
-    def call(self, action: str, **parameters: Any) -> dict[str, Any] | None:
-        """Return the answer, or None when this try failed and nobody knows how."""
-        try:
-            answer: dict[str, Any] = getattr(self._clients[self._at], action)(**parameters)
-        except ClientError as error:
-            assert error.response["ResponseMetadata"]["HTTPStatusCode"] >= 500, error  # noqa: PT017
-        except BotoCoreError:
-            pass
-        else:
-            return answer
-        self._at = (self._at + 1) % len(self._clients)
-        return None
 
 
 def produce(record: Record, nodes: Nodes, queue: str, number: int) -> None:
@@ -91,16 +66,6 @@ def consume(
                 record.deleted.update({m["Body"]: time.monotonic() for m in received})
 
 
-@contextmanager
-def two_nodes(databases: Databases) -> Iterator[Nodes]:
-    url = as_node(databases.migrated())
-    with (
-        NodeProcess(database_url=url, workers=1) as one,
-        NodeProcess(database_url=url, workers=1) as two,
-    ):
-        yield [one.ready(), two.ready()]
-
-
 def run(record: Record, nodes: Nodes, queue: str, during: Callable[[], None]) -> None:
     """Run all producers and consumers until every message has been deleted."""
     deadline = time.monotonic() + 300
@@ -129,7 +94,7 @@ def check(record: Record, visibility: float) -> None:
 
 
 def test_two_nodes_deliver_every_message_once(embedded_databases: Databases) -> None:
-    with two_nodes(embedded_databases) as nodes:
+    with two_nodes(embedded_databases.migrated()) as nodes:
         sqs = client(nodes[0].url)
         queue = sqs.create_queue(
             QueueName="orders", Attributes={"VisibilityTimeout": str(VISIBILITY)}
@@ -146,7 +111,7 @@ def test_two_nodes_deliver_every_message_once(embedded_databases: Databases) -> 
 
 
 def test_death_of_a_node_in_the_middle_loses_nothing(embedded_databases: Databases) -> None:
-    with two_nodes(embedded_databases) as nodes:
+    with two_nodes(embedded_databases.migrated()) as nodes:
         sqs = client(nodes[0].url)
         queue = sqs.create_queue(QueueName="orders", Attributes={"VisibilityTimeout": "10"})[
             "QueueUrl"

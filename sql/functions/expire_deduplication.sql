@@ -1,10 +1,12 @@
--- Does: forgets up to p_limit deduplication ids, and as many receive attempts, after their five minutes;
---   gives their number.
+-- Does: forgets up to p_limit deduplication ids, and as many receive attempts, after their five minutes
+--   and one more; gives their number.
 -- Called by: the janitor.
 -- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), deduplication
 --   rows, attempts; skipping those that others hold.
 -- Raises: nothing.
 -- Relies on index: deduplication_expires, receive_attempt_received.
+--
+-- The minute more is for a send that found an id known a moment before its end: the answer is read after.
 create function skipmq.expire_deduplication(p_limit integer default 5000) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -26,7 +28,7 @@ begin
   where d.ctid = any (array(
     select o.ctid
     from skipmq.deduplication o
-    where o.expires_at <= v_now
+    where o.expires_at <= v_now - interval '1 minute'
     order by o.expires_at
     limit p_limit
     for update skip locked));
@@ -35,7 +37,7 @@ begin
   where a.ctid = any (array(
     select o.ctid
     from skipmq.receive_attempt o
-    where o.received_at <= v_now - interval '5 minutes'
+    where o.received_at <= v_now - interval '6 minutes'
     order by o.received_at
     limit p_limit
     for update skip locked));

@@ -7,12 +7,14 @@ LEFT = """
 """
 
 
-def test_ids_and_attempts_are_forgotten_after_five_minutes(fifo: FifoQueue) -> None:
+def test_ids_and_attempts_are_forgotten_after_five_minutes_and_one_more(fifo: FifoQueue) -> None:
     fifo.put(*[f"a:{n}" for n in range(5)])
     fifo.look(1, 600, attempt="x")
     assert number(fifo.connection, EXPIRE, 100) == 0
 
-    advance(fifo.connection, "301 s")
+    advance(fifo.connection, "359 s")
+    assert number(fifo.connection, EXPIRE, 100) == 0
+    advance(fifo.connection, "361 s")
 
     assert [number(fifo.connection, EXPIRE, 3) for _ in range(3)] == [4, 2, 0]
     assert number(fifo.connection, LEFT) == 0

@@ -1,5 +1,6 @@
 import psycopg
 
+from support.fifo import FifoQueue
 from support.postgres import Connection
 from support.sql import Queue, number
 
@@ -50,3 +51,19 @@ def test_one_at_a_time(owner: Connection, database: str) -> None:
     with psycopg.connect(database) as other:
         assert number(other, "select skipmq.fold_counts()") == 1
         assert number(owner, "select skipmq.fold_counts()") == 0
+
+
+def test_first_fold_of_all_counts_what_left_no_changes(orders: Queue) -> None:
+    orders.send("a", "b", "c")
+    orders.connection.execute("delete from skipmq.queue_delta")
+    orders.send("d")
+    fifo = FifoQueue(orders.connection)
+    fifo.put("a:1", "b:1")
+    orders.connection.execute("delete from skipmq.queue_delta where queue_id = %s", (fifo.id,))
+
+    number(orders.connection, "select skipmq.fold_counts(true)")
+    orders.send("e")
+    number(orders.connection, "select skipmq.fold_counts(true)")
+
+    assert orders.counts() == (5, 0, 0)
+    assert fifo.counts() == (2, 0, 0)

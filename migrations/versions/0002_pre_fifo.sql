@@ -375,7 +375,8 @@ end $$;
 --   An incarnation is done with an hour after it ended, when a last look finds nothing: until then a
 --   send that looked the queue up before may still commit.
 -- Called by: the janitor.
--- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), message rows.
+-- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), message rows,
+--   skipping those that others hold; group rows.
 -- Raises: nothing.
 -- Relies on index: incarnation_to_clear, message_visible, message_group_order, message_group_pkey.
 create or replace function skipmq.clear_retired(p_limit integer default 5000) returns integer
@@ -407,13 +408,21 @@ begin
   loop
     select array_agg(h.tid) into v_tids
     from (
-      (select m.ctid as tid from skipmq.message m
-       where m.queue_id = v_old.queue_id and m.group_no is null
-       limit p_limit - v_count)
+      select s.tid
+      from (
+        select m.ctid as tid from skipmq.message m
+        where m.queue_id = v_old.queue_id and m.group_no is null
+        limit p_limit - v_count
+        for no key update skip locked
+      ) s
       union all
-      (select m.ctid from skipmq.message m
-       where m.queue_id = v_old.queue_id and m.group_no is not null
-       limit p_limit - v_count)
+      select f.tid
+      from (
+        select m.ctid as tid from skipmq.message m
+        where m.queue_id = v_old.queue_id and m.group_no is not null
+        limit p_limit - v_count
+        for no key update skip locked
+      ) f
     ) h;
     if v_tids is not null then
       v_count := v_count + skipmq.settle(v_tids, 'purged');
@@ -426,7 +435,10 @@ begin
         limit p_limit - v_count));
       get diagnostics v_groups = row_count;
       v_count := v_count + v_groups;
-      if v_groups = 0 and v_old.retired_at < v_now - interval '1 hour' then
+      if v_groups = 0 and v_old.retired_at < v_now - interval '1 hour'
+        and not exists (select from skipmq.message m where m.queue_id = v_old.queue_id and m.group_no is null)
+        and not exists (select from skipmq.message m where m.queue_id = v_old.queue_id and m.group_no is not null)
+      then
         delete from skipmq.queue_count c where c.queue_id = v_old.queue_id;
         update skipmq.incarnation i set cleared_at = v_now where i.queue_id = v_old.queue_id;
       end if;
@@ -1004,7 +1016,7 @@ end $$;
 -- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), changes by time,
 --   sums by queue_id.
 -- Raises: nothing.
--- Relies on index: queue_delta_at, queue_count_pkey; the first time message_visible, message_sequence.
+-- Relies on index: queue_delta_at, queue_count_pkey, incarnation_pkey; the first time message_visible, message_sequence.
 --
 -- p_all looks at all changes, also at those of transactions that have run for long, and notes the time:
 -- later looks begin there. So that while a snapshot is held open, and what was folded cannot be cleared,
@@ -1048,7 +1060,12 @@ begin
     delete from skipmq.queue_delta d where d.at >= v_from returning d.queue_id, d.change
   ), summed as (
     insert into skipmq.queue_count as c (queue_id, messages)
-    select f.queue_id, sum(f.change) from folded f group by f.queue_id order by f.queue_id
+    select f.queue_id, sum(f.change)
+    from folded f
+    where not exists (
+      select from skipmq.incarnation i where i.queue_id = f.queue_id and i.cleared_at is not null)
+    group by f.queue_id
+    order by f.queue_id
     on conflict (queue_id) do update set messages = c.messages + excluded.messages
   )
   select count(*) into v_count from folded;

@@ -2,7 +2,8 @@
 --   An incarnation is done with an hour after it ended, when a last look finds nothing: until then a
 --   send that looked the queue up before may still commit.
 -- Called by: the janitor.
--- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), message rows.
+-- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), message rows,
+--   skipping those that others hold; group rows.
 -- Raises: nothing.
 -- Relies on index: incarnation_to_clear, message_visible, message_group_order, message_group_pkey.
 create function skipmq.clear_retired(p_limit integer default 5000) returns integer
@@ -34,13 +35,21 @@ begin
   loop
     select array_agg(h.tid) into v_tids
     from (
-      (select m.ctid as tid from skipmq.message m
-       where m.queue_id = v_old.queue_id and m.group_no is null
-       limit p_limit - v_count)
+      select s.tid
+      from (
+        select m.ctid as tid from skipmq.message m
+        where m.queue_id = v_old.queue_id and m.group_no is null
+        limit p_limit - v_count
+        for no key update skip locked
+      ) s
       union all
-      (select m.ctid from skipmq.message m
-       where m.queue_id = v_old.queue_id and m.group_no is not null
-       limit p_limit - v_count)
+      select f.tid
+      from (
+        select m.ctid as tid from skipmq.message m
+        where m.queue_id = v_old.queue_id and m.group_no is not null
+        limit p_limit - v_count
+        for no key update skip locked
+      ) f
     ) h;
     if v_tids is not null then
       v_count := v_count + skipmq.settle(v_tids, 'purged');
@@ -53,7 +62,10 @@ begin
         limit p_limit - v_count));
       get diagnostics v_groups = row_count;
       v_count := v_count + v_groups;
-      if v_groups = 0 and v_old.retired_at < v_now - interval '1 hour' then
+      if v_groups = 0 and v_old.retired_at < v_now - interval '1 hour'
+        and not exists (select from skipmq.message m where m.queue_id = v_old.queue_id and m.group_no is null)
+        and not exists (select from skipmq.message m where m.queue_id = v_old.queue_id and m.group_no is not null)
+      then
         delete from skipmq.queue_count c where c.queue_id = v_old.queue_id;
         update skipmq.incarnation i set cleared_at = v_now where i.queue_id = v_old.queue_id;
       end if;

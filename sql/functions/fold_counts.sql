@@ -3,7 +3,7 @@
 -- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), changes by time,
 --   sums by queue_id.
 -- Raises: nothing.
--- Relies on index: queue_delta_at, queue_count_pkey; the first time message_visible, message_sequence.
+-- Relies on index: queue_delta_at, queue_count_pkey, incarnation_pkey; the first time message_visible, message_sequence.
 --
 -- p_all looks at all changes, also at those of transactions that have run for long, and notes the time:
 -- later looks begin there. So that while a snapshot is held open, and what was folded cannot be cleared,
@@ -47,7 +47,12 @@ begin
     delete from skipmq.queue_delta d where d.at >= v_from returning d.queue_id, d.change
   ), summed as (
     insert into skipmq.queue_count as c (queue_id, messages)
-    select f.queue_id, sum(f.change) from folded f group by f.queue_id order by f.queue_id
+    select f.queue_id, sum(f.change)
+    from folded f
+    where not exists (
+      select from skipmq.incarnation i where i.queue_id = f.queue_id and i.cleared_at is not null)
+    group by f.queue_id
+    order by f.queue_id
     on conflict (queue_id) do update set messages = c.messages + excluded.messages
   )
   select count(*) into v_count from folded;

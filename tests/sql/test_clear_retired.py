@@ -1,3 +1,5 @@
+import psycopg
+
 from support.postgres import Connection
 from support.sql import Queue, advance, history, number
 
@@ -47,3 +49,36 @@ def test_clear_sees_a_message_that_was_committed_late(orders: Queue) -> None:
     orders.connection.execute("update skipmq.message set queue_id = 77 where queue_id > 0")
 
     assert number(orders.connection, "select skipmq.clear_retired()") == 1
+
+
+def test_clear_leaves_what_a_receiver_holds_for_later(orders: Queue, database: str) -> None:
+    finished = "select count(*) from skipmq.incarnation where cleared_at is not null"
+    orders.send("a", "b")
+    with psycopg.connect(database) as other:
+        twin = object.__new__(Queue)
+        twin.connection, twin.id = other, orders.id
+        twin.receive(limit=1)
+        orders.connection.execute("select skipmq.purge_queue(%s)", (orders.id,))
+        advance(orders.connection, "61 minutes")
+
+        done = [number(orders.connection, "select skipmq.clear_retired()") for _ in range(2)]
+
+        assert done == [1, 0]
+        assert number(orders.connection, finished) == 0
+
+    done = [number(orders.connection, "select skipmq.clear_retired()") for _ in range(2)]
+    assert done == [1, 0]
+    assert number(orders.connection, finished) == 1
+
+
+def test_nothing_is_left_of_the_counts_of_a_finished_incarnation(orders: Queue) -> None:
+    orders.send("a", "b")
+    number(orders.connection, "select skipmq.fold_counts(true)")
+    orders.connection.execute("select skipmq.purge_queue(%s)", (orders.id,))
+    advance(orders.connection, "61 minutes")
+    while number(orders.connection, "select skipmq.clear_retired()"):
+        pass
+
+    number(orders.connection, "select skipmq.fold_counts(true)")
+
+    assert number(orders.connection, "select count(*) from skipmq.queue_count") == 0

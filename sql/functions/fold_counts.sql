@@ -3,7 +3,7 @@
 -- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), changes by time,
 --   sums by queue_id.
 -- Raises: nothing.
--- Relies on index: queue_delta_at, queue_count_pkey, incarnation_pkey; the first time message_visible, message_sequence.
+-- Relies on index: queue_delta_at, queue_count_pkey, incarnation_pkey; the first time message_visible, message_enqueued.
 --
 -- p_all looks at all changes, also at those of transactions that have run for long, and notes the time:
 -- later looks begin there. So that while a snapshot is held open, and what was folded cannot be cleared,

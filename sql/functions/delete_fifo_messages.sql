@@ -1,6 +1,6 @@
 -- Does: deletes messages of a FIFO queue that are still in flight by the receive named by
 --   p_receive_counts, with a row of history each, and says for each by its place in the arrays: deleted,
---   missing (deleted before) or expired (visible again, or received since).
+--   missing (settled before, or purged) or expired (visible again, or received since).
 -- Called by: the DeleteMessage and DeleteMessageBatch actions; SQL users.
 -- Locks, in order: group rows by number, message rows by id.
 -- Raises: SQ005 when no queue has this incarnation.
@@ -32,9 +32,10 @@ begin
   v_groups := skipmq.lock_groups(p_queue_id, p_ids);
   select array_agg(
     case
-      when m.id is null then 'missing'
       when m.queue_id = p_queue_id and m.receive_count = u.receive_count and m.visible_at > v_now then 'deleted'
-      else 'expired'
+      when exists (select from skipmq.queue q where q.queue_id = m.queue_id) then 'expired'
+      -- Settled, or purged and not cleared yet.
+      else 'missing'
     end order by u.place)
   into v_outcomes
   from unnest(p_ids, p_receive_counts) with ordinality u (id, receive_count, place)

@@ -56,3 +56,29 @@ def test_delete_of_a_purged_incarnation_is_refused(fifo: FifoQueue) -> None:
         fifo.outcomes(*received)
 
     assert caught.value.sqlstate == "SQ005"
+
+
+def test_receipt_of_a_purged_message_is_no_error_before_the_janitor_comes_nor_after(
+    fifo: FifoQueue,
+) -> None:
+    fifo.put("a:1")
+    received = fifo.receive()
+    purged = number(fifo.connection, "select skipmq.purge_queue(%s)", fifo.id)
+
+    fifo.id = purged
+
+    assert fifo.outcomes(*received) == ["missing"]
+    assert number(fifo.connection, "select skipmq.clear_retired()") == 1
+    assert fifo.outcomes(*received) == ["missing"]
+
+
+def test_receipt_of_a_dead_letter_has_expired(fifo: FifoQueue) -> None:
+    FifoQueue(fifo.connection, "dead.fifo")
+    arn = "arn:aws:sqs:us-east-1:000000000000:dead.fifo"
+    policy = f'{{"deadLetterTargetArn":"{arn}","maxReceiveCount":1}}'
+    source = FifoQueue(fifo.connection, "source.fifo", RedrivePolicy=policy)
+    source.put("a:1")
+    received = source.receive(timeout=0)
+    assert source.receive() == []
+
+    assert source.outcomes(*received) == ["expired"]

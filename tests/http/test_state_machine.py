@@ -3,20 +3,16 @@
 The node connects as the owner of the schema, so that the clock of its database can be moved.
 """
 
-import json
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
-from hypothesis import HealthCheck, assume, settings
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
-    Bundle,
     RuleBasedStateMachine,
     initialize,
     multiple,
@@ -25,21 +21,17 @@ from hypothesis.stateful import (
 )
 
 from skipmq import embedded
-from support.clock import PATIENCE, MovedClock, connect
+from support.clock import MovedClock, connect
+from support.fifo_model import FifoQueue
 from support.http import NodeProcess, client
-from support.model import LONGEST_TIMEOUT, Message, Queue, Receipt, StandardQueue
-from support.postgres import Connection, Databases
+from support.machine import IN_DEAD, LIMITS, MOST, TIMEOUTS, WIRES, QueueMachine, World
+from support.model import Message, Queue, StandardQueue
+from support.postgres import Databases
 
 EXAMPLES = 40
 STEPS = 50
 
-TIMEOUTS = st.sampled_from([None, 0, 20, 60, 300])
-CHANGES = st.sampled_from([0, 20, 100, LONGEST_TIMEOUT])
-LIMITS = st.sampled_from([1, 2, 3, 10])
 DELAYS = st.sampled_from([None, None, 0, 20, 60])
-MOST = st.sampled_from([1, 2, 3, None])
-# Most of what happens is to happen in one queue.
-IN_DEAD = st.sampled_from([False, False, False, True])
 TEXTS = st.sampled_from(["", " <&>\"'", " é😀", "\r\n\t ]]>"])
 ATTRIBUTES = st.sampled_from(
     [
@@ -51,16 +43,11 @@ ATTRIBUTES = st.sampled_from(
         },
     ]
 )
-
-
-@dataclass(frozen=True, slots=True)
-class World:
-    """A node on a server of its own, and the ways to it."""
-
-    clients: dict[str, Any]
-    connection: Connection
-    clock: MovedClock
-    numbers: Iterator[int]
+GROUPS = st.sampled_from(["a", "b", "c"])
+# The last is what the body "a" stands for where ids are taken from bodies.
+IDS = st.sampled_from(["new", "new", "new", None, "x", "y", hashlib.sha256(b"a").hexdigest()])
+BODIES = st.sampled_from(["new", "new", "a", "b"])
+ATTEMPTS = st.sampled_from([None, None, "first", "second"])
 
 
 @pytest.fixture(scope="module")
@@ -76,253 +63,17 @@ def world(public_folder: Path) -> Iterator[World]:
             yield World(clients, connection, MovedClock(connection, clients["json"]), count(1))
 
 
-class QueueMachine(RuleBasedStateMachine):
-    """A queue and its dead-letter queue, with the rules that both kinds of queues share."""
-
-    receipts = Bundle("receipts")
-    kind: type[Queue]
-    suffix = ""
-
-    def __init__(self, world: World) -> None:
-        super().__init__()
-        self.world = world
-        self.clock = world.clock
-        self.queues: list[Queue] = []
-        self.bodies = count(1)
-
-    @initialize(wire=st.sampled_from(["json", "query"]), number=st.integers(0, 10), most=MOST)
-    def start(self, wire: str, number: int, most: int | None) -> None:
-        self.sqs = self.world.clients[wire]
-        self.dead, self.source = self.queues = [self._create("dead"), self._create("source")]
-        self.redrive(most)
-        self.send_first(number)
-
-    def send_first(self, number: int) -> None:
-        """Send so many messages to begin with."""
-        raise NotImplementedError
-
-    def attributes(self) -> dict[str, str]:
-        return {}
-
-    def _create(self, role: str) -> Queue:
-        name = f"{role}-{next(self.world.numbers)}{self.suffix}"
-        url = self.sqs.create_queue(QueueName=name, Attributes=self.attributes())["QueueUrl"]
-        return self.kind(url, f"arn:aws:sqs:us-east-1:000000000000:{name}")
-
-    def queue(self, *, dead: bool) -> Queue:
-        return self.dead if dead else self.source
-
-    def ask(self, action: str, queue: Queue, **parameters: Any) -> tuple[dict[str, Any], str]:
-        """Send a request at a time that is clear of the model's moments.
-
-        Returns its answer, and what it was refused with.
-        """
-        self.clock.keep_clear(m for each in self.queues for m in each.moments())
-        begun = self.clock.now()
-        given = {name: value for name, value in parameters.items() if value is not None}
-        refusal = ""
-        try:
-            answer = getattr(self.sqs, action)(QueueUrl=queue.url, **given)
-        except ClientError as error:
-            answer, refusal = {}, str(error)
-        self.now = self.clock.now()
-        assume(self.now - begun < PATIENCE)
-        return answer, refusal
-
-    def departed(self, messages: Sequence[Message]) -> set[Message]:
-        """Tell which messages are in the dead-letter queue: SQS leaves open when they move."""
-        rows = self.world.connection.execute(
-            "select m.message_id::text from skipmq.message m join skipmq.queue q using (queue_id)"
-            " where q.name = %s and m.message_id = any (%s::uuid[])",
-            (self.dead.arn.rpartition(":")[2], [message.id for message in messages]),
-        ).fetchall()
-        found = {message_id for (message_id,) in rows}
-        return {message for message in messages if message.id in found}
-
-    def take(self, queue: Queue, limit: int, timeout: int | None) -> list[Receipt]:
-        """Receive without a check of attempts; what upkeep holds is asked for again."""
-        for _ in range(5):
-            answer, refusal = self.ask(
-                "receive_message",
-                queue,
-                MaxNumberOfMessages=limit,
-                VisibilityTimeout=timeout,
-                AttributeNames=["All"],
-                MessageAttributeNames=["All"],
-            )
-            assert not refusal
-            shown = answer.get("Messages", [])
-            if shown or not queue.may_be_busy(self.now):
-                break
-        return queue.receive(shown, limit, timeout, self.now, self.departed)
-
-    def each(
-        self,
-        action: str,
-        receipts: Sequence[Receipt],
-        note: Callable[[Receipt, str], None],
-        **options: Any,
-    ) -> None:
-        """Run a batch of deletes or changes and note what became of each."""
-        entries = [
-            {"Id": str(n), "ReceiptHandle": receipt.handle, **options}
-            for n, receipt in enumerate(receipts)
-        ]
-        answer, refusal = self.ask(action, receipts[0].queue, Entries=entries)
-        assert not refusal
-        outcomes = {entry["Id"]: "" for entry in answer.get("Successful", [])}
-        for entry in answer.get("Failed", []):
-            assert entry["Id"] not in outcomes
-            outcomes[entry["Id"]] = f"{entry['Code']}: {entry['Message']}"
-        assert len(outcomes) == len(entries)
-        for n, receipt in enumerate(receipts):
-            note(receipt, outcomes[str(n)])
-
-    def delete_all(self, receipts: Sequence[Receipt]) -> None:
-        self.each(
-            "delete_message_batch",
-            receipts,
-            lambda receipt, outcome: receipt.queue.delete(receipt, outcome, self.now),
-        )
-
-    @rule(dead=IN_DEAD, limit=LIMITS)
-    def consume(self, dead: bool, limit: int) -> None:
-        if receipts := self.take(self.queue(dead=dead), limit, None):
-            self.delete_all(receipts)
-
-    @rule(dead=IN_DEAD, times=st.integers(1, 3))
-    def receive_in_vain(self, dead: bool, times: int) -> None:
-        for _ in range(times):
-            self.take(self.queue(dead=dead), 10, 0)
-
-    @rule(receipt=receipts)
-    def delete(self, receipt: Receipt) -> None:
-        _, refusal = self.ask("delete_message", receipt.queue, ReceiptHandle=receipt.handle)
-        receipt.queue.delete(receipt, refusal, self.now)
-
-    @rule(receipts=st.lists(receipts, min_size=1, max_size=4, unique=True))
-    def delete_batch(self, receipts: list[Receipt]) -> None:
-        self.delete_all([r for r in receipts if r.queue is receipts[0].queue])
-
-    @rule(receipt=receipts, timeout=CHANGES)
-    def change(self, receipt: Receipt, timeout: int) -> None:
-        _, refusal = self.ask(
-            "change_message_visibility",
-            receipt.queue,
-            ReceiptHandle=receipt.handle,
-            VisibilityTimeout=timeout,
-        )
-        receipt.queue.change(receipt, timeout, refusal, self.now)
-
-    @rule(receipts=st.lists(receipts, min_size=1, max_size=4, unique=True), timeout=CHANGES)
-    def change_batch(self, receipts: list[Receipt], timeout: int) -> None:
-        self.each(
-            "change_message_visibility_batch",
-            [r for r in receipts if r.queue is receipts[0].queue],
-            lambda receipt, outcome: receipt.queue.change(receipt, timeout, outcome, self.now),
-            VisibilityTimeout=timeout,
-        )
-
-    @rule(dead=IN_DEAD)
-    def purge(self, dead: bool) -> None:
-        queue = self.queue(dead=dead)
-        _, refusal = self.ask("purge_queue", queue)
-        assert not refusal
-        queue.purge()
-
-    @rule(
-        dead=IN_DEAD,
-        timeout=st.sampled_from([None, 0, 20, 60]),
-        delay=st.sampled_from([None, 0, 20, 60]),
-        # Only ever shorter: whether upkeep has seen what was past a former period is not told.
-        retention=st.sampled_from([None, None, 600, 60]),
-    )
-    def set_attributes(
-        self, dead: bool, timeout: int | None, delay: int | None, retention: int | None
-    ) -> None:
-        queue = self.queue(dead=dead)
-        queue_timeout = queue.timeout if timeout is None else timeout
-        queue_delay = queue.delay if delay is None else delay
-        queue_retention = min(retention or queue.retention, queue.retention)
-        values = {
-            "VisibilityTimeout": str(queue_timeout),
-            "DelaySeconds": str(queue_delay),
-            "MessageRetentionPeriod": str(queue_retention),
-        }
-        _, refusal = self.ask("set_queue_attributes", queue, Attributes=values)
-        assert not refusal
-        queue.timeout, queue.delay, queue.retention = queue_timeout, queue_delay, queue_retention
-
-    @rule(most=MOST)
-    def redrive(self, most: int | None) -> None:
-        policy = {"deadLetterTargetArn": self.dead.arn, "maxReceiveCount": most}
-        text = json.dumps(policy) if most else ""
-        _, refusal = self.ask(
-            "set_queue_attributes", self.source, Attributes={"RedrivePolicy": text}
-        )
-        assert not refusal
-        self.source.dead_letters = self.dead if most else None
-        self.source.most_receives = most or 0
-
-    @rule(dead=IN_DEAD)
-    def count(self, dead: bool) -> None:
-        queue = self.queue(dead=dead)
-        answer, refusal = self.ask("get_queue_attributes", queue, AttributeNames=["All"])
-        assert not refusal
-        shown = answer["Attributes"]
-        found = {
-            "visible": int(shown["ApproximateNumberOfMessages"]),
-            "in flight": int(shown["ApproximateNumberOfMessagesNotVisible"]),
-            "delayed": int(shown["ApproximateNumberOfMessagesDelayed"]),
-        }
-        expected = queue.counts(self.now)
-        for state, number in found.items():
-            least, most = expected[state]
-            assert least <= number <= most, (found, expected)
-
-    @rule(seconds=st.sampled_from([15, 35, 310]))
-    def wait(self, seconds: int) -> None:
-        self.clock.move(seconds)
-
-    @rule(which=st.integers(0, 3), after=st.booleans())
-    def wait_for_a_moment(self, which: int, after: bool) -> None:
-        """Move the clock to shortly before or after something changes by itself."""
-        now = self.clock.now()
-        # Those of minutes: no retention period of days.
-        moments = {m for queue in self.queues for m in queue.moments() if now < m < now + 1000}
-        if not moments:
-            return
-        moment = sorted(moments)[which % len(moments)]
-        target = moment + 1 if after else moment - 3 * PATIENCE
-        if (seconds := target - self.clock.now()) > 0:
-            self.clock.move(seconds)
-
-    def teardown(self) -> None:
-        """Receive and delete all that is left, and see that it is all there should be."""
-        if sys.exc_info()[0] is not None or not self.queues:
-            return
-        last = max(queue.last_hidden() for queue in self.queues)
-        if (seconds := last + 1 - self.clock.now()) > 0:
-            self.clock.move(seconds)
-        for queue in (self.source, self.dead):
-            while receipts := self.take(queue, 10, 600):
-                self.delete_all(receipts)
-            for message in queue.messages:
-                assert queue.is_old(message, self.now), f"lost: {message}"
-        self.count(dead=False)
-        self.count(dead=True)
-        for queue in (self.source, self.dead):
-            self.sqs.delete_queue(QueueUrl=queue.url)
-
-
 class StandardMachine(QueueMachine):
     """Standard queues."""
 
-    kind = StandardQueue
-
-    def send_first(self, number: int) -> None:
+    @initialize(wire=WIRES, most=MOST, number=st.integers(0, 10))
+    def begin(self, wire: str, most: int | None, number: int) -> None:
+        self.start(wire, most)
         if number:
             self.send_batch(dead=False, delays=[None] * number)
+
+    def model(self, url: str, arn: str) -> Queue:
+        return StandardQueue(url, arn)
 
     @rule(
         dead=IN_DEAD,
@@ -368,6 +119,101 @@ class StandardMachine(QueueMachine):
         return multiple(*self.take(self.queue(dead=dead), limit, timeout))
 
 
+class FifoMachine(QueueMachine):
+    """FIFO queues."""
+
+    @initialize(
+        wire=WIRES,
+        most=MOST,
+        by_content=st.booleans(),
+        by_group=st.booleans(),
+        groups=st.lists(GROUPS, max_size=10),
+    )
+    def begin(
+        self, wire: str, most: int | None, by_content: bool, by_group: bool, groups: list[str]
+    ) -> None:
+        self.by_content, self.by_group = by_content, by_group
+        self.start(
+            wire,
+            most,
+            suffix=".fifo",
+            FifoQueue="true",
+            ContentBasedDeduplication=str(by_content).lower(),
+            DeduplicationScope="messageGroup" if by_group else "queue",
+        )
+        if groups:
+            self.send_batch(dead=False, entries=[(group, "new", "new") for group in groups])
+
+    def model(self, url: str, arn: str) -> Queue:
+        return FifoQueue(url, arn, by_group=self.by_group)
+
+    def entry(self, group: str, identifier: str | None, body: str) -> dict[str, str]:
+        """Return a message to be sent."""
+        number = next(self.bodies)
+        entry = {
+            "MessageBody": f"{number}" if body == "new" else body,
+            "MessageGroupId": group,
+        }
+        if identifier is not None:
+            entry["MessageDeduplicationId"] = f"{number}" if identifier == "new" else identifier
+        return entry
+
+    def note(self, queue: Queue, entry: dict[str, str], answer: dict[str, Any]) -> None:
+        assert isinstance(queue, FifoQueue)
+        digest = hashlib.md5(entry["MessageBody"].encode()).hexdigest()  # noqa: S324
+        assert answer["MD5OfMessageBody"] == digest
+        message = Message(
+            answer["MessageId"],
+            entry["MessageBody"],
+            {},
+            self.now,
+            self.now,
+            group=entry["MessageGroupId"],
+            number=answer["SequenceNumber"],
+        )
+        queue.send(message, entry.get("MessageDeduplicationId"))
+
+    @rule(dead=IN_DEAD, group=GROUPS, identifier=IDS, body=BODIES)
+    def send(self, dead: bool, group: str, identifier: str | None, body: str) -> None:
+        queue, entry = self.queue(dead=dead), self.entry(group, identifier, body)
+        answer, refusal = self.ask("send_message", queue, **entry)
+        if identifier is None and not self.by_content:
+            assert "MessageDeduplicationId provided explicitly" in refusal
+            return
+        assert not refusal
+        self.note(queue, entry, answer)
+
+    @rule(
+        dead=IN_DEAD,
+        entries=st.lists(st.tuples(GROUPS, IDS, BODIES), min_size=1, max_size=5),
+    )
+    def send_batch(self, dead: bool, entries: list[tuple[str, str | None, str]]) -> None:
+        queue = self.queue(dead=dead)
+        sent = {str(n): self.entry(*entry) for n, entry in enumerate(entries)}
+        answer, refusal = self.ask(
+            "send_message_batch", queue, Entries=[{"Id": n} | entry for n, entry in sent.items()]
+        )
+        assert not refusal
+        failed = {entry["Id"] for entry in answer.get("Failed", [])}
+        lacking = {n for n, entry in sent.items() if "MessageDeduplicationId" not in entry}
+        assert failed == (set() if self.by_content else lacking)
+        answers = {entry["Id"]: entry for entry in answer.get("Successful", [])}
+        assert answers.keys() == sent.keys() - failed
+        for n, entry in sent.items():
+            if n in answers:
+                self.note(queue, entry, answers[n])
+
+    @rule(
+        target=QueueMachine.receipts,
+        dead=IN_DEAD,
+        limit=LIMITS,
+        timeout=TIMEOUTS,
+        attempt=ATTEMPTS,
+    )
+    def receive(self, dead: bool, limit: int, timeout: int | None, attempt: str | None) -> Any:
+        return multiple(*self.take(self.queue(dead=dead), limit, timeout, attempt))
+
+
 def run(machine: Callable[[], RuleBasedStateMachine], examples: int) -> None:
     run_state_machine_as_test(
         machine,
@@ -389,3 +235,7 @@ def examples(request: pytest.FixtureRequest) -> int:
 
 def test_standard_queue_keeps_the_rules_of_sqs(world: World, examples: int) -> None:
     run(lambda: StandardMachine(world), examples)
+
+
+def test_fifo_queue_keeps_the_rules_of_sqs(world: World, examples: int) -> None:
+    run(lambda: FifoMachine(world), examples)

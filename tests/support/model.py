@@ -15,7 +15,6 @@ from support.clock import PATIENCE
 
 ALWAYS = 0.0  # Before all times there are.
 LONGEST_TIMEOUT = 43_200
-DEDUPLICATION = ATTEMPT = 300.0
 
 # What a refused request says; nothing when it succeeds.
 DONE = ""
@@ -163,6 +162,7 @@ class Queue:
         timeout: int | None,
         now: float,
         departed: Departed,
+        attempt: str | None = None,  # noqa: ARG002 - for FIFO queues.
     ) -> list[Receipt]:
         """Check what a receive gave, take note of it and return the receipts."""
         by_id = {message.id: message for message in self.messages}
@@ -184,14 +184,17 @@ class Queue:
             self._handles.add(handle)
             receipts.append(Receipt(self, message, message.receives, handle))
         if due:
-            gone = departed(due)
+            stayed = set(due) - departed(due)
+            self.check_stayed(stayed, chosen)
             if len(chosen) < limit and not self.may_be_busy(now):
-                assert gone == set(due), "messages received too often stay"
-            self._bury([message for message in due if message in gone], now)
+                assert not stayed, "messages received too often stay"
+            self._bury([message for message in due if message not in stayed], now)
         return receipts
 
+    def check_stayed(self, stayed: set[Message], chosen: Sequence[Message]) -> None:
+        """Check that what was received too often need not have moved yet."""
+
     def _bury(self, due: Sequence[Message], now: float) -> None:
-        assert self.dead_letters is not None or not due
         for message in due:
             assert self.dead_letters is not None
             self.messages.remove(message)

@@ -618,13 +618,13 @@ begin
     from (
       select m.receive_count = m.receive_base as fresh
       from skipmq.message m
-      where m.queue_id = p_queue_id and m.group_no is not null and m.enqueued_at > v_now - v_delay
+      where m.queue_id = p_queue_id and m.group_no is not null and m.enqueued_at > greatest(v_now - v_delay, v_horizon)
       order by m.enqueued_at
       limit 2147483647
     ) m;
-    select count(*) into v_expired
+    select count(*) filter (where not m.in_flight) into v_expired
     from (
-      select
+      select m.visible_at > v_now and m.receive_count > m.receive_base as in_flight
       from skipmq.message m
       where m.queue_id = p_queue_id and m.group_no is not null and m.enqueued_at <= v_horizon
       order by m.enqueued_at
@@ -718,7 +718,7 @@ begin
 end $$;
 -- Does: deletes messages of a FIFO queue that are still in flight by the receive named by
 --   p_receive_counts, with a row of history each, and says for each by its place in the arrays: deleted,
---   missing (deleted before) or expired (visible again, or received since).
+--   missing (settled before, or purged) or expired (visible again, or received since).
 -- Called by: the DeleteMessage and DeleteMessageBatch actions; SQL users.
 -- Locks, in order: group rows by number, message rows by id.
 -- Raises: SQ005 when no queue has this incarnation.
@@ -750,9 +750,10 @@ begin
   v_groups := skipmq.lock_groups(p_queue_id, p_ids);
   select array_agg(
     case
-      when m.id is null then 'missing'
       when m.queue_id = p_queue_id and m.receive_count = u.receive_count and m.visible_at > v_now then 'deleted'
-      else 'expired'
+      when exists (select from skipmq.queue q where q.queue_id = m.queue_id) then 'expired'
+      -- Settled, or purged and not cleared yet.
+      else 'missing'
     end order by u.place)
   into v_outcomes
   from unnest(p_ids, p_receive_counts) with ordinality u (id, receive_count, place)
@@ -1016,7 +1017,7 @@ end $$;
 -- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), changes by time,
 --   sums by queue_id.
 -- Raises: nothing.
--- Relies on index: queue_delta_at, queue_count_pkey, incarnation_pkey; the first time message_visible, message_sequence.
+-- Relies on index: queue_delta_at, queue_count_pkey, incarnation_pkey; the first time message_visible, message_enqueued.
 --
 -- p_all looks at all changes, also at those of transactions that have run for long, and notes the time:
 -- later looks begin there. So that while a snapshot is held open, and what was folded cannot be cleared,

@@ -44,13 +44,13 @@ begin
     from (
       select m.receive_count = m.receive_base as fresh
       from skipmq.message m
-      where m.queue_id = p_queue_id and m.group_no is not null and m.enqueued_at > v_now - v_delay
+      where m.queue_id = p_queue_id and m.group_no is not null and m.enqueued_at > greatest(v_now - v_delay, v_horizon)
       order by m.enqueued_at
       limit 2147483647
     ) m;
-    select count(*) into v_expired
+    select count(*) filter (where not m.in_flight) into v_expired
     from (
-      select
+      select m.visible_at > v_now and m.receive_count > m.receive_base as in_flight
       from skipmq.message m
       where m.queue_id = p_queue_id and m.group_no is not null and m.enqueued_at <= v_horizon
       order by m.enqueued_at

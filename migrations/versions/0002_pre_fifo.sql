@@ -166,10 +166,11 @@ begin
 end $$;
 -- Does: moves messages of a FIFO queue, whose groups the caller has locked, to the ends of their groups in
 --   other FIFO queues, in the order given. As 'dead-lettered' they go on counting their receives, remember
---   where they came from and leave a row of history; as 'redriven' they begin anew.
+--   where they came from and leave a row of history; as 'redriven' they begin anew. Gives their number.
 -- Called by: clear_group, move_fifo_batch.
 -- Locks, in order: queue rows of the targets (shared: they are neither purged nor deleted meanwhile),
---   advisory locks of the target groups by number, message rows.
+--   advisory locks of the target groups by number, message rows. Dead letters wait for no sender, whom
+--   another of the receiver's groups may keep waiting: nothing is moved then.
 -- Raises: nothing.
 -- Relies on index: queue_id, message_pkey, message_group_pkey.
 create function skipmq.append_fifo(p_queue_id integer, p_ids bigint[], p_targets integer[], p_how text)
@@ -188,6 +189,7 @@ declare
   v_source skipmq.queue;
   v_dead boolean := p_how = 'dead-lettered';
   v_now timestamptz;
+  v_groups bigint[];
   v_count integer;
 begin
   select q.* into v_source from skipmq.queue q where q.queue_id = p_queue_id;
@@ -195,13 +197,16 @@ begin
   cross join lateral (
     select from skipmq.queue q where q.queue_id = u.target for key share
   ) q;
-  perform pg_advisory_xact_lock(g.group_no)
-  from (
-    select distinct hashtextextended(m.group_id, u.target) as group_no
+  v_groups := array(
+    select distinct hashtextextended(m.group_id, u.target)
     from unnest(p_ids, p_targets) u (id, target)
     cross join lateral (select m.group_id from skipmq.message m where m.id = u.id) m
-    order by 1
-  ) g;
+    order by 1);
+  if not v_dead then
+    perform pg_advisory_xact_lock(u.group_no) from unnest(v_groups) u (group_no);
+  elsif not (select bool_and(pg_try_advisory_xact_lock(u.group_no)) from unnest(v_groups) u (group_no)) then
+    return 0;
+  end if;
   v_now := skipmq.clock();
   with numbered as materialized (
     select u.id, u.target, nextval('skipmq.sequence_number_seq') as sequence_number
@@ -369,6 +374,11 @@ begin
       p_queue_id, v_ids, array_fill(p_target, array[cardinality(v_ids)]), 'dead-lettered');
   end if;
   perform skipmq.refresh_groups(p_queue_id, array[p_group_no]);
+  if v_count = 0 and v_ids is not null then
+    -- A sender is at the dead-letter queue, or it has been purged: look again when that is done.
+    update skipmq.message_group g set available_at = p_now + interval '10 milliseconds'
+    where g.queue_id = p_queue_id and g.group_no = p_group_no;
+  end if;
   return v_count;
 end $$;
 -- Does: settles up to p_limit messages of purged and deleted queues as purged; gives their number.

@@ -48,5 +48,10 @@ begin
       p_queue_id, v_ids, array_fill(p_target, array[cardinality(v_ids)]), 'dead-lettered');
   end if;
   perform skipmq.refresh_groups(p_queue_id, array[p_group_no]);
+  if v_count = 0 and v_ids is not null then
+    -- A sender is at the dead-letter queue, or it has been purged: look again when that is done.
+    update skipmq.message_group g set available_at = p_now + interval '10 milliseconds'
+    where g.queue_id = p_queue_id and g.group_no = p_group_no;
+  end if;
   return v_count;
 end $$;

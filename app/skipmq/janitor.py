@@ -17,6 +17,8 @@ from skipmq.store import Upkeep
 log = structlog.get_logger()
 
 CHUNK = 5_000
+# Each emptied FIFO group takes a lock until the end of the transaction: few enough for any server.
+EXPIRED = 1_000
 # Few enough that a task which is being cancelled stops soon.
 MOVE_CHUNK = 1_000
 DAYS_AHEAD = 7
@@ -49,7 +51,7 @@ class Janitor:
             Job("fold all counts", 60.0, lambda: upkeep.fold_counts(everything=True), chunk=MANY),
             Job("mark noisy tenants", 1.0, lambda: upkeep.mark_noisy(CHUNK)),
             Job("clear retired", 1.0, lambda: upkeep.clear_retired(CHUNK)),
-            Job("expire messages", 5.0, lambda: upkeep.expire_messages(CHUNK)),
+            Job("expire messages", 5.0, lambda: upkeep.expire_messages(EXPIRED), EXPIRED),
             Job("forget sends", 5.0, lambda: upkeep.expire_deduplication(CHUNK)),
             Job("drop partitions", 3600.0, lambda: upkeep.drop_history_partitions(history_days)),
         ]

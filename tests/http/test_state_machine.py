@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
-    multiple,
     rule,
     run_state_machine_as_test,
 )
@@ -24,14 +23,14 @@ from skipmq import embedded
 from support.clock import MovedClock, connect
 from support.fifo_model import FifoQueue
 from support.http import NodeProcess, client
-from support.machine import IN_DEAD, LIMITS, MOST, TIMEOUTS, WIRES, QueueMachine, World
+from support.machine import IN_DEAD, LIMITS, STARTS, TIMEOUTS, WIRES, QueueMachine, Start, World
 from support.model import Message, Queue, StandardQueue
 from support.postgres import Databases
 
-EXAMPLES = 40
+EXAMPLES = 60
 STEPS = 50
 
-DELAYS = st.sampled_from([None, None, 0, 20, 60])
+DELAYS = st.sampled_from([None, None, 0, 60, 120])
 TEXTS = st.sampled_from(["", " <&>\"'", " é😀", "\r\n\t ]]>"])
 ATTRIBUTES = st.sampled_from(
     [
@@ -66,11 +65,10 @@ def world(public_folder: Path) -> Iterator[World]:
 class StandardMachine(QueueMachine):
     """Standard queues."""
 
-    @initialize(wire=WIRES, most=MOST, number=st.integers(0, 10))
-    def begin(self, wire: str, most: int | None, number: int) -> None:
-        self.start(wire, most)
-        if number:
-            self.send_batch(dead=False, delays=[None] * number)
+    @initialize(wire=WIRES, start=STARTS, number=st.integers(1, 10))
+    def begin(self, wire: str, start: Start, number: int) -> None:
+        self.start(wire, start)
+        self.send_batch(dead=False, delays=[None] * number)
 
     def model(self, url: str, arn: str) -> Queue:
         return StandardQueue(url, arn)
@@ -114,9 +112,9 @@ class StandardMachine(QueueMachine):
             message = Message(ids[entry["Id"]], entry["MessageBody"], {}, self.now, self.now)
             queue.send(message, delay)
 
-    @rule(target=QueueMachine.receipts, dead=IN_DEAD, limit=LIMITS, timeout=TIMEOUTS)
-    def receive(self, dead: bool, limit: int, timeout: int | None) -> Any:
-        return multiple(*self.take(self.queue(dead=dead), limit, timeout))
+    @rule(dead=IN_DEAD, limit=LIMITS, timeout=TIMEOUTS)
+    def receive(self, dead: bool, limit: int, timeout: int | None) -> None:
+        self.take(self.queue(dead=dead), limit, timeout)
 
 
 class FifoMachine(QueueMachine):
@@ -124,25 +122,24 @@ class FifoMachine(QueueMachine):
 
     @initialize(
         wire=WIRES,
-        most=MOST,
+        start=STARTS,
         by_content=st.booleans(),
         by_group=st.booleans(),
-        groups=st.lists(GROUPS, max_size=10),
+        groups=st.lists(GROUPS, min_size=1, max_size=10),
     )
     def begin(
-        self, wire: str, most: int | None, by_content: bool, by_group: bool, groups: list[str]
+        self, wire: str, start: Start, by_content: bool, by_group: bool, groups: list[str]
     ) -> None:
         self.by_content, self.by_group = by_content, by_group
         self.start(
             wire,
-            most,
+            start,
             suffix=".fifo",
             FifoQueue="true",
             ContentBasedDeduplication=str(by_content).lower(),
             DeduplicationScope="messageGroup" if by_group else "queue",
         )
-        if groups:
-            self.send_batch(dead=False, entries=[(group, "new", "new") for group in groups])
+        self.send_batch(dead=False, entries=[(group, "new", "new") for group in groups])
 
     def model(self, url: str, arn: str) -> Queue:
         return FifoQueue(url, arn, by_group=self.by_group)
@@ -203,15 +200,36 @@ class FifoMachine(QueueMachine):
             if n in answers:
                 self.note(queue, entry, answers[n])
 
+    @rule(dead=IN_DEAD, which=st.integers(0, 20), group=GROUPS)
+    def send_again(self, dead: bool, which: int, group: str) -> None:
+        """Send under a deduplication id that was used before, of late or long ago."""
+        queue = self.queue(dead=dead)
+        assert isinstance(queue, FifoQueue)
+        if used := list(queue.sent):
+            first_group, identifier = used[which % len(used)]
+            self.send(dead=dead, group=first_group or group, identifier=identifier, body="new")
+
     @rule(
-        target=QueueMachine.receipts,
+        dead=IN_DEAD,
+        limit=LIMITS,
+        timeouts=st.tuples(TIMEOUTS, TIMEOUTS),
+        attempt=st.sampled_from(["first", "second"]),
+    )
+    def receive_twice(
+        self, dead: bool, limit: int, timeouts: tuple[int | None, int | None], attempt: str
+    ) -> None:
+        """Receive as one whose connection broke before the answer."""
+        for timeout in timeouts:
+            self.take(self.queue(dead=dead), limit, timeout, attempt)
+
+    @rule(
         dead=IN_DEAD,
         limit=LIMITS,
         timeout=TIMEOUTS,
         attempt=ATTEMPTS,
     )
-    def receive(self, dead: bool, limit: int, timeout: int | None, attempt: str | None) -> Any:
-        return multiple(*self.take(self.queue(dead=dead), limit, timeout, attempt))
+    def receive(self, dead: bool, limit: int, timeout: int | None, attempt: str | None) -> None:
+        self.take(self.queue(dead=dead), limit, timeout, attempt)
 
 
 def run(machine: Callable[[], RuleBasedStateMachine], examples: int) -> None:

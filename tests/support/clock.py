@@ -11,7 +11,7 @@ from support.http import eventually
 from support.postgres import Connection
 
 # What a request may take, in seconds: a model that was told of it later than that knows too little.
-PATIENCE = 3.0
+PATIENCE = 15.0
 # Shorter moves could not be told from a node that is slow.
 LEAST_MOVE = 5.0
 

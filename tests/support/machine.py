@@ -4,13 +4,13 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count
-from typing import Any
+from itertools import count, cycle
+from typing import Any, NamedTuple
 
 from botocore.exceptions import ClientError
-from hypothesis import assume
+from hypothesis import assume, note
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, rule
+from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from support.clock import PATIENCE, MovedClock
 from support.http import ACCOUNT
@@ -18,12 +18,36 @@ from support.model import LONGEST_TIMEOUT, Message, Queue, Receipt
 from support.postgres import Connection
 
 WIRES = st.sampled_from(["json", "query"])
-TIMEOUTS = st.sampled_from([None, 0, 20, 60, 300])
-CHANGES = st.sampled_from([0, 20, 100, LONGEST_TIMEOUT])
+# All times are longer than what the clock is kept clear of.
+TIMEOUTS = st.sampled_from([None, None, 0, 60, 300])
+CHANGES = st.sampled_from([0, 60, 200, LONGEST_TIMEOUT])
+QUEUE_TIMEOUTS = [60, 120, 600]
+QUEUE_DELAYS = [0, 0, 60, 120]
+# Which of the receipts that are held, from the last one on.
+WHICH = st.integers(0, 12)
+SOME = st.lists(WHICH, min_size=1, max_size=4, unique=True)
+# What becomes of messages in turn: None deletes, a number is a change of visibility.
+DEEDS = st.lists(st.sampled_from([None, None, 0, 200]), min_size=1, max_size=4)
 LIMITS = st.sampled_from([1, 2, 3, 10])
 MOST = st.sampled_from([1, 2, 3, None])
 # Most of what happens is to happen in one queue.
 IN_DEAD = st.sampled_from([False, False, False, True])
+
+
+class Start(NamedTuple):
+    """How a queue begins."""
+
+    most: int | None
+    timeout: int
+    delay: int
+
+
+STARTS = st.builds(
+    Start,
+    most=MOST,
+    timeout=st.sampled_from(QUEUE_TIMEOUTS),
+    delay=st.sampled_from(QUEUE_DELAYS),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +63,15 @@ class World:
 class QueueMachine(RuleBasedStateMachine):
     """A queue and its dead-letter queue, with the rules that both kinds of queues share."""
 
-    receipts = Bundle("receipts")
-
     def __init__(self, world: World) -> None:
         super().__init__()
         self.world = world
         self.clock = world.clock
         self.queues: list[Queue] = []
         self.bodies = count(1)
+        self.held: list[Receipt] = []
 
-    def start(self, wire: str, most: int | None, suffix: str = "", **attributes: str) -> None:
+    def start(self, wire: str, start: Start, suffix: str = "", **attributes: str) -> None:
         """Make the queues."""
         self.sqs = self.world.clients[wire]
         for role in ("dead", "source"):
@@ -56,7 +79,9 @@ class QueueMachine(RuleBasedStateMachine):
             url = self.sqs.create_queue(QueueName=name, Attributes=attributes)["QueueUrl"]
             self.queues.append(self.model(url, f"arn:aws:sqs:us-east-1:{ACCOUNT}:{name}"))
         self.dead, self.source = self.queues
-        self.redrive(most)
+        self.redrive(start.most)
+        for dead, delay in ((True, 0), (False, start.delay)):
+            self.set_attributes(dead=dead, timeout=start.timeout, delay=delay, retention=None)
 
     def model(self, url: str, arn: str) -> Queue:
         """Return the model of a new queue."""
@@ -79,6 +104,7 @@ class QueueMachine(RuleBasedStateMachine):
         except ClientError as error:
             answer, refusal = {}, str(error)
         self.now = self.clock.now()
+        note(f"  {action} of {queue.arn}: {given} gave {refusal or answer}")
         assume(self.now - begun < PATIENCE)
         return answer, refusal
 
@@ -110,16 +136,18 @@ class QueueMachine(RuleBasedStateMachine):
             shown = answer.get("Messages", [])
             if shown or not queue.may_be_busy(self.now):
                 break
-        return queue.receive(shown, limit, timeout, self.now, self.departed, attempt)
+        receipts = queue.receive(shown, limit, timeout, self.now, self.departed, attempt)
+        self.held += [receipt for receipt in receipts if receipt not in self.held]
+        return receipts
 
     def each(
         self,
         action: str,
         receipts: Sequence[Receipt],
-        note: Callable[[Receipt, str], None],
+        judge: Callable[[Receipt, str], None],
         **options: Any,
     ) -> None:
-        """Run a batch of deletes or changes and note what became of each."""
+        """Run a batch of deletes or changes and judge what became of each."""
         entries = [
             {"Id": str(n), "ReceiptHandle": receipt.handle, **options}
             for n, receipt in enumerate(receipts)
@@ -131,8 +159,9 @@ class QueueMachine(RuleBasedStateMachine):
             assert entry["Id"] not in outcomes
             outcomes[entry["Id"]] = f"{entry['Code']}: {entry['Message']}"
         assert len(outcomes) == len(entries)
-        for n, receipt in enumerate(receipts):
-            note(receipt, outcomes[str(n)])
+        # The entries know nothing of each other: an old receipt was one before the batch, too.
+        for n, receipt in sorted(enumerate(receipts), key=lambda entry: entry[1].is_last):
+            judge(receipt, outcomes[str(n)])
 
     def delete_all(self, receipts: Sequence[Receipt]) -> None:
         self.each(
@@ -141,46 +170,69 @@ class QueueMachine(RuleBasedStateMachine):
             lambda receipt, outcome: receipt.queue.delete(receipt, outcome, self.now),
         )
 
-    @rule(dead=IN_DEAD, limit=LIMITS)
-    def consume(self, dead: bool, limit: int) -> None:
-        if receipts := self.take(self.queue(dead=dead), limit, None):
-            self.delete_all(receipts)
+    def change_all(self, receipts: Sequence[Receipt], timeout: int) -> None:
+        self.each(
+            "change_message_visibility_batch",
+            receipts,
+            lambda receipt, outcome: receipt.queue.change(receipt, timeout, outcome, self.now),
+            VisibilityTimeout=timeout,
+        )
+
+    @rule(dead=IN_DEAD, limit=LIMITS, deeds=DEEDS)
+    def handle(self, dead: bool, limit: int, deeds: list[int | None]) -> None:
+        """Receive, and at once delete what has no timeout and change the visibility of the rest."""
+        received = self.take(self.queue(dead=dead), limit, None)
+        changes = dict(zip(received, cycle(deeds), strict=False))
+        for timeout in dict.fromkeys(changes.values()):
+            some = [receipt for receipt in received if changes[receipt] == timeout]
+            if timeout is None:
+                self.delete_all(some)
+            else:
+                self.change_all(some, timeout)
 
     @rule(dead=IN_DEAD, times=st.integers(1, 3))
     def receive_in_vain(self, dead: bool, times: int) -> None:
         for _ in range(times):
             self.take(self.queue(dead=dead), 10, 0)
 
-    @rule(receipt=receipts)
-    def delete(self, receipt: Receipt) -> None:
-        _, refusal = self.ask("delete_message", receipt.queue, ReceiptHandle=receipt.handle)
-        receipt.queue.delete(receipt, refusal, self.now)
+    def some(self, which: Sequence[int]) -> list[Receipt]:
+        """Return receipts that are held, of one queue, from the last one on."""
+        held = self.held[::-1]
+        found = list(dict.fromkeys(held[n % len(held)] for n in which)) if held else []
+        return [receipt for receipt in found if receipt.queue is found[0].queue]
 
-    @rule(receipts=st.lists(receipts, min_size=1, max_size=4, unique=True))
-    def delete_batch(self, receipts: list[Receipt]) -> None:
-        self.delete_all([r for r in receipts if r.queue is receipts[0].queue])
+    @rule(which=WHICH)
+    def delete(self, which: int) -> None:
+        for receipt in self.some([which]):
+            _, refusal = self.ask("delete_message", receipt.queue, ReceiptHandle=receipt.handle)
+            receipt.queue.delete(receipt, refusal, self.now)
 
-    @rule(receipt=receipts, timeout=CHANGES)
-    def change(self, receipt: Receipt, timeout: int) -> None:
-        _, refusal = self.ask(
-            "change_message_visibility",
-            receipt.queue,
-            ReceiptHandle=receipt.handle,
-            VisibilityTimeout=timeout,
-        )
-        receipt.queue.change(receipt, timeout, refusal, self.now)
+    @rule(which=SOME)
+    def delete_batch(self, which: list[int]) -> None:
+        if receipts := self.some(which):
+            self.delete_all(receipts)
 
-    @rule(receipts=st.lists(receipts, min_size=1, max_size=4, unique=True), timeout=CHANGES)
-    def change_batch(self, receipts: list[Receipt], timeout: int) -> None:
-        self.each(
-            "change_message_visibility_batch",
-            [r for r in receipts if r.queue is receipts[0].queue],
-            lambda receipt, outcome: receipt.queue.change(receipt, timeout, outcome, self.now),
-            VisibilityTimeout=timeout,
-        )
+    @rule(which=WHICH, timeout=CHANGES)
+    def change(self, which: int, timeout: int) -> None:
+        for receipt in self.some([which]):
+            _, refusal = self.ask(
+                "change_message_visibility",
+                receipt.queue,
+                ReceiptHandle=receipt.handle,
+                VisibilityTimeout=timeout,
+            )
+            receipt.queue.change(receipt, timeout, refusal, self.now)
 
-    @rule(dead=IN_DEAD)
-    def purge(self, dead: bool) -> None:
+    @rule(which=SOME, timeout=CHANGES)
+    def change_batch(self, which: list[int], timeout: int) -> None:
+        if receipts := self.some(which):
+            self.change_all(receipts, timeout)
+
+    @rule(dead=IN_DEAD, sure=st.sampled_from([False, False, False, True]))
+    def purge(self, dead: bool, sure: bool) -> None:
+        """Purge seldom: not much is left to be seen in a queue that is purged all the time."""
+        if not sure:
+            return
         queue = self.queue(dead=dead)
         _, refusal = self.ask("purge_queue", queue)
         assert not refusal
@@ -188,10 +240,10 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(
         dead=IN_DEAD,
-        timeout=st.sampled_from([None, 0, 20, 60]),
-        delay=st.sampled_from([None, 0, 20, 60]),
+        timeout=st.sampled_from([None, 0, *QUEUE_TIMEOUTS]),
+        delay=st.sampled_from([None, *QUEUE_DELAYS]),
         # Only ever shorter: whether upkeep has seen what was past a former period is not told.
-        retention=st.sampled_from([None, None, 600, 60]),
+        retention=st.sampled_from([None, None, 600, 100]),
     )
     def set_attributes(
         self, dead: bool, timeout: int | None, delay: int | None, retention: int | None
@@ -236,7 +288,7 @@ class QueueMachine(RuleBasedStateMachine):
             least, most = expected[state]
             assert least <= number <= most, (found, expected)
 
-    @rule(seconds=st.sampled_from([15, 35, 310]))
+    @rule(seconds=st.sampled_from([20, 100, 310]))
     def wait(self, seconds: int) -> None:
         self.clock.move(seconds)
 

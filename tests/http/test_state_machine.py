@@ -27,7 +27,7 @@ from support.machine import IN_DEAD, LIMITS, STARTS, TIMEOUTS, WIRES, QueueMachi
 from support.model import Message, Queue, StandardQueue
 from support.postgres import Databases
 
-EXAMPLES = 60
+EXAMPLES = 40
 STEPS = 50
 
 DELAYS = st.sampled_from([None, None, 0, 60, 120])
@@ -214,13 +214,26 @@ class FifoMachine(QueueMachine):
         limit=LIMITS,
         timeouts=st.tuples(TIMEOUTS, TIMEOUTS),
         attempt=st.sampled_from(["first", "second"]),
+        between=st.sampled_from([None, None, "wait", "change", "delete"]),
     )
     def receive_twice(
-        self, dead: bool, limit: int, timeouts: tuple[int | None, int | None], attempt: str
+        self,
+        dead: bool,
+        limit: int,
+        timeouts: tuple[int | None, int | None],
+        attempt: str,
+        between: str | None,
     ) -> None:
-        """Receive as one whose connection broke before the answer."""
-        for timeout in timeouts:
-            self.take(self.queue(dead=dead), limit, timeout, attempt)
+        """Receive as one whose connection broke before the answer, or who asks too late."""
+        queue, (timeout, again) = self.queue(dead=dead), timeouts
+        receipts = self.take(queue, limit, timeout, attempt)
+        if between == "wait":
+            self.clock.move(310)
+        elif between == "change" and receipts:
+            self.change_all(receipts[-1:], 900)
+        elif between == "delete" and receipts:
+            self.delete_all(receipts[-1:])
+        self.take(queue, limit, again, attempt)
 
     @rule(
         dead=IN_DEAD,

@@ -70,7 +70,7 @@ class FifoQueue(Queue):
         assert all(message.number > (m.number or "") for m in self.group(message.group))
         assert all(message.id != other.id for other in self.sent.values())
         self.sent[key] = Answer(message.id, message.number, message.sent)
-        self.messages.append(message)
+        self.add(message)
 
     def adopt(self, message: Message, now: float) -> None:
         # It begins anew to count towards retention, at the end of its group.
@@ -153,7 +153,9 @@ class FifoQueue(Queue):
             return {DONE}
         if receipt.is_last and self.state(message, now) == "in flight":
             return {DONE}
-        return {HANDLE_EXPIRED} | ({DONE} if self.is_old(message, now) else set())
+        # Upkeep may have settled it, maybe as a dead letter elsewhere.
+        old = message.home is not None and message.home.is_old(message, now)
+        return {HANDLE_EXPIRED, DONE} if old else {HANDLE_EXPIRED}
 
     def purge(self) -> None:
         super().purge()

@@ -19,7 +19,7 @@ from support.postgres import Connection
 
 WIRES = st.sampled_from(["json", "query"])
 # All times are longer than what the clock is kept clear of.
-TIMEOUTS = st.sampled_from([None, None, 0, 60, 300])
+TIMEOUTS = st.sampled_from([None, None, 0, 60, 300, 900])
 CHANGES = st.sampled_from([0, 60, 200, LONGEST_TIMEOUT])
 QUEUE_TIMEOUTS = [60, 120, 600]
 QUEUE_DELAYS = [0, 0, 60, 120]
@@ -40,6 +40,8 @@ class Start(NamedTuple):
     most: int | None
     timeout: int
     delay: int
+    # That of the dead-letter queue.
+    retention: int | None
 
 
 STARTS = st.builds(
@@ -47,6 +49,7 @@ STARTS = st.builds(
     most=MOST,
     timeout=st.sampled_from(QUEUE_TIMEOUTS),
     delay=st.sampled_from(QUEUE_DELAYS),
+    retention=st.sampled_from([None, None, 600]),
 )
 
 
@@ -80,8 +83,8 @@ class QueueMachine(RuleBasedStateMachine):
             self.queues.append(self.model(url, f"arn:aws:sqs:us-east-1:{ACCOUNT}:{name}"))
         self.dead, self.source = self.queues
         self.redrive(start.most)
-        for dead, delay in ((True, 0), (False, start.delay)):
-            self.set_attributes(dead=dead, timeout=start.timeout, delay=delay, retention=None)
+        self.set_attributes(dead=True, timeout=start.timeout, delay=None, retention=start.retention)
+        self.set_attributes(dead=False, timeout=start.timeout, delay=start.delay, retention=None)
 
     def model(self, url: str, arn: str) -> Queue:
         """Return the model of a new queue."""
@@ -288,7 +291,7 @@ class QueueMachine(RuleBasedStateMachine):
             least, most = expected[state]
             assert least <= number <= most, (found, expected)
 
-    @rule(seconds=st.sampled_from([20, 100, 310]))
+    @rule(seconds=st.sampled_from([20, 100, 310, 700]))
     def wait(self, seconds: int) -> None:
         self.clock.move(seconds)
 

@@ -44,6 +44,8 @@ class Message:
     number: str | None = None
     receives: int = 0
     first_received: float = ALWAYS
+    # Where it is, or was last.
+    home: "Queue | None" = None
     # The ARN of the queue whose policy moved it.
     origin: str | None = None
     deleted: bool = False
@@ -203,6 +205,11 @@ class Queue:
 
     def adopt(self, message: Message, now: float) -> None:  # noqa: ARG002 - for FIFO queues.
         """Take a dead letter in."""
+        self.add(message)
+
+    def add(self, message: Message) -> None:
+        """Take a message in."""
+        message.home = self
         self.messages.append(message)
 
     def delete(self, receipt: Receipt, outcome: str, now: float) -> None:
@@ -243,7 +250,7 @@ class StandardQueue(Queue):
         """Take note of a send."""
         delay = self.delay if delay is None else delay
         message.visible = message.sent + delay if delay else ALWAYS
-        self.messages.append(message)
+        self.add(message)
 
     def candidates(self, now: float) -> tuple[dict[str | None, list[Message]], list[Message]]:
         visible = [

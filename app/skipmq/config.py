@@ -48,6 +48,9 @@ class Settings:
     connections: Annotated[int, Meta(ge=1, le=100)] = _setting(
         4, "database connections of a worker"
     )
+    max_transaction_messages: Annotated[int, Meta(ge=1, le=10_000)] = _setting(
+        500, "messages that requests which come together put into one transaction, at most"
+    )
     public_url: str = _setting("", "base of queue URLs; empty: what the request's Host says")
     auth: Literal["", "on", "off"] = _setting(
         "", "check signatures; empty: off on loopback, on elsewhere"

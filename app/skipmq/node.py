@@ -32,7 +32,7 @@ class Node:
         self.database = Database(
             database_url, size=settings.connections, application_name=f"skipmq {self.process}"
         )
-        self.messages = Messages(self.database)
+        self.messages = Messages(self.database, settings.max_transaction_messages)
         self.in_flight = InFlight(self.messages)
         self.inspection = Inspection(self.database)
         self.moves = Moves(self.database)

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from itertools import chain, islice
+from typing import Any, TypeAlias, TypeVar
 
 from skipmq.model import (
     MessageCounts,
@@ -13,7 +14,8 @@ from skipmq.model import (
     StoredMessage,
 )
 from skipmq.receipts import Receipt
-from skipmq.store.engine import Database
+from skipmq.store.engine import Database, Rows
+from skipmq.store.group_commit import GroupCommit
 
 # What is lost with a crash of the database after such a commit is only ever delivered again.
 _LAX = "off"
@@ -29,9 +31,14 @@ _RECEIVE = (
     " from skipmq.receive_messages(%s, %s::int, %s::int, %s)"
 )
 _RECEIVE_FIFO = (
-    f"select {_RECEIVED_FIFO}, next_visible_in"  # noqa: S608
-    " from skipmq.receive_fifo_messages(%s, %s::int, %s::int, %s)"
+    f"select place, {_RECEIVED_FIFO}, next_visible_in"  # noqa: S608
+    " from unnest(%s::int[]) with ordinality l (most, place)"
+    " cross join lateral skipmq.receive_fifo_messages(%s, l.most, %s::int, %s)"
 )
+# Each group's lock takes room in a table of the server that all its sessions share.
+_FIFO_MOST = 200
+_Change: TypeAlias = tuple[Receipt, int]
+T = TypeVar("T")
 _RECEIVE_ATTEMPT = (
     f"select {_RECEIVED_FIFO}, next_visible_in"  # noqa: S608
     " from skipmq.receive_fifo_attempt(%s, %s, %s::int, %s::int, %s)"
@@ -44,8 +51,16 @@ class Messages:
     Each raises errors.QueueMoved when the queue was purged or deleted since it was looked up.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, most: int = 500) -> None:
         self._database = database
+        self._sends = GroupCommit(self._send, most)
+        self._fifo_sends = GroupCommit(self._send_fifo, min(most, _FIFO_MOST))
+        self._receives = GroupCommit(self._receive, most)
+        self._fifo_receives = GroupCommit(self._receive_fifo, most)
+        self._deletes = GroupCommit(self._delete, most)
+        self._fifo_deletes = GroupCommit(self._delete_fifo, min(most, _FIFO_MOST))
+        self._changes = GroupCommit(self._change, most)
+        self._fifo_changes = GroupCommit(self._change_fifo, min(most, _FIFO_MOST))
 
     def send(
         self, queue: Queue, messages: Sequence[OutgoingMessage], sender: str
@@ -54,45 +69,51 @@ class Messages:
 
         On a FIFO queue that is the answer to the first sending where the deduplication id is known.
         """
-        if queue.fifo:
-            return self._send_fifo(queue, messages, sender)
+        sends = self._fifo_sends if queue.fifo else self._sends
+        return sends.submit((queue.id, sender), messages, len(messages))
+
+    def _send(
+        self, key: tuple[int, str], requests: Sequence[Sequence[OutgoingMessage]]
+    ) -> list[list[StoredMessage]]:
+        messages = list(chain.from_iterable(requests))
         self._database.rows(
             "select from skipmq.send_messages"
             "(%s, %s::uuid[], %s::text[], %s::text[], %s::int[], %s::text[], %s::text[], %s, %s)",
             (
-                queue.id,
+                key[0],
                 [m.message_id for m in messages],
                 [m.body for m in messages],
                 [m.attributes for m in messages],
                 [m.delay_seconds for m in messages],
                 [m.group_id for m in messages],
                 [m.trace_header for m in messages],
-                sender,
+                key[1],
                 _DURABLE,
             ),
         )
-        return [StoredMessage(m.message_id) for m in messages]
+        return [[StoredMessage(m.message_id) for m in request] for request in requests]
 
     def _send_fifo(
-        self, queue: Queue, messages: Sequence[OutgoingMessage], sender: str
-    ) -> list[StoredMessage]:
+        self, key: tuple[int, str], requests: Sequence[Sequence[OutgoingMessage]]
+    ) -> list[list[StoredMessage]]:
+        messages = list(chain.from_iterable(requests))
         rows = self._database.rows(
             "select message_id::text, sequence_number from skipmq.send_fifo_messages"
             "(%s, %s::uuid[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s, %s)"
             " order by place",
             (
-                queue.id,
+                key[0],
                 [m.message_id for m in messages],
                 [m.body for m in messages],
                 [m.attributes for m in messages],
                 [m.group_id for m in messages],
                 [m.deduplication_id for m in messages],
                 [m.trace_header for m in messages],
-                sender,
+                key[1],
                 _DURABLE,
             ),
         )
-        return [StoredMessage(*row) for row in rows]
+        return _dealt([StoredMessage(*row) for row in rows], requests)
 
     def receive(
         self,
@@ -105,58 +126,98 @@ class Messages:
 
         With an `attempt`, on a FIFO queue, what it was given before if nobody has changed it.
         """
-        rest = (limit, visibility_timeout, _LAX)
         if attempt is not None:
-            rows = self._database.rows(_RECEIVE_ATTEMPT, (queue.id, attempt, *rest))
-        else:
-            rows = self._database.rows(_RECEIVE_FIFO if queue.fifo else _RECEIVE, (queue.id, *rest))
+            parameters = (queue.id, attempt, limit, visibility_timeout, _LAX)
+            return _reception(self._database.rows(_RECEIVE_ATTEMPT, parameters))
+        receives = self._fifo_receives if queue.fifo else self._receives
+        return receives.submit((queue.id, visibility_timeout), limit, limit)
+
+    def _receive(self, key: tuple[int, int | None], limits: Sequence[int]) -> list[Reception]:
+        rows = self._database.rows(_RECEIVE, (key[0], sum(limits), key[1], _LAX))
         if rows[0][0] is None:
-            wait = rows[0][-1]
-            return Reception([], None if wait is None else wait.total_seconds())
-        return Reception([_received(row) for row in rows])
+            return [_reception(rows)] * len(limits)
+        receptions, given = [], 0
+        for limit in limits:
+            share = rows[given : given + limit]
+            given += limit
+            # Who comes away empty-handed looks again at once, to learn when the next comes.
+            receptions.append(_reception(share) if share else Reception([], 0.0))
+        return receptions
+
+    def _receive_fifo(self, key: tuple[int, int | None], limits: Sequence[int]) -> list[Reception]:
+        # Each request claims groups of its own: two consumers never share one.
+        rows = self._database.rows(_RECEIVE_FIFO, (list(limits), key[0], key[1], _LAX))
+        shares: list[Rows] = [[] for _ in limits]
+        for row in rows:
+            shares[row[0] - 1].append(row[1:])
+        return [_reception(share) for share in shares]
 
     def delete(self, queue: Queue, receipts: Sequence[Receipt]) -> list[str]:
         """Delete the messages that are still at the receive their receipt stands for.
 
         Returns each one's outcome in order; on a standard queue that is always the same.
         """
-        parameters = (
-            queue.id,
-            [r.message for r in receipts],
-            [r.receive_count for r in receipts],
+        deletes = self._fifo_deletes if queue.fifo else self._deletes
+        return deletes.submit(queue.id, receipts, len(receipts))
+
+    def _delete(self, queue_id: int, requests: Sequence[Sequence[Receipt]]) -> list[list[str]]:
+        receipts = list(chain.from_iterable(requests))
+        self._database.rows(
+            "select skipmq.delete_messages(%s, %s::bigint[], %s::int[], %s)",
+            (
+                queue_id,
+                [r.message for r in receipts],
+                [r.receive_count for r in receipts],
+                _LAX,
+            ),
         )
-        if not queue.fifo:
-            self._database.rows(
-                "select skipmq.delete_messages(%s, %s::bigint[], %s::int[], %s)",
-                (*parameters, _LAX),
-            )
-            return ["deleted"] * len(receipts)
+        return [["deleted"] * len(request) for request in requests]
+
+    def _delete_fifo(self, queue_id: int, requests: Sequence[Sequence[Receipt]]) -> list[list[str]]:
+        receipts = list(chain.from_iterable(requests))
         rows = self._database.rows(
             "select outcome from skipmq.delete_fifo_messages(%s, %s::bigint[], %s::int[], %s)"
             " order by place",
-            (*parameters, _DURABLE),
+            (
+                queue_id,
+                [r.message for r in receipts],
+                [r.receive_count for r in receipts],
+                _DURABLE,
+            ),
         )
-        return [outcome for (outcome,) in rows]
+        return _dealt([outcome for (outcome,) in rows], requests)
 
     def change_visibility(
         self, queue: Queue, receipts: Sequence[Receipt], timeouts: Sequence[int]
     ) -> list[str]:
         """Hide messages in flight for so many seconds; return each one's outcome in order."""
-        function = "change_fifo_visibility" if queue.fifo else "change_visibility"
+        changes = self._fifo_changes if queue.fifo else self._changes
+        return changes.submit(queue.id, list(zip(receipts, timeouts, strict=True)), len(receipts))
+
+    def _change(self, queue_id: int, requests: Sequence[Sequence[_Change]]) -> list[list[str]]:
+        return self._changed("change_visibility", queue_id, requests)
+
+    def _change_fifo(self, queue_id: int, requests: Sequence[Sequence[_Change]]) -> list[list[str]]:
+        return self._changed("change_fifo_visibility", queue_id, requests)
+
+    def _changed(
+        self, function: str, queue_id: int, requests: Sequence[Sequence[_Change]]
+    ) -> list[list[str]]:
+        changes = list(chain.from_iterable(requests))
         rows = self._database.rows(
             f"select outcome from skipmq.{function}(%s, %s::bigint[], %s::int[],"  # noqa: S608
             " array(select 'epoch'::timestamptz + t * interval '1 microsecond'"
             " from unnest(%s::bigint[]) t), %s::int[], %s) order by place",
             (
-                queue.id,
-                [r.message for r in receipts],
-                [r.receive_count for r in receipts],
-                [r.received_at for r in receipts],
-                list(timeouts),
+                queue_id,
+                [receipt.message for receipt, _ in changes],
+                [receipt.receive_count for receipt, _ in changes],
+                [receipt.received_at for receipt, _ in changes],
+                [timeout for _, timeout in changes],
                 _LAX,
             ),
         )
-        return [outcome for (outcome,) in rows]
+        return _dealt([outcome for (outcome,) in rows], requests)
 
     def count(self, queue_id: int) -> MessageCounts:
         """Count the messages of a queue."""
@@ -169,6 +230,19 @@ class Messages:
         """Count the messages of a queue that are in flight, up to `most`."""
         rows = self._database.rows("select skipmq.count_in_flight(%s, %s::int)", (queue_id, most))
         return int(rows[0][0])
+
+
+def _dealt(results: Sequence[T], requests: Sequence[Sequence[Any]]) -> list[list[T]]:
+    """Return the results of each request, of all that were run together."""
+    dealt = iter(results)
+    return [list(islice(dealt, len(request))) for request in requests]
+
+
+def _reception(rows: Rows) -> Reception:
+    if rows[0][0] is None:
+        wait = rows[0][-1]
+        return Reception([], None if wait is None else wait.total_seconds())
+    return Reception([_received(row) for row in rows])
 
 
 def _received(row: tuple[Any, ...]) -> ReceivedMessage:

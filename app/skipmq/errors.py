@@ -198,3 +198,14 @@ class InternalFailure(SqsError, status=500, fault="Receiver", namespace=CORAL):
 
 class ServiceUnavailable(SqsError, status=503, fault="Receiver", namespace=CORAL):
     """The database cannot be reached at the moment; try again."""
+
+
+class Locked(
+    SqsError,
+    code="ServiceUnavailable",
+    status=503,
+    fault="Receiver",
+    namespace=CORAL,
+    shape="ServiceUnavailable",
+):
+    """An open transaction holds what the request is for; nothing has been done; try again."""

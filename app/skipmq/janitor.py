@@ -73,7 +73,7 @@ class Janitor:
                 continue
             try:
                 done = job.run()
-            except errors.ServiceUnavailable:
+            except (errors.ServiceUnavailable, errors.Locked):
                 done = 0
             except Exception:
                 log.exception("upkeep failed", job=job.name)

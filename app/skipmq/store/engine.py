@@ -22,6 +22,9 @@ _STALE_PLAN = "0A000"
 _AGAIN = {"40001", "40P01", _STALE_PLAN}
 # A server that was demoted answers reads and refuses writes.
 _READ_ONLY = "25006"
+# Somebody's open transaction has what is wanted, for longer than a request should wait.
+_LOCKED = "55P03"
+_LOCK_TIMEOUT = "-c lock_timeout=1s"
 _KEEPALIVE = {
     "connect_timeout": 5,
     "keepalives_idle": 5,
@@ -39,10 +42,12 @@ class Database:
     """
 
     def __init__(self, url: str, *, size: int, application_name: str = "skipmq") -> None:
+        given = conninfo_to_dict(url)
         self._parameters: dict[str, Any] = {
             **_KEEPALIVE,
             "application_name": application_name,
-            **conninfo_to_dict(url),
+            **given,
+            "options": f"{_LOCK_TIMEOUT} {given.get('options', '')}".strip(),
         }
         self.last_answer = monotonic()
         self._away = False
@@ -67,7 +72,8 @@ class Database:
         """Run one query and return its rows.
 
         Raises the SqsError that the statement's SQLSTATE stands for, or errors.ServiceUnavailable
-        when the database is away or all connections stay busy.
+        when the database is away or all connections stay busy, or errors.Locked when another
+        transaction keeps a lock.
         """
         for _ in range(_TRIES):
             try:
@@ -108,6 +114,8 @@ class Database:
         known = errors.BY_SQLSTATE.get(error.sqlstate or "")
         if known is not None:
             return known(error.diag.message_primary)
+        if error.sqlstate == _LOCKED:
+            return errors.Locked()
         if isinstance(error, psycopg.DataError):
             return errors.InvalidParameterValueException("A parameter's value cannot be stored.")
         if isinstance(error, psycopg.OperationalError) or error.sqlstate == _READ_ONLY:

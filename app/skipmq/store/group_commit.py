@@ -20,16 +20,22 @@ Result = TypeVar("Result")
 class _Ticket(Generic[Request, Result]):
     """A request that is pending, and what became of it."""
 
-    __slots__ = ("error", "request", "result", "turn", "weight")
+    __slots__ = ("alone", "error", "request", "result", "turn", "weight")
 
     def __init__(self, request: Request, weight: int) -> None:
         self.request = request
         self.weight = weight
         self.result: Result | None = None
         self.error: Exception | None = None
+        self.alone = False
         # Held by the requester until it is served, or is to lead.
         self.turn = threading.Lock()
         self.turn.acquire()
+
+    @property
+    def served(self) -> bool:
+        """Tell whether a call has been made for it."""
+        return self.alone or self.result is not None or self.error is not None
 
 
 class GroupCommit(Generic[Key, Request, Result]):
@@ -64,8 +70,12 @@ class GroupCommit(Generic[Key, Request, Result]):
             self._lead(key, ticket)
         else:
             ticket.turn.acquire()
-            if ticket.result is None and ticket.error is None:
+            if not ticket.served:
                 self._lead(key, ticket)
+        if ticket.alone and ticket.error is None:
+            # The call was refused, and nothing done, for the sake of one of its requests: let each
+            # find out by itself whether it was they, in a thread of its own.
+            return self._run(key, [request])[0]
         if ticket.error is not None:
             raise ticket.error
         assert ticket.result is not None
@@ -90,7 +100,7 @@ class GroupCommit(Generic[Key, Request, Result]):
             if successor is not None:
                 successor.turn.release()
             for ticket in batch:
-                if ticket.result is None and ticket.error is None:  # The leader's thread is ending.
+                if not ticket.served:  # The leader's thread is ending.
                     ticket.error = errors.ServiceUnavailable()
                 if ticket is not own:
                     ticket.turn.release()
@@ -99,15 +109,15 @@ class GroupCommit(Generic[Key, Request, Result]):
         try:
             results = self._run(key, [ticket.request for ticket in batch])
         except (errors.QueueMoved, errors.ServiceUnavailable) as error:
-            # Nobody's fault: it is the same for all.
+            # Nobody's fault: it is the same for all. And where the database went away it may have
+            # been done: it must not be done twice.
             for ticket in batch:
                 ticket.error = error
         except Exception as error:  # noqa: BLE001 - it is raised again by whoever caused it.
             if len(batch) == 1:
                 batch[0].error = error
-                return
             for ticket in batch:
-                self._serve(key, [ticket])
+                ticket.alone = True
         else:
             for ticket, result in zip(batch, results, strict=True):
                 ticket.result = result

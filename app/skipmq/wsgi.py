@@ -10,13 +10,12 @@ import structlog
 from werkzeug.exceptions import HTTPException
 
 from skipmq import auth, errors, limits, protocol
-from skipmq.actions import ACTIONS, EXTENSIONS
+from skipmq.actions import EVERY
 from skipmq.model import Identity
 from skipmq.node import Node
 
 log = structlog.get_logger()
 
-_ACTIONS = ACTIONS | EXTENSIONS
 _METHODS = ["GET", "POST"]
 _CHUNKS = 64
 TOO_LONG = (
@@ -67,7 +66,7 @@ def _answer(node: Node, request: protocol.Request) -> protocol.Response:
         call = protocol.decode(replace(request, body=_body()))
         call = replace(call, identity=_identify(request))
         action = call.action
-        response = protocol.encode(call, _ACTIONS[action](node, call))
+        response = protocol.encode(call, EVERY[action](node, call))
     except errors.SqsError as error:
         response = protocol.encode_error(request, error)
     except Exception:

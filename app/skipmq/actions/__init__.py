@@ -51,3 +51,5 @@ EXTENSIONS: dict[str, Action] = {
     "MoveMessages": inspection.move_messages,
     "PeekMessages": inspection.peek_messages,
 }
+
+EVERY: dict[str, Action] = ACTIONS | EXTENSIONS

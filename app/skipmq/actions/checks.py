@@ -145,7 +145,8 @@ def batch(entries: Sequence[Mapping[str, Any]], entry: str) -> None:
             raise errors.BatchEntryIdsNotDistinct(f"Id {each['Id']} repeated.")
         seen.add(each["Id"])
         for member in ("MessageAttributes", "MessageSystemAttributes"):
-            _list_values(each.get(member, {}), action)
+            if member in each:
+                _list_values(each[member], action)
 
 
 def _list_values(attributes: Mapping[str, Mapping[str, Any]], action: str = "SendMessage") -> None:

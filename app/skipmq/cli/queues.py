@@ -13,14 +13,13 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
-from skipmq.actions import ACTIONS, EXTENSIONS
+from skipmq.actions import ACTIONS, EVERY
 from skipmq.cli.surroundings import configuration, open_node, out
 from skipmq.janitor import MOVE_CHUNK
 from skipmq.model import QueueName
 from skipmq.serve import local_call
 from skipmq.store import Upkeep
 
-_ACTIONS = ACTIONS | EXTENSIONS
 # How often the progress of a redrive is looked at, in seconds.
 _GLANCE = 0.2
 _BODY_SHOWN = 60
@@ -48,7 +47,7 @@ def _printing_json(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def _act(action: str, **parameters: Any) -> dict[str, Any]:
     with open_node(configuration().settings) as node:
-        return dict(_ACTIONS[action](node, local_call(action, **parameters)) or {})
+        return dict(EVERY[action](node, local_call(action, **parameters)) or {})
 
 
 def _queue_url(name: str) -> str:

@@ -2,11 +2,9 @@ import psycopg
 
 from support.fifo import FifoQueue
 from support.postgres import Connection
-from support.sql import advance, number
+from support.sql import advance, number, redrive_policy
 
-POLICY = (
-    '{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dead.fifo","maxReceiveCount":1}'
-)
+POLICY = redrive_policy("dead.fifo")
 
 
 def test_letter_goes_behind_what_its_group_has_there(owner: Connection) -> None:

@@ -1,10 +1,8 @@
 from support.fifo import FifoQueue
 from support.postgres import Connection
-from support.sql import advance, history
+from support.sql import advance, history, redrive_policy
 
-POLICY = (
-    '{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dead.fifo","maxReceiveCount":1}'
-)
+POLICY = redrive_policy("dead.fifo")
 
 
 def test_expired_and_dead_messages_of_one_group_make_way(owner: Connection) -> None:

@@ -55,9 +55,7 @@ def test_clear_leaves_what_a_receiver_holds_for_later(orders: Queue, database: s
     finished = "select count(*) from skipmq.incarnation where cleared_at is not null"
     orders.send("a", "b")
     with psycopg.connect(database) as other:
-        twin = object.__new__(Queue)
-        twin.connection, twin.id = other, orders.id
-        twin.receive(limit=1)
+        orders.on(other).receive(limit=1)
         orders.connection.execute("select skipmq.purge_queue(%s)", (orders.id,))
         advance(orders.connection, "61 minutes")
 

@@ -1,7 +1,7 @@
 from support.postgres import Connection
-from support.sql import Queue
+from support.sql import Queue, redrive_policy
 
-POLICY = '{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dead","maxReceiveCount":1}'
+POLICY = redrive_policy()
 
 
 def sources(connection: Connection, after: str = "", limit: int = 10) -> list[str]:

@@ -2,7 +2,7 @@ import psycopg
 import pytest
 
 from support.fifo import FifoQueue
-from support.sql import advance, history, number
+from support.sql import advance, history, number, redrive_policy
 
 
 def test_delete_says_what_became_of_each(fifo: FifoQueue) -> None:
@@ -74,8 +74,7 @@ def test_receipt_of_a_purged_message_is_no_error_before_the_janitor_comes_nor_af
 
 def test_receipt_of_a_dead_letter_has_expired(fifo: FifoQueue) -> None:
     FifoQueue(fifo.connection, "dead.fifo")
-    arn = "arn:aws:sqs:us-east-1:000000000000:dead.fifo"
-    policy = f'{{"deadLetterTargetArn":"{arn}","maxReceiveCount":1}}'
+    policy = redrive_policy("dead.fifo")
     source = FifoQueue(fifo.connection, "source.fifo", RedrivePolicy=policy)
     source.put("a:1")
     received = source.receive(timeout=0)

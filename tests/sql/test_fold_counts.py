@@ -24,9 +24,7 @@ def test_fold_keeps_the_counts(orders: Queue) -> None:
 def test_fold_leaves_what_has_not_been_committed(orders: Queue, database: str) -> None:
     orders.send("a")
     with psycopg.connect(database) as slow:
-        twin = object.__new__(Queue)
-        twin.connection, twin.id = slow, orders.id
-        twin.send("b", "c")
+        orders.on(slow).send("b", "c")
         assert number(orders.connection, "select skipmq.fold_counts(true)") == 1
         slow.commit()
 

@@ -1,7 +1,7 @@
 """Fair queues. Source: SQS Developer Guide, Amazon SQS fair queues."""
 
 from support.postgres import Connection
-from support.sql import Queue, advance, number
+from support.sql import Queue, advance, number, redrive_policy
 
 MARK = "select skipmq.mark_noisy(%s::int)"
 NOISY = "select array(select group_id from skipmq.noisy_tenant order by 1)"
@@ -99,8 +99,7 @@ def test_noisy_tenant_comes_first_at_times_and_is_never_limited(orders: Queue) -
 
 def test_what_is_aside_expires_moves_and_counts_like_the_rest(owner: Connection) -> None:
     dead = Queue(owner, "dead")
-    policy = '{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dead","maxReceiveCount":1}'
-    orders = Queue(owner, RedrivePolicy=policy, MessageRetentionPeriod=60)
+    orders = Queue(owner, RedrivePolicy=redrive_policy(), MessageRetentionPeriod=60)
     orders.send(*map(str, range(40)), group="loud")
     while orders.receive(timeout=1):
         pass
@@ -123,8 +122,7 @@ def test_what_is_aside_expires_moves_and_counts_like_the_rest(owner: Connection)
 
 def test_letters_of_a_noisy_tenant_move_back(owner: Connection) -> None:
     letters = Queue(owner, "dead")
-    policy = '{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dead","maxReceiveCount":1}'
-    Queue(owner, "source", RedrivePolicy=policy)
+    Queue(owner, "source", RedrivePolicy=redrive_policy())
     target = Queue(owner, "target")
     letters.send(*map(str, range(40)), group="loud")
     while letters.receive(timeout=5):

@@ -2,10 +2,10 @@ import psycopg
 
 from support.fifo import FifoQueue
 from support.postgres import Connection
-from support.sql import advance, number
+from support.sql import advance, number, redrive_policy
 
 ARN = "arn:aws:sqs:us-east-1:000000000000:"
-POLICY = f'{{"deadLetterTargetArn":"{ARN}dead.fifo","maxReceiveCount":1}}'
+POLICY = redrive_policy("dead.fifo")
 START = "select skipmq.start_move_task(%s, %s)"
 ADVANCE = "select skipmq.advance_move_tasks(%s::int)"
 

@@ -5,11 +5,9 @@ import pytest
 
 from support.fifo import FifoQueue
 from support.postgres import Connection
-from support.sql import advance, history, number, until_blocked
+from support.sql import advance, history, number, redrive_policy, until_blocked
 
-POLICY = (
-    '{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dead.fifo","maxReceiveCount":1}'
-)
+POLICY = redrive_policy("dead.fifo")
 
 
 def test_receive_gives_a_group_in_order_and_as_many_of_it_as_asked(fifo: FifoQueue) -> None:
@@ -142,10 +140,7 @@ def test_expired_messages_make_way(owner: Connection) -> None:
 
 def test_message_received_too_often_goes_to_the_dead_letters_in_order(owner: Connection) -> None:
     dead = FifoQueue(owner, "dead.fifo")
-    policy = (
-        '{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dead.fifo","maxReceiveCount":2}'
-    )
-    fifo = FifoQueue(owner, RedrivePolicy=policy)
+    fifo = FifoQueue(owner, RedrivePolicy=redrive_policy("dead.fifo", 2))
     sent = fifo.put("a:1", "a:2", "a:3")
     for _ in range(2):
         assert fifo.take(2, timeout=0) == ["a:1", "a:2"]

@@ -26,12 +26,6 @@ class FifoQueue(Queue):
     ) -> None:
         super().__init__(connection, name, **attributes)
 
-    def on(self, connection: Connection) -> "FifoQueue":
-        """Return the same queue on another connection."""
-        twin = object.__new__(FifoQueue)
-        twin.connection, twin.name, twin.id = connection, self.name, self.id
-        return twin
-
     def put(self, *messages: str, ids: Sequence[str] | None = None) -> list[Sent]:
         """Send messages, each under a deduplication id of its own unless some are given."""
         pairs = [message.split(":", 1) for message in messages]

@@ -1,7 +1,8 @@
 """The vocabulary of the tests that talk SQL only."""
 
 import time
-from typing import Any
+from copy import copy
+from typing import Any, Self
 from uuid import uuid4
 
 import psycopg
@@ -22,6 +23,12 @@ class Queue:
         ).fetchone()
         assert row is not None
         self.id = int(row[0])
+
+    def on(self, connection: Connection) -> Self:
+        """Return the same queue on another connection."""
+        twin = copy(self)
+        twin.connection = connection
+        return twin
 
     def send(self, *bodies: str, delay: int | None = None, group: str | None = None) -> list[str]:
         ids = [str(uuid4()) for _ in bodies]
@@ -83,14 +90,19 @@ class Queue:
         return (row[0], row[1], row[2])
 
 
+def redrive_policy(target: str = "dead", most: int = 1) -> str:
+    """Return the RedrivePolicy that sends letters to the queue of that name."""
+    arn = f"arn:aws:sqs:us-east-1:000000000000:{target}"
+    return f'{{"deadLetterTargetArn":"{arn}","maxReceiveCount":{most}}}'
+
+
 class Letters:
     """A dead-letter queue with letters in it, and the queue that they came from."""
 
     def __init__(self, connection: Connection, count: int) -> None:
         self.arn = "arn:aws:sqs:us-east-1:000000000000:dead"
         self.dead = Queue(connection, "dead")
-        policy = f'{{"deadLetterTargetArn":"{self.arn}","maxReceiveCount":1}}'
-        self.source = Queue(connection, "source", RedrivePolicy=policy)
+        self.source = Queue(connection, "source", RedrivePolicy=redrive_policy())
         for n in range(count):
             self.source.send(str(n))
         while self.source.receive(timeout=0):

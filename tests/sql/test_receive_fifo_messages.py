@@ -261,6 +261,7 @@ def test_receive_while_the_dead_letter_queue_is_purged_ends(
         purging.commit()
 
         assert looking.result()[0]["id"] is None
+    advance(owner, "1 second")  # The group is looked at again 10 ms later.
 
     assert fifo.take() == ["a:2"]
 

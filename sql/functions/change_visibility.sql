@@ -27,7 +27,7 @@ set enable_mergejoin = off
 set jit = off
 as $$
 declare
-  v_now timestamptz := skipmq.clock();
+  v_now timestamptz := skipmq.write_time();
 begin
   if p_commit is not null then
     perform set_config('synchronous_commit', p_commit, true);

@@ -1,6 +1,6 @@
 -- Does: gives the one clock of the broker, the database's. Tests may move it by the session setting
 --   skipmq.clock_offset (an interval), which only members of the schema's owner may use.
--- Called by: every function that compares or writes times, once each.
+-- Called by: every function that compares times, once each; write_time.
 -- Locks, in order: none.
 -- Raises: 42501 when somebody else sets skipmq.clock_offset.
 -- Relies on index: none.

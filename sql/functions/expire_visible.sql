@@ -1,4 +1,4 @@
--- Does: settles up to p_limit messages of a shard of a standard queue that became visible after p_from, not after
+-- Does: settles up to p_limit messages of a shard of a standard queue that became visible from p_from to
 --   p_to, and are past its retention period (enqueued by p_horizon); gives their number.
 -- Called by: receive_messages, expire_messages.
 -- Locks, in order: message rows, skipping those that others hold.
@@ -25,7 +25,7 @@ begin
     select m.ctid as tid
     from skipmq.message m
     where m.queue_id = p_queue_id and m.shard = p_shard and m.group_no is null
-      and m.visible_at > p_from and m.visible_at <= p_to and m.enqueued_at <= p_horizon
+      and m.visible_at >= p_from and m.visible_at <= p_to and m.enqueued_at <= p_horizon
     order by m.visible_at
     limit p_limit
     for no key update skip locked

@@ -17,7 +17,7 @@ set enable_mergejoin = off
 set jit = off
 as $$
 declare
-  v_now timestamptz := skipmq.clock();
+  v_now timestamptz := skipmq.write_time();
   v_shard smallint;
   v_count integer := 0;
 begin

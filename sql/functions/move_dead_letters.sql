@@ -22,6 +22,7 @@ set jit = off
 as $$
 declare
   v_source skipmq.queue;
+  v_now timestamptz;
   v_count integer;
 begin
   select q.* into v_source from skipmq.queue q where q.queue_id = p_queue_id;
@@ -32,11 +33,12 @@ begin
   if not found then
     return 0;
   end if;
+  v_now := skipmq.write_time();
   with head as materialized (
     select m.ctid as tid
     from skipmq.message m
     where m.queue_id = p_queue_id and m.shard = p_shard and m.group_no is null
-      and m.visible_at > p_from and m.visible_at <= p_to
+      and m.visible_at >= p_from and m.visible_at <= p_to
       and m.receive_count - m.receive_base >= p_most
     order by m.visible_at
     limit p_limit
@@ -45,7 +47,7 @@ begin
     update skipmq.message m set
       queue_id = p_target,
       shard = 0,
-      visible_at = p_to,
+      visible_at = v_now,
       receive_count = m.receive_count + 1,
       receive_base = m.receive_base + 1,
       dead_letter_source = format('arn:aws:sqs:%s:%s:%s', v_source.region, v_source.account, v_source.name)
@@ -57,7 +59,7 @@ begin
       settled_at, sent_at, first_received_at, xid, id, queue_id, receive_count, body_bytes,
       attribute_bytes, message_id, outcome, group_id, deduplication_id, sender, trace_header, attributes, body)
     select
-      p_to, g.sent_at, g.first_received_at, pg_current_xact_id()::text::bigint, g.id, p_queue_id,
+      v_now, g.sent_at, g.first_received_at, pg_current_xact_id()::text::bigint, g.id, p_queue_id,
       g.receive_count - g.receive_base, octet_length(g.body), coalesce(octet_length(g.attributes), 0),
       g.message_id, 'dead-lettered', g.group_id, g.deduplication_id, g.sender, g.trace_header,
       case when v_source.history_mode = 'full' then g.attributes end,
@@ -68,7 +70,7 @@ begin
   select count(*) into v_count from moved;
   if v_count > 0 then
     insert into skipmq.queue_delta (at, queue_id, change)
-    values (p_to, p_queue_id, -v_count), (p_to, p_target, v_count);
+    values (v_now, p_queue_id, -v_count), (v_now, p_target, v_count);
   end if;
   return v_count;
 end $$;

@@ -18,7 +18,7 @@ set enable_mergejoin = off
 set jit = off
 as $$
 declare
-  v_now timestamptz := skipmq.clock();
+  v_now timestamptz := skipmq.write_time();
   v_fifo boolean;
   v_target boolean;
   v_groups bigint[];

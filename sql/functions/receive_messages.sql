@@ -10,17 +10,17 @@
 --
 -- What lies further back than the retention period is passed over by the index condition; an expired
 -- message that became visible since is settled here, since only here it is met in order.
+-- Nothing that is visible lies before p_floor (receive_floor says how that is known). The claim begins at
+-- p_hint, where the last one ended (its `reached`), and looks from p_floor on only if that gave too little.
 -- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
 create function skipmq.receive_messages(
-  p_queue_id integer,
-  p_limit integer default 1,
-  p_visibility_timeout integer default null,
-  p_commit text default null
+  p_queue_id integer, p_limit integer default 1, p_visibility_timeout integer default null,
+  p_commit text default null, p_floor timestamptz default null, p_hint timestamptz default null
 ) returns table (
   id bigint, receive_count integer, received_at timestamptz, message_id uuid, body text,
   attributes text, approximate_receive_count integer, sent_at timestamptz,
   first_received_at timestamptz, group_id text, sender text, trace_header text,
-  dead_letter_source text, next_visible_in interval
+  dead_letter_source text, next_visible_in interval, reached timestamptz
 )
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -36,10 +36,15 @@ as $$
 declare
   v_now timestamptz := skipmq.clock();
   v_fifo boolean;
-  v_until timestamptz;
+  v_timeout integer;
   v_horizon timestamptz;
+  v_until timestamptz;
+  v_floor timestamptz;
+  v_from timestamptz;
   v_left integer := p_limit;
-  v_got integer;
+  v_given tid[];
+  v_passed_over integer;
+  v_reached timestamptz;
   v_most integer;
   v_dead_letters integer;
   v_tenants boolean;
@@ -51,71 +56,77 @@ begin
     perform set_config('synchronous_commit', p_commit, true);
   end if;
   select
-    q.fifo,
-    -- Never now itself: what this call has claimed must not be claimed again by its next round.
-    v_now + greatest(
-      make_interval(secs => coalesce(p_visibility_timeout, q.visibility_timeout)), interval '1 microsecond'),
-    v_now - make_interval(secs => q.message_retention_period),
-    q.max_receive_count,
-    case when q.dead_letter_name is not null then (
-      select d.queue_id from skipmq.queue d
-      where d.account = q.dead_letter_account and d.region = q.region and d.name = q.dead_letter_name)
-    end,
-    q.tenants,
-    case when q.tenants then array(
+    q.fifo, coalesce(p_visibility_timeout, q.visibility_timeout), v_now - make_interval(secs => q.message_retention_period),
+    -- Without a dead-letter queue, or when that has been deleted, nothing is received too often.
+    case when d.queue_id is null then 2147483647 else q.max_receive_count end, d.queue_id,
+    q.tenants, case when q.tenants then array(
       select t.group_id from skipmq.noisy_tenant t where t.queue_id = p_queue_id and t.until > v_now)
     end
-  into v_fifo, v_until, v_horizon, v_most, v_dead_letters, v_tenants, v_noisy
-  from skipmq.queue q where q.queue_id = p_queue_id;
+  into v_fifo, v_timeout, v_horizon, v_most, v_dead_letters, v_tenants, v_noisy
+  from skipmq.queue q
+  left join skipmq.queue d on d.account = q.dead_letter_account and d.region = q.region
+    and d.name = q.dead_letter_name and d.queue_id <> p_queue_id
+  where q.queue_id = p_queue_id;
   if v_fifo is null then
     raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
   elsif v_fifo then
     raise exception 'receive_messages is for standard queues' using errcode = 'SQ007';
   end if;
-  -- Without a dead-letter queue, or when that has been deleted, nothing is received too often.
-  if v_dead_letters is null or v_dead_letters = p_queue_id then
-    v_most := 2147483647;
-    v_dead_letters := null;
+  if v_timeout < 5 then
+    v_now := skipmq.write_time();
   end if;
+  -- Never now itself: what this call has claimed must not be claimed again by its next round.
+  v_until := v_now + greatest(make_interval(secs => v_timeout), interval '1 microsecond');
 
   -- Noisy tenants come last, but first in one receive of ten, so that they never starve.
   foreach v_shard in array
     case when not v_tenants then array[0] when random() < 0.9 then array[0, 1] else array[1, 0] end
   loop
+    -- What is set aside keeps its order: that shard has no floor. A floor ahead: the clock was put back.
+    v_floor := greatest(v_horizon, case when v_shard = 0 and p_floor <= v_now then p_floor end);
+    v_from := greatest(v_floor, case when v_shard = 0 and p_hint <= v_now then p_hint end);
     v_aside := 0;
     loop
-      return query
-      with candidate as materialized (
-        select m.ctid as tid, m.enqueued_at, m.group_id, m.receive_count - m.receive_base as received
+      select array_agg(c.tid) filter (where c.given), count(*) filter (where not c.given), max(c.visible_at)
+      into v_given, v_passed_over, v_reached
+      from (
+        select m.ctid as tid, m.visible_at,
+          m.enqueued_at > v_horizon and m.receive_count - m.receive_base < v_most
+          and (v_shard = 1 or m.group_id = any (v_noisy) is not true) as given
         from skipmq.message m
         where m.queue_id = p_queue_id and m.shard = v_shard and m.group_no is null
-          and m.visible_at > v_horizon and m.visible_at <= v_now
+          and m.visible_at >= v_from and m.visible_at <= v_now
         order by m.visible_at
         limit v_left
         for no key update skip locked
-      )
-      update skipmq.message m set
-        visible_at = v_until,
-        receive_count = m.receive_count + 1,
-        first_received_at = coalesce(m.first_received_at, v_now)
-      from candidate c
-      where m.ctid = c.tid and c.enqueued_at > v_horizon and c.received < v_most
-        and (v_shard = 1 or c.group_id = any (v_noisy) is not true)
-      returning
-        m.id, m.receive_count, v_now, m.message_id, m.body, m.attributes,
-        m.receive_count - m.receive_base, m.sent_at, m.first_received_at, m.group_id, m.sender,
-        m.trace_header, m.dead_letter_source, null::interval;
-      get diagnostics v_got = row_count;
-      v_left := v_left - v_got;
-      exit when v_left = 0;
-      -- Too few: the shard is empty, or what has expired, was received too often or is noisy lay in the way.
-      if v_shard = 0 and v_noisy <> '{}' and v_aside < 3 then
-        v_aside := v_aside + 1;
-        continue when skipmq.set_aside(p_queue_id, v_noisy, v_now, 1000) > 0;
+      ) c;
+      if v_given is not null then
+        return query
+        update skipmq.message m set
+          visible_at = v_until,
+          receive_count = m.receive_count + 1,
+          first_received_at = coalesce(m.first_received_at, v_now)
+        from unnest(v_given) c (tid)
+        where m.ctid = c.tid
+        returning
+          m.id, m.receive_count, v_now, m.message_id, m.body, m.attributes,
+          m.receive_count - m.receive_base, m.sent_at, m.first_received_at, m.group_id, m.sender,
+          m.trace_header, m.dead_letter_source, null::interval, case when v_shard = 0 then v_reached end;
+        v_left := v_left - cardinality(v_given);
+        exit when v_left = 0;
       end if;
-      exit when skipmq.expire_visible(p_queue_id, v_shard, v_horizon, v_now, v_horizon, 1000) = 0
-        and (v_dead_letters is null or skipmq.move_dead_letters(
-          p_queue_id, v_shard, v_dead_letters, v_most, v_horizon, v_now, 1000) = 0);
+      -- What has expired, was received too often or is noisy lay in the way.
+      if v_passed_over > 0 then
+        if v_shard = 0 and v_noisy <> '{}' and v_aside < 3 then
+          v_aside := v_aside + 1;
+          continue when skipmq.set_aside(p_queue_id, v_noisy, v_now, 1000) > 0;
+        end if;
+        continue when skipmq.expire_visible(p_queue_id, v_shard, v_from, v_now, v_horizon, 1000) > 0;
+        continue when v_dead_letters is not null and skipmq.move_dead_letters(
+          p_queue_id, v_shard, v_dead_letters, v_most, v_from, v_now, 1000) > 0;
+      end if;
+      exit when v_from = v_floor;
+      v_from := v_floor;
     end loop;
     exit when v_left = 0;
   end loop;
@@ -123,19 +134,15 @@ begin
   if v_left = p_limit then
     received_at := v_now;
     next_visible_in := (
-      select m.visible_at
-      from skipmq.message m
-      where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null and m.visible_at > v_now
-      order by m.visible_at
-      limit 1) - v_now;
-    if v_tenants then
-      next_visible_in := least(next_visible_in, (
+      select min(n.visible_at)
+      from unnest(case when v_tenants then array[0, 1] else array[0] end) s (shard)
+      cross join lateral (
         select m.visible_at
         from skipmq.message m
-        where m.queue_id = p_queue_id and m.shard = 1 and m.group_no is null and m.visible_at > v_now
+        where m.queue_id = p_queue_id and m.shard = s.shard and m.group_no is null and m.visible_at > v_now
         order by m.visible_at
-        limit 1) - v_now);
-    end if;
+        limit 1
+      ) n) - v_now;
     return next;
   end if;
 end $$;

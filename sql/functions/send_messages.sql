@@ -21,7 +21,7 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_now timestamptz := skipmq.clock();
+  v_now timestamptz := skipmq.write_time();
   v_fifo boolean;
   v_delay integer;
   v_tenants boolean;

@@ -110,7 +110,7 @@ def test_plan_of_an_empty_receive_probes_the_visibility_index(orders: Queue, sta
         nothing.receive()
 
     touching = of_messages(collected)
-    assert len(touching) == 3  # The claim, what has expired, and the next to become visible.
+    assert len(touching) == 2  # The claim, and the next to become visible.
     for plan in touching:
         assert_probes(plan, "message_visible", "queue_id = ", "shard = ", "visible_at > ")
 

@@ -50,10 +50,12 @@ class Database:
             "options": f"{_LOCK_TIMEOUT} {given.get('options', '')}".strip(),
         }
         self.last_answer = monotonic()
+        # Grows with every connection: what one server said may not hold on the next.
+        self.generation = 0
         self._away = False
         self._engine = sqlalchemy.create_engine(
             "postgresql+psycopg://",
-            creator=self.connect,
+            creator=self._connect,
             pool_size=size,
             max_overflow=0,
             pool_timeout=30,
@@ -67,6 +69,10 @@ class Database:
         Raises psycopg.OperationalError when the database is away.
         """
         return psycopg.connect(autocommit=True, prepare_threshold=1, **self._parameters)
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        self.generation += 1
+        return self.connect()
 
     def rows(self, statement: str, parameters: Sequence[Any] = ()) -> Rows:
         """Run one query and return its rows.

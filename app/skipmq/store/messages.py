@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from itertools import chain, islice
 from typing import Any, TypeAlias, TypeVar
 
@@ -15,6 +16,7 @@ from skipmq.model import (
 )
 from skipmq.receipts import Receipt
 from skipmq.store.engine import Database, Rows
+from skipmq.store.floor import Floors, Look
 from skipmq.store.group_commit import GroupCommit
 
 # What is lost with a crash of the database after such a commit is only ever delivered again.
@@ -27,8 +29,12 @@ _RECEIVED = (
 )
 _RECEIVED_FIFO = f"{_RECEIVED}, sequence_number, deduplication_id"
 _RECEIVE = (
-    f"select {_RECEIVED}, next_visible_in"  # noqa: S608
-    " from skipmq.receive_messages(%s, %s::int, %s::int, %s)"
+    f"select {_RECEIVED}, next_visible_in, reached"  # noqa: S608
+    " from skipmq.receive_messages(%s, %s::int, %s::int, %s, %s, %s)"
+)
+_LOOK = (
+    "select looked_at, oldest, number, first_visible_at"
+    " from skipmq.receive_floor(%s, %s::timestamptz)"
 )
 _RECEIVE_FIFO = (
     f"select place, {_RECEIVED_FIFO}, next_visible_in"  # noqa: S608
@@ -51,8 +57,9 @@ class Messages:
     Each raises errors.QueueMoved when the queue was purged or deleted since it was looked up.
     """
 
-    def __init__(self, database: Database, most: int = 500) -> None:
+    def __init__(self, database: Database, most: int = 500, floors: Floors | None = None) -> None:
         self._database = database
+        self._floors = floors or Floors()
         self._sends = GroupCommit(self._send, most)
         self._fifo_sends = GroupCommit(self._send_fifo, min(most, _FIFO_MOST))
         self._receives = GroupCommit(self._receive, most)
@@ -133,9 +140,17 @@ class Messages:
         return receives.submit((queue.id, visibility_timeout), limit, limit)
 
     def _receive(self, key: tuple[int, int | None], limits: Sequence[int]) -> list[Reception]:
-        rows = self._database.rows(_RECEIVE, (key[0], sum(limits), key[1], _LAX))
+        queue_id, timeout = key
+        floor = self._floors.of(queue_id)
+        floor.raise_with(partial(self._look, queue_id), self._database.generation)
+        bounds = floor.bounds()
+        parameters = (queue_id, sum(limits), timeout, _LAX, bounds.floor, bounds.hint)
+        found = self._database.rows(_RECEIVE, parameters)
+        rows = [row[:-1] for row in found]
         if rows[0][0] is None:
+            floor.claimed(bounds, 0, rows[0][2], None)
             return [_reception(rows)] * len(limits)
+        floor.claimed(bounds, len(rows), rows[0][2], found[-1][-1])
         receptions, given = [], 0
         for limit in limits:
             share = rows[given : given + limit]
@@ -143,6 +158,9 @@ class Messages:
             # Who comes away empty-handed looks again at once, to learn when the next comes.
             receptions.append(_reception(share) if share else Reception([], 0.0))
         return receptions
+
+    def _look(self, queue_id: int, start: datetime | None) -> Look:
+        return Look(*self._database.rows(_LOOK, (queue_id, start))[0])
 
     def _receive_fifo(self, key: tuple[int, int | None], limits: Sequence[int]) -> list[Reception]:
         # Each request claims groups of its own: two consumers never share one.

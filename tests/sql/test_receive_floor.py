@@ -1,0 +1,313 @@
+"""What is known of where claims may begin, and that nothing is lost by it."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import count
+from time import monotonic
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, note, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+
+from skipmq.model import QueueName
+from skipmq.store import Database, Messages, Queues
+from skipmq.store import floor as floors
+from support.postgres import Connection, Databases
+from support.sql import Queue
+
+NODES = 2
+WRITERS = 3
+WHO = st.integers(0, WRITERS - 1)
+WHICH = st.integers(0, NODES - 1)
+FEW = st.integers(1, 4)
+
+
+def look(connection: Connection, queue: Queue, start: datetime | None = None) -> floors.Look:
+    row = connection.execute(
+        "select looked_at, oldest, number, first_visible_at from skipmq.receive_floor(%s, %s)",
+        (queue.id, start),
+    ).fetchone()
+    assert row is not None
+    return floors.Look(*row)
+
+
+def test_look_finds_the_first_message_from_a_time_on(orders: Queue) -> None:
+    orders.send("first")
+    between = look(orders.connection, orders).looked_at
+    orders.send("second")
+
+    first = look(orders.connection, orders).first_visible_at
+    second = look(orders.connection, orders, between).first_visible_at
+
+    assert first is not None
+    assert second is not None
+    assert first < between < second
+
+
+def test_look_at_an_empty_queue_finds_nothing(orders: Queue) -> None:
+    assert look(orders.connection, orders).first_visible_at is None
+
+
+def test_look_while_a_writer_runs_says_that_it_runs(orders: Queue, database: str) -> None:
+    with psycopg.connect(database) as writer:
+        before = look(orders.connection, orders)
+        orders.on(writer).send("late")
+        during = look(orders.connection, orders)
+        meanwhile = look(orders.connection, orders)
+        writer.commit()
+    after = look(orders.connection, orders)
+
+    assert during.oldest > before.number  # Who began before the first look is done.
+    assert meanwhile.oldest < during.number  # The writer is not.
+    assert after.oldest > during.number
+    assert after.first_visible_at is not None
+
+
+def test_look_under_a_snapshot_held_open_says_that_nobody_writes(
+    orders: Queue, database: str
+) -> None:
+    with psycopg.connect(database) as reader:
+        reader.execute("set transaction isolation level repeatable read")
+        reader.execute("select count(*) from skipmq.queue")
+        first = look(orders.connection, orders)
+        second = look(orders.connection, orders)
+
+        assert second.oldest > first.number
+
+
+class Clock:
+    """A stopwatch and the clocks of all sessions, moved together."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+        self.offset = 0.0
+
+    def stopwatch(self) -> float:
+        return monotonic() + self.ahead
+
+    @property
+    def setting(self) -> str:
+        return f"{self.offset:.6f} s"
+
+
+class Session:
+    """A program that sends and receives in its own transactions."""
+
+    def __init__(self, connection: Connection, clock: Clock) -> None:
+        self.connection = connection
+        self.clock = clock
+        self.held: list[tuple[int, int, datetime]] = []
+
+    def run(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        # A rollback takes the setting back: it is made each time.
+        self.connection.execute(
+            "select set_config('skipmq.clock_offset', %s, false)", (self.clock.setting,)
+        )
+        try:
+            return self.connection.execute(statement, parameters).fetchall()
+        except psycopg.errors.LockNotAvailable:  # Another has it, in a transaction that is open.
+            self.connection.rollback()
+            return []
+
+    def end(self, *, commit: bool) -> None:
+        if commit:
+            self.connection.commit()
+        else:
+            self.connection.rollback()
+
+
+class Receiver:
+    """The store of a node, with one connection."""
+
+    def __init__(self, url: str) -> None:
+        self.database = Database(url, size=1)
+        self.queues = Queues(self.database)
+
+    def restart(self, clock: Clock) -> None:
+        self.floors = floors.Floors(clock.stopwatch)
+        self.messages = Messages(self.database, floors=self.floors)
+        self.clock = clock
+
+    def receive(self, name: QueueName, limit: int, timeout: int) -> int:
+        self.database.rows(
+            "select set_config('skipmq.clock_offset', %s, false)", (self.clock.setting,)
+        )
+        queue = self.queues.get(name)
+        assert queue is not None
+        return len(self.messages.receive(queue, limit, timeout).messages)
+
+
+@dataclass
+class World:
+    owner: Connection
+    sessions: list[Connection]
+    receivers: list[Receiver]
+    numbers: Iterator[int] = field(default_factory=count)
+
+
+@pytest.fixture(scope="module")
+def world(embedded_databases: Databases) -> Iterator[World]:
+    url = embedded_databases.migrated()
+    with ExitStack() as stack:
+        owner = stack.enter_context(psycopg.connect(url, autocommit=True))
+        impatient = psycopg.conninfo.make_conninfo(url, options="-c lock_timeout=20ms")
+        sessions = [stack.enter_context(psycopg.connect(impatient)) for _ in range(WRITERS)]
+        receivers = [Receiver(url) for _ in range(NODES)]
+        for receiver in receivers:
+            stack.callback(receiver.database.close)
+        yield World(owner, sessions, receivers)
+
+
+class FloorMachine(RuleBasedStateMachine):
+    """Two nodes and three programs on one queue: late commits, rollbacks, a clock put back."""
+
+    world: World
+
+    @initialize()
+    def begin(self) -> None:
+        self.clock = Clock()
+        self.name = f"q{next(self.world.numbers)}"
+        self.queue = Queue(self.world.owner, self.name)
+        self.sessions = [Session(connection, self.clock) for connection in self.world.sessions]
+        for receiver in self.world.receivers:
+            receiver.restart(self.clock)
+        # Since the clock was put back these have not claimed.
+        self.unaware: set[int] = set()
+
+    @rule(who=WHO, number=FEW, delay=st.sampled_from([0, 0, 0, 1]))
+    def send(self, who: int, number: int, delay: int) -> None:
+        nothing = [None] * number
+        self.sessions[who].run(
+            "select from skipmq.send_messages(%s, %s::uuid[], %s::text[], %s::text[], %s::int[],"
+            " %s::text[], %s::text[])",
+            self.queue.id,
+            [str(uuid4()) for _ in range(number)],
+            ["body"] * number,
+            nothing,
+            [delay] * number,
+            nothing,
+            nothing,
+        )
+
+    @rule(who=WHO, number=FEW, timeout=st.sampled_from([0, 1, 600]))
+    def receive_in_a_transaction(self, who: int, number: int, timeout: int) -> None:
+        session = self.sessions[who]
+        rows = session.run(
+            "select id, receive_count, received_at from skipmq.receive_messages(%s, %s, %s)"
+            " where id is not null",
+            self.queue.id,
+            number,
+            timeout,
+        )
+        session.held += rows
+
+    @rule(who=WHO)
+    def make_visible(self, who: int) -> None:
+        session = self.sessions[who]
+        held, session.held = session.held[:2], session.held[2:]
+        session.run(
+            "select from skipmq.change_visibility(%s, %s::bigint[], %s::int[],"
+            " %s::timestamptz[], %s::int[])",
+            self.queue.id,
+            [row[0] for row in held],
+            [row[1] for row in held],
+            [row[2] for row in held],
+            [0] * len(held),
+        )
+
+    @rule(who=WHO, commit=st.booleans())
+    def end(self, who: int, commit: bool) -> None:
+        self.sessions[who].end(commit=commit)
+
+    @rule(seconds=st.sampled_from([0.01, 0.3, 0.3, 2.0, 70.0]))
+    def advance(self, seconds: float) -> None:
+        self.clock.ahead += seconds
+        self.clock.offset += seconds
+
+    @rule(seconds=st.sampled_from([0.2, 1.0, 30.0]))
+    def put_the_clock_back(self, seconds: float) -> None:
+        self.clock.offset -= seconds
+        self.unaware = set(range(NODES))
+
+    @rule(which=WHICH, limit=st.sampled_from([1, 2, 10, 10]), timeout=st.sampled_from([1, 600]))
+    def receive(self, which: int, limit: int, timeout: int) -> None:
+        receiver = self.world.receivers[which]
+        got = receiver.receive(self.queue_name(), limit, timeout)
+        if got < limit and which not in self.unaware:
+            # What a claim says that came away short: there is no more.
+            assert self.waiting() == 0
+        self.unaware.discard(which)
+
+    @invariant()
+    def nothing_lies_below_a_floor(self) -> None:
+        for which, receiver in enumerate(self.world.receivers):
+            known = receiver.floors.of(self.queue.id).floor
+            if known is not None and which not in self.unaware:
+                assert self.waiting(before=known) == 0
+
+    def queue_name(self) -> QueueName:
+        return QueueName("000000000000", "us-east-1", self.name)
+
+    def waiting(self, before: datetime | None = None) -> int:
+        """Return how many messages are visible (before a time) and in nobody's hand."""
+        owner = self.world.owner
+        with owner.transaction(force_rollback=True):
+            rows = owner.execute(
+                "select id from skipmq.message where queue_id = %s"
+                " and visible_at <= clock_timestamp() + %s::interval"
+                " and visible_at < coalesce(%s::timestamptz, 'infinity') for update skip locked",
+                (self.queue.id, self.clock.setting, before),
+            ).fetchall()
+        return len(rows)
+
+    def teardown(self) -> None:
+        for session in self.sessions:
+            session.end(commit=True)
+        # What they sent with a delay of a second is visible, and what they hid for one.
+        self.advance(2.0)
+        for which, receiver in enumerate(self.world.receivers):
+            if which in self.unaware:
+                receiver.receive(self.queue_name(), 1, 600)
+            for _ in range(200):
+                if receiver.receive(self.queue_name(), 10, 600) < 10:
+                    break
+            note(f"node {which} has looked at all")
+            assert self.waiting() == 0
+
+
+def run(world: World, *, examples: int, steps: int) -> None:
+    class Machine(FloorMachine):
+        pass
+
+    Machine.world = world
+    run_state_machine_as_test(
+        Machine,
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=steps,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            print_blob=True,
+        ),
+    )
+
+
+def test_receives_of_two_nodes_lose_nothing_below_their_floors(world: World) -> None:
+    run(world, examples=60, steps=50)
+
+
+@pytest.mark.slow
+def test_receives_of_two_nodes_lose_nothing_below_their_floors_at_length(world: World) -> None:
+    run(world, examples=1000, steps=80)

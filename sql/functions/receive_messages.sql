@@ -1,8 +1,7 @@
 -- Does: claims up to p_limit visible messages of a standard queue and hides them for p_visibility_timeout
 --   seconds (null: the queue's). What has been received as often as the redrive policy allows goes to the
---   dead-letter queue instead, with a row of history. When there is none it gives one row without an id, whose next_visible_in
---   says how long until the next one becomes visible (null: none is waiting).
---   Of a queue whose messages have groups, those of noisy tenants come last (SQS Developer Guide, fair queues).
+--   dead-letter queue instead, with a row of history. When there is none it gives one row without an id,
+--   whose next_visible_in says how long until the next one becomes visible (null: none is). Of a queue whose messages have groups, those of noisy tenants come last (SQS Developer Guide, fair queues).
 -- Called by: the ReceiveMessage action; SQL users.
 -- Locks, in order: message rows, skipping those that others hold.
 -- Raises: SQ005 when no queue has this incarnation, SQ007 when the queue is FIFO.
@@ -12,10 +11,12 @@
 -- message that became visible since is settled here, since only here it is met in order.
 -- Nothing that is visible lies before p_floor (receive_floor says how that is known). The claim begins at
 -- p_hint, where the last one ended (its `reached`), and looks from p_floor on only if that gave too little.
+-- p_within bounds how far ahead next_visible_in looks: in-flight messages that were deleted lie there too.
 -- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
 create function skipmq.receive_messages(
   p_queue_id integer, p_limit integer default 1, p_visibility_timeout integer default null,
-  p_commit text default null, p_floor timestamptz default null, p_hint timestamptz default null
+  p_commit text default null, p_floor timestamptz default null, p_hint timestamptz default null,
+  p_within interval default null
 ) returns table (
   id bigint, receive_count integer, received_at timestamptz, message_id uuid, body text,
   attributes text, approximate_receive_count integer, sent_at timestamptz,
@@ -139,7 +140,8 @@ begin
       cross join lateral (
         select m.visible_at
         from skipmq.message m
-        where m.queue_id = p_queue_id and m.shard = s.shard and m.group_no is null and m.visible_at > v_now
+        where m.queue_id = p_queue_id and m.shard = s.shard and m.group_no is null
+          and m.visible_at > v_now and m.visible_at <= v_now + coalesce(p_within, interval '20 years')
         order by m.visible_at
         limit 1
       ) n) - v_now;

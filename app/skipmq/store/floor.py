@@ -1,12 +1,13 @@
 """The receive floor: where a claim of a standard queue may begin to look.
 
-What was consumed leaves dead entries at the head of the index, which every claim would walk past while
-somebody's old snapshot keeps them. Two bounds spare it that. Below the *floor* there is proof that
-nothing is or ever will be visible: all transactions that had a number when a time was read are done,
-all others write later times (sql/functions/receive_floor.sql), and no message was seen further down.
-The *hint*, where the last claim ended, is only likely: a late committer or a rollback may leave messages below it.
-So a claim that comes away short looks again from the floor at once, and every SWEEP_SECONDS one
-begins there: a message is at most delayed by that, and only while others keep the queue full.
+What was consumed leaves dead entries at the head of the index, which every claim would walk past
+while somebody's old snapshot keeps them. Two bounds spare it that. Below the *floor* there is proof
+that nothing is or ever will be visible: all transactions that had a number when a time was read are
+done, all others write later times (sql/functions/receive_floor.sql), and no message was seen lower
+down. The *hint*, where the last claim ended, is only likely: a late committer or a rollback may
+leave messages below it. So a claim that comes away short looks again from the floor at once, and
+every SWEEP_SECONDS one begins there: a message is at most delayed by that, and only while others
+keep the queue full.
 """
 
 import threading
@@ -31,7 +32,7 @@ MOST_FLOORS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Where a claim begins (None: at the beginning), and the stopwatch's time when that was said."""
+    """Where a claim begins (None: at the beginning), and when that was said by the stopwatch."""
 
     floor: datetime | None
     hint: datetime | None
@@ -72,7 +73,7 @@ class Floor:
         self._sweep_at = self._full_look_at = self._stopwatch()
 
     def raise_with(self, look: Callable[[datetime | None], Look], generation: int) -> None:
-        """Ask the database by `look`, from a time on, whether the floor is higher, if that is due."""
+        """Ask the database by `look`, if that is due, whether the floor lies higher."""
         with self._lock:
             if generation != self._generation:
                 # Another server, perhaps, with another clock.

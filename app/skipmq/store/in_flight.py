@@ -6,8 +6,9 @@ from skipmq import limits
 from skipmq.model import Queue
 from skipmq.store.messages import Messages
 
-# How many messages a worker gives of one queue between two counts, and how long a full queue counts
-# as full, in seconds.
+# How many messages a worker gives of one queue between two counts: an eighth of what there is room
+# for, but at least so many. And how long a full queue counts as full, in seconds.
+SHARE = 8
 STRIDE = 1_000
 PAUSE = 1.0
 QUEUES = 10_000
@@ -16,7 +17,8 @@ QUEUES = 10_000
 class InFlight:
     """Tells whether a queue may give more messages; safe for threads.
 
-    The limit is approximate, as that of SQS is: each worker may pass it by less than STRIDE.
+    The limit is approximate, as that of SQS is: each worker may pass it by less than STRIDE, and
+    those beyond SHARE workers by their share.
     """
 
     def __init__(self, messages: Messages, limit: int = limits.IN_FLIGHT) -> None:
@@ -37,7 +39,8 @@ class InFlight:
             self._room.clear()
             self._full_until.clear()
         if count < self._limit:
-            self._room[queue.id] = min(self._limit - count, STRIDE)
+            room = self._limit - count
+            self._room[queue.id] = max(room // SHARE, min(room, STRIDE))
             return True
         self._full_until[queue.id] = now + PAUSE
         return False

@@ -1,7 +1,7 @@
 """Messages: send, receive, delete, change visibility, on standard and on FIFO queues."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain, islice
 from typing import Any, TypeAlias, TypeVar
@@ -22,6 +22,8 @@ from skipmq.store.group_commit import GroupCommit
 # What is lost with a crash of the database after such a commit is only ever delivered again.
 _LAX = "off"
 _DURABLE = "on"
+# A waiter looks again within a second anyway.
+_AHEAD = timedelta(seconds=1)
 # Named one by one: the function of the next release may give more.
 _RECEIVED = (
     "id, receive_count, received_at, message_id, body, attributes, approximate_receive_count,"
@@ -30,7 +32,7 @@ _RECEIVED = (
 _RECEIVED_FIFO = f"{_RECEIVED}, sequence_number, deduplication_id"
 _RECEIVE = (
     f"select {_RECEIVED}, next_visible_in, reached"  # noqa: S608
-    " from skipmq.receive_messages(%s, %s::int, %s::int, %s, %s, %s)"
+    " from skipmq.receive_messages(%s, %s::int, %s::int, %s, %s, %s, %s)"
 )
 _LOOK = (
     "select looked_at, oldest, number, first_visible_at"
@@ -144,7 +146,7 @@ class Messages:
         floor = self._floors.of(queue_id)
         floor.raise_with(partial(self._look, queue_id), self._database.generation)
         bounds = floor.bounds()
-        parameters = (queue_id, sum(limits), timeout, _LAX, bounds.floor, bounds.hint)
+        parameters = (queue_id, sum(limits), timeout, _LAX, bounds.floor, bounds.hint, _AHEAD)
         found = self._database.rows(_RECEIVE, parameters)
         rows = [row[:-1] for row in found]
         if rows[0][0] is None:

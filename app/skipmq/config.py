@@ -43,10 +43,13 @@ class Settings:
     port: Annotated[int, Meta(ge=1, le=65535)] = _setting(9324, "port to listen on")
     workers: Annotated[int, Meta(ge=0, le=256)] = _setting(0, "processes; 0: one a core, at most 4")
     threads: Annotated[int, Meta(ge=8, le=8192)] = _setting(
-        1024, "requests at once in a worker, waiting receivers included"
+        2048, "requests at once in a worker; an eighth is never given to receivers that wait"
     )
     connections: Annotated[int, Meta(ge=1, le=100)] = _setting(
         4, "database connections of a worker"
+    )
+    connection_wait: Annotated[float, Meta(gt=0, le=60)] = _setting(
+        10.0, "seconds that a request waits for a database connection before it is refused"
     )
     max_transaction_messages: Annotated[int, Meta(ge=1, le=10_000)] = _setting(
         500, "messages that requests which come together put into one transaction, at most"

@@ -209,3 +209,14 @@ class Locked(
     shape="ServiceUnavailable",
 ):
     """An open transaction holds what the request is for; nothing has been done; try again."""
+
+
+class Overloaded(
+    SqsError,
+    code="ServiceUnavailable",
+    status=503,
+    fault="Receiver",
+    namespace=CORAL,
+    shape="ServiceUnavailable",
+):
+    """The node has as much to do as it can take; nothing has been done; try again."""

@@ -2,14 +2,15 @@
 
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import TypeVar
 
 from skipmq import errors
+from skipmq.admission import Admission
 from skipmq.config import Settings
 from skipmq.model import Queue, QueueName
-from skipmq.store import Database, InFlight, Inspection, Messages, Moves, Queues
+from skipmq.store import Database, GroupCommit, InFlight, Inspection, Messages, Moves, Queues
 from skipmq.waiters import Listener, Notifier, Waiters
 
 CACHE_SECONDS = 1.0
@@ -19,6 +20,8 @@ READY_GRACE = 5.0
 # An answer of the database within this time shows that it is there, without asking.
 ANSWER_COUNTS = 1.0
 TRIES = 3
+# As many as come: one look answers them all.
+MANY = 2**31
 
 T = TypeVar("T")
 
@@ -28,9 +31,13 @@ class Node:
 
     def __init__(self, settings: Settings, database_url: str) -> None:
         self.settings = settings
+        self.admission = Admission(settings.threads)
         self.process = f"{os.getpid()}-{secrets.token_hex(4)}"
         self.database = Database(
-            database_url, size=settings.connections, application_name=f"skipmq {self.process}"
+            database_url,
+            size=settings.connections,
+            patience=settings.connection_wait,
+            application_name=f"skipmq {self.process}",
         )
         self.messages = Messages(self.database, settings.max_transaction_messages)
         self.in_flight = InFlight(self.messages)
@@ -41,6 +48,8 @@ class Node:
         self.waiters = Waiters()
         self.notifier = Notifier(self.database.connect, self.process)
         self.listener = Listener(self.database.connect, self.process, self.waiters, self.notifier)
+        # Of many requests that look the same queue up, one asks for all.
+        self._lookups = GroupCommit(self._look_up, most=MANY)
         self._cache: dict[QueueName, tuple[float, Queue]] = {}
         self._failing_since: float | None = None
 
@@ -69,7 +78,8 @@ class Node:
         known = self._cache.get(name)
         if known is not None and known[0] > now:
             return known[1]
-        queue = self.queues.get(name)
+        with self.database.on_behalf_of(name):
+            (queue,) = self._lookups.submit(name, None)
         if queue is None:
             self._cache.pop(name, None)
             raise errors.QueueDoesNotExist
@@ -86,7 +96,9 @@ class Node:
         """Run an operation on a queue, again if the queue was purged or made anew meanwhile."""
         for _ in range(TRIES):
             try:
-                return operation(self.queue(name))
+                queue = self.queue(name)
+                with self.database.on_behalf_of(name):
+                    return operation(queue)
             except errors.QueueMoved:
                 self.forget(name)
         raise errors.QueueDoesNotExist
@@ -106,6 +118,9 @@ class Node:
             return None
         self._failing_since = self._failing_since or now
         return "no database to write to" if now - self._failing_since > READY_GRACE else None
+
+    def _look_up(self, name: QueueName, requests: Sequence[None]) -> list[tuple[Queue | None]]:
+        return [(self.queues.get(name),)] * len(requests)
 
     def _database_is_writable(self) -> bool:
         try:

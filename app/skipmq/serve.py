@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import resource
 import signal
 import socket
 import sys
@@ -24,6 +25,14 @@ from skipmq.model import Identity
 from skipmq.node import Node
 from skipmq.protocol import Call, Request
 from skipmq.store import Database, Upkeep
+
+# Threads for those who are told that there is no room, and for questions after the node's health.
+SPARE_THREADS = 64
+# Connections of a worker for each of its threads: clients keep idle ones. Who comes when there are
+# more waits unheard.
+CONNECTIONS = 4
+# Files that a worker opens for other things.
+OTHER_FILES = 256
 
 
 class ServeError(Exception):
@@ -80,8 +89,8 @@ def run(settings: Settings, host: str, database_url: str, ready: Callable[[], No
         http=HTTPModes.http1,
         websockets=False,
         workers=settings.worker_count,
-        blocking_threads=settings.threads,
-        backpressure=settings.threads,
+        blocking_threads=settings.threads + SPARE_THREADS,
+        backpressure=_connections(settings.threads * CONNECTIONS),
         backlog=max(1024, settings.threads),
         respawn_failed_workers=True,
         workers_kill_timeout=settings.stop_timeout,
@@ -97,6 +106,19 @@ def run(settings: Settings, host: str, database_url: str, ready: Callable[[], No
     finally:
         janitor.stop()
         database.close()
+
+
+def _connections(wanted: int) -> int:
+    """Return how many connections of clients a worker can hold, of those wanted.
+
+    Many systems allow a process 1,024 open files unless it asks for more.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = wanted + OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return wanted if soft == resource.RLIM_INFINITY else max(min(wanted, soft - OTHER_FILES), 64)
 
 
 class _Server(MPServer):

@@ -63,10 +63,15 @@ def _answer(node: Node, request: protocol.Request) -> protocol.Response:
     """Answer one SQS request, whose body is not read yet: decode, identify, act, encode."""
     began, action = perf_counter(), "?"
     try:
-        call = protocol.decode(replace(request, body=_body()))
-        call = replace(call, identity=_identify(request))
-        action = call.action
-        response = protocol.encode(call, EVERY[action](node, call))
+        with node.admission.admitted():
+            call = protocol.decode(replace(request, body=_body()))
+            call = replace(call, identity=_identify(request))
+            action = call.action
+            response = protocol.encode(call, EVERY[action](node, call))
+    except errors.Overloaded as error:
+        with suppress(errors.SqsError):
+            _body()
+        response = protocol.encode_error(request, error)
     except errors.SqsError as error:
         response = protocol.encode_error(request, error)
     except Exception:

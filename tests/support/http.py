@@ -131,15 +131,21 @@ def _session(wire: str) -> botocore.session.Session:
     return session
 
 
-def client(url: str, wire: str = "json", *, key: str = "key", region: str = "us-east-1") -> Any:
-    """Return an SQS client that tries each request once."""
+def client(
+    url: str, wire: str = "json", *, key: str = "key", region: str = "us-east-1", tries: int = 1
+) -> Any:
+    """Return an SQS client that tries each request once, or as often as is said."""
     found = _session(wire).create_client(
         "sqs",
         endpoint_url=url,
         region_name=region,
         aws_access_key_id=key,
         aws_secret_access_key="secret",
-        config=Config(retries={"total_max_attempts": 1}, max_pool_connections=50, read_timeout=40),
+        config=Config(
+            retries={"mode": "standard", "total_max_attempts": tries},
+            max_pool_connections=50,
+            read_timeout=40,
+        ),
     )
     expected = "query" if wire == "query" else "json"
     assert found.meta.service_model.metadata["protocol"] == expected

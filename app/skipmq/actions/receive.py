@@ -61,17 +61,28 @@ def receive_message(node: Node, call: Call) -> dict[str, Any]:
         node.in_flight.received(queue, len(reception.messages))
         return reception
 
-    if wait == 0:
-        reception = node.on_queue(name, look)
-    else:
-        deadline = monotonic() + wait
-        with node.waiters.register(name.arn) as waiter:
-            node.notifier.announce(name.arn)
-            reception = node.on_queue(name, look)
-            while not reception.messages and waiter.wait(deadline, reception.next_visible_in):
-                reception = node.on_queue(name, look)
+    reception = _awaited(node, name, look, wait) if wait else node.on_queue(name, look)
     messages = [_shown(node, name, m, shown, wanted) for m in reception.messages]
     return {"Messages": messages} if messages else {}
+
+
+def _awaited(
+    node: Node, name: QueueName, look: Callable[[Queue], Reception], wait: int
+) -> Reception:
+    """Look until there is something, for up to `wait` seconds.
+
+    Where too many wait already it looks once: those who wait for nothing must not keep others from
+    what there is.
+    """
+    deadline = monotonic() + wait
+    with node.admission.parked() as may_wait, node.waiters.register(name.arn) as waiter:
+        node.notifier.announce(name.arn)
+        reception = node.on_queue(name, look)
+        if not (reception.messages or may_wait):
+            raise node.admission.turn_away()
+        while not reception.messages and waiter.wait(deadline, reception.next_visible_in):
+            reception = node.on_queue(name, look)
+    return reception
 
 
 def _system_names(wanted: Mapping[str, Any]) -> list[str]:

@@ -1,6 +1,7 @@
 """The only door to PostgreSQL: a method calls one SQL function."""
 
 from skipmq.store.engine import Database
+from skipmq.store.group_commit import GroupCommit
 from skipmq.store.in_flight import InFlight
 from skipmq.store.inspection import Inspection
 from skipmq.store.messages import Messages
@@ -8,4 +9,13 @@ from skipmq.store.moves import Moves
 from skipmq.store.queues import Queues
 from skipmq.store.upkeep import Upkeep
 
-__all__ = ["Database", "InFlight", "Inspection", "Messages", "Moves", "Queues", "Upkeep"]
+__all__ = [
+    "Database",
+    "GroupCommit",
+    "InFlight",
+    "Inspection",
+    "Messages",
+    "Moves",
+    "Queues",
+    "Upkeep",
+]

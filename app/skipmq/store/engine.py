@@ -1,6 +1,8 @@
 """The pool of connections, and how a failure of the database becomes an SQS error."""
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from time import monotonic
 from typing import Any, TypeAlias
 
@@ -9,9 +11,9 @@ import sqlalchemy
 import structlog
 from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from skipmq import errors
+from skipmq.store.gate import Gate, Party
 
 log = structlog.get_logger()
 
@@ -35,13 +37,21 @@ _KEEPALIVE = {
 _TRIES = 3
 
 
+class _OnBehalf(threading.local):
+    """For whom a thread is at work; None is a party too: what concerns no queue, and upkeep."""
+
+    party: Party = None
+
+
 class Database:
     """A pool of connections to one database, safe for threads.
 
     Every statement is a transaction of its own. `application_name` shows in pg_stat_activity.
     """
 
-    def __init__(self, url: str, *, size: int, application_name: str = "skipmq") -> None:
+    def __init__(
+        self, url: str, *, size: int, patience: float = 10.0, application_name: str = "skipmq"
+    ) -> None:
         given = conninfo_to_dict(url)
         self._parameters: dict[str, Any] = {
             **_KEEPALIVE,
@@ -53,12 +63,14 @@ class Database:
         # Grows with every connection: what one server said may not hold on the next.
         self.generation = 0
         self._away = False
+        self.gate = Gate(size, patience)
+        self._on_behalf = _OnBehalf()
         self._engine = sqlalchemy.create_engine(
             "postgresql+psycopg://",
             creator=self._connect,
             pool_size=size,
             max_overflow=0,
-            pool_timeout=30,
+            pool_timeout=0,  # The gate lets no more in than there are connections.
             pool_reset_on_return=None,
             use_native_hstore=False,
         )
@@ -90,11 +102,29 @@ class Database:
                 raise self._translated(error) from error
         raise errors.ServiceUnavailable
 
+    @contextmanager
+    def on_behalf_of(self, party: Party) -> Iterator[None]:
+        """Have this thread's statements take their turn with those of a party, in the block."""
+        before = self._on_behalf.party
+        self._on_behalf.party = party
+        try:
+            yield
+        finally:
+            self._on_behalf.party = before
+
     def close(self) -> None:
         """Close all idle connections."""
         self._engine.dispose()
 
     def _run(self, statement: str, parameters: Sequence[Any]) -> Rows:
+        party = self._on_behalf.party
+        self.gate.enter(party)
+        try:
+            return self._run_with_permit(statement, parameters)
+        finally:
+            self.gate.leave(party)
+
+    def _run_with_permit(self, statement: str, parameters: Sequence[Any]) -> Rows:
         pooled = self._borrow()
         try:
             driver = pooled.driver_connection
@@ -138,8 +168,6 @@ class Database:
     def _borrow(self) -> sqlalchemy.PoolProxiedConnection:
         try:
             return self._engine.raw_connection()
-        except PoolTimeout as error:
-            raise errors.ServiceUnavailable("All database connections are busy.") from error
         except DBAPIError as error:  # While SQLAlchemy makes the server's acquaintance.
             self._note_absence(error)
             raise errors.ServiceUnavailable from error

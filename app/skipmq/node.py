@@ -20,6 +20,8 @@ READY_GRACE = 5.0
 # An answer of the database within this time shows that it is there, without asking.
 ANSWER_COUNTS = 1.0
 TRIES = 3
+# Asks in a turn of its own: the node is not ill because the catalogue is busy.
+_HEALTH = "health"
 # As many as come: one look answers them all.
 MANY = 2**31
 
@@ -124,7 +126,10 @@ class Node:
 
     def _database_is_writable(self) -> bool:
         try:
-            ((read_only,),) = self.database.rows("select current_setting('transaction_read_only')")
+            with self.database.on_behalf_of(_HEALTH):
+                ((read_only,),) = self.database.rows(
+                    "select current_setting('transaction_read_only')"
+                )
         except errors.ServiceUnavailable:
             return False
         return bool(read_only == "off")

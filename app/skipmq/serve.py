@@ -90,7 +90,7 @@ def run(settings: Settings, host: str, database_url: str, ready: Callable[[], No
         websockets=False,
         workers=settings.worker_count,
         blocking_threads=settings.threads + SPARE_THREADS,
-        backpressure=_connections(settings.threads * CONNECTIONS),
+        backpressure=connections(settings.threads * CONNECTIONS),
         backlog=max(1024, settings.threads),
         respawn_failed_workers=True,
         workers_kill_timeout=settings.stop_timeout,
@@ -108,17 +108,11 @@ def run(settings: Settings, host: str, database_url: str, ready: Callable[[], No
         database.close()
 
 
-def _connections(wanted: int) -> int:
-    """Return how many connections of clients a worker can hold, of those wanted.
-
-    Many systems allow a process 1,024 open files unless it asks for more.
-    """
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = wanted + OTHER_FILES
-    if soft != resource.RLIM_INFINITY and soft < needed:
-        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return wanted if soft == resource.RLIM_INFINITY else max(min(wanted, soft - OTHER_FILES), 64)
+def connections(wanted: int) -> int:
+    """Return how many connections of clients a worker can hold, of those wanted."""
+    # Granian has asked for as many files as the system allows.
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return wanted if files == resource.RLIM_INFINITY else min(wanted, max(files - OTHER_FILES, 64))
 
 
 class _Server(MPServer):

@@ -9,6 +9,9 @@ import psycopg
 import pytest
 
 from skipmq import errors
+from skipmq.config import Settings
+from skipmq.model import QueueName
+from skipmq.node import Node
 from skipmq.store import Database
 from support.http import Answer, NodeProcess, client, eventually, raw
 from support.postgres import Connection, Databases, as_node
@@ -238,3 +241,22 @@ def test_request_that_gets_no_connection_in_time_is_refused(
     assert holding.result(timeout=SOON) == []
     assert database_.rows("select 1") == [(1,)]
     database_.close()
+
+
+def test_requests_that_look_a_queue_up_together_take_one_connection(
+    database: str, owner: Connection, pool: ThreadPoolExecutor
+) -> None:
+    node = Node(Settings(connections=1), patient(as_node(database)))
+    owner.execute("select skipmq.create_queue('orders')")
+    name = QueueName("000000000000", "us-east-1", "orders")
+    with owner.transaction():
+        owner.execute("lock table skipmq.queue in access exclusive mode")
+        looking = [pool.submit(node.queue, name)]
+        eventually(lambda: waits_for_a_lock(owner))
+        looking += [pool.submit(node.queue, name) for _ in range(5)]
+        eventually(lambda: len(node._lookups._pending[name]) == 5)  # noqa: SLF001
+
+        assert node.database.gate.waiting() == 0
+
+    assert {future.result(timeout=SOON).name for future in looking} == {name}
+    node.close()

@@ -1,6 +1,7 @@
 """The node as a process: start, stop, death, and what it says when it cannot start."""
 
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -11,6 +12,7 @@ import psutil
 import psycopg
 import pytest
 
+from skipmq import serve
 from support.http import SKIPMQ, NodeProcess, client, environment, eventually, free_port, raw
 from support.postgres import Databases, as_node
 
@@ -263,3 +265,10 @@ def test_worker_that_dies_while_the_database_is_away_comes_back_with_it(
         admin.execute(f"alter database {name} allow_connections true")
 
         node.ready()
+
+
+def test_worker_takes_no_more_connections_than_it_may_open_files() -> None:
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    assert serve.connections(100) == 100
+    assert serve.connections(2**62) == allowed - serve.OTHER_FILES

@@ -37,8 +37,7 @@ class Queue:
         return int(self.attributes[attribute])
 
 
-@dataclass(frozen=True, slots=True)
-class OutgoingMessage:
+class OutgoingMessage(NamedTuple):
     """A checked message on its way in; `attributes` is the JSON text that is stored."""
 
     message_id: str
@@ -50,16 +49,14 @@ class OutgoingMessage:
     trace_header: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StoredMessage:
+class StoredMessage(NamedTuple):
     """What a send is answered with; only FIFO queues number their messages."""
 
     message_id: str
     sequence_number: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ReceivedMessage:
+class ReceivedMessage(NamedTuple):
     """A claimed message; times in milliseconds (`received_at` in microseconds) since the epoch."""
 
     id: int
@@ -79,8 +76,7 @@ class ReceivedMessage:
     deduplication_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PeekedMessage:
+class PeekedMessage(NamedTuple):
     """A message that was looked at; times in milliseconds since the epoch, `visible_in` seconds."""
 
     place: str
@@ -101,8 +97,7 @@ class PeekedMessage:
     deduplication_id: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Reception:
+class Reception(NamedTuple):
     """What one look at a queue gave: messages, or the seconds until the next becomes visible."""
 
     messages: list[ReceivedMessage]

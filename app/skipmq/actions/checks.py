@@ -18,6 +18,8 @@ _ACCOUNT = re.compile(r"[0-9]{12}")
 _ENTRY_ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _ATTRIBUTE_NAME = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _IDENTIFIER = re.compile(r"[!-~]{1,128}")
+# Nearly all texts are of these: a look with the eyes of C is enough.
+_ASCII = bytes([*b"\t\n\r", *range(0x20, 0x80)])
 _FORBIDDEN_CHARACTER = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _RESERVED = ("aws.", "amazon.")
@@ -121,6 +123,8 @@ def fifo_only(value: object, parameter: str) -> None:
 
 def characters(text: str) -> None:
     """Check that a text has only the characters that XML 1.0 allows."""
+    if text.isascii() and not text.encode().translate(None, _ASCII):
+        return
     if _FORBIDDEN_CHARACTER.search(text):
         raise errors.InvalidMessageContents(
             "Invalid characters found. Valid unicode characters are #x9 | #xA | #xD |"
@@ -151,7 +155,7 @@ def batch(entries: Sequence[Mapping[str, Any]], entry: str) -> None:
 
 def _list_values(attributes: Mapping[str, Mapping[str, Any]], action: str = "SendMessage") -> None:
     """Refuse the values that SQS reserves for the future, even empty ones."""
-    if any(_LISTS & set(value) for value in attributes.values()):
+    if any(not _LISTS.isdisjoint(value) for value in attributes.values()):
         raise errors.UnsupportedOperation(
             f"Message attribute list values in {action} operation are not supported."
         )

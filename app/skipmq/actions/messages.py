@@ -3,11 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
-from uuid import uuid4
 
 import msgspec
 
-from skipmq import digest, errors, limits, receipts
+from skipmq import digest, errors, ids, limits, receipts
 from skipmq.actions import checks
 from skipmq.model import OutgoingMessage, Queue, QueueName, StoredMessage
 from skipmq.node import Node
@@ -104,7 +103,7 @@ def outgoing(call: Call, entry: Entry, queue: Queue) -> OutgoingMessage:
     given = checks.trace_header(entry.get("MessageSystemAttributes", {}))
     trace_header = given or call.request.headers.get("X-Amzn-Trace-Id") or None
     return OutgoingMessage(
-        message_id=str(uuid4()),
+        message_id=ids.new(),
         body=body,
         attributes=msgspec.json.encode(attributes).decode() if attributes else None,
         delay_seconds=entry.get("DelaySeconds"),

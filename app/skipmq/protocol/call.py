@@ -1,8 +1,7 @@
 """What the codecs exchange: the request as it came in, the call it means, the response to send."""
 
 import re
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from skipmq.model import Identity
 
@@ -17,8 +16,7 @@ class Headers(Protocol):
         """Return the header's value, or None when it was not sent."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """An HTTP request before anybody has looked into it.
 
     `query` is the raw query string without the question mark, `base_url` the scheme and host under
@@ -34,8 +32,7 @@ class Request:
     request_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """An SQS action with its parameters, by the member names of AWS's JSON model.
 
     The codecs do not know who calls: `identity` is for the view to fill in.
@@ -47,8 +44,7 @@ class Call:
     identity: Identity = _ANYBODY
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(NamedTuple):
     """An HTTP response, ready to be written."""
 
     status: int

@@ -26,7 +26,7 @@ _DURABLE = "on"
 _AHEAD = timedelta(seconds=1)
 # Named one by one: the function of the next release may give more.
 _RECEIVED = (
-    "id, receive_count, received_at, message_id, body, attributes, approximate_receive_count,"
+    "id, receive_count, received_at, message_id::text, body, attributes, approximate_receive_count,"
     " sent_at, first_received_at, group_id, sender, trace_header, dead_letter_source"
 )
 _RECEIVED_FIFO = f"{_RECEIVED}, sequence_number, deduplication_id"
@@ -87,15 +87,16 @@ class Messages:
         messages = list(chain.from_iterable(requests))
         self._database.rows(
             "select from skipmq.send_messages"
-            "(%s, %s::uuid[], %s::text[], %s::text[], %s::int[], %s::text[], %s::text[], %s, %s)",
+            "(%s, %b::text[]::uuid[], %b::text[], %b::text[], %b::int[], %b::text[], %b::text[],"
+            " %s, %s)",
             (
                 key[0],
                 [m.message_id for m in messages],
                 [m.body for m in messages],
-                [m.attributes for m in messages],
-                [m.delay_seconds for m in messages],
-                [m.group_id for m in messages],
-                [m.trace_header for m in messages],
+                _array([m.attributes for m in messages]),
+                _array([m.delay_seconds for m in messages]),
+                _array([m.group_id for m in messages]),
+                _array([m.trace_header for m in messages]),
                 key[1],
                 _DURABLE,
             ),
@@ -108,16 +109,16 @@ class Messages:
         messages = list(chain.from_iterable(requests))
         rows = self._database.rows(
             "select message_id::text, sequence_number from skipmq.send_fifo_messages"
-            "(%s, %s::uuid[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s, %s)"
-            " order by place",
+            "(%s, %b::text[]::uuid[], %b::text[], %b::text[], %b::text[], %b::text[], %b::text[],"
+            " %s, %s) order by place",
             (
                 key[0],
                 [m.message_id for m in messages],
                 [m.body for m in messages],
-                [m.attributes for m in messages],
+                _array([m.attributes for m in messages]),
                 [m.group_id for m in messages],
                 [m.deduplication_id for m in messages],
-                [m.trace_header for m in messages],
+                _array([m.trace_header for m in messages]),
                 key[1],
                 _DURABLE,
             ),
@@ -183,7 +184,7 @@ class Messages:
     def _delete(self, queue_id: int, requests: Sequence[Sequence[Receipt]]) -> list[list[str]]:
         receipts = list(chain.from_iterable(requests))
         self._database.rows(
-            "select skipmq.delete_messages(%s, %s::bigint[], %s::int[], %s)",
+            "select skipmq.delete_messages(%s, %b::bigint[], %b::int[], %s)",
             (
                 queue_id,
                 [r.message for r in receipts],
@@ -196,7 +197,7 @@ class Messages:
     def _delete_fifo(self, queue_id: int, requests: Sequence[Sequence[Receipt]]) -> list[list[str]]:
         receipts = list(chain.from_iterable(requests))
         rows = self._database.rows(
-            "select outcome from skipmq.delete_fifo_messages(%s, %s::bigint[], %s::int[], %s)"
+            "select outcome from skipmq.delete_fifo_messages(%s, %b::bigint[], %b::int[], %s)"
             " order by place",
             (
                 queue_id,
@@ -225,9 +226,9 @@ class Messages:
     ) -> list[list[str]]:
         changes = list(chain.from_iterable(requests))
         rows = self._database.rows(
-            f"select outcome from skipmq.{function}(%s, %s::bigint[], %s::int[],"  # noqa: S608
+            f"select outcome from skipmq.{function}(%s, %b::bigint[], %b::int[],"  # noqa: S608
             " array(select 'epoch'::timestamptz + t * interval '1 microsecond'"
-            " from unnest(%s::bigint[]) t), %s::int[], %s) order by place",
+            " from unnest(%b::bigint[]) t), %b::int[], %s) order by place",
             (
                 queue_id,
                 [receipt.message for receipt, _ in changes],
@@ -252,6 +253,11 @@ class Messages:
         return int(rows[0][0])
 
 
+def _array(values: list[Any]) -> list[Any] | None:
+    """Return the values, or null for nothing but nulls."""
+    return values if any(value is not None for value in values) else None
+
+
 def _dealt(results: Sequence[T], requests: Sequence[Sequence[Any]]) -> list[list[T]]:
     """Return the results of each request, of all that were run together."""
     dealt = iter(results)
@@ -271,7 +277,7 @@ def _received(row: tuple[Any, ...]) -> ReceivedMessage:
         id_,
         count,
         _microseconds(received_at),
-        str(message_id),
+        message_id,
         body,
         attributes,
         approximate,

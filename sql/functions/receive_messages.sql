@@ -43,9 +43,7 @@ declare
   v_floor timestamptz;
   v_from timestamptz;
   v_left integer := p_limit;
-  v_given tid[];
-  v_passed_over integer;
-  v_reached timestamptz;
+  v_got integer;
   v_most integer;
   v_dead_letters integer;
   v_tenants boolean;
@@ -88,46 +86,42 @@ begin
     v_from := greatest(v_floor, case when v_shard = 0 and p_hint <= v_now then p_hint end);
     v_aside := 0;
     loop
-      select array_agg(c.tid) filter (where c.given), count(*) filter (where not c.given), max(c.visible_at)
-      into v_given, v_passed_over, v_reached
-      from (
-        select m.ctid as tid, m.visible_at,
-          m.enqueued_at > v_horizon and m.receive_count - m.receive_base < v_most
-          and (v_shard = 1 or m.group_id = any (v_noisy) is not true) as given
+      return query
+      with candidate as materialized (
+        select m.ctid as tid, m.visible_at, m.enqueued_at, m.group_id, m.receive_count - m.receive_base as received
         from skipmq.message m
         where m.queue_id = p_queue_id and m.shard = v_shard and m.group_no is null
           and m.visible_at >= v_from and m.visible_at <= v_now
         order by m.visible_at
         limit v_left
         for no key update skip locked
-      ) c;
-      if v_given is not null then
-        return query
-        update skipmq.message m set
-          visible_at = v_until,
-          receive_count = m.receive_count + 1,
-          first_received_at = coalesce(m.first_received_at, v_now)
-        from unnest(v_given) c (tid)
-        where m.ctid = c.tid
-        returning
-          m.id, m.receive_count, v_now, m.message_id, m.body, m.attributes,
-          m.receive_count - m.receive_base, m.sent_at, m.first_received_at, m.group_id, m.sender,
-          m.trace_header, m.dead_letter_source, null::interval, case when v_shard = 0 then v_reached end;
-        v_left := v_left - cardinality(v_given);
-        exit when v_left = 0;
+      )
+      update skipmq.message m set
+        visible_at = v_until,
+        receive_count = m.receive_count + 1,
+        first_received_at = coalesce(m.first_received_at, v_now)
+      from candidate c
+      where m.ctid = c.tid and c.enqueued_at > v_horizon and c.received < v_most
+        and (v_shard = 1 or c.group_id = any (v_noisy) is not true)
+      returning
+        m.id, m.receive_count, v_now, m.message_id, m.body, m.attributes,
+        m.receive_count - m.receive_base, m.sent_at, m.first_received_at, m.group_id, m.sender,
+        m.trace_header, m.dead_letter_source, null::interval, case when v_shard = 0 then c.visible_at end;
+      get diagnostics v_got = row_count;
+      v_left := v_left - v_got;
+      exit when v_left = 0;
+      if v_from > v_floor then
+        v_from := v_floor;
+        continue;
       end if;
-      -- What has expired, was received too often or is noisy lay in the way.
-      if v_passed_over > 0 then
-        if v_shard = 0 and v_noisy <> '{}' and v_aside < 3 then
-          v_aside := v_aside + 1;
-          continue when skipmq.set_aside(p_queue_id, v_noisy, v_now, 1000) > 0;
-        end if;
-        continue when skipmq.expire_visible(p_queue_id, v_shard, v_from, v_now, v_horizon, 1000) > 0;
-        continue when v_dead_letters is not null and skipmq.move_dead_letters(
-          p_queue_id, v_shard, v_dead_letters, v_most, v_from, v_now, 1000) > 0;
+      -- Too few: the shard is empty, or what has expired, was received too often or is noisy lay in the way.
+      if v_shard = 0 and v_noisy <> '{}' and v_aside < 3 then
+        v_aside := v_aside + 1;
+        continue when skipmq.set_aside(p_queue_id, v_noisy, v_now, 1000) > 0;
       end if;
-      exit when v_from = v_floor;
-      v_from := v_floor;
+      exit when skipmq.expire_visible(p_queue_id, v_shard, v_from, v_now, v_horizon, 1000) = 0
+        and (v_dead_letters is null or skipmq.move_dead_letters(
+          p_queue_id, v_shard, v_dead_letters, v_most, v_from, v_now, 1000) = 0);
     end loop;
     exit when v_left = 0;
   end loop;

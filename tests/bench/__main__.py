@@ -110,7 +110,8 @@ def bench(
             console.print(f"[dim]{name} took {time.monotonic() - began:.0f} s[/]\n")
             results.write(run.comparisons, failures)
     console.print(report.summary(run.comparisons))
-    console.print(f"\n{subtitle(results.about)}\n{results.json}\n{results.png}")
+    files = [file for file in (results.json, results.png) if file.exists()]
+    console.print("", subtitle(results.about), *files, sep="\n")
     if failures or any(comparison.failures for comparison in run.comparisons):
         console.print("[red]not all could be measured: see above[/]")
         sys.exit(1)

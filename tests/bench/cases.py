@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from bench import databases, load, peers, waiting
 from bench.load import Shape
 from bench.peers import ELASTICMQ, ELASTICMQ_PERSISTENT, MOTO, SKIPMQ_NAME
-from bench.record import Goal
+from bench.record import Pair
 from bench.run import PGMQ, SQL, Form, Measure, Run
 
 _SHAPES = [Shape(batch, size) for batch in (1, 10) for size in (256, 4096, 65536)]
@@ -24,14 +24,13 @@ def life_cycle(run: Run) -> None:
             measures = {name: run.cycles(broker, shape) for name, broker in brokers.items()}
             if database:
                 measures[SQL] = run.sql_cycles(database, shape, lax=True)
-            goals = [
-                Goal(SKIPMQ_NAME, ELASTICMQ, 1),
-                Goal(SKIPMQ_NAME, ELASTICMQ_PERSISTENT, 3),
-                Goal(SKIPMQ_NAME, MOTO, 1),
+            pairs = [
+                Pair(SKIPMQ_NAME, SQL, 0.6 if shape == Shape() else None),
+                Pair(SKIPMQ_NAME, ELASTICMQ, 1),
+                Pair(SKIPMQ_NAME, ELASTICMQ_PERSISTENT, 3),
+                Pair(SKIPMQ_NAME, MOTO),
             ]
-            if shape == Shape():
-                goals.insert(0, Goal(SKIPMQ_NAME, SQL, 0.6))
-            run.compare(str(shape), _RATE, measures, SKIPMQ_NAME, goals=goals)
+            run.compare(str(shape), _RATE, measures, SKIPMQ_NAME, pairs=pairs)
 
 
 def fifo(run: Run) -> None:
@@ -43,11 +42,11 @@ def fifo(run: Run) -> None:
             for groups in _FIFO_GOALS:
                 shape = replace(standard, groups=groups)
                 measures[f"FIFO, {groups:,} groups"] = run.cycles(node, shape)
-            goals = [
-                Goal(f"FIFO, {groups:,} groups", "standard", goal)
+            pairs = [
+                Pair(f"FIFO, {groups:,} groups", "standard", goal)
                 for groups, goal in _FIFO_GOALS.items()
             ]
-            run.compare("FIFO and standard", _RATE, measures, "standard", goals=goals)
+            run.compare("FIFO and standard", _RATE, measures, "standard", pairs=pairs)
         for groups in _FIFO_GOALS:
             shape = replace(standard, groups=groups)
             run.compare(
@@ -55,42 +54,39 @@ def fifo(run: Run) -> None:
                 _RATE,
                 {name: run.cycles(broker, shape) for name, broker in brokers.items()},
                 SKIPMQ_NAME,
-                goals=[Goal(SKIPMQ_NAME, name, 1) for name in (ELASTICMQ, ELASTICMQ_PERSISTENT)],
+                pairs=[Pair(SKIPMQ_NAME, n) for n in (ELASTICMQ, ELASTICMQ_PERSISTENT, MOTO)],
             )
 
 
 def pgmq(run: Run) -> None:
-    """Our SQL functions against PGMQ's, every commit durable; then with a snapshot held open."""
-    held = {SQL: f"{SQL}, snapshot", PGMQ: f"{PGMQ}, snapshot"}
-    run.absent = {}
+    """Our SQL functions against PGMQ's on the same server; then with a snapshot held open."""
+    held, held_pgmq = f"{SQL}, snapshot", f"{PGMQ}, snapshot"
     with ExitStack() as stack:
-        urls: dict[str, str] = {}
-        for name in [*held, *held.values()]:
-            with run.noting(name):
-                urls[name] = (
-                    run.database(stack)
-                    if name in (SQL, held[SQL])
-                    else stack.enter_context(databases.with_pgmq(run.databases))
-                )
-        measures: dict[str, Measure] = {
-            name: run.sql_cycles(url, Shape(), lax=False)
-            if name in (SQL, held[SQL])
-            else run.pgmq_cycles(url, Shape())
-            for name, url in urls.items()
+        plain, old = run.database(stack), run.database(stack)
+        measures = {
+            SQL: run.sql_cycles(plain, Shape()),
+            f"{SQL}, no history": run.sql_cycles(plain, Shape(), history="off"),
+            f"{SQL}, as nodes call them": run.sql_cycles(plain, Shape(), lax=True),
         }
-        plain = {name: measures[name] for name in held if name in measures}
-        run.compare("SQL against SQL", _RATE, plain, PGMQ, goals=[Goal(SQL, PGMQ, 1.4)])
-        for name in held.values():
-            if name in urls:
-                stack.enter_context(databases.snapshot(urls[name]))
+        while_held = {SQL: measures[SQL], held: run.sql_cycles(old, Shape())}
+        run.absent = {}
+        with run.noting(PGMQ):
+            theirs, theirs_old = (
+                stack.enter_context(databases.with_pgmq(run.databases)) for _ in range(2)
+            )
+            measures[PGMQ] = while_held[PGMQ] = run.pgmq_cycles(theirs, Shape())
+            while_held[held_pgmq] = run.pgmq_cycles(theirs_old, Shape())
+            stack.enter_context(databases.snapshot(theirs_old))
+        stack.enter_context(databases.snapshot(old))
+        run.compare("SQL against SQL", _RATE, measures, PGMQ, pairs=[Pair(SQL, PGMQ, 1.4)])
         # Each round leaves more that cannot be vacuumed: the last says what a long snapshot costs.
         run.compare(
             "SQL against SQL, snapshot held open",
             _RATE,
-            measures,
+            while_held,
             PGMQ,
             rounds=run.form.sizes["held_rounds"],
-            goals=[Goal(held[SQL], held[PGMQ], 10), Goal(held[SQL], SQL, 0.8)],
+            pairs=[Pair(held, held_pgmq, 10), Pair(held, SQL, 0.8)],
         )
 
 
@@ -117,7 +113,7 @@ def backlog(run: Run) -> None:
                 _RATE,
                 {"empty": run.cycles(empty, shape), full: run.cycles(node, shape, queue)},
                 "empty",
-                goals=[Goal(full, "empty", 0.9)],
+                pairs=[Pair(full, "empty", 0.9)],
             )
 
 
@@ -134,8 +130,8 @@ def snapshot(run: Run) -> None:
         }
         stack.enter_context(databases.snapshot(database))
         began = time.monotonic()
-        goals = [Goal("snapshot held", "no snapshot", 0.8)]
-        run.compare("while it is held", _RATE, measures, "no snapshot", goals=goals)
+        pairs = [Pair("snapshot held", "no snapshot", 0.8)]
+        run.compare("while it is held", _RATE, measures, "no snapshot", pairs=pairs)
         rest = run.form.sizes["minutes"] * 60 - (time.monotonic() - began)
         rounds = max(1, round(rest / (2 * run.form.seconds)))
         run.compare(
@@ -145,15 +141,15 @@ def snapshot(run: Run) -> None:
             "no snapshot",
             rounds=rounds,
             warm=False,
-            goals=goals,
+            pairs=pairs,
         )
         run.compare(
-            f"held for {(time.monotonic() - began) / 60:.0f} minutes",
+            f"held for {(time.monotonic() - began) / 60:.1f} minutes",
             _RATE,
             measures,
             "no snapshot",
             warm=False,
-            goals=goals,
+            pairs=pairs,
         )
 
 
@@ -201,10 +197,10 @@ class Case:
 CASES = {
     "life-cycle": Case(
         life_cycle,
-        quick=Form(1, 2, 1, {"shapes": [Shape(1, 256), Shape(10, 256), Shape(10, 65536)]}),
+        quick=Form(1, 2, 0, {"shapes": [Shape(1, 256), Shape(10, 256), Shape(10, 65536)]}),
         full=Form(7, 10, 10, {"shapes": _SHAPES}),
     ),
-    "fifo": Case(fifo, quick=Form(2, 1), full=Form(7, 10, 5)),
+    "fifo": Case(fifo, quick=Form(1, 2, 0), full=Form(7, 10, 5)),
     "pgmq": Case(
         pgmq,
         quick=Form(3, 1, 1, {"held_rounds": 4}),

@@ -27,9 +27,9 @@ def ratios(comparisons: Sequence[Comparison], subtitle: str, path: Path) -> None
     if not groups:
         return
     rows = sum(len(found) + 1.6 for _, found in groups)
-    figure = Figure(figsize=(_WIDTH, rows * _ROW + 1.5), dpi=150, facecolor="white")
+    figure = Figure(figsize=(_WIDTH, rows * _ROW + 1.6), dpi=150, facecolor="white")
     inches = figure.get_figheight()
-    top, bottom = 1 - 0.85 / inches, 0.45 / inches
+    top, bottom = 1 - 1.05 / inches, 0.45 / inches
     axes = figure.add_axes((_LEFT, bottom, _ACROSS, top - bottom))
     figure.text(0.02, 1 - 0.32 / inches, "SkipMQ benchmark: ratios", fontsize=15, weight="bold")
     figure.text(0.02, 1 - 0.58 / inches, subtitle, fontsize=8.5, color="#5b6b78")
@@ -89,7 +89,7 @@ def _dress(axes: Any, found: Sequence[Line], height: float) -> None:
     axes.xaxis.set_major_locator(FixedLocator(ticks))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} x"))
-    axes.tick_params(axis="x", length=0, colors="#5b6b78", labelsize=8)
+    axes.tick_params(axis="x", labeltop=True, length=0, colors="#5b6b78", labelsize=8)
     axes.grid(axis="x", color=_PALE, lw=0.8, zorder=0)
     axes.axvline(1, color=_INK, lw=1, zorder=1)
     axes.set_yticks([])

@@ -17,11 +17,10 @@ function init(arguments)
   for url in io.lines(arguments[1]) do urls[#urls + 1] = url end
   batch, groups, run = tonumber(arguments[2]), tonumber(arguments[4]), arguments[5]
   padding = string.rep("x", tonumber(arguments[3]))
-  requested, sent, received, deleted, failed, message = 0, 0, 0, 0, 0, 0
+  sent, received, deleted, failed, message = 0, 0, 0, 0, 0
 end
 
 local function post(action, parameters)
-  requested = requested + 1
   return wrk.format("POST", "/", {
     ["Content-Type"] = "application/x-amz-json-1.0",
     ["X-Amz-Target"] = "AmazonSQS." .. action,
@@ -93,7 +92,7 @@ end
 
 function done(summary, latency)
   local total = {}
-  for _, name in ipairs({"requested", "sent", "received", "deleted", "failed"}) do
+  for _, name in ipairs({"sent", "received", "deleted", "failed"}) do
     total[name] = 0
     for _, thread in ipairs(threads) do total[name] = total[name] + thread:get(name) end
   end

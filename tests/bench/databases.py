@@ -73,8 +73,8 @@ def with_pgmq(databases: Databases) -> Iterator[str]:
         databases.drop(url)
 
 
-def create_queue(url: str, name: str) -> int:
-    return int(ask(url, f"select skipmq.create_queue('{name}')"))
+def create_queue(url: str, name: str, history: str = "metadata") -> int:
+    return int(ask(url, f"select skipmq.create_queue('{name}', p_history_mode => '{history}')"))
 
 
 def waiting(url: str, queue: int) -> int:

@@ -34,12 +34,12 @@ class Broker:
     pid: int
     started: float = field(default_factory=time.monotonic)
 
-    def queue(self, *, fifo: bool = False) -> str:
+    def queue(self, *, fifo: bool = False, **attributes: str) -> str:
         """Create a queue; return its URL."""
         name = f"bench-{next(_numbers)}" + ".fifo" * fifo
         client = Client(self.url)
         try:
-            return client.create_queue(name, _FIFO if fifo else None)
+            return client.create_queue(name, attributes | (_FIFO if fifo else {}))
         finally:
             client.close()
 

@@ -7,12 +7,13 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Goal:
-    """A ratio to reach: of one contestant to another; at most, where less is better."""
+class Pair:
+    """A ratio to show, of one contestant to another, and what it is to reach or, where less is
+    better, not to exceed."""
 
     of: str
     to: str
-    ratio: float
+    goal: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +32,15 @@ class Ratio:
 
 @dataclass(slots=True)
 class Comparison:
-    """Contestants that were measured in turn, round by round.
-
-    The first reference that a goal does not name is the one whose number is 1 in the table.
-    """
+    """Contestants that were measured in turn, round by round; the reference's number is 1."""
 
     case: str
     title: str
     unit: str
     reference: str
     less_is_better: bool = False
-    goals: Sequence[Goal] = ()
+    seconds: int = 0
+    pairs: Sequence[Pair] = ()
     limits: dict[str, float] = field(default_factory=dict)
     values: dict[str, list[float]] = field(default_factory=dict)
     details: dict[str, list[dict[str, float]]] = field(default_factory=dict)
@@ -63,8 +62,8 @@ class Comparison:
         return Ratio(of, to, [a / b for a, b in zip(one, other, strict=True)], goal)
 
     def ratios(self) -> list[Ratio]:
-        """Return those that have a goal, then those of the other contestants to the reference."""
-        pairs: dict[tuple[str, str], float | None] = {(g.of, g.to): g.ratio for g in self.goals}
+        """Return those of the pairs, then those of the other contestants to the reference."""
+        pairs: dict[tuple[str, str], float | None] = {(p.of, p.to): p.goal for p in self.pairs}
         for name in self.values:
             told = any(name in pair and self.reference in pair for pair in pairs)
             if name != self.reference and not told:
@@ -80,6 +79,7 @@ class Comparison:
             "case": self.case,
             "title": self.title,
             "unit": self.unit,
+            "seconds": self.seconds,
             "less_is_better": self.less_is_better,
             "reference": self.reference,
             "values": self.values,

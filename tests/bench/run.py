@@ -1,7 +1,7 @@
 """One run of the benchmark: what its cases share, and how contestants are measured in turn."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -16,8 +16,8 @@ from bench.record import Comparison
 from bench.wire import Refused
 from support.postgres import Databases, as_node
 
-SQL = "SQL functions under pgbench"
-PGMQ = "PGMQ under pgbench"
+SQL, PGMQ = "SQL functions", "PGMQ"
+_JVM_SECONDS = 6
 # What --peer calls them.
 PEERS = {
     "skipmq": peers.SKIPMQ_NAME,
@@ -58,7 +58,7 @@ class Run:
         return name in self.wanted
 
     @contextmanager
-    def brokers(self, *names: str) -> Iterator[dict[str, Broker]]:
+    def brokers(self, *names: str, warm: bool = True) -> Iterator[dict[str, Broker]]:
         """Run those of the brokers that are wanted here; who cannot start is noted as absent."""
         self.absent = {}
         starts: dict[str, Callable[[ExitStack], Broker]] = {
@@ -75,7 +75,15 @@ class Run:
                 if self.wants(name):
                     with self.noting(name):
                         found[name] = starts[name](stack)
+                        if warm:
+                            self._warm(found[name])
             yield found
+
+    def _warm(self, broker: Broker) -> None:
+        """Let a broker run for a while: a JVM has to compile before it shows what it can."""
+        jvm = broker.name in (peers.ELASTICMQ, peers.ELASTICMQ_PERSISTENT)
+        with suppress(Failed):
+            load.wrk([broker.url], [broker.queue()], Shape(), _JVM_SECONDS if jvm else 1)
 
     def database(self, stack: ExitStack) -> str:
         return stack.enter_context(databases.migrated(self.databases))
@@ -103,9 +111,12 @@ class Run:
 
         One that fails is reported with its reason and takes no further part.
         """
-        comparison = Comparison(self.case, title, unit, reference, **about)
+        comparison = Comparison(
+            self.case, title, unit, reference, seconds=self.form.seconds, **about
+        )
         comparison.failures |= self.absent
         rounds = rounds or self.form.rounds
+        warm = warm and self.form.warm > 0
         steps = rounds + (1 if warm else 0)
         task = self.progress.add_task(f"{self.case}: {title}", total=steps * len(measures))
         for step in range(steps):
@@ -130,28 +141,35 @@ class Run:
         self, source: Comparison, detail: str, title: str, unit: str, reference: str, **about: Any
     ) -> None:
         """Compare by another number that was measured along with a comparison; less is better."""
-        derived = Comparison(self.case, title, unit, reference, less_is_better=True, **about)
+        derived = Comparison(
+            self.case, title, unit, reference, less_is_better=True, seconds=source.seconds, **about
+        )
         derived.failures |= source.failures
         for name, rounds in source.details.items():
             derived.values[name] = [found[detail] for found in rounds]
         self.comparisons.append(derived)
         self.show(derived)
 
-    def cycles(self, broker: Broker, shape: Shape, queue: str = "") -> Measure:
+    def cycles(self, broker: Broker, shape: Shape, queue: str = "", **attributes: str) -> Measure:
         """Return a measure of life cycles over HTTP, on a fresh queue unless one is given."""
         return lambda seconds: load.wrk(
-            [broker.url], [queue or broker.queue(fifo=shape.groups > 0)], shape, seconds
+            [broker.url],
+            [queue or broker.queue(fifo=shape.groups > 0, **attributes)],
+            shape,
+            seconds,
         )
 
-    def sql_cycles(self, database: str, shape: Shape, *, lax: bool) -> Measure:
-        """Return a measure of life cycles in SQL.
+    def sql_cycles(
+        self, database: str, shape: Shape, *, lax: bool = False, history: str = "metadata"
+    ) -> Measure:
+        """Return a measure of life cycles in SQL, every commit durable.
 
         Lax as the nodes are: what a crash could lose of receives and deletes only comes again.
         """
 
         def measure(seconds: int) -> Outcome:
             self._queues += 1
-            queue = databases.create_queue(database, f"sql-{self._queues}")
+            queue = databases.create_queue(database, f"sql-{self._queues}", history)
             return load.pgbench(
                 as_node(database),
                 "skipmq.sql",

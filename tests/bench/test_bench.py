@@ -11,7 +11,7 @@ from bench.cases import CASES
 from bench.chart import memory, ratios
 from bench.latency import percentile
 from bench.load import Failed, Shape, parse_pgbench, parse_wrk
-from bench.record import Comparison, Goal
+from bench.record import Comparison, Pair
 from bench.report import lines, number, summary
 from bench.run import PEERS, SQL
 from bench.soak import growth
@@ -48,7 +48,7 @@ tps = 779.891231 (without initial connection time)
 
 def comparison() -> Comparison:
     found = Comparison(
-        "case", "title", "messages/s", "one", goals=[Goal("other", "one", 2), Goal("other", "x", 1)]
+        "case", "title", "messages/s", "one", pairs=[Pair("other", "one", 2), Pair("other", "x", 1)]
     )
     for one, other in ((100, 300), (50, 150), (200, 100)):
         found.add("one", one)

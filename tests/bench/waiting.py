@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, ExitStack
 from bench import latency, peers
 from bench.load import Outcome
 from bench.peers import ELASTICMQ, MOTO, SKIPMQ_NAME, Broker
-from bench.record import Goal
+from bench.record import Pair
 from bench.run import Measure, Run
 
 _WORKERS = 2
@@ -20,7 +20,7 @@ def idle_polls(run: Run) -> None:
     """What many long polls that wait on another queue cost: sends, processor, memory."""
     polls, rate = run.form.sizes["polls"], run.form.sizes["rate"]
     measures: dict[str, Measure] = {}
-    with run.brokers(ELASTICMQ) as others, ExitStack() as stack:
+    with run.brokers(ELASTICMQ, warm=False) as others, ExitStack() as stack:
         brokers: dict[str, Broker] = {}
         if run.wants(SKIPMQ_NAME):
             threads = polls // _WORKERS + _SPARE
@@ -31,7 +31,7 @@ def idle_polls(run: Run) -> None:
         none, many = f"{SKIPMQ_NAME}, none", f"{SKIPMQ_NAME}, {polls:,} polls"
         sends = run.compare(
             f"p99 of {rate} sends a second", "ms", measures, none, warm=False,
-            less_is_better=True, goals=[Goal(many, none, 1.2)],
+            less_is_better=True, pairs=[Pair(many, none, 1.2)],
         )  # fmt: skip
         run.derive(
             sends, "processor_percent", "processor while nothing happens", "% of a core", many,
@@ -53,13 +53,13 @@ def _with_and_without(name: str, broker: Broker, polls: int, rate: int) -> dict[
         time.sleep(seconds)
         used = broker.processor_time() - used
         details["processor_percent"] = 100 * used / (time.monotonic() - began)
+        latency.sends(broker.url, busy, rate, 1)
         samples = _percentiles(latency.sends(broker.url, busy, rate, seconds), 99)
         return Outcome(samples.rate, samples.details | details)
 
     def without(seconds: int) -> Outcome:
         # Until the broker has let go of the polls of the last round, whose clients are gone.
         time.sleep(max(0, left + latency.LONGEST_POLL + 1 - time.monotonic()))
-        latency.sends(broker.url, busy, rate, 1)
         return measure(seconds)
 
     def parked(seconds: int) -> Outcome:

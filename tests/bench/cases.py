@@ -218,7 +218,7 @@ CASES = {
     ),
     "idle-polls": Case(
         waiting.idle_polls,
-        quick=Form(1, 3, 1, {"polls": 2000, "rate": 100}),
+        quick=Form(1, 2, 1, {"polls": 2000, "rate": 100}),
         full=Form(5, 20, 3, {"polls": 2000, "rate": 200}),
     ),
     "wake-up": Case(

@@ -16,6 +16,7 @@ from bench.report import Line, heading, lines, number
 _MET, _MISSED, _NEITHER, _INK, _PALE = "#2a7f9e", "#d9653b", "#93a1ad", "#22303c", "#dfe5ea"
 _ROW, _WIDTH = 0.27, 11
 _MARGIN, _LEFT, _ACROSS = 0.02, 0.43, 0.4
+_LEAST = 0.01
 _TICKS = [b * 10**e for e in range(-4, 5) for b in (1, 2, 5)]
 mpl.rcParams |= {"font.family": "DejaVu Sans", "font.size": 9, "text.color": _INK}
 
@@ -66,8 +67,10 @@ def _label(axes: Any, y: float, text: str, *, x: float, **style: Any) -> None:
 
 def _bar(axes: Any, y: float, line: Line) -> None:
     colour = {None: _NEITHER, True: _MET, False: _MISSED}[line.met]
-    axes.barh(y, line.median - 1, left=1, height=0.66, color=colour, zorder=2)
-    axes.plot([line.lowest, line.highest], [y, y], color=_INK, lw=0.9, alpha=0.6, zorder=3)
+    axes.barh(y, _shown(line.median) - 1, left=1, height=0.66, color=colour, zorder=2)
+    axes.plot(
+        [_shown(line.lowest), _shown(line.highest)], [y, y], color=_INK, lw=0.9, alpha=0.6, zorder=3
+    )
     if line.goal is not None:
         axes.plot([line.goal] * 2, [y - 0.42, y + 0.42], color=_INK, lw=1.8, zorder=4)
     _label(axes, y, line.label, x=-0.015, ha="right", fontsize=8.5)
@@ -77,8 +80,14 @@ def _bar(axes: Any, y: float, line: Line) -> None:
         _label(axes, y, line.goal_text, x=1.16, color="#5b6b78", fontsize=7.5)
 
 
+def _shown(value: float) -> float:
+    """Return where a ratio is drawn: nothing at all has no place on a logarithmic scale."""
+    return max(value, _LEAST)
+
+
 def _dress(axes: Any, found: Sequence[Line], height: float) -> None:
-    ends = [value for line in found for value in (line.lowest, line.highest, line.goal or 1)]
+    values = [value for line in found for value in (line.lowest, line.highest, line.goal or 1)]
+    ends = [_shown(value) for value in values]
     axes.set_xscale("log")
     axes.set_xlim(min(0.4, *ends) / 1.15, max(2.5, *ends) * 1.15)
     axes.set_ylim(height + 0.2, 0.4)

@@ -133,7 +133,9 @@ def test_results_keep_numbers_and_why_others_are_missing() -> None:
 
 
 def test_results_are_drawn(tmp_path: Path) -> None:
-    ratios([comparison()], "subtitle", tmp_path / "ratios.png")
+    nothing = comparison()
+    nothing.values["other"] = [0, 0, 0]
+    ratios([comparison(), nothing], "subtitle", tmp_path / "ratios.png")
     memory([(0, 90), (30, 120), (60, 121)], 1, 10, "subtitle", tmp_path / "memory.png")
 
     assert (tmp_path / "ratios.png").stat().st_size > 10_000

@@ -18,6 +18,7 @@ from support.http import SKIPMQ, NodeProcess, environment, free_port
 from support.postgres import as_node
 
 PATIENCE = 60
+_STOP_SECONDS = 5
 SKIPMQ_NAME = "SkipMQ"
 ELASTICMQ, ELASTICMQ_PERSISTENT = "ElasticMQ, in memory", "ElasticMQ, persistent"
 MOTO = "moto"
@@ -146,7 +147,7 @@ def _server(
         finally:
             process.terminate()
             try:
-                process.wait(timeout=PATIENCE)
+                process.wait(timeout=_STOP_SECONDS)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()

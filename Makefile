@@ -13,8 +13,11 @@ BOTO3_QUERY := .cache/clients/boto3_query/.installed
 AIOBOTOCORE := .cache/clients/aiobotocore/.installed
 JAVASCRIPT := tests/clients/javascript/node_modules/.installed
 JAVA := tests/clients/java/target/.installed
+# What the benchmark compares with.
+ELASTICMQ := tests/bench/elasticmq/target/.installed
+BENCH := cd tests && ../$(BIN)/python -m
 
-.PHONY: help run test test-all lint format check packages clients constraints wheel clean
+.PHONY: help run test test-all lint format check packages clients bench bench-quick soak bench-peers constraints wheel clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -46,15 +49,26 @@ packages: ## Install the Debian packages that tests want (as root; otherwise nam
 
 clients: $(BOTO3_QUERY) $(AIOBOTOCORE) $(JAVASCRIPT) $(JAVA) ## Install the SQS clients that tests run
 
+bench: bench-peers ## Compare with peers under the same load: hours; CASES="fifo pgmq" for some
+	$(BENCH) bench $(addprefix --case ,$(CASES))
+
+bench-quick: bench-peers ## The same in a form of a minute a case
+	$(BENCH) bench --quick $(addprefix --case ,$(CASES))
+
+soak: bench-peers ## Load a node for an hour; fail when its memory grows
+	$(BENCH) bench.soak
+
+bench-peers: $(VENV)/.bench $(ELASTICMQ) ## Install the peers of the benchmark
+
 constraints: ## Write the tested versions anew, the newest that the ranges admit
 	rm -rf .cache/resolve && $(PYTHON) -m venv .cache/resolve
-	.cache/resolve/bin/python -m pip install -q -e '.[dev]'
+	.cache/resolve/bin/python -m pip install -q -e '.[dev,bench]'
 	.cache/resolve/bin/python -m pip freeze --exclude-editable > $(CONSTRAINTS)
 	rm -rf .cache/resolve
 
 clean: ## Remove what was built and installed here
 	rm -rf $(VENV) .cache dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	rm -rf $(dir $(JAVASCRIPT)) $(dir $(JAVA))
+	rm -rf $(dir $(JAVASCRIPT)) $(dir $(JAVA)) $(dir $(ELASTICMQ))
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -70,6 +84,11 @@ $(VENV)/.installed: pyproject.toml $(CONSTRAINTS) | $(VENV)/bin/python
 $(VENV)/.dev: $(VENV)/.installed $(BOTO3_QUERY)
 	@echo "installing the tools for development into $(VENV)"
 	@$(PIP) install -q -c $(CONSTRAINTS) -e '.[dev]'
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.dev
+	@echo "installing the peers of the benchmark into $(VENV)"
+	@$(PIP) install -q -c $(CONSTRAINTS) -e '.[bench]'
 	@touch $@
 
 .cache/clients/%/.installed: tests/clients/python/%.txt | $(VENV)/bin/python
@@ -89,4 +108,11 @@ $(JAVA): $(addprefix tests/clients/java/,pom.xml Life.java) | packages
 	  echo "building tests/clients/java" && \
 	  rm -rf $(@D) && \
 	  mvn -q -B -f $< compiler:compile dependency:copy-dependencies && touch $@; \
+	fi
+
+$(ELASTICMQ): tests/bench/elasticmq/pom.xml | packages
+	@if command -v mvn >/dev/null; then \
+	  echo "installing ElasticMQ into $(@D)" && \
+	  rm -rf $(@D) && \
+	  mvn -q -B -f $< dependency:copy-dependencies && touch $@; \
 	fi

@@ -1,0 +1,1 @@
+"""The benchmark: SkipMQ and its peers under the same load, in turn, in one run."""

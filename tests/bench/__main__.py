@@ -1,0 +1,135 @@
+"""Run the benchmark: `make bench`, `make bench-quick`, or `python -m bench` in the folder tests."""
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+import psycopg
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from bench import chart, databases, machine, programs, report
+from bench.cases import CASES, Case
+from bench.programs import Unavailable
+from bench.record import Comparison
+from bench.run import PEERS, TROUBLE, Run
+
+RESULTS = programs.FOLDER / "results"
+
+
+class Results:
+    """The files of one run, written anew after each case: a run that breaks keeps what it has."""
+
+    def __init__(self, folder: Path, *, quick: bool, about: dict[str, Any]) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.about = about
+        name = f"{about['date']}-{about['commit']}{'-quick' if quick else ''}"
+        self.json, self.png = folder / f"{name}.json", folder / f"{name}.png"
+
+    def write(self, comparisons: Sequence[Comparison], failures: dict[str, str]) -> None:
+        found = [comparison.as_json() for comparison in comparisons]
+        content = self.about | {"failures": failures, "comparisons": found}
+        self.json.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+        chart.ratios(comparisons, subtitle(self.about), self.png)
+
+
+def about(*, quick: bool) -> dict[str, Any]:
+    """Return on what, of what and when the numbers are."""
+    return {
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "commit": machine.commit(),
+        "quick": quick,
+        "machine": machine.describe(),
+        "versions": machine.versions(),
+    }
+
+
+def subtitle(found: dict[str, Any]) -> str:
+    host, versions = found["machine"], found["versions"]
+    peers = ", ".join(f"{name} {versions[name]}" for name in ("ElasticMQ", "moto", "PGMQ"))
+    return (
+        f"{found['date']}, commit {found['commit']}{', quick form' if found['quick'] else ''};"
+        f" {host['cpu']}, {host['cores']} cores, {host['memory_gib']} GiB;"
+        f" PostgreSQL {versions['PostgreSQL']}, {peers}"
+    )
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--quick", is_flag=True, help="The form of each case that takes a minute at most.")
+@click.option("--case", "names", multiple=True, type=click.Choice([*CASES]), help="Only this one.")
+@click.option("--peer", "wanted", multiple=True, type=click.Choice([*PEERS]), help="Only this one.")
+@click.option("--rounds", type=click.IntRange(1, 100), help="Rounds of a comparison.")
+@click.option("--seconds", type=click.IntRange(1, 3600), help="Seconds of a measurement.")
+@click.option("--output", type=click.Path(path_type=Path), default=RESULTS, help="Folder of files.")
+@click.option("--list", "listing", is_flag=True, help="List the cases.")
+def bench(
+    *,
+    quick: bool,
+    names: Sequence[str],
+    wanted: Sequence[str],
+    rounds: int | None,
+    seconds: int | None,
+    output: Path,
+    listing: bool,
+) -> None:
+    """Compare SkipMQ with its peers under the same load, in turn, in one run."""
+    if listing:
+        for name, case in CASES.items():
+            click.echo(f"{name:<12} {(case.measure.__doc__ or '').splitlines()[0]}")
+        return
+    try:
+        programs.find("wrk")
+    except Unavailable as error:
+        raise click.ClickException(str(error)) from error
+    console = report.console()
+    results = Results(output, quick=quick, about=about(quick=quick))
+    failures: dict[str, str] = {}
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with (
+        databases.workplace() as folder,
+        databases.server(folder) as server,
+        Progress(*columns, console=console, transient=True) as progress,
+    ):
+        run = Run(
+            folder=folder,
+            databases=server,
+            wanted=frozenset(PEERS[name] for name in wanted or PEERS),
+            progress=progress,
+            show=lambda comparison: console.print(report.medians(comparison)),
+        )
+        for name in names or CASES:
+            began = time.monotonic()
+            why = _measure(run, name, CASES[name], quick=quick, rounds=rounds, seconds=seconds)
+            if why:
+                failures[name] = why
+                console.print(f"[red]{name} failed:[/]", why, markup=True)
+            console.print(f"[dim]{name} took {time.monotonic() - began:.0f} s[/]\n")
+            results.write(run.comparisons, failures)
+    console.print(report.summary(run.comparisons))
+    files = [file for file in (results.json, results.png) if file.exists()]
+    console.print("", subtitle(results.about), *files, sep="\n")
+    if failures or any(comparison.failures for comparison in run.comparisons):
+        console.print("[red]not all could be measured: see above[/]")
+        sys.exit(1)
+
+
+def _measure(
+    run: Run, name: str, case: Case, *, quick: bool, rounds: int | None, seconds: int | None
+) -> str:
+    """Run a case; return why it could not be run."""
+    form = case.quick if quick else case.full
+    run.case = name
+    run.form = replace(form, rounds=rounds or form.rounds, seconds=seconds or form.seconds)
+    try:
+        case.measure(run)
+    except (*TROUBLE, psycopg.Error) as error:
+        return programs.reason(error)
+    return ""
+
+
+if __name__ == "__main__":
+    bench(prog_name="bench")

@@ -1,0 +1,136 @@
+"""The one PostgreSQL of a run, and databases on it: real settings, data on disk, synced."""
+
+import contextlib
+import fcntl
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+
+from bench import programs
+from skipmq import embedded
+from support.postgres import Databases
+
+PGMQ_QUEUE = "bench"
+_STOP_SECONDS = 60
+_CHUNK = 20_000
+
+
+@contextlib.contextmanager
+def workplace() -> Iterator[Path]:
+    """Give a folder on disk that every account can reach; it is removed at the end."""
+    # Not /tmp, which may be memory: this place outlives a restart of the machine.
+    folder = Path(tempfile.mkdtemp(prefix="skipmq-bench-", dir="/var/tmp"))
+    folder.chmod(0o755)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def server(folder: Path) -> Iterator[Databases]:
+    """Run the server that SkipMQ brings along, with the settings that it gives it."""
+    with embedded.start(folder / "postgresql") as running:
+        yield Databases(running)
+    _until_stopped(folder / "postgresql")
+
+
+def _until_stopped(data: Path) -> None:
+    deadline = time.monotonic() + _STOP_SECONDS
+    with (data / "keeper.lock").open("rb") as lock:
+        while time.monotonic() < deadline:
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            time.sleep(0.05)
+
+
+@contextlib.contextmanager
+def migrated(databases: Databases) -> Iterator[str]:
+    """Give the owner's URL of a fresh database with SkipMQ in it."""
+    url = databases.migrated()
+    try:
+        yield url
+    finally:
+        databases.drop(url)
+
+
+@contextlib.contextmanager
+def with_pgmq(databases: Databases) -> Iterator[str]:
+    """Give the URL of a fresh database with PGMQ and one queue of it."""
+    text = programs.pgmq_sql().read_text()
+    url = databases.empty()
+    try:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(text.encode())
+            connection.execute("select pgmq.create(%s)", (PGMQ_QUEUE,))
+        yield url
+    finally:
+        databases.drop(url)
+
+
+def create_queue(url: str, name: str, history: str = "metadata") -> int:
+    return int(ask(url, f"select skipmq.create_queue('{name}', p_history_mode => '{history}')"))
+
+
+def waiting(url: str, queue: int) -> int:
+    """Count the messages of a queue by looking at them."""
+    return int(ask(url, f"select count(*) from skipmq.message where queue_id = {queue}"))
+
+
+def waiting_in_pgmq(url: str) -> int:
+    return int(ask(url, f"select count(*) from pgmq.q_{PGMQ_QUEUE}"))
+
+
+def ask(url: str, statement: str) -> str:
+    with psycopg.connect(url, autocommit=True) as connection:
+        row = connection.execute(statement.encode()).fetchone()
+        return str(row[0]) if row else ""
+
+
+def fill(url: str, queue_url: str, messages: int, groups: int, tell: Callable[[int], None]) -> None:
+    """Send a backlog through the SQL functions, 256 bytes each, and settle the tables."""
+    name = queue_url.rpartition("/")[2]
+    with psycopg.connect(url, autocommit=True) as connection:
+        for first in range(0, messages, _CHUNK):
+            size = min(_CHUNK, messages - first)
+            connection.execute(
+                _fill_fifo(name, first, size, groups) if groups else _fill_standard(name, size)
+            )
+            tell(size)
+        connection.execute("vacuum analyze")
+        connection.execute("checkpoint")
+
+
+def _fill_standard(name: str, size: int) -> bytes:
+    return f"""
+      select skipmq.send_messages(
+        skipmq.queue_id('{name}'), array_agg(gen_random_uuid()), array_agg(rpad('1 ', 256, 'x')),
+        null, null, null, null)
+      from generate_series(1, {size})""".encode()
+
+
+def _fill_fifo(name: str, first: int, size: int, groups: int) -> bytes:
+    return f"""
+      select count(*) from skipmq.send_fifo_messages(
+        skipmq.queue_id('{name}'),
+        array(select gen_random_uuid() from generate_series(1, {size})),
+        array_fill(rpad('1 ', 256, 'x'), array[{size}]),
+        null,
+        array(select 'group-' || n % {groups} from generate_series(1, {size}) n),
+        array(select 'backlog-' || n + {first} from generate_series(1, {size}) n),
+        null)""".encode()
+
+
+@contextlib.contextmanager
+def snapshot(url: str) -> Iterator[None]:
+    """Hold a snapshot open, as a long report or a backup does."""
+    with psycopg.connect(url) as connection:
+        connection.execute("set transaction isolation level repeatable read")
+        connection.execute("select count(*) from pg_class")
+        yield
+        connection.rollback()

@@ -1,0 +1,198 @@
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from bench.cases import CASES
+from bench.chart import memory, ratios
+from bench.latency import percentile
+from bench.load import Failed, Shape, parse_pgbench, parse_wrk
+from bench.record import Comparison, Pair
+from bench.report import lines, number, summary
+from bench.run import PEERS, SQL
+from bench.soak import growth
+from support.http import ROOT
+
+WRK = """\
+Running 1s test @ http://127.0.0.1:40719
+  1 threads and 16 connections
+  Thread Stats   Avg      Stdev     Max   +/- Stdev
+    Latency    12.94ms    7.40ms  66.52ms   84.24%
+    Req/Sec     1.29k   151.73     1.49k    60.00%
+  1286 requests in 1.00s, 1.35MB read
+Requests/sec:   1285.16
+Transfer/sec:      1.35MB
+{"seconds": 1.000653, "requests": 1286, "sent": 4340, "received": 4204, "deleted": 4174, \
+"failed": 0, "lost": 0, "p50_ms": 11.317, "p99_ms": 42.164, "why": ""}
+"""
+PGBENCH = """\
+pgbench (18.6)
+transaction type: tests/bench/pgbench/skipmq.sql
+scaling factor: 1
+query mode: prepared
+number of clients: 4
+number of threads: 1
+maximum number of tries: 1
+duration: 1 s
+number of transactions actually processed: 774
+number of failed transactions: 0 (0.000%)
+latency average = 5.129 ms
+initial connection time = 11.313 ms
+tps = 779.891231 (without initial connection time)
+"""
+
+
+def comparison() -> Comparison:
+    found = Comparison(
+        "case", "title", "messages/s", "one", pairs=[Pair("other", "one", 2), Pair("other", "x", 1)]
+    )
+    for one, other in ((100, 300), (50, 150), (200, 100)):
+        found.add("one", one)
+        found.add("other", other, {"p50_ms": other / 100})
+    found.failures["moto"] = "the package moto is not installed"
+    return found
+
+
+def test_rate_of_wrk_is_of_messages_that_lived_their_whole_life() -> None:
+    outcome = parse_wrk(WRK)
+
+    assert outcome.rate == pytest.approx(4171.28, abs=0.01)
+    assert outcome.details["p99_ms"] == 42.164
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"failed": 0', '"failed": 3', "3 errors"),
+        ('"lost": 0', '"lost": 1', "1 lost requests"),
+        ('"received": 4204', '"received": 0', "nothing was received"),
+        ('{"seconds"', "unable to connect", "unable to connect"),
+    ],
+)
+def test_run_of_wrk_with_errors_or_without_messages_does_not_count(
+    old: str, new: str, said: str
+) -> None:
+    with pytest.raises(Failed, match=said):
+        parse_wrk(WRK.replace(old, new))
+
+
+def test_rate_of_pgbench_is_of_messages_that_were_deleted() -> None:
+    assert parse_pgbench(PGBENCH, 10, 0).rate == pytest.approx(7798.91, abs=0.01)
+    assert parse_pgbench(PGBENCH, 10, 3870).rate == pytest.approx(7798.91 / 2, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("failed transactions: 0", "failed transactions: 2"), ("tps", "")]
+)
+def test_run_of_pgbench_with_failures_does_not_count(old: str, new: str) -> None:
+    with pytest.raises(Failed):
+        parse_pgbench(PGBENCH.replace(old, new), 10, 0)
+
+
+def test_run_of_pgbench_that_deletes_nothing_does_not_count() -> None:
+    with pytest.raises(Failed, match="nothing was deleted"):
+        parse_pgbench(PGBENCH, 10, 7740)
+
+
+def test_ratio_is_the_median_of_the_rounds_ratios_not_of_medians() -> None:
+    (ratio,) = comparison().ratios()
+
+    assert ratio.rounds == [3, 3, 0.5]
+    assert ratio.median == 3
+    assert comparison().median("other") / comparison().median("one") == 1.5
+
+
+def test_ratio_of_a_contestant_that_missed_a_round_is_left_out() -> None:
+    found = comparison()
+    found.values["other"].pop()
+
+    assert found.ratios() == []
+
+
+def test_goal_is_met_from_the_side_that_is_better() -> None:
+    found = comparison()
+    assert [line.met for line in lines(found)] == [True]
+
+    found.less_is_better, found.limits = True, {"one": 99}
+    assert [(line.met, line.goal_text) for line in lines(found)] == [
+        (False, "≤ 2"),
+        (False, "≤ 99 messages/s"),
+    ]
+
+
+def test_results_keep_numbers_and_why_others_are_missing() -> None:
+    found = comparison().as_json()
+
+    assert json.loads(json.dumps(found)) == found
+    assert found["medians"] == {"one": 100, "other": 150}
+    assert found["failures"] == {"moto": "the package moto is not installed"}
+
+
+def test_results_are_drawn(tmp_path: Path) -> None:
+    nothing = comparison()
+    nothing.values["other"] = [0, 0, 0]
+    ratios([comparison(), nothing], "subtitle", tmp_path / "ratios.png")
+    memory([(0, 90), (30, 120), (60, 121)], 1, 10, "subtitle", tmp_path / "memory.png")
+
+    assert (tmp_path / "ratios.png").stat().st_size > 10_000
+    assert (tmp_path / "memory.png").stat().st_size > 10_000
+    assert summary([comparison()]).row_count == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(0.01234, "0.0123"), (7.0, "7"), (99.96, "100"), (12345.6, "12,346")]
+)
+def test_number_is_shown_with_three_digits(value: float, shown: str) -> None:
+    assert number(value) == shown
+
+
+def test_percentile_lies_between_samples() -> None:
+    assert percentile(range(101), 99) == 99
+    assert percentile([1, 2], 50) == 1.5
+
+
+def test_growth_is_of_the_second_half_and_not_of_its_peaks() -> None:
+    flat = [(float(at), 100.0 + (50 if at % 10 == 0 else 0)) for at in range(100)]
+    early = [(at, min(value, 60 + at)) for at, value in flat]
+    steady = [(at, value + at) for at, value in flat]
+
+    assert growth(flat)[0] == pytest.approx(0)
+    assert growth(early)[0] == pytest.approx(0)
+    assert growth(steady)[0] == pytest.approx(99)
+    assert growth(steady)[1] == 10
+
+
+def test_each_case_says_what_it_is_and_has_two_forms_of_the_same_sizes() -> None:
+    for name, case in CASES.items():
+        assert case.measure.__doc__, name
+        assert set(case.quick.sizes) == set(case.full.sizes), name
+    assert [field.name for field in fields(Shape)] == ["batch", "size", "groups"]
+
+
+@pytest.mark.skipif(
+    shutil.which("wrk") is None, reason="no wrk here: `make packages` installs or names it"
+)
+def test_life_cycle_is_measured_for_real(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "bench", "--quick", "--case", "life-cycle", "--seconds", "1"]
+    words += ["--peer", "skipmq", "--peer", "sql", "--output", str(tmp_path)]
+
+    done = subprocess.run(
+        words, cwd=ROOT / "tests", capture_output=True, text=True, timeout=180, check=False
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    (file,) = tmp_path.glob("*-quick.json")
+    found = json.loads(file.read_text())
+    assert found["failures"] == {}
+    assert len(found["comparisons"]) == len(CASES["life-cycle"].quick.sizes["shapes"])
+    for told in found["comparisons"]:
+        assert set(told["values"]) == {PEERS["skipmq"], SQL}
+        assert all(min(values) > 0 for values in told["values"].values())
+        assert [ratio["median"] > 0 for ratio in told["ratios"]] == [True]
+        assert told["failures"] == {}
+    assert found["versions"]["PostgreSQL"].startswith("18.")
+    assert file.with_suffix(".png").stat().st_size > 10_000

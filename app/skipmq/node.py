@@ -13,7 +13,8 @@ from skipmq.model import Queue, QueueName
 from skipmq.store import Database, GroupCommit, InFlight, Inspection, Messages, Moves, Queues
 from skipmq.waiters import Listener, Notifier, Waiters
 
-CACHE_SECONDS = 1.0
+# What others change is heard at once; what is changed in SQL, or was not heard, is known then.
+CACHE_SECONDS = 5.0
 CACHED_QUEUES = 10_000
 # A node stays ready this long without a database, so that a failover does not empty the balancer.
 READY_GRACE = 5.0
@@ -49,10 +50,14 @@ class Node:
         self.receipt_key = self.queues.receipt_key()
         self.waiters = Waiters()
         self.notifier = Notifier(self.database.connect, self.process)
-        self.listener = Listener(self.database.connect, self.process, self.waiters, self.notifier)
+        self.listener = Listener(
+            self.database.connect, self.process, self.waiters, self.notifier, self._forget
+        )
         # Of many requests that look the same queue up, one asks for all.
         self._lookups = GroupCommit(self._look_up, most=MANY)
-        self._cache: dict[QueueName, tuple[float, Queue]] = {}
+        # By ARN, with the stopwatch's time until which it counts.
+        self._cache: dict[str, tuple[float, Queue]] = {}
+        self._changes = 0
         self._failing_since: float | None = None
 
     def start(self) -> None:
@@ -72,27 +77,41 @@ class Node:
         self.database.close()
 
     def queue(self, name: QueueName) -> Queue:
-        """Return a queue as it was at most a second ago.
+        """Return a queue as it was at most CACHE_SECONDS ago.
 
         Raises errors.QueueDoesNotExist.
         """
         now = monotonic()
-        known = self._cache.get(name)
+        known = self._cache.get(name.arn)
         if known is not None and known[0] > now:
             return known[1]
+        changes = self._changes
         with self.database.on_behalf_of(name):
             (queue,) = self._lookups.submit(name, None)
         if queue is None:
-            self._cache.pop(name, None)
+            self._cache.pop(name.arn, None)
             raise errors.QueueDoesNotExist
         if len(self._cache) >= CACHED_QUEUES:
             self._cache.clear()
-        self._cache[name] = (now + CACHE_SECONDS, queue)
+        if changes == self._changes:  # Otherwise it may be how it was before.
+            self._cache[name.arn] = (now + CACHE_SECONDS, queue)
         return queue
 
     def forget(self, name: QueueName) -> None:
         """Look a queue up anew the next time."""
-        self._cache.pop(name, None)
+        self._forget(name.arn)
+
+    def changed(self, name: QueueName) -> None:
+        """Look a queue up anew the next time, here and elsewhere."""
+        self._forget(name.arn)
+        self.notifier.changed(name.arn)
+
+    def _forget(self, queue: str | None) -> None:
+        self._changes += 1
+        if queue is None:
+            self._cache.clear()
+        else:
+            self._cache.pop(queue, None)
 
     def on_queue(self, name: QueueName, operation: Callable[[Queue], T]) -> T:
         """Run an operation on a queue, again if the queue was purged or made anew meanwhile."""

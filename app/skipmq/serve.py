@@ -17,7 +17,7 @@ from granian.constants import HTTPModes, Interfaces
 from granian.log import LogLevels
 from granian.server.mp import MPServer
 
-from skipmq import errors, logs, wsgi
+from skipmq import errors, logs
 from skipmq.actions import ACTIONS
 from skipmq.config import Settings
 from skipmq.janitor import Janitor
@@ -134,6 +134,9 @@ def _load(settings: Settings, database_url: str, parting: Connection) -> Callabl
     # A session of its own: a Ctrl-C in the terminal is for the main process alone, which then stops
     # the workers. A worker that got both signals at once would hang.
     os.setsid()
+    # Only here: the main process does without Flask's 20 MB.
+    from skipmq import wsgi  # noqa: PLC0415
+
     logs.configure(settings)
     node = None
     while node is None:

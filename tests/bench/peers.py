@@ -75,11 +75,9 @@ class Broker:
 
 
 @contextlib.contextmanager
-def skipmq(database: str, *, workers: int = 0, threads: int = 1024) -> Iterator[Broker]:
+def skipmq(database: str, *, workers: int = 0) -> Iterator[Broker]:
     """Run a node on a database, given by its owner's URL; no workers means one a core."""
-    with NodeProcess(
-        database_url=as_node(database), workers=workers, threads=threads, log_level="warning"
-    ) as node:
+    with NodeProcess(database_url=as_node(database), workers=workers, log_level="warning") as node:
         try:
             node.ready()
         except AssertionError as error:

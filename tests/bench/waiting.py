@@ -12,8 +12,6 @@ from bench.record import Pair
 from bench.run import Measure, Run
 
 _WORKERS = 2
-# A poll takes a thread of the worker that its connection fell to, and they do not fall evenly.
-_SPARE = 256
 
 
 def idle_polls(run: Run) -> None:
@@ -23,8 +21,7 @@ def idle_polls(run: Run) -> None:
     with run.brokers(ELASTICMQ, warm=False) as others, ExitStack() as stack:
         brokers: dict[str, Broker] = {}
         if run.wants(SKIPMQ_NAME):
-            threads = polls // _WORKERS + _SPARE
-            node = peers.skipmq(run.database(stack), workers=_WORKERS, threads=threads)
+            node = peers.skipmq(run.database(stack), workers=_WORKERS)
             brokers[SKIPMQ_NAME] = stack.enter_context(node)
         for name, broker in (brokers | others).items():
             measures |= _with_and_without(name, broker, polls, rate)

@@ -122,7 +122,7 @@ def set_queue_attributes(node: Node, call: Call) -> None:
         node.queues.set_attributes(queue.id, changes)
 
     node.on_queue(name, change)
-    node.forget(name)
+    node.changed(name)
 
 
 def is_fifo(attributes: Mapping[str, str]) -> bool:

@@ -85,7 +85,7 @@ def _change(node: Node, name: QueueName, change: Callable[[Statements], Statemen
     for _ in range(_TRIES):
         node.forget(name)
         replaced = node.on_queue(name, replace)
-        node.forget(name)
+        node.changed(name)
         if replaced:
             return
     raise errors.RequestThrottled("Too many changes of the queue's policy at once; try again.")

@@ -24,7 +24,7 @@ def create_queue(node: Node, call: Call) -> dict[str, Any]:
         history_mode=node.settings.history,
         cooldown=node.settings.name_cooldown,
     )
-    node.forget(queue)
+    node.changed(queue)
     return {"QueueUrl": paging.queue_url(node, call, queue)}
 
 
@@ -54,7 +54,7 @@ def delete_queue(node: Node, call: Call) -> None:
         node.queues.delete(queue.id)
 
     node.on_queue(name, delete)
-    node.forget(name)
+    node.changed(name)
 
 
 def purge_queue(node: Node, call: Call) -> None:
@@ -65,4 +65,4 @@ def purge_queue(node: Node, call: Call) -> None:
         node.queues.purge(queue.id, node.settings.purge_cooldown)
 
     node.on_queue(name, purge)
-    node.forget(name)
+    node.changed(name)

@@ -31,7 +31,7 @@ def tag_queue(node: Node, call: Call) -> None:
         node.queues.tag(queue.id, wanted)
 
     node.on_queue(name, tag)
-    node.forget(name)
+    node.changed(name)
 
 
 def untag_queue(node: Node, call: Call) -> None:
@@ -45,7 +45,7 @@ def untag_queue(node: Node, call: Call) -> None:
         node.queues.untag(queue.id, keys)
 
     node.on_queue(name, untag)
-    node.forget(name)
+    node.changed(name)
 
 
 def list_queue_tags(node: Node, call: Call) -> dict[str, Any]:

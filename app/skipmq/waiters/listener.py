@@ -1,4 +1,4 @@
-"""Hears what other processes say: wakes waiters here, and learns who waits elsewhere."""
+"""Hears what other processes say: who is to wake here, who waits elsewhere, what was changed."""
 
 import threading
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 import structlog
 
-from skipmq.waiters.notifier import CHANNEL, SENT, WAITING, Notifier
+from skipmq.waiters.notifier import CHANGED, CHANNEL, SENT, WAITING, Notifier
 from skipmq.waiters.registry import Waiters
 
 log = structlog.get_logger()
@@ -26,11 +26,14 @@ class Listener:
         process: str,
         waiters: Waiters,
         notifier: Notifier,
+        forget: Callable[[str | None], None],
     ) -> None:
         self._connect = connect
         self._process = process
         self._waiters = waiters
         self._notifier = notifier
+        # What is known of a queue, or of all.
+        self._forget = forget
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="listener", daemon=True)
 
@@ -48,6 +51,7 @@ class Listener:
                 with self._connect() as connection:
                     connection.execute(f"listen {CHANNEL}")
                     # What was said while nobody listened is lost: everybody looks once.
+                    self._forget(None)
                     self._waiters.wake_all()
                     while not self._stopped.is_set():
                         for notification in connection.notifies(timeout=1):
@@ -69,3 +73,5 @@ class Listener:
                 self._waiters.wake(queue, WOKEN)
             elif kind == WAITING:
                 self._notifier.somebody_waits(queue)
+            elif kind == CHANGED:
+                self._forget(queue)

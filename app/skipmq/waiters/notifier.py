@@ -1,4 +1,4 @@
-"""Tells other processes that a queue has new messages, and that somebody here waits on a queue.
+"""Tells other processes that a queue has new messages or was changed, and who waits on it here.
 
 A NOTIFY takes a lock of the whole cluster when it commits: so there is never one in the transaction
 of a message, at most one each 10 ms and process, and only for queues that somebody elsewhere waits
@@ -16,7 +16,7 @@ import structlog
 log = structlog.get_logger()
 
 CHANNEL = "skipmq"
-SENT, WAITING = "sent", "waiting"
+SENT, WAITING, CHANGED = "sent", "waiting", "changed"
 INTERVAL = 0.010
 PAYLOAD_BYTES = 7_900
 # Announced again when the last announcement is older than ANNOUNCE; believed for INTEREST. No
@@ -26,7 +26,7 @@ REMEMBERED = 10_000
 
 
 class Notifier:
-    """A thread with a connection of its own; `notify` and `announce` never wait and never fail."""
+    """A thread with a connection of its own; what it is told never waits and never fails."""
 
     def __init__(self, connect: Callable[[], psycopg.Connection[Any]], process: str) -> None:
         self._connect = connect
@@ -74,6 +74,10 @@ class Notifier:
             self._announced[queue] = now + ANNOUNCE
             self._enqueue(WAITING, queue)
 
+    def changed(self, queue: str) -> None:
+        """Tell the others that what they know of a queue is out of date."""
+        self._enqueue(CHANGED, queue)
+
     def _enqueue(self, kind: str, queue: str) -> None:
         with self._wanted:
             self._pending.add((kind, queue))
@@ -109,7 +113,7 @@ def payloads(process: str, batch: set[tuple[str, str]]) -> list[str]:
     The form is `PROCESS KIND QUEUE QUEUE…`.
     """
     result = []
-    for kind in (SENT, WAITING):
+    for kind in (CHANGED, SENT, WAITING):
         head = f"{process} {kind}"
         payload = head
         for queue in sorted(q for k, q in batch if k == kind):

@@ -63,14 +63,37 @@ def database() -> Database:
 def raised(database: Database) -> Database:
     """Give one whose floor has been raised by two looks."""
     database.claim()
-    database.wait()
-    database.claim()
+    for _ in range(2):
+        database.wait()
+        database.claim()
     return database
+
+
+def test_floor_of_a_queue_that_gave_little_is_not_looked_for(database: Database) -> None:
+    for _ in range(10):
+        database.wait()
+        database.claim(count=1)
+
+    assert database.starts == []
+
+
+def test_floor_of_a_queue_whose_claim_took_long_is_looked_for(database: Database) -> None:
+    database.claim(count=1)
+    bounds = database.floor.bounds()
+    database.wait(1)
+    database.floor.claimed(bounds, 1, database.now, database.now)
+    database.wait(SWEEP_SHARE)
+    database.claim(count=1)
+
+    assert database.starts == [None]
 
 
 def test_floor_after_one_look_is_not_known(database: Database) -> None:
     database.claim()
+    database.wait()
+    database.claim()
 
+    assert len(database.starts) == 1
     assert database.floor.floor is None
 
 

@@ -19,8 +19,10 @@ from time import monotonic
 SWEEP_SECONDS = 0.25
 # Where a sweep takes long, sweeps take no more than this part of the time.
 SWEEP_SHARE = 10
-# Raising the floor costs a statement, and pays by the number of entries that are left below.
+# Raising the floor costs a statement, and pays by the number of entries that are left below, which a
+# claim that takes long may have met too.
 LOOK_AFTER_CLAIMED = 200
+LOOK_AFTER_SECONDS = 0.1
 # What is written by none of our functions, such as an UPDATE by hand, is found within this time.
 FULL_LOOK_SECONDS = 60.0
 FULL_LOOK_SHARE = 50
@@ -69,7 +71,7 @@ class Floor:
         self._proved: datetime | None = None
         self._probe: tuple[int, datetime] | None = None
         self._clock: tuple[datetime, float] | None = None
-        self._claimed = LOOK_AFTER_CLAIMED
+        self._claimed = 0
         self._sweep_at = self._full_look_at = self._stopwatch()
 
     def raise_with(self, look: Callable[[datetime | None], Look], generation: int) -> None:
@@ -80,7 +82,8 @@ class Floor:
                 self._generation = generation
                 self._forget()
             began = self._stopwatch()
-            worth = self.floor is None or self._claimed >= LOOK_AFTER_CLAIMED
+            half_known = self.floor is None and self._probe is not None
+            worth = half_known or self._claimed >= LOOK_AFTER_CLAIMED
             if self._looking or began < self._sweep_at or not worth:
                 return
             self._looking = True
@@ -130,7 +133,7 @@ class Floor:
             took = self._stopwatch() - bounds.said_at
             if bounds.hint is None:
                 self._sweep_at = max(self._sweep_at, bounds.said_at + SWEEP_SHARE * took)
-            self._claimed += count
+            self._claimed += LOOK_AFTER_CLAIMED if took > LOOK_AFTER_SECONDS else count
             if reached is not None:
                 self._hint = reached
             self._note_clock(received_at, bounds.said_at)

@@ -19,8 +19,8 @@ from time import monotonic
 SWEEP_SECONDS = 0.25
 # Where a sweep takes long, sweeps take no more than this part of the time.
 SWEEP_SHARE = 10
-# Raising the floor costs a statement, and pays by the number of entries that are left below, which a
-# claim that takes long may have met too.
+# Raising the floor costs a statement, and pays by the entries that are left below, of which a claim
+# that takes long may have met many.
 LOOK_AFTER_CLAIMED = 200
 LOOK_AFTER_SECONDS = 0.1
 # What is written by none of our functions, such as an UPDATE by hand, is found within this time.

@@ -2,6 +2,8 @@
 -- Nodes of the release before call the new functions as they called the old.
 set local check_function_bodies = off;
 
+alter table skipmq.queue add column replication_mode text not null default 'any' check (replication_mode in ('none', 'any'));
+
 -- Does: hides messages in flight for p_timeouts seconds from now on (0: makes them visible), and says for
 --   each, by its place in the arrays, what became of it: changed, missing (settled or received again),
 --   not-in-flight (visible already) or beyond-limit (more than 12 hours after its receive).
@@ -350,6 +352,35 @@ begin
   from unnest(p_ids) with ordinality u (id, place)
   order by u.place;
 end $$;
+-- Does: gives a queue's attributes under their SQS names, all values as text.
+-- Called by: create_queue, get_queue.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: none.
+create or replace function skipmq.queue_attributes(p_queue skipmq.queue) returns jsonb
+language sql immutable
+as $$
+  select jsonb_build_object(
+    'VisibilityTimeout', p_queue.visibility_timeout::text,
+    'DelaySeconds', p_queue.delay_seconds::text,
+    'MaximumMessageSize', p_queue.maximum_message_size::text,
+    'MessageRetentionPeriod', p_queue.message_retention_period::text,
+    'ReceiveMessageWaitTimeSeconds', p_queue.receive_message_wait_time_seconds::text,
+    'Policy', p_queue.policy,
+    'RedrivePolicy', p_queue.redrive_policy,
+    'RedriveAllowPolicy', p_queue.redrive_allow_policy,
+    'KmsMasterKeyId', p_queue.kms_master_key_id,
+    'KmsDataKeyReusePeriodSeconds', p_queue.kms_data_key_reuse_period_seconds::text,
+    'SqsManagedSseEnabled', p_queue.sqs_managed_sse_enabled::text,
+    'HistoryMode', p_queue.history_mode,
+    'ReplicationMode', p_queue.replication_mode)
+    || case when p_queue.fifo then jsonb_build_object(
+      'FifoQueue', 'true',
+      'ContentBasedDeduplication', p_queue.content_based_deduplication::text,
+      'DeduplicationScope', p_queue.deduplication_scope,
+      'FifoThroughputLimit', p_queue.fifo_throughput_limit)
+    else '{}' end
+$$;
 -- Does: says what a node must know to begin its claims of a standard queue higher up: the time, the oldest
 --   transaction that runs, this one's own number, and when the first message from p_from on (null: of all)
 --   became or becomes visible. Once the oldest transaction of a later call is past this call's number,
@@ -589,6 +620,89 @@ begin
     u (message_id, body, attributes, delay, group_id, trace_header);
   insert into skipmq.queue_delta (at, queue_id, change)
   values (v_now, p_queue_id, cardinality(p_message_ids));
+end $$;
+-- Does: changes the attributes named in p_attributes (SQS names, text values); others stay.
+-- Called by: create_queue, the SetQueueAttributes action; SQL users.
+-- Locks, in order: queue row of the dead-letter queue (shared), queue row, group rows.
+-- Raises: SQ005 when no queue has this incarnation, SQ006 when there is no attribute of a name, SQ008 when
+--   a redrive policy names a queue that is not there or does not allow it, 23514 when a value is out of
+--   its range.
+-- Relies on index: queue_id, message_group_available.
+create or replace function skipmq.set_queue_attributes(p_queue_id integer, p_attributes jsonb) returns void
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue skipmq.queue;
+  v_unknown text;
+  v_redrive jsonb;
+  v_target text[];
+begin
+  select q.* into v_queue from skipmq.queue q where q.queue_id = p_queue_id;
+  select a.key into v_unknown
+  from jsonb_object_keys(p_attributes) a (key)
+  where a.key not in (
+    'VisibilityTimeout', 'DelaySeconds', 'MaximumMessageSize', 'MessageRetentionPeriod',
+    'ReceiveMessageWaitTimeSeconds', 'Policy', 'RedrivePolicy', 'RedriveAllowPolicy', 'KmsMasterKeyId', 'KmsDataKeyReusePeriodSeconds',
+    'SqsManagedSseEnabled', 'HistoryMode', 'ReplicationMode')
+    and not (v_queue.fifo and a.key in (
+      'FifoQueue', 'ContentBasedDeduplication', 'DeduplicationScope', 'FifoThroughputLimit'))
+  limit 1;
+  if v_unknown is not null then
+    raise exception 'Unknown Attribute %.', v_unknown using errcode = 'SQ006';
+  elsif p_attributes ->> 'FifoQueue' <> 'true' then
+    raise exception 'Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not supported.'
+      using errcode = '23514';
+  elsif coalesce(p_attributes ->> 'FifoThroughputLimit', v_queue.fifo_throughput_limit) = 'perMessageGroupId'
+    and coalesce(p_attributes ->> 'DeduplicationScope', v_queue.deduplication_scope) <> 'messageGroup'
+  then
+    raise exception 'The perMessageGroupId value is allowed only when the value for DeduplicationScope is messageGroup.'
+      using errcode = '23514';
+  end if;
+  if p_attributes ->> 'RedrivePolicy' <> '' then
+    v_redrive := p_attributes ->> 'RedrivePolicy';
+    v_target := string_to_array(v_redrive ->> 'deadLetterTargetArn', ':');
+    perform skipmq.check_redrive(p_queue_id, p_attributes ->> 'RedrivePolicy', v_target);
+  end if;
+  update skipmq.queue q set
+    visibility_timeout = coalesce((p_attributes ->> 'VisibilityTimeout')::integer, q.visibility_timeout),
+    delay_seconds = coalesce((p_attributes ->> 'DelaySeconds')::integer, q.delay_seconds),
+    maximum_message_size = coalesce((p_attributes ->> 'MaximumMessageSize')::integer, q.maximum_message_size),
+    message_retention_period =
+      coalesce((p_attributes ->> 'MessageRetentionPeriod')::integer, q.message_retention_period),
+    receive_message_wait_time_seconds =
+      coalesce((p_attributes ->> 'ReceiveMessageWaitTimeSeconds')::integer, q.receive_message_wait_time_seconds),
+    policy = coalesce(p_attributes ->> 'Policy', q.policy),
+    redrive_policy = coalesce(p_attributes ->> 'RedrivePolicy', q.redrive_policy),
+    redrive_allow_policy = coalesce(p_attributes ->> 'RedriveAllowPolicy', q.redrive_allow_policy),
+    dead_letter_account =
+      case when p_attributes ->> 'RedrivePolicy' is not null then v_target[5] else q.dead_letter_account end,
+    dead_letter_name =
+      case when p_attributes ->> 'RedrivePolicy' is not null then v_target[6] else q.dead_letter_name end,
+    max_receive_count =
+      case when p_attributes ->> 'RedrivePolicy' is not null then (v_redrive ->> 'maxReceiveCount')::integer
+      else q.max_receive_count end,
+    kms_master_key_id = coalesce(p_attributes ->> 'KmsMasterKeyId', q.kms_master_key_id),
+    kms_data_key_reuse_period_seconds =
+      coalesce((p_attributes ->> 'KmsDataKeyReusePeriodSeconds')::integer, q.kms_data_key_reuse_period_seconds),
+    sqs_managed_sse_enabled =
+      coalesce((p_attributes ->> 'SqsManagedSseEnabled')::boolean, q.sqs_managed_sse_enabled),
+    history_mode = coalesce(p_attributes ->> 'HistoryMode', q.history_mode),
+    replication_mode = coalesce(p_attributes ->> 'ReplicationMode', q.replication_mode),
+    content_based_deduplication = coalesce(
+      (p_attributes ->> 'ContentBasedDeduplication')::boolean, q.content_based_deduplication),
+    deduplication_scope = coalesce(p_attributes ->> 'DeduplicationScope', q.deduplication_scope),
+    fifo_throughput_limit = coalesce(p_attributes ->> 'FifoThroughputLimit', q.fifo_throughput_limit),
+    modified_at = skipmq.clock()
+  where q.queue_id = p_queue_id;
+  if not found then
+    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
+  end if;
+  if v_queue.fifo and p_attributes ? 'DelaySeconds' then
+    -- It applies to what waits as well: let the next receive look at all groups anew.
+    update skipmq.message_group g set available_at = skipmq.clock()
+    where g.queue_id = p_queue_id and g.available_at > skipmq.clock();
+  end if;
 end $$;
 -- Does: gives the clock's time to a transaction that is about to write it, once it has a number. So that
 --   whoever sees that all numbers up to his own are done knows that no time before his is still to come:

@@ -18,7 +18,8 @@ as $$
     'KmsMasterKeyId', p_queue.kms_master_key_id,
     'KmsDataKeyReusePeriodSeconds', p_queue.kms_data_key_reuse_period_seconds::text,
     'SqsManagedSseEnabled', p_queue.sqs_managed_sse_enabled::text,
-    'HistoryMode', p_queue.history_mode)
+    'HistoryMode', p_queue.history_mode,
+    'ReplicationMode', p_queue.replication_mode)
     || case when p_queue.fifo then jsonb_build_object(
       'FifoQueue', 'true',
       'ContentBasedDeduplication', p_queue.content_based_deduplication::text,

@@ -122,6 +122,7 @@ def test_key_of_kms_turns_the_other_encryption_off(sqs: Any, name: str) -> None:
         ("Policy", '{"Statement":5}'),
         pytest.param("Policy", '{"a":' * 1300 + "1" + "}" * 1300, id="deep"),
         ("HistoryMode", "some"),
+        ("ReplicationMode", "all"),
     ],
 )
 def test_bad_value_is_refused_on_create_and_on_set(
@@ -160,8 +161,11 @@ def test_attribute_that_cannot_be_set_is_refused(
     assert caught.value.response["Error"]["Message"] == text
 
 
-def test_history_mode_is_ours_and_shown_only_when_named(sqs: Any, queue: str) -> None:
-    sqs.set_queue_attributes(QueueUrl=queue, Attributes={"HistoryMode": "full"})
+@pytest.mark.parametrize(("name", "value"), [("HistoryMode", "full"), ("ReplicationMode", "none")])
+def test_attribute_of_ours_is_shown_only_when_named(
+    sqs: Any, queue: str, name: str, value: str
+) -> None:
+    sqs.set_queue_attributes(QueueUrl=queue, Attributes={name: value})
 
-    assert attributes(sqs, queue, "HistoryMode") == {"HistoryMode": "full"}
-    assert "HistoryMode" not in attributes(sqs, queue, "All")
+    assert attributes(sqs, queue, name) == {name: value}
+    assert name not in attributes(sqs, queue, "All")

@@ -20,4 +20,5 @@ def test_attributes_are_texts_under_sqs_names(owner: Connection) -> None:
         "KmsDataKeyReusePeriodSeconds": "300",
         "SqsManagedSseEnabled": "true",
         "HistoryMode": "metadata",
+        "ReplicationMode": "any",
     }

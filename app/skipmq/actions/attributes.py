@@ -65,13 +65,15 @@ _SETTABLE: dict[str, Stored] = {
     "SqsManagedSseEnabled": _one_of("true", "false"),
     # SkipMQ's own: what is kept of a settled message.
     "HistoryMode": _one_of("off", "metadata", "full"),
+    # SkipMQ's own: whether a send waits for other servers.
+    "ReplicationMode": _one_of("none", "any"),
 }
 _COUNTED = {
     "ApproximateNumberOfMessages": "visible",
     "ApproximateNumberOfMessagesNotVisible": "in_flight",
     "ApproximateNumberOfMessagesDelayed": "delayed",
 }
-_OWN = {"HistoryMode"}
+_OWN = {"HistoryMode", "ReplicationMode"}
 # Shown only while they differ from the default.
 _VANISHING = {
     "Policy": "",

@@ -95,7 +95,9 @@ def queue_create(name: str, pairs: tuple[str, ...]) -> tuple[Any, Any]:
 def queue_show(name: str) -> tuple[Any, Any]:
     """Show the attributes and the counts of the queue NAME."""
     attributes = _act(
-        "GetQueueAttributes", QueueUrl=_queue_url(name), AttributeNames=["All", "HistoryMode"]
+        "GetQueueAttributes",
+        QueueUrl=_queue_url(name),
+        AttributeNames=["All", "HistoryMode", "ReplicationMode"],
     )["Attributes"]
     table = Table("attribute", "value", box=None, pad_edge=False)
     for key, value in attributes.items():

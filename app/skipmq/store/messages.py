@@ -21,7 +21,8 @@ from skipmq.store.group_commit import GroupCommit
 
 # What is lost with a crash of the database after such a commit is only ever delivered again.
 _LAX = "off"
-_DURABLE = "on"
+# What a send, and a delete from a FIFO queue, waits for, by the queue's ReplicationMode.
+_DURABLE = {"none": "local", "any": "on"}
 # A waiter looks again within a second anyway.
 _AHEAD = timedelta(seconds=1)
 # Named one by one: the function of the next release may give more.
@@ -79,48 +80,50 @@ class Messages:
         On a FIFO queue that is the answer to the first sending where the deduplication id is known.
         """
         sends = self._fifo_sends if queue.fifo else self._sends
-        return sends.submit((queue.id, sender), messages, len(messages))
+        return sends.submit((queue.id, sender, _commit(queue)), messages, len(messages))
 
     def _send(
-        self, key: tuple[int, str], requests: Sequence[Sequence[OutgoingMessage]]
+        self, key: tuple[int, str, str], requests: Sequence[Sequence[OutgoingMessage]]
     ) -> list[list[StoredMessage]]:
+        queue_id, sender, commit = key
         messages = list(chain.from_iterable(requests))
         self._database.rows(
             "select from skipmq.send_messages"
             "(%s, %b::text[]::uuid[], %b::text[], %b::text[], %b::int[], %b::text[], %b::text[],"
             " %s, %s)",
             (
-                key[0],
+                queue_id,
                 [m.message_id for m in messages],
                 [m.body for m in messages],
                 _array([m.attributes for m in messages]),
                 _array([m.delay_seconds for m in messages]),
                 _array([m.group_id for m in messages]),
                 _array([m.trace_header for m in messages]),
-                key[1],
-                _DURABLE,
+                sender,
+                commit,
             ),
         )
         return [[StoredMessage(m.message_id) for m in request] for request in requests]
 
     def _send_fifo(
-        self, key: tuple[int, str], requests: Sequence[Sequence[OutgoingMessage]]
+        self, key: tuple[int, str, str], requests: Sequence[Sequence[OutgoingMessage]]
     ) -> list[list[StoredMessage]]:
+        queue_id, sender, commit = key
         messages = list(chain.from_iterable(requests))
         rows = self._database.rows(
             "select message_id::text, sequence_number from skipmq.send_fifo_messages"
             "(%s, %b::text[]::uuid[], %b::text[], %b::text[], %b::text[], %b::text[], %b::text[],"
             " %s, %s) order by place",
             (
-                key[0],
+                queue_id,
                 [m.message_id for m in messages],
                 [m.body for m in messages],
                 _array([m.attributes for m in messages]),
                 [m.group_id for m in messages],
                 [m.deduplication_id for m in messages],
                 _array([m.trace_header for m in messages]),
-                key[1],
-                _DURABLE,
+                sender,
+                commit,
             ),
         )
         return _dealt([StoredMessage(*row) for row in rows], requests)
@@ -178,8 +181,9 @@ class Messages:
 
         Returns each one's outcome in order; on a standard queue that is always the same.
         """
-        deletes = self._fifo_deletes if queue.fifo else self._deletes
-        return deletes.submit(queue.id, receipts, len(receipts))
+        if queue.fifo:
+            return self._fifo_deletes.submit((queue.id, _commit(queue)), receipts, len(receipts))
+        return self._deletes.submit(queue.id, receipts, len(receipts))
 
     def _delete(self, queue_id: int, requests: Sequence[Sequence[Receipt]]) -> list[list[str]]:
         receipts = list(chain.from_iterable(requests))
@@ -194,7 +198,10 @@ class Messages:
         )
         return [["deleted"] * len(request) for request in requests]
 
-    def _delete_fifo(self, queue_id: int, requests: Sequence[Sequence[Receipt]]) -> list[list[str]]:
+    def _delete_fifo(
+        self, key: tuple[int, str], requests: Sequence[Sequence[Receipt]]
+    ) -> list[list[str]]:
+        queue_id, commit = key
         receipts = list(chain.from_iterable(requests))
         rows = self._database.rows(
             "select outcome from skipmq.delete_fifo_messages(%s, %b::bigint[], %b::int[], %s)"
@@ -203,7 +210,7 @@ class Messages:
                 queue_id,
                 [r.message for r in receipts],
                 [r.receive_count for r in receipts],
-                _DURABLE,
+                commit,
             ),
         )
         return _dealt([outcome for (outcome,) in rows], requests)
@@ -251,6 +258,11 @@ class Messages:
         """Count the messages of a queue that are in flight, up to `most`."""
         rows = self._database.rows("select skipmq.count_in_flight(%s, %s::int)", (queue_id, most))
         return int(rows[0][0])
+
+
+def _commit(queue: Queue) -> str:
+    """Return the synchronous_commit of what must not be lost on a queue."""
+    return _DURABLE[queue.attributes["ReplicationMode"]]
 
 
 def _array(values: list[Any]) -> list[Any] | None:

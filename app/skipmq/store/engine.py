@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic
-from typing import Any, TypeAlias
+from typing import Any
 
 import psycopg
 import sqlalchemy
@@ -14,10 +14,9 @@ from sqlalchemy.exc import DBAPIError
 
 from skipmq import errors
 from skipmq.store.gate import Gate, Party
+from skipmq.store.statement import Rows, Statement
 
 log = structlog.get_logger()
-
-Rows: TypeAlias = list[tuple[Any, ...]]
 
 # A serialization failure, a deadlock, and a plan made before a migration changed a function.
 _STALE_PLAN = "0A000"
@@ -86,7 +85,7 @@ class Database:
         self.generation += 1
         return self.connect()
 
-    def rows(self, statement: str, parameters: Sequence[Any] = ()) -> Rows:
+    def rows(self, statement: str | Statement, parameters: Sequence[Any] = ()) -> Rows:
         """Run one query and return its rows.
 
         Raises the SqsError that the statement's SQLSTATE stands for, or errors.ServiceUnavailable
@@ -116,7 +115,7 @@ class Database:
         """Close all idle connections."""
         self._engine.dispose()
 
-    def _run(self, statement: str, parameters: Sequence[Any]) -> Rows:
+    def _run(self, statement: str | Statement, parameters: Sequence[Any]) -> Rows:
         party = self._on_behalf.party
         self.gate.enter(party)
         try:
@@ -124,12 +123,16 @@ class Database:
         finally:
             self.gate.leave(party)
 
-    def _run_with_permit(self, statement: str, parameters: Sequence[Any]) -> Rows:
+    def _run_with_permit(self, statement: str | Statement, parameters: Sequence[Any]) -> Rows:
         pooled = self._borrow()
         try:
             driver = pooled.driver_connection
             assert driver is not None
-            rows: Rows = driver.execute(statement, parameters).fetchall()
+            rows: Rows
+            if isinstance(statement, str):
+                rows = driver.execute(statement, parameters).fetchall()
+            else:
+                rows = statement.run(driver, parameters)
         except psycopg.Error as error:
             broken = pooled.driver_connection is None or pooled.driver_connection.broken
             if broken or error.sqlstate in (_READ_ONLY, _STALE_PLAN):

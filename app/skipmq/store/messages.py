@@ -15,9 +15,20 @@ from skipmq.model import (
     StoredMessage,
 )
 from skipmq.receipts import Receipt
-from skipmq.store.engine import Database, Rows
+from skipmq.store.engine import Database
 from skipmq.store.floor import Floors, Look
 from skipmq.store.group_commit import GroupCommit
+from skipmq.store.statement import (
+    BIGINTS,
+    INTEGER,
+    INTEGERS,
+    INTERVAL,
+    TEXT,
+    TEXTS,
+    TIME,
+    Rows,
+    Statement,
+)
 
 # What is lost with a crash of the database after such a commit is only ever delivered again.
 _LAX = "off"
@@ -31,19 +42,49 @@ _RECEIVED = (
     " sent_at, first_received_at, group_id, sender, trace_header, dead_letter_source"
 )
 _RECEIVED_FIFO = f"{_RECEIVED}, sequence_number, deduplication_id"
-_RECEIVE = (
+_RECEIVE = Statement(
     f"select {_RECEIVED}, next_visible_in, reached"  # noqa: S608
-    " from skipmq.receive_messages(%s, %s::int, %s::int, %s, %s, %s, %s)"
-)
+    " from skipmq.receive_messages($1, $2, $3, $4, $5, $6, $7)",
+    INTEGER, INTEGER, INTEGER, TEXT, TIME, TIME, INTERVAL,
+)  # fmt: skip
 _LOOK = (
     "select looked_at, oldest, number, first_visible_at"
     " from skipmq.receive_floor(%s, %s::timestamptz)"
 )
-_RECEIVE_FIFO = (
+_RECEIVE_FIFO = Statement(
     f"select place, {_RECEIVED_FIFO}, next_visible_in"  # noqa: S608
-    " from unnest(%s::int[]) with ordinality l (most, place)"
-    " cross join lateral skipmq.receive_fifo_messages(%s, l.most, %s::int, %s)"
+    " from unnest($1) with ordinality l (most, place)"
+    " cross join lateral skipmq.receive_fifo_messages($2, l.most, $3, $4)",
+    INTEGERS, INTEGER, INTEGER, TEXT,
+)  # fmt: skip
+_SEND = Statement(
+    "select from skipmq.send_messages($1, $2::uuid[], $3, $4, $5, $6, $7, $8, $9)",
+    INTEGER, TEXTS, TEXTS, TEXTS, INTEGERS, TEXTS, TEXTS, TEXT, TEXT,
+)  # fmt: skip
+_SEND_FIFO = Statement(
+    "select message_id::text, sequence_number"
+    " from skipmq.send_fifo_messages($1, $2::uuid[], $3, $4, $5, $6, $7, $8, $9) order by place",
+    INTEGER, TEXTS, TEXTS, TEXTS, TEXTS, TEXTS, TEXTS, TEXT, TEXT,
+)  # fmt: skip
+_DELETE = Statement(
+    "select skipmq.delete_messages($1, $2, $3, $4)", INTEGER, BIGINTS, INTEGERS, TEXT
 )
+_DELETE_FIFO = Statement(
+    "select outcome from skipmq.delete_fifo_messages($1, $2, $3, $4) order by place",
+    INTEGER, BIGINTS, INTEGERS, TEXT,
+)  # fmt: skip
+
+
+def _changing(function: str) -> Statement:
+    return Statement(
+        f"select outcome from skipmq.{function}($1, $2, $3,"  # noqa: S608
+        " array(select 'epoch'::timestamptz + t * interval '1 microsecond' from unnest($4) t),"
+        " $5, $6) order by place",
+        INTEGER, BIGINTS, INTEGERS, BIGINTS, INTEGERS, TEXT,
+    )  # fmt: skip
+
+
+_CHANGE, _CHANGE_FIFO = _changing("change_visibility"), _changing("change_fifo_visibility")
 # Each group's lock takes room in a table of the server that all its sessions share.
 _FIFO_MOST = 200
 _Change: TypeAlias = tuple[Receipt, int]
@@ -88,9 +129,7 @@ class Messages:
         queue_id, sender, commit = key
         messages = list(chain.from_iterable(requests))
         self._database.rows(
-            "select from skipmq.send_messages"
-            "(%s, %b::text[]::uuid[], %b::text[], %b::text[], %b::int[], %b::text[], %b::text[],"
-            " %s, %s)",
+            _SEND,
             (
                 queue_id,
                 [m.message_id for m in messages],
@@ -111,9 +150,7 @@ class Messages:
         queue_id, sender, commit = key
         messages = list(chain.from_iterable(requests))
         rows = self._database.rows(
-            "select message_id::text, sequence_number from skipmq.send_fifo_messages"
-            "(%s, %b::text[]::uuid[], %b::text[], %b::text[], %b::text[], %b::text[], %b::text[],"
-            " %s, %s) order by place",
+            _SEND_FIFO,
             (
                 queue_id,
                 [m.message_id for m in messages],
@@ -188,7 +225,7 @@ class Messages:
     def _delete(self, queue_id: int, requests: Sequence[Sequence[Receipt]]) -> list[list[str]]:
         receipts = list(chain.from_iterable(requests))
         self._database.rows(
-            "select skipmq.delete_messages(%s, %b::bigint[], %b::int[], %s)",
+            _DELETE,
             (
                 queue_id,
                 [r.message for r in receipts],
@@ -204,8 +241,7 @@ class Messages:
         queue_id, commit = key
         receipts = list(chain.from_iterable(requests))
         rows = self._database.rows(
-            "select outcome from skipmq.delete_fifo_messages(%s, %b::bigint[], %b::int[], %s)"
-            " order by place",
+            _DELETE_FIFO,
             (
                 queue_id,
                 [r.message for r in receipts],
@@ -223,19 +259,17 @@ class Messages:
         return changes.submit(queue.id, list(zip(receipts, timeouts, strict=True)), len(receipts))
 
     def _change(self, queue_id: int, requests: Sequence[Sequence[_Change]]) -> list[list[str]]:
-        return self._changed("change_visibility", queue_id, requests)
+        return self._changed(_CHANGE, queue_id, requests)
 
     def _change_fifo(self, queue_id: int, requests: Sequence[Sequence[_Change]]) -> list[list[str]]:
-        return self._changed("change_fifo_visibility", queue_id, requests)
+        return self._changed(_CHANGE_FIFO, queue_id, requests)
 
     def _changed(
-        self, function: str, queue_id: int, requests: Sequence[Sequence[_Change]]
+        self, statement: Statement, queue_id: int, requests: Sequence[Sequence[_Change]]
     ) -> list[list[str]]:
         changes = list(chain.from_iterable(requests))
         rows = self._database.rows(
-            f"select outcome from skipmq.{function}(%s, %b::bigint[], %b::int[],"  # noqa: S608
-            " array(select 'epoch'::timestamptz + t * interval '1 microsecond'"
-            " from unnest(%b::bigint[]) t), %b::int[], %s) order by place",
+            statement,
             (
                 queue_id,
                 [receipt.message for receipt, _ in changes],

@@ -187,6 +187,24 @@ def queues(run: Run) -> None:
             )
 
 
+def durability(run: Run) -> None:
+    """Queues whose sends wait for a standby, against one whose sends wait for no other server."""
+    run.absent = {}
+    names = {"any": "any: one standby", "none": "none"}
+    with (
+        databases.replicated(run.folder) as cluster,
+        databases.migrated(cluster) as database,
+        peers.skipmq(database) as node,
+    ):
+        for batch in (1, 10):
+            measures = {
+                name: run.cycles(node, Shape(batch), ReplicationMode=mode)
+                for mode, name in names.items()
+            }
+            title = f"ReplicationMode, batch {batch}"
+            run.compare(title, _RATE, measures, names["none"])
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     measure: Callable[[Run], None]
@@ -232,5 +250,6 @@ CASES = {
         quick=Form(3, 1, 1, {"queues": 1000}),
         full=Form(7, 10, 5, {"queues": 1000}),
     ),
+    "durability": Case(durability, quick=Form(2, 2), full=Form(7, 10, 3)),
     "start-up": Case(waiting.start_up, quick=Form(1, 1), full=Form(5, 1)),
 }

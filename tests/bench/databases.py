@@ -2,7 +2,9 @@
 
 import contextlib
 import fcntl
+import os
 import shutil
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -12,10 +14,12 @@ import psycopg
 
 from bench import programs
 from skipmq import embedded
+from skipmq.embedded import binaries
 from support.postgres import Databases
 
 PGMQ_QUEUE = "bench"
 _STOP_SECONDS = 60
+_SYNCHRONOUS = "select count(*) from pg_stat_replication where sync_state in ('sync', 'quorum')"
 _CHUNK = 20_000
 
 
@@ -37,6 +41,43 @@ def server(folder: Path) -> Iterator[Databases]:
     with embedded.start(folder / "postgresql") as running:
         yield Databases(running)
     _until_stopped(folder / "postgresql")
+
+
+@contextlib.contextmanager
+def replicated(folder: Path) -> Iterator[Databases]:
+    """Run a server that waits for a standby, on this machine too, to have what is committed."""
+    with server(folder / "primary") as primary:
+        _copy(primary.server.url, folder / "standby")
+        with server(folder / "standby"), psycopg.connect(primary.server.url) as connection:
+            connection.autocommit = True
+            connection.execute("alter system set synchronous_standby_names = 'any 1 (*)'")
+            connection.execute("select pg_reload_conf()")
+            while ask(primary.server.url, _SYNCHRONOUS) == "0":
+                time.sleep(0.05)
+            yield primary
+            connection.execute("alter system reset synchronous_standby_names")
+            connection.execute("select pg_reload_conf()")
+
+
+def _copy(url: str, folder: Path) -> None:
+    """Make the data of a standby."""
+    programs = binaries.find(None)
+    account = programs.account
+    place = folder / "postgresql"
+    place.mkdir(mode=0o711, parents=True)
+    if account:
+        os.chown(place, account.uid, account.gid)
+    words = [programs.folder / "pg_basebackup", "-R", "-D", place / "postgresql", "-c", "fast"]
+    subprocess.run(
+        [*words, "-d", url],
+        check=True,
+        capture_output=True,
+        cwd="/",
+        timeout=_STOP_SECONDS,
+        user=account.uid if account else None,
+        group=account.gid if account else None,
+        extra_groups=[] if account else None,
+    )
 
 
 def _until_stopped(data: Path) -> None:

@@ -93,8 +93,9 @@ class Node:
             raise errors.QueueDoesNotExist
         if len(self._cache) >= CACHED_QUEUES:
             self._cache.clear()
-        if changes == self._changes:  # Otherwise it may be how it was before.
-            self._cache[name.arn] = (now + CACHE_SECONDS, queue)
+        self._cache[name.arn] = (now + CACHE_SECONDS, queue)
+        if changes != self._changes:  # It may be how it was before.
+            self._cache.pop(name.arn, None)
         return queue
 
     def forget(self, name: QueueName) -> None:

@@ -51,7 +51,7 @@ begin
   ) l;
   return query
   with receipt as materialized (
-    select u.place, u.id, u.receive_count, u.received_at, v_now + make_interval(secs => u.timeout) as until
+    select u.place, u.id, u.receive_count, u.received_at, v_now + make_interval(secs => greatest(u.timeout, 0)) as until
     from unnest(p_ids, p_receive_counts, p_received_at, p_timeouts) with ordinality
       u (id, receive_count, received_at, timeout, place)
   ), found as materialized (
@@ -409,8 +409,9 @@ begin
   number := pg_current_xact_id()::text::bigint;
   oldest := pg_snapshot_xmin(pg_current_snapshot())::text::bigint;
   -- In a statement of its own: it sees what those have done that the snapshot before says are done.
+  -- By hand it may have been made infinite, which is more than a client can read.
   first_visible_at := (
-    select m.visible_at
+    select nullif(greatest(m.visible_at, timestamptz '0001-01-02 00:00+00'), 'infinity')
     from skipmq.message m
     where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null
       and m.visible_at >= coalesce(p_from, '-infinity')
@@ -614,7 +615,7 @@ begin
     id, visible_at, sent_at, enqueued_at, queue_id, shard, message_id, group_id, sender, trace_header, attributes, body)
   select
     nextval('skipmq.message_id_seq'),
-    v_now + make_interval(secs => coalesce(u.delay, v_delay)),
+    v_now + make_interval(secs => greatest(coalesce(u.delay, v_delay), 0)),
     v_now, v_now, p_queue_id, case when u.group_id = any (v_noisy) then 1 else 0 end, u.message_id, u.group_id, p_sender, u.trace_header, u.attributes, u.body
   from unnest(p_message_ids, p_bodies, p_attributes, p_delays, p_group_ids, p_trace_headers)
     u (message_id, body, attributes, delay, group_id, trace_header);

@@ -45,7 +45,7 @@ begin
   ) l;
   return query
   with receipt as materialized (
-    select u.place, u.id, u.receive_count, u.received_at, v_now + make_interval(secs => u.timeout) as until
+    select u.place, u.id, u.receive_count, u.received_at, v_now + make_interval(secs => greatest(u.timeout, 0)) as until
     from unnest(p_ids, p_receive_counts, p_received_at, p_timeouts) with ordinality
       u (id, receive_count, received_at, timeout, place)
   ), found as materialized (

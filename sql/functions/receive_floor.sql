@@ -26,8 +26,9 @@ begin
   number := pg_current_xact_id()::text::bigint;
   oldest := pg_snapshot_xmin(pg_current_snapshot())::text::bigint;
   -- In a statement of its own: it sees what those have done that the snapshot before says are done.
+  -- By hand it may have been made infinite, which is more than a client can read.
   first_visible_at := (
-    select m.visible_at
+    select nullif(greatest(m.visible_at, timestamptz '0001-01-02 00:00+00'), 'infinity')
     from skipmq.message m
     where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null
       and m.visible_at >= coalesce(p_from, '-infinity')

@@ -49,7 +49,7 @@ begin
     id, visible_at, sent_at, enqueued_at, queue_id, shard, message_id, group_id, sender, trace_header, attributes, body)
   select
     nextval('skipmq.message_id_seq'),
-    v_now + make_interval(secs => coalesce(u.delay, v_delay)),
+    v_now + make_interval(secs => greatest(coalesce(u.delay, v_delay), 0)),
     v_now, v_now, p_queue_id, case when u.group_id = any (v_noisy) then 1 else 0 end, u.message_id, u.group_id, p_sender, u.trace_header, u.attributes, u.body
   from unnest(p_message_ids, p_bodies, p_attributes, p_delays, p_group_ids, p_trace_headers)
     u (message_id, body, attributes, delay, group_id, trace_header);

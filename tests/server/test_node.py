@@ -8,7 +8,7 @@ import pytest
 
 from skipmq import errors, node
 from skipmq.config import Settings
-from skipmq.model import QueueName
+from skipmq.model import OutgoingMessage, QueueName
 from skipmq.node import Node
 from support.http import eventually
 from support.postgres import Connection, as_node
@@ -111,3 +111,25 @@ def test_queue_changed_while_it_is_looked_up_is_asked_for_again(
     nodes[0].queues.get = looked  # type: ignore[method-assign]
 
     assert timeout(nodes[0]) == "77"
+
+
+@pytest.mark.parametrize(
+    "settings", ["client_encoding=latin1", "options=-c%20timezone%3DAsia/Tokyo"]
+)
+def test_message_sent_over_an_odd_connection_is_what_it_was(
+    database: str, owner: Connection, settings: str
+) -> None:
+    Queue(owner)
+    odd = Node(Settings(), f"{as_node(database)}&{settings}")
+    message = OutgoingMessage("00000000-0000-4000-8000-000000000000", "naïve 😀")
+
+    try:
+        orders = odd.queue(ORDERS)
+        odd.messages.send(orders, [message], "tester")
+        (received,) = odd.messages.receive(orders, 1, None).messages
+    finally:
+        odd.close()
+
+    assert received.body == "naïve 😀"
+    row = owner.execute("select body from skipmq.message where body = 'naïve 😀'").fetchone()
+    assert row is not None

@@ -87,6 +87,20 @@ def test_look_under_a_snapshot_held_open_says_that_nobody_writes(
         assert second.oldest > first.number
 
 
+@pytest.mark.parametrize("time", ["-infinity", "infinity"])
+def test_look_at_a_message_that_was_put_out_of_time_by_hand_succeeds(
+    orders: Queue, time: str
+) -> None:
+    orders.send("parked")
+    orders.connection.execute(
+        "update skipmq.message set visible_at = %s where queue_id = %s", (time, orders.id)
+    )
+
+    first = look(orders.connection, orders).first_visible_at
+
+    assert first is None if time == "infinity" else first is not None
+
+
 class Clock:
     """A stopwatch and the clocks of all sessions, moved together."""
 

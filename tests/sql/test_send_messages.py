@@ -87,3 +87,13 @@ def test_send_in_a_transaction_that_rolls_back_sends_nothing(orders: Queue) -> N
         orders.send("never")
 
     assert orders.counts() == (0, 0, 0)
+
+
+def test_negative_delay_is_none_at_all(orders: Queue) -> None:
+    orders.send("early", delay=-10)
+
+    assert number(
+        orders.connection,
+        "select visible_at = sent_at from skipmq.message where queue_id = %s",
+        orders.id,
+    )

@@ -2,7 +2,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from skipmq import errors
 from skipmq.store.floor import (
+    FAILED_LOOK_SECONDS,
     FULL_LOOK_SECONDS,
     LOOK_AFTER_CLAIMED,
     MARGIN,
@@ -120,7 +122,9 @@ def test_floor_is_never_above_the_first_message(raised: Database) -> None:
     assert raised.floor.floor == raised.first
 
 
-def test_floor_of_a_queue_that_gives_little_is_not_looked_at_again(raised: Database) -> None:
+def test_floor_of_a_queue_that_gives_little_is_looked_at_once_in_a_while(
+    raised: Database,
+) -> None:
     raised.wait()
     raised.claim()
     looks = len(raised.starts)
@@ -129,6 +133,29 @@ def test_floor_of_a_queue_that_gives_little_is_not_looked_at_again(raised: Datab
         raised.claim(count=1)
 
     assert len(raised.starts) == looks + 1  # What was claimed before it was still enough for one.
+
+    raised.wait(FULL_LOOK_SECONDS)
+    raised.claim(count=0)
+
+    assert raised.starts[looks + 1 :] == [None]
+
+
+def test_look_that_fails_leaves_the_receives_alone(raised: Database) -> None:
+    def fail(start: datetime | None) -> Look:
+        raised.starts.append(start)
+        raise errors.InvalidParameterValueException
+
+    before, looks = raised.floor.floor, len(raised.starts)
+    for _ in range(20):
+        raised.wait()
+        raised.floor.raise_with(fail, raised.generation)
+        raised.floor.claimed(raised.floor.bounds(), ENOUGH, raised.now, raised.now)
+
+    assert raised.floor.floor == before
+    assert len(raised.starts) == looks + 1
+    raised.wait(FAILED_LOOK_SECONDS)
+    raised.claim()
+    assert len(raised.starts) == looks + 2
 
 
 def test_floor_on_new_connections_is_forgotten(raised: Database) -> None:

@@ -20,12 +20,16 @@ log = structlog.get_logger()
 
 # A serialization failure, a deadlock, and a plan made before a migration changed a function.
 _STALE_PLAN = "0A000"
-_AGAIN = {"40001", "40P01", _STALE_PLAN}
+# A prepared statement that the connection no longer has.
+_FORGOTTEN = "26000"
+_AGAIN = {"40001", "40P01", _STALE_PLAN, _FORGOTTEN}
 # A server that was demoted answers reads and refuses writes.
 _READ_ONLY = "25006"
 # Somebody's open transaction has what is wanted, for longer than a request should wait.
 _LOCKED = "55P03"
 _LOCK_TIMEOUT = "-c lock_timeout=1s"
+# Python reckons with the clock on the wall: that of no other zone can be reckoned with.
+_UTC = "-c timezone=UTC"
 _KEEPALIVE = {
     "connect_timeout": 5,
     "keepalives_idle": 5,
@@ -56,7 +60,9 @@ class Database:
             **_KEEPALIVE,
             "application_name": application_name,
             **given,
-            "options": f"{_LOCK_TIMEOUT} {given.get('options', '')}".strip(),
+            "options": f"{_LOCK_TIMEOUT} {given.get('options', '')} {_UTC}",
+            # What statement.py writes, whatever the environment or the role say.
+            "client_encoding": "UTF8",
         }
         self.last_answer = monotonic()
         # Grows with every connection: what one server said may not hold on the next.
@@ -82,8 +88,10 @@ class Database:
         return psycopg.connect(autocommit=True, prepare_threshold=1, **self._parameters)
 
     def _connect(self) -> psycopg.Connection[Any]:
+        connection = self.connect()
+        # Not before: what is learned while this one is on its way may be of another server.
         self.generation += 1
-        return self.connect()
+        return connection
 
     def rows(self, statement: str | Statement, parameters: Sequence[Any] = ()) -> Rows:
         """Run one query and return its rows.
@@ -135,7 +143,7 @@ class Database:
                 rows = statement.run(driver, parameters)
         except psycopg.Error as error:
             broken = pooled.driver_connection is None or pooled.driver_connection.broken
-            if broken or error.sqlstate in (_READ_ONLY, _STALE_PLAN):
+            if broken or error.sqlstate in (_READ_ONLY, _STALE_PLAN, _FORGOTTEN):
                 # The others of the pool went the same way: do not meet them one by one.
                 pooled.invalidate()
                 self._engine.dispose()

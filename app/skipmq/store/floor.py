@@ -16,6 +16,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from time import monotonic
 
+import psycopg
+import structlog
+
+from skipmq import errors
+
+log = structlog.get_logger()
+
 SWEEP_SECONDS = 0.25
 # Where a sweep takes long, sweeps take no more than this part of the time.
 SWEEP_SHARE = 10
@@ -23,6 +30,8 @@ SWEEP_SHARE = 10
 # that takes long may have met many.
 LOOK_AFTER_CLAIMED = 200
 LOOK_AFTER_SECONDS = 0.1
+# A look that failed is tried again after so long.
+FAILED_LOOK_SECONDS = 5.0
 # What is written by none of our functions, such as an UPDATE by hand, is found within this time.
 FULL_LOOK_SECONDS = 60.0
 FULL_LOOK_SHARE = 50
@@ -72,38 +81,50 @@ class Floor:
         self._probe: tuple[int, datetime] | None = None
         self._clock: tuple[datetime, float] | None = None
         self._claimed = 0
-        self._sweep_at = self._full_look_at = self._stopwatch()
+        self._sweep_at = self._look_at = self._full_look_at = self._stopwatch()
 
     def raise_with(self, look: Callable[[datetime | None], Look], generation: int) -> None:
-        """Ask the database by `look`, if that is due, whether the floor lies higher."""
+        """Ask the database by `look`, if that is due, whether the floor lies higher.
+
+        A look that fails leaves the floor where it is: whether a receive does, its claim decides.
+        """
         with self._lock:
             if generation != self._generation:
                 # Another server, perhaps, with another clock.
                 self._generation = generation
                 self._forget()
             began = self._stopwatch()
-            half_known = self.floor is None and self._probe is not None
-            worth = half_known or self._claimed >= LOOK_AFTER_CLAIMED
-            if self._looking or began < self._sweep_at or not worth:
+            if self._looking or not self._is_look_due(began):
                 return
             self._looking = True
-            epoch = self._epoch
-            full = began >= self._full_look_at
+            epoch, full = self._epoch, began >= self._full_look_at
             start = None if full else self.floor
+        seen: Look | None = None
         try:
             seen = look(start)
+        except (errors.SqsError, psycopg.Error) as error:
+            log.warning("cannot look for the receive floor", error=" ".join(str(error).split()))
         finally:
             with self._lock:
                 self._looking = False
-        with self._lock:
-            self._note_clock(seen.looked_at, began)
-            if epoch is not self._epoch:
-                return
-            if full:
                 ended = self._stopwatch()
-                pause = max(FULL_LOOK_SECONDS, FULL_LOOK_SHARE * (ended - began))
-                self._full_look_at = ended + pause
-            self._learn(seen)
+                if seen is None:
+                    self._look_at = ended + FAILED_LOOK_SECONDS
+        if seen is not None:
+            with self._lock:
+                self._note_clock(seen.looked_at, began)
+                if epoch is self._epoch:
+                    self._learn(seen)
+                    if full:
+                        pause = max(FULL_LOOK_SECONDS, FULL_LOOK_SHARE * (ended - began))
+                        self._full_look_at = ended + pause
+
+    def _is_look_due(self, now: float) -> bool:
+        if now < max(self._sweep_at, self._look_at):
+            return False
+        if self.floor is None:
+            return self._probe is not None or self._claimed >= LOOK_AFTER_CLAIMED
+        return now >= self._full_look_at or self._claimed >= LOOK_AFTER_CLAIMED
 
     def _learn(self, seen: Look) -> None:
         self._claimed = 0

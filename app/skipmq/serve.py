@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -120,6 +121,14 @@ class _Server(MPServer):
 
     parting: Connection
 
+    def _spawn_workers(self, *args: Any, **kwargs: Any) -> None:
+        with _deaf_children():
+            super()._spawn_workers(*args, **kwargs)  # type: ignore[no-untyped-call]
+
+    def _respawn_workers(self, *args: Any, **kwargs: Any) -> None:
+        with _deaf_children():
+            super()._respawn_workers(*args, **kwargs)  # type: ignore[no-untyped-call]
+
     def signal_handler_reload(self, *_: object) -> None:
         """Stop when the terminal is closed: there is nothing to reload."""
         self.signal_handler_interrupt()  # type: ignore[no-untyped-call]
@@ -129,9 +138,20 @@ class _Server(MPServer):
         super()._stop_workers()  # type: ignore[no-untyped-call]
 
 
+@contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Let processes started in the block never hear a Ctrl-C, from their first moment on."""
+    resource_tracker.ensure_running()  # It would unblock the signal when it starts.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _load(settings: Settings, database_url: str, parting: Connection) -> Callable[..., Any]:
     """Return the application of a worker process."""
-    # A session of its own: a Ctrl-C in the terminal is for the main process alone, which then stops
+    # A session of its own: what the terminal sends is for the main process alone, which then stops
     # the workers. A worker that got both signals at once would hang.
     os.setsid()
     # Only here: the main process does without Flask's 20 MB.

@@ -1,6 +1,7 @@
 """The node as a process: start, stop, death, and what it says when it cannot start."""
 
 import os
+import re
 import resource
 import signal
 import socket
@@ -205,6 +206,20 @@ def test_ctrl_c_in_the_terminal_stops_at_once_with_receivers_waiting(node_url: s
 
         assert node.process.wait(timeout=15) == 0
         assert all("Messages" not in each.result() for each in waiting)
+
+
+def test_workers_are_deaf_to_ctrl_c_from_their_first_moment(node_url: str) -> None:
+    with NodeProcess(database_url=node_url, workers=2) as node:
+        workers = psutil.Process(node.ready().process.pid).children()
+        masks = [
+            int(re.findall(r"SigBlk:\s*([0-9a-f]+)", text)[0], 16)
+            for text in (Path(f"/proc/{worker.pid}/status").read_text() for worker in workers)
+            if "python" in text.partition("\n")[0]
+        ]
+
+    # Inherited from whoever started them: the resource tracker is one of these too.
+    assert len(masks) >= 2
+    assert all(mask >> (signal.SIGINT - 1) & 1 for mask in masks[-2:])
 
 
 def test_closed_terminal_stops_the_node(node_url: str) -> None:

@@ -127,7 +127,7 @@ class _Server(MPServer):
 
     def _respawn_workers(self, *args: Any, **kwargs: Any) -> None:
         with _deaf_children():
-            super()._respawn_workers(*args, **kwargs)  # type: ignore[no-untyped-call]
+            super()._respawn_workers(*args, **kwargs)
 
     def signal_handler_reload(self, *_: object) -> None:
         """Stop when the terminal is closed: there is nothing to reload."""

@@ -43,8 +43,12 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def parent_of(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+def parent_of(pid: int) -> int | None:
+    """Return the parent of a process; of one that has ended meanwhile there is none."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except (FileNotFoundError, ProcessLookupError):
+        return None
 
 
 def postmaster_of(data: Path) -> int:
@@ -52,7 +56,9 @@ def postmaster_of(data: Path) -> int:
 
 
 def keeper_of(data: Path) -> int:
-    return parent_of(postmaster_of(data))
+    keeper_pid = parent_of(postmaster_of(data))
+    assert keeper_pid is not None
+    return keeper_pid
 
 
 def until_gone(pid: int) -> None:

@@ -9,6 +9,7 @@ from skipmq import embedded
 from support.processes import (
     add_row,
     ask,
+    files_of,
     holding,
     is_alive,
     keeper_of,
@@ -147,7 +148,7 @@ def test_keys_of_the_terminal_do_not_reach_the_keeper(data: Path) -> None:
 
 def test_locks_do_not_leak_into_the_server(data: Path) -> None:
     with embedded.start(data):
-        held = [path.readlink() for path in Path(f"/proc/{postmaster_of(data)}/fd").iterdir()]
+        held = files_of(postmaster_of(data))
 
     assert not [path for path in held if path.suffix == ".lock" and path.parent == data]
 

@@ -51,6 +51,15 @@ def parent_of(pid: int) -> int | None:
         return None
 
 
+def files_of(pid: int) -> list[Path]:
+    """Return the files that a process has open; it may close some while it is looked at."""
+    found = []
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            found.append(entry.readlink())
+    return found
+
+
 def postmaster_of(data: Path) -> int:
     return int(keeper.postmaster_file(data / "postgresql")[0])
 

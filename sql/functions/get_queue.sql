@@ -1,5 +1,5 @@
 -- Does: finds a queue by name; no row when there is none.
--- Called by: every action on a queue, through the node's cache of at most a second.
+-- Called by: every action on a queue, through the node's cache of a few seconds.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: queue_pkey.

@@ -15,6 +15,7 @@ import psycopg
 from bench import programs
 from skipmq import embedded
 from skipmq.embedded import binaries
+from support.http import eventually
 from support.postgres import Databases
 
 PGMQ_QUEUE = "bench"
@@ -52,8 +53,9 @@ def replicated(folder: Path) -> Iterator[Databases]:
             connection.autocommit = True
             connection.execute("alter system set synchronous_standby_names = 'any 1 (*)'")
             connection.execute("select pg_reload_conf()")
-            while ask(primary.server.url, _SYNCHRONOUS) == "0":
-                time.sleep(0.05)
+            eventually(
+                lambda: ask(primary.server.url, _SYNCHRONOUS) != "0", why="a standby is waited for"
+            )
             yield primary
             connection.execute("alter system reset synchronous_standby_names")
             connection.execute("select pg_reload_conf()")

@@ -1,5 +1,4 @@
 import json
-import shutil
 import subprocess
 import sys
 from dataclasses import fields
@@ -16,6 +15,7 @@ from bench.report import lines, number, summary
 from bench.run import PEERS, SQL
 from bench.soak import growth
 from support.http import ROOT
+from support.programs import need
 
 WRK = """\
 Running 1s test @ http://127.0.0.1:40719
@@ -173,10 +173,8 @@ def test_each_case_says_what_it_is_and_has_two_forms_of_the_same_sizes() -> None
     assert [field.name for field in fields(Shape)] == ["batch", "size", "groups"]
 
 
-@pytest.mark.skipif(
-    shutil.which("wrk") is None, reason="no wrk here: `make packages` installs or names it"
-)
 def test_life_cycle_is_measured_for_real(tmp_path: Path) -> None:
+    need("wrk")
     words = [sys.executable, "-m", "bench", "--quick", "--case", "life-cycle", "--seconds", "1"]
     words += ["--peer", "skipmq", "--peer", "sql", "--output", str(tmp_path)]
 

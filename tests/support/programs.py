@@ -27,6 +27,15 @@ CREDENTIALS = {
 }
 
 
+def need(*commands: str) -> None:
+    """Skip the test on a machine without these commands, which CI must not be."""
+    if missing := [name for name in commands if shutil.which(name) is None]:
+        why = f"no {', '.join(missing)} here: `make packages` installs or names what is missing"
+        if os.environ.get("CI") == "true":  # noqa: TID251 - a switch of the tests.
+            pytest.fail(why)
+        pytest.skip(why)
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     """How a program is run, and what there must be for that."""
@@ -37,12 +46,8 @@ class Program:
     variables: Mapping[str, str] = field(default_factory=dict)
 
     def check(self) -> None:
-        """Skip the test on a machine without these commands, which CI must not be."""
-        if missing := [name for name in self.commands if shutil.which(name) is None]:
-            why = f"no {', '.join(missing)} here: `make packages` installs or names what is missing"
-            if os.environ.get("CI") == "true":  # noqa: TID251 - a switch of the tests.
-                pytest.fail(why)
-            pytest.skip(why)
+        """Skip the test on a machine without its commands; fail where it is not installed."""
+        need(*self.commands)
         assert self.installed.exists(), "run `make clients`, which installs it"
 
     def run(self, *arguments: str) -> dict[str, Any]:

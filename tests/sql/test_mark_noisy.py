@@ -107,6 +107,7 @@ def test_what_is_aside_expires_moves_and_counts_like_the_rest(owner: Connection)
     orders.send("late", group="loud")
     orders.send("later", group="loud", delay=20)
     advance(owner, "2 s")
+    quiet_first(owner)
     assert orders.bodies(10, timeout=5) == ["late"]
     assert dead.counts() == (40, 0, 0)
     assert orders.counts() == (0, 1, 1)

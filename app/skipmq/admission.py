@@ -5,7 +5,7 @@ not wait are answered; and what is beyond a bound is told so at once, instead of
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
 
@@ -27,12 +27,15 @@ class Admission:
     The numbers may be read at any time; `refused` only ever grows.
     """
 
-    def __init__(self, threads: int, quiet: float = QUIET) -> None:
+    def __init__(
+        self, threads: int, quiet: float = QUIET, note: Callable[[str], None] = lambda _: None
+    ) -> None:
         self.most = threads
         self.most_waiting = threads - max(threads // KEPT, LEAST_KEPT)
         self.active = self.waiting = self.refused = 0
         self._lock = threading.Lock()
         self._quiet = quiet
+        self._note = note
         self._refused_last: float | None = None
         self._refused_before = 0
 
@@ -83,6 +86,7 @@ class Admission:
             self._refused_before = self.refused
             log.warning("refusing requests", active=self.active, waiting=self.waiting)
         self.refused += 1
+        self._note("refused")
         self._refused_last = monotonic()
 
     def _look_whether_refusing_is_over(self) -> None:

@@ -51,6 +51,17 @@ class Settings:
     connection_wait: Annotated[float, Meta(gt=0, le=60)] = _setting(
         10.0, "seconds that a request waits for a database connection before it is refused"
     )
+    database_deadline: Annotated[float, Meta(ge=1, le=600)] = _setting(
+        5.0, "seconds that a database call of a request may take before its connection is cut"
+    )
+    failover_wait: Annotated[float, Meta(ge=0, le=600)] = _setting(
+        25.0, "seconds that a request waits for a database to write to before it is refused"
+    )
+    replication_check: Literal["", "refuse", "warn"] = _setting(
+        "",
+        "when a queue asks for a ReplicationMode that the cluster does not give; empty: warn on"
+        " the embedded database, refuse elsewhere",
+    )
     max_transaction_messages: Annotated[int, Meta(ge=1, le=10_000)] = _setting(
         500, "messages that requests which come together put into one transaction, at most"
     )
@@ -87,9 +98,19 @@ class Settings:
         return self.workers or min(os.cpu_count() or 1, 4)
 
     @property
+    def refuses_unreplicated(self) -> bool:
+        """Return whether a queue may not ask for more replication than the cluster gives."""
+        return (self.replication_check or ("refuse" if self.database_url else "warn")) == "refuse"
+
+    @property
     def checks_signatures(self) -> bool:
         """Return whether requests must be signed."""
         return self.auth == "on" or (self.auth == "" and self.host not in LOOPBACK)
+
+
+def share_metrics(folder: Path) -> None:
+    """Have this process keep its metrics in a folder; say so before the library is imported."""
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)
 
 
 @dataclass(frozen=True, slots=True)

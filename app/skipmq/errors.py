@@ -200,6 +200,17 @@ class ServiceUnavailable(SqsError, status=503, fault="Receiver", namespace=CORAL
     """The database cannot be reached at the moment; try again."""
 
 
+class OutcomeUnknown(
+    ServiceUnavailable,
+    code="ServiceUnavailable",
+    status=503,
+    fault="Receiver",
+    namespace=CORAL,
+    shape="ServiceUnavailable",
+):
+    """The database went away; whether the request has been done is not known; try again."""
+
+
 class Locked(
     SqsError,
     code="ServiceUnavailable",

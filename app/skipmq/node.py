@@ -6,12 +6,27 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import TypeVar
 
+import structlog
+
 from skipmq import errors
 from skipmq.admission import Admission
 from skipmq.config import Settings
 from skipmq.model import Queue, QueueName
-from skipmq.store import Database, GroupCommit, InFlight, Inspection, Messages, Moves, Queues
+from skipmq.store import (
+    Database,
+    GroupCommit,
+    InFlight,
+    Inspection,
+    Messages,
+    Moves,
+    Observer,
+    Queues,
+    Replication,
+    Unobserved,
+)
 from skipmq.waiters import Listener, Notifier, Waiters
+
+log = structlog.get_logger()
 
 # What others change is heard at once; what is changed in SQL, or was not heard, is known then.
 CACHE_SECONDS = 5.0
@@ -32,26 +47,38 @@ T = TypeVar("T")
 class Node:
     """What an action works with; safe for threads."""
 
-    def __init__(self, settings: Settings, database_url: str) -> None:
+    def __init__(
+        self, settings: Settings, database_url: str, observer: Observer | None = None
+    ) -> None:
         self.settings = settings
-        self.admission = Admission(settings.threads)
+        observer = observer or Unobserved()
+        self.admission = Admission(settings.threads, note=observer.count)
         self.process = f"{os.getpid()}-{secrets.token_hex(4)}"
         self.database = Database(
             database_url,
             size=settings.connections,
             patience=settings.connection_wait,
+            failover=settings.failover_wait,
+            deadline=settings.database_deadline,
+            observer=observer,
             application_name=f"skipmq {self.process}",
         )
-        self.messages = Messages(self.database, settings.max_transaction_messages)
+        self.replication = Replication(self.database)
+        self.messages = Messages(self.database, self.replication, settings.max_transaction_messages)
         self.in_flight = InFlight(self.messages)
         self.inspection = Inspection(self.database)
         self.moves = Moves(self.database)
         self.queues = Queues(self.database)
-        self.receipt_key = self.queues.receipt_key()
+        try:
+            with self.database.on_behalf_of(None, patience=0):
+                self.receipt_key = self.queues.receipt_key()
+        except errors.ServiceUnavailable:
+            self.database.close()
+            raise
         self.waiters = Waiters()
-        self.notifier = Notifier(self.database.connect, self.process)
+        self.notifier = Notifier(self.database.session, self.process)
         self.listener = Listener(
-            self.database.connect, self.process, self.waiters, self.notifier, self._forget
+            self.database.session, self.process, self.waiters, self.notifier, self._forget
         )
         # Of many requests that look the same queue up, one asks for all.
         self._lookups = GroupCommit(self._look_up, most=MANY)
@@ -66,8 +93,9 @@ class Node:
         self.listener.start()
 
     def drain(self) -> None:
-        """Send waiting receivers home and refuse to be ready: the node is about to stop."""
+        """Send all who wait home and refuse to be ready: the node is about to stop."""
         self.waiters.stop()
+        self.database.stop()
 
     def close(self) -> None:
         """Let go of the database."""
@@ -116,19 +144,39 @@ class Node:
 
     def on_queue(self, name: QueueName, operation: Callable[[Queue], T]) -> T:
         """Run an operation on a queue, again if the queue was purged or made anew meanwhile."""
-        for _ in range(TRIES):
-            try:
-                queue = self.queue(name)
-                with self.database.on_behalf_of(name):
-                    return operation(queue)
-            except errors.QueueMoved:
-                self.forget(name)
+        with self.database.on_behalf_of(name):
+            for _ in range(TRIES):
+                try:
+                    return operation(self.queue(name))
+                except errors.QueueMoved:
+                    self.forget(name)
         raise errors.QueueDoesNotExist
 
     def sent(self, name: QueueName, count: int) -> None:
         """Wake receivers, here and elsewhere, for messages that have been stored."""
         self.waiters.wake(name.arn, count)
         self.notifier.notify(name.arn)
+
+    def check_replication(self, mode: str) -> None:
+        """Compare what a queue asks for with what the cluster gives.
+
+        Raises errors.InvalidAttributeValue, or logs a warning, as the settings say.
+        """
+        lacking = self.replication.level().lacks(mode)
+        if lacking is None:
+            return
+        told = f"Invalid value for the parameter ReplicationMode. Reason: {mode}: {lacking}."
+        if self.settings.refuses_unreplicated:
+            raise errors.InvalidAttributeValue(told)
+        log.warning("a queue asks for more than the cluster gives", mode=mode, lacking=lacking)
+
+    def replicated(self) -> str:
+        """Return in words what the cluster gives of replication.
+
+        Raises errors.ServiceUnavailable.
+        """
+        with self.database.on_behalf_of(_HEALTH, patience=0):
+            return str(self.replication.level())
 
     def readiness(self) -> str | None:
         """Return why the node should get no requests, or None when it should."""
@@ -146,7 +194,7 @@ class Node:
 
     def _database_is_writable(self) -> bool:
         try:
-            with self.database.on_behalf_of(_HEALTH):
+            with self.database.on_behalf_of(_HEALTH, patience=0):
                 ((read_only,),) = self.database.rows(
                     "select current_setting('transaction_read_only')"
                 )

@@ -12,13 +12,15 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from granian.constants import HTTPModes, Interfaces
 from granian.log import LogLevels
 from granian.server.mp import MPServer
 
-from skipmq import errors, logs
+from skipmq import config, errors, logs
 from skipmq.actions import ACTIONS
 from skipmq.config import Settings
 from skipmq.janitor import Janitor
@@ -101,9 +103,9 @@ def run(settings: Settings, host: str, database_url: str, ready: Callable[[], No
     janitor.start()
     threading.Thread(target=_announce, args=(host, settings.port, ready), daemon=True).start()
     try:
-        server.serve(
-            target_loader=partial(_load, settings, database_url, parting), wrap_loader=False
-        )
+        with TemporaryDirectory(prefix="skipmq-metrics-") as metrics:
+            load = partial(_load, settings, database_url, parting, Path(metrics))
+            server.serve(target_loader=load, wrap_loader=False)
     finally:
         janitor.stop()
         database.close()
@@ -149,25 +151,30 @@ def _deaf_children() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _load(settings: Settings, database_url: str, parting: Connection) -> Callable[..., Any]:
+def _load(
+    settings: Settings, database_url: str, parting: Connection, metrics_folder: Path
+) -> Callable[..., Any]:
     """Return the application of a worker process."""
     # A session of its own: what the terminal sends is for the main process alone, which then stops
     # the workers. A worker that got both signals at once would hang.
     os.setsid()
+    config.share_metrics(metrics_folder)
     # Only here: the main process does without Flask's 20 MB.
     from skipmq import wsgi  # noqa: PLC0415
+    from skipmq.metrics import Metrics  # noqa: PLC0415
 
     logs.configure(settings)
+    metrics = Metrics(metrics_folder)
     node = None
     while node is None:
         try:
-            node = Node(settings, database_url)
+            node = Node(settings, database_url, metrics)
         except errors.ServiceUnavailable:
             if parting.poll(1):
                 sys.exit(0)
     node.start()
     threading.Thread(target=_until_parting, args=(node, parting), daemon=True).start()
-    return wsgi.create_app(node)
+    return wsgi.create_app(node, metrics)
 
 
 def _until_parting(node: Node, parting: Connection) -> None:

@@ -18,6 +18,7 @@ from werkzeug.sansio.utils import get_host
 
 from skipmq import auth, errors, ids, limits, protocol
 from skipmq.actions import EVERY
+from skipmq.metrics import Metrics
 from skipmq.node import Node
 
 log = structlog.get_logger()
@@ -33,8 +34,8 @@ TOO_LONG = (
 )
 
 
-def create_app(node: Node) -> flask.Flask:
-    """Return the application of a node."""
+def create_app(node: Node, metrics: Metrics | None = None) -> flask.Flask:
+    """Return the application of a node, with its metrics where they are counted."""
     app = _Application("skipmq", static_folder=None)
     app.node = node
     # No path is answered by sending the client elsewhere; a queue's may end with a slash.
@@ -55,7 +56,19 @@ def create_app(node: Node) -> flask.Flask:
     @app.get("/health/ready")
     def ready() -> tuple[dict[str, str], int]:
         reason = node.readiness()
-        return ({"status": "ready"}, 200) if reason is None else ({"status": reason}, 503)
+        if reason is not None:
+            return {"status": reason}, 503
+        try:
+            replicated = node.replicated()
+        except errors.SqsError as error:  # It went away just now.
+            replicated = f"not known: {error.message}"
+        return {"status": "ready", "replication": replicated}, 200
+
+    if metrics is not None:
+
+        @app.get("/metrics")
+        def numbers() -> flask.Response:
+            return flask.Response(metrics.text(), content_type=metrics.content_type)
 
     @app.errorhandler(HTTPException)
     def unknown(error: HTTPException) -> flask.Response:

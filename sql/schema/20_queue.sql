@@ -38,8 +38,8 @@ create table skipmq.queue (
     check (fifo_throughput_limit in ('perQueue', 'perMessageGroupId')),
   -- Whether a message with a group was ever sent to it: the groups of a standard queue are tenants.
   tenants boolean not null default false,
-  -- Whether a send waits for other servers: for none, or for as many as the cluster waits for.
-  replication_mode text not null default 'any' check (replication_mode in ('none', 'any')),
+  -- How many other servers a send waits for: none, one, the majority of all servers, or all.
+  replication_mode text not null default 'any' check (replication_mode in ('none', 'any', 'majority', 'all')),
   primary key (account, region, name),
   check (num_nulls(dead_letter_account, dead_letter_name, max_receive_count) in (0, 3)),
   constraint queue_throughput_scope check (fifo_throughput_limit = 'perQueue' or deduplication_scope = 'messageGroup')

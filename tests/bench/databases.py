@@ -2,9 +2,7 @@
 
 import contextlib
 import fcntl
-import os
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +12,7 @@ import psycopg
 
 from bench import programs
 from skipmq import embedded
-from skipmq.embedded import binaries
+from support import standby
 from support.http import eventually
 from support.postgres import Databases
 
@@ -48,7 +46,7 @@ def server(folder: Path) -> Iterator[Databases]:
 def replicated(folder: Path) -> Iterator[Databases]:
     """Run a server that waits for a standby, on this machine too, to have what is committed."""
     with server(folder / "primary") as primary:
-        _copy(primary.server.url, folder / "standby")
+        standby.copy(primary.server.url, folder / "standby" / "postgresql")
         with server(folder / "standby"), psycopg.connect(primary.server.url) as connection:
             connection.autocommit = True
             connection.execute("alter system set synchronous_standby_names = 'any 1 (*)'")
@@ -59,27 +57,6 @@ def replicated(folder: Path) -> Iterator[Databases]:
             yield primary
             connection.execute("alter system reset synchronous_standby_names")
             connection.execute("select pg_reload_conf()")
-
-
-def _copy(url: str, folder: Path) -> None:
-    """Make the data of a standby."""
-    programs = binaries.find(None)
-    account = programs.account
-    place = folder / "postgresql"
-    place.mkdir(mode=0o711, parents=True)
-    if account:
-        os.chown(place, account.uid, account.gid)
-    words = [programs.folder / "pg_basebackup", "-R", "-D", place / "postgresql", "-c", "fast"]
-    subprocess.run(
-        [*words, "-d", url],
-        check=True,
-        capture_output=True,
-        cwd="/",
-        timeout=_STOP_SECONDS,
-        user=account.uid if account else None,
-        group=account.gid if account else None,
-        extra_groups=[] if account else None,
-    )
 
 
 def _until_stopped(data: Path) -> None:

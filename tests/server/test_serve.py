@@ -171,7 +171,7 @@ def test_readiness_turns_red_without_database_and_green_again(
 ) -> None:
     name = psycopg.conninfo.conninfo_to_dict(node_url)["dbname"]
     with (
-        NodeProcess(database_url=node_url, workers=1) as node,
+        NodeProcess(database_url=node_url, workers=1, failover_wait=1) as node,
         psycopg.connect(embedded_databases.server.url, autocommit=True) as admin,
     ):
         node.ready()

@@ -97,3 +97,68 @@ def test_negative_delay_is_none_at_all(orders: Queue) -> None:
         "select visible_at = sent_at from skipmq.message where queue_id = %s",
         orders.id,
     )
+
+
+AGAIN = (
+    "select skipmq.send_messages(%s, %s::uuid[], array['a', 'b'], array[null, null]::text[],"
+    " array[%s::int, null], array[%s, null], array[null, null]::text[], 'tester', null, %s)"
+)
+
+
+def send_again(queue: Queue, ids: list[str], within: str | None = "1 minute") -> None:
+    queue.connection.execute(AGAIN, (queue.id, ids, None, None, within))
+
+
+@pytest.mark.parametrize("state", ["visible", "in flight", "delayed", "one settled"])
+def test_send_that_was_done_is_not_done_again(orders: Queue, state: str) -> None:
+    ids = [str(uuid4()), str(uuid4())]
+    delay = 30 if state == "delayed" else None
+    orders.connection.execute(AGAIN, (orders.id, ids, delay, None, None))
+    if state == "in flight":
+        assert len(orders.receive(timeout=600)) == 2
+    if state == "one settled":
+        orders.delete(orders.receive(1, timeout=600)[0])
+    before = number(orders.connection, "select count(*) from skipmq.message where queue_id > 0")
+
+    send_again(orders, ids)
+
+    after = number(orders.connection, "select count(*) from skipmq.message where queue_id > 0")
+    assert after == before
+    assert sum(orders.counts()) == before
+
+
+def test_send_that_was_not_done_is_done(orders: Queue) -> None:
+    ids = [str(uuid4()), str(uuid4())]
+    orders.send("another")
+
+    send_again(orders, ids)
+
+    assert sorted(orders.bodies()) == ["a", "another", "b"]
+
+
+def test_send_that_was_done_writes_all_the_same_so_that_it_waits_for_standbys(
+    orders: Queue,
+) -> None:
+    ids = [str(uuid4()), str(uuid4())]
+    send_again(orders, ids, None)
+    before = number(orders.connection, "select pg_current_wal_insert_lsn()")
+
+    with orders.connection.transaction():
+        send_again(orders, ids)
+        written = number(orders.connection, "select pg_current_wal_insert_lsn() > %s", before)
+
+    assert written
+
+
+def test_send_again_waits_for_the_one_before(orders: Queue, database: str) -> None:
+    ids = [str(uuid4()), str(uuid4())]
+    with psycopg.connect(database) as other, psycopg.connect(database, autocommit=True) as again:
+        send_again(orders.on(other), ids, None)
+        again.execute("set lock_timeout = '100 ms'")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            send_again(orders.on(again), ids)
+
+        other.rollback()
+        send_again(orders.on(again), ids)
+
+    assert sorted(orders.bodies()) == ["a", "b"]

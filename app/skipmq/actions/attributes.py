@@ -65,8 +65,8 @@ _SETTABLE: dict[str, Stored] = {
     "SqsManagedSseEnabled": _one_of("true", "false"),
     # SkipMQ's own: what is kept of a settled message.
     "HistoryMode": _one_of("off", "metadata", "full"),
-    # SkipMQ's own: whether a send waits for other servers.
-    "ReplicationMode": _one_of("none", "any"),
+    # SkipMQ's own: how many other servers a send waits for.
+    "ReplicationMode": _one_of("none", "any", "majority", "all"),
 }
 _COUNTED = {
     "ApproximateNumberOfMessages": "visible",
@@ -121,6 +121,7 @@ def set_queue_attributes(node: Node, call: Call) -> None:
         if not queue.fifo and wanted.get("FifoQueue") == "true":
             raise _fixed_type()
         changes = stored(wanted, fifo=queue.fifo)
+        check_replication(node, changes)
         node.queues.set_attributes(queue.id, changes)
 
     node.on_queue(name, change)
@@ -168,6 +169,12 @@ def stored(attributes: Mapping[str, str], *, fifo: bool) -> dict[str, str]:
             raise errors.InvalidAttributeValue(f"Invalid value for the parameter {name}.")
         result[name] = form
     return _with_one_encryption(result)
+
+
+def check_replication(node: Node, stored: Mapping[str, str]) -> None:
+    """Raise errors.InvalidAttributeValue where the cluster does not give what a queue asks for."""
+    if mode := stored.get("ReplicationMode"):
+        node.check_replication(mode)
 
 
 def _with_one_encryption(attributes: dict[str, str]) -> dict[str, str]:

@@ -17,9 +17,11 @@ def create_queue(node: Node, call: Call) -> dict[str, Any]:
     given = call.parameters.get("tags", {})
     tags.check(given)
     queue = QueueName(call.identity.account, call.identity.region, name)
+    stored = attributes.stored(wanted, fifo=fifo)
+    attributes.check_replication(node, stored)
     node.queues.create(
         queue,
-        attributes=attributes.stored(wanted, fifo=fifo),
+        attributes=stored,
         tags=given,
         history_mode=node.settings.history,
         cooldown=node.settings.name_cooldown,

@@ -197,6 +197,7 @@ def doctor(*, as_json: bool) -> None:
             version = schema.inspect(url).server_version
             examine("schema", lambda: f"at {schema.check(url).found}")
             examine("broker", lambda: _broker(settings, url))
+            examine("replication", lambda: _replication(settings, url))
             place = "SKIPMQ_DATABASE_URL" if settings.database_url else "embedded"
             return f"PostgreSQL {version // 10000}.{version % 10000} ({place})"
 
@@ -220,6 +221,14 @@ def _broker(settings: Settings, url: str) -> str:
     try:
         count = len(ACTIONS["ListQueues"](node, local_call("ListQueues")) or {})
         return "the node's functions can be called" if count >= 0 else ""
+    finally:
+        node.close()
+
+
+def _replication(settings: Settings, url: str) -> str:
+    node = Node(settings, url)
+    try:
+        return node.replicated()
     finally:
         node.close()
 

@@ -6,7 +6,10 @@ from skipmq.store.in_flight import InFlight
 from skipmq.store.inspection import Inspection
 from skipmq.store.messages import Messages
 from skipmq.store.moves import Moves
+from skipmq.store.outage import Observer, Unobserved
 from skipmq.store.queues import Queues
+from skipmq.store.replication import Level, Replication
+from skipmq.store.session import Session
 from skipmq.store.upkeep import Upkeep
 
 __all__ = [
@@ -14,8 +17,13 @@ __all__ = [
     "GroupCommit",
     "InFlight",
     "Inspection",
+    "Level",
     "Messages",
     "Moves",
+    "Observer",
     "Queues",
+    "Replication",
+    "Session",
+    "Unobserved",
     "Upkeep",
 ]

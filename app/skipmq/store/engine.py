@@ -1,4 +1,8 @@
-"""The pool of connections, and how a failure of the database becomes an SQS error."""
+"""The pool of connections, what happens when the database goes away, and errors of SQS for its own.
+
+A statement whose connection broke may have been done or not. It is run again, as soon as there is a
+database to write to, where that does no harm; what a request waits for that is bounded.
+"""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -14,7 +18,10 @@ from sqlalchemy.exc import DBAPIError
 
 from skipmq import errors
 from skipmq.store.gate import Gate, Party
+from skipmq.store.outage import Observer, Outage, Unobserved
+from skipmq.store.session import Session, WatchedConnection
 from skipmq.store.statement import Rows, Statement
+from skipmq.store.watchdog import Watchdog
 
 log = structlog.get_logger()
 
@@ -22,16 +29,22 @@ log = structlog.get_logger()
 _STALE_PLAN = "0A000"
 # A prepared statement that the connection no longer has.
 _FORGOTTEN = "26000"
-_AGAIN = {"40001", "40P01", _STALE_PLAN, _FORGOTTEN}
+_FORGETFUL = {_STALE_PLAN, _FORGOTTEN}
+_AGAIN = {"40001", "40P01"} | _FORGETFUL
 # A server that was demoted answers reads and refuses writes.
 _READ_ONLY = "25006"
+# Refused before anything was done: read only, starting or stopping, too many connections.
+_REFUSED = {_READ_ONLY, "57P03", "53300"}
+# The server is stopping, or one of its processes crashed: perhaps just after the commit.
+_STOPPED = {"57P01", "57P02"}
+_GONE = _REFUSED | _STOPPED
 # Somebody's open transaction has what is wanted, for longer than a request should wait.
 _LOCKED = "55P03"
 _LOCK_TIMEOUT = "-c lock_timeout=1s"
 # Python reckons with the clock on the wall: that of no other zone can be reckoned with.
 _UTC = "-c timezone=UTC"
 _KEEPALIVE = {
-    "connect_timeout": 5,
+    "connect_timeout": 2,
     "keepalives_idle": 5,
     "keepalives_interval": 2,
     "keepalives_count": 3,
@@ -40,34 +53,54 @@ _KEEPALIVE = {
 _TRIES = 3
 
 
+class _Away(Exception):  # noqa: N818 - caught in this file.
+    """The database could not be worked with; `unknown` tells whether the statement may be done."""
+
+    def __init__(self, error: Exception, *, unknown: bool) -> None:
+        super().__init__(error)
+        self.error = error
+        self.unknown = unknown
+
+
 class _OnBehalf(threading.local):
-    """For whom a thread is at work; None is a party too: what concerns no queue, and upkeep."""
+    """For whom a thread is at work, and until when it may wait for a database.
+
+    None is a party too: what concerns no queue, and upkeep.
+    """
 
     party: Party = None
+    deadline: float | None = None
 
 
 class Database:
-    """A pool of connections to one database, safe for threads.
+    """A pool of connections to one database, or to the servers of one cluster, safe for threads.
 
-    Every statement is a transaction of its own. `application_name` shows in pg_stat_activity.
+    Every statement is a transaction of its own. `patience` is how long a request waits for a
+    connection, `failover` how long for a database to write to, `deadline` how long a statement may
+    take, all in seconds. `application_name` shows in pg_stat_activity.
     """
 
-    def __init__(
-        self, url: str, *, size: int, patience: float = 10.0, application_name: str = "skipmq"
+    def __init__(  # noqa: PLR0913 - all but the first have defaults.
+        self,
+        url: str,
+        *,
+        size: int,
+        patience: float = 10.0,
+        failover: float = 0.0,
+        deadline: float = 60.0,
+        application_name: str = "skipmq",
+        observer: Observer | None = None,
     ) -> None:
-        given = conninfo_to_dict(url)
-        self._parameters: dict[str, Any] = {
-            **_KEEPALIVE,
-            "application_name": application_name,
-            **given,
-            "options": f"{_LOCK_TIMEOUT} {given.get('options', '')} {_UTC}",
-            # What statement.py writes, whatever the environment or the role say.
-            "client_encoding": "UTF8",
-        }
+        self._parameters = _parameters(url, application_name)
         self.last_answer = monotonic()
         # Grows with every connection: what one server said may not hold on the next.
         self.generation = 0
-        self._away = False
+        self._failover = failover
+        self._observer = observer or Unobserved()
+        self.outage = Outage("database", self._probe, self._observer)
+        # While it lasts, what needs a standby's acknowledgement waits, and nothing else.
+        self.stall = Outage("standbys", self._probe_standbys, self._observer)
+        self._watchdog = Watchdog(deadline)
         self.gate = Gate(size, patience)
         self._on_behalf = _OnBehalf()
         self._engine = sqlalchemy.create_engine(
@@ -80,82 +113,185 @@ class Database:
             use_native_hstore=False,
         )
 
-    def connect(self) -> psycopg.Connection[Any]:
-        """Return a new connection outside the pool, in autocommit mode.
+    def session(self) -> Session:
+        """Return a new connection outside the pool.
 
         Raises psycopg.OperationalError when the database is away.
         """
-        return psycopg.connect(autocommit=True, prepare_threshold=1, **self._parameters)
+        return Session(self._open(), self._watchdog, self.outage)
 
-    def _connect(self) -> psycopg.Connection[Any]:
-        connection = self.connect()
+    def _open(self) -> WatchedConnection:
+        return WatchedConnection.connect(autocommit=True, prepare_threshold=1, **self._parameters)
+
+    def _connect(self) -> WatchedConnection:
+        connection = self._open()
         # Not before: what is learned while this one is on its way may be of another server.
         self.generation += 1
         return connection
 
-    def rows(self, statement: str | Statement, parameters: Sequence[Any] = ()) -> Rows:
-        """Run one query and return its rows.
+    def rows(
+        self,
+        statement: str | Statement,
+        parameters: Sequence[Any] = (),
+        again: Sequence[Any] | None = None,
+        *,
+        durable: bool = False,
+    ) -> Rows:
+        """Run one query and return its rows, through a failover if there is time.
 
-        Raises the SqsError that the statement's SQLSTATE stands for, or errors.ServiceUnavailable
-        when the database is away or all connections stay busy, or errors.Locked when another
-        transaction keeps a lock.
+        It must do no harm to run it again after it may have been done: with `again` instead of the
+        parameters, where they are given. `durable` is for what waits for a standby.
+
+        Raises the SqsError that the statement's SQLSTATE stands for, errors.ServiceUnavailable when
+        the database is away or all connections stay busy, errors.OutcomeUnknown when it is away and
+        may have done it, errors.Locked when another transaction keeps a lock.
         """
-        for _ in range(_TRIES):
-            try:
-                return self._run(statement, parameters)
-            except psycopg.Error as error:
-                if error.sqlstate in _AGAIN:
-                    continue
-                raise self._translated(error) from error
-        raise errors.ServiceUnavailable
+        return self._rows(statement, parameters, parameters if again is None else again, durable)
+
+    def rows_once(self, statement: str, parameters: Sequence[Any] = ()) -> Rows:
+        """Run one query that must not be run again once it may have been done; return its rows.
+
+        Raises as `rows` does.
+        """
+        return self._rows(statement, parameters, None, durable=False)
 
     @contextmanager
-    def on_behalf_of(self, party: Party) -> Iterator[None]:
-        """Have this thread's statements take their turn with those of a party, in the block."""
-        before = self._on_behalf.party
-        self._on_behalf.party = party
+    def on_behalf_of(self, party: Party, patience: float | None = None) -> Iterator[None]:
+        """Have this thread's statements take their turn with those of a party, in the block.
+
+        All of them together wait `patience` seconds for a database (None: as long as any does);
+        the block is entered when there is one, or the time is over.
+        """
+        mine = self._on_behalf
+        before = mine.party, mine.deadline
+        mine.party = party
+        if patience is not None or mine.deadline is None:
+            mine.deadline = monotonic() + (self._failover if patience is None else patience)
         try:
+            if self.outage.is_on:
+                self.outage.wait(mine.deadline)
             yield
         finally:
-            self._on_behalf.party = before
+            mine.party, mine.deadline = before
+
+    def deadline(self) -> float:
+        """Return until when this thread may wait for a database, as a time of time.monotonic."""
+        return self._on_behalf.deadline or monotonic() + self._failover
+
+    def stop(self) -> None:
+        """Let nobody wait for a database any more."""
+        self.outage.stop()
+        self.stall.stop()
 
     def close(self) -> None:
         """Close all idle connections."""
+        self.stop()
         self._engine.dispose()
 
-    def _run(self, statement: str | Statement, parameters: Sequence[Any]) -> Rows:
+    def _rows(
+        self,
+        statement: str | Statement,
+        parameters: Sequence[Any],
+        again: Sequence[Any] | None,
+        durable: bool,
+    ) -> Rows:
+        deadline = self.deadline()
+        tries, unknown = 0, False
+        while True:
+            try:
+                rows = self._run(statement, again if again and unknown else parameters, durable)
+            except _Away as away:
+                unknown = unknown or away.unknown
+                if (away.unknown and again is None) or not self._wait(deadline, durable):
+                    self._give_up(away.error, unknown)
+                self._observer.count("retried")
+            except psycopg.Error as error:
+                if error.sqlstate == _LOCKED and unknown and monotonic() < deadline:
+                    continue  # Very likely by the try before, which waits for its standby.
+                tries += 1
+                if error.sqlstate not in _AGAIN:
+                    raise self._translated(error) from error
+                if tries >= _TRIES:
+                    raise errors.ServiceUnavailable from error
+            else:
+                return rows
+
+    def _wait(self, deadline: float, durable: bool) -> bool:
+        there = self.outage.wait(deadline) and (not durable or self.stall.wait(deadline))
+        return there and monotonic() < deadline
+
+    def _give_up(self, error: Exception, unknown: bool) -> None:
+        if unknown:
+            self._observer.count("unknown")
+            raise errors.OutcomeUnknown from error
+        raise errors.ServiceUnavailable from error
+
+    def _run(
+        self,
+        statement: str | Statement,
+        parameters: Sequence[Any],
+        durable: bool,
+    ) -> Rows:
         party = self._on_behalf.party
         self.gate.enter(party)
         try:
-            return self._run_with_permit(statement, parameters)
+            if self.outage.is_on or (durable and self.stall.is_on):
+                raise _Away(errors.ServiceUnavailable(), unknown=False)
+            pooled = self._borrow()
+            try:
+                return self._run_on(pooled, statement, parameters, durable)
+            finally:
+                pooled.close()
         finally:
             self.gate.leave(party)
 
-    def _run_with_permit(self, statement: str | Statement, parameters: Sequence[Any]) -> Rows:
-        pooled = self._borrow()
+    def _run_on(
+        self,
+        pooled: sqlalchemy.PoolProxiedConnection,
+        statement: str | Statement,
+        parameters: Sequence[Any],
+        durable: bool,
+    ) -> Rows:
+        driver = pooled.driver_connection
+        assert isinstance(driver, WatchedConnection)
+        rows: Rows
+        cut = False
+        self._watchdog.begin(driver)
         try:
-            driver = pooled.driver_connection
-            assert driver is not None
-            rows: Rows
-            if isinstance(statement, str):
-                rows = driver.execute(statement, parameters).fetchall()
-            else:
-                rows = statement.run(driver, parameters)
+            try:
+                if isinstance(statement, str):
+                    rows = driver.execute(statement, parameters).fetchall()
+                else:
+                    rows = statement.run(driver, parameters)
+            finally:
+                cut = self._watchdog.end(driver)
+                if cut:
+                    pooled.invalidate()
         except psycopg.Error as error:
-            broken = pooled.driver_connection is None or pooled.driver_connection.broken
-            if broken or error.sqlstate in (_READ_ONLY, _STALE_PLAN, _FORGOTTEN):
-                # The others of the pool went the same way: do not meet them one by one.
+            if not cut and (driver.broken or error.sqlstate in _GONE | _FORGETFUL):
                 pooled.invalidate()
-                self._engine.dispose()
+            self._examine(error, driver.broken, cut=cut, durable=durable)
             raise
-        else:
-            self.last_answer = monotonic()
-            if self._away:
-                self._away = False
-                log.warning("database back")
-            return rows
-        finally:
-            pooled.close()
+        if driver.unreplicated:
+            # Somebody cancelled the wait for a standby: it is done here, and may yet be lost.
+            pooled.invalidate()
+            raise _Away(errors.OutcomeUnknown(), unknown=True)
+        self.last_answer = monotonic()
+        return rows
+
+    def _examine(self, error: psycopg.Error, broken: bool, *, cut: bool, durable: bool) -> None:
+        """Raise _Away where an error says that this server cannot be worked with."""
+        if cut:
+            self._observer.count("cut")
+        if broken or error.sqlstate in _GONE | _FORGETFUL:
+            # The others of the pool went the same way: do not meet them one by one.
+            self._engine.dispose()
+        if not broken and error.sqlstate not in _GONE:
+            return
+        self.outage.begin(error)
+        if cut and durable:
+            self.stall.begin(error)
+        raise _Away(error, unknown=broken or error.sqlstate in _STOPPED) from error
 
     def _translated(self, error: psycopg.Error) -> Exception:
         known = errors.BY_SQLSTATE.get(error.sqlstate or "")
@@ -165,20 +301,52 @@ class Database:
             return errors.Locked()
         if isinstance(error, psycopg.DataError):
             return errors.InvalidParameterValueException("A parameter's value cannot be stored.")
-        if isinstance(error, psycopg.OperationalError) or error.sqlstate == _READ_ONLY:
-            self._note_absence(error)
+        if isinstance(error, psycopg.OperationalError):
+            log.warning("the database refuses", error=" ".join(str(error).split()))
             return errors.ServiceUnavailable()
         return error
-
-    def _note_absence(self, error: Exception) -> None:
-        # Once an outage: a line for each request would bury it.
-        if not self._away:
-            self._away = True
-            log.warning("database away", error=" ".join(str(error).split()))
 
     def _borrow(self) -> sqlalchemy.PoolProxiedConnection:
         try:
             return self._engine.raw_connection()
-        except DBAPIError as error:  # While SQLAlchemy makes the server's acquaintance.
-            self._note_absence(error)
-            raise errors.ServiceUnavailable from error
+        except (DBAPIError, psycopg.Error) as error:
+            self.outage.begin(error)
+            raise _Away(error, unknown=False) from error
+
+    def _probe(self) -> None:
+        with self._open() as connection:
+            self._ask(connection, "select", "show transaction_read_only", "off")
+
+    def _probe_standbys(self) -> None:
+        self.outage.outlast()
+        with self._open() as connection:
+            self._ask(
+                connection,
+                "standbys that acknowledge",
+                "select case when connected < required then 'too few' else 'enough' end"
+                " from skipmq.replication()",
+                "enough",
+            )
+
+    def _ask(self, connection: WatchedConnection, what: str, query: str, wanted: str) -> None:
+        self._watchdog.begin(connection)
+        try:
+            row = connection.execute(query).fetchone()
+        finally:
+            self._watchdog.end(connection)
+        if row is None or row[0] != wanted:
+            raise psycopg.OperationalError(f"{what}: {row and row[0]}")
+
+
+def _parameters(url: str, application_name: str) -> dict[str, Any]:
+    given = conninfo_to_dict(url)
+    several = "," in str(given.get("host", "")) or "," in str(given.get("port", ""))
+    return {
+        **_KEEPALIVE,
+        **({"target_session_attrs": "read-write"} if several else {}),
+        "application_name": application_name,
+        **given,
+        "options": f"{_LOCK_TIMEOUT} {given.get('options', '')} {_UTC}",
+        # What statement.py writes, whatever the environment or the role say.
+        "client_encoding": "UTF8",
+    }

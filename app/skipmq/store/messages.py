@@ -18,6 +18,7 @@ from skipmq.receipts import Receipt
 from skipmq.store.engine import Database
 from skipmq.store.floor import Floors, Look
 from skipmq.store.group_commit import GroupCommit
+from skipmq.store.replication import Replication
 from skipmq.store.statement import (
     BIGINTS,
     INTEGER,
@@ -33,7 +34,9 @@ from skipmq.store.statement import (
 # What is lost with a crash of the database after such a commit is only ever delivered again.
 _LAX = "off"
 # What a send, and a delete from a FIFO queue, waits for, by the queue's ReplicationMode.
-_DURABLE = {"none": "local", "any": "on"}
+_DURABLE = {"none": "local", "any": "on", "majority": "on", "all": "on"}
+# How far back a send that is tried again looks for itself: longer than any request waits.
+_SENT_WITHIN = timedelta(minutes=5)
 # A waiter looks again within a second anyway.
 _AHEAD = timedelta(seconds=1)
 # Named one by one: the function of the next release may give more.
@@ -58,8 +61,8 @@ _RECEIVE_FIFO = Statement(
     INTEGERS, INTEGER, INTEGER, TEXT,
 )  # fmt: skip
 _SEND = Statement(
-    "select from skipmq.send_messages($1, $2::uuid[], $3, $4, $5, $6, $7, $8, $9)",
-    INTEGER, TEXTS, TEXTS, TEXTS, INTEGERS, TEXTS, TEXTS, TEXT, TEXT,
+    "select from skipmq.send_messages($1, $2::uuid[], $3, $4, $5, $6, $7, $8, $9, $10)",
+    INTEGER, TEXTS, TEXTS, TEXTS, INTEGERS, TEXTS, TEXTS, TEXT, TEXT, INTERVAL,
 )  # fmt: skip
 _SEND_FIFO = Statement(
     "select message_id::text, sequence_number"
@@ -101,8 +104,15 @@ class Messages:
     Each raises errors.QueueMoved when the queue was purged or deleted since it was looked up.
     """
 
-    def __init__(self, database: Database, most: int = 500, floors: Floors | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        replication: Replication,
+        most: int = 500,
+        floors: Floors | None = None,
+    ) -> None:
         self._database = database
+        self._replication = replication
         self._floors = floors or Floors()
         self._sends = GroupCommit(self._send, most)
         self._fifo_sends = GroupCommit(self._send_fifo, min(most, _FIFO_MOST))
@@ -121,35 +131,35 @@ class Messages:
         On a FIFO queue that is the answer to the first sending where the deduplication id is known.
         """
         sends = self._fifo_sends if queue.fifo else self._sends
-        return sends.submit((queue.id, sender, _commit(queue)), messages, len(messages))
+        return sends.submit((queue.id, sender, _mode(queue)), messages, len(messages))
 
     def _send(
         self, key: tuple[int, str, str], requests: Sequence[Sequence[OutgoingMessage]]
     ) -> list[list[StoredMessage]]:
-        queue_id, sender, commit = key
+        queue_id, sender, mode = key
         messages = list(chain.from_iterable(requests))
-        self._database.rows(
-            _SEND,
-            (
-                queue_id,
-                [m.message_id for m in messages],
-                [m.body for m in messages],
-                _array([m.attributes for m in messages]),
-                _array([m.delay_seconds for m in messages]),
-                _array([m.group_id for m in messages]),
-                _array([m.trace_header for m in messages]),
-                sender,
-                commit,
-            ),
+        parameters = (
+            queue_id,
+            [m.message_id for m in messages],
+            [m.body for m in messages],
+            _array([m.attributes for m in messages]),
+            _array([m.delay_seconds for m in messages]),
+            _array([m.group_id for m in messages]),
+            _array([m.trace_header for m in messages]),
+            sender,
+            _DURABLE[mode],
         )
+        self._durably(mode, _SEND, (*parameters, None), (*parameters, _SENT_WITHIN))
         return [[StoredMessage(m.message_id) for m in request] for request in requests]
 
     def _send_fifo(
         self, key: tuple[int, str, str], requests: Sequence[Sequence[OutgoingMessage]]
     ) -> list[list[StoredMessage]]:
-        queue_id, sender, commit = key
+        queue_id, sender, mode = key
         messages = list(chain.from_iterable(requests))
-        rows = self._database.rows(
+        # Again, each deduplication id gives the answer to its first sending.
+        rows = self._durably(
+            mode,
             _SEND_FIFO,
             (
                 queue_id,
@@ -160,10 +170,24 @@ class Messages:
                 [m.deduplication_id for m in messages],
                 _array([m.trace_header for m in messages]),
                 sender,
-                commit,
+                _DURABLE[mode],
             ),
         )
         return _dealt([StoredMessage(*row) for row in rows], requests)
+
+    def _durably(
+        self,
+        mode: str,
+        statement: Statement,
+        parameters: Sequence[Any],
+        again: Sequence[Any] | None = None,
+    ) -> Rows:
+        """Run a statement; return its rows when as many servers have it as the mode asks for."""
+        durable = mode != "none"
+        rows = self._database.rows(statement, parameters, again, durable=durable)
+        while not self._replication.confirm(mode):
+            rows = self._database.rows(statement, again or parameters, durable=durable)
+        return rows
 
     def receive(
         self,
@@ -219,7 +243,7 @@ class Messages:
         Returns each one's outcome in order; on a standard queue that is always the same.
         """
         if queue.fifo:
-            return self._fifo_deletes.submit((queue.id, _commit(queue)), receipts, len(receipts))
+            return self._fifo_deletes.submit((queue.id, _mode(queue)), receipts, len(receipts))
         return self._deletes.submit(queue.id, receipts, len(receipts))
 
     def _delete(self, queue_id: int, requests: Sequence[Sequence[Receipt]]) -> list[list[str]]:
@@ -238,15 +262,16 @@ class Messages:
     def _delete_fifo(
         self, key: tuple[int, str], requests: Sequence[Sequence[Receipt]]
     ) -> list[list[str]]:
-        queue_id, commit = key
+        queue_id, mode = key
         receipts = list(chain.from_iterable(requests))
-        rows = self._database.rows(
+        rows = self._durably(
+            mode,
             _DELETE_FIFO,
             (
                 queue_id,
                 [r.message for r in receipts],
                 [r.receive_count for r in receipts],
-                commit,
+                _DURABLE[mode],
             ),
         )
         return _dealt([outcome for (outcome,) in rows], requests)
@@ -294,9 +319,9 @@ class Messages:
         return int(rows[0][0])
 
 
-def _commit(queue: Queue) -> str:
-    """Return the synchronous_commit of what must not be lost on a queue."""
-    return _DURABLE[queue.attributes["ReplicationMode"]]
+def _mode(queue: Queue) -> str:
+    """Return how many servers must have what must not be lost on a queue."""
+    return queue.attributes["ReplicationMode"]
 
 
 def _array(values: list[Any]) -> list[Any] | None:

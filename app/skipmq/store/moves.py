@@ -18,7 +18,7 @@ class Moves:
         Raises errors.ResourceNotFoundException when a queue is not there, and
         errors.InvalidParameterValueException when the source cannot have a task now.
         """
-        rows = self._database.rows(
+        rows = self._database.rows_once(
             "select skipmq.start_move_task(%s, %s, %s::int)", (source, destination, rate)
         )
         return str(rows[0][0])
@@ -35,4 +35,5 @@ class Moves:
 
     def cancel(self, task: UUID) -> int:
         """Ask a running task to stop; return how many messages it has moved."""
-        return int(self._database.rows("select skipmq.cancel_move_task(%s)", (task,))[0][0])
+        rows = self._database.rows_once("select skipmq.cancel_move_task(%s)", (task,))
+        return int(rows[0][0])

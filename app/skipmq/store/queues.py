@@ -78,7 +78,7 @@ class Queues:
 
         Raises errors.QueueMoved when the queue is gone.
         """
-        ((replaced,),) = self._database.rows(
+        ((replaced,),) = self._database.rows_once(
             "select skipmq.replace_policy(%s, %s, %s)", (queue_id, old, new)
         )
         return bool(replaced)
@@ -95,14 +95,14 @@ class Queues:
 
     def delete(self, queue_id: int) -> None:
         """Delete a queue; raise errors.QueueMoved when it is not there any more."""
-        self._database.rows("select from skipmq.delete_queue(%s)", (queue_id,))
+        self._database.rows_once("select from skipmq.delete_queue(%s)", (queue_id,))
 
     def purge(self, queue_id: int, cooldown: float) -> None:
         """Empty a queue at once.
 
         Raises errors.PurgeQueueInProgress within `cooldown` seconds of the last purge.
         """
-        self._database.rows(
+        self._database.rows_once(
             "select skipmq.purge_queue(%s, make_interval(secs => %s))", (queue_id, cooldown)
         )
 

@@ -2,11 +2,11 @@
 
 import threading
 from collections.abc import Callable
-from typing import Any
 
 import psycopg
 import structlog
 
+from skipmq.store import Session
 from skipmq.waiters.notifier import CHANGED, CHANNEL, SENT, WAITING, Notifier
 from skipmq.waiters.registry import Waiters
 
@@ -22,7 +22,7 @@ class Listener:
 
     def __init__(
         self,
-        connect: Callable[[], psycopg.Connection[Any]],
+        connect: Callable[[], Session],
         process: str,
         waiters: Waiters,
         notifier: Notifier,
@@ -48,16 +48,16 @@ class Listener:
     def _run(self) -> None:
         while not self._stopped.is_set():
             try:
-                with self._connect() as connection:
-                    connection.execute(f"listen {CHANNEL}")
+                with self._connect() as session:
+                    session.execute(f"listen {CHANNEL}")
                     # What was said while nobody listened is lost: everybody looks once.
                     self._forget(None)
                     self._waiters.wake_all()
-                    while not self._stopped.is_set():
-                        for notification in connection.notifies(timeout=1):
-                            self.hear(notification.payload)
+                    while session.is_current and not self._stopped.is_set():
+                        for payload in session.notifications(timeout=1):
+                            self.hear(payload)
             except psycopg.Error as error:
-                log.warning("listener lost its connection", error=str(error).strip())
+                log.warning("listener lost its connection", error=" ".join(str(error).split()))
                 self._stopped.wait(1)
             except Exception:
                 log.exception("listener failed")

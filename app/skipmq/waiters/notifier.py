@@ -8,10 +8,11 @@ on. One that is lost costs the scout's interval.
 import threading
 from collections.abc import Callable
 from time import monotonic
-from typing import Any
 
 import psycopg
 import structlog
+
+from skipmq.store import Session
 
 log = structlog.get_logger()
 
@@ -28,7 +29,7 @@ REMEMBERED = 10_000
 class Notifier:
     """A thread with a connection of its own; what it is told never waits and never fails."""
 
-    def __init__(self, connect: Callable[[], psycopg.Connection[Any]], process: str) -> None:
+    def __init__(self, connect: Callable[[], Session], process: str) -> None:
         self._connect = connect
         self._process = process
         self._pending: set[tuple[str, str]] = set()
@@ -84,27 +85,29 @@ class Notifier:
             self._wanted.notify()
 
     def _run(self) -> None:
-        connection: psycopg.Connection[Any] | None = None
+        session: Session | None = None
         while not self._stopped.is_set():
             with self._wanted:
                 while not self._pending and not self._stopped.is_set():
                     self._wanted.wait()
                 batch, self._pending = self._pending, set()
             try:
-                if connection is None or connection.closed:
-                    connection = self._connect()
-                    connection.execute("set synchronous_commit = off")
+                if session is None or not session.is_current:
+                    if session is not None:
+                        session.close()
+                    session = self._connect()
+                    session.execute("set synchronous_commit = off")
                 for payload in payloads(self._process, batch):
-                    connection.execute("select pg_notify(%s, %s)", (CHANNEL, payload))
+                    session.execute("select pg_notify(%s, %s)", (CHANNEL, payload))
             except psycopg.Error as error:
-                log.warning("notification lost", error=str(error).strip())
+                log.warning("notification lost", error=" ".join(str(error).split()))
                 self._stopped.wait(1)
             except Exception:
                 log.exception("notifier failed")
                 self._stopped.wait(1)
             self._stopped.wait(INTERVAL)
-        if connection is not None:
-            connection.close()
+        if session is not None:
+            session.close()
 
 
 def payloads(process: str, batch: set[tuple[str, str]]) -> list[str]:

@@ -1,0 +1,80 @@
+"""What a node counts, for Prometheus: one view of all its worker processes.
+
+Each worker writes its numbers to a file of a folder that all of them share; whoever is asked adds
+them up. Source: the Prometheus Python client, "Multiprocess Mode".
+"""
+
+import os
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+
+_COUNTED = {
+    "database outages": ("skipmq_database_outages", "Times that no database could be written to"),
+    "standbys outages": ("skipmq_standbys_outages", "Times that too few standbys acknowledged"),
+    "parked": ("skipmq_parked", "Requests that waited for a database or a standby"),
+    "retried": ("skipmq_retried", "Statements run again after the database went away"),
+    "unknown": ("skipmq_outcome_unknown", "Statements given up that may have been done"),
+    "cut": ("skipmq_database_deadlines", "Connections cut because a statement took too long"),
+    "refused": ("skipmq_refused", "Requests refused because the node had too much to do"),
+}
+_SHOWN = {
+    "database available": (
+        "skipmq_database_available", "Whether there is a database to write to", "livemin",
+    ),
+    "standbys available": (
+        "skipmq_standbys_available", "Whether enough standbys acknowledge", "livemin",
+    ),
+    "waiting for database": (
+        "skipmq_waiting_for_database", "Requests that wait for a database now", "livesum",
+    ),
+    "waiting for standbys": (
+        "skipmq_waiting_for_standbys", "Requests that wait for a standby now", "livesum",
+    ),
+}  # fmt: skip
+
+
+class Metrics:
+    """The numbers of this process; `config.share_metrics` has named the folder before."""
+
+    content_type = "text/plain; version=0.0.4; charset=utf-8"
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        for file in folder.glob("*_*.db"):
+            # Of a worker that was killed: its counters stay, what it showed goes.
+            pid = file.stem.rpartition("_")[2]
+            if pid.isdecimal() and not _lives(int(pid)):
+                mark_process_dead(int(pid), str(folder))  # type: ignore[no-untyped-call]
+        registry = CollectorRegistry()
+        self._counters = {
+            event: Counter(name, about, registry=registry)
+            for event, (name, about) in _COUNTED.items()
+        }
+        self._gauges = {
+            state: Gauge(name, about, registry=registry, multiprocess_mode=mode)  # type: ignore[arg-type]
+            for state, (name, about, mode) in _SHOWN.items()
+        }
+
+    def count(self, event: str) -> None:
+        """Add one to the number of an event."""
+        self._counters[event].inc()
+
+    def show(self, state: str, value: float) -> None:
+        """Set the value of a state."""
+        self._gauges[state].set(value)
+
+    def text(self) -> bytes:
+        """Return the numbers of all workers in the text format of Prometheus."""
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry, path=str(self._folder))  # type: ignore[no-untyped-call]
+        return generate_latest(registry)
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True

@@ -1,0 +1,179 @@
+-- What the schema gains for failovers: sends that can be tried again, and queues that ask for more servers.
+-- Nodes of the release before call the new functions as they called the old.
+set local check_function_bodies = off;
+
+alter table skipmq.queue drop constraint queue_replication_mode_check;
+alter table skipmq.queue add constraint queue_replication_mode_check
+  check (replication_mode in ('none', 'any', 'majority', 'all'));
+
+-- Does: counts the synchronous standbys that have written everything up to p_position to disk; null stands for
+--   everything that this server has written by now. Gives the position, to ask again.
+-- Called by: nodes, for queues whose ReplicationMode asks for more standbys than the cluster's commits wait for.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: none.
+create function skipmq.acknowledged(
+  p_position text default null, out "position" text, out acknowledged integer
+)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_position pg_lsn := coalesce(p_position::pg_lsn, pg_current_wal_flush_lsn());
+begin
+  "position" := v_position::text;
+  acknowledged := (
+    select count(*) from pg_stat_replication r where r.sync_state <> 'async' and r.flush_lsn >= v_position);
+end $$;
+-- Does: says what the commits of this server wait for: synchronous_standby_names, how many standbys must
+--   acknowledge, how many are listed as candidates, and how many of those stream now (null: the owner of the
+--   schema is not in pg_monitor and cannot see it).
+-- Called by: nodes, for readiness, doctor and the ReplicationMode of queues.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: none.
+--
+-- Source: PostgreSQL manual, 20.6.2 synchronous_standby_names; 28.2.4 pg_stat_replication.
+create function skipmq.replication(
+  out names text, out required integer, out listed integer, out connected integer
+)
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_candidates text[];
+begin
+  names := btrim(current_setting('synchronous_standby_names'));
+  -- The forms: ANY n (a, b), FIRST n (a, b), n (a, b), and a, b for FIRST 1 (a, b).
+  required := case when names = '' then 0 else
+    coalesce((regexp_match(names, '^(?:any\s+|first\s+)?(\d+)\s*\(', 'i'))[1]::integer, 1) end;
+  v_candidates := regexp_split_to_array(coalesce((regexp_match(names, '\((.*)\)$'))[1], names), '\s*,\s*');
+  if pg_has_role(current_user, 'pg_read_all_stats', 'usage') then
+    connected := (
+      select count(*) from pg_stat_replication r where r.sync_state <> 'async' and r.state = 'streaming');
+  end if;
+  listed := case
+    when names = '' then 0
+    when v_candidates && array['*', '"*"'] then greatest(required, connected)
+    else cardinality(v_candidates)
+  end;
+end $$;
+drop function skipmq.send_messages(integer, uuid[], text[], text[], integer[], text[], text[], text, text);
+-- Does: stores messages in a standard queue: all of them, or none when it raises.
+-- Called by: the SendMessage and SendMessageBatch actions, send_message; SQL users.
+-- Locks, in order: advisory lock of the first message id, queue row, only with the first message that has a
+--   group.
+-- Raises: SQ005 when no queue has this incarnation, SQ007 when the queue is FIFO.
+-- Relies on index: queue_id, noisy_tenant_pkey, message_visible.
+--
+-- The arrays run in parallel, one element a message. A null in p_delays takes the queue's delay.
+-- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
+-- p_again is for a send that may have been done within that time: nothing is stored when one of its messages
+-- is there. The lock waits for that send, which may be committed and wait for a standby: nobody sees it then.
+-- What was received and deleted since is not known, and stored a second time.
+create function skipmq.send_messages(
+  p_queue_id integer,
+  p_message_ids uuid[],
+  p_bodies text[],
+  p_attributes text[],
+  p_delays integer[],
+  p_group_ids text[],
+  p_trace_headers text[],
+  p_sender text default null,
+  p_commit text default null,
+  p_again interval default null
+) returns void
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_now timestamptz := skipmq.write_time();
+  v_fifo boolean;
+  v_delay integer;
+  v_tenants boolean;
+  v_noisy text[];
+begin
+  if p_commit is not null then
+    perform set_config('synchronous_commit', p_commit, true);
+  end if;
+  perform pg_advisory_xact_lock(uuid_hash_extended(p_message_ids[1], 0));
+  select
+    q.fifo, q.delay_seconds, q.tenants,
+    case when q.tenants then array(
+      select t.group_id from skipmq.noisy_tenant t where t.queue_id = p_queue_id and t.until > v_now)
+    end
+  into v_fifo, v_delay, v_tenants, v_noisy
+  from skipmq.queue q where q.queue_id = p_queue_id;
+  if v_fifo is null then
+    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
+  elsif v_fifo then
+    raise exception 'send_messages is for standard queues' using errcode = 'SQ007';
+  end if;
+  if p_again is not null and exists (
+    select from skipmq.message m
+    where m.queue_id = p_queue_id and m.shard = any ('{0,1}') and m.group_no is null
+      and m.visible_at >= v_now - p_again and m.message_id = any (p_message_ids)
+  ) then
+    -- A row, so that this commit waits for the standbys that the one before may not have waited for.
+    insert into skipmq.queue_delta (at, queue_id, change) values (v_now, p_queue_id, 0);
+    return;
+  end if;
+  if not v_tenants and array_remove(p_group_ids, null) <> '{}' then
+    update skipmq.queue q set tenants = true where q.queue_id = p_queue_id and not q.tenants;
+  end if;
+  insert into skipmq.message (
+    id, visible_at, sent_at, enqueued_at, queue_id, shard, message_id, group_id, sender, trace_header, attributes, body)
+  select
+    nextval('skipmq.message_id_seq'),
+    v_now + make_interval(secs => greatest(coalesce(u.delay, v_delay), 0)),
+    v_now, v_now, p_queue_id, case when u.group_id = any (v_noisy) then 1 else 0 end, u.message_id, u.group_id, p_sender, u.trace_header, u.attributes, u.body
+  from unnest(p_message_ids, p_bodies, p_attributes, p_delays, p_group_ids, p_trace_headers)
+    u (message_id, body, attributes, delay, group_id, trace_header);
+  insert into skipmq.queue_delta (at, queue_id, change)
+  values (v_now, p_queue_id, cardinality(p_message_ids));
+end $$;
+-- Roles with the least that each needs. The owner is whoever runs the migrations. Roles belong to the
+-- whole server: where the owner may not create them, an administrator does, and the migration is run
+-- again. Neither can log in over a network until it is given a password.
+do $$
+declare
+  v_role text;
+begin
+  foreach v_role in array array['skipmq_node', 'skipmq_reader'] loop
+    if not exists (select from pg_roles where rolname = v_role) then
+      begin
+        execute format('create role %I login', v_role);
+      exception
+        when insufficient_privilege then
+          raise warning 'role % is missing and % may not create it', v_role, current_user;
+        when duplicate_object or unique_violation then
+          null; -- Another database of this server was migrated at the same moment.
+      end;
+    end if;
+  end loop;
+
+  revoke execute on all functions in schema skipmq from public;
+  if exists (select from pg_roles where rolname = 'skipmq_node') then
+    grant usage on schema skipmq to skipmq_node;
+    grant execute on all functions in schema skipmq to skipmq_node;
+    -- Only for other functions, which call them with the owner's rights.
+    revoke execute on function
+      skipmq.settle(tid[], text),
+      skipmq.move_batch(integer, integer, integer),
+      skipmq.check_redrive(integer, text, text[]),
+      skipmq.move_dead_letters(integer, smallint, integer, integer, timestamptz, timestamptz, integer),
+      skipmq.expire_visible(integer, smallint, timestamptz, timestamptz, timestamptz, integer),
+      skipmq.set_aside(integer, text[], timestamptz, integer),
+      skipmq.expire_fifo(integer, timestamptz, integer),
+      skipmq.move_fifo_batch(integer, integer, integer),
+      skipmq.append_fifo(integer, bigint[], integer[], text),
+      skipmq.clear_group(integer, bigint, timestamptz, timestamptz, integer, integer),
+      skipmq.lock_groups(integer, bigint[]),
+      skipmq.refresh_groups(integer, bigint[]),
+      skipmq.check_message(integer, text, jsonb)
+      from skipmq_node;
+  end if;
+  if exists (select from pg_roles where rolname = 'skipmq_reader') then
+    grant usage on schema skipmq to skipmq_reader;
+  end if;
+end $$;

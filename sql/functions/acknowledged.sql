@@ -1,0 +1,19 @@
+-- Does: counts the synchronous standbys that have written everything up to p_position to disk; null stands for
+--   everything that this server has written by now. Gives the position, to ask again.
+-- Called by: nodes, for queues whose ReplicationMode asks for more standbys than the cluster's commits wait for.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: none.
+create function skipmq.acknowledged(
+  p_position text default null, out "position" text, out acknowledged integer
+)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_position pg_lsn := coalesce(p_position::pg_lsn, pg_current_wal_flush_lsn());
+begin
+  "position" := v_position::text;
+  acknowledged := (
+    select count(*) from pg_stat_replication r where r.sync_state <> 'async' and r.flush_lsn >= v_position);
+end $$;

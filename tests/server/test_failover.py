@@ -1,0 +1,346 @@
+"""What a node does when its database goes away: on a real server, frozen, crashed and cut off."""
+
+import os
+import re
+import signal
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import psutil
+import psycopg
+import pytest
+from botocore.exceptions import ClientError
+
+from skipmq import embedded
+from support.clock import connect
+from support.http import NodeProcess, client, eventually
+from support.postgres import Connection, Databases, as_node
+from support.processes import frozen
+from support.proxy import Proxy
+from support.sql import number
+
+DEADLINE = 2
+
+
+@pytest.fixture(scope="module")
+def server(public_folder: Path) -> Iterator[embedded.Server]:
+    with embedded.start(public_folder / "failing", ephemeral=True) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def url(server: embedded.Server) -> str:
+    return Databases(server).migrated()
+
+
+@pytest.fixture(scope="module")
+def proxy(server: embedded.Server) -> Iterator[Proxy]:
+    parts = psycopg.conninfo.conninfo_to_dict(server.url)
+    with Proxy(Path(str(parts["host"])) / ".s.PGSQL.5432") as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def node(url: str, proxy: Proxy) -> Iterator[NodeProcess]:
+    """Give a node whose way to the database is the proxy."""
+    name = psycopg.conninfo.conninfo_to_dict(url)["dbname"]
+    through = f"postgresql://skipmq_node@127.0.0.1:{proxy.port}/{name}"
+    with NodeProcess(database_url=through, workers=1, database_deadline=DEADLINE) as found:
+        yield found.ready()
+
+
+@pytest.fixture
+def owner(url: str) -> Iterator[Connection]:
+    with connect(url) as connection:
+        yield connection
+
+
+def counted(node: NodeProcess, name: str) -> float:
+    with urlopen(f"{node.url}/metrics") as answer:
+        text = answer.read().decode()
+    found = re.search(rf"^{name} ([0-9.]+)$", text, re.MULTILINE)
+    assert found, text
+    return float(found[1])
+
+
+def queue(node: NodeProcess, name: str, **attributes: str) -> tuple[Any, str]:
+    sqs = client(node.url)
+    url = sqs.create_queue(QueueName=name, Attributes=attributes)["QueueUrl"]
+    return sqs, url
+
+
+def bodies(sqs: Any, url: str) -> list[str]:
+    found: list[str] = []
+    while messages := sqs.receive_message(
+        QueueUrl=url, MaxNumberOfMessages=10, VisibilityTimeout=600
+    ).get("Messages"):
+        found += [message["Body"] for message in messages]
+    return found
+
+
+def test_send_whose_answer_is_lost_is_stored_once(node: NodeProcess, proxy: Proxy) -> None:
+    sqs, url = queue(node, "standard")
+    retried = counted(node, "skipmq_retried_total")
+
+    with proxy.losing_the_reply_to(b"lost answer"):
+        sent = sqs.send_message(QueueUrl=url, MessageBody="lost answer")
+
+    (message,) = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)["Messages"]
+    assert message["MessageId"] == sent["MessageId"]
+    assert counted(node, "skipmq_retried_total") == retried + 1
+
+
+def test_delayed_batch_whose_answer_is_lost_is_stored_once(
+    node: NodeProcess, proxy: Proxy, owner: Connection
+) -> None:
+    sqs, url = queue(node, "batch")
+    entries = [{"Id": str(n), "MessageBody": f"batch {n}", "DelaySeconds": n} for n in range(10)]
+
+    with proxy.losing_the_reply_to(b"batch 3"):
+        sent = sqs.send_message_batch(QueueUrl=url, Entries=entries)
+
+    assert len(sent["Successful"]) == 10
+    assert number(owner, "select count(*) from skipmq.message where body like 'batch _'") == 10
+
+
+def test_fifo_send_whose_answer_is_lost_keeps_its_number(node: NodeProcess, proxy: Proxy) -> None:
+    sqs, url = queue(node, "orders.fifo", FifoQueue="true")
+
+    with proxy.losing_the_reply_to(b"first of a group"):
+        sent = sqs.send_message(
+            QueueUrl=url,
+            MessageBody="first of a group",
+            MessageGroupId="g",
+            MessageDeduplicationId="d",
+        )
+
+    (message,) = sqs.receive_message(
+        QueueUrl=url, MaxNumberOfMessages=10, AttributeNames=["SequenceNumber"]
+    )["Messages"]
+    assert message["Attributes"]["SequenceNumber"] == sent["SequenceNumber"]
+
+
+def test_delete_whose_answer_is_lost_is_done(
+    node: NodeProcess, proxy: Proxy, owner: Connection
+) -> None:
+    for name, extra in (
+        ("gone", {}),
+        ("gone.fifo", {"MessageGroupId": "g", "MessageDeduplicationId": "d"}),
+    ):
+        fifo = {"FifoQueue": "true"} if extra else {}
+        sqs, url = queue(node, name, **fifo)
+        sqs.send_message(QueueUrl=url, MessageBody="to go", **extra)
+        (message,) = sqs.receive_message(QueueUrl=url, VisibilityTimeout=600)["Messages"]
+
+        # The function's name is sent with the first statement of a connection only.
+        function = b"skipmq.delete_fifo_messages" if extra else b"skipmq.delete_messages"
+        with proxy.losing_the_reply_to(function):
+            sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+
+        assert number(owner, "select count(*) from skipmq.message where body = 'to go'") == 0
+
+
+def test_purge_whose_answer_is_lost_is_not_done_twice(node: NodeProcess, proxy: Proxy) -> None:
+    sqs, url = queue(node, "purged")
+
+    with (
+        proxy.losing_the_reply_to(b"skipmq.purge_queue"),
+        pytest.raises(ClientError, match="whether the request has been done is not known"),
+    ):
+        sqs.purge_queue(QueueUrl=url)
+
+    with pytest.raises(ClientError, match="PurgeQueueInProgress"):
+        sqs.purge_queue(QueueUrl=url)
+
+
+def test_frozen_server_holds_no_request_and_what_it_may_have_done_is_not_done_twice(
+    node: NodeProcess, server: embedded.Server
+) -> None:
+    sqs, url = queue(node, "frozen")
+    sqs.send_message(QueueUrl=url, MessageBody="before")
+    cut = counted(node, "skipmq_database_deadlines_total")
+
+    with ThreadPoolExecutor() as pool:
+        with frozen(Path(server.data_dir)):
+            sending = [pool.submit(sqs.send_message, QueueUrl=url, MessageBody="while")]
+            eventually(lambda: counted(node, "skipmq_database_deadlines_total") > cut)
+            eventually(lambda: counted(node, "skipmq_database_available") == 0)
+            sending.append(pool.submit(sqs.send_message, QueueUrl=url, MessageBody="later"))
+            eventually(lambda: counted(node, "skipmq_waiting_for_database") >= 2)
+        for each in sending:
+            each.result()
+
+    assert sorted(bodies(sqs, url)) == ["before", "later", "while"]
+    assert counted(node, "skipmq_database_available") == 1
+    assert "database away" in node.log
+    assert "database back" in node.log
+
+
+def test_crash_of_the_server_reaches_no_client(node: NodeProcess, owner: Connection) -> None:
+    sqs, url = queue(node, "crash")
+    ended, sent = threading.Event(), []
+
+    def send() -> None:
+        while not ended.is_set():
+            body = f"{threading.get_ident()}-{len(sent)}"
+            sqs.send_message(QueueUrl=url, MessageBody=body)
+            sent.append(body)
+
+    with ThreadPoolExecutor() as pool:
+        running = [pool.submit(send) for _ in range(4)]
+        eventually(lambda: len(sent) > 50)
+        outages = counted(node, "skipmq_database_outages_total")
+        psutil.Process(owner.info.backend_pid).kill()
+        eventually(lambda: counted(node, "skipmq_database_outages_total") > outages)
+        after = len(sent)
+        eventually(lambda: len(sent) > after + 50)
+        ended.set()
+        for each in running:
+            each.result()
+
+    assert sorted(bodies(sqs, url)) == sorted(sent)
+
+
+def test_waiting_receiver_hears_of_other_nodes_again_after_the_server_was_frozen(
+    node: NodeProcess, server: embedded.Server, url: str
+) -> None:
+    sqs, queue_url = queue(node, "listening")
+    with ThreadPoolExecutor() as pool, frozen(Path(server.data_dir)):
+        asked = pool.submit(sqs.receive_message, QueueUrl=queue_url)
+        eventually(lambda: counted(node, "skipmq_database_available") == 0)
+    asked.result()
+    heard = "select count(*) from pg_stat_activity where query ~ '^listen' and datname = %s"
+    name = psycopg.conninfo.conninfo_to_dict(url)["dbname"]
+    with connect(server.url) as admin:
+        eventually(lambda: number(admin, heard, name) == 1, why="it listens, once")
+
+    with (
+        NodeProcess(database_url=as_node(url), workers=1) as other,
+        ThreadPoolExecutor() as pool,
+    ):
+        other.ready()
+        waiting = pool.submit(sqs.receive_message, QueueUrl=queue_url, WaitTimeSeconds=20)
+        elsewhere = queue_url.replace(node.url, other.url)
+        client(other.url).send_message(QueueUrl=elsewhere, MessageBody="hello")
+
+        (message,) = waiting.result()["Messages"]
+    assert message["Body"] == "hello"
+
+
+def test_commit_whose_wait_for_a_standby_is_cancelled_is_no_success_yet(
+    node: NodeProcess, owner: Connection
+) -> None:
+    sqs, url = queue(node, "cancelled")
+    owner.execute("set synchronous_commit = local")
+    waits = "from pg_stat_activity where wait_event = 'SyncRep'"
+    try:
+        owner.execute("alter system set synchronous_standby_names = 'nobody'")
+        owner.execute("select pg_reload_conf()")
+        eventually(lambda: number(owner, "show synchronous_standby_names") == "nobody")
+        with ThreadPoolExecutor(1) as pool:
+            sending = pool.submit(sqs.send_message, QueueUrl=url, MessageBody="once")
+            eventually(lambda: number(owner, f"select count(*) {waits}") == 1)
+            unknown = number(owner, f"select pid {waits}")
+            owner.execute("select pg_cancel_backend(%s)", (unknown,))
+            # Tried again, on another connection: it waits for the standby too.
+            eventually(lambda: number(owner, f"select count(*) {waits} and pid <> {unknown}"))
+            assert not sending.done()
+            owner.execute("alter system reset synchronous_standby_names")
+            owner.execute("select pg_reload_conf()")
+            sending.result()
+    finally:
+        owner.execute("alter system reset synchronous_standby_names")
+        owner.execute("select pg_reload_conf()")
+
+    assert bodies(sqs, url) == ["once"]
+
+
+def test_sends_wait_for_standbys_that_are_all_away_and_others_do_not(
+    node: NodeProcess, owner: Connection
+) -> None:
+    sqs, durable = queue(node, "durable")
+    _, lax = queue(node, "lax", ReplicationMode="none")
+    owner.execute("set synchronous_commit = local")
+    try:
+        owner.execute("alter system set synchronous_standby_names = 'nobody'")
+        owner.execute("select pg_reload_conf()")
+        eventually(lambda: number(owner, "show synchronous_standby_names") == "nobody")
+        with ThreadPoolExecutor() as pool:
+            first = pool.submit(sqs.send_message, QueueUrl=durable, MessageBody="first")
+            eventually(lambda: counted(node, "skipmq_standbys_available") == 0)
+            stuck = "select count(*) from pg_stat_activity where wait_event = 'SyncRep'"
+            before = number(owner, stuck)
+            more = [
+                pool.submit(sqs.send_message, QueueUrl=durable, MessageBody=f"more {n}")
+                for n in range(8)
+            ]
+            eventually(lambda: counted(node, "skipmq_waiting_for_standbys") == 1)
+            # They take no connection of the server, and others go on.
+            assert number(owner, stuck) == before
+            sqs.send_message(QueueUrl=lax, MessageBody="lax")
+            assert bodies(sqs, lax) == ["lax"]
+            assert bodies(sqs, durable) == []
+            owner.execute("alter system reset synchronous_standby_names")
+            owner.execute("select pg_reload_conf()")
+            for each in (first, *more):
+                each.result()
+    finally:
+        owner.execute("alter system reset synchronous_standby_names")
+        owner.execute("select pg_reload_conf()")
+
+    assert sorted(bodies(sqs, durable)) == ["first", *[f"more {n}" for n in range(8)]]
+
+
+def test_request_waits_no_longer_than_is_set_and_stops_with_the_node(
+    server: embedded.Server, url: str
+) -> None:
+    name = psycopg.conninfo.conninfo_to_dict(url)["dbname"]
+    with (
+        NodeProcess(database_url=as_node(url), workers=1, failover_wait=1) as impatient,
+        NodeProcess(database_url=as_node(url), workers=1, failover_wait=600) as patient,
+        connect(server.url) as admin,
+        ThreadPoolExecutor() as pool,
+    ):
+        sqs, there = queue(impatient.ready(), "impatient")
+        patient.ready()
+        admin.execute(f"alter database {name} allow_connections false")
+        try:
+            admin.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s",
+                (name,),
+            )
+            with pytest.raises(ClientError, match="ServiceUnavailable") as refused:
+                sqs.send_message(QueueUrl=there, MessageBody="now")
+            elsewhere = there.replace(impatient.url, patient.url)
+            waiting = pool.submit(
+                client(patient.url).send_message, QueueUrl=elsewhere, MessageBody="now"
+            )
+            eventually(lambda: counted(patient, "skipmq_waiting_for_database") == 1)
+            patient.process.send_signal(signal.SIGTERM)
+            with pytest.raises(ClientError, match="ServiceUnavailable"):
+                waiting.result(timeout=20)
+            assert patient.process.wait(timeout=20) == 0
+        finally:
+            admin.execute(f"alter database {name} allow_connections true")
+
+    headers = refused.value.response["ResponseMetadata"]["HTTPHeaders"]
+    assert headers["retry-after"] == "1"
+
+
+def test_metrics_are_of_all_workers_and_outlive_one(url: str) -> None:
+    with NodeProcess(database_url=as_node(url), workers=2) as node:
+        node.ready()
+        assert counted(node, "skipmq_database_outages_total") == 0
+        workers = [
+            child
+            for child in psutil.Process(node.process.pid).children()
+            if "spawn_main" in " ".join(child.cmdline())
+        ]
+        eventually(lambda: counted(node, "skipmq_database_available") == 1)
+        os.kill(workers[0].pid, signal.SIGKILL)
+
+        eventually(lambda: counted(node, "skipmq_database_available") == 1)

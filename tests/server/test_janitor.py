@@ -72,7 +72,7 @@ def test_round_without_database_goes_on() -> None:
 
     assert 0 < janitor.tick() <= 1
     with pytest.raises(psycopg.OperationalError):
-        pool.connect()
+        pool.session()
 
 
 def test_stop_ends_the_thread(janitor: Janitor) -> None:

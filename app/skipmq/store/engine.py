@@ -268,9 +268,10 @@ class Database:
                 if cut:
                     pooled.invalidate()
         except psycopg.Error as error:
-            if not cut and (driver.broken or error.sqlstate in _GONE | _FORGETFUL):
+            broken = cut or driver.broken
+            if not cut and (broken or error.sqlstate in _GONE | _FORGETFUL):
                 pooled.invalidate()
-            self._examine(error, driver.broken, cut=cut, durable=durable)
+            self._examine(error, broken, cut=cut, durable=durable)
             raise
         if driver.unreplicated:
             # Somebody cancelled the wait for a standby: it is done here, and may yet be lost.

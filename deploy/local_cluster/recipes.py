@@ -138,11 +138,7 @@ class Recipes:
         if self.replication == "asynchronous":
             dcs |= {"synchronous_mode": False, "synchronous_mode_strict": False}
         if server.site == "second":
-            first = self.layout.voters()
-            dcs["standby_cluster"] = {
-                "host": ",".join(s.host for s in first),
-                "port": ",".join(str(s.postgres_port) for s in first),
-            }
+            dcs["standby_cluster"] = self._first_site()
         return {
             "bootstrap": {"dcs": dcs, "post_bootstrap": str(self.data / "bin" / "post_bootstrap")},
             "postgresql": {
@@ -154,6 +150,13 @@ class Recipes:
             },
             "watchdog": {"mode": "off"},
         }
+
+    def _first_site(self) -> dict[str, Any]:
+        """Return where the second site finds the first: Patroni takes several hosts, one port."""
+        if self.network:
+            hosts = ",".join(server.host for server in self.layout.voters())
+            return {"host": hosts, "port": self.layout.voters()[0].postgres_port}
+        return {"host": LOOPBACK, "port": self.layout.primary_port}
 
     def _variables(self, server: Server) -> dict[str, str]:
         peers = [peer for peer in self.layout.site(server.site) if peer.etcd]

@@ -31,9 +31,10 @@ class Server:
         self._own(folder)
         self.run("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "--no-sync")
 
-    def start(self) -> None:
+    def start(self, **settings: str) -> None:
         """Start it; return when it can be written to."""
         where = ["-p", str(self.port), "-k", str(self.data), "-c", "listen_addresses=127.0.0.1"]
+        where += [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         words = self._words("postgres", "-D", self.data, *where)
         with (self.data.parent / "log").open("ab") as log:
             self._process = subprocess.Popen(words, cwd="/", stdout=log, stderr=log)
@@ -80,16 +81,12 @@ class Server:
         """Put the data back where it was and replay the WAL, all or up to a time."""
         shutil.copytree(self.base, self.data)
         (self.data / "recovery.signal").touch()
-        settings = {
-            "restore_command": f'cp "{self.wal}/%f" "%p" || cp "{self.wal}/%f.partial" "%p"',
-            "recovery_target_time": until,
-            "recovery_target_action": "promote",
-        }
-        with (self.data / "postgresql.auto.conf").open("a") as file:
-            file.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
         for path in (self.data, *self.data.rglob("*")):
             self._own(path)
-        self.start()
+        wal = f'cp "{self.wal}/%f" "%p" || cp "{self.wal}/%f.partial" "%p"'
+        self.start(
+            restore_command=wal, recovery_target_time=until, recovery_target_action="promote"
+        )
 
     def connect(self) -> Connection:
         """Return a connection of the owner."""

@@ -1,0 +1,56 @@
+"""Who strikes the cluster, one fault at a time, and notes when."""
+
+import random
+import time
+from collections.abc import Iterator, Sequence
+
+from local_cluster import LocalCluster
+
+from cluster.faults import FAULTS
+from cluster.history import History, Op
+
+_PATIENCE = 120
+
+
+class Nemesis:
+    """Inflicts faults on a cluster; what it chooses follows from the seed."""
+
+    def __init__(self, cluster: LocalCluster, history: History, seed: int) -> None:
+        self._cluster = cluster
+        self._history = history
+        self._chance = random.Random(f"{seed} nemesis")  # noqa: S311 - no secret.
+        self._number = 0
+
+    def order(self, names: Sequence[str]) -> Iterator[str]:
+        """Give all names in some order, and then again in others."""
+        while True:
+            yield from self._chance.sample(names, len(names))
+
+    def inflict(self, name: str) -> None:
+        """Strike, wait, heal, and wait until the cluster is healthy and sends are acknowledged.
+
+        Raises ClusterError when it does not come to that.
+        """
+        self._number += 1
+        fault = FAULTS[name]
+        begun = time.monotonic()
+        with fault.strike(self._cluster, self._chance) as target:
+            self._note("strike", name, target, begun)
+            time.sleep(fault.lasts)
+            self._note("heal", name, target, time.monotonic())
+        begun = time.monotonic()
+        self._cluster.wait_healthy(_PATIENCE)
+        self._note("healthy", name, target, begun)
+        self._await_send()
+
+    def _await_send(self) -> None:
+        since, seen = time.monotonic(), len(self._history.ops)
+        while time.monotonic() < since + _PATIENCE:
+            for op in self._history.ops[seen:]:
+                if op.op == "send" and op.type == "ok" and op.t_invoke > since:
+                    return
+            time.sleep(0.05)
+
+    def _note(self, kind: str, name: str, target: str, begun: float) -> None:
+        now = time.monotonic()
+        self._history.add(Op(kind, "info", target, begun, now, value=name, place=self._number))

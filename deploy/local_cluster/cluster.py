@@ -1,0 +1,354 @@
+"""The cluster: what starts it, what breaks and mends it, and what ends it."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from local_cluster import health, layout, parts, patroni, programs
+from local_cluster.errors import ClusterError
+from local_cluster.layout import LOOPBACK, Server
+from local_cluster.networks import Network
+from local_cluster.parts import Supervisor
+from local_cluster.patroni import Member
+from local_cluster.recipes import Passwords, Recipes, Replication, own_environment
+
+_SKIPMQ = (sys.executable, "-m", "skipmq")
+# The slot on the first site from which the second one reads, as in patroni/second_site.yml.
+_SLOT = "second_site"
+
+
+class LocalCluster:
+    """Servers, nodes and balancers on this machine, for as long as the `with` block runs.
+
+    What it held is gone at the end; its logs stay in the folder. When run as root the servers' data
+    may be in a system folder, as their account must reach it. With `namespaces` (root only) each
+    server (PostgreSQL, Patroni and etcd) has a network of its own and can be isolated.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        nodes: int = 3,
+        servers: int = 3,
+        replication: Replication = "quorum",
+        connect: Literal["multi-host", "haproxy"] = "multi-host",
+        fixed_ports: bool = False,
+        namespaces: bool = False,
+        node_environment: Mapping[str, str] | None = None,
+        skipmq: Sequence[str] | None = None,
+        hook: bool = True,
+        reader: bool = False,
+        second_site: bool = False,
+        told: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        if not (1 <= nodes <= layout.MOST and 1 <= servers <= layout.MOST - reader):
+            raise ClusterError(
+                f"a cluster has 1 to {layout.MOST} nodes, and as many servers with the reader"
+            )
+        self.folder = folder.absolute()
+        self.passwords = Passwords()
+        self.told = told
+        self._replication, self._connect = replication, connect
+        self._hook = hook
+        self._skipmq = tuple(skipmq or _SKIPMQ)
+        self._node_environment = dict(node_environment or {})
+        self._servers, self._nodes = servers, nodes
+        self._fixed_ports, self._namespaces = fixed_ports, namespaces
+        self._reader, self._second_site = reader, second_site
+        self._stack = ExitStack()
+        self._network: Network | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self._begin()
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._end()
+
+    @property
+    def owner_url(self) -> str:
+        """Return the URL of the schema's owner, on all servers."""
+        return self._recipes.url("skipmq", self._all_servers())
+
+    @property
+    def node_url(self) -> str:
+        """Return the URL that nodes are given."""
+        hosts = self._all_servers()
+        if self._connect == "haproxy":
+            hosts = f"{LOOPBACK}:{self.layout.primary_port}"
+        return self._recipes.url("skipmq_node", hosts)
+
+    @property
+    def endpoint(self) -> str:
+        """Return the URL of the balancer in front of the nodes."""
+        return self.layout.endpoint
+
+    def addresses(self) -> dict[str, Any]:
+        """Return where everything is and which processes are behind it at the moment."""
+        pid = {name: part.pid for name, part in self._supervisor.parts.items()}
+        at = self.layout
+        return {
+            "endpoint": at.endpoint,
+            "nodes": [{"name": n.name, "url": n.url, "pid": pid[n.name]} for n in at.nodes],
+            "postgres": [
+                {
+                    "name": server.name,
+                    "host": server.host,
+                    "port": server.postgres_port,
+                    "rest": server.rest,
+                    "postmaster_pid": self._postmaster(server),
+                    "patroni_pid": pid[server.name],
+                }
+                for server in at.servers
+            ],
+            "haproxy": {
+                "pid": pid["haproxy"],
+                "nodes": at.endpoint,
+                "primary": f"{LOOPBACK}:{at.primary_port}",
+                "replica": f"{LOOPBACK}:{at.replica_port}",
+            },
+            "etcd": [
+                {"name": server.etcd, "url": server.etcd_url, "pid": pid[server.etcd]}
+                for server in at.servers
+                if server.etcd
+            ],
+            "database_url": self.node_url,
+        }
+
+    def members(self) -> list[Member]:
+        """Return what each server says of itself."""
+        return patroni.members(self.layout.servers)
+
+    def leader(self) -> str:
+        """Return the name of the first site's primary; raise ClusterError if there is none."""
+        found = [m for m in patroni.members(self.layout.voters()) if m.is_primary]
+        if not found:
+            raise ClusterError("no server is the primary at the moment")
+        # One that was deposed may not know it yet.
+        return max(found, key=lambda member: member.timeline).name
+
+    def ready(self) -> dict[str, bool]:
+        """Return which nodes, and which way through the balancer, should get requests."""
+        return health.ready(self.layout)
+
+    def wait_healthy(self, timeout: float = 60) -> None:
+        """Wait for one leader, standbys that stream and (in a quorum) vote, and ready nodes.
+
+        Raises ClusterError that tells what is missing when it does not come.
+        """
+        deadline = time.monotonic() + timeout
+        while missing := health.missing(self.layout, self._replication):
+            if time.monotonic() > deadline:
+                raise ClusterError(f"not healthy after {timeout:.0f} s: {missing}")
+            time.sleep(0.1)
+
+    def supervise(self, part: str, on: bool) -> None:
+        """Have a part started again when it dies (with the hook before), or not.
+
+        A server whose part is not supervised is like one that is gone: no hook speaks for it.
+        """
+        self._supervisor.part(part).is_supervised = on
+
+    def start_part(self, part: str) -> None:
+        """Start a part; one that runs is left alone."""
+        self._supervisor.start(part)
+
+    def isolate(self, server: str) -> None:
+        """Cut a server off from the others and from the nodes."""
+        self._networked().isolate(self._server(server).number)
+
+    def heal(self, server: str) -> None:
+        """Connect a server again."""
+        self._networked().heal(self._server(server).number)
+
+    def switchover(self, to: str = "") -> None:
+        """Make another server the primary, and return when it is."""
+        leader = self._server(self.leader())
+        patroni.switchover(leader, leader.name, to, self.passwords.rest)
+
+    def change_settings(self, settings: Mapping[str, Any]) -> None:
+        """Change settings of Patroni for the first site, as `patronictl edit-config` does."""
+        leader = self._server(self.leader())
+        patroni.change_settings(leader, dict(settings), self.passwords.rest)
+
+    def patronictl(self, *words: str, site: str = "first") -> str:
+        """Run patronictl on a site's etcd; return what it prints."""
+        etcd = next(s for s in self.layout.site(site) if s.etcd)
+        command = [self._programs.patroni_program("patronictl"), "-d", f"etcd3://{etcd.host}:"]
+        command[-1] += str(etcd.etcd_port)
+        done = subprocess.run([*command, *words], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise ClusterError(f"patronictl {' '.join(words)}: {done.stdout}{done.stderr}".strip())
+        return done.stdout
+
+    def _begin(self) -> None:
+        self._take_sigterm()
+        self._programs = programs.find()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        logs = self.folder / "logs"
+        shutil.rmtree(logs, ignore_errors=True)
+        logs.mkdir()
+        if self._namespaces:
+            self._network = Network(self._servers + self._reader + self._second_site)
+            self._stack.callback(self._network.remove)
+        self.layout = layout.plan(
+            servers=self._servers,
+            nodes=self._nodes,
+            fixed_ports=self._fixed_ports,
+            subnet=self._network.subnet if self._network else "",
+            reader=self._reader,
+            second_site=self._second_site,
+        )
+        layout.check_free(self.layout)
+        self._data = self._make_data()
+        self._recipes = Recipes(
+            layout=self.layout,
+            programs=self._programs,
+            passwords=self.passwords,
+            data=self._data,
+            logs=logs,
+            network=self._network,
+            replication=self._replication,
+        )
+        self._supervisor = Supervisor(self._make_parts(), hook=self._hook)
+        self._stack.callback(self._stop)
+        self._start()
+
+    def _start(self) -> None:
+        first = self.layout.site("first")
+        self.told("starting etcd")
+        self._supervisor.start(*(s.etcd for s in self.layout.servers if s.etcd))
+        self.told("starting PostgreSQL under Patroni")
+        self._supervisor.start(*(server.name for server in first))
+        self._await_servers(first)
+        self.told("making the schema")
+        self._migrate()
+        if self._second_site:
+            self.told("starting the second site")
+            self.change_settings({"slots": {_SLOT: {"type": "physical"}}})
+            self._supervisor.start(*(server.name for server in self.layout.site("second")))
+        self.told("starting nodes and HAProxy")
+        self._supervisor.start(*(node.name for node in self.layout.nodes), "haproxy")
+        self.wait_healthy(60)
+
+    def _await_servers(self, servers: Sequence[Server], seconds: float = 90) -> None:
+        deadline = time.monotonic() + seconds
+        while missing := health.site_missing(self.layout, "first", self._replication):
+            if time.monotonic() > deadline:
+                ends = "\n".join(
+                    f"{server.name}: {self._supervisor.part(server.name).last_lines()}"
+                    for server in servers
+                )
+                raise ClusterError(f"PostgreSQL did not come up: {missing}\n{ends}")
+            time.sleep(0.1)
+
+    def _migrate(self) -> None:
+        done = subprocess.run(
+            ["setpriv", "--pdeathsig", "TERM", *self._skipmq, "migrate"],
+            env={**own_environment(), "SKIPMQ_DATABASE_URL": self.owner_url},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise ClusterError(f"the schema could not be made: {done.stdout}{done.stderr}".strip())
+
+    def _make_parts(self) -> list[parts.Part]:
+        recipes = self._recipes
+        variables = {"SKIPMQ_DATABASE_URL": self.node_url, **self._node_environment}
+        return [
+            *(recipes.etcd(server) for server in self.layout.servers if server.etcd),
+            *(recipes.postgres(server) for server in self.layout.servers),
+            *(recipes.node(node, self._skipmq, variables) for node in self.layout.nodes),
+            recipes.haproxy(),
+        ]
+
+    def _make_data(self) -> Path:
+        """Make the folder of the servers' data where their account reaches it."""
+        account = self._programs.account
+        if account.name and not account.may("-x", self.folder):
+            data = Path(tempfile.mkdtemp(prefix="skipmq-cluster-", dir="/var/tmp"))
+        else:
+            data = self.folder / "data"
+            shutil.rmtree(data, ignore_errors=True)
+            data.mkdir()
+        self._stack.callback(shutil.rmtree, data, ignore_errors=True)
+        data.chmod(0o700)
+        os.chown(data, account.uid, account.gid)
+        return data
+
+    def _stop(self) -> None:
+        """Stop everything; the servers the hard way, as their data is thrown away."""
+        supervisor = self._supervisor
+        supervisor.give_up()
+        nodes = [supervisor.part(node.name) for node in self.layout.nodes]
+        parts.stop([*nodes, supervisor.part("haproxy")], signal.SIGTERM, seconds=10)
+        parts.stop(
+            set_apart := [supervisor.part(s.name) for s in self.layout.servers], signal.SIGKILL
+        )
+        assert set_apart
+        for server in self.layout.servers:
+            parts.kill_processes_in(self._data / server.name)
+        parts.stop((supervisor.part(s.etcd) for s in self.layout.servers if s.etcd), signal.SIGKILL)
+        supervisor.end()
+
+    def _end(self) -> None:
+        """Undo all, however much there is, and let no second Ctrl-C leave half of it."""
+        is_main = threading.current_thread() is threading.main_thread()
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN) if is_main else None
+        try:
+            self._stack.close()
+        finally:
+            if is_main:
+                signal.signal(signal.SIGINT, before)
+
+    def _take_sigterm(self) -> None:
+        """Have SIGTERM unwind like Ctrl-C, unless somebody else minds it."""
+        if (
+            threading.current_thread() is threading.main_thread()
+            and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+        ):
+            signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+            self._stack.callback(signal.signal, signal.SIGTERM, signal.SIG_DFL)
+
+    def _all_servers(self) -> str:
+        return ",".join(server.postgres for server in self.layout.voters())
+
+    def _server(self, name: str) -> Server:
+        for server in self.layout.servers:
+            if server.name == name:
+                return server
+        names = ", ".join(server.name for server in self.layout.servers)
+        raise ClusterError(f"there is no server {name!r}; there are {names}")
+
+    def _networked(self) -> Network:
+        if self._network is None:
+            raise ClusterError("servers can be isolated only with namespaces=True")
+        return self._network
+
+    def _postmaster(self, server: Server) -> int | None:
+        try:
+            pid = int((self._data / server.name / "postmaster.pid").read_text().split("\n")[0])
+        except (OSError, ValueError):
+            return None
+        return pid if Path(f"/proc/{pid}").exists() else None

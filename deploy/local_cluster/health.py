@@ -1,0 +1,54 @@
+"""Whether the cluster is as it should be, and if not what is missing."""
+
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException
+
+from local_cluster import patroni
+from local_cluster.layout import LOOPBACK, Layout
+from local_cluster.recipes import Replication
+
+
+def missing(layout: Layout, replication: Replication) -> str:
+    """Say what keeps the cluster from being healthy; nothing if it is."""
+    for site in sorted({server.site for server in layout.servers}):
+        if reason := site_missing(layout, site, replication):
+            return reason
+    late = [name for name, is_ready in ready(layout).items() if not is_ready]
+    return f"{', '.join(late)} not ready" if late else ""
+
+
+def site_missing(layout: Layout, site: str, replication: Replication) -> str:
+    """Say what keeps the servers of a site from being healthy; nothing if they are."""
+    found = patroni.members(layout.site(site))
+    if silent := [m.name for m in found if m.state not in {"running", "streaming"}]:
+        return f"{', '.join(silent)} not running"
+    leaders = [m for m in found if m.role in {"primary", "standby_leader"}]
+    if len(leaders) != 1:
+        return f"{len(leaders)} primaries in the {site} site"
+    leader = leaders[0]
+    followers = [m for m in found if m is not leader or site == "second"]
+    late = [m.name for m in followers if not m.is_streaming or m.timeline != leader.timeline]
+    if late:
+        return f"{', '.join(late)} not streaming"
+    if site == "first" and replication == "quorum":
+        voters = {server.name for server in layout.voters(site)}
+        if silent := [m.name for m in followers if m.name in voters and not m.sync]:
+            return f"{', '.join(silent)} not in the quorum"
+    return ""
+
+
+def ready(layout: Layout) -> dict[str, bool]:
+    """Return which nodes, and the balancer in front of them, should get requests."""
+    ports = {node.name: node.port for node in layout.nodes} | {"haproxy": layout.endpoint_port}
+    return {name: _is_ready(port) for name, port in ports.items()}
+
+
+def _is_ready(port: int) -> bool:
+    connection = HTTPConnection(LOOPBACK, port, timeout=2)
+    try:
+        connection.request("GET", "/health/ready")
+        return connection.getresponse().status == HTTPStatus.OK
+    except (OSError, HTTPException):
+        return False
+    finally:
+        connection.close()

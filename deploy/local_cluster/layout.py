@@ -1,0 +1,172 @@
+"""Who is who: the names and addresses of a cluster's parts."""
+
+import secrets
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from typing import Literal
+
+from local_cluster.errors import ClusterError
+
+LOOPBACK = "127.0.0.1"
+# As many as haproxy/*.cfg have places for.
+MOST = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A machine with PostgreSQL under Patroni, and perhaps etcd."""
+
+    number: int
+    name: str
+    host: str
+    postgres_port: int
+    rest_port: int
+    etcd: str = ""
+    etcd_port: int = 0
+    etcd_peer_port: int = 0
+    site: Literal["first", "second"] = "first"
+    is_reader: bool = False
+
+    @property
+    def postgres(self) -> str:
+        """Return where PostgreSQL is."""
+        return f"{self.host}:{self.postgres_port}"
+
+    @property
+    def rest(self) -> str:
+        """Return the URL of Patroni's REST API."""
+        return f"http://{self.host}:{self.rest_port}"
+
+    @property
+    def etcd_url(self) -> str:
+        """Return the URL for clients of etcd."""
+        return f"http://{self.host}:{self.etcd_port}"
+
+    @property
+    def peer_url(self) -> str:
+        """Return the URL for the other members of etcd."""
+        return f"http://{self.host}:{self.etcd_peer_port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node of SkipMQ."""
+
+    name: str
+    port: int
+
+    @property
+    def url(self) -> str:
+        """Return the node's own URL."""
+        return f"http://{LOOPBACK}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Every part with its address."""
+
+    servers: tuple[Server, ...]
+    nodes: tuple[Node, ...]
+    endpoint_port: int
+    primary_port: int
+    replica_port: int
+
+    @property
+    def endpoint(self) -> str:
+        """Return the URL of the balancer in front of the nodes."""
+        return f"http://{LOOPBACK}:{self.endpoint_port}"
+
+    def site(self, name: str) -> tuple[Server, ...]:
+        """Return the servers of a site."""
+        return tuple(server for server in self.servers if server.site == name)
+
+    def voters(self, site: str = "first") -> tuple[Server, ...]:
+        """Return the servers of a site that may become its primary."""
+        return tuple(server for server in self.site(site) if not server.is_reader)
+
+    def ports(self) -> dict[tuple[str, int], str]:
+        """Return every address to listen on, and whose it is."""
+        ports = {
+            (LOOPBACK, self.endpoint_port): "HAProxy in front of the nodes",
+            (LOOPBACK, self.primary_port): "HAProxy in front of the primary",
+            (LOOPBACK, self.replica_port): "HAProxy in front of the standbys",
+        }
+        ports |= {(LOOPBACK, node.port): node.name for node in self.nodes}
+        for server in self.servers:
+            ports[server.host, server.postgres_port] = server.name
+            ports[server.host, server.rest_port] = f"Patroni of {server.name}"
+            if server.etcd:
+                ports[server.host, server.etcd_port] = server.etcd
+                ports[server.host, server.etcd_peer_port] = f"{server.etcd} among its peers"
+        return ports
+
+
+def plan(
+    *, servers: int, nodes: int, fixed_ports: bool, subnet: str, reader: bool, second_site: bool
+) -> Layout:
+    """Return a layout; with a subnet (`198.18.0.`) each server has an address of its own there."""
+    count = servers + reader + second_site
+    with ExitStack() as held:
+        free = _free_ports(held)
+
+        def pick(fixed: int) -> int:
+            return fixed if fixed_ports else next(free)
+
+        made = []
+        for number in range(1, count + 1):
+            is_reader = reader and number == servers + 1
+            is_second = second_site and number == count
+            name = "reader" if is_reader else "site2" if is_second else f"postgres{number}"
+            made.append(
+                Server(
+                    number=number,
+                    name=name,
+                    host=f"{subnet}{number}" if subnet else LOOPBACK,
+                    postgres_port=5432 if subnet else pick(54320 + number),
+                    rest_port=8008 if subnet else pick(8010 + number),
+                    etcd="" if is_reader else "site2-etcd" if is_second else f"etcd{number}",
+                    etcd_port=2379 if subnet else pick(23790 + number),
+                    etcd_peer_port=2380 if subnet else pick(23890 + number),
+                    site="second" if is_second else "first",
+                    is_reader=is_reader,
+                )
+            )
+        return Layout(
+            servers=tuple(made),
+            nodes=tuple(Node(f"node{n}", pick(9330 + n)) for n in range(1, nodes + 1)),
+            endpoint_port=pick(9324),
+            primary_port=pick(9325),
+            replica_port=pick(9326),
+        )
+
+
+def check_free(layout: Layout) -> None:
+    """Raise ClusterError that names the first address that another program has."""
+    for (host, port), owner in layout.ports().items():
+        if host != LOOPBACK:
+            continue
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((host, port))
+            except OSError as error:
+                raise ClusterError(
+                    f"port {port}, which is for {owner}, is taken: stop the program that has it,"
+                    " perhaps another `make cluster`"
+                ) from error
+
+
+def _free_ports(held: ExitStack) -> Iterator[int]:
+    """Yield ports that nothing listens on, each another one as all are held meanwhile.
+
+    They are below those that the kernel gives to outgoing connections: such a one could take the
+    port of a part that is down for a moment.
+    """
+    first = 10_000 + secrets.randbelow(15_000)
+    for port in range(first, first + 7_000):
+        probe = held.enter_context(socket.socket())
+        with suppress(OSError):
+            probe.bind((LOOPBACK, port))
+            yield port

@@ -1,0 +1,190 @@
+"""The parts of a cluster as processes, and their supervisor, which is to them what systemd is."""
+
+import os
+import queue
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from local_cluster.errors import ClusterError
+
+RESTART_SECONDS = 1.0
+_LOOK_SECONDS = 0.03
+
+
+@dataclass(slots=True, kw_only=True)
+class Part:
+    """A program with its log; `hook` is what is run after its death and before its restart."""
+
+    name: str
+    command: list[str]
+    environment: Mapping[str, str]
+    log: Path
+    hook: list[str] = field(default_factory=list)
+    is_supervised: bool = True
+    process: subprocess.Popen[bytes] | None = None
+    mourner: subprocess.Popen[bytes] | None = None
+    died: float | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """Return the number of its process while it runs."""
+        process = self.process
+        return process.pid if process is not None and process.poll() is None else None
+
+    def start(self) -> None:
+        """Start it unless it runs."""
+        if self.pid is None:
+            self.process = self._spawn(self.command)
+        self.died = None
+
+    def mourn(self) -> None:
+        """Run the hook."""
+        if self.hook:
+            self.mourner = self._spawn(self.hook)
+
+    def signal(self, number: int) -> None:
+        """Send a signal to its process group, whether or not its first process still lives."""
+        if self.process is not None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, number)
+
+    def last_lines(self, count: int = 5) -> str:
+        """Return the end of its log."""
+        try:
+            return "\n".join(self.log.read_text(errors="replace").splitlines()[-count:])
+        except OSError:
+            return ""
+
+    def _spawn(self, command: list[str]) -> subprocess.Popen[bytes]:
+        with self.log.open("ab") as output:
+            return subprocess.Popen(
+                command,
+                env=dict(self.environment),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                cwd="/",
+            )
+
+
+class Supervisor:
+    """A thread that starts parts, and starts them again when they die.
+
+    All are its children and are told to end when it ends (PR_SET_PDEATHSIG), so that they do not
+    outlive a program that was killed: no other thread starts any.
+    """
+
+    def __init__(self, parts: Iterable[Part], *, hook: bool = True) -> None:
+        self.parts = {part.name: part for part in parts}
+        self.hook = hook
+        self._orders: queue.SimpleQueue[tuple[Callable[[], None], threading.Event]]
+        self._orders = queue.SimpleQueue()
+        self._ending = threading.Event()
+        self._is_watching = True
+        self._thread = threading.Thread(target=self._run, name="supervisor", daemon=True)
+        self._thread.start()
+
+    def start(self, *names: str) -> None:
+        """Start parts; those that run are left alone."""
+        done = threading.Event()
+
+        def order() -> None:
+            for name in names:
+                self.part(name).start()
+
+        for name in names:
+            self.part(name)
+        self._orders.put((order, done))
+        if not done.wait(30):
+            raise ClusterError(f"could not start {', '.join(names)}")
+
+    def part(self, name: str) -> Part:
+        """Return the part of that name."""
+        try:
+            return self.parts[name]
+        except KeyError:
+            raise ClusterError(
+                f"there is no part {name!r}; there are {', '.join(self.parts)}"
+            ) from None
+
+    def give_up(self) -> None:
+        """Let what dies from now on stay dead."""
+        self._is_watching = False
+
+    def end(self) -> None:
+        """End the thread; the parts must have been stopped."""
+        self._ending.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._ending.is_set():
+            try:
+                order, done = self._orders.get(timeout=_LOOK_SECONDS)
+            except queue.Empty:
+                pass
+            else:
+                order()
+                done.set()
+            if self._is_watching:
+                for part in self.parts.values():
+                    self._look_after(part)
+
+    def _look_after(self, part: Part) -> None:
+        if not part.is_supervised or part.process is None or part.pid is not None:
+            return
+        if part.died is None:
+            part.died = time.monotonic()
+            if self.hook:
+                part.mourn()
+        mourning = part.mourner is not None and part.mourner.poll() is None
+        if not mourning and time.monotonic() - part.died >= RESTART_SECONDS:
+            part.start()
+
+
+def stop(parts: Iterable[Part], number: int = signal.SIGTERM, seconds: float = 10) -> None:
+    """Send a signal, then kill what has not ended within so many seconds."""
+    running = [part for part in parts if part.process is not None]
+    for part in running:
+        part.signal(signal.SIGCONT)
+        part.signal(number)
+    deadline = time.monotonic() + seconds
+    for part in running:
+        assert part.process is not None
+        with suppress(subprocess.TimeoutExpired):
+            part.process.wait(max(deadline - time.monotonic(), 0))
+        part.signal(signal.SIGKILL)
+        part.process.wait()
+        if part.mourner is not None:
+            part.mourner.kill()
+            part.mourner.wait()
+
+
+def processes_in(folder: Path) -> list[int]:
+    """Return the numbers of the processes at work in a folder, as PostgreSQL's all are."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):
+                if (entry / "cwd").readlink() == folder:
+                    found.append(int(entry.name))
+    return found
+
+
+def kill_processes_in(folder: Path, seconds: float = 5) -> None:
+    """Kill PostgreSQL in this folder, frozen or not, and wait until nothing of it is left."""
+    deadline = time.monotonic() + seconds
+    while running := processes_in(folder):
+        for pid in running:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+                os.kill(pid, signal.SIGCONT)
+        if time.monotonic() > deadline:
+            raise ClusterError(f"processes in {folder} do not end: {running}")
+        time.sleep(0.02)

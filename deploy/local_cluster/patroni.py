@@ -1,0 +1,105 @@
+"""What is asked of Patroni over its REST API."""
+
+import base64
+import json
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException
+from typing import Any
+
+from local_cluster.errors import ClusterError
+from local_cluster.layout import Server
+
+USER = "patroni"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """What a server says of itself; `role` is empty when it does not answer."""
+
+    name: str
+    role: str = ""
+    state: str = ""
+    timeline: int = 0
+    position: int = 0
+    is_streaming: bool = False
+    sync: str = ""
+
+    @property
+    def is_primary(self) -> bool:
+        """Tell whether it takes itself for the primary."""
+        return self.role == "primary" and self.state == "running"
+
+
+def members(servers: Iterable[Server]) -> list[Member]:
+    """Return what all servers say, asked at the same time."""
+    servers = list(servers)
+    with ThreadPoolExecutor(len(servers)) as pool:
+        return list(pool.map(_member, servers))
+
+
+def _member(server: Server) -> Member:
+    try:
+        _, told = call(server, "GET", "/patroni")
+    except ClusterError:
+        return Member(server.name)
+    xlog = told.get("xlog") or {}
+    sync = "quorum" if told.get("quorum_standby") else "sync" if told.get("sync_standby") else ""
+    return Member(
+        name=server.name,
+        role=str(told.get("role", "")),
+        state=str(told.get("state", "")),
+        timeline=int(told.get("timeline") or 0),
+        position=int(xlog.get("location") or xlog.get("received_location") or 0),
+        is_streaming=told.get("replication_state") == "streaming",
+        sync=sync,
+    )
+
+
+def call(
+    server: Server,
+    method: str,
+    path: str,
+    body: dict[str, Any] | None = None,
+    *,
+    password: str = "",
+    timeout: float = 1.0,
+) -> tuple[int, Any]:
+    """Return the status and the answer, decoded if it is JSON.
+
+    Raises ClusterError when there is none.
+    """
+    headers = {}
+    if password:
+        pair = base64.b64encode(f"{USER}:{password}".encode()).decode()
+        headers["Authorization"] = f"Basic {pair}"
+    connection = HTTPConnection(server.host, server.rest_port, timeout=timeout)
+    try:
+        connection.request(method, path, json.dumps(body) if body is not None else None, headers)
+        answer = connection.getresponse()
+        text = answer.read().decode(errors="replace")
+    except (OSError, HTTPException) as error:
+        raise ClusterError(f"Patroni of {server.name} does not answer: {error}") from error
+    finally:
+        connection.close()
+    try:
+        return answer.status, json.loads(text)
+    except ValueError:
+        return answer.status, text
+
+
+def change_settings(server: Server, settings: dict[str, Any], password: str) -> None:
+    """Change settings of the whole cluster, as `patronictl edit-config` does."""
+    status, told = call(server, "PATCH", "/config", settings, password=password, timeout=5)
+    if status != HTTPStatus.OK:
+        raise ClusterError(f"Patroni refuses {settings}: {told}")
+
+
+def switchover(server: Server, leader: str, candidate: str, password: str) -> None:
+    """Make another server the primary, and return when it is."""
+    body = {"leader": leader} | ({"candidate": candidate} if candidate else {})
+    status, told = call(server, "POST", "/switchover", body, password=password, timeout=60)
+    if status != HTTPStatus.OK:
+        raise ClusterError(f"no switchover from {leader}: {told}")

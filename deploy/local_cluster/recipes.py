@@ -1,0 +1,201 @@
+"""How each part is run: its command, its variables, its files."""
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from local_cluster.layout import LOOPBACK, Layout, Node, Server
+from local_cluster.networks import Network
+from local_cluster.parts import Part
+from local_cluster.patroni import USER
+from local_cluster.programs import HAPROXY, PATRONI, Programs
+
+Replication = Literal["quorum", "asynchronous"]
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def _secret() -> str:
+    return secrets.token_hex(12)
+
+
+@dataclass(frozen=True, slots=True)
+class Passwords:
+    """One for each role; made anew for each cluster."""
+
+    superuser: str = field(default_factory=_secret)
+    replication: str = field(default_factory=_secret)
+    rest: str = field(default_factory=_secret)
+    owner: str = field(default_factory=_secret)
+    node: str = field(default_factory=_secret)
+    reader: str = field(default_factory=_secret)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipes:
+    """Makes the parts of one cluster. `data` belongs to the account that runs the servers."""
+
+    layout: Layout
+    programs: Programs
+    passwords: Passwords
+    data: Path
+    logs: Path
+    network: Network | None
+    replication: Replication
+
+    def etcd(self, server: Server) -> Part:
+        """Return the member of etcd on a server."""
+        peers = [peer for peer in self.layout.site(server.site) if peer.etcd]
+        command = [str(self.programs.etcd), "--name", server.etcd]
+        command += ["--data-dir", str(self.data / server.etcd)]
+        command += ["--listen-client-urls", server.etcd_url]
+        command += ["--advertise-client-urls", server.etcd_url]
+        command += ["--listen-peer-urls", server.peer_url]
+        command += ["--initial-advertise-peer-urls", server.peer_url]
+        command += ["--initial-cluster", ",".join(f"{p.etcd}={p.peer_url}" for p in peers)]
+        command += ["--initial-cluster-state", "new", "--initial-cluster-token", server.site]
+        # For a machine whose cores and disk all servers share.
+        command += ["--heartbeat-interval", "200", "--election-timeout", "2000"]
+        command += ["--logger", "zap", "--log-level", "warn"]
+        return self._part(server.etcd, [*self._on(server), *command], {})
+
+    def postgres(self, server: Server) -> Part:
+        """Return Patroni on a server; its configuration is written first."""
+        settings = self.configure(server)
+        python = self.programs.patroni_program("python")
+        forget = [python, str(self.data / "bin" / "forget_leader"), str(settings)]
+        command = [self.programs.patroni_program("patroni"), str(settings)]
+        part = self._part(server.name, [*self._on(server), *command], self._variables(server))
+        part.hook = [*self._on(server), *forget]
+        return part
+
+    def haproxy(self) -> Part:
+        """Return HAProxy with both its roles."""
+        variables = {
+            "LISTEN": f"{LOOPBACK}:{self.layout.endpoint_port}",
+            "PRIMARY": f"{LOOPBACK}:{self.layout.primary_port}",
+            "REPLICA": f"{LOOPBACK}:{self.layout.replica_port}",
+        }
+        for number, node in enumerate(self.layout.nodes, 1):
+            variables[f"NODE{number}"] = f"{LOOPBACK}:{node.port}"
+        for number, server in enumerate(self.layout.site("first"), 1):
+            variables[f"POSTGRES{number}"] = server.postgres
+            variables[f"PATRONI{number}"] = str(server.rest_port)
+        files = [str(shutil.copy(HAPROXY / f, self.data)) for f in ("nodes.cfg", "postgres.cfg")]
+        command = [*self.programs.account.words(), str(self.programs.haproxy), "-db"]
+        return self._part("haproxy", [*command, "-f", files[0], "-f", files[1]], variables)
+
+    def node(self, node: Node, skipmq: Sequence[str], variables: Mapping[str, str]) -> Part:
+        """Return a node, which is run as whoever runs this."""
+        command = ["setpriv", "--pdeathsig", "TERM", *skipmq, "serve"]
+        part = self._part(node.name, command, {})
+        part.environment = {
+            **own_environment(),
+            "SKIPMQ_HOST": LOOPBACK,
+            "SKIPMQ_PORT": str(node.port),
+            "SKIPMQ_WORKERS": "1",
+            "SKIPMQ_STOP_TIMEOUT": "5",
+            **variables,
+        }
+        return part
+
+    def url(self, role: Literal["skipmq", "skipmq_node", "skipmq_reader"], hosts: str) -> str:
+        """Return the URL of SkipMQ's database for a role, on `host:port,host:port`."""
+        passwords = self.passwords
+        own = {"skipmq": passwords.owner, "skipmq_node": passwords.node}
+        password = own.get(role, passwords.reader)
+        return f"postgresql://{role}:{password}@{hosts}/skipmq?target_session_attrs=read-write"
+
+    def configure(self, server: Server) -> Path:
+        """Write the folder of Patroni's configuration; return it."""
+        folder = self.data / f"{server.name}.conf.d"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        shutil.copy(PATRONI / "patroni.yml", folder / "10-patroni.yml")
+        if server.is_reader:
+            shutil.copy(PATRONI / "reader.yml", folder / "50-reader.yml")
+        if server.site == "second":
+            shutil.copy(PATRONI / "second_site.yml", folder / "50-second_site.yml")
+        # JSON is YAML.
+        (folder / "90-local.yml").write_text(json.dumps(self._local(server), indent=2))
+        scripts = self.data / "bin"
+        scripts.mkdir(exist_ok=True)
+        for name in ("post_bootstrap", "forget_leader"):
+            shutil.copy(PATRONI / name, scripts)
+        for path in (scripts, *scripts.iterdir(), folder):
+            path.chmod(0o755)
+        for path in folder.iterdir():
+            path.chmod(0o644)
+        return folder
+
+    def _local(self, server: Server) -> dict[str, Any]:
+        """Return what only the small machine of a test needs."""
+        dcs: dict[str, Any] = {}
+        if self.replication == "asynchronous":
+            dcs |= {"synchronous_mode": False, "synchronous_mode_strict": False}
+        if server.site == "second":
+            first = self.layout.voters()
+            dcs["standby_cluster"] = {
+                "host": ",".join(s.host for s in first),
+                "port": ",".join(str(s.postgres_port) for s in first),
+            }
+        return {
+            "bootstrap": {"dcs": dcs, "post_bootstrap": str(self.data / "bin" / "post_bootstrap")},
+            "postgresql": {
+                "parameters": {
+                    "unix_socket_directories": "",
+                    "shared_buffers": "64MB",
+                    "max_wal_size": "512MB",
+                }
+            },
+            "watchdog": {"mode": "off"},
+        }
+
+    def _variables(self, server: Server) -> dict[str, str]:
+        peers = [peer for peer in self.layout.site(server.site) if peer.etcd]
+        passwords = self.passwords
+        return {
+            "PATRONI_NAME": server.name,
+            "PATRONI_POSTGRESQL_LISTEN": server.postgres,
+            "PATRONI_POSTGRESQL_CONNECT_ADDRESS": server.postgres,
+            "PATRONI_RESTAPI_LISTEN": f"{server.host}:{server.rest_port}",
+            "PATRONI_RESTAPI_CONNECT_ADDRESS": f"{server.host}:{server.rest_port}",
+            "PATRONI_ETCD3_HOSTS": ",".join(f"{p.host}:{p.etcd_port}" for p in peers),
+            "PATRONI_POSTGRESQL_DATA_DIR": str(self.data / server.name),
+            "PATRONI_POSTGRESQL_BIN_DIR": str(self.programs.postgres),
+            "PATRONI_POSTGRESQL_PGPASS": str(self.data / f"{server.name}.pgpass"),
+            "PATRONI_SUPERUSER_USERNAME": "postgres",
+            "PATRONI_SUPERUSER_PASSWORD": passwords.superuser,
+            "PATRONI_REPLICATION_USERNAME": "replicator",
+            "PATRONI_REPLICATION_PASSWORD": passwords.replication,
+            "PATRONI_RESTAPI_USERNAME": USER,
+            "PATRONI_RESTAPI_PASSWORD": passwords.rest,
+            "OWNER_PASSWORD": passwords.owner,
+            "NODE_PASSWORD": passwords.node,
+            "READER_PASSWORD": passwords.reader,
+        }
+
+    def _on(self, server: Server) -> list[str]:
+        """Return the words before a command that run it on a server, as the account."""
+        network = self.network.words(server.number) if self.network else []
+        return [*network, *self.programs.account.words()]
+
+    def _part(self, name: str, command: list[str], variables: Mapping[str, str]) -> Part:
+        environment = {
+            "PATH": f"{self.programs.postgres}:{_PATH}",
+            "LC_ALL": "C.UTF-8",
+            "HOME": str(self.data),
+            **variables,
+        }
+        log = self.logs / f"{name}.log"
+        return Part(name=name, command=command, environment=environment, log=log)
+
+
+def own_environment() -> dict[str, str]:
+    """Return this process's variables without settings of SkipMQ: those the cluster makes."""
+    own = os.environ  # noqa: TID251 - what a child inherits.
+    return {name: value for name, value in own.items() if not name.startswith("SKIPMQ_")}

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from local_cluster import ClusterError, LocalCluster
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
@@ -23,6 +22,7 @@ from cluster.history import Op, read
 from cluster.nemesis import Nemesis
 from cluster.run import Outcome, judge, run
 from cluster.versions import versions
+from local_cluster import ClusterError, LocalCluster
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 RESULTS = Path(__file__).parent / "results"

@@ -10,7 +10,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from cluster.bounds import BOUNDS
 from cluster.report import recoveries, spread
@@ -78,7 +78,7 @@ def _run(rates: Any, waits: Any, outcome: Outcome) -> None:
     answered = [op for op in requests if op.type == "ok"]
     unknown = [op for op in record.of("receive") if op.type == "info"]
     unknown += [op for op in requests if op.type == "info"]
-    dots = {"color": _GOOD, "marker": ".", "s": 5, "alpha": 0.5, "lw": 0}
+    dots = {"color": _GOOD, "marker": ".", "s": 9, "alpha": 0.4, "lw": 0}
     crosses = {"color": _BAD, "marker": "x", "s": 16, "lw": 0.9}
     for ops, style in ((answered, dots), (unknown, crosses)):
         at = [op.t_invoke - begin for op in ops]
@@ -124,6 +124,9 @@ def _dress(rates: Any, waits: Any, outcome: Outcome, end: float) -> None:
         weight="bold", fontsize=10.5,
     )  # fmt: skip
     waits.set_yscale("log")
+    waits.set_ylim(1, 60_000)
+    waits.yaxis.set_major_locator(FixedLocator([1, 10, 100, 1_000, 10_000]))
+    waits.yaxis.set_minor_locator(NullLocator())
     waits.yaxis.set_major_formatter(
         FuncFormatter(lambda ms, _: f"{ms / 1e3:g} s" if ms >= 1e3 else f"{ms:g} ms")
     )

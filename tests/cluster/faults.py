@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from local_cluster import LocalCluster
-
 from cluster import processes
 from cluster.processes import frozen, kill
+from local_cluster import LocalCluster
 
 Struck = AbstractContextManager[str]
 _FAKETIME = "libfaketime.so.1"

@@ -36,9 +36,8 @@ class Load:
         self._producing, self._consuming = [], []
         producers = sum(queue.producers for queue in QUEUES)
         for queue in QUEUES:
-            attributes = {"FifoQueue": "true"} if queue.fifo else {}
             url = self._client.surely(
-                "CreateQueue", QueueName=prefix + queue.name, Attributes=attributes
+                "CreateQueue", QueueName=prefix + queue.name, Attributes=queue.attributes
             )["QueueUrl"]
             self._queues[queue.name] = url
             for n in range(1, queue.producers + 1):

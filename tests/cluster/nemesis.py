@@ -4,10 +4,9 @@ import random
 import time
 from collections.abc import Iterator, Sequence
 
-from local_cluster import LocalCluster
-
 from cluster.faults import FAULTS
 from cluster.history import History, Op
+from local_cluster import LocalCluster
 
 _PATIENCE = 120
 

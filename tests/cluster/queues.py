@@ -14,16 +14,24 @@ class Queue:
     producers: int
     consumers: int
     groups: int = 0
+    delay: int = 0
 
     @property
     def fifo(self) -> bool:
         return self.groups > 0
 
+    @property
+    def attributes(self) -> dict[str, str]:
+        fifo = {"FifoQueue": "true"} if self.fifo else {}
+        return {"DelaySeconds": str(self.delay), **fifo}
 
+
+# Half of all messages wait for some seconds before anybody may have them: so there are always some
+# that a crash could lose.
 QUEUES = (
-    Queue("standard-1", producers=1, consumers=2),
-    Queue("standard-2", producers=1, consumers=2),
-    Queue("many-groups.fifo", producers=2, consumers=2, groups=40),
+    Queue("standard", producers=1, consumers=2),
+    Queue("delayed", producers=1, consumers=2, delay=3),
+    Queue("many-groups.fifo", producers=2, consumers=2, groups=40, delay=3),
     Queue("few-groups.fifo", producers=2, consumers=2, groups=4),
 )
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from local_cluster import ClusterError, LocalCluster
-
 from cluster import content, outages
 from cluster.checkers import CHECKERS
 from cluster.history import History, Op
@@ -16,6 +14,7 @@ from cluster.load import RATE, Load
 from cluster.nemesis import Nemesis
 from cluster.outages import Outage
 from cluster.record import Record
+from local_cluster import ClusterError, LocalCluster
 
 _DRAIN = 120
 # Load before the first fault, and after each.

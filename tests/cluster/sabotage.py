@@ -21,7 +21,7 @@ with gone as (
   delete from skipmq.message
   where id in (
     select id from skipmq.message
-    where queue_id > 0 and receive_count = 0 and group_no is null limit 1 for update skip locked)
+    where queue_id > 0 and receive_count = 0 limit 1 for update skip locked)
   returning queue_id
 )
 insert into skipmq.queue_delta (at, queue_id, change)
@@ -33,7 +33,7 @@ with twin as (
   select
     nextval('skipmq.message_id_seq'), clock_timestamp(), sent_at, enqueued_at, queue_id,
     gen_random_uuid(), body
-  from skipmq.message where queue_id > 0 and group_no is null limit 1
+  from skipmq.message where queue_id > 0 and group_no is null and random() < 0.2 limit 1
   returning queue_id
 )
 insert into skipmq.queue_delta (at, queue_id, change)
@@ -48,7 +48,7 @@ def sabotaged(owner_url: str) -> Iterator[None]:
 
     def work() -> None:
         with psycopg.connect(owner_url, autocommit=True) as connection:
-            while not stop.wait(0.1):
+            while not stop.wait(0.05):
                 for statement in (_SHOWN, _LOST, _TWINS):
                     connection.execute(statement)
 

@@ -7,9 +7,9 @@ import urllib.request
 from typing import Any
 
 import psycopg
-from local_cluster import LocalCluster
 
 import skipmq
+from local_cluster import LocalCluster
 
 
 def versions(cluster: LocalCluster) -> dict[str, str]:

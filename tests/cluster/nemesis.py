@@ -32,6 +32,7 @@ class Nemesis:
         """
         self._number += 1
         fault = FAULTS[name]
+        self.look()
         begun = time.monotonic()
         with fault.strike(self._cluster, self._chance) as target:
             self._note("strike", name, target, begun)
@@ -40,7 +41,17 @@ class Nemesis:
         begun = time.monotonic()
         self._cluster.wait_healthy(_PATIENCE)
         self._note("healthy", name, target, begun)
+        self.look()
         self._await_send()
+
+    def look(self) -> None:
+        """Note how many primaries there have been: one may go that nobody struck."""
+        begun = time.monotonic()
+        timelines = [member.timeline for member in self._cluster.members() if member.is_primary]
+        if timelines:
+            now = time.monotonic()
+            number = max(timelines)
+            self._history.add(Op("timeline", "ok", "nemesis", begun, now, sequence_number=number))
 
     def _await_send(self) -> None:
         since, seen = time.monotonic(), len(self._history.ops)

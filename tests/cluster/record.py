@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import takewhile
+from itertools import pairwise, takewhile
 
 from cluster.bounds import BOUNDS, UNDONE, Bound
 from cluster.history import Op
@@ -107,10 +107,24 @@ class Record:
     @cached_property
     def _loose(self) -> list[tuple[float, float]]:
         ends = {"strike": lambda w: w.struck + UNDONE, "healthy": lambda w: w.healthy}
+        known = [w for w in self.windows if w.bound.loose in ends]
         return [
-            (w.begin - UNDONE, ends[w.bound.loose](w))
-            for w in self.windows
-            if w.bound.loose in ends
+            *((w.begin - UNDONE, ends[w.bound.loose](w)) for w in known),
+            *(
+                (begin - UNDONE, end)
+                for begin, end in self.changes
+                if not any(begin <= w.begin <= end for w in known)
+            ),
+        ]
+
+    @cached_property
+    def changes(self) -> list[tuple[float, float]]:
+        """Times in which there came to be another primary, whatever the reason."""
+        looks = list(self.of("timeline"))
+        return [
+            (one.t_invoke, other.t_ok)
+            for one, other in pairwise(looks)
+            if one.sequence_number != other.sequence_number
         ]
 
     def loose(self, op: Op) -> bool:

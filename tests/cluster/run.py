@@ -80,6 +80,7 @@ def run(
         nemesis = Nemesis(cluster, history, seed)
         with Load(cluster.endpoint, history, seed=seed, prefix=prefix, rate=rate) as load:
             try:
+                nemesis.look()
                 time.sleep(_CALM)
                 for name in faults(nemesis):
                     told(name, history.ops)
@@ -90,6 +91,7 @@ def run(
                 trouble = str(error)
             told("drain", history.ops)
             load.drain(_DRAIN)
+            nemesis.look()
         told("compare", history.ops)
         content.note(history, cluster.owner_url, cluster.addresses()["postgres"])
         told("check", history.ops)

@@ -185,6 +185,15 @@ class TestShared:
 
         kept([*ops, *fault("postgres-crash", 3)])
 
+    def test_failover_that_nobody_meant_may_do_the_same(self) -> None:
+        first, again = receive(2, "a"), receive(5, "a", 1, process="other")
+        ops = [send(0, "a"), first, again, settle("delete", 6, again), *steady(0, 9)]
+        looks = [op("timeline", at, sequence_number=1) for at in (0, 2.5)]
+
+        kept([*ops, *looks, op("timeline", 4, sequence_number=2)])
+        found = broken([*ops, *looks, op("timeline", 4, sequence_number=1), *closing()])
+        assert set(found) == {MISCOUNTED}
+
 
 class TestDisordered:
     def test_later_sends_have_greater_numbers(self) -> None:

@@ -48,11 +48,13 @@ def _sends(record: Record) -> Iterator[str]:
 
 
 def _first_deliveries(where: str, deliveries: Iterable[Op]) -> Iterator[str]:
-    first: dict[int, Op] = {}
-    for op in sorted(deliveries, key=lambda op: op.t_ok):
-        first.setdefault(op.sequence_number, op)
+    numbers: dict[int, list[Op]] = defaultdict(list)
+    for op in deliveries:
+        numbers[op.sequence_number].append(op)
+    # Whichever was the first, it was not before any had begun, nor after one was over.
     intervals = [
-        _Interval(op.sequence_number, op.t_invoke, op.t_ok, op.value) for op in first.values()
+        _Interval(number, min(op.t_invoke for op in ops), min(op.t_ok for op in ops), ops[0].value)
+        for number, ops in numbers.items()
     ]
     yield from _over_before(where, "came first", intervals)
 

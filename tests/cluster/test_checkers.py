@@ -210,6 +210,16 @@ class TestDisordered:
 
         assert "a, number 1, came first after b, number 2" in only(DISORDERED, ops)
 
+    def test_receive_that_was_answered_late_may_have_been_the_first(self) -> None:
+        ops = [send(0, "a", 1), send(1, "b", 2)]
+        late = receive(2, "a", number=1, took=30, visibility=2)
+        one, other = receive(5, "a", 2, number=1), receive(5, "b", number=2, place=1)
+        again = receive(40, "a", 3, number=1)
+
+        kept(
+            [*ops, late, one, other, again, settle("delete", 41, again), settle("delete", 6, other)]
+        )
+
     def test_one_receive_has_its_messages_in_order(self) -> None:
         ops = [send(0, "a", 1), send(1, "b", 2)]
         one, other = receive(2, "b", number=2), receive(2, "a", number=1, place=1)

@@ -17,13 +17,17 @@ JAVA := tests/clients/java/target/.installed
 ELASTICMQ := tests/bench/elasticmq/target/.installed
 BENCH := cd tests && ../$(BIN)/python -m
 
-.PHONY: help run test test-all lint format check packages clients bench bench-quick soak jepsen bench-peers constraints wheel clean
+.PHONY: help run cluster test test-all lint format check packages clients bench bench-quick soak jepsen bench-peers constraints wheel clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 run: $(VENV)/.installed ## Run a broker on an embedded PostgreSQL at http://localhost:9324
 	@$(BIN)/skipmq serve
+
+cluster: $(VENV)/.installed ## Run a cluster: 3 PostgreSQL, 3 nodes, HAProxy; OPTIONS="--replica --second-site"
+	@.ci/packages cluster
+	@cd deploy && exec ../$(BIN)/python -m local_cluster $(OPTIONS)
 
 test: $(VENV)/.dev packages clients lint ## Lint, type-check and run all tests that the gate runs
 	$(BIN)/pytest
@@ -70,7 +74,7 @@ constraints: ## Write the tested versions anew, the newest that the ranges admit
 	rm -rf .cache/resolve
 
 clean: ## Remove what was built and installed here
-	rm -rf $(VENV) .cache dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .cache .cluster dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	rm -rf $(dir $(JAVASCRIPT)) $(dir $(JAVA)) $(dir $(ELASTICMQ))
 
 $(VENV)/bin/python:

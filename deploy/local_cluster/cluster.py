@@ -1,5 +1,6 @@
 """The cluster: what starts it, what breaks and mends it, and what ends it."""
 
+import fcntl
 import os
 import shutil
 import signal
@@ -8,8 +9,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -23,8 +24,10 @@ from local_cluster.patroni import Member
 from local_cluster.recipes import Passwords, Recipes, Replication, own_environment
 
 _SKIPMQ = (sys.executable, "-m", "skipmq")
-# The slot on the first site from which the second one reads, as in patroni/second_site.yml.
+# The scopes of patroni/*.yml, and the slot on the first site from which the second one reads.
+FIRST_SCOPE, SECOND_SCOPE = "skipmq", "skipmq-second"
 _SLOT = "second_site"
+_INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class LocalCluster:
@@ -118,6 +121,8 @@ class LocalCluster:
                     "rest": server.rest,
                     "postmaster_pid": self._postmaster(server),
                     "patroni_pid": pid[server.name],
+                    "is_reader": server.is_reader,
+                    "site": server.site,
                 }
                 for server in at.servers
             ],
@@ -133,6 +138,7 @@ class LocalCluster:
                 if server.etcd
             ],
             "database_url": self.node_url,
+            "owner_url": self.owner_url,
         }
 
     def members(self) -> list[Member]:
@@ -140,8 +146,8 @@ class LocalCluster:
         return patroni.members(self.layout.servers)
 
     def leader(self) -> str:
-        """Return the name of the first site's primary; raise ClusterError if there is none."""
-        found = [m for m in patroni.members(self.layout.voters()) if m.is_primary]
+        """Return the name of the primary; raise ClusterError if there is none."""
+        found = [member for member in self.members() if member.is_primary]
         if not found:
             raise ClusterError("no server is the primary at the moment")
         # One that was deposed may not know it yet.
@@ -187,27 +193,32 @@ class LocalCluster:
         patroni.switchover(leader, leader.name, to, self.passwords.rest)
 
     def change_settings(self, settings: Mapping[str, Any]) -> None:
-        """Change settings of Patroni for the first site, as `patronictl edit-config` does."""
+        """Change settings of Patroni where the primary is, as `patronictl edit-config` does."""
         leader = self._server(self.leader())
         patroni.change_settings(leader, dict(settings), self.passwords.rest)
 
+    def promote_second_site(self) -> None:
+        """Let the second site take over, which ends its following; make sure the first is dead."""
+        words = ["edit-config", SECOND_SCOPE, "--force", "--set", "standby_cluster=null"]
+        self.patronictl(*words, site="second")
+
     def patronictl(self, *words: str, site: str = "first") -> str:
         """Run patronictl on a site's etcd; return what it prints."""
-        etcd = next(s for s in self.layout.site(site) if s.etcd)
-        command = [self._programs.patroni_program("patronictl"), "-d", f"etcd3://{etcd.host}:"]
-        command[-1] += str(etcd.etcd_port)
-        done = subprocess.run([*command, *words], capture_output=True, text=True, check=False)
+        command = [*self.patronictl_words(site), *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise ClusterError(f"patronictl {' '.join(words)}: {done.stdout}{done.stderr}".strip())
         return done.stdout
 
+    def patronictl_words(self, site: str = "first") -> list[str]:
+        """Return the words that run patronictl on a site's etcd, for people to add theirs."""
+        etcd = next(server for server in self.layout.site(site) if server.etcd)
+        program = self._programs.patroni_program("patronictl")
+        return [program, "-d", f"etcd3://{etcd.host}:{etcd.etcd_port}"]
+
     def _begin(self) -> None:
         self._take_sigterm()
         self._programs = programs.find()
-        self.folder.mkdir(parents=True, exist_ok=True)
-        logs = self.folder / "logs"
-        shutil.rmtree(logs, ignore_errors=True)
-        logs.mkdir()
         if self._namespaces:
             self._network = Network(self._servers + self._reader + self._second_site)
             self._stack.callback(self._network.remove)
@@ -220,6 +231,11 @@ class LocalCluster:
             second_site=self._second_site,
         )
         layout.check_free(self.layout)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._stack.enter_context(self._alone())
+        logs = self.folder / "logs"
+        shutil.rmtree(logs, ignore_errors=True)
+        logs.mkdir()
         self._data = self._make_data()
         self._recipes = Recipes(
             layout=self.layout,
@@ -233,6 +249,15 @@ class LocalCluster:
         self._supervisor = Supervisor(self._make_parts(), hook=self._hook)
         self._stack.callback(self._stop)
         self._start()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        with (self.folder / "lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise ClusterError(f"another cluster runs in {self.folder}: stop it") from error
+            yield
 
     def _start(self) -> None:
         first = self.layout.site("first")
@@ -314,13 +339,12 @@ class LocalCluster:
 
     def _end(self) -> None:
         """Undo all, however much there is, and let no second Ctrl-C leave half of it."""
-        is_main = threading.current_thread() is threading.main_thread()
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN) if is_main else None
-        try:
+        with ExitStack() as restoring:
+            if threading.current_thread() is threading.main_thread():
+                for number in _INTERRUPTIONS:
+                    before = signal.signal(number, signal.SIG_IGN)
+                    restoring.callback(signal.signal, number, before)
             self._stack.close()
-        finally:
-            if is_main:
-                signal.signal(signal.SIGINT, before)
 
     def _take_sigterm(self) -> None:
         """Have SIGTERM unwind like Ctrl-C, unless somebody else minds it."""
@@ -332,7 +356,9 @@ class LocalCluster:
             self._stack.callback(signal.signal, signal.SIGTERM, signal.SIG_DFL)
 
     def _all_servers(self) -> str:
-        return ",".join(server.postgres for server in self.layout.voters())
+        """Return the servers that are or may become the primary, those of the second site last."""
+        servers = [*self.layout.voters("first"), *self.layout.voters("second")]
+        return ",".join(server.postgres for server in servers)
 
     def _server(self, name: str) -> Server:
         for server in self.layout.servers:

@@ -1,0 +1,138 @@
+"""`make cluster`: a whole cluster on this machine until Ctrl-C."""
+
+import json
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Literal, NoReturn
+
+import click
+from rich.console import Console
+from rich.live import Live
+
+from local_cluster import ClusterError, LocalCluster, table
+from local_cluster.cluster import FIRST_SCOPE, SECOND_SCOPE
+from local_cluster.programs import ROOT
+
+FOLDER = ROOT / ".cluster"
+_LOOK_SECONDS = 1.0
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option("--nodes", type=click.IntRange(1, 5), default=3, show_default=True, help="How many.")
+@click.option(
+    "--connect",
+    type=click.Choice(["multi-host", "haproxy"]),
+    default="multi-host",
+    show_default=True,
+    help="How nodes reach the primary: a URL that names all servers, or HAProxy.",
+)
+@click.option("--replica", is_flag=True, help="Add an asynchronous read replica, `reader`.")
+@click.option("--second-site", is_flag=True, help="Add a site that follows this one, `site2`.")
+def main(
+    *, nodes: int, connect: Literal["multi-host", "haproxy"], replica: bool, second_site: bool
+) -> None:
+    """Run three PostgreSQL servers under Patroni and etcd, nodes in front, and HAProxy.
+
+    Everything listens on 127.0.0.1, the balancer in front of the nodes on port 9324. While it runs
+    .cluster/addresses.json tells where each part is. Ctrl-C stops it and removes what it held.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
+    console = Console(highlight=False)
+    begun = time.monotonic()
+
+    def told(text: str) -> None:
+        status.update(text)
+        console.print(f"{time.monotonic() - begun:5.1f} s  {text}")
+
+    try:
+        with ExitStack() as stack:
+            with console.status("looking for the programs") as status:
+                cluster = LocalCluster(
+                    FOLDER,
+                    nodes=nodes,
+                    connect=connect,
+                    fixed_ports=True,
+                    reader=replica,
+                    second_site=second_site,
+                    told=told,
+                )
+                stack.enter_context(cluster)
+                told("healthy")
+            _greet(console, cluster, second_site=second_site)
+            _watch(console, cluster)
+    except ClusterError as error:
+        click.echo(f"cluster: {error}", err=True)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        pass
+    click.echo(f"cluster: stopped; the logs are in {FOLDER / 'logs'}", err=True)
+
+
+def _interrupt(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _greet(console: Console, cluster: LocalCluster, *, second_site: bool) -> None:
+    addresses = cluster.addresses()
+    haproxy = addresses["haproxy"]
+    command = shlex.join(cluster.patronictl_words())
+    console.print(f"\nSQS           {addresses['endpoint']}")
+    console.print(f"SQL, owner    {addresses['owner_url']}", soft_wrap=True)
+    console.print(f"HAProxy       primary {haproxy['primary']}, standbys {haproxy['replica']}")
+    console.print(f"addresses     {FOLDER / 'addresses.json'}", soft_wrap=True)
+    console.print(f"logs          {FOLDER / 'logs'}", soft_wrap=True)
+    console.print(f"Patroni       {command} list {FIRST_SCOPE}", soft_wrap=True)
+    if second_site:
+        command = shlex.join(cluster.patronictl_words("second"))
+        words = f"edit-config {SECOND_SCOPE} --force --set standby_cluster=null"
+        console.print(f"promote site2 {command} {words}", soft_wrap=True)
+    console.print("Ctrl-C stops everything.\n")
+
+
+def _watch(console: Console, cluster: LocalCluster) -> NoReturn:
+    """Show the state, and keep the file of addresses, until interrupted."""
+    shown: table.Rows = []
+    written: dict[str, Any] = {}
+    with (
+        _removed_at_the_end(FOLDER / "addresses.json") as file,
+        Live(console=console, auto_refresh=False) as live,
+    ):
+        while True:
+            addresses = cluster.addresses()
+            if addresses != written:
+                _write(file, addresses)
+                written = addresses
+            found = table.rows(addresses, cluster.members(), cluster.ready())
+            if found != shown:
+                shown = found
+                if console.is_terminal:
+                    live.update(table.render(found), refresh=True)
+                else:
+                    console.print(table.render(found))
+            time.sleep(_LOOK_SECONDS)
+
+
+@contextmanager
+def _removed_at_the_end(file: Path) -> Iterator[Path]:
+    try:
+        yield file
+    finally:
+        file.unlink(missing_ok=True)
+
+
+def _write(file: Path, addresses: dict[str, Any]) -> None:
+    """Write the file so that a reader sees the old one or the new one; it holds passwords."""
+    fresh = file.with_suffix(".new")
+    fresh.touch(mode=0o600)
+    fresh.write_text(json.dumps(addresses, indent=2) + "\n")
+    fresh.replace(file)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""The cluster's state as people see it."""
+
+from typing import Any, TypeAlias
+
+from rich.table import Table
+
+from local_cluster.patroni import Member
+
+Rows: TypeAlias = list[tuple[str, ...]]
+_BYTES_A_MIB = 1024 * 1024
+
+
+def rows(addresses: dict[str, Any], members: list[Member], ready: dict[str, bool]) -> Rows:
+    """Return a row for each part; two that are equal mean that nothing has changed."""
+    said = {member.name: member for member in members}
+    leader = max((m for m in members if m.is_primary), key=lambda m: m.timeline, default=None)
+    haproxy = {"name": "haproxy", "url": addresses["endpoint"], "pid": addresses["haproxy"]["pid"]}
+    found: Rows = []
+    for part in (haproxy, *addresses["nodes"]):
+        state = "[green]ready[/]" if ready[part["name"]] else "[red]not ready[/]"
+        found.append((part["name"], part["url"], _pid(part["pid"]), state))
+    for server in addresses["postgres"]:
+        member = said[server["name"]]
+        where = f"{server['host']}:{server['port']}"
+        timeline = str(member.timeline or "-")
+        pid = _pid(server["postmaster_pid"])
+        found.append((member.name, where, pid, _state(member), timeline, _lag(member, leader)))
+    for etcd in addresses["etcd"]:
+        state = "[green]up[/]" if etcd["pid"] else "[red]down[/]"
+        found.append((etcd["name"], etcd["url"], _pid(etcd["pid"]), state))
+    return found
+
+
+def render(found: Rows) -> Table:
+    """Return the table of these rows."""
+    table = Table("part", "address", "pid", "state", "timeline", "lag", box=None, pad_edge=False)
+    for row in found:
+        table.add_row(*row)
+    return table
+
+
+def _pid(number: int | None) -> str:
+    return str(number or "-")
+
+
+def _state(member: Member) -> str:
+    if not member.role:
+        return "[red]silent[/]"
+    if member.state not in {"running", "streaming"}:
+        return f"[yellow]{member.role}, {member.state}[/]"
+    if member.is_primary:
+        return "[bold green]primary[/]"
+    what = f"{member.sync} standby" if member.sync else member.role.replace("_", " ")
+    return f"[green]{what}[/]" if member.is_streaming else f"[yellow]{what}, not streaming[/]"
+
+
+def _lag(member: Member, leader: Member | None) -> str:
+    """Return how far a standby is behind, in steps: what one second writes is no news."""
+    if leader is None or member is leader or not member.position:
+        return "-"
+    behind = max(leader.position - member.position, 0) // _BYTES_A_MIB
+    return f"{behind} MiB" if behind else "0"

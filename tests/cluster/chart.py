@@ -10,7 +10,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, MultipleLocator, NullLocator
 
 from cluster.bounds import BOUNDS
 from cluster.report import recoveries, spread
@@ -18,14 +18,14 @@ from cluster.run import Outcome
 
 _GOOD, _BAD, _INK, _GREY, _PALE = "#2a7f9e", "#d9653b", "#22303c", "#5b6b78", "#dfe5ea"
 _STRUCK, _MENDING, _OUT = "#f2c6b3", "#f3ead2", "#7a9a3b"
-_WIDTH, _HEAD, _RUN, _ROW = 14.0, 1.15, 4.3, 0.255
+_WIDTH, _HEAD, _RUN, _ROW = 14.0, 1.15, 4.55, 0.255
 _LEFT, _RIGHT = 0.055, 0.99
 mpl.rcParams |= {"font.family": "DejaVu Sans", "font.size": 9, "text.color": _INK}
 
 
 def draw(outcomes: Sequence[Outcome], subtitle: str, path: Path) -> None:
     """Draw all runs, the times of recovery and the verdicts."""
-    rows = max(len(recoveries(outcomes)), len(outcomes[0].findings)) + 2.5
+    rows = max(len(recoveries(outcomes)), len(outcomes[0].findings) + 1) + 2.5
     height = _HEAD + _RUN * len(outcomes) + rows * _ROW + 0.3
     figure = Figure(figsize=(_WIDTH, height), dpi=120, facecolor="white")
     figure.text(0.02, 1 - 0.36 / height, _title(outcomes), fontsize=15, weight="bold")
@@ -34,8 +34,8 @@ def draw(outcomes: Sequence[Outcome], subtitle: str, path: Path) -> None:
     for number, outcome in enumerate(outcomes):
         top = 1 - (_HEAD + _RUN * number) / height
         width = _RIGHT - _LEFT
-        rates = figure.add_axes((_LEFT, top - 2.55 / height, width, 1.55 / height))
-        waits = figure.add_axes((_LEFT, top - 3.85 / height, width, 1.2 / height))
+        rates = figure.add_axes((_LEFT, top - 2.8 / height, width, 1.55 / height))
+        waits = figure.add_axes((_LEFT, top - 4.1 / height, width, 1.2 / height))
         _run(rates, waits, outcome)
     _tables(figure, outcomes, rows * _ROW / height, height)
     figure.savefig(path)
@@ -79,7 +79,7 @@ def _run(rates: Any, waits: Any, outcome: Outcome) -> None:
     unknown = [op for op in record.of("receive") if op.type == "info"]
     unknown += [op for op in requests if op.type == "info"]
     dots = {"color": _GOOD, "marker": ".", "s": 9, "alpha": 0.4, "lw": 0}
-    crosses = {"color": _BAD, "marker": "x", "s": 16, "lw": 0.9}
+    crosses = {"color": _BAD, "marker": "x", "s": 14, "alpha": 0.5, "lw": 0.8}
     for ops, style in ((answered, dots), (unknown, crosses)):
         at = [op.t_invoke - begin for op in ops]
         waits.scatter(at, [(op.t_ok - op.t_invoke) * 1e3 for op in ops], **style)
@@ -114,13 +114,14 @@ def _dress(rates: Any, waits: Any, outcome: Outcome, end: float) -> None:
         axes.set_axisbelow(True)
         axes.tick_params(length=0, colors=_GREY, labelsize=8)
         axes.xaxis.set_major_formatter(minutes)
+        axes.xaxis.set_major_locator(MultipleLocator(_tick(end)))
         for side in axes.spines.values():
             side.set_visible(False)
     rates.tick_params(labelbottom=False)
     rates.set_ylim(0)
     rates.set_ylabel("messages/s", fontsize=8, color=_GREY)
     rates.text(
-        -0.04, 1.5, f"{outcome.connect}, seed {outcome.seed}", transform=rates.transAxes,
+        -0.04, 1.68, f"{outcome.connect}, seed {outcome.seed}", transform=rates.transAxes,
         weight="bold", fontsize=10.5,
     )  # fmt: skip
     waits.set_yscale("log")
@@ -131,6 +132,10 @@ def _dress(rates: Any, waits: Any, outcome: Outcome, end: float) -> None:
         FuncFormatter(lambda ms, _: f"{ms / 1e3:g} s" if ms >= 1e3 else f"{ms:g} ms")
     )
     waits.set_ylabel("time taken", fontsize=8, color=_GREY)
+
+
+def _tick(seconds: float) -> int:
+    return next((tick for tick in (10, 30, 60, 120, 300) if seconds / tick <= 16), 600)
 
 
 def _tables(figure: Figure, outcomes: Sequence[Outcome], top: float, height: float) -> None:
@@ -162,6 +167,13 @@ def _tables(figure: Figure, outcomes: Sequence[Outcome], top: float, height: flo
         write(right, line, name)
         write(right + 0.19, line, told, color=colour, weight="bold")
     times = [op.t_ok - op.t_invoke for outcome in outcomes for op in outcome.record.acknowledged]
-    if times:
-        calm = f"half of all sends took less than {median(times) * 1e3:.1f} ms"
-        write(right, len(outcomes[0].findings) + 1.4, calm, color=_GREY)
+    numbers = {
+        name: sum(outcome.counts[name] for outcome in outcomes) for name in outcomes[0].counts
+    }
+    notes = [
+        f"{numbers['sends of unknown outcome']:,} sends of unknown outcome:"
+        f" of these {numbers['unknown, and came']:,} messages came",
+        f"half of all sends took less than {median(times) * 1e3:.1f} ms" if times else "",
+    ]
+    for line, note in enumerate(notes, len(outcomes[0].findings) + 1):
+        write(right, line + 0.4, note, color=_GREY)

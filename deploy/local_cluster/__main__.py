@@ -18,7 +18,6 @@ from local_cluster import ClusterError, LocalCluster, table
 from local_cluster.cluster import FIRST_SCOPE, SECOND_SCOPE
 from local_cluster.programs import ROOT
 
-FOLDER = ROOT / ".cluster"
 _LOOK_SECONDS = 1.0
 
 
@@ -33,8 +32,21 @@ _LOOK_SECONDS = 1.0
 )
 @click.option("--replica", is_flag=True, help="Add an asynchronous read replica, `reader`.")
 @click.option("--second-site", is_flag=True, help="Add a site that follows this one, `site2`.")
+@click.option("--free-ports", is_flag=True, help="Listen on any ports, not on 9324 and its like.")
+@click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=ROOT / ".cluster",
+    help="Where logs and addresses.json go (default: .cluster of the project).",
+)
 def main(
-    *, nodes: int, connect: Literal["multi-host", "haproxy"], replica: bool, second_site: bool
+    *,
+    nodes: int,
+    connect: Literal["multi-host", "haproxy"],
+    replica: bool,
+    second_site: bool,
+    free_ports: bool,
+    folder: Path,
 ) -> None:
     """Run three PostgreSQL servers under Patroni and etcd, nodes in front, and HAProxy.
 
@@ -54,10 +66,10 @@ def main(
         with ExitStack() as stack:
             with console.status("looking for the programs") as status:
                 cluster = LocalCluster(
-                    FOLDER,
+                    folder,
                     nodes=nodes,
                     connect=connect,
-                    fixed_ports=True,
+                    fixed_ports=not free_ports,
                     reader=replica,
                     second_site=second_site,
                     told=told,
@@ -71,7 +83,7 @@ def main(
         sys.exit(1)
     except KeyboardInterrupt:
         pass
-    click.echo(f"cluster: stopped; the logs are in {FOLDER / 'logs'}", err=True)
+    click.echo(f"cluster: stopped; the logs are in {folder / 'logs'}", err=True)
 
 
 def _interrupt(*_: object) -> NoReturn:
@@ -85,8 +97,8 @@ def _greet(console: Console, cluster: LocalCluster, *, second_site: bool) -> Non
     console.print(f"\nSQS           {addresses['endpoint']}")
     console.print(f"SQL, owner    {addresses['owner_url']}", soft_wrap=True)
     console.print(f"HAProxy       primary {haproxy['primary']}, standbys {haproxy['replica']}")
-    console.print(f"addresses     {FOLDER / 'addresses.json'}", soft_wrap=True)
-    console.print(f"logs          {FOLDER / 'logs'}", soft_wrap=True)
+    console.print(f"addresses     {cluster.folder / 'addresses.json'}", soft_wrap=True)
+    console.print(f"logs          {cluster.folder / 'logs'}", soft_wrap=True)
     console.print(f"Patroni       {command} list {FIRST_SCOPE}", soft_wrap=True)
     if second_site:
         command = shlex.join(cluster.patronictl_words("second"))
@@ -100,7 +112,7 @@ def _watch(console: Console, cluster: LocalCluster) -> NoReturn:
     shown: table.Rows = []
     written: dict[str, Any] = {}
     with (
-        _removed_at_the_end(FOLDER / "addresses.json") as file,
+        _removed_at_the_end(cluster.folder / "addresses.json") as file,
         Live(console=console, auto_refresh=False) as live,
     ):
         while True:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -21,12 +22,14 @@ from local_cluster.layout import LOOPBACK, Server
 from local_cluster.networks import Network
 from local_cluster.parts import Supervisor
 from local_cluster.patroni import Member
-from local_cluster.recipes import Passwords, Recipes, Replication, own_environment
+from local_cluster.recipes import OWNER, Passwords, Recipes, Replication, own_environment
 
 _SKIPMQ = (sys.executable, "-m", "skipmq")
 # The scopes of patroni/*.yml, and the slot on the first site from which the second one reads.
 FIRST_SCOPE, SECOND_SCOPE = "skipmq", "skipmq-second"
 _SLOT = "second_site"
+# Ten are usual; a machine may be busy with other things.
+_START_SECONDS = 120.0
 _INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -236,12 +239,12 @@ class LocalCluster:
         logs = self.folder / "logs"
         shutil.rmtree(logs, ignore_errors=True)
         logs.mkdir()
-        self._data = self._make_data()
+        self.data = self._make_data()
         self._recipes = Recipes(
             layout=self.layout,
             programs=self._programs,
             passwords=self.passwords,
-            data=self._data,
+            data=self.data,
             logs=logs,
             network=self._network,
             replication=self._replication,
@@ -268,16 +271,16 @@ class LocalCluster:
         self._await_servers(first)
         self.told("making the schema")
         self._migrate()
+        self.told("starting nodes and HAProxy")
+        self._supervisor.start("haproxy", *(node.name for node in self.layout.nodes))
         if self._second_site:
             self.told("starting the second site")
             self.change_settings({"slots": {_SLOT: {"type": "physical"}}})
             self._supervisor.start(*(server.name for server in self.layout.site("second")))
-        self.told("starting nodes and HAProxy")
-        self._supervisor.start(*(node.name for node in self.layout.nodes), "haproxy")
-        self.wait_healthy(60)
+        self.wait_healthy(_START_SECONDS)
 
-    def _await_servers(self, servers: Sequence[Server], seconds: float = 90) -> None:
-        deadline = time.monotonic() + seconds
+    def _await_servers(self, servers: Sequence[Server]) -> None:
+        deadline = time.monotonic() + _START_SECONDS
         while missing := health.site_missing(self.layout, "first", self._replication):
             if time.monotonic() > deadline:
                 ends = "\n".join(
@@ -326,16 +329,16 @@ class LocalCluster:
         """Stop everything; the servers the hard way, as their data is thrown away."""
         supervisor = self._supervisor
         supervisor.give_up()
-        nodes = [supervisor.part(node.name) for node in self.layout.nodes]
-        parts.stop([*nodes, supervisor.part("haproxy")], signal.SIGTERM, seconds=10)
-        parts.stop(
-            set_apart := [supervisor.part(s.name) for s in self.layout.servers], signal.SIGKILL
-        )
-        assert set_apart
-        for server in self.layout.servers:
-            parts.kill_processes_in(self._data / server.name)
-        parts.stop((supervisor.part(s.etcd) for s in self.layout.servers if s.etcd), signal.SIGKILL)
+        # First: a node waits for its connections to end.
+        parts.stop([supervisor.part("haproxy")])
+        parts.stop(supervisor.part(node.name) for node in self.layout.nodes)
+        rest = [name for server in self.layout.servers for name in (server.name, server.etcd)]
+        parts.stop((supervisor.part(name) for name in rest if name), signal.SIGKILL)
         supervisor.end()
+        for server in self.layout.servers:
+            parts.kill(partial(parts.in_folder, self.data / server.name))
+        # Such as the workers of a node that was killed while they were frozen.
+        parts.kill(partial(parts.with_variable, OWNER, str(self.data)))
 
     def _end(self) -> None:
         """Undo all, however much there is, and let no second Ctrl-C leave half of it."""
@@ -374,7 +377,7 @@ class LocalCluster:
 
     def _postmaster(self, server: Server) -> int | None:
         try:
-            pid = int((self._data / server.name / "postmaster.pid").read_text().split("\n")[0])
+            pid = int((self.data / server.name / "postmaster.pid").read_text().split("\n")[0])
         except (OSError, ValueError):
             return None
         return pid if Path(f"/proc/{pid}").exists() else None

@@ -16,6 +16,8 @@ from local_cluster.patroni import USER
 from local_cluster.programs import HAPROXY, PATRONI, Programs
 
 Replication = Literal["quorum", "asynchronous"]
+# The variable by which every process of a cluster is known; its value is the folder of the data.
+OWNER = "LOCAL_CLUSTER"
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -95,6 +97,7 @@ class Recipes:
         part = self._part(node.name, command, {})
         part.environment = {
             **own_environment(),
+            OWNER: str(self.data),
             "SKIPMQ_HOST": LOOPBACK,
             "SKIPMQ_PORT": str(node.port),
             "SKIPMQ_WORKERS": "1",
@@ -138,11 +141,7 @@ class Recipes:
         if self.replication == "asynchronous":
             dcs |= {"synchronous_mode": False, "synchronous_mode_strict": False}
         if server.site == "second":
-            first = self.layout.voters()
-            dcs["standby_cluster"] = {
-                "host": ",".join(s.host for s in first),
-                "port": ",".join(str(s.postgres_port) for s in first),
-            }
+            dcs["standby_cluster"] = self._first_site()
         return {
             "bootstrap": {"dcs": dcs, "post_bootstrap": str(self.data / "bin" / "post_bootstrap")},
             "postgresql": {
@@ -154,6 +153,13 @@ class Recipes:
             },
             "watchdog": {"mode": "off"},
         }
+
+    def _first_site(self) -> dict[str, Any]:
+        """Return where the second site finds the first: Patroni takes several hosts, one port."""
+        if self.network:
+            hosts = ",".join(server.host for server in self.layout.voters())
+            return {"host": hosts, "port": self.layout.voters()[0].postgres_port}
+        return {"host": LOOPBACK, "port": self.layout.primary_port}
 
     def _variables(self, server: Server) -> dict[str, str]:
         peers = [peer for peer in self.layout.site(server.site) if peer.etcd]
@@ -189,6 +195,7 @@ class Recipes:
             "PATH": f"{self.programs.postgres}:{_PATH}",
             "LC_ALL": "C.UTF-8",
             "HOME": str(self.data),
+            OWNER: str(self.data),
             **variables,
         }
         log = self.logs / f"{name}.log"

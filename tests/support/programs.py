@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -30,10 +30,14 @@ CREDENTIALS = {
 def need(*commands: str) -> None:
     """Skip the test on a machine without these commands, which CI must not be."""
     if missing := [name for name in commands if shutil.which(name) is None]:
-        why = f"no {', '.join(missing)} here: `make packages` installs or names what is missing"
-        if os.environ.get("CI") == "true":  # noqa: TID251 - a switch of the tests.
-            pytest.fail(why)
-        pytest.skip(why)
+        not_here(f"no {', '.join(missing)} here: `make packages` installs or names what is missing")
+
+
+def not_here(why: str) -> NoReturn:
+    """Skip the test for want of something that CI must have."""
+    if os.environ.get("CI") == "true":  # noqa: TID251 - a switch of the tests.
+        pytest.fail(why)
+    pytest.skip(why)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,221 @@
+"""A whole cluster, really started: by the command line, and by the class that tests use."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from local_cluster import ClusterError, LocalCluster, parts, programs
+from support.http import ROOT, eventually
+from support.processes import is_alive
+from support.programs import not_here
+
+COMMAND = [sys.executable, "-m", "local_cluster"]
+START_SECONDS = 240
+EVERY_PART = {"haproxy", "node1", "postgres1", "postgres2", "postgres3", "etcd1", "etcd2", "etcd3"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def installed() -> None:
+    try:
+        programs.find()
+    except ClusterError as error:
+        not_here(str(error))
+
+
+@dataclass
+class Started:
+    """`python -m local_cluster` while it runs."""
+
+    process: subprocess.Popen[str]
+    folder: Path
+    log: Path
+
+    @property
+    def file(self) -> Path:
+        return self.folder / "addresses.json"
+
+    def addresses(self) -> dict[str, Any]:
+        addresses: dict[str, Any] = json.loads(self.file.read_text())
+        return addresses
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Iterator[Started]:
+    folder = tmp_path / "folder"
+    log = folder.with_name("output.txt")
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            [*COMMAND, "--nodes", "1", "--free-ports", "--folder", folder],
+            cwd=ROOT / "deploy",
+            stdout=output,
+            stderr=output,
+            text=True,
+        )
+    started = Started(process, folder, log)
+    try:
+        eventually(
+            lambda: started.file.exists() or process.poll() is not None, START_SECONDS, "addresses"
+        )
+        assert process.poll() is None, log.read_text()
+        yield started
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+
+
+def pids(addresses: dict[str, Any]) -> dict[str, int]:
+    """Return the main process of every part."""
+    found = {part["name"]: part["pid"] for part in (*addresses["nodes"], *addresses["etcd"])}
+    for server in addresses["postgres"]:
+        found[server["name"]] = server["patroni_pid"]
+        found[f"postmaster of {server['name']}"] = server["postmaster_pid"]
+    return found | {"haproxy": addresses["haproxy"]["pid"]}
+
+
+def listens(address: str) -> bool:
+    host, port = re.sub(r"^http://", "", address).split(":")
+    with suppress(OSError), socket.create_connection((host, int(port)), timeout=2):
+        return True
+    return False
+
+
+def ports(addresses: dict[str, Any]) -> list[str]:
+    """Return every address that somebody listens on."""
+    haproxy = addresses["haproxy"]
+    found = [addresses["endpoint"], haproxy["primary"], haproxy["replica"]]
+    found += [part["url"] for part in (*addresses["nodes"], *addresses["etcd"])]
+    for server in addresses["postgres"]:
+        found += [f"{server['host']}:{server['port']}", server["rest"]]
+    return found
+
+
+def check_addresses(started: Started) -> None:
+    addresses = started.addresses()
+    running = pids(addresses)
+
+    assert running.keys() >= EVERY_PART
+    for name, word in (("node1", "skipmq"), ("etcd1", "etcd"), ("postgres1", "patroni")):
+        assert word in Path(f"/proc/{running[name]}/cmdline").read_text()
+    assert "postgres" in Path(f"/proc/{running['postmaster of postgres1']}/comm").read_text()
+    assert all(map(listens, ports(addresses)))
+    assert started.file.stat().st_mode & 0o077 == 0
+
+
+def check_state_is_shown(started: Started) -> None:
+    shown = re.compile(r"quorum standby +1 +0")
+    eventually(lambda: len(shown.findall(started.log.read_text())) >= 2)
+
+    assert f"SQS           {started.addresses()['endpoint']}" in started.log.read_text()
+
+
+def check_killed_node_comes_back(started: Started) -> None:
+    before = started.addresses()["nodes"][0]["pid"]
+    os.kill(before, signal.SIGKILL)
+
+    eventually(lambda: started.addresses()["nodes"][0]["pid"] not in {before, None}, 60)
+
+
+def test_cluster_of_the_command_line_is_as_it_says_and_leaves_nothing(started: Started) -> None:
+    check_addresses(started)
+    check_state_is_shown(started)
+    check_killed_node_comes_back(started)
+    addresses = started.addresses()
+    running = pids(addresses)
+
+    started.process.send_signal(signal.SIGINT)
+
+    assert started.process.wait(60) == 0
+    assert not {name for name, pid in running.items() if is_alive(pid)}
+    assert not [address for address in ports(addresses) if listens(address)]
+    assert sorted(path.name for path in started.folder.iterdir()) == ["lock", "logs"]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    folder = tmp_path_factory.mktemp("sites")
+    with LocalCluster(folder, nodes=1, reader=True) as cluster:
+        yield cluster
+
+
+def server(cluster: LocalCluster, name: str) -> dict[str, Any]:
+    return next(s for s in cluster.addresses()["postgres"] if s["name"] == name)
+
+
+def said(cluster: LocalCluster, part: str) -> str:
+    return (cluster.folder / "logs" / f"{part}.log").read_text()
+
+
+def test_reader_is_outside_the_quorum_and_never_holds_the_primary_back(
+    cluster: LocalCluster,
+) -> None:
+    members = {member.name: member for member in cluster.members()}
+    reader = server(cluster, "reader")
+    url = re.sub(r"@.*/", f"@{reader['host']}:{reader['port']}/", cluster.owner_url)
+    with psycopg.connect(re.sub(r"\?.*", "", url)) as connection:
+        shown = connection.execute(
+            "select current_setting('hot_standby_feedback'),"
+            " current_setting('max_standby_streaming_delay')"
+        ).fetchone()
+
+    assert shown == ("off", "30min")
+    assert not members["reader"].sync
+    assert sum(member.sync == "quorum" for member in members.values()) == 2
+
+
+def test_key_stays_while_postgresql_runs_without_patroni(cluster: LocalCluster) -> None:
+    leader = cluster.leader()
+    before = server(cluster, leader)
+    os.kill(before["patroni_pid"], signal.SIGKILL)
+    eventually(lambda: "the key stays" in said(cluster, leader), 30)
+    cluster.wait_healthy(60)
+
+    assert cluster.leader() == leader
+    assert server(cluster, leader)["postmaster_pid"] == before["postmaster_pid"]
+
+
+def test_key_is_given_up_after_a_certain_death(cluster: LocalCluster) -> None:
+    leader = cluster.leader()
+    before = server(cluster, leader)
+    os.kill(before["patroni_pid"], signal.SIGKILL)
+    os.kill(before["postmaster_pid"], signal.SIGKILL)
+    eventually(lambda: "the key is free" in said(cluster, leader), 30)
+    cluster.wait_healthy(90)
+
+    assert cluster.leader() != leader
+
+
+def test_second_site_takes_over_with_what_it_has(tmp_path: Path) -> None:
+    with LocalCluster(
+        tmp_path, nodes=1, servers=1, replication="asynchronous", second_site=True
+    ) as cluster:
+        first, second = cluster.layout.servers
+        with psycopg.connect(cluster.owner_url, autocommit=True) as connection:
+            connection.execute("create table kept (id int)")
+            connection.execute("insert into kept values (1)")
+        position = cluster.members()[0].position
+        eventually(lambda: cluster.members()[1].position >= position)
+        for part in (first.name, first.etcd):
+            cluster.supervise(part, on=False)
+            os.kill(pids(cluster.addresses())[part], signal.SIGKILL)
+        parts.kill(lambda: parts.in_folder(cluster.data / first.name))
+
+        cluster.promote_second_site()
+
+        eventually(lambda: cluster.members()[1].is_primary, 60)
+        assert cluster.leader() == second.name
+        with psycopg.connect(cluster.owner_url, autocommit=True) as connection:
+            connection.execute("insert into kept values (2)")
+            assert connection.execute("select id from kept order by id").fetchall() == [(1,), (2,)]
+        eventually(lambda: all(cluster.ready().values()), 60)

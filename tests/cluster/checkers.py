@@ -102,14 +102,7 @@ def miscounted(record: Record) -> Iterator[str]:
             most = hidden + sum(other.t_invoke < op.t_ok for other in deliveries)
             if op.receive_count > most:
                 yield f"{_name(message, op)} has the count {op.receive_count}, at most {most}"
-            others = [other for other in deliveries[:place] if not record.loose(other)]
-            if any(
-                other.receive_count >= op.receive_count
-                for other in others
-                if other.t_ok < op.t_invoke
-            ) or any(
-                other.receive_count == op.receive_count and not record.loose(op) for other in others
-            ):
+            if _as_one_before(record, deliveries[:place], op) and not record.doubled(message):
                 yield f"{_name(message, op)} has the count {op.receive_count}, as one before had"
 
 
@@ -155,6 +148,26 @@ def left_over(record: Record) -> dict[str, dict[str, int] | None]:
             counts = json.loads(op.value)
             found[op.queue] = {name: int(n) for name, n in counts.items() if int(n)}
     return found
+
+
+def second_copies(record: Record) -> int:
+    """Return how many messages were stored again because a node had to send a second time."""
+    return sum(
+        record.doubled(message)
+        and any(_as_one_before(record, ops[:place], op) for place, op in enumerate(ops))
+        for message, ops in record.deliveries.items()
+    )
+
+
+def _as_one_before(record: Record, before: list[Op], op: Op) -> bool:
+    """Tell whether a count is one that was given before, and that no failover has undone."""
+    known = [other for other in before if not record.loose(other)]
+    return any(
+        other.receive_count >= op.receive_count
+        if other.t_ok < op.t_invoke
+        else other.receive_count == op.receive_count and not record.loose(op)
+        for other in known
+    )
 
 
 def _ids(sends: list[Op], deliveries: list[Op]) -> set[str]:

@@ -12,6 +12,8 @@ from cluster.history import Op
 Message = tuple[str, str]
 # What one process calls a second another may call a little less.
 NEARLY = 0.9
+# A send that a node has tried again took longer than others, in seconds.
+_TRIED_AGAIN = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,19 @@ class Record:
     def troubled(self, op: Op) -> bool:
         """Tell whether a node may have tried it more than once."""
         return any(w.begin - 1 <= op.t_ok and op.t_invoke <= w.healthy + 1 for w in self.windows)
+
+    def doubled(self, message: Message) -> bool:
+        """Tell whether a message may have been stored a second time.
+
+        A node whose connection breaks in a send to a standard queue sends again under the same id,
+        and looks for the first; it does not find what was received and deleted meanwhile.
+        """
+        values = {op.value for op in self.deliveries[message]}
+        return not is_fifo(message[0]) and any(
+            self.troubled(op) and op.t_ok - op.t_invoke > _TRIED_AGAIN
+            for value in values
+            for op in self.sends.get((message[0], value), ())
+        )
 
     def holds(self, message: Message) -> Iterator[Hold]:
         """Give the times in which a message was for certain in flight, by whom it was received.

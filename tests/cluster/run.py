@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cluster import content, outages
-from cluster.checkers import CHECKERS
+from cluster.checkers import CHECKERS, second_copies
 from cluster.history import History, Op
 from cluster.load import RATE, Load
 from cluster.nemesis import Nemesis
@@ -131,6 +131,7 @@ def _counts(record: Record, findings: dict[str, list[str]]) -> dict[str, int]:
             for message, sends in record.sends.items()
             if not any(s.type == "ok" for s in sends)
         ),
+        "stored a second time": second_copies(record),
         "deliveries": len(receives),
         "redeliveries": sum(op.receive_count > 1 for op in receives),
         "receives of unknown outcome": sum(op.type == "info" for op in record.of("receive")),

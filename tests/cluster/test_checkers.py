@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from cluster.checkers import CHECKERS
+from cluster.checkers import CHECKERS, second_copies
 from cluster.history import Op
 from cluster.record import Record
 from cluster.story import (
@@ -302,6 +302,23 @@ class TestMiscounted:
         ops = [send(0, "a"), first, second, settle("delete", 13, second), *steady(0, 9)]
 
         kept([*ops, *fault("postgres-crash", 3)])
+
+    def test_send_that_a_failover_held_up_may_have_been_stored_twice(self) -> None:
+        first, again = receive(7, "a"), receive(20, "a")
+        rest = [first, settle("delete", 8, first), again, settle("delete", 21, again)]
+        around = [*steady(0, 4), *steady(7, 30), *fault("postgres-crash", 4)]
+
+        kept([send(3, "a", took=4), *rest, *around])
+        assert second_copies(Record([send(3, "a", took=4), *rest, *around])) == 1
+        only(MISCOUNTED, [send(3, "a"), *rest, *around])
+
+    def test_send_to_a_fifo_queue_is_never_stored_twice(self) -> None:
+        first, again = receive(7, "a", number=1), receive(20, "a", number=1)
+        rest = [first, settle("delete", 8, first), again, settle("delete", 21, again)]
+        around = [*steady(0, 4), *steady(7, 30), *fault("postgres-crash", 4)]
+
+        found = broken([send(3, "a", 1, took=4), *rest, *around, *closing()])
+        assert set(found) == {UNDELETED, MISCOUNTED}
 
 
 class TestLeft:

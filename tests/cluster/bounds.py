@@ -25,11 +25,12 @@ class Bound:
 BOUNDS = {
     "switchover": Bound(5, "strike"),
     "postgres-crash": Bound(4, "strike"),
-    "patroni-crash": Bound(4, "healthy"),
+    "patroni-crash": Bound(8, "healthy"),
     "server-crash": Bound(3, "strike"),
     "server-death": Bound(22, "strike"),
     "server-freeze": Bound(25, "healthy"),
-    "isolation": Bound(25, "healthy"),
+    # If etcd's leader is cut off too, the next one gives every lease its whole time again.
+    "isolation": Bound(30, "healthy"),
     "etcd-majority": Bound(4, "healthy"),
     "standbys-down": Bound(15, "never", stops=True),
     "node-crash": Bound(3, "never"),

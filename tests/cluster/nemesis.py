@@ -2,11 +2,13 @@
 
 import random
 import time
+import urllib.request
 from collections.abc import Iterator, Sequence
+from http import HTTPStatus
 
 from cluster.faults import FAULTS
 from cluster.history import History, Op
-from local_cluster import LocalCluster
+from local_cluster import ClusterError, LocalCluster
 
 _PATIENCE = 120
 
@@ -40,6 +42,7 @@ class Nemesis:
             self._note("heal", name, target, time.monotonic())
         begun = time.monotonic()
         self._cluster.wait_healthy(_PATIENCE)
+        self._await_etcd()
         self._note("healthy", name, target, begun)
         self.look()
         self._await_send()
@@ -53,6 +56,15 @@ class Nemesis:
             number = max(timelines)
             self._history.add(Op("timeline", "ok", "nemesis", begun, now, sequence_number=number))
 
+    def _await_etcd(self) -> None:
+        """Wait until every member has a leader: else the next fault would be two at a time."""
+        deadline = time.monotonic() + _PATIENCE
+        waiting = [member["url"] for member in self._cluster.addresses()["etcd"]]
+        while waiting := [url for url in waiting if not _has_leader(url)]:
+            if time.monotonic() > deadline:
+                raise ClusterError(f"etcd is not healthy: {', '.join(waiting)}")
+            time.sleep(0.1)
+
     def _await_send(self) -> None:
         since, seen = time.monotonic(), len(self._history.ops)
         while time.monotonic() < since + _PATIENCE:
@@ -64,3 +76,11 @@ class Nemesis:
     def _note(self, kind: str, name: str, target: str, begun: float) -> None:
         now = time.monotonic()
         self._history.add(Op(kind, "info", target, begun, now, value=name, place=self._number))
+
+
+def _has_leader(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/health", timeout=2) as answer:
+            return bool(answer.status == HTTPStatus.OK)
+    except OSError:
+        return False

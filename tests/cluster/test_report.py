@@ -3,14 +3,16 @@
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from cluster import chart, report
+from cluster.__main__ import jepsen
 from cluster.bounds import BOUNDS
 from cluster.faults import FAULTS
 from cluster.history import History, Op, read
 from cluster.queues import body, value_of
 from cluster.run import judge
-from cluster.story import closing, fault, life, send, steady
+from cluster.story import QUEUE, closing, fault, life, send, steady
 
 
 @pytest.fixture
@@ -96,3 +98,23 @@ def test_body_that_was_changed_has_no_value_that_was_sent(changed: str) -> None:
 
     assert value_of(text) == "standard-1-17"
     assert value_of(changed.format(text)) != "standard-1-17"
+
+
+def test_recorded_history_is_judged(tmp_path: Path, ops: list[Op]) -> None:
+    good, bad = tmp_path / "good.jsonl", tmp_path / "bad.jsonl"
+    with History(good) as history:
+        history.add(*life(0, "a"), *closing(QUEUE))
+    with History(bad) as history:
+        history.add(*ops)
+
+    passed, failed = (CliRunner().invoke(jepsen, ["--judge", str(file)]) for file in (good, bad))
+
+    assert (passed.exit_code, failed.exit_code) == (0, 1)
+    assert "orders: lost was acknowledged and never came" in failed.output
+    assert "postgres-crash" in failed.output
+
+
+def test_faults_are_listed() -> None:
+    listed = CliRunner().invoke(jepsen, ["--list"]).output.splitlines()
+
+    assert [line.split()[0] for line in listed] == [*FAULTS]

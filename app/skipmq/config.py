@@ -54,7 +54,7 @@ class Settings:
     database_deadline: Annotated[float, Meta(ge=1, le=600)] = _setting(
         5.0, "seconds that a database call of a request may take before its connection is cut"
     )
-    failover_wait: Annotated[float, Meta(ge=0, le=600)] = _setting(
+    failover_wait: Annotated[float, Meta(ge=0, le=60)] = _setting(
         25.0, "seconds that a request waits for a database to write to before it is refused"
     )
     replication_check: Literal["", "refuse", "warn"] = _setting(

@@ -19,6 +19,8 @@ from bench.record import Comparison
 from bench.run import PEERS, TROUBLE, Run
 
 RESULTS = programs.FOLDER / "results"
+# The peers whose versions a chart names.
+PEERS_NAMED = ("ElasticMQ", "moto", "PGMQ")
 
 
 class Results:
@@ -34,7 +36,7 @@ class Results:
         found = [comparison.as_json() for comparison in comparisons]
         content = self.about | {"failures": failures, "comparisons": found}
         self.json.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
-        chart.ratios(comparisons, subtitle(self.about), self.png)
+        chart.ratios(comparisons, subtitle(self.about, *PEERS_NAMED), self.png)
 
 
 def about(*, quick: bool) -> dict[str, Any]:
@@ -48,13 +50,13 @@ def about(*, quick: bool) -> dict[str, Any]:
     }
 
 
-def subtitle(found: dict[str, Any]) -> str:
+def subtitle(found: dict[str, Any], *names: str) -> str:
     host, versions = found["machine"], found["versions"]
-    peers = ", ".join(f"{name} {versions[name]}" for name in ("ElasticMQ", "moto", "PGMQ"))
+    servers = ", ".join(f"{name} {versions[name]}" for name in ("PostgreSQL", *names))
     return (
         f"{found['date']}, commit {found['commit']}{', quick form' if found['quick'] else ''};"
         f" {host['cpu']}, {host['cores']} cores, {host['memory_gib']} GiB;"
-        f" PostgreSQL {versions['PostgreSQL']}, {peers}"
+        f" {servers}"
     )
 
 

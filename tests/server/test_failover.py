@@ -301,7 +301,7 @@ def test_request_waits_no_longer_than_is_set_and_stops_with_the_node(
     name = psycopg.conninfo.conninfo_to_dict(url)["dbname"]
     with (
         NodeProcess(database_url=as_node(url), workers=1, failover_wait=1) as impatient,
-        NodeProcess(database_url=as_node(url), workers=1, failover_wait=600) as patient,
+        NodeProcess(database_url=as_node(url), workers=1, failover_wait=60) as patient,
         connect(server.url) as admin,
         ThreadPoolExecutor() as pool,
     ):

@@ -35,8 +35,9 @@ from skipmq.store.statement import (
 _LAX = "off"
 # What a send, and a delete from a FIFO queue, waits for, by the queue's ReplicationMode.
 _DURABLE = {"none": "local", "any": "on", "majority": "on", "all": "on"}
-# How far back a send that is tried again looks for itself: longer than any request waits.
-_SENT_WITHIN = timedelta(minutes=5)
+# How far back a send that is tried again looks for itself: the longest SKIPMQ_FAILOVER_WAIT, and
+# what the clocks of two servers may differ by.
+_SENT_WITHIN = timedelta(seconds=90)
 # A waiter looks again within a second anyway.
 _AHEAD = timedelta(seconds=1)
 # Named one by one: the function of the next release may give more.

@@ -16,7 +16,7 @@ from support.sql import number
 from support.traffic import Traffic
 
 # Requests outlast the restore: the node runs on through it.
-PATIENT = {"failover_wait": 120, "connection_wait": 60, "workers": 1}
+PATIENT = {"failover_wait": 60, "connection_wait": 60, "workers": 1}
 # Longer than what comes before the restore takes.
 SHORT = 20
 # deploy/README.md, "After a restore to a time".

@@ -20,7 +20,7 @@ from support.traffic import Traffic
 pytestmark = pytest.mark.slow
 
 # Longer than it takes to promote by hand: whoever sends meanwhile waits.
-PATIENT = {"SKIPMQ_FAILOVER_WAIT": "100", "SKIPMQ_DATABASE_DEADLINE": "5"}
+PATIENT = {"SKIPMQ_FAILOVER_WAIT": "60", "SKIPMQ_DATABASE_DEADLINE": "5"}
 FAR = "postgres4"
 
 

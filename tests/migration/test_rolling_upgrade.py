@@ -5,14 +5,17 @@ made it, so that a clone without history upgrades too. When a release is made th
 its archive takes the place of the one that is there.
 """
 
+import csv
 import shutil
+import socket
 import subprocess
 import sys
 import tarfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from io import BytesIO
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -55,24 +58,53 @@ def migrate(url: str, variables: dict[str, str]) -> str:
     ).stdout
 
 
-@contextmanager
-def balancer(ports: list[int], folder: Path) -> Iterator[str]:
-    """Run the shipped HAProxy in front of nodes; give its URL."""
-    port = free_port()
-    variables = {f"NODE{n}": f"127.0.0.1:{each}" for n, each in enumerate(ports, start=1)}
-    shutil.copy(HAPROXY, folder)
-    with subprocess.Popen(
-        ["haproxy", "-db", "-f", folder / HAPROXY.name],
-        env={"PATH": "/usr/sbin:/usr/bin", "LISTEN": f"127.0.0.1:{port}", **variables},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as process:
-        try:
-            url = f"http://127.0.0.1:{port}"
-            eventually(lambda: answers(url), why="the balancer")
-            yield url
-        finally:
-            process.kill()
+class Balancer:
+    """The shipped HAProxy in front of nodes; `take_out` and `put_back` are an operator's words."""
+
+    def __init__(self, ports: list[int], folder: Path) -> None:
+        port, self._admin = free_port(), free_port()
+        self.url = f"http://127.0.0.1:{port}"
+        variables = {f"NODE{n}": f"127.0.0.1:{each}" for n, each in enumerate(ports, start=1)}
+        shutil.copy(HAPROXY, folder)
+        socket_line = f"global\n  stats socket ipv4@127.0.0.1:{self._admin} level admin\n"
+        (folder / "admin.cfg").write_text(socket_line)
+        self._process = subprocess.Popen(
+            ["haproxy", "-db", "-f", folder / "admin.cfg", "-f", folder / HAPROXY.name],
+            env={"PATH": "/usr/sbin:/usr/bin", "LISTEN": f"127.0.0.1:{port}", **variables},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def take_out(self, node: str) -> None:
+        """Send a node nothing more; return when it has answered what it was sent."""
+        self._say(f"set server nodes/{node} state drain")
+        eventually(lambda: self._column(node, "scur") == "0", seconds=60, why=f"{node} is idle")
+
+    def put_back(self, node: str) -> None:
+        """Send a node requests again; return when the balancer finds it ready."""
+        self._say(f"set server nodes/{node} state ready")
+        eventually(lambda: self._column(node, "status") == "UP", seconds=60, why=f"{node} is up")
+
+    def _column(self, node: str, name: str) -> str:
+        lines = self._say("show stat").removeprefix("# ").strip().splitlines()
+        return next(
+            row[name]
+            for row in csv.DictReader(lines)
+            if (row["pxname"], row["svname"]) == ("nodes", node)
+        )
+
+    def _say(self, words: str) -> str:
+        with socket.create_connection(("127.0.0.1", self._admin), timeout=10) as connection:
+            connection.sendall(f"{words}\n".encode())
+            return b"".join(iter(lambda: connection.recv(65536), b"")).decode()
+
+    def __enter__(self) -> Self:
+        eventually(lambda: answers(self.url), why="the balancer")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
 
 
 def answers(url: str) -> bool:
@@ -108,6 +140,7 @@ def contents(archive: tarfile.TarFile) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.slow
 def test_rolling_upgrade_under_load_reaches_no_client(
     database: str, release_before: dict[str, str], tmp_path: Path
 ) -> None:
@@ -126,25 +159,28 @@ def test_rolling_upgrade_under_load_reaches_no_client(
         nodes = [start(port, release_before) for port in ports]
         for node in nodes:
             node.ready()
-        endpoint = stack.enter_context(balancer(ports, tmp_path))
-        traffic = stack.enter_context(Traffic(endpoint))
+        balancer = stack.enter_context(Balancer(ports, tmp_path))
+        traffic = stack.enter_context(Traffic(balancer.url))
+
+        def replace(number: int, variables: dict[str, str]) -> None:
+            balancer.take_out(f"node{number + 1}")
+            assert nodes[number].stop() == 0
+            nodes[number] = start(ports[number], variables).ready()
+            balancer.put_back(f"node{number + 1}")
+            traffic.goes_on()
+
         traffic.goes_on()
 
         # Expand, under nodes of the release before.
         migrate(database, {})
         assert schema.inspect(database).is_current
         traffic.goes_on()
-        # One that dies meanwhile comes back: it tolerates the next schema, and leaves it as it is.
+        # One that is started again tolerates the next schema, and leaves it as it is.
         migrate(database, release_before)
         assert schema.inspect(database).is_current
-        assert nodes[0].stop() == 0
-        nodes[0] = start(ports[0], release_before).ready()
-        traffic.goes_on()
-        # Replace the nodes one by one.
-        for number, port in enumerate(ports):
-            assert nodes[number].stop() == 0
-            nodes[number] = start(port, {}).ready()
-            traffic.goes_on()
+        replace(0, release_before)
+        for number in range(NODES):
+            replace(number, {})
         traffic.finish()
         for node in nodes:
             assert raw(f"{node.url}/metrics").status == 200  # Which the release before has not.

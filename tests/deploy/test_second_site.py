@@ -7,6 +7,7 @@ import subprocess
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -45,7 +46,7 @@ def lose(cluster: LocalCluster, servers: list[str]) -> None:
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
     for server in lost:
-        parts.kill_processes_in(cluster.data / server.name)
+        parts.kill(partial(parts.in_folder, cluster.data / server.name))
 
 
 def stop_shipping(cluster: LocalCluster) -> None:

@@ -19,11 +19,6 @@ from support.traffic import Traffic
 PATIENT = {"failover_wait": 60, "connection_wait": 60, "workers": 1}
 # Longer than what comes before the restore takes.
 SHORT = 20
-# deploy/README.md, "After a restore to a time".
-SKIP_NUMBERS = """
-select setval(format('skipmq.%I', sequencename)::regclass, coalesce(last_value, 0) + 1000000)
-from pg_sequences where schemaname = 'skipmq'
-"""
 
 
 @pytest.fixture
@@ -132,8 +127,6 @@ def test_restore_to_a_time_undoes_a_deleted_queue(server: Server, node: NodeProc
             )
     server.lose()
     server.restore(moment)
-    with server.connect() as connection:
-        connection.execute(SKIP_NUMBERS)
 
     check_messages(orders, handles, after)
     check_old_handles(orders, stale)

@@ -138,9 +138,7 @@ def _source(given: Mapping[str, str]) -> Source:
         wanted["loadBalanceHosts"] = "true"
     address = f"jdbc:postgresql://{places}/{quote(given.get('dbname', given['user']))}"
     secrets = {key: given[key] for key in ("user", "password") if key in given}
-    return Source(
-        make_conninfo("", **given), f"{address}?{urlencode(wanted)}", {**secrets}
-    )
+    return Source(make_conninfo("", **given), f"{address}?{urlencode(wanted)}", {**secrets})
 
 
 def days(source: Source) -> list[date]:

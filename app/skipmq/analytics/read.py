@@ -81,7 +81,9 @@ def as_history(frame: DataFrame) -> DataFrame:
     found = frame.withColumn("day", f.to_date("settled_at"))
     return found.select(
         *(
-            (f.col(c.name) if c.name in found.columns else f.lit(None)).cast(c.dataType).alias(c.name)
+            (f.col(c.name) if c.name in found.columns else f.lit(None))
+            .cast(c.dataType)
+            .alias(c.name)
             for c in HISTORY
         )
     )
@@ -89,9 +91,7 @@ def as_history(frame: DataFrame) -> DataFrame:
 
 def _overlaps(day: date, since: datetime | None, until: datetime | None) -> bool:
     begin = datetime(day.year, day.month, day.day, tzinfo=UTC)
-    return (until is None or begin < until) and (
-        since is None or begin + timedelta(days=1) > since
-    )
+    return (until is None or begin < until) and (since is None or begin + timedelta(days=1) > since)
 
 
 def _text(moment: datetime) -> str:

@@ -17,7 +17,7 @@ def start(settings: Settings, name: str = "skipmq analytics") -> SparkSession:
 
     Under `spark-submit` the master and the driver are those of its command line.
     """
-    submitted = config.prepare_spark()
+    submitted = config.prepare_spark(settings.spark_master)
     builder = (
         SparkSession.builder.appName(name)
         .config("spark.sql.session.timeZone", "UTC")

@@ -1,47 +1,51 @@
-"""One Spark for all tests, and databases with a history."""
+"""One Spark session for all tests of the analytics: a second start would cost ten seconds."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import psycopg
 import pytest
-from pyspark.sql import SparkSession
 
-from skipmq.analytics import jdbc, session
-from skipmq.analytics.jdbc import Source
 from skipmq.config import Settings
-from support.postgres import Connection, Databases, as_reader
 from support.programs import need
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from skipmq.analytics.jdbc import Source
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark() -> Iterator["SparkSession"]:
     need("java")
+    from skipmq.analytics import session  # noqa: PLC0415 - only when a test asks for it.
+
+    # The JVM is told before it starts.
+    os.environ["PYSPARK_SUBMIT_ARGS"] = "--driver-memory 1g pyspark-shell"  # noqa: TID251
     started = session.start(Settings(spark_master="local[2]"), "skipmq tests")
     started.sparkContext.setLogLevel("ERROR")
+    started.conf.set("spark.sql.shuffle.partitions", "2")
+    # A frame of ten rows is computed sooner than code for it is compiled.
+    started.conf.set("spark.sql.codegen.wholeStage", "false")
+    started.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     yield started
     started.stop()
 
 
 @pytest.fixture
-def database(embedded_databases: Databases) -> Iterator[str]:
-    """Give the owner's URL of a fresh database of the embedded server alone."""
-    url = embedded_databases.migrated()
-    yield url
-    embedded_databases.drop(url)
+def source(database: str) -> Iterator["Source"]:
+    """Give the test's database as Spark reads it."""
+    from skipmq.analytics import jdbc  # noqa: PLC0415 - PySpark is an extra.
 
-
-@pytest.fixture
-def owner(database: str) -> Iterator[Connection]:
-    with psycopg.connect(database, autocommit=True) as connection:
-        yield connection
-
-
-@pytest.fixture
-def source(database: str) -> Iterator[Source]:
-    """Give the database as a reader has it."""
-    with jdbc.opened(as_reader(database)) as found:
+    with jdbc.opened(database) as found:
         yield found
+
+
+@pytest.fixture(scope="session")
+def databases(embedded_databases: object) -> object:
+    """Use one PostgreSQL: what differs between them is tested in tests/sql."""
+    return embedded_databases
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ JAVA := tests/clients/java/target/.installed
 ELASTICMQ := tests/bench/elasticmq/target/.installed
 BENCH := cd tests && ../$(BIN)/python -m
 
-.PHONY: help run cluster test test-all lint format check packages clients bench bench-quick soak jepsen bench-peers constraints wheel clean
+.PHONY: help run cluster test test-all lint format check packages clients bench bench-quick soak jepsen bench-history bench-peers constraints wheel clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -65,11 +65,14 @@ soak: bench-peers ## Load a node for an hour; fail when its memory grows
 jepsen: $(VENV)/.dev packages ## Try to lose a message: half an hour; OPTIONS="--minutes 5 --fault switchover"
 	cd tests && PYTHONPATH=../deploy ../$(BIN)/python -m cluster $(OPTIONS)
 
+bench-history: $(VENV)/.dev packages ## Export histories of 0.5 and 5 million rows; load a queue meanwhile
+	$(BENCH) bench.history
+
 bench-peers: $(VENV)/.bench $(ELASTICMQ) ## Install the peers of the benchmark
 
 constraints: ## Write the tested versions anew, the newest that the ranges admit
 	rm -rf .cache/resolve && $(PYTHON) -m venv .cache/resolve
-	.cache/resolve/bin/python -m pip install -q -e '.[dev,bench]'
+	.cache/resolve/bin/python -m pip install -q -e '.[dev,bench,analytics]'
 	.cache/resolve/bin/python -m pip freeze --exclude-editable > $(CONSTRAINTS)
 	rm -rf .cache/resolve
 
@@ -90,7 +93,7 @@ $(VENV)/.installed: pyproject.toml $(CONSTRAINTS) | $(VENV)/bin/python
 
 $(VENV)/.dev: $(VENV)/.installed $(BOTO3_QUERY)
 	@echo "installing the tools for development into $(VENV)"
-	@$(PIP) install -q -c $(CONSTRAINTS) -e '.[dev]'
+	@$(PIP) install -q -c $(CONSTRAINTS) -e '.[dev,analytics]'
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.dev

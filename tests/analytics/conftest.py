@@ -1,0 +1,59 @@
+"""One Spark session for all tests of the analytics: a second start would cost ten seconds."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from skipmq.config import Settings
+from support.programs import need
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from skipmq.analytics.jdbc import Source
+
+# Of a JVM that lives for a minute: it would compile for longer than what that saves.
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator["SparkSession"]:
+    need("java")
+    from skipmq.analytics import session  # noqa: PLC0415 - only when a test asks for it.
+
+    # The JVM is told before it starts.
+    os.environ["PYSPARK_SUBMIT_ARGS"] = (  # noqa: TID251
+        f"--driver-memory 1g --driver-java-options '{SHORT_LIVED}' pyspark-shell"
+    )
+    started = session.start(Settings(spark_master="local[2]"), "skipmq tests")
+    started.sparkContext.setLogLevel("ERROR")
+    started.conf.set("spark.sql.shuffle.partitions", "2")
+    # A frame of ten rows is computed sooner than code for it is compiled.
+    started.conf.set("spark.sql.codegen.wholeStage", "false")
+    started.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def source(database: str) -> Iterator["Source"]:
+    """Give the test's database as Spark reads it."""
+    from skipmq.analytics import jdbc  # noqa: PLC0415 - PySpark is an extra.
+
+    with jdbc.opened(database) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def databases(embedded_databases: object) -> object:
+    """Use one PostgreSQL: what differs between them is tested in tests/sql."""
+    return embedded_databases
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> str:
+    """Give the path of a lake that is not there yet."""
+    return str(tmp_path / "lake")

@@ -1,0 +1,1 @@
+"""Reports on the history of messages, with Spark."""

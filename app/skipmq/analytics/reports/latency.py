@@ -1,0 +1,31 @@
+"""How long messages wait and how long their work takes."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+
+from skipmq.analytics.reports.measures import QUEUE, hour, is_outcome, number, percentiles, seconds
+
+
+def latency(history: DataFrame) -> DataFrame:
+    """Give percentiles of the three latencies by queue and hour of settlement.
+
+    Columns: the queue, `hour`, `settled`, `deleted`, and in seconds the 50th, 95th and 99th
+    percentiles `send_to_receive_p50` … (of all that was received), `receive_to_delete_p50` … and
+    `send_to_delete_p50` … (of what was deleted). A message's first receive counts, so that
+    receive to delete has its redeliveries in it.
+    """
+    deleted = is_outcome("deleted")
+    return (
+        history.where(fn.col("settled_at").isNotNull())
+        .groupBy(*QUEUE, hour("settled_at"))
+        .agg(
+            fn.count("*").alias("settled"),
+            number(deleted).alias("deleted"),
+            *percentiles(seconds("sent_at", "first_received_at"), "send_to_receive"),
+            *percentiles(
+                fn.when(deleted, seconds("first_received_at", "settled_at")), "receive_to_delete"
+            ),
+            *percentiles(fn.when(deleted, seconds("sent_at", "settled_at")), "send_to_delete"),
+        )
+        .orderBy(*QUEUE, "hour")
+    )

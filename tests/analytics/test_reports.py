@@ -8,7 +8,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from skipmq.analytics.reports.backlog import Period, backlog, forecast
+from skipmq.analytics.period import Period
+from skipmq.analytics.reports.backlog import backlog, forecast
 from skipmq.analytics.reports.consumers import consumers
 from skipmq.analytics.reports.dead_letters import dead_letter_causes
 from skipmq.analytics.reports.groups import groups

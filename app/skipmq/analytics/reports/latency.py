@@ -1,9 +1,19 @@
 """How long messages wait and how long their work takes."""
 
-from pyspark.sql import DataFrame
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-from skipmq.analytics.reports.measures import QUEUE, hour, is_outcome, number, percentiles, seconds
+from skipmq.analytics.reports.measures import (
+    QUEUE,
+    hour,
+    is_outcome,
+    number,
+    outcomes,
+    percentiles,
+    seconds,
+)
 
 
 def latency(history: DataFrame) -> DataFrame:
@@ -14,18 +24,43 @@ def latency(history: DataFrame) -> DataFrame:
     `send_to_delete_p50` … (of what was deleted). A message's first receive counts, so that
     receive to delete has its redeliveries in it.
     """
-    deleted = is_outcome("deleted")
     return (
         history.where(fn.col("settled_at").isNotNull())
         .groupBy(*QUEUE, hour("settled_at"))
         .agg(
             fn.count("*").alias("settled"),
-            number(deleted).alias("deleted"),
-            *percentiles(seconds("sent_at", "first_received_at"), "send_to_receive"),
-            *percentiles(
-                fn.when(deleted, seconds("first_received_at", "settled_at")), "receive_to_delete"
-            ),
-            *percentiles(fn.when(deleted, seconds("sent_at", "settled_at")), "send_to_delete"),
+            number(is_outcome("deleted")).alias("deleted"),
+            *_latencies(),
         )
         .orderBy(*QUEUE, "hour")
     )
+
+
+def summary(history: DataFrame) -> DataFrame:
+    """Give the same over all hours, by queue, with what else there is to say in one line.
+
+    Columns: the queue, `settled`, `deleted`, `expired`, `purged`, `dead_lettered`, `bytes` (bodies
+    and attributes), and the percentiles of `latency`.
+    """
+    return (
+        history.where(fn.col("settled_at").isNotNull())
+        .groupBy(*QUEUE)
+        .agg(
+            fn.count("*").alias("settled"),
+            *outcomes(),
+            fn.sum(fn.col("body_bytes") + fn.col("attribute_bytes")).alias("bytes"),
+            *_latencies(),
+        )
+        .orderBy(*QUEUE)
+    )
+
+
+def _latencies() -> Sequence[Column]:
+    deleted = is_outcome("deleted")
+    return [
+        *percentiles(seconds("sent_at", "first_received_at"), "send_to_receive"),
+        *percentiles(
+            fn.when(deleted, seconds("first_received_at", "settled_at")), "receive_to_delete"
+        ),
+        *percentiles(fn.when(deleted, seconds("sent_at", "settled_at")), "send_to_delete"),
+    ]

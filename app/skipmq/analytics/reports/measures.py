@@ -40,6 +40,14 @@ def is_outcome(outcome: str) -> Column:
     return fn.coalesce(fn.col("outcome") == outcome, fn.lit(False))  # noqa: FBT003 - a SQL literal.
 
 
+def outcomes() -> Sequence[Column]:
+    """Return the aggregates `deleted`, `expired`, `purged` and `dead_lettered`."""
+    return [
+        number(is_outcome(outcome)).alias(outcome.replace("-", "_"))
+        for outcome in ("deleted", "expired", "purged", "dead-lettered")
+    ]
+
+
 def with_arrival(history: DataFrame) -> DataFrame:
     """Add `arrived_at`: when a message came to its queue.
 

@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from skipmq.analytics.reports.measures import QUEUE, hour, is_outcome, number, with_arrival
+from skipmq.analytics.reports.measures import QUEUE, hour, outcomes, with_arrival
 
 
 def traffic(history: DataFrame) -> DataFrame:
@@ -31,10 +31,7 @@ def traffic(history: DataFrame) -> DataFrame:
         history.where(fn.col("settled_at").isNotNull())
         .groupBy(*QUEUE, hour("settled_at"))
         .agg(
-            *(
-                number(is_outcome(outcome)).alias(outcome.replace("-", "_"))
-                for outcome in ("deleted", "expired", "purged", "dead-lettered")
-            ),
+            *outcomes(),
             fn.sum(size).alias("settled_bytes"),
         )
     )

@@ -66,7 +66,7 @@ bench-peers: $(VENV)/.bench $(ELASTICMQ) ## Install the peers of the benchmark
 
 constraints: ## Write the tested versions anew, the newest that the ranges admit
 	rm -rf .cache/resolve && $(PYTHON) -m venv .cache/resolve
-	.cache/resolve/bin/python -m pip install -q -e '.[dev,bench]'
+	.cache/resolve/bin/python -m pip install -q -e '.[dev,bench,analytics]'
 	.cache/resolve/bin/python -m pip freeze --exclude-editable > $(CONSTRAINTS)
 	rm -rf .cache/resolve
 
@@ -87,7 +87,7 @@ $(VENV)/.installed: pyproject.toml $(CONSTRAINTS) | $(VENV)/bin/python
 
 $(VENV)/.dev: $(VENV)/.installed $(BOTO3_QUERY)
 	@echo "installing the tools for development into $(VENV)"
-	@$(PIP) install -q -c $(CONSTRAINTS) -e '.[dev]'
+	@$(PIP) install -q -c $(CONSTRAINTS) -e '.[dev,analytics]'
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.dev

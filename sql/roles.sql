@@ -39,7 +39,48 @@ begin
       skipmq.check_message(integer, text, jsonb)
       from skipmq_node;
   end if;
-  if exists (select from pg_roles where rolname = 'skipmq_reader') then
-    grant usage on schema skipmq to skipmq_reader;
+  if exists (select from pg_roles where rolname = 'skipmq_node') then
+    grant usage on schema skipmq_views to skipmq_node;
+    grant select on all tables in schema skipmq_views to skipmq_node;
   end if;
+  if exists (select from pg_roles where rolname = 'skipmq_reader') then
+    revoke usage on schema skipmq from skipmq_reader;
+    grant usage on schema skipmq_views to skipmq_reader;
+    grant select on all tables in schema skipmq_views to skipmq_reader;
+  end if;
+end $$;
+
+-- What readers may not do even by mistake: write, read for hours, keep a transaction open and idle, take all
+-- connections. A role that has been given other values of these keeps them. The owner may end its sessions.
+do $$
+declare
+  v_setting record;
+begin
+  if not exists (select from pg_roles where rolname = 'skipmq_reader') then
+    return;
+  end if;
+  for v_setting in
+    select s.name, s.value
+    from (values
+      ('default_transaction_read_only', 'on'), ('statement_timeout', '30min'),
+      ('idle_in_transaction_session_timeout', '1min')) s (name, value)
+    where not exists (
+      select from pg_roles r cross join lateral unnest(r.rolconfig) c (text)
+      where r.rolname = 'skipmq_reader' and c.text like s.name || '=%')
+  loop
+    execute format('alter role skipmq_reader set %I = %L', v_setting.name, v_setting.value);
+  end loop;
+  if exists (select from pg_roles r where r.rolname = 'skipmq_reader' and r.rolconnlimit = -1) then
+    alter role skipmq_reader connection limit 32;
+  end if;
+  if not pg_has_role(current_user, 'skipmq_reader', 'usage') then
+    execute format('grant skipmq_reader to %I', current_user);
+  end if;
+exception
+  when insufficient_privilege then
+    raise warning 'role skipmq_reader has no limits, or % may not end its sessions: an administrator sets both',
+      current_user;
+  when internal_error then
+    -- Another database of this server is migrated at the same moment.
+    raise notice 'role skipmq_reader is changed by another migration';
 end $$;

@@ -1,6 +1,7 @@
 """Settings: `SKIPMQ_*` variables over one TOML file over defaults; all errors at once."""
 
 import os
+import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
@@ -79,6 +80,30 @@ class Settings:
     history_retention: Annotated[int, Meta(ge=1, le=3650)] = _setting(
         7, "days that the history is kept"
     )
+    archive: str = _setting(
+        "",
+        "lake that `skipmq analytics export` writes, a folder or any path of Hadoop's; a day of the"
+        " history is then dropped only when the lake has it; empty: no archive",
+    )
+    cleanup_interval: Annotated[float, Meta(ge=1)] = _setting(
+        3600.0, "seconds between two looks for days of the history to drop"
+    )
+    snapshot_limit: Seconds = _setting(
+        300.0,
+        "seconds that a session of the role skipmq_reader may hold a snapshot of the primary before"
+        " it is ended; 0: no limit",
+    )
+    analytics_url: str = _setting(
+        "",
+        "database that Spark reads, as a libpq URL: a standby's, with the role skipmq_reader;"
+        " empty: SKIPMQ_DATABASE_URL",
+    )
+    spark_master: str = _setting("local[*]", "master of Spark, unless spark-submit names one")
+    spark_jars: str = _setting(
+        "",
+        "PostgreSQL's driver for JDBC, as a file or coordinates of Maven; empty: Debian's if it is"
+        " there, else org.postgresql:postgresql from Maven",
+    )
     stop_timeout: Annotated[int, Meta(ge=1, le=600)] = _setting(
         30, "seconds that requests get to end when the node stops"
     )
@@ -111,6 +136,18 @@ class Settings:
 def share_metrics(folder: Path) -> None:
     """Have this process keep its metrics in a folder; say so before the library is imported."""
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)
+
+
+def prepare_spark(master: str) -> bool:
+    """Let Spark find this Python and, all on this machine, stay on its loopback.
+
+    Returns whether `spark-submit` has started it already, which then decides the latter.
+    """
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    if not submitted and master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    return submitted
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,12 @@ def folder(name: str) -> Path:
 
 
 def sql_in_order() -> list[Path]:
-    """Return the SQL files in the order of installation: schema, functions, partitions, roles."""
+    """Return the SQL files in the order of installation: what others need comes first."""
     sql = folder("sql")
     return [
         *sorted((sql / "schema").glob("*.sql")),
         *sorted((sql / "functions").glob("*.sql")),
+        *sorted((sql / "views").glob("*.sql")),
         sql / "partitions.sql",
         sql / "roles.sql",
     ]

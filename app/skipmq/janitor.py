@@ -12,6 +12,7 @@ from time import monotonic
 import structlog
 
 from skipmq import errors
+from skipmq.config import Settings
 from skipmq.store import Upkeep
 
 log = structlog.get_logger()
@@ -40,7 +41,7 @@ class Job:
 class Janitor:
     """A thread that runs each job when it is due, and again at once after a full chunk."""
 
-    def __init__(self, upkeep: Upkeep, *, history_days: int) -> None:
+    def __init__(self, upkeep: Upkeep, settings: Settings) -> None:
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="janitor", daemon=True)
         self._jobs = [
@@ -53,8 +54,18 @@ class Janitor:
             Job("clear retired", 1.0, lambda: upkeep.clear_retired(CHUNK)),
             Job("expire messages", 5.0, lambda: upkeep.expire_messages(EXPIRED), EXPIRED),
             Job("forget sends", 5.0, lambda: upkeep.expire_deduplication(CHUNK)),
-            Job("drop partitions", 3600.0, lambda: upkeep.drop_history_partitions(history_days)),
+            Job(
+                "drop partitions",
+                settings.cleanup_interval,
+                lambda: upkeep.drop_history_partitions(
+                    settings.history_retention, archived=bool(settings.archive)
+                ),
+            ),
         ]
+        if limit := settings.snapshot_limit:
+            self._jobs.append(
+                Job("end long snapshots", 5.0, lambda: upkeep.end_long_snapshots(limit), MANY)
+            )
 
     def start(self) -> None:
         """Begin."""

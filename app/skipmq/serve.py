@@ -82,7 +82,7 @@ def run(settings: Settings, host: str, database_url: str, ready: Callable[[], No
     # Workers are started afresh, not forked: this process has threads.
     multiprocessing.set_start_method("spawn", force=True)
     database = Database(database_url, size=1, application_name="skipmq janitor")
-    janitor = Janitor(Upkeep(database), history_days=settings.history_retention)
+    janitor = Janitor(Upkeep(database), settings)
     parting, alive = multiprocessing.Pipe(duplex=False)
     server = _Server(
         "skipmq",

@@ -1,20 +1,24 @@
 -- Does: drops the history's partitions whose last day ended more than p_keep ago, and deletes what the
---   default partition has of such days; gives the number of partitions.
+--   default partition has of such days; gives the number of partitions. With p_archived only of days that
+--   an export has recorded, and only if nothing was settled in them since.
 -- Called by: the janitor.
 -- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), the partition
 --   and the history table, briefly.
 -- Raises: 22023 when p_keep is less than a day; 55P03 when a reader holds a partition for longer than the
 --   lock_timeout: try again later.
--- Relies on index: none.
-create function skipmq.drop_history_partitions(p_keep interval) returns integer
+-- Relies on index: history_xid, archived_day_pkey.
+create function skipmq.drop_history_partitions(p_keep interval, p_archived boolean default false) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 set lock_timeout = '200ms'
 as $$
 declare
   v_oldest date := ((skipmq.clock() - p_keep) at time zone 'UTC')::date;
+  v_day date;
   v_name text;
-  v_count integer := 0;
+  v_to bigint;
+  v_late boolean;
+  v_names text[] := '{}';
 begin
   if p_keep < interval '1 day' then
     raise exception 'the history is kept for a day at least' using errcode = '22023';
@@ -22,17 +26,38 @@ begin
   if not pg_try_advisory_xact_lock(hashtext('skipmq'), hashtext('drop_history_partitions')) then
     return 0;
   end if;
-  for v_name in
-    select c.relname
+  for v_day, v_name, v_to in
+    select d.day, c.relname, a.to_xid
     from pg_inherits i
     join pg_class c on c.oid = i.inhrelid
+    cross join lateral (select to_date(right(c.relname, 8), 'YYYYMMDD') as day) d
+    left join skipmq.archived_day a on a.day = d.day
     where i.inhparent = 'skipmq.history'::regclass
       and c.relname ~ '^history_[0-9]{8}$'
-      and to_date(right(c.relname, 8), 'YYYYMMDD') < v_oldest
+      and d.day < v_oldest
+      and (not p_archived or a.day is not null)
+    order by 1
   loop
-    execute format('drop table skipmq.%I', v_name);
-    v_count := v_count + 1;
+    if p_archived then
+      -- Whoever still settles something in it has ended then; who comes later finds the default partition.
+      execute format('lock table skipmq.%I in access exclusive mode', v_name);
+      execute format('select exists (select from skipmq.%I h where h.xid >= $1)', v_name)
+      into v_late using v_to;
+      if v_late then
+        delete from skipmq.archived_day a where a.day = v_day;
+        continue;
+      end if;
+    end if;
+    v_names := v_names || v_name;
   end loop;
-  delete from skipmq.history_default h where h.settled_at < v_oldest::timestamp at time zone 'UTC';
-  return v_count;
+  delete from skipmq.history_default h
+  where h.settled_at < v_oldest::timestamp at time zone 'UTC'
+    and (not p_archived or exists (
+      select from skipmq.archived_day a
+      where a.day = (h.settled_at at time zone 'UTC')::date and h.xid < a.to_xid));
+  -- Last, and at once: from here on whoever settles a message waits for this to end.
+  foreach v_name in array v_names loop
+    execute format('drop table skipmq.%I', v_name);
+  end loop;
+  return cardinality(v_names);
 end $$;

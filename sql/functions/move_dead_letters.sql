@@ -57,13 +57,14 @@ begin
   ), kept as (
     insert into skipmq.history (
       settled_at, sent_at, first_received_at, xid, id, queue_id, receive_count, body_bytes,
-      attribute_bytes, message_id, outcome, group_id, deduplication_id, sender, trace_header, attributes, body)
+      attribute_bytes, message_id, outcome, group_id, deduplication_id, sender, trace_header, attributes, body, node)
     select
       v_now, g.sent_at, g.first_received_at, pg_current_xact_id()::text::bigint, g.id, p_queue_id,
       g.receive_count - g.receive_base, octet_length(g.body), coalesce(octet_length(g.attributes), 0),
       g.message_id, 'dead-lettered', g.group_id, g.deduplication_id, g.sender, g.trace_header,
       case when v_source.history_mode = 'full' then g.attributes end,
-      case when v_source.history_mode = 'full' then g.body end
+      case when v_source.history_mode = 'full' then g.body end,
+      nullif(current_setting('application_name'), '')
     from moved g
     where v_source.history_mode <> 'off'
   )

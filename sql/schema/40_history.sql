@@ -18,10 +18,19 @@ create table skipmq.history (
   sender text,
   trace_header text,
   attributes text,
-  body text
+  body text,
+  -- The session that settled it, by its application_name; a node's is `skipmq PROCESS`.
+  node text
 ) partition by range (settled_at);
 -- For incremental readers, which take windows of xid.
 create index history_xid on skipmq.history
   using brin (xid) with (pages_per_range = 32, autosummarize = on);
+-- The days that an export has in whole: how many rows, all of transactions below to_xid.
+create table skipmq.archived_day (
+  day date primary key,
+  rows bigint not null,
+  to_xid bigint not null,
+  archived_at timestamptz not null
+);
 -- Catches what is settled should nobody have made the day's partition: nothing fails, nothing is lost.
 create table skipmq.history_default partition of skipmq.history default;

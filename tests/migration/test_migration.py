@@ -61,7 +61,13 @@ def test_migrate_tells_each_step_and_nothing_the_second_time(databases: Database
     schema.migrate(url, first.append)
     schema.migrate(url, second.append)
 
-    assert first == ["0001_pre_first", "0002_pre_fifo", "0003_pre_floor", "0004_pre_failover"]
+    assert first == [
+        "0001_pre_first",
+        "0002_pre_fifo",
+        "0003_pre_floor",
+        "0004_pre_failover",
+        "0005_pre_analytics",
+    ]
     assert second == []
 
 

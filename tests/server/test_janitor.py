@@ -4,17 +4,19 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
+from structlog.testing import capture_logs
 
+from skipmq.config import Settings
 from skipmq.janitor import CHUNK, Janitor
 from skipmq.store import Database, Upkeep
-from support.postgres import Connection, as_node
+from support.postgres import Connection, as_node, as_reader
 from support.sql import Queue, history, number
 
 
 @pytest.fixture
 def janitor(database: str) -> Iterator[Janitor]:
     pool = Database(as_node(database), size=1)
-    yield Janitor(Upkeep(pool), history_days=7)
+    yield Janitor(Upkeep(pool), Settings())
     pool.close()
 
 
@@ -68,7 +70,7 @@ def test_round_makes_missing_partitions(janitor: Janitor, owner: Connection) -> 
 
 def test_round_without_database_goes_on() -> None:
     pool = Database("postgresql://127.0.0.1:1/nowhere", size=1)
-    janitor = Janitor(Upkeep(pool), history_days=7)
+    janitor = Janitor(Upkeep(pool), Settings())
 
     assert 0 < janitor.tick() <= 1
     with pytest.raises(psycopg.OperationalError):
@@ -81,3 +83,58 @@ def test_stop_ends_the_thread(janitor: Janitor) -> None:
     janitor.stop()
 
     assert janitor.tick() >= 0
+
+
+def test_round_ends_a_reader_that_holds_up_the_database_and_says_so(
+    database: str, owner: Connection
+) -> None:
+    pool = Database(as_node(database), size=1)
+    janitor = Janitor(Upkeep(pool), Settings(snapshot_limit=0.001))
+    with psycopg.connect(as_reader(database), application_name="notebook") as reader:
+        reader.execute("set transaction isolation level repeatable read")
+        reader.execute("select count(*) from skipmq_views.queue")
+
+        with capture_logs() as told:
+            janitor.tick()
+
+        with pytest.raises(psycopg.OperationalError):
+            reader.execute("select 1")
+    pool.close()
+    (said,) = [line for line in told if "snapshot" in line["event"]]
+    assert (said["application"], said["limit"]) == ("notebook", 0.001)
+    assert number(owner, "select 1") == 1
+
+
+def test_upkeep_that_may_end_no_reader_says_once_what_to_grant(
+    database: str, owner: Connection
+) -> None:
+    owner.execute("create role stranger")
+    owner.execute("alter function skipmq.end_long_snapshots(interval) owner to stranger")
+    pool = Database(as_node(database), size=1)
+    upkeep = Upkeep(pool)
+    with psycopg.connect(as_reader(database)), capture_logs() as told:
+        ended = [upkeep.end_long_snapshots(1) for _ in range(2)]
+    pool.close()
+    owner.execute("reassign owned by stranger to current_user")
+    owner.execute("drop role stranger")
+
+    assert ended == [0, 0]
+    assert [line["remedy"] for line in told] == ["grant skipmq_reader to stranger"]
+
+
+def test_round_with_an_archive_drops_no_day_that_it_lacks(database: str, owner: Connection) -> None:
+    owner.execute("create table skipmq.history_20200101 (like skipmq.history including all)")
+    owner.execute(
+        "alter table skipmq.history attach partition skipmq.history_20200101"
+        " for values from ('2020-01-01 00:00+00') to ('2020-01-02 00:00+00')"
+    )
+    there = "select to_regclass('skipmq.history_20200101') is not null"
+    pool = Database(as_node(database), size=1)
+
+    Janitor(Upkeep(pool), Settings(archive="lake")).tick()
+    assert number(owner, there)
+    assert number(owner, "select skipmq.record_archived_day('2020-01-01', 0, 0)")
+    Janitor(Upkeep(pool), Settings(archive="lake")).tick()
+
+    pool.close()
+    assert not number(owner, there)

@@ -2,9 +2,11 @@ import psycopg
 import pytest
 
 from support.postgres import Connection
-from support.sql import Queue, advance, number
+from support.sql import Queue, advance, history, number
 
 DROP = "select skipmq.drop_history_partitions('7 days')"
+DROP_ARCHIVED = "select skipmq.drop_history_partitions('7 days', true)"
+RECORD = "select skipmq.record_archived_day(%s::date, %s::bigint, %s::bigint)"
 
 
 def test_drop_removes_only_days_past_the_keeping_time(owner: Connection) -> None:
@@ -45,3 +47,50 @@ def test_drop_takes_old_days_out_of_the_default_partition(orders: Queue) -> None
 def test_drop_of_less_than_a_day_is_refused(owner: Connection) -> None:
     with pytest.raises(psycopg.errors.InvalidParameterValue):
         owner.execute("select skipmq.drop_history_partitions('-100 days')")
+
+
+def test_drop_with_archive_takes_only_days_that_were_recorded(owner: Connection) -> None:
+    day = number(owner, "select (clock_timestamp() at time zone 'UTC')::date")
+    advance(owner, "10 days")
+    assert number(owner, DROP_ARCHIVED) == 0
+
+    assert number(owner, RECORD, day, 0, 0)
+
+    assert number(owner, DROP_ARCHIVED) == 1
+    assert number(owner, DROP_ARCHIVED) == 0
+
+
+def test_drop_with_archive_keeps_a_day_that_got_rows_since(orders: Queue) -> None:
+    owner = orders.connection
+    day = number(owner, "select (clock_timestamp() at time zone 'UTC')::date")
+    advance(owner, "1 day")
+    assert number(owner, RECORD, day, 0, 0)
+    advance(owner, "0")
+    orders.send("late")
+    orders.delete(*orders.receive())
+    advance(owner, "10 days")
+
+    assert number(owner, DROP_ARCHIVED) == 0
+    assert number(owner, "select count(*) from skipmq.archived_day") == 0
+    assert history(owner) == [("deleted",)]
+
+
+def test_drop_with_archive_leaves_in_the_default_partition_what_no_export_has(
+    orders: Queue,
+) -> None:
+    owner = orders.connection
+    orders.send("a", "b")
+    received = orders.receive(timeout=43_200)
+    advance(owner, "10 days")
+    orders.delete(received[0])
+    day = number(owner, "select (settled_at at time zone 'UTC')::date from skipmq.history")
+    to = number(owner, "select max(xid) + 1 from skipmq.history")
+    advance(owner, "11 days")
+    assert number(owner, RECORD, day, 1, to)
+    advance(owner, "10 days")
+    orders.delete(received[1])
+    advance(owner, "18 days")
+
+    number(owner, DROP_ARCHIVED)
+
+    assert history(owner, "id") == [(received[1]["id"],)]

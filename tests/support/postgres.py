@@ -59,6 +59,11 @@ def as_node(url: str) -> str:
     return url.replace("postgresql://postgres@", "postgresql://skipmq_node@")
 
 
+def as_reader(url: str) -> str:
+    """Return the URL with which analytics would connect."""
+    return url.replace("postgresql://postgres@", "postgresql://skipmq_reader@")
+
+
 def debian_servers() -> list[str]:
     """Return the versions of Debian's PostgreSQL that are installed and supported."""
     versions = [path.parent.parent.name for path in DEBIAN.glob("*/bin/initdb")]
@@ -72,7 +77,7 @@ def dump(url: str) -> str:
     assert spec.origin is not None
     program = Path(spec.origin).parent / "pginstall" / "bin" / "pg_dump"
     return subprocess.run(
-        [program, "--schema-only", "--schema=skipmq", "--dbname", url],
+        [program, "--schema-only", "--schema=skipmq*", "--dbname", url],
         check=True,
         capture_output=True,
         text=True,

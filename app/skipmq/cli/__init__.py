@@ -24,7 +24,8 @@ from skipmq.serve import ServeError, local_call
 from skipmq.store import schema
 from skipmq.store.schema import SchemaError
 
-_SECRET = "database_url"  # noqa: S105 - the name of the setting that may hold a password.
+# The settings that may hold a password.
+_SECRET = {"database_url", "analytics_url"}
 
 
 def main() -> None:
@@ -171,7 +172,7 @@ def config_command(*, as_json: bool) -> None:
 def _masked(name: str, value: Any) -> Any:
     if name == "queues":
         return [queue.name for queue in value]
-    if name == _SECRET and value:
+    if name in _SECRET and value:
         parts = psycopg.conninfo.conninfo_to_dict(value)
         if "password" in parts:
             parts["password"] = "***"  # noqa: S105 - instead of it.

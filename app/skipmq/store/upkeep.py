@@ -1,6 +1,13 @@
 """What the janitor does in the database; a job that another node is at does nothing here."""
 
+from typing import Any
+
+import psycopg
+import structlog
+
 from skipmq.store.engine import Database
+
+log = structlog.get_logger()
 
 
 class Upkeep:
@@ -8,6 +15,7 @@ class Upkeep:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._may_end_sessions = True
 
     def expire_messages(self, limit: int) -> int:
         """Settle up to `limit` messages past their retention period."""
@@ -37,11 +45,43 @@ class Upkeep:
         """Make the partitions of the history for today and so many days after it."""
         return self._number("select skipmq.create_history_partitions(%s::int)", days)
 
-    def drop_history_partitions(self, keep_days: int) -> int:
-        """Drop the partitions of the history that are older."""
+    def drop_history_partitions(self, keep_days: int, *, archived: bool) -> int:
+        """Drop older partitions of the history; with `archived` only those that an export has."""
         return self._number(
-            "select skipmq.drop_history_partitions(make_interval(days => %s::int))", keep_days
+            "select skipmq.drop_history_partitions(make_interval(days => %s::int), %s)",
+            keep_days,
+            archived,
         )
 
-    def _number(self, statement: str, parameter: int) -> int:
-        return int(self._database.rows(statement, (parameter,))[0][0])
+    def end_long_snapshots(self, seconds: float) -> int:
+        """End the readers' sessions that have held a snapshot for longer, and say so in the log.
+
+        Where the owner of the schema has no right to, that is said once.
+        """
+        try:
+            ended = self._database.rows(
+                "select pid, application_name, extract(epoch from held)::float8"
+                " from skipmq.end_long_snapshots(make_interval(secs => %s::float8))",
+                (seconds,),
+            )
+        except psycopg.errors.InsufficientPrivilege as error:
+            if self._may_end_sessions:
+                self._may_end_sessions = False
+                log.warning(
+                    "readers may hold up the database",
+                    reason=error.diag.message_primary,
+                    remedy=error.diag.message_hint,
+                )
+            return 0
+        for pid, name, held in ended:
+            log.warning(
+                "ended a reader that held a snapshot for too long",
+                session=pid,
+                application=name,
+                seconds=round(held),
+                limit=seconds,
+            )
+        return len(ended)
+
+    def _number(self, statement: str, *parameters: Any) -> int:
+        return int(self._database.rows(statement, parameters)[0][0])

@@ -1,0 +1,50 @@
+"""The columns that the history has, wherever it is read from."""
+
+from pyspark.sql.types import (
+    BooleanType,
+    DataType,
+    DateType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+_TEXT, _INTEGER, _LONG, _TIME = StringType(), IntegerType(), LongType(), TimestampType()
+
+_VIEW: list[tuple[str, DataType]] = [
+    ("settled_at", _TIME),
+    ("sent_at", _TIME),
+    ("first_received_at", _TIME),
+    ("xid", _LONG),
+    ("id", _LONG),
+    ("queue_id", _INTEGER),
+    ("account", _TEXT),
+    ("region", _TEXT),
+    ("queue", _TEXT),
+    ("fifo", BooleanType()),
+    ("receive_count", _INTEGER),
+    ("body_bytes", _INTEGER),
+    ("attribute_bytes", _INTEGER),
+    ("message_id", _TEXT),
+    ("outcome", _TEXT),
+    ("group_id", _TEXT),
+    ("deduplication_id", _TEXT),
+    ("sender", _TEXT),
+    ("trace_header", _TEXT),
+    ("node", _TEXT),
+    ("attributes", _TEXT),
+    ("body", _TEXT),
+]
+
+# The view `skipmq_views.history`, and the day of settlement in UTC. Sizes are in bytes. outcome is one of
+# deleted, expired, purged and dead-lettered. attributes is JSON text; attributes and body are null where
+# the queue's history mode was not `full`, node where the database did not know it.
+HISTORY = StructType([StructField(n, t) for n, t in [*_VIEW, ("day", DateType())]])
+
+# What `skipmq_views.history_metadata` leaves out.
+CONTENT = ("attributes", "body")
+
+VIEW = [name for name, _ in _VIEW]

@@ -1,0 +1,43 @@
+"""The Spark session, made from the settings."""
+
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from skipmq import config
+from skipmq.config import Settings
+
+# The driver for JDBC: Maven's, unless Debian's package libpostgresql-jdbc-java has one here.
+DRIVER = "org.postgresql:postgresql:42.7.8"
+DEBIAN = Path("/usr/share/java/postgresql.jar")
+
+
+def start(settings: Settings, name: str = "skipmq analytics") -> SparkSession:
+    """Return the session of this process, with the driver for JDBC; times are UTC.
+
+    Under `spark-submit` the master and the driver are those of its command line.
+    """
+    submitted = config.prepare_spark(settings.spark_master)
+    builder = (
+        SparkSession.builder.appName(name)
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", "8")
+    )
+    if not submitted:
+        builder = (
+            builder.master(settings.spark_master)
+            .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+        )
+        for key, value in _driver(settings.spark_jars).items():
+            builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _driver(wanted: str) -> dict[str, str]:
+    """Return how Spark gets the driver: jars on disk, or coordinates of Maven with colons."""
+    if not wanted and DEBIAN.exists():
+        wanted = str(DEBIAN)
+    if not wanted or (":" in wanted and not wanted.endswith(".jar")):
+        return {"spark.jars.packages": wanted or DRIVER}
+    return {"spark.jars": wanted}

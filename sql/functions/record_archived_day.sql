@@ -1,0 +1,38 @@
+-- Does: records that an export has all of a day of the history: p_rows rows, all of transactions below p_to.
+--   Gives false, and records nothing, while that is not so: the day is not over, transactions below p_to may
+--   still be open, or the day has other rows. Of a day whose partition was dropped it gives true.
+-- Called by: the export, as a node; SQL users.
+-- Locks, in order: archived_day row.
+-- Raises: nothing.
+-- Relies on index: archived_day_pkey.
+--
+-- It counts the day's rows itself, so that a day is dropped on the word of the database, not of the export.
+create function skipmq.record_archived_day(p_day date, p_rows bigint, p_to bigint) returns boolean
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set timezone = 'UTC'
+as $$
+declare
+  v_from timestamptz := p_day::timestamp at time zone 'UTC';
+  v_until timestamptz := (p_day + 1)::timestamp at time zone 'UTC';
+  v_rows bigint;
+  v_late bigint;
+begin
+  if exists (select from skipmq.archived_day a where a.day = p_day and a.rows = p_rows) then
+    return true;
+  end if;
+  if skipmq.clock() < v_until or pg_snapshot_xmin(pg_current_snapshot())::text::bigint < p_to then
+    return false;
+  end if;
+  select count(*) filter (where h.xid < p_to), count(*) filter (where h.xid >= p_to)
+  into v_rows, v_late
+  from skipmq.history h
+  where h.settled_at >= v_from and h.settled_at < v_until;
+  if v_rows <> p_rows or v_late > 0 then
+    return false;
+  end if;
+  insert into skipmq.archived_day as a (day, rows, to_xid, archived_at)
+  values (p_day, p_rows, p_to, skipmq.clock())
+  on conflict (day) do update set rows = excluded.rows, to_xid = excluded.to_xid, archived_at = excluded.archived_at;
+  return true;
+end $$;

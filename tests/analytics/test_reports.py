@@ -101,7 +101,7 @@ def test_visibility_advice_weighs_work_against_the_timeout(spark: "SparkSession"
         (20.0, 35, 30, ("raise", 45)),
         (2.0, 35, 30, ("investigate", 30)),
         (2.0, 5, 30, ("keep", 30)),
-        (0.5, None, 900, ("lower", 5)),
+        (0.5, None, 900, ("lower", 30)),
         (41.0, 35, None, (None, None)),
     ]
     rows = [

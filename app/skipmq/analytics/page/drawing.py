@@ -9,7 +9,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from skipmq.analytics.page.numbers import count, duration
 
@@ -24,6 +24,11 @@ _NAMES = {
     INK: "ink", MUTED: "muted", LINE: "line", TEAL: "teal", ORANGE: "orange", GREY: "grey",
     GREEN: "green", VIOLET: "violet", GOLD: "gold",
 }  # fmt: skip
+# Times that stand on a logarithmic axis, in seconds.
+_TICKS = (
+    *(0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 60, 180, 600, 1_800, 3_600, 10_800),
+    *(43_200, 86_400, 259_200, 864_000),
+)
 _WIDTH = 10.6
 _ROW = 1.75
 _STYLE: dict[Any, Any] = {
@@ -88,10 +93,11 @@ def durations(axes: Any, values: Sequence[float | None]) -> None:
     there = [value for value in values if value]
     axes.set_yscale("log")
     axes.set_ylim(min(there, default=0.1) / 1.6, max(there, default=1) * 1.9)
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0,), numticks=5))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    low, high = axes.get_ylim()
+    shown = [tick for tick in _TICKS if low <= tick <= high]
+    axes.yaxis.set_major_locator(FixedLocator(shown[:: -(-len(shown) // 5) or 1]))
+    axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: duration(value)))
-    axes.tick_params(which="minor", length=0)
 
 
 def legend(figure: Figure, handles: Sequence[Any]) -> None:

@@ -5,7 +5,9 @@ from datetime import datetime
 # What stands where nothing is known.
 _NOTHING = "\u2013"
 _MILLION = 1e6
-_UNITS = ((86_400, "days"), (3_600, "h"), (60, "min"), (1, "s"))
+_UNITS = ((86_400, "days"), (3_600, "h"), (60, "min"))
+# Two hours are hours, one is 60 minutes; but whole ones are told as such.
+_WHOLE = {86_400: "1 day", 3_600: "1 h", 60: "1 min"}
 _MANY = 10_000
 
 
@@ -15,8 +17,10 @@ def duration(seconds: float | None) -> str:
         return _NOTHING
     if seconds < 1:
         return f"{_figures(seconds * 1000)} ms" if seconds else "0 s"
+    if seconds in _WHOLE:
+        return _WHOLE[int(seconds)]
     for length, unit in _UNITS:
-        if seconds >= length * (2 if length > 1 else 1):
+        if seconds >= 2 * length:
             return f"{_figures(seconds / length)} {unit}"
     return f"{_figures(seconds)} s"
 

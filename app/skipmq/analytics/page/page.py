@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 import skipmq
 from skipmq.analytics.page import charts, numbers
-from skipmq.analytics.page.findings import Row, Tables, findings
+from skipmq.analytics.page.findings import Finding, Row, Tables, findings
 from skipmq.analytics.page.numbers import count, duration, percent, size
 from skipmq.analytics.period import Period
 from skipmq.analytics.reports.measures import QUEUE
@@ -78,6 +78,11 @@ def render(facts: Facts) -> str:
         queues=len(busiest),
         drawn=charts.MOST_QUEUES,
     )
+
+
+def told(facts: Facts) -> list[Finding]:
+    """Return what the page says in words, the worst first."""
+    return findings(_named(facts.tables), live=facts.live)
 
 
 def _named(tables: Tables) -> dict[str, list[dict[str, Any]]]:

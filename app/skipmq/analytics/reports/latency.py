@@ -13,6 +13,7 @@ from skipmq.analytics.reports.measures import (
     outcomes,
     percentiles,
     seconds,
+    with_arrival,
 )
 
 
@@ -22,10 +23,11 @@ def latency(history: DataFrame) -> DataFrame:
     Columns: the queue, `hour`, `settled`, `deleted`, and in seconds the 50th, 95th and 99th
     percentiles `send_to_receive_p50` … (of all that was received), `receive_to_delete_p50` … and
     `send_to_delete_p50` … (of what was deleted). A message's first receive counts, so that
-    receive to delete has its redeliveries in it.
+    receive to delete has its redeliveries in it; a letter's was not in its dead-letter queue, so
+    that only its send to delete is there.
     """
     return (
-        history.where(fn.col("settled_at").isNotNull())
+        with_arrival(history.where(fn.col("settled_at").isNotNull()))
         .groupBy(*QUEUE, hour("settled_at"))
         .agg(
             fn.count("*").alias("settled"),
@@ -43,7 +45,7 @@ def summary(history: DataFrame) -> DataFrame:
     and attributes), and the percentiles of `latency`.
     """
     return (
-        history.where(fn.col("settled_at").isNotNull())
+        with_arrival(history.where(fn.col("settled_at").isNotNull()))
         .groupBy(*QUEUE)
         .agg(
             fn.count("*").alias("settled"),
@@ -57,10 +59,11 @@ def summary(history: DataFrame) -> DataFrame:
 
 def _latencies() -> Sequence[Column]:
     deleted = is_outcome("deleted")
+    here = ~fn.col("letter")
     return [
-        *percentiles(seconds("sent_at", "first_received_at"), "send_to_receive"),
+        *percentiles(fn.when(here, seconds("sent_at", "first_received_at")), "send_to_receive"),
         *percentiles(
-            fn.when(deleted, seconds("first_received_at", "settled_at")), "receive_to_delete"
+            fn.when(deleted & here, seconds("first_received_at", "settled_at")), "receive_to_delete"
         ),
         *percentiles(fn.when(deleted, seconds("sent_at", "settled_at")), "send_to_delete"),
     ]

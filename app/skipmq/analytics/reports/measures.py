@@ -49,10 +49,10 @@ def outcomes() -> Sequence[Column]:
 
 
 def with_arrival(history: DataFrame) -> DataFrame:
-    """Add `arrived_at`: when a message came to its queue.
+    """Add `arrived_at`, when a message came to its queue, and `letter`, whether as a dead letter.
 
-    That is when it was sent, but for a letter in a dead-letter queue, which keeps its number and
-    its `sent_at`: there it is when the source settled it as dead-lettered.
+    A letter keeps its number, `sent_at`, `first_received_at` and receive count when it is moved to
+    its dead-letter queue; it arrives there when the source settles it as dead-lettered.
     """
     moves = (
         history.where(is_outcome("dead-lettered"))
@@ -62,11 +62,23 @@ def with_arrival(history: DataFrame) -> DataFrame:
             fn.max_by("queue_id", "settled_at").alias("moved_from"),
         )
     )
-    moved = (fn.col("moved_from") != fn.col("queue_id")) & (
+    letter = (fn.col("moved_from") != fn.col("queue_id")) & (
         fn.col("settled_at").isNull() | (fn.col("moved_at") <= fn.col("settled_at"))
     )
+    # Dead letters are few beside all others.
     return (
-        history.join(moves, "id", "left")
-        .withColumn("arrived_at", fn.when(moved, fn.col("moved_at")).otherwise(fn.col("sent_at")))
+        history.join(fn.broadcast(moves), "id", "left")
+        .withColumn("letter", fn.coalesce(letter, fn.lit(False)))  # noqa: FBT003 - a SQL literal.
+        .withColumn(
+            "arrived_at", fn.when(fn.col("letter"), fn.col("moved_at")).otherwise(fn.col("sent_at"))
+        )
         .drop("moved_at", "moved_from")
     )
+
+
+def without_letters(history: DataFrame) -> DataFrame:
+    """Return what was settled in the queue that it was sent to: all but letters.
+
+    How often and when a letter was received says nothing of its dead-letter queue.
+    """
+    return with_arrival(history.where(fn.col("settled_at").isNotNull())).where(~fn.col("letter"))

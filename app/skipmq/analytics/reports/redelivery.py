@@ -3,7 +3,14 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-from skipmq.analytics.reports.measures import QUEUE, is_outcome, number, percentiles, seconds
+from skipmq.analytics.reports.measures import (
+    QUEUE,
+    is_outcome,
+    number,
+    percentiles,
+    seconds,
+    without_letters,
+)
 
 # Messages received more often than this are counted together.
 MOST_RECEIVES = 10
@@ -16,13 +23,14 @@ TIMEOUTS = (
 _ROOM = 1.2
 # Below this share of timed out deliveries nobody need act.
 _NOTICEABLE = 0.005
-# A timeout may be this many times what is needed before a dead consumer's messages wait too long.
-_GENEROUS = 10
+# The messages of a consumer that dies wait long when the timeout is so many seconds, and so many
+# times what is needed; nobody need go below the least.
+_LONG, _GENEROUS, _LEAST = 300, 10, 30
 _ENOUGH = 100
 
 
 def redelivery(history: DataFrame) -> DataFrame:
-    """Give how often messages were received, by queue.
+    """Give how often messages were received, by the queue that they were sent to.
 
     Columns: the queue, `received` (messages received at least once), `redelivered` (more than
     once), `redelivery_rate`, `receives_mean`, `receives_max`, `dead_lettered`.
@@ -30,7 +38,7 @@ def redelivery(history: DataFrame) -> DataFrame:
     received = fn.col("receive_count") >= 1
     again = fn.col("receive_count") > 1
     return (
-        history.where(fn.col("settled_at").isNotNull())
+        without_letters(history)
         .groupBy(*QUEUE)
         .agg(
             number(received).alias("received"),
@@ -52,7 +60,7 @@ def receive_counts(history: DataFrame) -> DataFrame:
     """
     messages = fn.count("*")
     return (
-        history.where(fn.col("settled_at").isNotNull())
+        without_letters(history)
         .groupBy(*QUEUE, fn.least("receive_count", fn.lit(MOST_RECEIVES)).alias("receives"))
         .agg(messages.alias("messages"))
         .withColumn(
@@ -75,9 +83,10 @@ def visibility(history: DataFrame, queues: DataFrame) -> DataFrame:
     one long processing time where other consumers wait: it shows as timed out deliveries.
     advice: `raise` when work comes near the timeout and deliveries time out; `investigate`
     when deliveries time out though work is much faster (consumers die or stall); `lower` when the
-    timeout is more than ten times what is needed; `keep`; null on less than 100 messages.
+    timeout is five minutes or more and more than ten times what is needed; `keep`; null on less
+    than 100 messages.
     """
-    counts = history.where(fn.col("settled_at").isNotNull()).join(queues, QUEUE, "left")
+    counts = without_letters(history).join(queues, QUEUE, "left")
     elapsed = seconds("first_received_at", "settled_at")
     again = fn.col("receive_count") > 1
     over = elapsed >= (fn.col("receive_count") - 1) * fn.col("visibility_timeout")
@@ -118,7 +127,7 @@ def _advice() -> Column:
         fn.when(timeout.isNull() | (fn.col("deleted") < _ENOUGH), None)
         .when(noticed & near, "raise")
         .when(noticed, "investigate")
-        .when(timeout > fn.col("needed") * _GENEROUS, "lower")
+        .when((timeout >= _LONG) & (timeout > fn.col("needed") * _GENEROUS), "lower")
         .otherwise("keep")
     )
 
@@ -130,6 +139,6 @@ def _suggestion() -> Column:
         fn.when(
             fn.col("advice") == "raise", fn.greatest(fn.col("needed"), _next_timeout(timeout * 1.5))
         )
-        .when(fn.col("advice") == "lower", _next_timeout(fn.col("needed") * 3))
+        .when(fn.col("advice") == "lower", fn.greatest(fn.col("needed"), fn.lit(_LEAST)))
         .otherwise(timeout)
     )

@@ -34,17 +34,22 @@ def _accept(listening: socket.socket, target: str) -> None:
             client, address = listening.accept()
         except OSError:
             return
-        server = socket.socket(socket.AF_UNIX)
-        try:
-            if not _is_ours(address[1], listening.getsockname()[1]):
-                raise PermissionError("another account of this machine")
-            server.connect(target)
-        except OSError:
-            client.close()
-            server.close()
-            continue
-        for one, other in ((client, server), (server, client)):
-            threading.Thread(target=_pass, args=(one, other), daemon=True).start()
+        ours = listening.getsockname()[1]
+        threading.Thread(
+            target=_serve, args=(client, address[1], ours, target), daemon=True
+        ).start()
+
+
+def _serve(client: socket.socket, theirs: int, ours: int, target: str) -> None:
+    """Pass on both ways until both sides have said their last."""
+    with client, socket.socket(socket.AF_UNIX) as server, contextlib.suppress(OSError):
+        if not _is_ours(theirs, ours):
+            return
+        server.connect(target)
+        back = threading.Thread(target=_pass, args=(server, client), daemon=True)
+        back.start()
+        _pass(client, server)
+        back.join()
 
 
 def _pass(source: socket.socket, sink: socket.socket) -> None:

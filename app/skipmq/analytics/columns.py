@@ -39,9 +39,9 @@ _VIEW: list[tuple[str, DataType]] = [
     ("body", _TEXT),
 ]
 
-# The view `skipmq_views.history`, and the day of settlement in UTC. Sizes are in bytes. outcome is one of
-# deleted, expired, purged and dead-lettered. attributes is JSON text; attributes and body are null where
-# the queue's history mode was not `full`, node where the database did not know it.
+# The view `skipmq_views.history`, and the day of settlement in UTC. Sizes are in bytes. outcome is
+# one of deleted, expired, purged and dead-lettered. attributes is JSON text; attributes and body are
+# null where the queue's history mode was not `full`, node where the database did not know it.
 HISTORY = StructType([StructField(n, t) for n, t in [*_VIEW, ("day", DateType())]])
 
 # What `skipmq_views.history_metadata` leaves out.

@@ -4,11 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, timedelta
+from itertools import pairwise
 from typing import Any
 from urllib.parse import quote, urlencode
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import Conninfo
 from pyspark.sql import DataFrame, SparkSession
 
 from skipmq.analytics.bridge import bridged
@@ -27,6 +29,7 @@ _SAME_NAME = {
     "connect_timeout": "connectTimeout",
     "options": "options",
 }
+_FROM_OUTSIDE = {"host", "port", "user", "password", "dbname", "sslmode", "sslrootcert"}
 # libpq's word for the server that is wanted, and the driver's.
 _TARGETS = {
     "any": "any",
@@ -42,8 +45,10 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A database: its libpq URL, its address for JDBC, and the driver's properties (no secrets in
-    the address)."""
+    """A database: its libpq URL, its address for JDBC, and the driver's properties.
+
+    No secret stands in the address, which Spark shows.
+    """
 
     url: str
     address: str
@@ -92,8 +97,10 @@ def opened(url: str) -> Iterator[Source]:
     A server on a socket of this machine, as the embedded one is, is reached through a port of the
     loopback that only this account can use.
     """
-    given = {key: str(value) for key, value in conninfo_to_dict(url).items() if value is not None}
-    given.setdefault("user", "skipmq_reader")
+    # What libpq takes from the environment Java has to be told.
+    ours = {option.keyword.decode(): option.val for option in Conninfo.get_defaults()}
+    given = {key: value.decode() for key, value in ours.items() if value and key in _FROM_OUTSIDE}
+    given |= {key: str(value) for key, value in conninfo_to_dict(url).items() if value is not None}
     hosts = given.get("host", "localhost").split(",")
     ports = given.get("port", "5432").split(",")
     if hosts[0].startswith("/"):
@@ -109,12 +116,12 @@ def pinned(source: Source) -> Source:
     Raises psycopg.OperationalError when none answers.
     """
     with source.connect() as connection:
-        host, port = connection.info.host, connection.info.port
+        info = connection.info
+        one = {"host": info.host, "port": str(info.port), "password": info.password}
     given = {k: str(v) for k, v in conninfo_to_dict(source.url).items() if v is not None}
-    del given["host"]
-    given.pop("target_session_attrs", None)
-    given.pop("load_balance_hosts", None)
-    return _source({**given, "host": host, "port": str(port)})
+    for several in ("hostaddr", "target_session_attrs", "load_balance_hosts"):
+        given.pop(several, None)
+    return _source(given | {key: value for key, value in one.items() if value})
 
 
 def _source(given: Mapping[str, str]) -> Source:
@@ -128,7 +135,6 @@ def _source(given: Mapping[str, str]) -> Source:
     wanted = {
         "ApplicationName": "skipmq analytics",
         "tcpKeepAlive": "true",
-        # The driver reads in text what it can read in binary: half of the time of a wide row.
         **{_SAME_NAME[key]: value for key, value in given.items() if key in _SAME_NAME},
     }
     if target := given.get("target_session_attrs"):
@@ -138,7 +144,7 @@ def _source(given: Mapping[str, str]) -> Source:
         wanted["loadBalanceHosts"] = "true"
     address = f"jdbc:postgresql://{places}/{quote(given.get('dbname', given['user']))}"
     secrets = {key: given[key] for key in ("user", "password") if key in given}
-    return Source(make_conninfo("", **given), f"{address}?{urlencode(wanted)}", {**secrets})
+    return Source(make_conninfo("", **given), f"{address}?{urlencode(wanted)}", secrets)
 
 
 def days(source: Source) -> list[date]:
@@ -162,17 +168,18 @@ def by_day(found: Sequence[date]) -> list[str]:
     each = [_within(day, day + timedelta(days=1)) for day in found]
     gaps = [
         _within(before + timedelta(days=1), after)
-        for before, after in zip(found, found[1:], strict=False)
+        for before, after in pairwise(found)
         if after - before > timedelta(days=1)
     ]
-    return [*each, *gaps, f"settled_at < {_midnight(first)} or settled_at >= {_midnight(last)}"]
+    return [*each, *gaps, f"settled_at < {midnight(first)} or settled_at >= {midnight(last)}"]
 
 
 def _within(begin: date, end: date) -> str:
-    return f"settled_at >= {_midnight(begin)} and settled_at < {_midnight(end)}"
+    return f"settled_at >= {midnight(begin)} and settled_at < {midnight(end)}"
 
 
-def _midnight(day: date) -> str:
+def midnight(day: date) -> str:
+    """Return the beginning of a day (UTC) as SQL writes it."""
     return f"timestamptz '{day.isoformat()} 00:00:00+00'"
 
 

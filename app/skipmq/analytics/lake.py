@@ -3,66 +3,272 @@
     LAKE/history/day=2026-11-21/queue=orders/0000000007-0.parquet
     LAKE/_manifest/0000000007.json
 
-An entry of the manifest adds files and takes others out; it is there in whole or not at all, and what
-the lake holds is what all entries together say.
+A change is written to _staging, counted, and then moved in. Killed at any moment it has been done
+or not: the next writer finishes what was counted and throws the rest away.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import date
-from typing import Any, Self
+from secrets import token_hex
+from typing import Self
+from urllib.parse import unquote
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
 
+from skipmq.analytics import manifest, storage
 from skipmq.analytics.columns import HISTORY
-from skipmq.analytics.storage import Storage
+from skipmq.analytics.manifest import CHECKPOINT, Entry, File, Kind, LakeError, State, Window
+from skipmq.analytics.storage import Busy, Storage
 
-DATA, MANIFEST = "history", "_manifest"
+__all__ = ["File", "Lake", "LakeError"]
 
-
-class LakeError(Exception):
-    """The lake cannot be used; the message says why and what to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class File:
-    """A Parquet file of the lake: where under DATA, what is in it, and how big it is in bytes.
-
-    `ids` is the sum of the ids: with the number of rows it proves that they are those of the
-    database. `first` and `last` are the lowest and the highest xid.
-    """
-
-    path: str
-    day: date
-    queue: str
-    rows: int
-    ids: int
-    first: int
-    last: int
-    size: int
+DATA, STAGING = "history", "_staging"
+# Bytes that a compacted file is to have, about.
+BIG = 128 << 20
+# Rows of a file, at most.
+MOST_ROWS = 5_000_000
 
 
 class Lake:
-    """A lake as its manifest has it when it is opened."""
+    """A lake as its manifest has it; `open` to read it, `writing` to change it."""
 
-    def __init__(self, spark: SparkSession, storage: Storage, files: dict[str, File]) -> None:
+    def __init__(self, spark: SparkSession, store: Storage, state: State) -> None:
         self.spark = spark
-        self.storage = storage
-        self.files = files
+        self.storage = store
+        self.state = state
 
     @classmethod
     def open(cls, spark: SparkSession, path: str) -> Self:
         """Open the lake at a path that Spark understands; raise LakeError when there is none."""
-        raise NotImplementedError
+        store = storage.opened(spark, path)
+        state, begun = manifest.load(store)
+        if not state.number and begun is None:
+            raise LakeError(f"there is no lake at {path}: `skipmq analytics export --lake {path}`")
+        return cls(spark, store, state)
 
-    def frame(self, wanted: Callable[[File], Any] = lambda _: True) -> DataFrame:
+    @classmethod
+    @contextmanager
+    def writing(cls, spark: SparkSession, path: str) -> Iterator[Self]:
+        """Give the lake at a path, or a new one, to the only writer, what was begun being finished.
+
+        Raises LakeError when somebody else is writing.
+        """
+        store = storage.opened(spark, path)
+        try:
+            with store.locked():
+                state, begun = manifest.load(store)
+                lake = cls(spark, store, state)
+                if begun is not None:
+                    lake._finish(begun)
+                lake._tidy()
+                yield lake
+        except Busy as error:
+            raise LakeError(f"somebody else writes to the lake at {path}: wait for it") from error
+
+    @property
+    def files(self) -> Sequence[File]:
+        """The files, by day and queue."""
+        return sorted(self.state.files.values(), key=lambda file: file.path)
+
+    def frame(self, wanted: Callable[[File], bool] = lambda _: True) -> DataFrame:
         """Return the rows of the files that are wanted, with the columns of `columns.HISTORY`."""
-        raise NotImplementedError
+        paths = [f"{self.storage.root}/{DATA}/{file.path}" for file in self.files if wanted(file)]
+        if not paths:
+            return self.spark.createDataFrame([], HISTORY)
+        found = self.spark.read.schema(HISTORY).option("basePath", f"{self.storage.root}/{DATA}")
+        return found.parquet(*paths).select(*HISTORY.names)
 
-    def erase(self, condition: str, *, reason: str) -> int:
+    def add(self, frame: DataFrame, window: Window, database: str) -> Entry:
+        """Add what was settled in a window of transactions; raise LakeError unless it is all."""
+        staged = self._stage(frame) if window.rows else None
+        return self._commit("export", staged, window=window, database=database)
+
+    def erase(self, condition: str | Column, *, reason: str) -> int:
         """Take the rows that fulfil an SQL condition out of the lake's files; return how many.
 
         The files that had them are written anew and the old ones deleted when it returns; the
-        manifest keeps their number and the reason. Killed at any moment it has done all or nothing.
+        manifest keeps their number and the reason.
         """
-        raise NotImplementedError
+        return self._without(condition, "erase", reason=reason)
+
+    def rewind(self, window: Window) -> int:
+        """Forget a window and all after it, so that they are exported again; return the rows."""
+        return self._without(f.col("xid") >= window.first, "rewind", window=window)
+
+    def compact(self, *, before: date, most_files: int = 32) -> int:
+        """Put small files of a queue and day together; return how many files there are fewer.
+
+        Of days before that one all, of others where there are more than `most_files`.
+        """
+        groups: dict[tuple[date, str], list[File]] = {}
+        for file in self.files:
+            if file.size < BIG // 2:
+                groups.setdefault((file.day, file.queue), []).append(file)
+        fewer, batch, rows = 0, [], 0
+        for (day, _), group in groups.items():
+            if len(group) > (1 if day < before else most_files):
+                batch += group
+                rows += sum(file.rows for file in group)
+            if rows > MOST_ROWS:
+                fewer += self._join(batch)
+                batch, rows = [], 0
+        return fewer + (self._join(batch) if batch else 0)
+
+    def _join(self, batch: Sequence[File]) -> int:
+        paths = {file.path for file in batch}
+        parts = max(1, sum(file.size for file in batch) // BIG)
+        together = self.frame(lambda file: file.path in paths)
+        # As many tasks as cores, each with whole days of whole queues, or equal parts of a big one.
+        together = (
+            together.repartition(f.col("day"), f.col("queue"))
+            if parts == 1
+            else together.repartition(int(parts))
+        )
+        entry = self._commit("compact", self._stage(together), remove=tuple(paths))
+        return len(paths) - len(entry.add)
+
+    def _without(
+        self, condition: str | Column, kind: Kind, *, reason: str = "", window: Window | None = None
+    ) -> int:
+        doomed = f.expr(condition) if isinstance(condition, str) else condition
+        doomed = f.coalesce(doomed, f.lit(False))  # noqa: FBT003 - PySpark's own.
+        hit = (
+            {
+                (row["day"], row["queue"], row["name"]): (row["rows"], int(row["ids"]))
+                for row in self.frame()
+                .where(doomed)
+                .groupBy("day", "queue", f.col("_metadata.file_name").alias("name"))
+                .agg(f.count("*").alias("rows"), _ids())
+                .collect()
+            }
+            if self.files
+            else {}
+        )
+        if not hit and window is None:
+            return 0
+        paths = {
+            file.path
+            for file in self.files
+            if (file.day, file.queue, file.path.rpartition("/")[2]) in hit
+        }
+        left = sum(self.state.files[path].rows for path in paths) - sum(n for n, _ in hit.values())
+        rest = self.frame(lambda file: file.path in paths).where(~doomed)
+        self._commit(
+            kind,
+            self._stage(rest) if left else None,
+            remove=tuple(sorted(paths)),
+            erased=sum(rows for rows, _ in hit.values()),
+            erased_ids=sum(ids for _, ids in hit.values()),
+            reason=reason,
+            window=window,
+        )
+        return sum(rows for rows, _ in hit.values())
+
+    def _stage(self, frame: DataFrame) -> str:
+        """Write a frame to a folder of its own; return its name."""
+        name = token_hex(8)
+        (
+            frame.sortWithinPartitions("day", "queue", "settled_at")
+            .write.partitionBy("day", "queue")
+            .option("compression", "zstd")
+            .option("maxRecordsPerFile", MOST_ROWS)
+            .parquet(f"{self.storage.root}/{STAGING}/{name}")
+        )
+        return name
+
+    def _count(self, staged: str, number: int) -> dict[str, File]:
+        """Return the files of a staged folder by their paths there, with what was read in them."""
+        sizes = self.storage.files(f"{STAGING}/{staged}")
+        top = f"{self.storage.root}/{STAGING}/{staged}"
+        counted = {
+            (row["day"], row["queue"], row["name"]): row
+            for row in self.spark.read.schema(HISTORY)
+            .parquet(top)
+            .groupBy("day", "queue", f.col("_metadata.file_name").alias("name"))
+            .agg(
+                f.count("*").alias("rows"),
+                _ids(),
+                f.min("xid").alias("first"),
+                f.max("xid").alias("last"),
+            )
+            .collect()
+        }
+        found = {}
+        for place, (path, size) in enumerate(sizes):
+            day_folder, queue_folder, name = path.split("/")
+            day = date.fromisoformat(day_folder.removeprefix("day="))
+            queue = unquote(queue_folder.removeprefix("queue="))
+            row = counted.get((day, queue, name))
+            if row is None:
+                continue
+            target = f"{day_folder}/{queue_folder}/{number:010}-{place}.parquet"
+            found[path] = File(
+                target, day, queue, row["rows"], int(row["ids"]), row["first"], row["last"], size
+            )
+        return found
+
+    def _commit(  # noqa: PLR0913 - an entry has as many parts.
+        self,
+        kind: Kind,
+        staged: str | None,
+        *,
+        database: str = "",
+        window: Window | None = None,
+        remove: tuple[str, ...] = (),
+        erased: int = 0,
+        erased_ids: int = 0,
+        reason: str = "",
+    ) -> Entry:
+        number = self.state.number + 1
+        files = self._count(staged, number) if staged else {}
+        entry = Entry(
+            number=number,
+            kind=kind,
+            database=database or self.state.database,
+            window=window,
+            add=tuple(files.values()),
+            remove=remove,
+            erased=erased,
+            erased_ids=erased_ids,
+            reason=reason,
+            staged={file.path: f"{STAGING}/{staged}/{path}" for path, file in files.items()},
+        )
+        self.state.check(entry)
+        self.storage.sync(list(entry.staged.values()))
+        try:
+            self.storage.create(f"{manifest.FOLDER}/{number:010}.intent", entry.to_json())
+        except FileExistsError as error:
+            raise LakeError("somebody else has written to the lake meanwhile") from error
+        self._finish(entry)
+        return entry
+
+    def _finish(self, entry: Entry) -> None:
+        """Do what an intent says, from wherever it was left."""
+        for target, source in entry.staged.items():
+            self.storage.move(source, f"{DATA}/{target}")
+        self.storage.sync([f"{DATA}/{target}" for target in entry.staged])
+        intent = f"{manifest.FOLDER}/{entry.number:010}.intent"
+        self.storage.move(intent, f"{manifest.FOLDER}/{entry.number:010}.json")
+        self.storage.sync([f"{manifest.FOLDER}/{entry.number:010}.json"])
+        self.state.apply(entry)
+        for path in entry.remove:
+            self.storage.delete(f"{DATA}/{path}")
+        for folder in {source.split("/")[1] for source in entry.staged.values()}:
+            self.storage.delete(f"{STAGING}/{folder}")
+        if entry.number % CHECKPOINT == 0:
+            name = f"{manifest.FOLDER}/{entry.number:010}.checkpoint"
+            self.storage.create(name, self.state.to_json())
+
+    def _tidy(self) -> None:
+        """Throw away what a writer that died left uncounted, and files that are taken out."""
+        for name in self.storage.names(STAGING):
+            self.storage.delete(f"{STAGING}/{name}")
+        if self.state.number:
+            for path in manifest.entry(self.storage, self.state.number).remove:
+                self.storage.delete(f"{DATA}/{path}")
+
+
+def _ids() -> Column:
+    return f.sum(f.col("id").cast("decimal(38,0)")).alias("ids")

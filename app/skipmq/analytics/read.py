@@ -1,7 +1,7 @@
 """Reading the history as one DataFrame, from the database or from the lake.
 
-Both give the columns of `columns.HISTORY` in that order; a report takes such a frame and does not ask
-where it came from.
+Both give the columns of `columns.HISTORY` in that order; a report takes such a frame and does not
+ask where it came from.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from skipmq.analytics.jdbc import Source
 from skipmq.analytics.lake import Lake
 
 
-def history(
+def history(  # noqa: PLR0913 - all but two have defaults.
     spark: SparkSession,
     source: Source,
     *,
@@ -27,8 +27,8 @@ def history(
 ) -> DataFrame:
     """Read what was settled from `since` to before `until` in queues of these names (none: all).
 
-    One task a day, each a short cursor of its own; attributes and body are null unless `bodies`. The
-    days are those that the database has now. Raises psycopg.Error when it cannot be asked.
+    One task a day, each a short cursor of its own; attributes and body are null unless `bodies`.
+    The days are those that the database has now. Raises psycopg.Error when it cannot be asked.
     """
     days = [day for day in jdbc.days(source) if _overlaps(day, since, until)]
     condition = " and ".join(
@@ -56,8 +56,8 @@ def lake(
 ) -> DataFrame:
     """Read what the lake at `path` has of that time and those queues (none: all).
 
-    Only what its manifest lists: neither what an export that died left half done, nor a file that was
-    replaced. Raises lake.LakeError when there is no lake.
+    Only what its manifest lists: neither what an export that died left half done, nor a file that
+    was replaced. Raises lake.LakeError when there is no lake.
     """
     found = Lake.open(spark, path)
     first = since and since.astimezone(UTC).date()

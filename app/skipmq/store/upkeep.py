@@ -1,5 +1,6 @@
 """What the janitor does in the database; a job that another node is at does nothing here."""
 
+from datetime import date
 from typing import Any
 
 import psycopg
@@ -82,6 +83,15 @@ class Upkeep:
                 limit=seconds,
             )
         return len(ended)
+
+    def record_archived_day(self, day: date, rows: int, until: int) -> bool:
+        """Record that an export has all of a day: so many rows, of transactions below `until`.
+
+        Returns false where the database knows better.
+        """
+        return bool(
+            self._number("select skipmq.record_archived_day(%s, %s, %s)::int", day, rows, until)
+        )
 
     def _number(self, statement: str, *parameters: Any) -> int:
         return int(self._database.rows(statement, parameters)[0][0])

@@ -1,0 +1,138 @@
+"""The export: what was settled since the last one goes to the lake, exactly once."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, timedelta
+from typing import Protocol
+
+import structlog
+from pyspark.sql import SparkSession
+
+from skipmq.analytics import jdbc, windows
+from skipmq.analytics.columns import VIEW
+from skipmq.analytics.jdbc import Connection, Source
+from skipmq.analytics.lake import Lake, LakeError
+from skipmq.analytics.read import as_history
+from skipmq.analytics.windows import Server
+
+log = structlog.get_logger()
+
+# How far back a failover may have undone what a standby, or a primary that is lost, had shown.
+DOUBTED = timedelta(hours=1)
+
+
+class Progress(Protocol):
+    """Who wants to know: is called with the transactions done, those in all, and rows so far."""
+
+    def __call__(self, done: int, total: int, rows: int) -> None:
+        """Take note."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What an export did.
+
+    Rows written, windows (commits of the lake), rows that a failover undid and that were taken
+    back, days that the database now knows to be archived, files that compaction saved, and `until`,
+    the transaction up to which the lake now reaches.
+    """
+
+    rows: int
+    windows: int
+    taken_back: int
+    days: tuple[date, ...]
+    compacted: int
+    until: int
+
+
+def export(  # noqa: PLR0913 - the last three have defaults.
+    spark: SparkSession,
+    source: Source,
+    path: str,
+    *,
+    record: Callable[[date, int, int], bool] | None = None,
+    progress: Progress | None = None,
+    compact: bool = True,
+) -> Summary:
+    """Bring the lake at `path` up to the database; return what was done.
+
+    May be killed at any instant and run again. `record` tells the database that the lake has a day:
+    so many rows, up to that transaction; it says whether that is true. Raises LakeError when the
+    lake is another database's or somebody else writes to it, psycopg.OperationalError when the
+    database is away.
+    """
+    source = jdbc.pinned(source)
+    with Lake.writing(spark, path) as lake, source.connect() as connection:
+        server = windows.ask(connection)
+        if lake.state.database not in ("", server.database):
+            raise LakeError(
+                f"the lake at {path} has the history of the database {lake.state.database} and not"
+                f" of {server.database}, whose transactions are numbered anew: name another lake"
+            )
+        days = jdbc.days(source)
+        taken_back = _take_back(lake, connection, server, days)
+        start, rows, count = lake.state.position, 0, 0
+        near = 0 if start else windows.beginning(connection, days)
+        for reading in windows.windows(connection, start, server, near):
+            query = f"select {', '.join(VIEW)} from skipmq_views.history"  # noqa: S608 - our names.
+            frame = source.read(spark, query, reading.conditions, fetch=reading.fetch)
+            lake.add(as_history(frame), reading.window, server.database)
+            rows += reading.window.rows
+            count += 1
+            if progress:
+                progress(reading.window.until - start, server.horizon - start, rows)
+        today = server.now.astimezone(UTC).date()
+        fewer = lake.compact(before=today) if compact else 0
+        archived = _record(lake, connection, days, server, record) if record else ()
+        return Summary(rows, count, taken_back, archived, fewer, server.horizon)
+
+
+def _take_back(lake: Lake, connection: Connection, server: Server, days: list[date]) -> int:
+    """Undo in the lake what a failover undid in the database: transactions that a standby had not.
+
+    Their numbers are given out again, so that the lake goes back to the first window that differs.
+    Only where the database still has all days of a window: it would lack what was dropped.
+    """
+    known = lake.state.windows
+    if not known or known[-1].timeline == server.timeline:
+        return 0
+    there = set(days)
+    for window in [w for w in known if w.at > known[-1].at - DOUBTED]:
+        held = [
+            file for file in lake.files if file.last >= window.first and file.first < window.until
+        ]
+        if any(file.day not in there for file in held):
+            continue
+        parts = windows.count(connection, window.first, window.until)
+        found = sum(part.rows for part in parts), sum(part.ids for part in parts)
+        if window.until > server.horizon or found != (window.rows, window.ids):
+            rows = lake.rewind(window)
+            log.warning(
+                "a failover undid transactions that had been exported",
+                taken_back=rows,
+                first=window.first,
+                timeline=server.timeline,
+            )
+            return rows
+    return 0
+
+
+def _record(
+    lake: Lake,
+    connection: Connection,
+    days: list[date],
+    server: Server,
+    record: Callable[[date, int, int], bool],
+) -> tuple[date, ...]:
+    """Tell the database of days that are over and that it does not know; return those it took."""
+    rows = connection.execute("select a.day from skipmq_views.archived_day a").fetchall()
+    known = {row[0] for row in rows}
+    today = server.now.astimezone(UTC).date()
+    held = dict.fromkeys(days, 0)
+    for file in lake.files:
+        held[file.day] = held.get(file.day, 0) + file.rows
+    return tuple(
+        day
+        for day, count in sorted(held.items())
+        if day < today and day not in known and record(day, count, server.horizon)
+    )

@@ -1,0 +1,172 @@
+"""Cutting the history into windows of transactions that are over, small enough for short reads.
+
+A window [first, until) with `until` at or below the oldest transaction that is still open is final:
+nothing can be added to it, so that any number of reads, in whatever snapshots, see the same rows.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from itertools import pairwise
+
+from skipmq.analytics.jdbc import Connection, midnight
+from skipmq.analytics.manifest import Window
+
+# Rows and bytes of a read, and rows of a window, about: a window is a commit of the lake.
+CHUNK_ROWS, CHUNK_BYTES = 250_000, 256 << 20
+WINDOW_ROWS = 2_000_000
+# Bytes that a cursor may bring at once, and rows.
+FETCH_BYTES, FETCH_ROWS = 32 << 20, 10_000
+# Transactions that a window has at first, and parts in which it is counted.
+_WIDTH, _PARTS = 1 << 16, 64
+
+_COUNT = """
+select (h.xid - %(first)s) / %(width)s as part, count(*), sum(h.id)::text,
+  sum(h.body_bytes::bigint + h.attribute_bytes), max(h.body_bytes::bigint + h.attribute_bytes)
+from skipmq_views.history_metadata h
+where h.xid >= %(first)s and h.xid < %(until)s
+group by 1
+order by 1"""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """What a server says of itself: its database, timeline and time.
+
+    Below `horizon` every transaction is over.
+    """
+
+    database: str
+    timeline: int
+    horizon: int
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A window, the condition of each of its reads, and how many rows to fetch at once."""
+
+    window: Window
+    conditions: tuple[str, ...]
+    fetch: int
+
+
+def ask(connection: Connection) -> Server:
+    """Return what the server says; what is below its horizon will also be there after a crash.
+
+    On a primary a message of no consequence is committed after the look, and with it everything
+    that others had committed without waiting for the disk or for a standby.
+    """
+    row = connection.execute(
+        "select pg_is_in_recovery(), pg_snapshot_xmin(pg_current_snapshot())::text::bigint,"
+        " clock_timestamp(), (select system_identifier::text from pg_control_system())"
+    ).fetchone()
+    assert row is not None
+    standby, horizon, now, system = row
+    if standby:
+        told = connection.execute("select min_recovery_end_timeline from pg_control_recovery()")
+    else:
+        connection.execute("set synchronous_commit = on")
+        connection.execute("select pg_logical_emit_message(true, 'skipmq', 'export')")
+        told = connection.execute(
+            "select ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint"
+        )
+    timeline = told.fetchone()
+    assert timeline is not None
+    name = connection.info.dbname
+    return Server(f"{system}/{name}", int(timeline[0]), horizon, now)
+
+
+def beginning(connection: Connection, days: Sequence[date]) -> int:
+    """Return a transaction near the oldest of the history, to begin looking at."""
+    for day in days:
+        row = connection.execute(
+            "select min(h.xid) from skipmq_views.history_metadata h"  # noqa: S608 - our own words.
+            f" where h.settled_at >= {midnight(day)}"
+            f" and h.settled_at < {midnight(day + timedelta(days=1))}"
+        ).fetchone()
+        if row and row[0] is not None:
+            return int(row[0])
+    return 0
+
+
+def windows(
+    connection: Connection, position: int, server: Server, near: int = 0
+) -> Iterator[Reading]:
+    """Give the windows from a position up to the server's horizon that have rows, in order.
+
+    The first may begin before its rows do; `near` is where those are. Each is counted in a short
+    statement of its own; a transaction is never cut.
+    """
+    width = _WIDTH
+    until = max(position, near)
+    while position < server.horizon:
+        until = min(until + width, server.horizon)
+        parts = count(connection, position, until)
+        rows = sum(part.rows for part in parts)
+        if rows < CHUNK_ROWS and until < server.horizon:
+            width *= 4  # Too few for a commit of their own: look further from the same place.
+            continue
+        if rows > 2 * WINDOW_ROWS and until - position > 1:
+            width = max(1, (until - position) * WINDOW_ROWS // rows)
+            until = position
+            continue
+        if rows:
+            yield _reading(position, until, parts, server)
+        position = until
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What the database counted in the transactions from `first` to before `until`.
+
+    Bytes are those of bodies and attributes, `biggest` those of one message.
+    """
+
+    first: int
+    until: int
+    rows: int
+    ids: int
+    bytes: int
+    biggest: int
+
+
+def count(connection: Connection, first: int, until: int) -> list[Part]:
+    """Count the history in a window, in parts of equal numbers of transactions."""
+    width = max(1, -(-(until - first) // _PARTS))
+    found = connection.execute(_COUNT, {"first": first, "until": until, "width": width})
+    return [
+        Part(
+            first + part * width,
+            min(first + (part + 1) * width, until),
+            rows,
+            int(ids),
+            int(size),
+            int(biggest),
+        )
+        for part, rows, ids, size, biggest in found
+    ]
+
+
+def _reading(first: int, until: int, parts: Sequence[Part], server: Server) -> Reading:
+    window = Window(
+        first,
+        until,
+        sum(part.rows for part in parts),
+        sum(part.ids for part in parts),
+        server.now,
+        server.timeline,
+    )
+    cuts = [first]
+    rows = size = 0
+    for part in parts:
+        if rows and (rows + part.rows > CHUNK_ROWS or size + part.bytes > CHUNK_BYTES):
+            cuts.append(part.first)
+            rows = size = 0
+        rows += part.rows
+        size += part.bytes
+    cuts.append(until)
+    conditions = tuple(f"xid >= {begin} and xid < {end}" for begin, end in pairwise(cuts))
+    # A row is wider than its body: keys, times and names.
+    widest = max(part.biggest for part in parts) + 512
+    return Reading(window, conditions, max(1, min(FETCH_ROWS, FETCH_BYTES // widest)))

@@ -1,0 +1,116 @@
+"""The commands on the history, which run on Spark."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from shutil import which
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from skipmq.cli.surroundings import configuration, open_database, out
+from skipmq.config import Settings
+from skipmq.store import Database, Upkeep, schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from skipmq.analytics.jdbc import Source
+
+# Seconds that the database may take to count a day.
+_COUNT = 3600.0
+
+
+@click.group()
+def analytics() -> None:
+    """Keep the history as Parquet, follow it, and work on it with Spark."""
+
+
+@contextmanager
+def surroundings(settings: Settings) -> Iterator[tuple["SparkSession", "Source", str]]:
+    """Give a Spark session, the database to read, and the URL of the one that nodes write to.
+
+    Raises click.ClickException, with the remedy, when PySpark or Java is missing.
+    """
+    if find_spec("pyspark") is None or find_spec("pyarrow") is None:
+        raise click.ClickException("this needs PySpark: pip install 'skipmq[analytics]'")
+    if not settings.spark_master.startswith("sc:") and which("java") is None:
+        raise click.ClickException(
+            "Spark needs Java 17 or newer: apt-get install default-jre-headless"
+        )
+    # Only here: PySpark is an extra.
+    from skipmq.analytics import jdbc, session  # noqa: PLC0415
+
+    with open_database(settings) as (_, url):
+        schema.check(url)
+        reading = settings.analytics_url or url.replace(
+            "postgresql://skipmq_node@/", "postgresql://skipmq_reader@/"
+        )
+        with out.status("starting Spark"):
+            spark = session.start(settings)
+        try:
+            with jdbc.opened(reading) as source:
+                yield spark, source, url
+        finally:
+            spark.stop()
+
+
+def lake_of(settings: Settings, given: str | None) -> str:
+    """Return the path of the lake; raise click.UsageError when none is named."""
+    if not (given or settings.archive):
+        raise click.UsageError("name the lake: --lake DIR, or SKIPMQ_ARCHIVE")
+    return given or settings.archive
+
+
+@analytics.command("export")
+@click.option("--lake", help="Folder, or any path of Hadoop's (default: SKIPMQ_ARCHIVE).")
+@click.option("--compact/--no-compact", default=True, help="Put small files of past days together.")
+def export_command(*, lake: str | None, compact: bool) -> None:
+    """Add to the lake what was settled since the last export: each row once.
+
+    It may be killed at any moment, and run again. Days that the lake has in whole are recorded in
+    the database, which may drop them from then on.
+    """
+    settings = configuration().settings
+    path = lake_of(settings, lake)
+    with surroundings(settings) as (spark, source, url):
+        from skipmq.analytics import export  # noqa: PLC0415 - as above.
+        from skipmq.analytics.lake import LakeError  # noqa: PLC0415
+
+        columns = (BarColumn(), MofNCompleteColumn(), TextColumn("transactions"))
+        with Progress(
+            TextColumn("{task.fields[rows]:,} rows"),
+            *columns,
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        ) as shown:
+            bar = shown.add_task("export", total=None, rows=0)
+
+            def progress(done: int, total: int, rows: int) -> None:
+                shown.update(bar, completed=done, total=total, rows=rows)
+
+            database = Database(url, size=1, deadline=_COUNT, application_name="skipmq export")
+            try:
+                done = export.export(
+                    spark,
+                    source,
+                    path,
+                    record=Upkeep(database).record_archived_day,
+                    progress=progress,
+                    compact=compact,
+                )
+            except LakeError as error:
+                raise click.ClickException(str(error)) from error
+            finally:
+                database.close()
+    days = f"; {len(done.days)} days may be dropped" if done.days else ""
+    back = (
+        f"; {done.taken_back} rows that a failover undid were taken back" if done.taken_back else ""
+    )
+    out.print(
+        f"{done.rows} rows in {done.windows} windows, up to transaction {done.until}, to {path}"
+        f"{back}{days}"
+    )

@@ -15,6 +15,7 @@ SCHEMA = """
     deduplication_id string, sender string, trace_header string, node string, attributes string,
     body string
 """
+_TEXTS = ("group_id", "deduplication_id", "sender", "trace_header", "attributes")
 _QUEUE_IDS = {"orders": 1, "dead": 2, "mails": 3, "payments.fifo": 4}
 
 
@@ -32,6 +33,7 @@ def row(
     """Return a row of history; its moments are seconds after noon, None where it has none."""
     moments = {"sent_at": sent, "first_received_at": received, "settled_at": settled}
     return {
+        **dict.fromkeys(_TEXTS),
         "xid": number,
         "id": number,
         "queue_id": _QUEUE_IDS.get(queue, 9),

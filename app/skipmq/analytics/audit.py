@@ -22,7 +22,8 @@ def sends(spark: SparkSession, path: str) -> DataFrame:
     """Read a client's log of acknowledged sends: JSON lines of message_id, queue and sent_at.
 
     The queue is its name or URL; sent_at is ISO 8601 (UTC unless it says otherwise) or seconds
-    since 1970. Columns: `message_id`, `queue`, `sent_at`. Raises AuditError for lines that are not so.
+    since 1970. Columns: `message_id`, `queue`, `sent_at`. Raises AuditError for lines that are
+    not so.
     """
     found = spark.read.schema(_LOG).option("columnNameOfCorruptRecord", "unreadable").json(path)
     since_1970 = fn.try_to_number("sent_at", fn.lit("9999999999D999999999"))

@@ -29,8 +29,8 @@ def analytics() -> None:
 
 
 @contextmanager
-def surroundings(settings: Settings) -> Iterator[tuple["SparkSession", "Source", str]]:
-    """Give a Spark session, the database to read, and the URL of the one that nodes write to.
+def spark_session(settings: Settings) -> Iterator["SparkSession"]:
+    """Give a Spark session.
 
     Raises click.ClickException, with the remedy, when PySpark or Java is missing.
     """
@@ -41,20 +41,31 @@ def surroundings(settings: Settings) -> Iterator[tuple["SparkSession", "Source",
             "Spark needs Java 17 or newer: apt-get install default-jre-headless"
         )
     # Only here: PySpark is an extra.
-    from skipmq.analytics import jdbc, session  # noqa: PLC0415
+    from skipmq.analytics import session  # noqa: PLC0415
 
-    with open_database(settings) as (_, url):
+    with out.status("starting Spark"):
+        spark = session.start(settings)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+@contextmanager
+def surroundings(settings: Settings) -> Iterator[tuple["SparkSession", "Source", str]]:
+    """Give a Spark session, the database to read, and the URL of the one that nodes write to.
+
+    Raises click.ClickException, with the remedy, when PySpark or Java is missing.
+    """
+    with open_database(settings) as (_, url), spark_session(settings) as spark:
+        from skipmq.analytics import jdbc  # noqa: PLC0415 - as above.
+
         schema.check(url)
         reading = settings.analytics_url or url.replace(
             "postgresql://skipmq_node@/", "postgresql://skipmq_reader@/"
         )
-        with out.status("starting Spark"):
-            spark = session.start(settings)
-        try:
-            with jdbc.opened(reading) as source:
-                yield spark, source, url
-        finally:
-            spark.stop()
+        with jdbc.opened(reading) as source:
+            yield spark, source, url
 
 
 def lake_of(settings: Settings, given: str | None) -> str:

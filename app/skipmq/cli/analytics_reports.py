@@ -176,6 +176,7 @@ def _history(
     spark: "SparkSession",
     source: "Source | None",
     lake: str | None,
+    *,
     since: datetime | None,
     until: datetime | None,
     queues: Sequence[str],
@@ -229,9 +230,9 @@ def replay_command(
 ) -> None:
     """Send settled messages again, selected by an SQL condition over the history.
 
-    For queues whose HistoryMode is full: others have no bodies to send. Each message is sent once by
-    a replay of one --id, however often it is repeated or broken off; without --rate all are sent in
-    one transaction. Each has the attribute skipmq.replayed_from. It wants the owner's or a node's
+    For queues whose HistoryMode is full: others have no bodies to send. Each message is sent once
+    by a replay of one --id, however often it is repeated or broken off; without --rate all are sent
+    in one transaction. Each has the attribute skipmq.replayed_from. It wants the owner's or a node's
     database, not the reader's.
     """
     settings = configuration().settings
@@ -241,7 +242,7 @@ def replay_command(
 
         identity = local_call("GetQueueUrl").identity
         to = replay.target(connection, QueueName(identity.account, identity.region, queue))
-        history = _history(spark, source, lake, since, until, queues)
+        history = _history(spark, source, lake, since=since, until=until, queues=queues)
         with out.status("looking"):
             found = replay.selected(history, condition).persist()
             overview = replay.overview(found)

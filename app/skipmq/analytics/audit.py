@@ -31,7 +31,7 @@ def sends(spark: SparkSession, path: str) -> DataFrame:
         fn.try_to_timestamp("sent_at"), fn.timestamp_seconds(since_1970.cast("double"))
     )
     log = found.select(
-        fn.lower("message_id").alias("message_id"),
+        "message_id",
         fn.element_at(fn.split("queue", "/"), -1).alias("queue"),
         moment.alias("sent_at"),
     ).cache()

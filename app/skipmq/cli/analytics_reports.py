@@ -232,8 +232,8 @@ def replay_command(
 
     For queues whose HistoryMode is full: others have no bodies to send. Each message is sent once
     by a replay of one --id, however often it is repeated or broken off; without --rate all are sent
-    in one transaction. Each has the attribute skipmq.replayed_from. It wants the owner's or a node's
-    database, not the reader's.
+    in one transaction. Each has the attribute skipmq.replayed_from. It wants the database of the
+    owner or of a node, not the reader's.
     """
     settings = configuration().settings
     name = replay_id or sha256(f"{condition}\n{queue}".encode()).hexdigest()[:12]

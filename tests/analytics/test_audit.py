@@ -27,7 +27,7 @@ def log(spark: "SparkSession", folder: Path, *numbers: int, queue: str = "orders
         {"message_id": str(UUID(int=n)), "queue": queue, "sent_at": NOON.isoformat()}
         for n in numbers
     ]
-    path = folder / "sent.jsonl"
+    path = folder / f"{queue[-6:]}.jsonl"
     path.write_text("\n".join(map(json.dumps, lines)) + "\n")
     return audit.sends(spark, str(path))
 

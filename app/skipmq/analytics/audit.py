@@ -26,10 +26,8 @@ def sends(spark: SparkSession, path: str) -> DataFrame:
     not so.
     """
     found = spark.read.schema(_LOG).option("columnNameOfCorruptRecord", "unreadable").json(path)
-    since_1970 = fn.try_to_number("sent_at", fn.lit("9999999999D999999999"))
-    moment = fn.coalesce(
-        fn.try_to_timestamp("sent_at"), fn.timestamp_seconds(since_1970.cast("double"))
-    )
+    since_1970 = fn.col("sent_at").try_cast("double")
+    moment = fn.coalesce(fn.timestamp_seconds(since_1970), fn.try_to_timestamp("sent_at"))
     log = found.select(
         "message_id",
         fn.element_at(fn.split("queue", "/"), -1).alias("queue"),

@@ -38,7 +38,8 @@ def reports(history: DataFrame, queues: DataFrame, period: Period) -> Mapping[st
     hours = history.where(
         (fn.col("settled_at") < fn.lit(period.until)) | fn.col("settled_at").isNull()
     )
-    backlogs = backlog(present, period)
+    # Small, and the forecast wants it too.
+    backlogs = backlog(present, period).persist()
     return {
         "summary": partial(summary, settled),
         "latency": partial(latency, settled),

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -45,3 +46,9 @@ def source(database: str) -> Iterator["Source"]:
 def databases(embedded_databases: object) -> object:
     """Use one PostgreSQL: what differs between them is tested in tests/sql."""
     return embedded_databases
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> str:
+    """Give the path of a lake that is not there yet."""
+    return str(tmp_path / "lake")

@@ -50,12 +50,12 @@ class Lake:
 
     @classmethod
     @contextmanager
-    def writing(cls, spark: SparkSession, path: str) -> Iterator[Self]:
+    def writing(cls, spark: SparkSession, path: str | Storage) -> Iterator[Self]:
         """Give the lake at a path, or a new one, to the only writer, what was begun being finished.
 
         Raises LakeError when somebody else is writing.
         """
-        store = storage.opened(spark, path)
+        store = storage.opened(spark, path) if isinstance(path, str) else path
         try:
             with store.locked():
                 state, begun = manifest.load(store)

@@ -148,6 +148,33 @@ def count(connection: Connection, first: int, until: int) -> list[Part]:
     ]
 
 
+def reach(connection: Connection, first: int, horizon: int, most: int) -> int:
+    """Return how far from `first` there are about `most` rows and no more; a transaction is whole.
+
+    A transaction that has more by itself is passed all the same.
+    """
+    until, width = first, _WIDTH
+    while True:
+        until = min(until + width, horizon)
+        parts = count(connection, first, until)
+        if sum(part.rows for part in parts) <= most:
+            if until == horizon:
+                return horizon
+            width *= 4
+            continue
+        rows = 0
+        for part in parts:
+            rows += part.rows
+            if rows > most:
+                break
+        if part.first > first:
+            return part.first
+        if part.until - part.first == 1:
+            return part.until
+        # All in the first part: look closer.
+        until, width = first, max(1, (part.until - part.first) // 2)
+
+
 def _reading(first: int, until: int, parts: Sequence[Part], server: Server) -> Reading:
     window = Window(
         first,
@@ -157,6 +184,11 @@ def _reading(first: int, until: int, parts: Sequence[Part], server: Server) -> R
         server.now,
         server.timeline,
     )
+    return Reading(window, *cut(first, until, parts))
+
+
+def cut(first: int, until: int, parts: Sequence[Part]) -> tuple[tuple[str, ...], int]:
+    """Cut a window into conditions for short reads; return them, and how many rows to fetch."""
     cuts = [first]
     rows = size = 0
     for part in parts:
@@ -168,5 +200,5 @@ def _reading(first: int, until: int, parts: Sequence[Part], server: Server) -> R
     cuts.append(until)
     conditions = tuple(f"xid >= {begin} and xid < {end}" for begin, end in pairwise(cuts))
     # A row is wider than its body: keys, times and names.
-    widest = max(part.biggest for part in parts) + 512
-    return Reading(window, conditions, max(1, min(FETCH_ROWS, FETCH_BYTES // widest)))
+    widest = max((part.biggest for part in parts), default=0) + 512
+    return conditions, max(1, min(FETCH_ROWS, FETCH_BYTES // widest))

@@ -125,3 +125,30 @@ def export_command(*, lake: str | None, compact: bool) -> None:
         f"{done.rows} rows in {done.windows} windows, up to transaction {done.until}, to {path}"
         f"{back}{days}"
     )
+
+
+@analytics.command("stream")
+@click.option("--output", required=True, help="Folder, or any path of Hadoop's, for Parquet.")
+@click.option("--once", is_flag=True, help="Stop when all is written that there is now.")
+@click.option("--every", type=float, default=10.0, help="Seconds between batches (default 10).")
+@click.option("--rows", type=click.IntRange(1), default=500_000, help="Rows of a batch, at most.")
+@click.option("--bodies", is_flag=True, help="With bodies and attributes, where they are kept.")
+def stream_command(*, output: str, once: bool, every: float, rows: int, bodies: bool) -> None:
+    """Write what is settled to Parquet, as it is settled: each row once.
+
+    It may be stopped or killed at any moment, and goes on where it was when it is run again.
+    """
+    with surroundings(configuration().settings) as (spark, source, _):
+        from skipmq.analytics import follow  # noqa: PLC0415 - as above.
+
+        options = {
+            "url": source.url,
+            "maxRowsPerTrigger": str(rows),
+            "bodies": str(bodies).lower(),
+        }
+        query = follow.follow(spark, options, output, every=None if once else every)
+        try:
+            follow.watch(query, lambda batch, n: click.echo(f"batch {batch}: {n} rows", err=True))
+        finally:
+            query.stop()
+    out.print(f"what is settled lies in {output}")

@@ -1,0 +1,228 @@
+"""The source `skipmq` of Structured Streaming: what is settled, as it is settled, each row once.
+
+    spark.dataSource.register(SettledMessages)
+    spark.readStream.format("skipmq").option("url", URL).load()
+
+The options: `url` (libpq), `maxRowsPerTrigger`, `startingPosition` (earliest, the default, or
+latest), `bodies` (true or false, the default: attributes and body are then null). The columns are
+those of `columns.HISTORY`. spark.read.format("skipmq") reads all there is of them.
+
+The executors connect by themselves, with psycopg, and need SkipMQ installed.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from skipmq.analytics import windows
+from skipmq.analytics.columns import CONTENT, HISTORY, VIEW
+from skipmq.analytics.jdbc import Connection
+from skipmq.analytics.windows import Server
+
+# How long before a failover transactions may have been seen that it undid.
+DOUBTED = "1 hour"
+
+
+@dataclass(frozen=True)
+class Settled(InputPartition):
+    """A read: which rows, and how many to fetch at once."""
+
+    condition: str
+    fetch: int
+
+
+class SettledMessages(DataSource):
+    """The history of a database of SkipMQ."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name for `format`."""
+        return "skipmq"
+
+    def schema(self) -> StructType:
+        """Return the columns of the history."""
+        return HISTORY
+
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - there is one only.
+        """Return who reads all that is settled."""
+        return _Reader(_Access.of(self.options))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802
+        """Return who follows what is settled."""
+        return _Follower(_Access.of(self.options))
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    url: str
+    bodies: bool
+    most: int
+    latest: bool
+
+    @classmethod
+    def of(cls, options: Any) -> "_Access":
+        """Return what the options say; raise ValueError for what they cannot."""
+        url = options.get("url")
+        if not url:
+            raise ValueError(
+                'name the database: .option("url", "postgresql://skipmq_reader@host/db")'
+            )
+        begin = options.get("startingPosition", "earliest")
+        if begin not in {"earliest", "latest"}:
+            raise ValueError(f"startingPosition is earliest or latest, not {begin}")
+        most = int(options.get("maxRowsPerTrigger", "0"))
+        if most < 0:
+            raise ValueError("maxRowsPerTrigger is a number of rows")
+        return cls(url, options.get("bodies", "false").lower() == "true", most, begin == "latest")
+
+    def connect(self) -> Connection:
+        return psycopg.connect(self.url, autocommit=True, application_name="skipmq stream")
+
+    def partitions(self, first: int, until: int) -> list[Settled]:
+        with self.connect() as connection:
+            parts = windows.count(connection, first, until)
+        conditions, fetch = windows.cut(first, until, parts)
+        return [Settled(condition, fetch) for condition in conditions] if parts else []
+
+    def read(self, partition: Settled) -> Iterator[pa.RecordBatch]:
+        """Read through a cursor of the server, a batch of Arrow's at a time."""
+        columns = ", ".join(
+            f"null::text as {name}" if name in CONTENT and not self.bodies else name
+            for name in VIEW
+        )
+        schema = to_arrow_schema(HISTORY, timezone="UTC")
+        query = (
+            f"select {columns}, (settled_at at time zone 'UTC')::date"  # noqa: S608 - our own words.
+            f" from skipmq_views.history where {partition.condition}"
+        )
+        with (
+            psycopg.connect(self.url, application_name="skipmq stream") as connection,
+            connection.cursor("settled", binary=True) as cursor,
+        ):
+            cursor.execute(query.encode())
+            while rows := cursor.fetchmany(partition.fetch):
+                arrays = [
+                    pa.array(column, field.type)
+                    for column, field in zip(zip(*rows, strict=True), schema, strict=True)
+                ]
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+class _Reader(DataSourceReader):
+    """Reads what is below the horizon: in one piece, without a snapshot held."""
+
+    def __init__(self, access: _Access) -> None:
+        self._access = access
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return the reads."""
+        with self._access.connect() as connection:
+            horizon = windows.ask(connection).horizon
+        return self._access.partitions(0, horizon)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read one of them."""
+        assert isinstance(partition, Settled)
+        return self._access.read(partition)
+
+
+class _Follower(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Follows by transactions: an offset names those that its batch has, [first, until).
+
+    After a failover a batch begins an hour back, since rows may have been read that were undone:
+    drop duplicates by id, outcome and settled_at where that matters.
+    """
+
+    def __init__(self, access: _Access) -> None:
+        self._access = access
+        self._target: int | None = None
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - PySpark's name, as below.
+        """Return where a new query begins."""
+        server = self._ask()
+        return _offset(0, server.horizon if self._access.latest else 0, server)
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """Return the limit of the options."""
+        return ReadMaxRows(self._access.most) if self._access.most else ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Note up to where a query reads that is to stop."""
+        self._target = self._ask().horizon
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        """Return the end of the next batch: within the limit, and never within a transaction.
+
+        Raises ValueError when the offsets are another database's.
+        """
+        with self._access.connect() as connection:
+            server = windows.ask(connection)
+            if start["database"] != server.database:
+                raise ValueError(
+                    f"the query has followed the database {start['database']}, and this is"
+                    f" {server.database}: begin it anew with another checkpoint"
+                )
+            first = start["until"]
+            if start["timeline"] != server.timeline:
+                first = min(first, _doubted(connection), server.horizon)
+            horizon = server.horizon if self._target is None else min(server.horizon, self._target)
+            if horizon <= first:
+                return start
+            until = horizon
+            if isinstance(limit, ReadMaxRows):
+                until = windows.reach(connection, first, horizon, limit.max_rows)
+            return _offset(first, until, server)
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+        """Return what the query's progress shows as the end of all there is."""
+        server = self._ask()
+        return _offset(0, server.horizon, server)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Return the reads of a batch."""
+        return [] if start == end else self._access.partitions(end["first"], end["until"])
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read one of them."""
+        assert isinstance(partition, Settled)
+        return self._access.read(partition)
+
+    def _ask(self) -> Server:
+        with self._access.connect() as connection:
+            return windows.ask(connection)
+
+
+def _offset(first: int, until: int, server: Server) -> dict[str, Any]:
+    return {
+        "first": first,
+        "until": until,
+        "timeline": server.timeline,
+        "database": server.database,
+    }
+
+
+def _doubted(connection: Connection) -> int:
+    """Return the first transaction that was seen in the time before a failover."""
+    row = connection.execute(
+        "select coalesce(min(h.xid), 0) from skipmq_views.history_metadata h"  # noqa: S608 - ours.
+        f" where h.settled_at > clock_timestamp() - interval '{DOUBTED}'"
+    ).fetchone()
+    assert row is not None
+    return int(row[0])

@@ -1,0 +1,227 @@
+"""The export: each row once, whatever happens meanwhile."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from pyspark.sql import SparkSession
+
+from skipmq.analytics import read
+from skipmq.analytics.columns import HISTORY
+from skipmq.analytics.export import export
+from skipmq.analytics.jdbc import Source
+from skipmq.analytics.lake import Lake, LakeError
+from skipmq.store import Database, Upkeep
+from support.analytics import FACTS, Writers, age, rows_of, settle
+from support.postgres import Connection, Databases, as_node
+from support.sql import Queue, number
+
+
+def lake_rows(spark: SparkSession, place: str) -> list[tuple[Any, ...]]:
+    found = read.lake(spark, place).select(*FACTS.split(", ")).orderBy("id", "xid")
+    return [tuple(row) for row in found.collect()]
+
+
+def test_export_writes_every_column_as_the_view_has_it(
+    spark: SparkSession, source: Source, owner: Connection, place: str
+) -> None:
+    settle(owner, 20, HistoryMode="full")
+    settle(owner, 10, "mails")
+
+    done = export(spark, source, place)
+
+    lake, direct = read.lake(spark, place), read.history(spark, source, bodies=True)
+    assert (done.rows, done.windows) == (30, 1)
+    assert lake.schema.names == direct.schema.names == HISTORY.names
+    assert [f.dataType for f in lake.schema] == [f.dataType for f in direct.schema]
+    assert sorted(map(str, lake.collect())) == sorted(map(str, direct.collect()))
+    assert {row.body for row in lake.where("queue = 'mails'").collect()} == {None}
+    assert sorted(folder.name for folder in (Path(place) / "history").glob("day=*/*")) == [
+        "queue=mails",
+        "queue=orders",
+    ]
+
+
+def test_export_again_adds_only_what_is_new(
+    spark: SparkSession, source: Source, owner: Connection, place: str
+) -> None:
+    settle(owner, 20)
+    export(spark, source, place)
+
+    nothing = export(spark, source, place)
+    settle(owner, 10)
+    more = export(spark, source, place)
+
+    assert (nothing.rows, nothing.windows, more.rows) == (0, 0, 10)
+    assert lake_rows(spark, place) == rows_of(owner)
+
+
+def test_export_leaves_out_what_lies_behind_an_open_transaction_until_it_ends(
+    spark: SparkSession, source: Source, database: str, owner: Connection, place: str
+) -> None:
+    orders = settle(owner, 10)
+    orders.send("late")
+    with psycopg.connect(database) as other:
+        orders.on(other).delete(*orders.on(other).receive())
+        settle(owner, 10)
+
+        early = export(spark, source, place)
+    late = export(spark, source, place)
+
+    assert (early.rows, late.rows) == (10, 11)
+    assert lake_rows(spark, place) == rows_of(owner)
+
+
+def test_export_while_four_write_and_commit_late_misses_and_doubles_nothing(
+    spark: SparkSession, source: Source, database: str, owner: Connection, place: str
+) -> None:
+    with Writers(database):
+        runs = [export(spark, source, place).rows for _ in range(5)]
+    runs.append(export(spark, source, place).rows)
+
+    assert lake_rows(spark, place) == rows_of(owner)
+    assert sum(runs) == number(owner, "select count(*) from skipmq.history")
+    assert sum(1 for rows in runs if rows) > 1
+
+
+def test_manifest_proves_the_counts_of_the_database(
+    spark: SparkSession, source: Source, owner: Connection, place: str
+) -> None:
+    settle(owner, 20)
+    export(spark, source, place)
+
+    (file,) = (Path(place) / "_manifest").glob("*.json")
+    entry = json.loads(file.read_text())
+    ids = number(owner, "select sum(id)::bigint from skipmq.history")
+    assert (entry["kind"], entry["window"]["rows"], entry["window"]["ids"]) == ("export", 20, ids)
+    assert [(f["rows"], f["ids"]) for f in entry["add"]] == [(20, ids)]
+
+
+def test_export_of_another_database_into_a_lake_is_refused(
+    spark: SparkSession,
+    source: Source,
+    owner: Connection,
+    embedded_databases: Databases,
+    place: str,
+) -> None:
+    from skipmq.analytics import jdbc  # noqa: PLC0415
+
+    settle(owner, 10)
+    export(spark, source, place)
+    other = embedded_databases.migrated()
+
+    with jdbc.opened(other) as elsewhere, pytest.raises(LakeError, match="name another lake"):
+        export(spark, elsewhere, place)
+
+    embedded_databases.drop(other)
+
+
+def test_second_writer_is_refused(spark: SparkSession, source: Source, place: str) -> None:
+    with Lake.writing(spark, place), pytest.raises(LakeError, match="somebody else writes"):
+        export(spark, source, place)
+
+
+def test_lake_that_is_not_there_is_said_to_be_missing(spark: SparkSession, place: str) -> None:
+    with pytest.raises(LakeError, match="there is no lake"):
+        read.lake(spark, place)
+
+
+def test_days_that_are_over_are_recorded_and_may_then_be_dropped(
+    spark: SparkSession, source: Source, database: str, owner: Connection, place: str
+) -> None:
+    settle(owner, 20)
+    age(owner, 10)
+    settle(owner, 5)
+    pool = Database(as_node(database), size=1)
+    upkeep = Upkeep(pool)
+    dropped = [upkeep.drop_history_partitions(7, archived=True)]
+
+    done = export(spark, source, place, record=upkeep.record_archived_day)
+    dropped.append(upkeep.drop_history_partitions(7, archived=True))
+
+    pool.close()
+    assert dropped == [0, 1]
+    assert len(done.days) == 1
+    assert number(owner, "select count(*) from skipmq.history") == 5
+    assert read.lake(spark, place).count() == 25
+
+
+def test_files_of_a_day_that_is_over_are_put_together(
+    spark: SparkSession, source: Source, owner: Connection, place: str
+) -> None:
+    for _ in range(3):
+        settle(owner, 10)
+        settle(owner, 10, "mails")
+        export(spark, source, place, compact=False)
+    before = lake_rows(spark, place)
+
+    with Lake.writing(spark, place) as lake:
+        day = lake.files[0].day
+        kept = lake.compact(before=day)
+        fewer = lake.compact(before=day.replace(year=day.year + 1))
+
+    assert (kept, fewer) == (0, 4)
+    assert len(list((Path(place) / "history").rglob("*.parquet"))) == 2
+    assert lake_rows(spark, place) == before == rows_of(owner)
+
+
+def test_reading_a_span_and_queues_gives_the_same_from_both(
+    spark: SparkSession, source: Source, owner: Connection, place: str
+) -> None:
+    settle(owner, 10)
+    age(owner, 2)
+    settle(owner, 20)
+    since = number(owner, "select clock_timestamp() - interval '1 day'")
+    settle(owner, 30, "mails")
+    export(spark, source, place)
+    wanted: dict[str, Any] = {"since": since, "queues": ["orders"]}
+
+    counts = [
+        read.lake(spark, place, **wanted).count(),
+        read.history(spark, source, **wanted).count(),
+    ]
+
+    assert counts == [20, 20]
+    assert read.lake(spark, place, until=since).count() == 10
+    assert read.history(spark, source, until=since).count() == 10
+
+
+def test_erased_rows_are_in_no_file_any_more(
+    spark: SparkSession, source: Source, owner: Connection, place: str
+) -> None:
+    settle(owner, 20, HistoryMode="full")
+    settle(owner, 10, "mails")
+    export(spark, source, place)
+    (untouched,) = (Path(place) / "history").glob("day=*/queue=mails/*")
+
+    with Lake.writing(spark, place) as lake:
+        erased = lake.erase("body like 'body 1%'", reason="request 7")
+        again = lake.erase("body like 'body 1%'", reason="request 7")
+
+    files = list((Path(place) / "history").rglob("*.parquet"))
+    assert (erased, again) == (11, 0)
+    assert read.lake(spark, place).count() == 19
+    assert spark.read.parquet(*map(str, files)).where("body like 'body 1%'").count() == 0
+    assert untouched in files
+
+
+def test_transactions_that_a_failover_undid_are_taken_back(
+    spark: SparkSession, source: Source, owner: Connection, place: str
+) -> None:
+    settle(owner, 10)
+    export(spark, source, place)
+    settle(owner, 20)
+    export(spark, source, place)
+    # What a standby that was promoted had not got, as its new timeline shows it.
+    owner.execute("delete from skipmq.history where id in (select id from skipmq.history limit 3)")
+    file = max((Path(place) / "_manifest").glob("*.json"))
+    file.write_text(file.read_text().replace('"timeline": 1', '"timeline": 0'))
+    Queue(owner)
+
+    done = export(spark, source, place)
+
+    assert done.taken_back in {10, 20, 30}
+    assert lake_rows(spark, place) == rows_of(owner)
+    assert len(rows_of(owner)) == 27

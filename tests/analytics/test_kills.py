@@ -1,0 +1,197 @@
+"""Drivers that die: by kill -9 while messages move, and at every single step of a commit."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from datetime import date
+from pathlib import Path
+from shutil import copytree
+
+import pytest
+from pyspark.sql import SparkSession
+
+from skipmq.analytics import read
+from skipmq.analytics.columns import HISTORY
+from skipmq.analytics.export import export
+from skipmq.analytics.jdbc import Source
+from skipmq.analytics.lake import Lake
+from skipmq.analytics.storage import FolderStorage, HadoopStorage, Storage
+from support.analytics import FACTS, Writers, rows_of, settle
+from support.postgres import Connection, as_reader
+
+PATIENCE = 300
+TOMORROW = date.max
+
+
+class Killed(BaseException):
+    """What a step raises instead of being done."""
+
+
+class Mortal:
+    """A storage that works for so many steps, and then never again."""
+
+    def __init__(self, storage: Storage, steps: int) -> None:
+        self._storage = storage
+        self._left = steps
+        self.root = storage.root
+
+    def _step(self) -> Storage:
+        if not self._left:
+            raise Killed
+        self._left -= 1
+        return self._storage
+
+    def names(self, folder: str) -> list[str]:
+        return self._storage.names(folder)
+
+    def files(self, folder: str) -> list[tuple[str, int]]:
+        return self._storage.files(folder)
+
+    def read(self, path: str) -> str:
+        return self._storage.read(path)
+
+    def create(self, path: str, text: str) -> None:
+        self._step().create(path, text)
+
+    def move(self, source: str, target: str) -> None:
+        self._step().move(source, target)
+
+    def delete(self, path: str) -> None:
+        self._step().delete(path)
+
+    def sync(self, paths: Sequence[str]) -> None:
+        self._step().sync(paths)
+
+    def locked(self) -> AbstractContextManager[None]:
+        return self._storage.locked()
+
+
+def rows_in(spark: SparkSession, place: Path) -> int:
+    """Count the rows of a lake; -1 when one is there twice."""
+    ids = [row.id for row in read.lake(spark, str(place)).select("id").collect()]
+    return len(ids) if len(ids) == len(set(ids)) else -1
+
+
+@pytest.mark.parametrize("kind", ["folder", "hadoop"])
+def test_writer_that_dies_at_any_step_has_done_all_or_nothing(
+    spark: SparkSession, source: Source, owner: Connection, tmp_path: Path, kind: str
+) -> None:
+    begun = tmp_path / "begun"
+    for _ in range(2):
+        settle(owner, 10)
+        export(spark, source, str(begun), compact=False)
+    steps = 0
+    while True:
+        place = tmp_path / f"lake-{steps}"
+        copytree(begun, place)
+        store: Storage = FolderStorage(place)
+        if kind == "hadoop":
+            store = HadoopStorage(spark, place.as_uri())
+        try:
+            with Lake.writing(spark, Mortal(store, steps)) as lake:
+                lake.compact(before=TOMORROW)
+            break
+        except Killed:
+            steps += 1
+        found = rows_in(spark, place)
+        with Lake.writing(spark, str(place)) as lake:
+            left = len(lake.files)
+        on_disk = len(list((place / "history").rglob("*.parquet")))
+
+        assert (found, rows_in(spark, place)) == (20, 20)
+        assert left in {1, 2}
+        assert on_disk == left
+        assert list((place / "_staging").iterdir()) == []
+    assert steps > 5
+    assert rows_in(spark, place) == 20
+
+
+def launch(database: str, log: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    others = {k: v for k, v in os.environ.items() if not k.startswith("SKIPMQ_")}  # noqa: TID251
+    with log.open("ab") as told:
+        return subprocess.Popen(
+            [sys.executable, "-m", "skipmq", "analytics", *arguments],
+            env=others
+            | {
+                "SKIPMQ_DATABASE_URL": as_reader(database).replace("reader", "node"),
+                "SKIPMQ_SPARK_MASTER": "local[1]",
+            },
+            stdout=told,
+            stderr=told,
+            start_new_session=True,
+        )
+
+
+def kill_when(process: subprocess.Popen[bytes], fact: Callable[[], object], log: Path) -> None:
+    """Kill a driver, its JVM too, as soon as something is so."""
+    deadline = time.monotonic() + PATIENCE
+    try:
+        while not fact():
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.001)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def lake_is_whole(spark: SparkSession, place: Path, owner: Connection) -> None:
+    found = read.lake(spark, str(place)).select(*FACTS.split(", ")).orderBy("id", "xid").collect()
+    assert [tuple(row) for row in found] == rows_of(owner)
+
+
+def test_export_killed_while_four_write_misses_and_doubles_nothing(
+    spark: SparkSession, source: Source, database: str, owner: Connection, tmp_path: Path
+) -> None:
+    place, log = tmp_path / "lake", tmp_path / "log"
+    with Writers(database):
+        for fact in (
+            lambda: any(place.glob("_staging/*/day=*")) or any(place.glob("_staging/*/_temporary")),
+            lambda: any(place.glob("_manifest/*")),
+        ):
+            kill_when(launch(database, log, "export", "--lake", str(place)), fact, log)
+
+    export(spark, source, str(place))
+
+    lake_is_whole(spark, place, owner)
+
+
+@pytest.mark.slow
+def test_export_killed_again_and_again_misses_and_doubles_nothing(
+    spark: SparkSession, source: Source, database: str, owner: Connection, tmp_path: Path
+) -> None:
+    place, log = tmp_path / "lake", tmp_path / "log"
+    chance = random.Random(7)  # noqa: S311 - moments to kill at.
+    with Writers(database):
+        for _ in range(8):
+            begun = time.monotonic()
+            process = launch(database, log, "export", "--lake", str(place))
+            wait = chance.uniform(4, 14)
+            kill_when(process, lambda b=begun, w=wait: time.monotonic() > b + w, log)
+            export(spark, source, str(place))
+
+    export(spark, source, str(place))
+
+    lake_is_whole(spark, place, owner)
+
+
+def test_stream_killed_while_four_write_misses_and_doubles_nothing(
+    spark: SparkSession, database: str, owner: Connection, tmp_path: Path
+) -> None:
+    place, log = tmp_path / "out", tmp_path / "log"
+    options = ("stream", "--output", str(place), "--rows", "300")
+    with Writers(database):
+        for batch in (0, 1):
+            process = launch(database, log, *options, "--every", "0.1")
+            kill_when(process, (place / "_checkpoint" / "offsets" / str(batch)).exists, log)
+
+    last = launch(database, log, *options, "--once")
+    assert last.wait(PATIENCE) == 0, log.read_text()
+
+    found = spark.read.schema(HISTORY).parquet(str(place)).select(*FACTS.split(", "))
+    assert [tuple(row) for row in found.orderBy("id", "xid").collect()] == rows_of(owner)

@@ -1,0 +1,131 @@
+"""The streaming source: each row once, within its limits."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from skipmq.analytics import read
+from skipmq.analytics.columns import HISTORY
+from skipmq.analytics.jdbc import Source
+from skipmq.analytics.stream import SettledMessages
+from support.analytics import FACTS, Writers, rows_of, settle
+from support.postgres import Connection, as_reader
+from support.sql import Queue
+
+
+@pytest.fixture
+def stream(spark: SparkSession) -> SparkSession:
+    spark.dataSource.register(SettledMessages)
+    return spark
+
+
+def follow(frame: DataFrame, place: Path) -> StreamingQuery:
+    """Write all there is now to a folder, through a checkpoint beside it."""
+    query = (
+        frame.writeStream.format("parquet")
+        .option("checkpointLocation", str(place / "checkpoint"))
+        .trigger(availableNow=True)
+        .start(str(place / "out"))
+    )
+    assert query.awaitTermination(120)
+    return query
+
+
+def written(spark: SparkSession, place: Path) -> list[tuple[Any, ...]]:
+    found = spark.read.schema(HISTORY).parquet(str(place / "out"))
+    return [tuple(row) for row in found.select(*FACTS.split(", ")).orderBy("id", "xid").collect()]
+
+
+def test_stream_brings_what_is_settled_once_and_goes_on_where_it_stopped(
+    stream: SparkSession, database: str, owner: Connection, tmp_path: Path
+) -> None:
+    frame = stream.readStream.format("skipmq").option("url", as_reader(database)).load()
+    settle(owner, 20)
+    follow(frame, tmp_path)
+    settle(owner, 30, "mails")
+
+    follow(frame, tmp_path)
+
+    assert written(stream, tmp_path) == rows_of(owner)
+    assert len(rows_of(owner)) == 50
+
+
+def test_stream_keeps_to_its_limit_and_cuts_no_transaction(
+    stream: SparkSession, database: str, owner: Connection, tmp_path: Path
+) -> None:
+    settle(owner, 100)
+    big = Queue(owner, "big")
+    for _ in range(4):
+        big.send(*["x"] * 10)
+    with owner.transaction():
+        for _ in range(4):
+            big.delete(*big.receive())
+    options = {"url": as_reader(database), "maxRowsPerTrigger": "25"}
+    frame = stream.readStream.format("skipmq").options(**options).load()
+
+    query = follow(frame, tmp_path)
+
+    sizes = [progress["numInputRows"] for progress in query.recentProgress]
+    assert written(stream, tmp_path) == rows_of(owner)
+    assert sum(sizes) == 140
+    assert sorted(size for size in sizes if size)[-2:] == [20, 40]
+
+
+def test_stream_while_four_write_and_commit_late_misses_and_doubles_nothing(
+    stream: SparkSession, database: str, owner: Connection, tmp_path: Path
+) -> None:
+    options = {"url": as_reader(database), "maxRowsPerTrigger": "500"}
+    frame = stream.readStream.format("skipmq").options(**options).load()
+    with Writers(database):
+        for _ in range(2):
+            follow(frame, tmp_path)
+    follow(frame, tmp_path)
+
+    assert written(stream, tmp_path) == rows_of(owner)
+
+
+def test_format_skipmq_reads_what_the_view_has(
+    stream: SparkSession, source: Source, database: str, owner: Connection
+) -> None:
+    settle(owner, 20, HistoryMode="full")
+    options = {"url": as_reader(database), "bodies": "true"}
+
+    found = stream.read.format("skipmq").options(**options).load()
+
+    assert sorted(map(str, found.collect())) == sorted(
+        map(str, read.history(stream, source, bodies=True).collect())
+    )
+    lean = stream.read.format("skipmq").option("url", as_reader(database)).load()
+    assert {row.body for row in lean.collect()} == {None}
+
+
+def test_stream_that_begins_at_the_latest_brings_only_what_follows(
+    stream: SparkSession, database: str, owner: Connection, tmp_path: Path
+) -> None:
+    settle(owner, 20)
+    options = {"url": as_reader(database), "startingPosition": "latest"}
+    frame = stream.readStream.format("skipmq").options(**options).load()
+    follow(frame, tmp_path)
+    settle(owner, 10)
+
+    follow(frame, tmp_path)
+
+    assert len(written(stream, tmp_path)) == 10
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({}, "name the database"),
+        ({"url": "postgresql://nowhere", "startingPosition": "middle"}, "earliest or latest"),
+    ],
+)
+def test_wrong_options_are_refused_with_the_reason(
+    stream: SparkSession, options: dict[str, str], told: str
+) -> None:
+    with pytest.raises(PySparkException, match=told):
+        stream.read.format("skipmq").options(**options).load().count()

@@ -1,0 +1,97 @@
+"""Histories to read, and those who write them while they are read."""
+
+import random
+import threading
+import time
+from typing import Any, Self
+
+import psycopg
+
+from support.postgres import Connection
+from support.sql import Queue, number
+
+# What a test wants to know of a row.
+FACTS = "id, xid, outcome, queue, message_id"
+
+
+def settle(connection: Connection, count: int, name: str = "orders", **attributes: Any) -> Queue:
+    """Send, receive and delete so many messages, ten at once."""
+    queue = Queue(connection, name, **attributes)
+    for begin in range(0, count, 10):
+        queue.send(*(f"body {n}" for n in range(begin, min(begin + 10, count))))
+        queue.delete(*queue.receive())
+    return queue
+
+
+def age(owner: Connection, days: int) -> None:
+    """Move all history so many days back, to a partition of its own."""
+    day = number(
+        owner,
+        "select (min(settled_at) at time zone 'UTC')::date - %s::int from skipmq.history",
+        days,
+    )
+    name = f"history_{day:%Y%m%d}"
+    if not number(owner, "select to_regclass(%s) is not null", f"skipmq.{name}"):
+        owner.execute(f"create table skipmq.{name} (like skipmq.history including all)")
+        owner.execute(
+            f"alter table skipmq.history attach partition skipmq.{name}"
+            f" for values from ('{day} 00:00+00') to ('{day} 24:00+00')"
+        )
+    owner.execute(
+        "update skipmq.history set settled_at = settled_at - make_interval(days => %s)", (days,)
+    )
+
+
+def rows_of(connection: Connection) -> list[tuple[Any, ...]]:
+    """Return the facts of the history, in the order of ids."""
+    return connection.execute(
+        f"select {FACTS} from skipmq_views.history order by id, xid"
+    ).fetchall()
+
+
+class Writers:
+    """Threads that send, receive and delete, each in transactions of its own, some committed late.
+
+    One in four waits up to `late` seconds before it commits, so that neither ids nor numbers of
+    transactions are in the order of commits.
+    """
+
+    def __init__(self, url: str, count: int = 4, late: float = 1.5) -> None:
+        self._url = url
+        self._late = late
+        self._over = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._write, args=(seed,), daemon=True) for seed in range(count)
+        ]
+        self.errors: list[BaseException] = []
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+        assert self.errors == []
+
+    def _write(self, seed: int) -> None:
+        chance = random.Random(seed)  # noqa: S311 - no secret.
+        try:
+            with psycopg.connect(self._url, application_name=f"skipmq {seed}-test") as connection:
+                queue = Queue(connection, f"queue-{seed % 2}")
+                connection.commit()
+                while not self._over.is_set():
+                    queue.send(*(f"{n}" * chance.randrange(1, 50) for n in range(10)))
+                    connection.commit()
+                    received = queue.receive()
+                    connection.commit()
+                    queue.delete(*received)
+                    if chance.random() < 0.25:
+                        self._over.wait(chance.random() * self._late)
+                    connection.commit()
+                    time.sleep(0.02)
+        except BaseException as error:
+            self.errors.append(error)
+            raise

@@ -12,8 +12,9 @@ from skipmq.analytics.jdbc import Source
 from skipmq.analytics.period import Period
 
 _LIVE = (
-    "sent_at, first_received_at, id, queue_id, account, region, queue, fifo, receive_count,"
-    " body_bytes, attribute_bytes, message_id, group_id, deduplication_id, sender, trace_header"
+    "null::timestamptz as settled_at, sent_at, first_received_at, id, queue_id, account, region,"
+    " queue, fifo, receive_count, body_bytes, attribute_bytes, message_id, group_id,"
+    " deduplication_id, sender, trace_header"
 )
 _TIMEOUTS = "account string, region string, queue string, visibility_timeout int"
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -38,7 +38,7 @@ class Column:
     title: str
     text: Any
     share: Any = None
-    numeric: bool = True
+    kind: Literal["number", "text", "time"] = "number"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,11 @@ def _tiles(tables: Tables, *, live: bool) -> list[tuple[str, str, str]]:
         default=None,
     )
     tiles = [
-        ("settled", count(settled), f"messages of {len(rows)} queues"),
+        (
+            "settled",
+            count(settled),
+            f"messages of {len(rows)} queue{'' if len(rows) == 1 else 's'}",
+        ),
         ("volume", size(sum(row["bytes"] for row in rows)), "bodies and attributes"),
         ("redelivered", percent(again / received if received else 0), f"{count(again)} messages"),
         ("dead letters", count(dead), percent(dead / settled if settled else 0)),
@@ -129,7 +133,7 @@ def _plots(*drawn: str) -> list[Markup]:
 
 
 def _text(title: str, column: str) -> Column:
-    return Column(title, lambda row: row[column] or "", numeric=False)
+    return Column(title, lambda row: row[column] or "", kind="text")
 
 
 def _number(title: str, column: str, form: Any = count, share: Any = None) -> Column:
@@ -141,7 +145,7 @@ def _percentiles(title: str, column: str) -> list[Column]:
 
 
 _NAME = _text("queue", "name")
-_HOUR = Column("hour (UTC)", lambda row: numbers.moment(row["hour"]), numeric=False)
+_HOUR = Column("hour (UTC)", lambda row: numbers.moment(row["hour"]), kind="time")
 
 
 def _sections(facts: Facts, tables: Tables, busiest: Sequence[str]) -> list[Section]:
@@ -228,7 +232,7 @@ def _dead_letters(tables: Tables) -> Section:
         _number("of", "settled"),
         _number("rate", "rate", percent, lambda row: row["rate"]),
         Column("as likely", lambda row: f"{row['lift']:.2g} \u00d7"),
-        Column("last (UTC)", lambda row: numbers.moment(row["last_at"]), numeric=False),
+        Column("last (UTC)", lambda row: numbers.moment(row["last_at"]), kind="time"),
         _text("example", "example"),
     ]
     return Section(
@@ -251,7 +255,7 @@ def _groups(tables: Tables) -> Section:
         *_percentiles("wait", "wait"),
         _number("redelivered", "redelivered"),
         _number("dead letters", "dead_lettered"),
-        Column("", lambda row: "noisy" if row["noisy"] else "", numeric=False),
+        Column("", lambda row: "noisy" if row["noisy"] else "", kind="text"),
     ]
     return Section(
         "groups",

@@ -8,10 +8,12 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from skipmq.analytics import export, forget, read
+from skipmq.analytics import export, forget, read, replay
 from skipmq.analytics.forget import Found
 from skipmq.analytics.lake import Lake
+from skipmq.model import QueueName
 from support.postgres import Connection
+from support.settled import row
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -113,6 +115,23 @@ def test_forget_knows_columns_that_live_messages_have_not(owner: Connection) -> 
     found = forget.look(owner, None, "outcome = 'deleted' and body like '%bob%' -- a note")
 
     assert [(f.place, f.messages) for f in found] == [("history", 2)]
+
+
+def test_forget_leaves_nothing_staged_and_the_replay_goes_on(owner: Connection) -> None:
+    owner.execute("select skipmq.create_queue('again')")
+    to = replay.target(owner, QueueName("000000000000", "us-east-1", "again"))
+    rows = [row(n, body=f"{n} of alice", group_id="alice") for n in range(3)]
+    staged = replay.stage(owner, "r", to, rows)
+    next(replay.send(owner, "r", to, staged, rate=1))
+    owner.execute("select pg_advisory_unlock_all()")
+
+    erased = list(forget.erase(owner, None, "false"))
+
+    left = owner.execute("select to_jsonb(m)::text from skipmq_replay.message m").fetchall()
+    assert erased == [("replay", 2)]
+    assert len(left) == 1
+    assert "alice" not in left[0][0]
+    assert replay.stage(owner, "r", to, rows).to_send == 2
 
 
 def test_forget_of_many_goes_in_steps(owner: Connection) -> None:

@@ -79,6 +79,10 @@ def erase(connection: Connection, lake: Lake | None, condition: str) -> Iterator
     `connection` is the schema's owner's, in autocommit. Raises as `look` does; what was given is
     erased then, and it can be run again.
     """
+    # What a replay had not sent yet it stages again, from what is left.
+    if _one(connection, "select to_regclass('skipmq_replay.message') is not null"):
+        unsent = connection.execute("delete from skipmq_replay.message where sent_at is null")
+        yield "replay", unsent.rowcount
     for queue_id, fifo, ids in _live(connection, condition):
         with connection.transaction():
             _settle(connection, queue_id, ids, fifo=fifo)

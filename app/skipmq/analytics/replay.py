@@ -52,7 +52,7 @@ where sent_at is null;
 do $$ begin
   if exists (select from pg_roles where rolname = 'skipmq_node') then
     grant usage on schema skipmq_replay to skipmq_node;
-    grant select, insert, update on skipmq_replay.message to skipmq_node;
+    grant select, insert, update, delete on skipmq_replay.message to skipmq_node;
   end if;
 end $$;
 """
@@ -264,7 +264,8 @@ def _send(connection: psycopg.Connection[Any], replay: str, to: Target, most: in
         )
     connection.execute(
         "update skipmq_replay.message set sent_at = clock_timestamp(), body = null,"
-        " attributes = null where replay = %s and message_id = any (%s)",
+        " attributes = null, group_id = null, trace_header = null"
+        " where replay = %s and message_id = any (%s)",
         (replay, ids),
     )
     return len(rows)

@@ -320,7 +320,7 @@ def forget_command(
                 before = forget.look(connection, lake_, condition)
             if not as_json:
                 out.print(_places(before, "found"))
-            after, erased = before, dict.fromkeys(("live", "history", "lake"), 0)
+            after, erased = before, dict.fromkeys(("live", "history", "lake", "replay"), 0)
             if before and not dry_run:
                 number = sum(found.messages for found in before)
                 if not yes:

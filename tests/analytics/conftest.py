@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from skipmq.analytics.jdbc import Source
 
+# Of a JVM that lives for a minute: it would compile for longer than what that saves.
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator["SparkSession"]:
@@ -22,7 +25,9 @@ def spark() -> Iterator["SparkSession"]:
     from skipmq.analytics import session  # noqa: PLC0415 - only when a test asks for it.
 
     # The JVM is told before it starts.
-    os.environ["PYSPARK_SUBMIT_ARGS"] = "--driver-memory 1g pyspark-shell"  # noqa: TID251
+    os.environ["PYSPARK_SUBMIT_ARGS"] = (  # noqa: TID251
+        f"--driver-memory 1g --driver-java-options '{SHORT_LIVED}' pyspark-shell"
+    )
     started = session.start(Settings(spark_master="local[2]"), "skipmq tests")
     started.sparkContext.setLogLevel("ERROR")
     started.conf.set("spark.sql.shuffle.partitions", "2")

@@ -96,7 +96,9 @@ def test_forget_leaves_queues_that_go_on_working(owner: Connection) -> None:
     steps = owner.execute(
         "select body from skipmq.receive_fifo_messages(skipmq.queue_id('steps.fifo'), 10)"
     ).fetchall()
-    groups = owner.execute("select count(*) from skipmq.message_group").fetchone()
+    groups = owner.execute(
+        "select count(*) from skipmq.message_group where queue_id > 0"
+    ).fetchone()
     owner.execute("select skipmq.send_fifo_message('steps.fifo', 'new', 'alice', '9')")
     new = owner.execute(
         "select body from skipmq.receive_fifo_messages(skipmq.queue_id('steps.fifo'), 10)"

@@ -25,6 +25,12 @@ from support.analytics import FACTS, Writers, rows_of, settle
 from support.postgres import Connection, as_reader
 
 PATIENCE = 300
+# A driver that lives for seconds has no time to compile what it does.
+SHORT_LIVED = (
+    "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC'"
+    " --conf spark.sql.codegen.wholeStage=false --conf spark.sql.codegen.factoryMode=NO_CODEGEN"
+    " pyspark-shell"
+)
 TOMORROW = date.max
 
 
@@ -77,7 +83,7 @@ def rows_in(spark: SparkSession, place: Path) -> int:
     return len(ids) if len(ids) == len(set(ids)) else -1
 
 
-@pytest.mark.parametrize("kind", ["folder", "hadoop"])
+@pytest.mark.parametrize("kind", ["folder", pytest.param("hadoop", marks=pytest.mark.slow)])
 def test_writer_that_dies_at_any_step_has_done_all_or_nothing(
     spark: SparkSession, source: Source, owner: Connection, tmp_path: Path, kind: str
 ) -> None:
@@ -120,6 +126,7 @@ def launch(database: str, log: Path, *arguments: str) -> subprocess.Popen[bytes]
             | {
                 "SKIPMQ_DATABASE_URL": as_reader(database).replace("reader", "node"),
                 "SKIPMQ_SPARK_MASTER": "local[1]",
+                "PYSPARK_SUBMIT_ARGS": SHORT_LIVED,
             },
             stdout=told,
             stderr=told,
@@ -180,6 +187,7 @@ def test_export_killed_again_and_again_misses_and_doubles_nothing(
     lake_is_whole(spark, place, owner)
 
 
+@pytest.mark.slow
 def test_stream_killed_while_four_write_misses_and_doubles_nothing(
     spark: SparkSession, database: str, owner: Connection, tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ those of `columns.HISTORY`. spark.read.format("skipmq") reads all there is of th
 The executors connect by themselves, with psycopg, and need SkipMQ installed.
 """
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +37,7 @@ from skipmq.analytics.columns import CONTENT, HISTORY, VIEW
 from skipmq.analytics.jdbc import Connection
 from skipmq.analytics.windows import Server
 
+ALL = sys.maxsize
 # How long before a failover transactions may have been seen that it undid.
 DOUBTED = "1 hour"
 
@@ -157,7 +159,8 @@ class _Follower(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - PySpark's name, as below.
         """Return where a new query begins."""
         server = self._ask()
-        return _offset(0, server.horizon if self._access.latest else 0, server)
+        begin = server.horizon if self._access.latest else 0
+        return _offset(begin, begin, server) | {"new": True}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """Return the limit of the options."""
@@ -185,10 +188,10 @@ class _Follower(DataSourceStreamReader, SupportsTriggerAvailableNow):
             horizon = server.horizon if self._target is None else min(server.horizon, self._target)
             if horizon <= first:
                 return start
-            until = horizon
-            if isinstance(limit, ReadMaxRows):
-                until = windows.reach(connection, first, horizon, limit.max_rows)
-            return _offset(first, until, server)
+            most = limit.max_rows if isinstance(limit, ReadMaxRows) else ALL
+            until, rows = windows.reach(connection, first, horizon, most)
+            # An empty batch only to have its offset noted, where the query began.
+            return _offset(first, until, server) if rows or "new" in start else start
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         """Return what the query's progress shows as the end of all there is."""

@@ -98,21 +98,14 @@ def windows(
     The first may begin before its rows do; `near` is where those are. Each is counted in a short
     statement of its own; a transaction is never cut.
     """
-    width = _WIDTH
-    until = max(position, near)
     while position < server.horizon:
-        until = min(until + width, server.horizon)
+        until, rows = reach(connection, position, server.horizon, WINDOW_ROWS, near)
+        if not rows:
+            return
         parts = count(connection, position, until)
-        rows = sum(part.rows for part in parts)
-        if rows < CHUNK_ROWS and until < server.horizon:
-            width *= 4  # Too few for a commit of their own: look further from the same place.
-            continue
-        if rows > 2 * WINDOW_ROWS and until - position > 1:
-            width = max(1, (until - position) * WINDOW_ROWS // rows)
-            until = position
-            continue
-        if rows:
-            yield _reading(position, until, parts, server)
+        # What is empty at the beginning would leave few parts for the rest.
+        parts = count(connection, parts[0].first, until)
+        yield _reading(position, until, parts, server)
         position = until
 
 
@@ -148,31 +141,35 @@ def count(connection: Connection, first: int, until: int) -> list[Part]:
     ]
 
 
-def reach(connection: Connection, first: int, horizon: int, most: int) -> int:
-    """Return how far from `first` there are about `most` rows and no more; a transaction is whole.
+def reach(
+    connection: Connection, first: int, horizon: int, most: int, near: int = 0
+) -> tuple[int, int]:
+    """Return how far from `first` there are `most` rows and no more, and how many there are.
 
-    A transaction that has more by itself is passed all the same.
+    A transaction is whole; one that has more by itself is passed all the same. `near` is where rows
+    are to be found first.
     """
-    until, width = first, _WIDTH
+    begin, width = first, max(0, near - first) + _WIDTH
     while True:
-        until = min(until + width, horizon)
-        parts = count(connection, first, until)
-        if sum(part.rows for part in parts) <= most:
+        until = min(begin + width, horizon)
+        parts = count(connection, begin, until)
+        rows = sum(part.rows for part in parts)
+        if rows <= most:
             if until == horizon:
-                return horizon
+                return horizon, rows
             width *= 4
             continue
         rows = 0
         for part in parts:
-            rows += part.rows
-            if rows > most:
+            if rows + part.rows > most:
                 break
-        if part.first > first:
-            return part.first
+            rows += part.rows
+        if rows:
+            return part.first, rows
         if part.until - part.first == 1:
-            return part.until
-        # All in the first part: look closer.
-        until, width = first, max(1, (part.until - part.first) // 2)
+            return part.until, part.rows
+        # Too many in the first part that has any: look closer.
+        begin, width = part.first, part.until - part.first
 
 
 def _reading(first: int, until: int, parts: Sequence[Part], server: Server) -> Reading:

@@ -1,0 +1,91 @@
+"""Cutting the history into windows, without Spark."""
+
+from itertools import pairwise
+
+from skipmq.analytics import windows
+from skipmq.analytics.windows import Server, ask, count, reach
+from support.analytics import settle
+from support.postgres import Connection
+from support.sql import Queue, number
+
+
+def settle_at_once(queue: Queue, count: int) -> None:
+    """Settle so many messages in one transaction."""
+    queue.send(*["x"] * count)
+    queue.delete(*queue.receive(count))
+
+
+def test_reach_ends_before_the_transaction_that_would_be_too_much(owner: Connection) -> None:
+    settle(owner, 40)
+    horizon = ask(owner).horizon
+
+    until, rows = reach(owner, 0, horizon, 25)
+
+    assert rows == 20
+    assert number(owner, "select count(*) from skipmq.history where xid < %s", until) == 20
+    assert reach(owner, until, horizon, 25)[1] == 20
+    assert reach(owner, 0, horizon, 40) == (horizon, 40)
+    assert reach(owner, horizon, horizon, 40) == (horizon, 0)
+
+
+def test_reach_passes_a_transaction_that_is_too_big_alone(owner: Connection) -> None:
+    settle(owner, 10)
+    orders = Queue(owner)
+    settle_at_once(orders, 50)
+    settle_at_once(orders, 5)
+    horizon = ask(owner).horizon
+    found, position = [], 0
+
+    while position < horizon:
+        position, rows = reach(owner, position, horizon, 20)
+        found.append(rows)
+
+    assert found == [10, 50, 5]
+
+
+def test_parts_are_disjoint_and_add_up(owner: Connection) -> None:
+    settle(owner, 100)
+    horizon = ask(owner).horizon
+    near = number(owner, "select min(xid) from skipmq.history")
+
+    parts = count(owner, near, horizon)
+
+    assert sum(part.rows for part in parts) == 100
+    assert sum(part.ids for part in parts) == number(owner, "select sum(id) from skipmq.history")
+    assert all(a.until <= b.first for a, b in pairwise(parts))
+
+
+def test_conditions_of_a_window_cover_it_in_short_reads(owner: Connection) -> None:
+    settle(owner, 100)
+    server: Server = ask(owner)
+
+    (reading,) = windows.windows(owner, 0, server, near=windows.beginning(owner, []))
+    counts = [
+        number(owner, f"select count(*) from skipmq.history where {condition}")
+        for condition in reading.conditions
+    ]
+
+    assert (sum(counts), reading.window.rows) == (100, 100)
+    assert reading.conditions[0].startswith("xid >= 0 and")
+    assert reading.conditions[-1].endswith(f"xid < {server.horizon}")
+
+
+def test_fetch_of_big_messages_is_small(owner: Connection) -> None:
+    settle(owner, 10)
+    Queue(owner, "big").send("x" * 1_000_000)
+    big = Queue(owner, "big")
+    big.delete(*big.receive())
+
+    (reading,) = windows.windows(owner, 0, ask(owner))
+
+    assert 1 < reading.fetch < 64
+
+
+def test_horizon_stays_below_an_open_transaction_and_outlives_a_crash(owner: Connection) -> None:
+    before = number(owner, "select pg_current_wal_insert_lsn()")
+
+    told = ask(owner)
+
+    xid = number(owner, "select pg_snapshot_xmin(pg_current_snapshot())::text::bigint")
+    assert told.horizon <= xid
+    assert number(owner, "select pg_current_wal_flush_lsn() >= %s::pg_lsn", before)

@@ -92,5 +92,5 @@ def test_example_runs_from_top_to_bottom(
     runpy.run_path(str(ANALYTICS / "examples" / "explore.py"))
 
     told = capsys.readouterr().out
-    assert "| orders|deleted|       2|" in told
+    assert "|orders|deleted|       2|" in told
     assert "object<price: number>" in told

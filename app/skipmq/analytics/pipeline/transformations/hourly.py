@@ -13,9 +13,9 @@ from skipmq.analytics.storage import FolderStorage
 _DATA = "history"
 
 
-@dp.temporary_view
-def history() -> DataFrame:
-    """Give the files that the lake's manifest lists; on other file systems, all that are there."""
+# No view of the pipeline: Spark Connect analyses what is defined at once, before there are views.
+def _history() -> DataFrame:
+    """Read the files that the lake's manifest lists; on other file systems, all that are there."""
     spark = SparkSession.active()
     lake = config.load().settings.archive
     paths = [f"{lake}/{_DATA}"]
@@ -31,16 +31,16 @@ def history() -> DataFrame:
 @dp.materialized_view
 def hourly_latency() -> DataFrame:
     """Give percentiles of the latencies by queue and hour."""
-    return reports.latency(SparkSession.active().read.table("history"))
+    return reports.latency(_history())
 
 
 @dp.materialized_view
 def hourly_traffic() -> DataFrame:
     """Give messages, bytes and sizes by queue and hour."""
-    return reports.traffic(SparkSession.active().read.table("history"))
+    return reports.traffic(_history())
 
 
 @dp.materialized_view
 def hourly_consumers() -> DataFrame:
     """Give what was deleted through each node by queue and hour."""
-    return reports.consumers(SparkSession.active().read.table("history"))
+    return reports.consumers(_history())

@@ -2,10 +2,9 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from datetime import UTC, datetime, timedelta
-from functools import wraps
+from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,20 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
-from skipmq.cli.analytics import spark_session, surroundings
+from skipmq.cli.analytics import surroundings
+from skipmq.cli.analytics_reading import (
+    JSON,
+    LAKE,
+    QUEUES,
+    SINCE,
+    UNTIL,
+    WHERE,
+    now,
+    period_of,
+    reading,
+    telling,
+    utc,
+)
 from skipmq.cli.surroundings import configuration, open_database, out
 from skipmq.config import Settings
 from skipmq.model import QueueName
@@ -28,107 +40,18 @@ if TYPE_CHECKING:
 
     from skipmq.analytics.forget import Found
     from skipmq.analytics.jdbc import Source
-    from skipmq.analytics.period import Period
 
-_DAY = timedelta(days=1)
-_TIME = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M"])
-_LAKE = click.option("--lake", help="Read the lake there, a folder or any path of Hadoop's.")
-_QUEUES = click.option("--queue", "queues", multiple=True, help="Only this queue; repeatable.")
-_SINCE = click.option("--since", type=_TIME, help="Begin in UTC (default: a day before the end).")
-_UNTIL = click.option("--until", type=_TIME, help="End in UTC (default: now, or the lake's end).")
-_WHERE = click.option("--where", "condition", required=True, help="SQL over the history's columns.")
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 # An audit that finds what must not be.
 _WRONG = 1
 
 
-def _telling(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Turn what Spark and the parts of the analytics refuse into one line."""
-
-    @wraps(command)
-    def wrapped(*args: Any, **options: Any) -> Any:
-        try:
-            return command(*args, **options)
-        except (click.ClickException, click.Abort, click.exceptions.Exit):
-            raise
-        except Exception as error:
-            if reason := _reason(error):
-                raise click.ClickException(reason) from error
-            raise
-
-    return wrapped
-
-
-def _reason(error: Exception) -> str | None:
-    """Return what to tell of an error that the user can mend."""
-    # Classes by their names: PySpark may be missing.
-    name = type(error).__name__
-    if name in {"LakeError", "ReplayError", "AuditError"}:
-        return str(error)
-    if name in {"AnalysisException", "ParseException"}:
-        return "Spark does not understand this: " + str(error).strip().splitlines()[0]
-    return None
-
-
-@contextmanager
-def _reading(
-    settings: Settings, lake: str | None
-) -> Iterator[tuple["SparkSession", "Source | None"]]:
-    """Give Spark, and the database unless the lake is read and no database is named."""
-    if lake and not (settings.analytics_url or settings.database_url):
-        with spark_session(settings) as spark:
-            yield spark, None
-        return
-    with surroundings(settings) as (spark, source, _):
-        yield spark, source
-
-
-def _utc(moment: datetime | None) -> datetime | None:
-    return moment and moment.replace(tzinfo=UTC)
-
-
-def _period(
-    spark: "SparkSession",
-    source: "Source | None",
-    lake: str | None,
-    since: datetime | None,
-    until: datetime | None,
-) -> "Period":
-    from skipmq.analytics.period import Period  # noqa: PLC0415 - as all of the analytics.
-
-    end = _utc(until) or (_end_of(spark, lake) if lake else _now(source))
-    begin = _utc(since) or end - _DAY
-    if begin >= end:
-        raise click.UsageError(f"--since {begin:%Y-%m-%d %H:%M} is not before the end, {end}")
-    return Period(begin, end)
-
-
-def _now(source: "Source | None") -> datetime:
-    assert source is not None
-    with source.connect() as connection:
-        row = connection.execute("select date_trunc('second', clock_timestamp())").fetchone()
-    assert row is not None
-    moment: datetime = row[0]
-    return moment.astimezone(UTC)
-
-
-def _end_of(spark: "SparkSession", lake: str) -> datetime:
-    """Return when the lake was last brought up to its database."""
-    from skipmq.analytics.lake import Lake  # noqa: PLC0415
-
-    windows = Lake.open(spark, lake).state.windows
-    if not windows:
-        raise click.UsageError(f"the lake at {lake} is empty: name the time, --since and --until")
-    return windows[-1].at.astimezone(UTC)
-
-
 @click.command("report")
 @click.option("--output", required=True, type=click.Path(file_okay=False, path_type=Path))
-@_LAKE
-@_SINCE
-@_UNTIL
-@_QUEUES
-@_telling
+@LAKE
+@SINCE
+@UNTIL
+@QUEUES
+@telling
 def report_command(
     *,
     output: Path,
@@ -144,10 +67,10 @@ def report_command(
     that wait still are part of the backlog.
     """
     settings = configuration().settings
-    with _reading(settings, lake) as (spark, source):
+    with reading(settings, lake) as (spark, source):
         from skipmq.analytics import page, report, sources  # noqa: PLC0415
 
-        period = _period(spark, source, lake, since, until)
+        period = period_of(spark, source, lake, since, until)
         with out.status("reading"):
             if lake:
                 history = sources.from_lake(spark, lake, period, queues)
@@ -184,7 +107,7 @@ def _history(
     """Return the history with its bodies."""
     from skipmq.analytics import read  # noqa: PLC0415
 
-    wanted = {"since": _utc(since), "until": _utc(until), "queues": queues}
+    wanted = {"since": utc(since), "until": utc(until), "queues": queues}
     if lake:
         return read.lake(spark, lake, **wanted)  # type: ignore[arg-type]
     assert source is not None
@@ -202,18 +125,18 @@ def _owner(settings: Settings) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
 
 
 @click.command("replay")
-@_WHERE
+@WHERE
 @click.option("--to", "queue", required=True, help="Queue to send to.")
-@_LAKE
-@_SINCE
-@_UNTIL
-@_QUEUES
+@LAKE
+@SINCE
+@UNTIL
+@QUEUES
 @click.option("--rate", type=click.IntRange(1), help="At most so many messages a second.")
 @click.option("--id", "replay_id", help="Name of the replay (default: from --where and --to).")
 @click.option("--dry-run", is_flag=True, help="Only show what would be sent.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@_JSON
-@_telling
+@JSON
+@telling
 def replay_command(
     *,
     condition: str,
@@ -295,12 +218,12 @@ def _overview(rows: Sequence[Mapping[str, Any]], queue: str) -> Any:
 
 
 @click.command("forget")
-@_WHERE
+@WHERE
 @click.option("--lake", help="Erase from that lake too (default: SKIPMQ_ARCHIVE).")
 @click.option("--dry-run", is_flag=True, help="Only show what would be erased.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@_JSON
-@_telling
+@JSON
+@telling
 def forget_command(
     *, condition: str, lake: str | None, dry_run: bool, yes: bool, as_json: bool
 ) -> None:
@@ -358,8 +281,8 @@ def _places(found: Sequence["Found"], title: str) -> Any:
 @click.option("--sent", type=click.Path(exists=True), help="Log of acknowledged sends, JSON lines.")
 @click.option("--late", type=float, default=60.0, help="Seconds to the first receive (60).")
 @click.option("--show", type=click.IntRange(0), default=20, help="So many messages by name (20).")
-@_JSON
-@_telling
+@JSON
+@telling
 def audit_command(*, sent: str | None, late: float, show: int, as_json: bool) -> None:
     """Reconcile sends with what is stored, delivered and deleted.
 
@@ -377,7 +300,7 @@ def audit_command(*, sent: str | None, late: float, show: int, as_json: bool) ->
             messages.count()
             known = sources.known(taken.source)
         found = audit.fates(
-            messages, log, now=_now(source), late=late,
+            messages, log, now=now(source), late=late,
             known_since=known.since, unkept=known.unkept,
         ).persist()  # fmt: skip
         rows = [row.asDict() for row in audit.totals(found).collect()]

@@ -15,7 +15,7 @@ from rich.table import Table
 import skipmq
 from skipmq import config, embedded, errors, logs, serve
 from skipmq.actions import ACTIONS
-from skipmq.cli import analytics, queues
+from skipmq.cli import analytics, analytics_reports, queues
 from skipmq.cli.surroundings import configuration, open_database, out
 from skipmq.config import ConfigError, Settings
 from skipmq.embedded import EmbeddedError
@@ -240,4 +240,6 @@ def _port(settings: Settings) -> str:
 
 
 cli.add_command(queues.queue)
+for command in analytics_reports.COMMANDS:
+    analytics.analytics.add_command(command)
 cli.add_command(analytics.analytics)

@@ -1,5 +1,6 @@
 """The commands on the history, which run on Spark."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -45,6 +46,9 @@ def spark_session(settings: Settings) -> Iterator["SparkSession"]:
 
     with out.status("starting Spark"):
         spark = session.start(settings)
+    # What fails is told in a line; PySpark's own log would put pages of Java around it.
+    spark.sparkContext.setLogLevel("ERROR")
+    logging.getLogger("DataFrameQueryContextLogger").disabled = True
     try:
         yield spark
     finally:

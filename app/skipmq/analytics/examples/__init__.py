@@ -1,0 +1,1 @@
+"""Scripts to read, change and run cell by cell."""

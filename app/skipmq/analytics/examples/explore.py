@@ -1,0 +1,50 @@
+# %% [markdown]
+# # The history of messages, cell by cell
+#
+# Each cell stands alone in an editor that knows `# %%`; as a script it runs from top to bottom:
+#
+#     SKIPMQ_ARCHIVE=/srv/lake python -m skipmq.analytics.examples.explore
+"""Explore the lake that SKIPMQ_ARCHIVE names."""
+
+# %%
+from pyspark.sql import functions as fn
+
+from skipmq import config
+from skipmq.analytics import read, reports, session
+from skipmq.analytics.reports.dead_letters import body_shape
+
+settings = config.load().settings
+spark = session.start(settings, "explore")
+history = read.lake(spark, settings.archive).persist()
+
+# %% [markdown]
+# What is there? A row for each settled message.
+
+# %%
+history.groupBy("queue", "outcome").agg(
+    fn.count("*").alias("messages"), fn.sum("body_bytes").alias("bytes")
+).orderBy("queue", "outcome").show()
+
+# %% [markdown]
+# Every report is a function from such a frame to a frame: look at a part, and at a part of that.
+
+# %%
+worst = reports.latency(history).orderBy(fn.desc_nulls_last("send_to_delete_p99"))
+worst.select("queue", "hour", "deleted", "send_to_delete_p50", "send_to_delete_p99").show(5)
+
+# %%
+reports.redelivery(history).select("queue", "received", "redelivery_rate").show()
+
+# %% [markdown]
+# Bodies are there where a queue's `HistoryMode` is `full`; as VARIANT they can be asked.
+
+# %%
+history.groupBy("queue", body_shape().alias("shape")).count().orderBy(fn.desc("count")).show(
+    truncate=80
+)
+
+# %%
+bodies = history.withColumn("json", fn.try_parse_json("body"))
+bodies.select(
+    "queue", "message_id", fn.try_variant_get("json", "$.price", "double").alias("price")
+).where("price is not null").summary("min", "50%", "max").select("summary", "price").show()

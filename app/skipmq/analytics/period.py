@@ -1,0 +1,27 @@
+"""The time that a report is about."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+# Lengths of a step in seconds that people can read off an axis.
+_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400, 43_200, 86_400)
+_MOST_STEPS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A time range, the end not in it; both ends have a time zone."""
+
+    since: datetime
+    until: datetime
+
+    @property
+    def step(self) -> timedelta:
+        """Return the length of its steps: such that there are at most 200."""
+        wanted = (self.until - self.since).total_seconds() / _MOST_STEPS
+        return timedelta(seconds=next((s for s in _STEPS if s >= wanted), _STEPS[-1]))
+
+    @property
+    def steps(self) -> int:
+        """Return the number of its steps, of which the last may go beyond its end."""
+        return max(-((self.since - self.until) // self.step), 1)

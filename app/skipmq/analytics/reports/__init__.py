@@ -1,0 +1,23 @@
+"""Reports: each a function from a frame of the history to a frame, without side effects."""
+
+from skipmq.analytics.reports.backlog import backlog, forecast
+from skipmq.analytics.reports.consumers import consumers
+from skipmq.analytics.reports.dead_letters import dead_letter_causes
+from skipmq.analytics.reports.groups import groups
+from skipmq.analytics.reports.latency import latency, summary
+from skipmq.analytics.reports.redelivery import receive_counts, redelivery, visibility
+from skipmq.analytics.reports.traffic import traffic
+
+__all__ = [
+    "backlog",
+    "consumers",
+    "dead_letter_causes",
+    "forecast",
+    "groups",
+    "latency",
+    "receive_counts",
+    "redelivery",
+    "summary",
+    "traffic",
+    "visibility",
+]

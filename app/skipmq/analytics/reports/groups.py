@@ -1,0 +1,70 @@
+"""Groups that take more than their share: hot groups of FIFO queues, noisy tenants of others."""
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as fn
+
+from skipmq.analytics.reports.measures import QUEUE, is_outcome, number, percentiles, seconds
+
+# Groups shown of a queue.
+_MOST = 20
+# The rule of fair queues: a tenant is noisy that holds more than a tenth of what is in flight,
+# and 30 messages at least (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html).
+_NOISY_SHARE, _NOISY_LEAST = 0.1, 30
+
+
+def groups(history: DataFrame) -> DataFrame:
+    """Give the 20 groups of each queue that were in flight longest.
+
+    Columns: the queue, `fifo`, `group_id`, `messages` and `share` of the queue's, `bytes`,
+    `in_flight_seconds` (first receive to settlement, added up) and `in_flight_share`,
+    `wait_p50` … `wait_p99` (send to first receive, seconds), `redelivered`, `dead_lettered`,
+    `groups` (how many the queue has), `even_share` (1 / groups) and `noisy` (more than a tenth of
+    what is in flight, with 30 messages or more, where there are ten groups or more).
+    """
+    counted = (
+        history.where(fn.col("settled_at").isNotNull() & fn.col("group_id").isNotNull())
+        .groupBy(*QUEUE, "fifo", "group_id")
+        .agg(
+            fn.count("*").alias("messages"),
+            fn.sum(fn.col("body_bytes") + fn.col("attribute_bytes")).alias("bytes"),
+            fn.coalesce(fn.sum(seconds("first_received_at", "settled_at")), fn.lit(0.0)).alias(
+                "in_flight_seconds"
+            ),
+            *percentiles(seconds("sent_at", "first_received_at"), "wait"),
+            number(fn.col("receive_count") > 1).alias("redelivered"),
+            number(is_outcome("dead-lettered")).alias("dead_lettered"),
+        )
+    )
+    queue = Window.partitionBy(*QUEUE)
+    place = fn.row_number().over(
+        queue.orderBy(fn.desc("in_flight_seconds"), fn.desc("messages"), "group_id")
+    )
+    shared = (
+        counted.withColumn("groups", fn.count("*").over(queue))
+        .withColumn("share", fn.col("messages") / fn.sum("messages").over(queue))
+        .withColumn(
+            "in_flight_share",
+            fn.coalesce(
+                fn.try_divide("in_flight_seconds", fn.sum("in_flight_seconds").over(queue)),
+                fn.lit(0.0),
+            ),
+        )
+        .withColumn("even_share", 1 / fn.col("groups"))
+        .withColumn("place", place)
+    )
+    noisy = (
+        (fn.col("in_flight_share") > _NOISY_SHARE)
+        & (fn.col("messages") >= _NOISY_LEAST)
+        & (fn.col("groups") >= 1 / _NOISY_SHARE)
+    )
+    return (
+        shared.where(fn.col("place") <= _MOST)
+        .withColumn("noisy", noisy)
+        .orderBy(*QUEUE, "place")
+        .select(
+            *QUEUE,
+            *("fifo", "group_id", "messages", "share", "bytes", "in_flight_seconds"),
+            *("in_flight_share", "wait_p50", "wait_p95", "wait_p99", "redelivered"),
+            *("dead_lettered", "groups", "even_share", "noisy"),
+        )
+    )

@@ -1,0 +1,43 @@
+"""How much comes and goes, and how large it is."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+
+from skipmq.analytics.reports.measures import QUEUE, hour, outcomes, with_arrival
+
+
+def traffic(history: DataFrame) -> DataFrame:
+    """Give messages, bytes and sizes by queue and hour.
+
+    Columns: the queue, `hour`; of what arrived in that hour `arrived`, `arrived_bytes` (bodies and
+    attributes) and the sizes of bodies in bytes `body_p50`, `body_p95`, `body_max`; of what was
+    settled in it `deleted`, `expired`, `purged`, `dead_lettered` and `settled_bytes`. A letter
+    arrives in a dead-letter queue when it is moved there.
+    """
+    size = fn.col("body_bytes") + fn.col("attribute_bytes")
+    body = fn.percentile_approx("body_bytes", [0.5, 0.95], 10_000)
+    arrived = (
+        with_arrival(history)
+        .groupBy(*QUEUE, hour("arrived_at"))
+        .agg(
+            fn.count("*").alias("arrived"),
+            fn.sum(size).alias("arrived_bytes"),
+            body[0].alias("body_p50"),
+            body[1].alias("body_p95"),
+            fn.max("body_bytes").alias("body_max"),
+        )
+    )
+    settled = (
+        history.where(fn.col("settled_at").isNotNull())
+        .groupBy(*QUEUE, hour("settled_at"))
+        .agg(
+            *outcomes(),
+            fn.sum(size).alias("settled_bytes"),
+        )
+    )
+    counts = ["arrived", "arrived_bytes", "deleted", "expired", "purged", "dead_lettered"]
+    return (
+        arrived.join(settled, [*QUEUE, "hour"], "full")
+        .fillna(0, [*counts, "settled_bytes"])
+        .orderBy(*QUEUE, "hour")
+    )

@@ -1,0 +1,340 @@
+"""The commands that report on the history, and act on what they find."""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import psycopg
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress
+from rich.table import Table
+
+from skipmq.cli.analytics import surroundings
+from skipmq.cli.analytics_reading import (
+    JSON,
+    LAKE,
+    QUEUES,
+    SINCE,
+    UNTIL,
+    WHERE,
+    now,
+    period_of,
+    reading,
+    telling,
+    utc,
+)
+from skipmq.cli.surroundings import configuration, open_database, out
+from skipmq.config import Settings
+from skipmq.model import QueueName
+from skipmq.serve import local_call
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from skipmq.analytics.forget import Found
+    from skipmq.analytics.jdbc import Source
+
+# An audit that finds what must not be.
+_WRONG = 1
+
+
+@click.command("report")
+@click.option("--output", required=True, type=click.Path(file_okay=False, path_type=Path))
+@LAKE
+@SINCE
+@UNTIL
+@QUEUES
+@telling
+def report_command(
+    *,
+    output: Path,
+    lake: str | None,
+    since: datetime | None,
+    until: datetime | None,
+    queues: tuple[str, ...],
+) -> None:
+    """Report on a time: latencies, traffic, redelivery, dead letters, groups, backlog, consumers.
+
+    Writes each report to the folder of --output as Parquet and CSV, and all together as one page,
+    report.html. Reads the database, or with --lake what was exported. With the database, messages
+    that wait still are part of the backlog.
+    """
+    settings = configuration().settings
+    with reading(settings, lake) as (spark, source):
+        from skipmq.analytics import page, report, sources  # noqa: PLC0415
+
+        period = period_of(spark, source, lake, since, until)
+        with out.status("reading"):
+            if lake:
+                history = sources.from_lake(spark, lake, period, queues)
+            else:
+                assert source is not None
+                history = sources.from_database(spark, source, period, queues)
+            timeouts = sources.timeouts(spark, source)
+        computed = report.reports(history, timeouts, period)
+        tables = {}
+        with Progress(console=Console(stderr=True), transient=True) as progress:
+            bar = progress.add_task("reporting", total=len(computed))
+            for name, rows in report.write(computed, output):
+                tables[name] = rows
+                progress.update(bar, advance=1, description=name.replace("_", " "))
+        facts = page.Facts(
+            f"lake {lake}" if lake else "the database", period, tables, live=not lake
+        )
+        file = report.write_page(facts, output)
+    for finding in page.told(facts):
+        colour = {"bad": "red", "watch": "yellow", "good": "green"}[finding.weight]
+        out.print(f"[{colour}]●[/] [bold]{escape(finding.queue)}[/]: {escape(finding.text)}")
+    out.print(f"{len(computed)} reports and {file}")
+
+
+def _history(
+    spark: "SparkSession",
+    source: "Source | None",
+    lake: str | None,
+    *,
+    since: datetime | None,
+    until: datetime | None,
+    queues: Sequence[str],
+) -> "DataFrame":
+    """Return the history with its bodies."""
+    from skipmq.analytics import read  # noqa: PLC0415
+
+    wanted = {"since": utc(since), "until": utc(until), "queues": queues}
+    if lake:
+        return read.lake(spark, lake, **wanted)  # type: ignore[arg-type]
+    assert source is not None
+    return read.history(spark, source, **wanted, bodies=True)  # type: ignore[arg-type]
+
+
+@contextmanager
+def _owner(settings: Settings) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+    """Connect as whoever SKIPMQ_DATABASE_URL names, or as the owner of the embedded database."""
+    with (
+        open_database(settings) as (url, _),
+        psycopg.connect(url, autocommit=True, application_name="skipmq analytics") as connection,
+    ):
+        yield connection
+
+
+@click.command("replay")
+@WHERE
+@click.option("--to", "queue", required=True, help="Queue to send to.")
+@LAKE
+@SINCE
+@UNTIL
+@QUEUES
+@click.option("--rate", type=click.IntRange(1), help="At most so many messages a second.")
+@click.option("--id", "replay_id", help="Name of the replay (default: from --where and --to).")
+@click.option("--dry-run", is_flag=True, help="Only show what would be sent.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@JSON
+@telling
+def replay_command(
+    *,
+    condition: str,
+    queue: str,
+    lake: str | None,
+    since: datetime | None,
+    until: datetime | None,
+    queues: tuple[str, ...],
+    rate: int | None,
+    replay_id: str | None,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Send settled messages again, selected by an SQL condition over the history.
+
+    For queues whose HistoryMode is full: others have no bodies to send. Each message is sent once
+    by a replay of one --id, however often it is repeated or broken off; without --rate all are sent
+    in one transaction. Each has the attribute skipmq.replayed_from. It wants the database of the
+    owner or of a node, not the reader's.
+    """
+    settings = configuration().settings
+    name = replay_id or sha256(f"{condition}\n{queue}".encode()).hexdigest()[:12]
+    with surroundings(settings) as (spark, source, _), _owner(settings) as connection:
+        from skipmq.analytics import replay  # noqa: PLC0415
+
+        identity = local_call("GetQueueUrl").identity
+        to = replay.target(connection, QueueName(identity.account, identity.region, queue))
+        history = _history(spark, source, lake, since=since, until=until, queues=queues)
+        with out.status("looking"):
+            found = replay.selected(history, condition).persist()
+            overview = replay.overview(found)
+        if not as_json:
+            out.print(_overview(overview, queue))
+        there = sum(row["messages"] - row["without_body"] for row in overview)
+        told: dict[str, Any] = {"replay": name, "found": overview, "sent": 0}
+        if there and not dry_run:
+            if not yes:
+                click.confirm(f"Send {there} messages to {queue}?", abort=True, err=True)
+            staged = replay.stage(connection, name, to, _ordered(found))
+            told["sent_before"] = staged.sent
+            with Progress(console=Console(stderr=True), transient=True) as progress:
+                bar = progress.add_task(f"to {escape(queue)}", total=staged.to_send)
+                for sent in replay.send(connection, name, to, staged, rate=rate):
+                    told["sent"] += sent
+                    progress.advance(bar, sent)
+    if as_json:
+        click.echo(json.dumps(told, indent=2, default=str))
+    else:
+        out.print(_replayed(told, queue, dry_run=dry_run))
+
+
+def _ordered(found: "DataFrame") -> Iterator[Any]:
+    return found.orderBy("id").toLocalIterator(prefetchPartitions=True)
+
+
+def _replayed(told: Mapping[str, Any], queue: str, *, dry_run: bool) -> str:
+    if dry_run:
+        return "nothing was sent: a dry run"
+    before = told.get("sent_before")
+    again = f"; {before} were sent by it before: another --id sends them again" if before else ""
+    return f"{told['sent']} messages sent to {queue} by the replay {told['replay']}{again}"
+
+
+def _overview(rows: Sequence[Mapping[str, Any]], queue: str) -> Any:
+    if not rows:
+        return "no settled message is like that"
+    table = Table(
+        *("from", "outcome", "messages", "bytes", "oldest", "newest", "without body"),
+        title=f"to {escape(queue)}", title_justify="left", box=None, pad_edge=False,
+    )  # fmt: skip
+    for row in rows:
+        table.add_row(
+            *(escape(row["queue"]), row["outcome"], f"{row['messages']:,}", f"{row['bytes']:,}"),
+            *(f"{row[at]:%Y-%m-%d %H:%M:%S}" for at in ("oldest", "newest")),
+            f"{row['without_body']:,} (not sent)" if row["without_body"] else "",
+        )
+    return table
+
+
+@click.command("forget")
+@WHERE
+@click.option("--lake", help="Erase from that lake too (default: SKIPMQ_ARCHIVE).")
+@click.option("--dry-run", is_flag=True, help="Only show what would be erased.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@JSON
+@telling
+def forget_command(
+    *, condition: str, lake: str | None, dry_run: bool, yes: bool, as_json: bool
+) -> None:
+    """Erase messages by an SQL condition: live ones, the history, the lake.
+
+    Ends with a second look, and with code 1 if that finds any. It wants the owner's database.
+    Write-ahead logs, backups and copies of the lake are not its business.
+    """
+    settings = configuration().settings
+    path = lake or settings.archive
+    with surroundings(settings) as (spark, _, _), _owner(settings) as connection:
+        from skipmq.analytics import forget  # noqa: PLC0415
+        from skipmq.analytics.lake import Lake  # noqa: PLC0415
+
+        with Lake.writing(spark, path) if path else nullcontext() as lake_:
+            with out.status("looking"):
+                before = forget.look(connection, lake_, condition)
+            if not as_json:
+                out.print(_places(before, "found"))
+            after, erased = before, dict.fromkeys(("live", "history", "lake", "replay"), 0)
+            if before and not dry_run:
+                number = sum(found.messages for found in before)
+                if not yes:
+                    click.confirm(f"Erase these {number} for good?", abort=True, err=True)
+                for place, done in forget.erase(connection, lake_, condition):
+                    erased[place] += done
+                days = {f.day for f in before if f.place == "history" and f.day}
+                forget.vacuum(connection, sorted(days))
+                after = forget.look(connection, lake_, condition)
+    if as_json:
+        click.echo(json.dumps(forget.report(before, after, erased), indent=2))
+    elif dry_run:
+        out.print("nothing was erased: a dry run")
+    elif before:
+        told = ", ".join(f"{number} from {place}" for place, number in erased.items() if number)
+        out.print(f"erased: {told}")
+        out.print(_places(after, "a second look finds") if after else "a second look finds none")
+    if after and not dry_run:
+        sys.exit(_WRONG)
+
+
+def _places(found: Sequence["Found"], title: str) -> Any:
+    if not found:
+        return "no message is like that, in no place"
+    table = Table(
+        *("place", "day", "queue", "messages"), title=title, title_justify="left", box=None,
+        pad_edge=False,
+    )  # fmt: skip
+    for row in found:
+        table.add_row(row.place, row.day or "", escape(row.queue or ""), f"{row.messages:,}")
+    return table
+
+
+@click.command("audit")
+@click.option("--sent", type=click.Path(exists=True), help="Log of acknowledged sends, JSON lines.")
+@click.option("--late", type=float, default=60.0, help="Seconds to the first receive (60).")
+@click.option("--show", type=click.IntRange(0), default=20, help="So many messages by name (20).")
+@JSON
+@telling
+def audit_command(*, sent: str | None, late: float, show: int, as_json: bool) -> None:
+    """Reconcile sends with what is stored, delivered and deleted.
+
+    --sent names a client's log of what was acknowledged: lines of {"message_id", "queue",
+    "sent_at"}. Without it every message that was ever stored must have come to one end. All is
+    read in one snapshot. Ends with code 1 when messages were lost or duplicated.
+    """
+    settings = configuration().settings
+    with surroundings(settings) as (spark, source, _):
+        from skipmq.analytics import audit, snapshot, sources  # noqa: PLC0415
+
+        log = audit.sends(spark, sent) if sent else None
+        with out.status("reading"), snapshot.taken(source) as taken:
+            messages = snapshot.everything(spark, taken).persist()
+            messages.count()
+            known = sources.known(taken.source)
+        found = audit.fates(
+            messages, log, now=now(source), late=late,
+            known_since=known.since, unkept=known.unkept,
+        ).persist()  # fmt: skip
+        rows = [row.asDict() for row in audit.totals(found).collect()]
+        wrong = [
+            row.asDict()
+            for row in found.where(found["fate"].isin(list(audit.WRONG)))
+            .orderBy("queue", "sent_at")
+            .limit(show)
+            .collect()
+        ]
+    failed = sum(row[fate] for row in rows for fate in audit.WRONG)
+    if as_json:
+        click.echo(json.dumps({"queues": rows, "wrong": wrong}, indent=2, default=str))
+    else:
+        out.print(_audited(rows))
+        for row in wrong:
+            out.print(f"[red]{row['fate']}[/] {escape(row['queue'])} {row['message_id']}")
+        out.print(
+            f"[red]{failed} messages lost or duplicated[/]"
+            if failed
+            else "every message is accounted for, once"
+        )
+    if failed:
+        sys.exit(_WRONG)
+
+
+def _audited(rows: Sequence[Mapping[str, Any]]) -> Any:
+    if not rows:
+        return "no message was sent"
+    names = [name for name in rows[0] if name == "queue" or any(row[name] for row in rows)]
+    table = Table(*names, box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(*(escape(str(row[name])) for name in names))
+    return table
+
+
+COMMANDS = (report_command, replay_command, forget_command, audit_command)

@@ -1,0 +1,146 @@
+"""Erasure, in a real database and a real lake."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from skipmq.analytics import export, forget, read, replay
+from skipmq.analytics.forget import Found
+from skipmq.analytics.lake import Lake
+from skipmq.model import QueueName
+from support.postgres import Connection
+from support.settled import row
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from skipmq.analytics.jdbc import Source
+
+ALICE = "body like '%alice%' or group_id = 'alice'"
+
+
+def fill(owner: Connection) -> None:
+    """Delete four messages and leave four, half of them of alice; the same in a FIFO queue."""
+    full = json.dumps({"HistoryMode": "full"})
+    fifo = json.dumps({"HistoryMode": "full", "FifoQueue": "true"})
+    owner.execute("select skipmq.create_queue('orders', %s)", (full,))
+    owner.execute("select skipmq.create_queue('steps.fifo', %s)", (fifo,))
+    for name in ("alice", "bob") * 4:
+        owner.execute("select skipmq.send_message('orders', %s)", (f'{{"who": "{name}"}}',))
+    owner.execute(
+        "select skipmq.delete_messages(skipmq.queue_id('orders'), array_agg(id),"
+        " array_agg(receive_count)) from skipmq.receive_messages(skipmq.queue_id('orders'), 4)"
+    )
+    for n, group in enumerate(("alice", "alice", "bob", "alice", "bob")):
+        owner.execute(
+            "select skipmq.send_fifo_message('steps.fifo', %s, %s, %s)",
+            (f"step {n}", group, str(n)),
+        )
+
+
+def today(owner: Connection) -> str:
+    row = owner.execute("select (now() at time zone 'UTC')::date::text").fetchone()
+    assert row is not None
+    return str(row[0])
+
+
+def test_forget_erases_from_live_history_and_lake_and_nothing_else(
+    spark: "SparkSession", source: "Source", owner: Connection, tmp_path: Path
+) -> None:
+    fill(owner)
+    path = str(tmp_path / "lake")
+    export.export(spark, source, path)
+    day = today(owner)
+
+    with Lake.writing(spark, path) as lake:
+        before = forget.look(owner, lake, ALICE)
+        erased: dict[str, int] = {}
+        for place, number in forget.erase(owner, lake, ALICE):
+            erased[place] = erased.get(place, 0) + number
+        forget.vacuum(owner, [day])
+        after = forget.look(owner, lake, ALICE)
+        rest = forget.look(owner, lake, "true")
+
+    assert before == [
+        Found("live", "orders", None, 2),
+        Found("live", "steps.fifo", None, 3),
+        Found("history", "orders", day, 2),
+        Found("lake", "orders", day, 2),
+    ]
+    assert erased == {"live": 5, "history": 2, "lake": 2}
+    assert after == []
+    assert [(f.place, f.queue, f.messages) for f in rest] == [
+        ("live", "orders", 2),
+        ("live", "steps.fifo", 2),
+        ("history", "orders", 2),
+        ("lake", "orders", 2),
+    ]
+    left = {row["body"] for row in read.lake(spark, path).collect()}
+    assert left == {'{"who": "bob"}'}
+    assert not any(b"alice" in file.read_bytes() for file in (tmp_path / "lake").rglob("*.json"))
+    report = forget.report(before, after, erased)
+    assert report["second_look"] == []
+    assert report["found"][3] == {"place": "lake", "queue": "orders", "day": day, "messages": 2}
+
+
+def test_forget_leaves_queues_that_go_on_working(owner: Connection) -> None:
+    fill(owner)
+
+    erased = dict(forget.erase(owner, None, ALICE))
+
+    counts = owner.execute("select visible from skipmq.count_messages(skipmq.queue_id('orders'))")
+    steps = owner.execute(
+        "select body from skipmq.receive_fifo_messages(skipmq.queue_id('steps.fifo'), 10)"
+    ).fetchall()
+    groups = owner.execute(
+        "select count(*) from skipmq.message_group where queue_id > 0"
+    ).fetchone()
+    owner.execute("select skipmq.send_fifo_message('steps.fifo', 'new', 'alice', '9')")
+    new = owner.execute(
+        "select body from skipmq.receive_fifo_messages(skipmq.queue_id('steps.fifo'), 10)"
+    ).fetchall()
+
+    assert erased == {"live": 3, "history": 2}
+    assert counts.fetchone() == (2,)
+    assert steps == [("step 2",), ("step 4",)]
+    assert groups == (1,)
+    assert new == [("new",)]
+
+
+def test_forget_knows_columns_that_live_messages_have_not(owner: Connection) -> None:
+    fill(owner)
+
+    found = forget.look(owner, None, "outcome = 'deleted' and body like '%bob%' -- a note")
+
+    assert [(f.place, f.messages) for f in found] == [("history", 2)]
+
+
+def test_forget_leaves_nothing_staged_and_the_replay_goes_on(owner: Connection) -> None:
+    owner.execute("select skipmq.create_queue('again')")
+    to = replay.target(owner, QueueName("000000000000", "us-east-1", "again"))
+    rows = [row(n, body=f"{n} of alice", group_id="alice") for n in range(3)]
+    staged = replay.stage(owner, "r", to, rows)
+    next(replay.send(owner, "r", to, staged, rate=1))
+    owner.execute("select pg_advisory_unlock_all()")
+
+    erased = list(forget.erase(owner, None, "false"))
+
+    left = owner.execute("select to_jsonb(m)::text from skipmq_replay.message m").fetchall()
+    assert erased == [("replay", 2)]
+    assert len(left) == 1
+    assert "alice" not in left[0][0]
+    assert replay.stage(owner, "r", to, rows).to_send == 2
+
+
+def test_forget_of_many_goes_in_steps(owner: Connection) -> None:
+    owner.execute("select skipmq.create_queue('orders')")
+    owner.execute("select skipmq.send_message('orders', 'x') from generate_series(1, 1100)")
+
+    steps = list(forget.erase(owner, None, "queue = 'orders'"))
+
+    assert steps == [("live", 500), ("live", 500), ("live", 100)]
+    assert forget.look(owner, None, "true") == []

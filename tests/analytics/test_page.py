@@ -1,0 +1,115 @@
+"""The reports together: files, findings and the page."""
+
+import csv
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from pyarrow import parquet
+
+from skipmq.analytics import page, report
+from skipmq.analytics.period import Period
+from support import busy_day
+from support.settled import NOON, frame
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DAY = Period(NOON - timedelta(hours=12), NOON + timedelta(hours=12))
+
+
+@pytest.fixture(scope="module")
+def written(
+    spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, page.Facts]:
+    """Give the folder of a report on the busy day, and what it was made of."""
+    folder = tmp_path_factory.mktemp("report")
+    history = busy_day.history(spark).persist()
+    computed = report.reports(history, busy_day.queues(spark), DAY)
+    tables = dict(report.write(computed, folder))
+    facts = page.Facts("a busy day", DAY, tables, live=True)
+    report.write_page(facts, folder)
+    return folder, facts
+
+
+def said(facts: page.Facts, queue: str) -> list[tuple[str, str]]:
+    return [(f.weight, f.text) for f in page.told(facts) if f.queue == queue]
+
+
+def test_report_says_in_words_what_is_wrong(written: tuple[Path, page.Facts]) -> None:
+    _, facts = written
+
+    orders = said(facts, "orders")
+
+    assert orders[0][0] == "bad"
+    assert re.fullmatch(
+        r"\d\.\d % redelivered, p99 processing \d\d s exceeds its visibility timeout of 30 s:"
+        r" raise it to (45|60) s",
+        orders[0][1],
+    )
+    assert "body shape “object<order: number, price: null>” always dies" in orders[1][1]
+    assert any("tenant “tenant-0” holds" in text for _, text in said(facts, "mails"))
+    assert any("of a visibility timeout of 15 min" in text for _, text in said(facts, "mails"))
+    assert any("group “account-7” holds" in text for _, text in said(facts, "payments.fifo"))
+    assert any("waiting, the oldest for" in text for _, text in said(facts, "thumbnails"))
+    weights = [f.weight for f in page.told(facts)]
+    assert weights == sorted(weights, key=["bad", "watch", "good"].index)
+
+
+def test_report_writes_each_table_as_parquet_and_csv(written: tuple[Path, page.Facts]) -> None:
+    folder, facts = written
+
+    for name, rows in facts.tables.items():
+        assert parquet.read_table(folder / f"{name}.parquet").num_rows == len(rows) > 0
+        with (folder / f"{name}.csv").open(newline="") as file:
+            assert next(csv.DictReader(file))["queue"] == rows[0]["queue"]
+
+
+def test_page_stands_alone_and_is_well_formed(written: tuple[Path, page.Facts]) -> None:
+    text = (written[0] / "report.html").read_text(encoding="utf-8")
+    plots = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
+
+    assert len(plots) == 6
+    for plot in plots:
+        ET.fromstring(plot)  # noqa: S314 - our own.
+    assert not re.findall(r"(?:src|href)=\"(?:https?:)?//[^\"]+\"|@import|url\(http", text)
+    assert not re.search(r"#(22303c|5b6b78|2a7f9e)\b", "".join(plots))
+    assert "prefers-color-scheme: dark" in text
+    for section in ("latency", "traffic", "redelivery", "dead-letters", "groups", "backlog"):
+        assert f'<section id="{section}">' in text
+        assert f'href="#{section}"' in text
+
+
+def test_page_of_nothing_says_so(spark: "SparkSession") -> None:
+    nothing = frame(spark)
+    computed = report.reports(nothing, busy_day.queues(spark).limit(0), DAY)
+    tables: dict[str, list[Any]] = {name: [] for name in computed}
+
+    text = page.render(page.Facts("an empty database", DAY, tables, live=True))
+
+    assert "Nothing was settled in this time" in text
+    assert "No message was dead-lettered." in text
+    assert "<svg" not in text
+
+
+def test_page_shows_names_as_they_are_and_never_as_markup(
+    written: tuple[Path, page.Facts],
+) -> None:
+    _, facts = written
+    evil = "<script>alert(1)</script>"
+    tables = {
+        name: [{**row, "queue": evil, "cause": evil} if "cause" in row else {**row, "queue": evil}
+               for row in rows]
+        for name, rows in facts.tables.items()
+    }  # fmt: skip
+
+    text = page.render(page.Facts(evil, DAY, tables, live=False))
+
+    assert evil not in text
+    assert "&lt;script&gt;" in text

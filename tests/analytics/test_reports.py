@@ -1,0 +1,302 @@
+"""The reports, on frames whose answers can be told by hand."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from skipmq.analytics.period import Period
+from skipmq.analytics.reports.backlog import backlog, forecast
+from skipmq.analytics.reports.consumers import consumers
+from skipmq.analytics.reports.dead_letters import dead_letter_causes
+from skipmq.analytics.reports.groups import groups
+from skipmq.analytics.reports.latency import latency
+from skipmq.analytics.reports.redelivery import receive_counts, redelivery, visibility
+from skipmq.analytics.reports.traffic import traffic
+from support.settled import NOON, at_noon, frame, row
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+HOUR = 3600
+
+
+def told(rows: Sequence[Any], *names: str) -> list[tuple[Any, ...]]:
+    """Return these columns of rows of a report, in its order."""
+    return [tuple(found[name] for name in names) for found in rows]
+
+
+def test_latency_gives_percentiles_of_each_queue_and_hour(spark: "SparkSession") -> None:
+    history = frame(
+        spark,
+        *(row(n, received=n, settled=n + 2 * n) for n in range(1, 101)),
+        row(101, settled=2 * HOUR, received=None, outcome="expired"),
+        row(102, queue="mails", received=0.5, settled=0.75),
+    )
+
+    found = latency(history).collect()
+
+    assert told(found, "queue", "settled", "deleted", "send_to_receive_p50") == [
+        ("mails", 1, 1, 0.5),
+        ("orders", 100, 100, 50.0),
+        ("orders", 1, 0, None),
+    ]
+    assert told(found, "send_to_receive_p99", "receive_to_delete_p95", "send_to_delete_p99")[1] == (
+        99.0,
+        190.0,
+        297.0,
+    )
+    assert found[2]["hour"].hour == 14
+
+
+def test_traffic_counts_what_arrives_and_what_is_settled_in_each_hour(
+    spark: "SparkSession",
+) -> None:
+    history = frame(
+        spark,
+        row(1, body="12345", attribute_bytes=5),
+        row(2, settled=HOUR + 1, body="1234567"),
+        row(3, settled=HOUR + 2, outcome="dead-lettered", receive_count=3),
+        row(3, queue="dead", settled=HOUR * 2),
+        row(4, received=None, settled=None),
+    )
+
+    found = traffic(history).collect()
+
+    assert told(found, "queue", "hour", "arrived", "deleted", "dead_lettered") == [
+        ("dead", at_noon(HOUR).replace(tzinfo=None), 1, 0, 0),
+        ("dead", at_noon(2 * HOUR).replace(tzinfo=None), 0, 1, 0),
+        ("orders", NOON.replace(tzinfo=None), 4, 1, 0),
+        ("orders", at_noon(HOUR).replace(tzinfo=None), 0, 1, 1),
+    ]
+    assert told(found, "arrived_bytes", "body_max", "settled_bytes")[2] == (37, 10, 10)
+
+
+def test_redelivery_counts_messages_by_how_often_they_were_received(spark: "SparkSession") -> None:
+    counts = (1, 1, 1, 1, 2, 3, 12, 40)
+    history = frame(
+        spark,
+        *(row(n, receive_count=count) for n, count in enumerate(counts)),
+        row(20, received=None, outcome="expired"),
+        row(21, received=None, settled=None),
+    )
+
+    found = redelivery(history).collect()
+    histogram = receive_counts(history).collect()
+
+    assert told(found, "received", "redelivered", "redelivery_rate") == [(8, 4, 0.5)]
+    assert told(found, "receives_mean", "receives_max") == [(61 / 8, 40)]
+    assert told(histogram, "receives", "messages") == [
+        (0, 1), (1, 4), (2, 1), (3, 1), (10, 2),
+    ]  # fmt: skip
+
+
+def test_visibility_advice_weighs_work_against_the_timeout(spark: "SparkSession") -> None:
+    # Seconds of work, seconds until redelivered messages were deleted, timeout; advice.
+    cases = [
+        (41.0, 35, 30, ("raise", 60)),
+        (20.0, 35, 30, ("raise", 45)),
+        (2.0, 35, 30, ("investigate", 30)),
+        (2.0, 5, 30, ("keep", 30)),
+        (0.5, None, 900, ("lower", 30)),
+        (41.0, 35, None, (None, None)),
+    ]
+    rows = [
+        row(n, received=0, settled=seconds, queue=f"q{case}")
+        for case, (work, again, _, _) in enumerate(cases)
+        for n, seconds in enumerate([work] * 200)
+    ] + [
+        row(n, received=0, settled=again, queue=f"q{case}", receive_count=2)
+        for case, (_, again, _, _) in enumerate(cases)
+        for n in range(4 if again else 0)
+    ]
+    queues = _timeouts(spark, *(timeout for _, _, timeout, _ in cases))
+
+    found = visibility(frame(spark, *rows), queues).collect()
+
+    assert told(found, "advice", "suggested_timeout") == [advice for _, _, _, advice in cases]
+    assert told(found, "processing_p99") == [(work,) for work, _, _, _ in cases]
+
+
+def test_visibility_advice_wants_a_hundred_messages(spark: "SparkSession") -> None:
+    rows = [row(n, received=0, settled=41, queue="q0", receive_count=2) for n in range(99)]
+
+    found = visibility(frame(spark, *rows), _timeouts(spark, 30)).collect()
+
+    assert told(found, "timed_out", "given_back", "advice") == [(99, 0, None)]
+
+
+def _timeouts(spark: "SparkSession", *timeouts: int | None) -> "DataFrame":
+    return spark.createDataFrame(
+        [("000000000000", "us-east-1", f"q{n}", timeout) for n, timeout in enumerate(timeouts)],
+        "account string, region string, queue string, visibility_timeout int",
+    )
+
+
+def test_dead_letter_causes_name_the_shape_and_attribute_that_fail(spark: "SparkSession") -> None:
+    good = '{"id": %d, "price": 1.5, "tags": ["a"], "ok": true}'
+    red = '{"colour": {"DataType": "String", "StringValue": "red"}}'
+    history = frame(
+        spark,
+        *(row(n, body=good % n, sender="shop") for n in range(90)),
+        *(
+            row(n, body='{"id": "x", "price": null}', outcome="dead-lettered", attributes=red)
+            for n in range(90, 98)
+        ),
+        row(98, body="<order/>", outcome="dead-lettered", sender="shop"),
+        row(99, body=None, outcome="dead-lettered"),
+        row(100, queue="mails", body="fine"),
+    )
+
+    rows = dead_letter_causes(history).collect()
+    found = told(rows, "kind", "cause", "dead_lettered", "settled", "rate")
+
+    assert sorted(found[:2]) == [
+        ("attribute", "colour = red", 8, 8, 1.0),
+        ("body shape", "object<id: string, price: null>", 8, 8, 1.0),
+    ]
+    assert found[2] == ("body shape", "not JSON", 1, 1, 1.0)
+    assert found[3] == ("sender", "shop", 1, 91, 1 / 91)
+    assert len(found) == 4
+    assert told(rows, "lift", "queue")[0] == (10.0, "orders")
+
+
+def test_bodies_of_one_shape_are_one_cause_whatever_their_numbers(spark: "SparkSession") -> None:
+    bodies = ['{"a": 1, "b": [1]}', '{"b": [2.5], "a": 1.25}', '{"a": 1e30, "b": [123456789012]}']
+    history = frame(spark, *(row(n, body=b, outcome="dead-lettered") for n, b in enumerate(bodies)))
+
+    found = dead_letter_causes(history).collect()
+
+    assert told(found, "cause", "dead_lettered") == [("object<a: number, b: array<number>>", 3)]
+
+
+def test_groups_that_hold_more_than_a_tenth_in_flight_are_noisy(spark: "SparkSession") -> None:
+    history = frame(
+        spark,
+        *(row(n, group_id="loud", received=1, settled=11) for n in range(40)),
+        *(row(100 + n, group_id=f"quiet {n}", received=1, settled=3) for n in range(10)),
+        row(200),
+    )
+
+    found = groups(history).collect()
+
+    assert told(found, "group_id", "messages", "in_flight_seconds", "groups", "noisy")[:2] == [
+        ("loud", 40, 400.0, 11, True),
+        ("quiet 0", 1, 2.0, 11, False),
+    ]
+    assert told(found, "share", "in_flight_share")[0] == (0.8, 400 / 420)
+
+
+def test_backlog_gives_numbers_and_ages_at_the_end_of_each_step(spark: "SparkSession") -> None:
+    # Steps of a second.
+    period = Period(NOON, at_noon(4))
+    history = frame(
+        spark,
+        row(1, sent=-100, settled=-50),
+        row(2, sent=-10, settled=1.5),
+        row(3, sent=0.25, settled=2.5),
+        row(4, sent=1.25, settled=100),
+        row(5, sent=50, settled=60),
+        row(6, sent=3.5, received=None, settled=None),
+    )
+
+    found = backlog(history, period).collect()
+
+    assert period.step == timedelta(seconds=1)
+    assert told(found, "came", "went", "waiting", "oldest_age_seconds") == [
+        (1, 0, 2, 11.0),
+        (1, 1, 2, 1.75),
+        (0, 1, 1, 1.75),
+        (1, 0, 2, 2.75),
+    ]
+    assert told(found, "at", "seconds")[3] == (at_noon(4).replace(tzinfo=None), 1.0)
+
+
+def test_a_letter_is_in_one_queue_at_a_time(spark: "SparkSession") -> None:
+    history = frame(
+        spark,
+        row(1, sent=0, settled=1.5, outcome="dead-lettered", receive_count=3),
+        row(1, queue="dead", sent=0, settled=3.5),
+    )
+
+    found = backlog(history, Period(NOON, at_noon(4))).collect()
+
+    assert told(found, "queue", "waiting", "oldest_age_seconds") == [
+        ("dead", 0, 0.0),
+        ("dead", 1, 0.5),
+        ("dead", 1, 1.5),
+        ("dead", 0, 0.0),
+        ("orders", 1, 1.0),
+        ("orders", 0, 0.0),
+        ("orders", 0, 0.0),
+        ("orders", 0, 0.0),
+    ]
+
+
+def test_forecast_divides_what_waits_by_what_is_gained(spark: "SparkSession") -> None:
+    # In the last second of four: 1 comes, 3 go.
+    history = frame(
+        spark,
+        *(row(n, sent=0.5, settled=3.5) for n in range(3)),
+        row(10, sent=3.25, settled=None),
+        *(row(20 + n, sent=0.5, settled=100) for n in range(5)),
+        row(30, queue="mails", sent=3.5, settled=None),
+        row(31, queue="dead", sent=0.5, settled=0.75),
+    )
+
+    found = forecast(backlog(history, Period(NOON, at_noon(4)))).collect()
+
+    assert told(found, "queue", "waiting", "in_per_second", "out_per_second") == [
+        ("dead", 0, 0.0, 0.0),
+        ("mails", 1, 1.0, 0.0),
+        ("orders", 6, 1.0, 3.0),
+    ]
+    assert told(found, "drains_in_seconds", "drained_at") == [
+        (0.0, at_noon(4).replace(tzinfo=None)),
+        (None, None),
+        (3.0, at_noon(7).replace(tzinfo=None)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("length", "seconds", "steps"),
+    [(10, 1, 10), (86_400, 600, 144), (0.5, 1, 1), (8e7, 86_400, 926)],
+)
+def test_a_period_has_steps_that_can_be_read(length: float, seconds: int, steps: int) -> None:
+    period = Period(NOON, at_noon(length))
+
+    assert (period.step, period.steps) == (timedelta(seconds=seconds), steps)
+
+
+def test_consumers_give_what_each_node_deletes(spark: "SparkSession") -> None:
+    history = frame(
+        spark,
+        *(row(n, received=n, settled=n + 0.5, node="a") for n in range(11)),
+        row(20, received=5, settled=6, node="b"),
+        row(21, node=None),
+        row(22, outcome="expired"),
+    )
+
+    found = consumers(history).collect()
+
+    assert told(found, "node", "deleted", "per_second", "processing_p50") == [
+        ("a", 11, 1.1, 0.5),
+        ("b", 1, 1.0, 1.0),
+        ("unknown", 1, 1.0, 1.0),
+    ]
+
+
+def test_every_report_has_nothing_to_say_of_nothing(spark: "SparkSession") -> None:
+    nothing = frame(spark)
+    queues = nothing.selectExpr("account", "region", "queue", "30 as visibility_timeout")
+    backlogs = backlog(nothing, Period(NOON, at_noon(60)))
+
+    for report in (
+        *(latency(nothing), traffic(nothing), redelivery(nothing), receive_counts(nothing)),
+        *(visibility(nothing, queues), dead_letter_causes(nothing), groups(nothing)),
+        *(consumers(nothing), backlogs, forecast(backlogs)),
+    ):
+        assert report.collect() == []

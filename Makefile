@@ -17,7 +17,7 @@ JAVA := tests/clients/java/target/.installed
 ELASTICMQ := tests/bench/elasticmq/target/.installed
 BENCH := cd tests && ../$(BIN)/python -m
 
-.PHONY: help run cluster test test-all lint format check packages clients bench bench-quick soak bench-peers constraints wheel clean
+.PHONY: help run cluster test test-all lint format check packages clients bench bench-quick soak bench-history jepsen bench-peers constraints wheel clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -61,6 +61,12 @@ bench-quick: bench-peers ## The same in a form of a minute a case
 
 soak: bench-peers ## Load a node for an hour; fail when its memory grows
 	$(BENCH) bench.soak
+
+bench-history: $(VENV)/.dev packages ## Export histories of 0.5 and 5 million rows; load a queue meanwhile
+	$(BENCH) bench.history
+
+jepsen: $(VENV)/.dev packages ## Try to lose a message: half an hour; OPTIONS="--minutes 5 --fault switchover"
+	cd tests && PYTHONPATH=../deploy ../$(BIN)/python -m cluster $(OPTIONS)
 
 bench-peers: $(VENV)/.bench $(ELASTICMQ) ## Install the peers of the benchmark
 

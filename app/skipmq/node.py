@@ -31,7 +31,8 @@ log = structlog.get_logger()
 # What others change is heard at once; what is changed in SQL, or was not heard, is known then.
 CACHE_SECONDS = 5.0
 CACHED_QUEUES = 10_000
-# A node stays ready this long without a database, so that a failover does not empty the balancer.
+# A node stays ready this long without a database, or as long as requests wait for one if that is
+# longer: a failover must not empty the balancer, which would refuse what the node lets wait.
 READY_GRACE = 5.0
 # An answer of the database within this time shows that it is there, without asking.
 ANSWER_COUNTS = 1.0
@@ -187,7 +188,8 @@ class Node:
             self._failing_since = None
             return None
         self._failing_since = self._failing_since or now
-        return "no database to write to" if now - self._failing_since > READY_GRACE else None
+        grace = max(READY_GRACE, self.settings.failover_wait)
+        return "no database to write to" if now - self._failing_since > grace else None
 
     def _look_up(self, name: QueueName, requests: Sequence[None]) -> list[tuple[Queue | None]]:
         return [(self.queues.get(name),)] * len(requests)

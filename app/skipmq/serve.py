@@ -3,9 +3,11 @@
 import multiprocessing
 import os
 import resource
+import shutil
 import signal
 import socket
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -36,6 +38,7 @@ SPARE_THREADS = 64
 CONNECTIONS = 4
 # Files that a worker opens for other things.
 OTHER_FILES = 256
+_METRICS = "skipmq-metrics-"
 
 
 class ServeError(Exception):
@@ -103,8 +106,8 @@ def run(settings: Settings, host: str, database_url: str, ready: Callable[[], No
     janitor.start()
     threading.Thread(target=_announce, args=(host, settings.port, ready), daemon=True).start()
     try:
-        with TemporaryDirectory(prefix="skipmq-metrics-") as metrics:
-            load = partial(_load, settings, database_url, parting, Path(metrics))
+        with _metrics_folder() as metrics:
+            load = partial(_load, settings, database_url, parting, metrics)
             server.serve(target_loader=load, wrap_loader=False)
     finally:
         janitor.stop()
@@ -116,6 +119,27 @@ def connections(wanted: int) -> int:
     # Granian has asked for as many files as the system allows.
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return wanted if files == resource.RLIM_INFINITY else min(wanted, max(files - OTHER_FILES, 64))
+
+
+@contextmanager
+def _metrics_folder() -> Iterator[Path]:
+    """Give a folder for the workers' numbers; remove those of nodes that were killed."""
+    for left in Path(tempfile.gettempdir()).glob(f"{_METRICS}*-*"):
+        owner = left.name.removeprefix(_METRICS).partition("-")[0]
+        if owner.isdecimal() and not _lives(int(owner)):
+            shutil.rmtree(left, ignore_errors=True)
+    with TemporaryDirectory(prefix=f"{_METRICS}{os.getpid()}-") as folder:
+        yield Path(folder)
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 class _Server(MPServer):

@@ -18,6 +18,7 @@ from local_cluster import ClusterError, LocalCluster, table
 from local_cluster.cluster import FIRST_SCOPE, SECOND_SCOPE
 from local_cluster.programs import ROOT
 
+_INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LOOK_SECONDS = 1.0
 
 
@@ -53,7 +54,7 @@ def main(
     Everything listens on 127.0.0.1, the balancer in front of the nodes on port 9324. While it runs
     .cluster/addresses.json tells where each part is. Ctrl-C stops it and removes what it held.
     """
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in _INTERRUPTIONS:
         signal.signal(number, _interrupt)
     console = Console(highlight=False)
     begun = time.monotonic()
@@ -75,6 +76,7 @@ def main(
                     told=told,
                 )
                 stack.enter_context(cluster)
+                stack.callback(click.echo, "cluster: stopping", err=True)
                 told("healthy")
             _greet(console, cluster, second_site=second_site)
             _watch(console, cluster)
@@ -87,6 +89,9 @@ def main(
 
 
 def _interrupt(*_: object) -> NoReturn:
+    """Begin the end, which nothing may interrupt: a closed terminal sends two signals at once."""
+    for number in _INTERRUPTIONS:
+        signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 

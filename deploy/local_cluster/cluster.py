@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -21,7 +22,7 @@ from local_cluster.layout import LOOPBACK, Server
 from local_cluster.networks import Network
 from local_cluster.parts import Supervisor
 from local_cluster.patroni import Member
-from local_cluster.recipes import Passwords, Recipes, Replication, own_environment
+from local_cluster.recipes import OWNER, Passwords, Recipes, Replication, own_environment
 
 _SKIPMQ = (sys.executable, "-m", "skipmq")
 # The scopes of patroni/*.yml, and the slot on the first site from which the second one reads.
@@ -331,14 +332,13 @@ class LocalCluster:
         # First: a node waits for its connections to end.
         parts.stop([supervisor.part("haproxy")])
         parts.stop(supervisor.part(node.name) for node in self.layout.nodes)
-        parts.stop(
-            set_apart := [supervisor.part(s.name) for s in self.layout.servers], signal.SIGKILL
-        )
-        assert set_apart
-        for server in self.layout.servers:
-            parts.kill_processes_in(self.data / server.name)
-        parts.stop((supervisor.part(s.etcd) for s in self.layout.servers if s.etcd), signal.SIGKILL)
+        rest = [name for server in self.layout.servers for name in (server.name, server.etcd)]
+        parts.stop((supervisor.part(name) for name in rest if name), signal.SIGKILL)
         supervisor.end()
+        for server in self.layout.servers:
+            parts.kill(partial(parts.in_folder, self.data / server.name))
+        # Such as the workers of a node that was killed while they were frozen.
+        parts.kill(partial(parts.with_variable, OWNER, str(self.data)))
 
     def _end(self) -> None:
         """Undo all, however much there is, and let no second Ctrl-C leave half of it."""

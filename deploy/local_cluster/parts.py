@@ -38,8 +38,10 @@ class Part:
         return process.pid if process is not None and process.poll() is None else None
 
     def start(self) -> None:
-        """Start it unless it runs."""
+        """Start it unless it runs, but not while its hook speaks for the one that died."""
         if self.pid is None:
+            if self.mourner is not None:
+                self.mourner.wait()
             self.process = self._spawn(self.command)
         self.died = None
 
@@ -166,25 +168,34 @@ def stop(parts: Iterable[Part], number: int = signal.SIGTERM, seconds: float = 1
             part.mourner.wait()
 
 
-def processes_in(folder: Path) -> list[int]:
+def in_folder(folder: Path) -> list[int]:
     """Return the numbers of the processes at work in a folder, as PostgreSQL's all are."""
+    return _processes(lambda process: (process / "cwd").readlink() == folder)
+
+
+def with_variable(name: str, value: str) -> list[int]:
+    """Return the numbers of the processes that were started with this variable, or by such ones."""
+    wanted = f"{name}={value}".encode()
+    return _processes(lambda process: wanted in (process / "environ").read_bytes().split(b"\0"))
+
+
+def kill(find: Callable[[], list[int]], seconds: float = 5) -> None:
+    """Kill processes, frozen or not, until none is found."""
+    deadline = time.monotonic() + seconds
+    while running := find():
+        for pid in running:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if time.monotonic() > deadline:
+            raise ClusterError(f"these processes do not end: {running}")
+        time.sleep(0.02)
+
+
+def _processes(test: Callable[[Path], bool]) -> list[int]:
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with suppress(OSError):
-                if (entry / "cwd").readlink() == folder:
+                if test(entry):
                     found.append(int(entry.name))
     return found
-
-
-def kill_processes_in(folder: Path, seconds: float = 5) -> None:
-    """Kill PostgreSQL in this folder, frozen or not, and wait until nothing of it is left."""
-    deadline = time.monotonic() + seconds
-    while running := processes_in(folder):
-        for pid in running:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-                os.kill(pid, signal.SIGCONT)
-        if time.monotonic() > deadline:
-            raise ClusterError(f"processes in {folder} do not end: {running}")
-        time.sleep(0.02)

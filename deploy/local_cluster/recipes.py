@@ -16,6 +16,8 @@ from local_cluster.patroni import USER
 from local_cluster.programs import HAPROXY, PATRONI, Programs
 
 Replication = Literal["quorum", "asynchronous"]
+# The variable by which every process of a cluster is known; its value is the folder of the data.
+OWNER = "LOCAL_CLUSTER"
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -95,6 +97,7 @@ class Recipes:
         part = self._part(node.name, command, {})
         part.environment = {
             **own_environment(),
+            OWNER: str(self.data),
             "SKIPMQ_HOST": LOOPBACK,
             "SKIPMQ_PORT": str(node.port),
             "SKIPMQ_WORKERS": "1",
@@ -192,6 +195,7 @@ class Recipes:
             "PATH": f"{self.programs.postgres}:{_PATH}",
             "LC_ALL": "C.UTF-8",
             "HOME": str(self.data),
+            OWNER: str(self.data),
             **variables,
         }
         log = self.logs / f"{name}.log"

@@ -25,6 +25,211 @@ begin
   acknowledged := (
     select count(*) from pg_stat_replication r where r.sync_state <> 'async' and r.flush_lsn >= v_position);
 end $$;
+-- Does: hides messages in flight for p_timeouts seconds from now on (0: makes them visible), and says for
+--   each, by its place in the arrays, what became of it: changed, missing (settled or received again),
+--   not-in-flight (visible already) or beyond-limit (more than 12 hours after its receive).
+-- Called by: the ChangeMessageVisibility and ChangeMessageVisibilityBatch actions; SQL users.
+-- Locks, in order: message rows by id.
+-- Raises: nothing.
+-- Relies on index: message_pkey.
+--
+-- p_received_at is the time of the receive that the receipt stands for (null: not checked).
+-- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
+create or replace function skipmq.change_visibility(
+  p_queue_id integer,
+  p_ids bigint[],
+  p_receive_counts integer[],
+  p_received_at timestamptz[],
+  p_timeouts integer[],
+  p_commit text default null
+) returns table (place bigint, outcome text)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_now timestamptz := skipmq.write_time();
+begin
+  if p_commit is not null then
+    perform set_config('synchronous_commit', p_commit, true);
+  end if;
+  -- Locked in a statement of its own, so that the next one sees the rows as they are now.
+  perform from (
+    select u.id, u.receive_count
+    from unnest(p_ids, p_receive_counts) u (id, receive_count)
+    order by u.id
+  ) r
+  cross join lateral (
+    select from skipmq.message m
+    where m.id = r.id and m.receive_count = r.receive_count and m.queue_id = p_queue_id
+    for no key update
+  ) l;
+  return query
+  with receipt as materialized (
+    select u.place, u.id, u.receive_count, u.received_at, v_now + make_interval(secs => greatest(u.timeout, 0)) as until
+    from unnest(p_ids, p_receive_counts, p_received_at, p_timeouts) with ordinality
+      u (id, receive_count, received_at, timeout, place)
+  ), found as materialized (
+    select r.*, m.tid, m.visible_at
+    from receipt r
+    left join lateral (
+      select m.ctid as tid, m.visible_at
+      from skipmq.message m
+      where m.id = r.id and m.receive_count = r.receive_count and m.queue_id = p_queue_id
+        and (r.received_at is null or m.first_received_at <= r.received_at)
+    ) m on true
+  ), changed as (
+    update skipmq.message m set visible_at = f.until
+    from found f
+    where m.ctid = f.tid and f.visible_at > v_now
+      and (f.received_at is null or f.until <= f.received_at + interval '12 hours')
+  )
+  select
+    f.place,
+    case
+      when f.tid is null then 'missing'
+      when f.visible_at <= v_now then 'not-in-flight'
+      when f.until > f.received_at + interval '12 hours' then 'beyond-limit'
+      else 'changed'
+    end
+  from found f
+  order by f.place;
+end $$;
+drop function skipmq.delete_fifo_messages(integer, bigint[], integer[], text);
+-- Does: deletes messages of a FIFO queue that are still in flight by the receive named by
+--   p_receive_counts, with a row of history each, and says for each by its place in the arrays: deleted,
+--   missing (settled before, or purged) or expired (visible again, or received since).
+-- Called by: the DeleteMessage and DeleteMessageBatch actions; SQL users.
+-- Locks, in order: group rows by number, message rows by id.
+-- Raises: SQ005 when no queue has this incarnation.
+-- Relies on index: message_pkey, queue_id, and those of lock_groups and refresh_groups.
+--
+-- p_received_at is the time of the receive that the receipt stands for (null: not checked); delete_messages
+-- says why.
+-- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
+create function skipmq.delete_fifo_messages(
+  p_queue_id integer, p_ids bigint[], p_receive_counts integer[], p_commit text default null,
+  p_received_at timestamptz[] default null
+) returns table (place bigint, outcome text)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := skipmq.clock();
+  v_groups bigint[];
+  v_outcomes text[];
+begin
+  if p_commit is not null then
+    perform set_config('synchronous_commit', p_commit, true);
+  end if;
+  v_groups := skipmq.lock_groups(p_queue_id, p_ids);
+  select array_agg(
+    case
+      when m.queue_id = p_queue_id and m.receive_count = u.receive_count and m.visible_at > v_now
+        and (u.received_at is null or m.first_received_at <= u.received_at) then 'deleted'
+      when exists (select from skipmq.queue q where q.queue_id = m.queue_id) then 'expired'
+      -- Settled, or purged and not cleared yet.
+      else 'missing'
+    end order by u.place)
+  into v_outcomes
+  from unnest(p_ids, p_receive_counts, p_received_at) with ordinality u (id, receive_count, received_at, place)
+  left join lateral (
+    select m.id, m.queue_id, m.receive_count, m.visible_at, m.first_received_at from skipmq.message m where m.id = u.id
+  ) m on true;
+  perform skipmq.delete_messages(
+    p_queue_id,
+    array(select u.id from unnest(p_ids, v_outcomes) with ordinality u (id, outcome, place)
+      where u.outcome = 'deleted' order by u.place),
+    array(select u.receive_count from unnest(p_receive_counts, v_outcomes) with ordinality u (receive_count, outcome, place)
+      where u.outcome = 'deleted' order by u.place));
+  perform skipmq.refresh_groups(p_queue_id, v_groups);
+  return query
+  select u.place, u.outcome from unnest(v_outcomes) with ordinality u (outcome, place) order by u.place;
+end $$;
+drop function skipmq.delete_messages(integer, bigint[], integer[], text);
+-- Does: deletes messages that are still at the receive named by p_receive_counts, with a row of history
+--   each as the queue's history mode says; gives their number. Others are passed over: an old receipt
+--   does nothing, and deleting twice is no error.
+-- Called by: the DeleteMessage and DeleteMessageBatch actions; SQL users.
+-- Locks, in order: message rows by id.
+-- Raises: SQ005 when no queue has this incarnation.
+-- Relies on index: message_pkey, queue_id.
+--
+-- The delete finds its rows by key, not by ctid: a change of visibility that commits meanwhile moves the
+-- row, which is then found again and deleted; one that was received again no longer matches its receipt.
+-- p_received_at is the time of the receive that the receipt stands for (null: not checked). A server that lost
+-- messages gives their ids again: what was first received after that time is another message.
+-- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
+create function skipmq.delete_messages(
+  p_queue_id integer, p_ids bigint[], p_receive_counts integer[], p_commit text default null,
+  p_received_at timestamptz[] default null
+) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_mode text;
+  v_count integer;
+begin
+  if p_commit is not null then
+    perform set_config('synchronous_commit', p_commit, true);
+  end if;
+  select q.history_mode into v_mode from skipmq.queue q where q.queue_id = p_queue_id;
+  if v_mode is null then
+    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
+  end if;
+
+  with receipt as materialized (
+    select u.id, u.receive_count, u.received_at
+    from unnest(p_ids, p_receive_counts, p_received_at) u (id, receive_count, received_at)
+    order by u.id
+  ), gone as (
+    delete from skipmq.message m
+    using receipt r
+    where m.id = r.id and m.receive_count = r.receive_count and m.queue_id = p_queue_id
+      and (r.received_at is null or m.first_received_at <= r.received_at)
+    returning m.*
+  ), kept as (
+    insert into skipmq.history (
+      settled_at, sent_at, first_received_at, xid, id, queue_id, receive_count, body_bytes,
+      attribute_bytes, message_id, outcome, group_id, deduplication_id, sender, trace_header, attributes, body)
+    select
+      v_now, g.sent_at, g.first_received_at, pg_current_xact_id()::text::bigint, g.id, g.queue_id,
+      g.receive_count - g.receive_base, octet_length(g.body), coalesce(octet_length(g.attributes), 0),
+      g.message_id, 'deleted', g.group_id, g.deduplication_id, g.sender, g.trace_header,
+      case when v_mode = 'full' then g.attributes end,
+      case when v_mode = 'full' then g.body end
+    from gone g
+    where v_mode <> 'off'
+  )
+  select count(*) into v_count from gone;
+  if v_count > 0 then
+    insert into skipmq.queue_delta (at, queue_id, change) values (v_now, p_queue_id, -v_count);
+  end if;
+  return v_count;
+end $$;
 -- Does: claims up to p_limit visible messages of a standard queue and hides them for p_visibility_timeout
 --   seconds (null: the queue's). What has been received as often as the redrive policy allows goes to the
 --   dead-letter queue instead, with a row of history. When there is none it gives one row without an id,

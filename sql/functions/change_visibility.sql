@@ -55,6 +55,7 @@ begin
       select m.ctid as tid, m.visible_at
       from skipmq.message m
       where m.id = r.id and m.receive_count = r.receive_count and m.queue_id = p_queue_id
+        and (r.received_at is null or m.first_received_at <= r.received_at)
     ) m on true
   ), changed as (
     update skipmq.message m set visible_at = f.until

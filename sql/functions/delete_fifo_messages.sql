@@ -6,9 +6,12 @@
 -- Raises: SQ005 when no queue has this incarnation.
 -- Relies on index: message_pkey, queue_id, and those of lock_groups and refresh_groups.
 --
+-- p_received_at is the time of the receive that the receipt stands for (null: not checked); delete_messages
+-- says why.
 -- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
 create function skipmq.delete_fifo_messages(
-  p_queue_id integer, p_ids bigint[], p_receive_counts integer[], p_commit text default null
+  p_queue_id integer, p_ids bigint[], p_receive_counts integer[], p_commit text default null,
+  p_received_at timestamptz[] default null
 ) returns table (place bigint, outcome text)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -32,15 +35,16 @@ begin
   v_groups := skipmq.lock_groups(p_queue_id, p_ids);
   select array_agg(
     case
-      when m.queue_id = p_queue_id and m.receive_count = u.receive_count and m.visible_at > v_now then 'deleted'
+      when m.queue_id = p_queue_id and m.receive_count = u.receive_count and m.visible_at > v_now
+        and (u.received_at is null or m.first_received_at <= u.received_at) then 'deleted'
       when exists (select from skipmq.queue q where q.queue_id = m.queue_id) then 'expired'
       -- Settled, or purged and not cleared yet.
       else 'missing'
     end order by u.place)
   into v_outcomes
-  from unnest(p_ids, p_receive_counts) with ordinality u (id, receive_count, place)
+  from unnest(p_ids, p_receive_counts, p_received_at) with ordinality u (id, receive_count, received_at, place)
   left join lateral (
-    select m.id, m.queue_id, m.receive_count, m.visible_at from skipmq.message m where m.id = u.id
+    select m.id, m.queue_id, m.receive_count, m.visible_at, m.first_received_at from skipmq.message m where m.id = u.id
   ) m on true;
   perform skipmq.delete_messages(
     p_queue_id,

@@ -8,9 +8,12 @@
 --
 -- The delete finds its rows by key, not by ctid: a change of visibility that commits meanwhile moves the
 -- row, which is then found again and deleted; one that was received again no longer matches its receipt.
+-- p_received_at is the time of the receive that the receipt stands for (null: not checked). A server that lost
+-- messages gives their ids again: what was first received after that time is another message.
 -- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
 create function skipmq.delete_messages(
-  p_queue_id integer, p_ids bigint[], p_receive_counts integer[], p_commit text default null
+  p_queue_id integer, p_ids bigint[], p_receive_counts integer[], p_commit text default null,
+  p_received_at timestamptz[] default null
 ) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -36,13 +39,14 @@ begin
   end if;
 
   with receipt as materialized (
-    select u.id, u.receive_count
-    from unnest(p_ids, p_receive_counts) u (id, receive_count)
+    select u.id, u.receive_count, u.received_at
+    from unnest(p_ids, p_receive_counts, p_received_at) u (id, receive_count, received_at)
     order by u.id
   ), gone as (
     delete from skipmq.message m
     using receipt r
     where m.id = r.id and m.receive_count = r.receive_count and m.queue_id = p_queue_id
+      and (r.received_at is null or m.first_received_at <= r.received_at)
     returning m.*
   ), kept as (
     insert into skipmq.history (

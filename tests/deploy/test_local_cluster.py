@@ -209,7 +209,7 @@ def test_second_site_takes_over_with_what_it_has(tmp_path: Path) -> None:
         for part in (first.name, first.etcd):
             cluster.supervise(part, on=False)
             os.kill(pids(cluster.addresses())[part], signal.SIGKILL)
-        parts.kill_processes_in(cluster.data / first.name)
+        parts.kill(lambda: parts.in_folder(cluster.data / first.name))
 
         cluster.promote_second_site()
 

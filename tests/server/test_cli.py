@@ -180,7 +180,8 @@ def test_migrate_without_rights_is_one_line(embedded_databases: Databases) -> No
 def test_doctor_finds_a_healthy_node(url: str) -> None:
     findings = json.loads(run("doctor", "--json", database_url=url, port=free_port()))
 
-    assert {f["check"] for f in findings} == {"settings", "database", "schema", "broker", "port"}
+    checks = {"settings", "database", "schema", "broker", "replication", "port"}
+    assert {f["check"] for f in findings} == checks
     assert all(f["ok"] for f in findings)
 
 

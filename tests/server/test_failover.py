@@ -1,5 +1,6 @@
 """What a node does when its database goes away: on a real server, frozen, crashed and cut off."""
 
+import contextlib
 import os
 import re
 import signal
@@ -343,4 +344,10 @@ def test_metrics_are_of_all_workers_and_outlive_one(url: str) -> None:
         eventually(lambda: counted(node, "skipmq_database_available") == 1)
         os.kill(workers[0].pid, signal.SIGKILL)
 
-        eventually(lambda: counted(node, "skipmq_database_available") == 1)
+        def answers() -> bool:
+            # Until its place is taken, the dead worker's share of the connections is reset.
+            with contextlib.suppress(OSError):
+                return counted(node, "skipmq_database_available") == 1
+            return False
+
+        eventually(answers)

@@ -81,3 +81,19 @@ def test_receipt_of_a_dead_letter_has_expired(fifo: FifoQueue) -> None:
     assert source.receive() == []
 
     assert source.outcomes(*received) == ["expired"]
+
+
+def test_receipt_of_another_receive_is_expired_by_its_time(fifo: FifoQueue) -> None:
+    fifo.put("a:1")
+    (received,) = fifo.receive(timeout=60)
+    delete = (
+        "select outcome from skipmq.delete_fifo_messages"
+        "(%s, array[%s::bigint], array[1], null, array[%s - interval '1 ms' * %s])"
+    )
+
+    outcomes = [
+        number(fifo.connection, delete, fifo.id, received["id"], received["received_at"], earlier)
+        for earlier in (1, 0)
+    ]
+
+    assert outcomes == ["expired", "deleted"]

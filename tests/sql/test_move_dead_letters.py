@@ -183,7 +183,7 @@ def test_message_received_for_no_time_is_neither_given_twice_nor_moved_by_the_sa
     assert dead.bodies() == ["old"]
 
 
-def test_receive_in_front_of_very_many_dead_letters_moves_them_all_at_once(dead: Queue) -> None:
+def test_receives_in_front_of_very_many_dead_letters_move_them_in_parts(dead: Queue) -> None:
     orders = orders_with(dead, 1)
     orders.connection.execute(
         "insert into skipmq.message (id, visible_at, sent_at, enqueued_at, queue_id, receive_count,"
@@ -195,6 +195,10 @@ def test_receive_in_front_of_very_many_dead_letters_moves_them_all_at_once(dead:
     # Without a bound on the work per message this takes minutes.
     orders.connection.execute("set statement_timeout = '30s'")
 
+    (nothing,) = orders.look()
+    assert nothing["id"] is None
+    assert nothing["next_visible_in"].total_seconds() == 0
+    assert dead.counts() == (10_000, 0, 0)
     assert orders.bodies() == ["alive"]
     assert dead.counts() == (20_000, 0, 0)
 

@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 )
 
 from skipmq.model import QueueName
-from skipmq.store import Database, Messages, Queues
+from skipmq.store import Database, Messages, Queues, Replication
 from skipmq.store import floor as floors
 from support.postgres import Connection, Databases
 from support.sql import Queue
@@ -151,7 +151,7 @@ class Receiver:
 
     def restart(self, clock: Clock) -> None:
         self.floors = floors.Floors(clock.stopwatch)
-        self.messages = Messages(self.database, floors=self.floors)
+        self.messages = Messages(self.database, Replication(self.database), floors=self.floors)
         self.clock = clock
 
     def receive(self, name: QueueName, limit: int, timeout: int) -> int:

@@ -4,7 +4,7 @@ import psycopg
 import pytest
 
 from support.postgres import Connection, as_node
-from support.sql import Queue, advance, history, number, redrive_policy
+from support.sql import Queue, advance, history, number
 
 
 def test_receive_gives_messages_in_order_of_visibility(orders: Queue) -> None:
@@ -150,24 +150,3 @@ def test_receive_count_is_a_fence_that_only_grows(orders: Queue) -> None:
 
     assert counts == [1, 2, 3]
     assert number(orders.connection, "select receive_count from skipmq.message where id > 0") == 3
-
-
-def test_receive_ends_soon_however_many_were_received_too_often(owner: Connection) -> None:
-    dead = Queue(owner, "dead")
-    orders = Queue(owner, RedrivePolicy=redrive_policy())
-    for _ in range(4):
-        orders.send(*["often"] * 3000)
-    owner.execute(
-        "update skipmq.message set receive_count = 1, visible_at = visible_at - interval '1 s'"
-        " where queue_id = %s",
-        (orders.id,),
-    )
-    orders.send("good")
-
-    (nothing,) = orders.look()
-
-    assert nothing["id"] is None
-    assert nothing["next_visible_in"].total_seconds() == 0
-    assert dead.counts()[0] == 10_000
-    assert orders.bodies() == ["good"]
-    assert dead.counts()[0] == 12_000

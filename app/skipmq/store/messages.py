@@ -70,20 +70,23 @@ _SEND_FIFO = Statement(
     " from skipmq.send_fifo_messages($1, $2::uuid[], $3, $4, $5, $6, $7, $8, $9) order by place",
     INTEGER, TEXTS, TEXTS, TEXTS, TEXTS, TEXTS, TEXTS, TEXT, TEXT,
 )  # fmt: skip
+# Times, of microseconds.
+_MOMENTS = "array(select 'epoch'::timestamptz + t * interval '1 microsecond' from unnest({}) t)"
 _DELETE = Statement(
-    "select skipmq.delete_messages($1, $2, $3, $4)", INTEGER, BIGINTS, INTEGERS, TEXT
-)
+    f"select skipmq.delete_messages($1, $2, $3, $4, {_MOMENTS.format('$5')})",
+    INTEGER, BIGINTS, INTEGERS, TEXT, BIGINTS,
+)  # fmt: skip
 _DELETE_FIFO = Statement(
-    "select outcome from skipmq.delete_fifo_messages($1, $2, $3, $4) order by place",
-    INTEGER, BIGINTS, INTEGERS, TEXT,
+    "select outcome"  # noqa: S608
+    f" from skipmq.delete_fifo_messages($1, $2, $3, $4, {_MOMENTS.format('$5')}) order by place",
+    INTEGER, BIGINTS, INTEGERS, TEXT, BIGINTS,
 )  # fmt: skip
 
 
 def _changing(function: str) -> Statement:
     return Statement(
         f"select outcome from skipmq.{function}($1, $2, $3,"  # noqa: S608
-        " array(select 'epoch'::timestamptz + t * interval '1 microsecond' from unnest($4) t),"
-        " $5, $6) order by place",
+        f" {_MOMENTS.format('$4')}, $5, $6) order by place",
         INTEGER, BIGINTS, INTEGERS, BIGINTS, INTEGERS, TEXT,
     )  # fmt: skip
 
@@ -256,6 +259,7 @@ class Messages:
                 [r.message for r in receipts],
                 [r.receive_count for r in receipts],
                 _LAX,
+                [r.received_at for r in receipts],
             ),
         )
         return [["deleted"] * len(request) for request in requests]
@@ -273,6 +277,7 @@ class Messages:
                 [r.message for r in receipts],
                 [r.receive_count for r in receipts],
                 _DURABLE[mode],
+                [r.received_at for r in receipts],
             ),
         )
         return _dealt([outcome for (outcome,) in rows], requests)

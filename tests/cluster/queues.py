@@ -1,0 +1,47 @@
+"""The queues of a run, and what their messages look like."""
+
+import zlib
+from dataclasses import dataclass
+
+FILLING = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue with those who use it."""
+
+    name: str
+    producers: int
+    consumers: int
+    groups: int = 0
+    delay: int = 0
+
+    @property
+    def fifo(self) -> bool:
+        return self.groups > 0
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        fifo = {"FifoQueue": "true"} if self.fifo else {}
+        return {"DelaySeconds": str(self.delay), **fifo}
+
+
+# Half of all messages wait for some seconds before anybody may have them: so there are always some
+# that a crash could lose.
+QUEUES = (
+    Queue("standard", producers=1, consumers=2),
+    Queue("delayed", producers=1, consumers=2, delay=3),
+    Queue("many-groups.fifo", producers=2, consumers=2, groups=40, delay=3),
+    Queue("few-groups.fifo", producers=2, consumers=2, groups=4),
+)
+
+
+def body(value: str) -> str:
+    """Return the value with some filling, always the same for it."""
+    return value + "." * (zlib.crc32(value.encode()) % FILLING)
+
+
+def value_of(text: str) -> str:
+    """Return the value of a body; of one that nobody can have sent, all of it."""
+    value = text.rstrip(".")
+    return value if text == body(value) else text

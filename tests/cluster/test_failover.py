@@ -1,0 +1,122 @@
+"""A cluster of which parts are killed and frozen under load: the quick form of `make jepsen`.
+
+Its messages are sent and received through the balancer. What is long or needs root is left to the
+long form, as are bounds of time that a busy machine would break.
+"""
+
+import random
+import time
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from cluster.content import note
+from cluster.faults import FAULTS
+from cluster.history import History
+from cluster.load import Load
+from cluster.nemesis import Nemesis
+from cluster.processes import frozen, kill, trees
+from cluster.run import MOST, Outcome, judge, run
+from cluster.sabotage import sabotaged
+from local_cluster import ClusterError, LocalCluster
+from support.http import ROOT, eventually
+from support.programs import need
+
+FOLDER = ROOT / ".cache" / "jepsen"
+IN_GATE = [name for name, fault in FAULTS.items() if fault.in_gate]
+FIXED_SEED = 1
+RANDOM_SEED = random.SystemRandom().randrange(2, 10**6)
+# A fault may take so many times as long as it should: the machine may have much else to do.
+SLACK = 12.0
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    need("etcd", "haproxy")
+    with LocalCluster(FOLDER / "gate") as found:
+        yield found
+
+
+@pytest.mark.parametrize(
+    ("seed", "number"), [(FIXED_SEED, len(IN_GATE)), (RANDOM_SEED, 3)], ids=["fixed", "random"]
+)
+def test_crashes_break_no_promise(cluster: LocalCluster, seed: int, number: int) -> None:
+    print(f"seed {seed}")  # noqa: T201 - for who wants to repeat it.
+
+    def faults(nemesis: Nemesis) -> Iterator[str]:
+        return islice(nemesis.order(IN_GATE), number)
+
+    outcome = run(
+        cluster, FOLDER / f"gate-{seed}.jsonl", faults, seed=seed, prefix=f"{seed}-", slack=SLACK
+    )
+
+    assert outcome.good, told(outcome, FOLDER / f"gate-{seed}.jsonl")
+    assert len(outcome.outages) == number
+    assert outcome.counts["acknowledged messages"] > 1_000
+
+
+def test_saboteur_of_the_rows_is_found_out(cluster: LocalCluster, tmp_path: Path) -> None:
+    with History(tmp_path / "history.jsonl") as history:
+        with Load(cluster.endpoint, history, seed=FIXED_SEED, prefix="sabotaged-") as load:
+            with sabotaged(cluster.owner_url):
+                time.sleep(6)
+            load.drain(60)
+        note(history, cluster.owner_url, cluster.addresses()["postgres"])
+
+    broken = {rule for rule, findings in judge(history.ops).findings.items() if findings}
+
+    # Who deletes what was shown to another meanwhile is told that it is gone.
+    assert broken - {"no deleted message back", "receive counts"} == {
+        "no acknowledged send lost",
+        "nothing invented",
+        "visibility exclusive",
+        "order within a group",
+    }
+
+
+@pytest.mark.slow
+def test_losses_of_asynchronous_replication_are_found_out(tmp_path: Path) -> None:
+    need("etcd", "haproxy")
+    with (
+        LocalCluster(FOLDER / "asynchronous", replication="asynchronous") as cluster,
+        History(tmp_path / "history.jsonl") as history,
+    ):
+        # Else a standby that is known to be behind is not promoted.
+        cluster.change_settings({"maximum_lag_on_failover": 1 << 40})
+        with Load(cluster.endpoint, history, seed=FIXED_SEED) as load:
+            time.sleep(2)
+            name = cluster.leader()
+            server = next(s for s in cluster.addresses()["postgres"] if s["name"] == name)
+            senders = [
+                process.pid
+                for process in trees([server["postmaster_pid"]])
+                if "walsender" in " ".join(process.cmdline())
+            ]
+            with frozen(*senders):
+                time.sleep(2.5)
+                cluster.supervise(name, on=False)
+                kill(server["patroni_pid"], server["postmaster_pid"])
+            eventually(lambda: leader(cluster) not in ("", name), 60, "another primary")
+            load.drain(90)
+
+    findings = judge(history.ops).findings
+    assert len(senders) == 2
+    assert len(findings["no acknowledged send lost"]) > 50
+
+
+def leader(cluster: LocalCluster) -> str:
+    """Return the name of the primary, or nothing while there is none."""
+    try:
+        return cluster.leader()
+    except ClusterError:
+        return ""
+
+
+def told(outcome: Outcome, history: Path) -> str:
+    """Say what was broken."""
+    lines = [f"seed {outcome.seed}, history in {history}", outcome.trouble]
+    for rule, findings in outcome.findings.items():
+        lines += [f"{rule}: {finding}" for finding in findings[:MOST]]
+    return "\n".join(filter(None, lines))

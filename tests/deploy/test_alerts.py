@@ -1,0 +1,38 @@
+"""The alerts speak of metrics that are there."""
+
+import re
+from collections.abc import Iterator
+from urllib.request import urlopen
+
+import pytest
+
+from support.http import ROOT, NodeProcess
+from support.postgres import Databases, as_node
+
+RULES = (ROOT / "deploy" / "prometheus" / "skipmq.rules.yml").read_text()
+README = (ROOT / "deploy" / "README.md").read_text()
+
+
+@pytest.fixture
+def node(embedded_databases: Databases) -> Iterator[NodeProcess]:
+    url = embedded_databases.migrated()
+    with NodeProcess(database_url=as_node(url), workers=1) as node:
+        yield node.ready()
+    embedded_databases.drop(url)
+
+
+def test_nodes_show_every_metric_that_an_alert_asks_for(node: NodeProcess) -> None:
+    with urlopen(f"{node.url}/metrics") as answer:
+        shown = set(re.findall(r"^(skipmq_\w+)", answer.read().decode(), re.MULTILINE))
+    asked = set(re.findall(r"\b(skipmq_\w+)", RULES))
+
+    assert asked
+    assert asked <= shown
+
+
+def test_runbook_tells_of_every_alert() -> None:
+    alerts = set(re.findall(r"- alert: (\w+)", RULES))
+    runbook = README.partition("\n## Runbook\n")[2]
+
+    assert alerts
+    assert {name for name in alerts if f"`{name}`" not in runbook} == set()

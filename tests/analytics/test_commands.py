@@ -1,141 +1,67 @@
-"""The commands on the history, as a person and as a program use them."""
+"""The commands, as they are typed."""
 
-import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
-from typing import Any
 
-import psycopg
 import pytest
 
-from support.http import SKIPMQ, environment
-from support.postgres import Databases
-from support.programs import need
+from support.postgres import as_node
 
 
-@pytest.fixture
-def url(embedded_databases: Databases) -> str:
-    return embedded_databases.migrated()
-
-
-def run(*words: str, code: int = 0, path: str | None = None, **settings: object) -> str:
-    """Run a command of `skipmq analytics`; return what it printed."""
-    variables = environment(settings | {"spark_master": "local[2]"}) | {"COLUMNS": "200"}
-    variables["PYSPARK_SUBMIT_ARGS"] = "--driver-memory 1g pyspark-shell"
+def run(
+    database: str, *arguments: str, path: str | None = None, **settings: str
+) -> subprocess.CompletedProcess[str]:
+    others = {k: v for k, v in os.environ.items() if not k.startswith("SKIPMQ_")}  # noqa: TID251
+    environment = others | {"SKIPMQ_DATABASE_URL": as_node(database)} | settings
     if path is not None:
-        variables["PATH"] = path
+        environment["PATH"] = path
+    return subprocess.run(
+        [sys.executable, "-m", "skipmq", "analytics", *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def test_without_java_one_line_says_what_to_install(database: str, tmp_path: Path) -> None:
+    done = run(database, "export", "--lake", str(tmp_path / "lake"), path=str(tmp_path))
+
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "Error: Spark needs Java 17 or newer: apt-get install default-jre-headless"
+    ]
+
+
+def test_export_without_a_lake_says_how_to_name_it(database: str) -> None:
+    done = run(database, "export")
+
+    assert done.returncode == 2
+    assert "--lake DIR, or SKIPMQ_ARCHIVE" in done.stderr
+
+
+@pytest.mark.slow
+def test_export_under_spark_submit_is_the_same_command(database: str, tmp_path: Path) -> None:
+    import skipmq.__main__ as program  # noqa: PLC0415 - its file is what is submitted.
+
+    submit = shutil.which("spark-submit", path=str(Path(sys.executable).parent))
+    assert submit is not None
+    others = {k: v for k, v in os.environ.items() if not k.startswith("SKIPMQ_")}  # noqa: TID251
     done = subprocess.run(
-        [*SKIPMQ, "analytics", *words],
-        env=variables, capture_output=True, text=True, timeout=400, check=False, input="",
-    )  # fmt: skip
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr
-    return done.stdout + ("" if code == 0 else done.stderr)
-
-
-def told(*words: str, code: int = 0, **settings: object) -> Any:
-    out = run(*words, "--json", code=code, **settings)
-    return json.loads(out[: out.rindex("}") + 1])
-
-
-def fill(url: str, log: Path) -> None:
-    """Delete 120 orders, leave 30, and log all as acknowledged."""
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("select skipmq.create_queue('orders', '{\"HistoryMode\": \"full\"}')")
-        sent = connection.execute(
-            "select skipmq.send_message('orders', 'order ' || n)::text"
-            " from generate_series(1, 150) n"
-        ).fetchall()
-        for _ in range(12):
-            connection.execute(
-                "select skipmq.delete_messages(skipmq.queue_id('orders'), array_agg(id),"
-                " array_agg(receive_count))"
-                " from skipmq.receive_messages(skipmq.queue_id('orders'), 10)"
-            )
-        (now,) = connection.execute("select now()::text").fetchone() or ("",)
-    lines = [{"message_id": i, "queue": "orders", "sent_at": now} for (i,) in sent]
-    log.write_text("\n".join(map(json.dumps, lines)))
-
-
-@pytest.mark.slow
-def test_commands_report_replay_audit_and_forget(url: str, tmp_path: Path) -> None:
-    need("java")
-    log, lake, output = tmp_path / "sent.jsonl", str(tmp_path / "lake"), tmp_path / "report"
-    fill(url, log)
-    run("export", "--lake", lake, database_url=url)
-
-    reported = run("report", "--output", str(output), database_url=url)
-    from_lake = run("report", "--output", str(tmp_path / "two"), "--lake", lake, database_url=url)
-    dry = run("replay", "--where", "body <= 'order 12'", "--to", "orders", "--dry-run",
-              database_url=url)  # fmt: skip
-    words = ("replay", "--where", "body <= 'order 12'", "--to", "orders", "--lake", lake, "--yes")
-    sent = told(*words, database_url=url)
-    again = told(*words, "--rate", "100", database_url=url)
-    sound = told("audit", "--sent", str(log), database_url=url)
-    refused = run("forget", "--where", "body like 'order 1%'", database_url=url, code=130)
-    found = told("forget", "--where", "body like 'order 1%'", "--dry-run", database_url=url)
-    erased = told(
-        "forget", "--where", "body like 'order 1%'", "--lake", lake, "--yes", database_url=url
-    )
-    bad = told("audit", "--sent", str(log), "--show", "2", database_url=url, code=1)
-
-    assert "orders: 120 messages deleted, half of them within" in reported
-    assert "orders: 120 messages deleted" in from_lake
-    assert (output / "report.html").stat().st_size > 50_000
-    assert (tmp_path / "two" / "latency.csv").exists()
-    assert "nothing was sent: a dry run" in dry
-    assert (sent["sent"], again["sent"], again["sent_before"]) == (24, 0, 24)
-    (queue,) = sound["queues"]
-    assert (queue["acknowledged"], queue["deleted"], queue["waiting"]) == (150, 120, 54)
-    assert (queue["lost"], queue["unacknowledged"]) == (0, 24)
-    assert "Erase these" in refused
-    assert {(f["place"], f["queue"]) for f in found["found"]} == {
-        ("live", "orders"), ("history", "orders"),
-    }  # fmt: skip
-    assert erased["second_look"] == []
-    assert erased["erased"]["lake"] == erased["erased"]["history"] > 0
-    assert bad["queues"][0]["lost"] > 0
-    assert [w["fate"] for w in bad["wrong"]] == ["lost", "lost"]
-
-
-@pytest.mark.slow
-def test_commands_say_in_a_line_what_they_do_not_understand(url: str, tmp_path: Path) -> None:
-    need("java")
-    out = str(tmp_path / "out")
-
-    assert "there is no lake at" in run(
-        "report", "--output", out, "--lake", str(tmp_path / "none"), database_url=url, code=1
-    )
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("select skipmq.create_queue('orders')")
-    assert "Spark does not understand this" in run(
-        "replay", "--where", "no_such = 1", "--to", "orders", database_url=url, code=1
-    )
-    assert "is not before the end" in run(
-        "report", "--output", out, "--since", "2100-01-01", database_url=url, code=2
+        [
+            *(submit, "--master", "local[2]", "--jars", "/usr/share/java/postgresql.jar"),
+            *(program.__file__, "analytics", "export", "--lake", str(tmp_path / "lake")),
+        ],
+        env=others | {"SKIPMQ_DATABASE_URL": as_node(database), "PYSPARK_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
 
-
-@pytest.mark.parametrize("command", ["report", "replay", "forget", "audit"])
-def test_commands_without_java_say_what_to_install(command: str, tmp_path: Path) -> None:
-    words = {
-        "report": ["--output", str(tmp_path)],
-        "replay": ["--where", "true", "--to", "orders"],
-        "forget": ["--where", "true"],
-        "audit": [],
-    }
-    python = tmp_path / "bin"
-    python.mkdir()
-    for name in ("sh", "env"):
-        if found := shutil.which(name):
-            (python / name).symlink_to(found)
-
-    said = run(
-        command, *words[command], path=str(python), code=1,
-        database_url="postgresql://nobody@127.0.0.1:1/nothing",
-    )  # fmt: skip
-
-    assert "Spark needs Java 17 or newer: apt-get install default-jre-headless" in said
-    assert os.linesep not in said.strip()
+    assert done.returncode == 0, done.stderr
+    assert "0 rows in 0 windows" in done.stdout

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -75,21 +75,19 @@ def exporting(url: str, lake: Path, *, kindness: int = 0) -> Iterator[subprocess
 
 
 def measured(url: str, lake: Path) -> dict[str, float]:
-    """Run an export; return its seconds and the most memory that it had, in MiB."""
-    began, most = time.monotonic(), {"java": 0.0, "python": 0.0}
+    """Run an export; return its seconds and the most memory that its JVM had, in MiB."""
+    began, most = time.monotonic(), 0.0
     with exporting(url, lake) as process:
         while process.poll() is None:
             for each in _family(process.pid):
-                try:
-                    name = "java" if each.name() == "java" else "python"
-                    most[name] = max(most[name], each.memory_info().rss / 2**20)
-                except psutil.NoSuchProcess:
-                    continue
+                with suppress(psutil.NoSuchProcess):
+                    if each.name() == "java":
+                        most = max(most, each.memory_info().rss / 2**20)
             time.sleep(0.1)
         if process.returncode:
             raise click.ClickException(lake.with_suffix(".log").read_text())
         seconds = time.monotonic() - began
-    return {"seconds": seconds, "java_mib": most["java"], "python_mib": most["python"]}
+    return {"seconds": seconds, "java_mib": most}
 
 
 def _family(pid: int) -> list[psutil.Process]:
@@ -203,7 +201,7 @@ def _exports(url: str, folder: Path, kindness: int) -> Iterator[None]:
 
 
 def _show(found: dict[str, Any], console: Console) -> None:
-    table = Table("rows", "step", "seconds", "rows/s", "JVM MiB", "Python MiB", box=None)
+    table = Table("rows", "step", "seconds", "rows/s", "JVM MiB", box=None)
     for size in found["sizes"]:
         for name, step in size["steps"].items():
             table.add_row(
@@ -211,7 +209,7 @@ def _show(found: dict[str, Any], console: Console) -> None:
                 name,
                 f"{step['seconds']:.1f}",
                 f"{size['rows'] / step['seconds']:,.0f}" if name != "export nothing" else "",
-                *(f"{step[key]:.0f}" if key in step else "" for key in ("java_mib", "python_mib")),
+                f"{step['java_mib']:.0f}" if "java_mib" in step else "",
             )
     console.print(table)
     for size in found["sizes"]:

@@ -25,7 +25,7 @@ from support.postgres import Databases, as_node
 from support.programs import need
 from support.traffic import Traffic
 
-COMMIT, REVISION = "2ce36a1", "0003_pre_floor"
+COMMIT, REVISION = "cf4d16d", "0004_pre_failover"
 ARCHIVE = Path(__file__).parent / "releases" / f"{REVISION}.tar.xz"
 HAPROXY = ROOT / "deploy" / "haproxy" / "nodes.cfg"
 NODES = 3

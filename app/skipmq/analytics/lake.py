@@ -29,6 +29,16 @@ DATA, STAGING = "history", "_staging"
 BIG = 128 << 20
 # Rows of a file, at most.
 MOST_ROWS = 5_000_000
+# No two rows, or hardly two, have the same in these: a dictionary of them is built in vain.
+_DISTINCT = ("settled_at", "sent_at", "first_received_at", "id", "message_id")
+_WRITING = {
+    "compression": "zstd",
+    "maxRecordsPerFile": str(MOST_ROWS),
+    **{f"parquet.enable.dictionary#{name}": "false" for name in _DISTINCT},
+    # Parquet has checksums of its own; Hadoop's cost a file, and a `chmod`, for each.
+    "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "fs.file.impl.disable.cache": "true",
+}
 
 
 class Lake:
@@ -172,8 +182,7 @@ class Lake:
         (
             frame.sortWithinPartitions("day", "queue", "settled_at")
             .write.partitionBy("day", "queue")
-            .option("compression", "zstd")
-            .option("maxRecordsPerFile", MOST_ROWS)
+            .options(**_WRITING)
             .parquet(f"{self.storage.root}/{STAGING}/{name}")
         )
         return name

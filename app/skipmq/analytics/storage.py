@@ -121,8 +121,6 @@ class FolderStorage:
             shutil.rmtree(target)
         else:
             target.unlink(missing_ok=True)
-            # A checksum that Spark wrote.
-            target.with_name(f".{target.name}.crc").unlink(missing_ok=True)
 
     def sync(self, paths: Sequence[str]) -> None:
         """Write files and their folders, up to the lake's, to disk."""

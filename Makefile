@@ -65,7 +65,7 @@ soak: bench-peers ## Load a node for an hour; fail when its memory grows
 jepsen: $(VENV)/.dev packages ## Try to lose a message: half an hour; OPTIONS="--minutes 5 --fault switchover"
 	cd tests && PYTHONPATH=../deploy ../$(BIN)/python -m cluster $(OPTIONS)
 
-bench-history: $(VENV)/.dev packages ## Export histories of 0.5 and 5 million rows; load a queue meanwhile
+bench-history: $(VENV)/.dev packages ## Export and report on histories of 0.5 to 5 million rows; load a queue meanwhile
 	$(BENCH) bench.history
 
 bench-peers: $(VENV)/.bench $(ELASTICMQ) ## Install the peers of the benchmark

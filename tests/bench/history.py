@@ -1,5 +1,6 @@
-"""Exports: what one takes, how that grows, and what it costs a queue. `make bench-history`."""
+"""What exports and reports take, how it grows, what it costs a queue. `make bench-history`."""
 
+import itertools
 import json
 import os
 import signal
@@ -7,8 +8,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -19,12 +20,14 @@ import psycopg
 from rich.console import Console
 from rich.table import Table
 
-from bench import databases, load, report
+from bench import databases, growth, load, report
 from bench.__main__ import RESULTS, about
 from bench.load import Shape
 from support.postgres import as_node
 
+SIZES = (500_000, 1_600_000, 5_000_000)
 _QUEUES, _DAYS, _BODY = 20, 3, 256
+_SINCE = f"select current_date - {_DAYS + 1}"
 # Rows that one transaction settles.
 _SETTLED = 5_000
 _GENERATE = f"""
@@ -36,7 +39,6 @@ select s.at, s.at - interval '9 s' * random(), s.at - interval '1 s' * random(),
   case when n %% 2 = 0 then repeat(md5(n::text), {_BODY // 32}) end
 from generate_series(%(first)s::bigint, %(last)s::bigint) n
 cross join lateral (select clock_timestamp() - make_interval(secs => %(ago)s::float8) as at) s"""
-_SPARK = ("analytics", "export", "--lake")
 
 
 def generate(url: str, rows: int) -> None:
@@ -53,14 +55,12 @@ def generate(url: str, rows: int) -> None:
 
 
 @contextmanager
-def exporting(url: str, lake: Path, *, kindness: int = 0) -> Iterator[subprocess.Popen[bytes]]:
-    """Run an export as a person would, for as long as it takes or the block runs."""
+def running(url: str, log: Path, *command: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a command of `skipmq analytics` as a person would, until it or the block ends."""
     others = {k: v for k, v in os.environ.items() if not k.startswith("SKIPMQ_")}  # noqa: TID251
-    command = ["nice", f"-n{kindness}", sys.executable, "-m", "skipmq", *_SPARK, str(lake)]
-    log = lake.with_suffix(".log")
     with log.open("wb") as told:
         process = subprocess.Popen(
-            command,
+            [sys.executable, "-m", "skipmq", "analytics", *command],
             env=others | {"SKIPMQ_DATABASE_URL": as_node(url)},
             stdout=told,
             stderr=told,
@@ -74,10 +74,10 @@ def exporting(url: str, lake: Path, *, kindness: int = 0) -> Iterator[subprocess
             process.wait()
 
 
-def measured(url: str, lake: Path) -> dict[str, float]:
-    """Run an export; return its seconds and the most memory that its JVM had, in MiB."""
+def measured(url: str, log: Path, *command: str) -> dict[str, float]:
+    """Run a command; return its seconds and the most memory that its JVM had, in MiB."""
     began, most = time.monotonic(), 0.0
-    with exporting(url, lake) as process:
+    with running(url, log, *command) as process:
         while process.poll() is None:
             for each in _family(process.pid):
                 with suppress(psutil.NoSuchProcess):
@@ -85,7 +85,7 @@ def measured(url: str, lake: Path) -> dict[str, float]:
                         most = max(most, each.memory_info().rss / 2**20)
             time.sleep(0.1)
         if process.returncode:
-            raise click.ClickException(lake.with_suffix(".log").read_text())
+            raise click.ClickException(log.read_text())
         seconds = time.monotonic() - began
     return {"seconds": seconds, "java_mib": most}
 
@@ -99,39 +99,50 @@ def _family(pid: int) -> list[psutil.Process]:
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--rows", type=int, multiple=True, default=(500_000, 5_000_000), help="Sizes.")
+@click.option("--rows", type=int, multiple=True, default=SIZES, help="Sizes, the biggest last.")
 @click.option("--rounds", type=int, default=3, help="Rounds of the loaded queue.")
 @click.option("--seconds", type=int, default=20, help="Seconds of each.")
 @click.option("--output", type=click.Path(path_type=Path), default=RESULTS, help="Folder of files.")
 def history(*, rows: tuple[int, ...], rounds: int, seconds: int, output: Path) -> None:
-    """Measure exports of histories of several sizes, and a queue while one runs."""
+    """Measure exports and reports of histories of several sizes, and a queue beside them."""
     console = report.console()
     found: dict[str, Any] = about(quick=False)
+    found["sizes"] = []
     with databases.workplace() as folder, databases.server(folder) as server:
-        found["sizes"] = []
         for size in rows:
             with databases.migrated(server) as url:
-                found["sizes"].append(_size(url, folder / f"lake-{size}", size, console))
-        with databases.migrated(server) as url:
-            generate(url, min(rows))
-            found["loaded"] = _loaded(url, folder, rounds, seconds, console)
+                found["sizes"].append(_size(url, folder / f"{size}", size, console))
+                if size == rows[-1]:
+                    found["loaded"] = _loaded(url, folder, rounds, seconds, console)
     output.mkdir(parents=True, exist_ok=True)
     file = output / f"{found['date']}-{found['commit']}-history.json"
     file.write_text(json.dumps(found, indent=2) + "\n")
+    growth.draw(found, file.with_suffix(".png"))
     _show(found, console)
     console.print(str(file))
 
 
-def _size(url: str, lake: Path, rows: int, console: Console) -> dict[str, Any]:
-    with console.status(f"{rows:,} rows"):
-        began = time.monotonic()
+def _size(url: str, folder: Path, rows: int, console: Console) -> dict[str, Any]:
+    folder.mkdir()
+    log, lake = folder / "log", str(folder / "lake")
+    since = databases.ask(url, _SINCE)
+    out = str(folder / "report")
+    began = time.monotonic()
+    with console.status(f"{rows:,} rows: generate"):
         generate(url, rows)
-        steps = {"generate": {"seconds": time.monotonic() - began}}
-        size = "select sum(pg_total_relation_size(inhrelid)) from pg_inherits"
-        of_table = int(databases.ask(url, f"{size} where inhparent = 'skipmq.history'::regclass"))
-        steps["export all"] = measured(url, lake)
-        steps["export nothing"] = measured(url, lake)
-        files = list((lake / "history").rglob("*.parquet"))
+    steps = {"generate": {"seconds": time.monotonic() - began}}
+    size = "select sum(pg_total_relation_size(inhrelid)) from pg_inherits"
+    of_table = int(databases.ask(url, f"{size} where inhparent = 'skipmq.history'::regclass"))
+    commands = {
+        "export": ("export", "--lake", lake),
+        "export, nothing new": ("export", "--lake", lake),
+        "report, lake": ("report", "--output", out, "--since", since, "--lake", lake),
+        "report, database": ("report", "--output", out, "--since", since),
+    }
+    for name, command in commands.items():
+        with console.status(f"{rows:,} rows: {name}"):
+            steps[name] = measured(url, log, *command)
+    files = list(Path(lake, "history").rglob("*.parquet"))
     return {
         "rows": rows,
         "table_mib": of_table / 2**20,
@@ -144,10 +155,24 @@ def _size(url: str, lake: Path, rows: int, console: Console) -> dict[str, Any]:
 def _loaded(
     url: str, folder: Path, rounds: int, seconds: int, console: Console
 ) -> dict[str, list[float]]:
-    """Return messages a second of a queue, alone and while one export follows the other."""
+    """Return messages a second of a queue: alone, beside loops that only burn, beside analytics."""
     databases.create_queue(url, "loaded")
     queue = databases.ask(url, "select skipmq.queue_id('loaded')")
-    rates: dict[str, list[float]] = {"alone": [], "export": [], "export, nice 19": []}
+    since = databases.ask(url, _SINCE)
+    numbers = itertools.count()
+
+    def fresh(name: str) -> str:
+        return str(folder / f"{name}-{next(numbers)}")
+
+    beside: dict[str, Callable[[], AbstractContextManager[None]]] = {
+        "alone": nullcontext,
+        "busy loops": _burning,
+        "export": lambda: _repeated(url, folder, lambda: ("export", "--lake", fresh("lake"))),
+        "report": lambda: _repeated(
+            url, folder, lambda: ("report", "--output", fresh("report"), "--since", since)
+        ),
+    }
+    rates: dict[str, list[float]] = {name: [] for name in beside}
 
     def cycles() -> float:
         return load.pgbench(
@@ -162,37 +187,45 @@ def _loaded(
 
     cycles()
     for number in range(rounds):
-        for name, results in rates.items():
-            with console.status(f"round {number + 1}: {name}"):
-                if name == "alone":
-                    results.append(cycles())
-                    continue
-                kindness = 19 if "nice" in name else 0
-                with _exports(url, folder / f"{number}-{kindness}", kindness):
-                    results.append(cycles())
+        for name, other in beside.items():
+            with console.status(f"round {number + 1}: {name}"), other():
+                rates[name].append(cycles())
     return rates
 
 
 @contextmanager
-def _exports(url: str, folder: Path, kindness: int) -> Iterator[None]:
-    """Export into new lakes, one after the other, for as long as the block runs."""
-    folder.mkdir()
-    over = threading.Event()
-    begun = threading.Event()
+def _burning() -> Iterator[None]:
+    """Keep every core busy with nothing: what sharing the processor alone would cost."""
+    loops = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        for _ in range(os.cpu_count() or 1)
+    ]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
+@contextmanager
+def _repeated(url: str, folder: Path, command: Callable[[], Sequence[str]]) -> Iterator[None]:
+    """Run a command over and over; the block begins when it reads the database."""
+    over, begun = threading.Event(), threading.Event()
+    reading = "select count(*) from pg_stat_activity where query like '%skipmq_rows%'"
 
     def work() -> None:
-        number = 0
         while not over.is_set():
-            number += 1
-            lake = folder / f"lake-{number}"
-            with exporting(url, lake, kindness=kindness) as process:
+            with running(url, folder / "loaded.log", *command()) as process:
                 while process.poll() is None and not over.wait(0.1):
-                    if any(lake.glob("_staging/*")):
+                    # One is who asks.
+                    if not begun.is_set() and int(databases.ask(url, reading)) > 1:
                         begun.set()
 
     thread = threading.Thread(target=work)
     thread.start()
-    begun.wait(300)
+    if not begun.wait(300):
+        raise click.ClickException((folder / "loaded.log").read_text())
     try:
         yield
     finally:
@@ -208,7 +241,7 @@ def _show(found: dict[str, Any], console: Console) -> None:
                 f"{size['rows']:,}",
                 name,
                 f"{step['seconds']:.1f}",
-                f"{size['rows'] / step['seconds']:,.0f}" if name != "export nothing" else "",
+                f"{size['rows'] / step['seconds']:,.0f}" if "nothing" not in name else "",
                 f"{step['java_mib']:.0f}" if "java_mib" in step else "",
             )
     console.print(table)

@@ -91,10 +91,11 @@ def _take_back(lake: Lake, connection: Connection, server: Server, days: list[da
     """Undo in the lake what a failover undid in the database: transactions that a standby had not.
 
     Their numbers are given out again, so that the lake goes back to the first window that differs.
-    Only where the database still has all days of a window: it would lack what was dropped.
+    Only where the database still has all days of a window: it would lack what was dropped. Where
+    nobody knows the timeline this looks every time.
     """
     known = lake.state.windows
-    if not known or known[-1].timeline == server.timeline:
+    if not known or known[-1].timeline == server.timeline != 0:
         return 0
     there = set(days)
     for window in [w for w in known if w.at > known[-1].at - DOUBTED]:
@@ -108,7 +109,7 @@ def _take_back(lake: Lake, connection: Connection, server: Server, days: list[da
         if window.until > server.horizon or found != (window.rows, window.ids):
             rows = lake.rewind(window)
             log.warning(
-                "a failover undid transactions that had been exported",
+                "took back what the server does not have, such as what a failover undid",
                 taken_back=rows,
                 first=window.first,
                 timeline=server.timeline,

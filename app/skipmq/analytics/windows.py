@@ -33,7 +33,7 @@ order by 1"""
 class Server:
     """What a server says of itself: its database, timeline and time.
 
-    Below `horizon` every transaction is over.
+    The timeline is 0 where nobody knows it. Below `horizon` every transaction is over.
     """
 
     database: str
@@ -55,26 +55,22 @@ def ask(connection: Connection) -> Server:
     """Return what the server says; what is below its horizon will also be there after a crash.
 
     On a primary a message of no consequence is committed after the look, and with it everything
-    that others had committed without waiting for the disk or for a standby.
+    that others had committed without waiting for the disk or for a standby. A standby shows what is
+    on its own disk; what its failover undoes the timeline tells.
     """
     row = connection.execute(
-        "select pg_is_in_recovery(), pg_snapshot_xmin(pg_current_snapshot())::text::bigint,"
-        " clock_timestamp(), (select system_identifier::text from pg_control_system())"
+        "select s.standby, coalesce(s.timeline, 0), clock_timestamp(),"
+        " pg_snapshot_xmin(pg_current_snapshot())::text::bigint,"
+        " (select system_identifier::text from pg_control_system())"
+        " from skipmq_views.server s"
     ).fetchone()
     assert row is not None
-    standby, horizon, now, system = row
-    if standby:
-        told = connection.execute("select min_recovery_end_timeline from pg_control_recovery()")
-    else:
+    standby, timeline, now, horizon, system = row
+    if not standby:
         connection.execute("set synchronous_commit = on")
         connection.execute("select pg_logical_emit_message(true, 'skipmq', 'export')")
-        told = connection.execute(
-            "select ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint"
-        )
-    timeline = told.fetchone()
-    assert timeline is not None
     name = connection.info.dbname
-    return Server(f"{system}/{name}", int(timeline[0]), horizon, now)
+    return Server(f"{system}/{name}", timeline, horizon, now)
 
 
 def beginning(connection: Connection, days: Sequence[date]) -> int:

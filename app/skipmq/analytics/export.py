@@ -76,7 +76,8 @@ def export(  # noqa: PLR0913 - the last three have defaults.
         for reading in windows.windows(connection, start, server, near):
             query = f"select {', '.join(VIEW)} from skipmq_views.history"  # noqa: S608 - our names.
             frame = source.read(spark, query, reading.conditions, fetch=reading.fetch)
-            lake.add(as_history(frame), reading.window, server.database)
+            frame = as_history(frame).coalesce(reading.tasks)
+            lake.add(frame, reading.window, server.database)
             rows += reading.window.rows
             count += 1
             if progress:

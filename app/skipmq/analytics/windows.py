@@ -12,7 +12,10 @@ from itertools import pairwise
 from skipmq.analytics.jdbc import Connection, midnight
 from skipmq.analytics.manifest import Window
 
-# Rows and bytes of a read, and rows of a window, about: a window is a commit of the lake.
+# Rows and bytes of a read: some seconds, as a standby that is to take over cancels longer ones.
+READ_ROWS, READ_BYTES = 25_000, 32 << 20
+# The same of a task, which reads so much in a row, and rows of a window, which is a commit of the
+# lake.
 CHUNK_ROWS, CHUNK_BYTES = 250_000, 256 << 20
 WINDOW_ROWS = 2_000_000
 # Bytes that a cursor may bring at once, and rows.
@@ -44,11 +47,15 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A window, the condition of each of its reads, and how many rows to fetch at once."""
+    """A window, the condition of each of its reads, and how many rows to fetch at once.
+
+    `tasks` are enough for all reads: so many files there are then, and not one for each read.
+    """
 
     window: Window
     conditions: tuple[str, ...]
     fetch: int
+    tasks: int
 
 
 def ask(connection: Connection) -> Server:
@@ -177,15 +184,23 @@ def _reading(first: int, until: int, parts: Sequence[Part], server: Server) -> R
         server.now,
         server.timeline,
     )
-    return Reading(window, *cut(first, until, parts))
+    tasks, _ = cut(first, until, parts)
+    reads, fetch = cut(first, until, parts, READ_ROWS, READ_BYTES)
+    return Reading(window, reads, fetch, len(tasks))
 
 
-def cut(first: int, until: int, parts: Sequence[Part]) -> tuple[tuple[str, ...], int]:
+def cut(
+    first: int,
+    until: int,
+    parts: Sequence[Part],
+    most_rows: int = CHUNK_ROWS,
+    most_bytes: int = CHUNK_BYTES,
+) -> tuple[tuple[str, ...], int]:
     """Cut a window into conditions for short reads; return them, and how many rows to fetch."""
     cuts = [first]
     rows = size = 0
     for part in parts:
-        if rows and (rows + part.rows > CHUNK_ROWS or size + part.bytes > CHUNK_BYTES):
+        if rows and (rows + part.rows > most_rows or size + part.bytes > most_bytes):
             cuts.append(part.first)
             rows = size = 0
         rows += part.rows

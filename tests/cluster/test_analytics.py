@@ -3,7 +3,7 @@
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 import psycopg
@@ -24,6 +24,8 @@ pytestmark = pytest.mark.slow
 FOLDER = ROOT / ".cache" / "analytics"
 # Seconds that a reader may hold a snapshot of the primary here.
 LIMIT = 6
+# Seconds that a standby lets a reader wait, and that a failover may take without any.
+MAY_WAIT, SLACK = 10, 12
 CONTROL_FILE = "select min_recovery_end_timeline from pg_control_recovery()"
 TAKEN_BACK = re.compile(r"[1-9]\d* rows that the server does not have were taken back")
 # Messages a second: Java wants the cores too.
@@ -137,7 +139,7 @@ def caught_up(cluster: LocalCluster) -> bool:
 def test_reader_that_holds_a_snapshot_of_the_primary_is_ended_and_one_of_a_standby_is_not(
     cluster: LocalCluster,
 ) -> None:
-    leader, standby = cluster.leader(), standbys(cluster)[0]
+    leader = cluster.leader()
     owner = on(cluster, cluster.owner_url, leader)
     roles = "select string_agg(distinct usename, ' ') from pg_stat_activity where {}"
     here = roles.format("application_name = 'notebook'")
@@ -149,7 +151,7 @@ def test_reader_that_holds_a_snapshot_of_the_primary_is_ended_and_one_of_a_stand
                     on(cluster, cluster.analytics_url, name), application_name="notebook"
                 )
             )
-            for name in (leader, standby)
+            for name in (leader, "reader")
         )
         for notebook in (on_primary, on_standby):
             notebook.execute("set transaction isolation level repeatable read")
@@ -217,6 +219,45 @@ def test_long_read_on_the_replica_holds_up_nobody_and_is_not_cancelled(
         assert number(report, waiting) == 100
         report.rollback()
         eventually(lambda: ask(replica, waiting) == 0)
+
+
+def test_readers_of_standbys_delay_a_failover_by_no_more_than_they_may(
+    cluster: LocalCluster,
+) -> None:
+    leader = cluster.leader()
+    voters = [name for name in standbys(cluster) if name != "reader"]
+    waiting = "select count(*) from skipmq_views.message where queue = 'wanted'"
+    behind = "select count(*) from pg_stat_replication where replay_lsn < pg_current_wal_lsn()"
+    with ExitStack() as stack:
+        owner = stack.enter_context(
+            psycopg.connect(on(cluster, cluster.owner_url, leader), autocommit=True)
+        )
+        queue = Queue(owner, "wanted")
+        queue.send(*map(str, range(100)))
+        for name in voters:
+            url = on(cluster, cluster.analytics_url, name)
+            eventually(lambda url=url: ask(url, waiting) == 100)
+            notebook = stack.enter_context(closing(psycopg.connect(url)))
+            notebook.execute("set transaction isolation level repeatable read")
+            assert number(notebook, waiting) == 100
+        while received := queue.receive():
+            queue.delete(*received)
+        eventually(lambda: left_by_vacuum(owner) == 0)
+        eventually(lambda: number(owner, behind) >= len(voters))
+
+        begun = time.monotonic()
+        kill(pid_of(cluster, leader))
+        eventually(lambda: can_be_written(cluster.owner_url), 60)
+
+        assert time.monotonic() - begun < MAY_WAIT + SLACK
+
+
+def can_be_written(url: str) -> bool:
+    """Tell whether a primary answers and its commits are acknowledged."""
+    with suppress(psycopg.OperationalError):
+        ask(url, "select pg_logical_emit_message(true, 'test', '')")
+        return True
+    return False
 
 
 def left_by_vacuum(owner: Connection) -> int:

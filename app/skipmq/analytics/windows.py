@@ -144,6 +144,17 @@ def count(connection: Connection, first: int, until: int) -> list[Part]:
     ]
 
 
+def times(connection: Connection, window: Window) -> int:
+    """Return the sum of the times at which a window's rows were settled, in microseconds."""
+    row = connection.execute(
+        "select coalesce(sum((extract(epoch from h.settled_at) * 1000000)::bigint), 0)::text"
+        " from skipmq_views.history_metadata h where h.xid >= %s and h.xid < %s",
+        (window.first, window.until),
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
 def reach(
     connection: Connection, first: int, horizon: int, most: int, near: int = 0
 ) -> tuple[int, int]:

@@ -47,6 +47,8 @@ begin
     revoke usage on schema skipmq from skipmq_reader;
     grant usage on schema skipmq_views to skipmq_reader;
     grant select on all tables in schema skipmq_views to skipmq_reader;
+    -- For the view that asks it.
+    grant execute on function skipmq.timeline() to skipmq_reader;
   end if;
 end $$;
 

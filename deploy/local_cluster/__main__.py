@@ -101,6 +101,7 @@ def _greet(console: Console, cluster: LocalCluster, *, second_site: bool) -> Non
     command = shlex.join(cluster.patronictl_words())
     console.print(f"\nSQS           {addresses['endpoint']}")
     console.print(f"SQL, owner    {addresses['owner_url']}", soft_wrap=True)
+    console.print(f"SQL, reader   {addresses['analytics_url']}", soft_wrap=True)
     console.print(f"HAProxy       primary {haproxy['primary']}, standbys {haproxy['replica']}")
     console.print(f"addresses     {cluster.folder / 'addresses.json'}", soft_wrap=True)
     console.print(f"logs          {cluster.folder / 'logs'}", soft_wrap=True)

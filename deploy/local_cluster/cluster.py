@@ -105,6 +105,11 @@ class LocalCluster:
         return self._recipes.url("skipmq_node", hosts)
 
     @property
+    def analytics_url(self) -> str:
+        """Return the URL for analytics: the replica for it if there is one, or any standby."""
+        return self._recipes.url("skipmq_reader", self._all_readable(), "prefer-standby")
+
+    @property
     def endpoint(self) -> str:
         """Return the URL of the balancer in front of the nodes."""
         return self.layout.endpoint
@@ -142,6 +147,7 @@ class LocalCluster:
             ],
             "database_url": self.node_url,
             "owner_url": self.owner_url,
+            "analytics_url": self.analytics_url,
         }
 
     def members(self) -> list[Member]:
@@ -361,6 +367,12 @@ class LocalCluster:
     def _all_servers(self) -> str:
         """Return the servers that are or may become the primary, those of the second site last."""
         servers = [*self.layout.voters("first"), *self.layout.voters("second")]
+        return ",".join(server.postgres for server in servers)
+
+    def _all_readable(self) -> str:
+        """Return the servers for analytics in the order in which they are tried."""
+        first = self.layout.site("first")
+        servers = [*(s for s in first if s.is_reader), *(s for s in first if not s.is_reader)]
         return ",".join(server.postgres for server in servers)
 
     def _server(self, name: str) -> Server:

@@ -106,12 +106,17 @@ class Recipes:
         }
         return part
 
-    def url(self, role: Literal["skipmq", "skipmq_node", "skipmq_reader"], hosts: str) -> str:
+    def url(
+        self,
+        role: Literal["skipmq", "skipmq_node", "skipmq_reader"],
+        hosts: str,
+        target: Literal["read-write", "prefer-standby"] = "read-write",
+    ) -> str:
         """Return the URL of SkipMQ's database for a role, on `host:port,host:port`."""
         passwords = self.passwords
         own = {"skipmq": passwords.owner, "skipmq_node": passwords.node}
         password = own.get(role, passwords.reader)
-        return f"postgresql://{role}:{password}@{hosts}/skipmq?target_session_attrs=read-write"
+        return f"postgresql://{role}:{password}@{hosts}/skipmq?target_session_attrs={target}"
 
     def configure(self, server: Server) -> Path:
         """Write the folder of Patroni's configuration; return it."""

@@ -442,6 +442,28 @@ begin
   select count(*) into v_count from gone;
   return v_count;
 end $$;
+-- Does: gives the timeline of this server, which a failover makes another: on a primary the one that it writes,
+--   on a standby the one that it follows; null on a standby that is connected to nobody, where nobody can know.
+-- Called by: the view skipmq_views.server; SQL users.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: none.
+--
+-- Where the owner of the schema is not in pg_monitor a standby gives what its control file says, which is up to
+-- a checkpoint behind. Source: PostgreSQL manual, 28.2.6 pg_stat_wal_receiver; 9.27.11 pg_control_recovery.
+create function skipmq.timeline() returns bigint
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if not pg_is_in_recovery() then
+    return ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint;
+  end if;
+  if pg_has_role(current_user, 'pg_read_all_stats', 'usage') then
+    return (select r.received_tli from pg_stat_wal_receiver r);
+  end if;
+  return (select r.min_recovery_end_timeline from pg_control_recovery() r);
+end $$;
 -- The contract with those who read: Spark, a console, any SQL client with the role skipmq_reader. Columns
 -- have plain types that every driver knows (uuid as text, transaction numbers as bigint); views gain columns
 -- at their end and lose none.
@@ -508,6 +530,10 @@ join skipmq.incarnation i on i.queue_id = m.queue_id;
 create view skipmq_views.archived_day as
 select a.day, a.rows, a.to_xid, a.archived_at
 from skipmq.archived_day a;
+-- The server that is asked, in one row: whether it is a standby, and its timeline, which each failover makes
+-- another; null where it cannot be known.
+create view skipmq_views.server as
+select pg_is_in_recovery() as standby, skipmq.timeline() as timeline;
 -- Roles with the least that each needs. The owner is whoever runs the migrations. Roles belong to the
 -- whole server: where the owner may not create them, an administrator does, and the migration is run
 -- again. Neither can log in over a network until it is given a password.
@@ -557,6 +583,8 @@ begin
     revoke usage on schema skipmq from skipmq_reader;
     grant usage on schema skipmq_views to skipmq_reader;
     grant select on all tables in schema skipmq_views to skipmq_reader;
+    -- For the view that asks it.
+    grant execute on function skipmq.timeline() to skipmq_reader;
   end if;
 end $$;
 

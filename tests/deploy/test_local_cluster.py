@@ -120,6 +120,26 @@ def check_state_is_shown(started: Started) -> None:
     assert f"SQS           {started.addresses()['endpoint']}" in started.log.read_text()
 
 
+def check_readers_are_sent_to_a_standby_and_bounded(started: Started) -> None:
+    url = started.addresses()["analytics_url"]
+    assert f"SQL, reader   {url}" in started.log.read_text()
+    with psycopg.connect(url) as reader:
+        bounds = reader.execute(
+            "select pg_is_in_recovery(), rolname, rolconnlimit, rolconfig from pg_roles"
+            " where rolname = current_user"
+        ).fetchone()
+        assert bounds is not None
+        assert bounds[:3] == (True, "skipmq_reader", 32)
+        assert len(bounds[3]) == 3
+        assert reader.execute("select count(*) from skipmq_views.history").fetchone() == (0,)
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            reader.execute("select count(*) from skipmq.history")
+    with psycopg.connect(started.addresses()["owner_url"]) as owner:
+        # Which a function of the owner needs to end readers that hold up the primary.
+        may = owner.execute("select pg_has_role('skipmq_reader', 'usage')").fetchone()
+        assert may == (True,)
+
+
 def check_killed_node_comes_back(started: Started) -> None:
     before = started.addresses()["nodes"][0]["pid"]
     os.kill(before, signal.SIGKILL)
@@ -130,6 +150,7 @@ def check_killed_node_comes_back(started: Started) -> None:
 def test_cluster_of_the_command_line_is_as_it_says_and_leaves_nothing(started: Started) -> None:
     check_addresses(started)
     check_state_is_shown(started)
+    check_readers_are_sent_to_a_standby_and_bounded(started)
     check_killed_node_comes_back(started)
     addresses = started.addresses()
     running = pids(addresses)

@@ -16,6 +16,7 @@ VIEWS = [
     "message",
     "message_metadata",
     "queue",
+    "server",
 ]
 PLAIN = {
     *("bigint", "boolean", "date", "integer", "text", "timestamp with time zone"),
@@ -116,6 +117,7 @@ def test_message_shows_what_waits_without_ballast(reader: Connection, owner: Con
         "select receipt_key from skipmq.cluster",
         "select skipmq.create_queue('mine')",
         "select * from skipmq.receive_messages(1)",
+        "select skipmq.timeline()",
         "set transaction read write; delete from skipmq_views.queue",
         "set transaction read write; update skipmq_views.archived_day set rows = 0",
         "set transaction read write; insert into skipmq_views.archived_day values ('epoch', 0, 0)",

@@ -12,6 +12,7 @@ from skipmq.analytics import jdbc, windows
 from skipmq.analytics.columns import VIEW
 from skipmq.analytics.jdbc import Connection, Source
 from skipmq.analytics.lake import Lake, LakeError
+from skipmq.analytics.manifest import Window
 from skipmq.analytics.read import as_history
 from skipmq.analytics.windows import Server
 
@@ -76,7 +77,8 @@ def export(  # noqa: PLR0913 - the last three have defaults.
         for reading in windows.windows(connection, start, server, near):
             query = f"select {', '.join(VIEW)} from skipmq_views.history"  # noqa: S608 - our names.
             frame = source.read(spark, query, reading.conditions, fetch=reading.fetch)
-            lake.add(as_history(frame), reading.window, server.database)
+            frame = as_history(frame).coalesce(reading.tasks)
+            lake.add(frame, reading.window, server.database)
             rows += reading.window.rows
             count += 1
             if progress:
@@ -91,10 +93,11 @@ def _take_back(lake: Lake, connection: Connection, server: Server, days: list[da
     """Undo in the lake what a failover undid in the database: transactions that a standby had not.
 
     Their numbers are given out again, so that the lake goes back to the first window that differs.
-    Only where the database still has all days of a window: it would lack what was dropped.
+    Only where the database still has all days of a window: it would lack what was dropped. Where
+    nobody knows the timeline this looks every time.
     """
     known = lake.state.windows
-    if not known or known[-1].timeline == server.timeline:
+    if not known or known[-1].timeline == server.timeline != 0:
         return 0
     there = set(days)
     for window in [w for w in known if w.at > known[-1].at - DOUBTED]:
@@ -103,18 +106,28 @@ def _take_back(lake: Lake, connection: Connection, server: Server, days: list[da
         ]
         if any(file.day not in there for file in held):
             continue
-        parts = windows.count(connection, window.first, window.until)
-        found = sum(part.rows for part in parts), sum(part.ids for part in parts)
-        if window.until > server.horizon or found != (window.rows, window.ids):
+        if window.until > server.horizon or not _same(lake, connection, window):
             rows = lake.rewind(window)
             log.warning(
-                "a failover undid transactions that had been exported",
+                "took back what the server does not have, such as what a failover undid",
                 taken_back=rows,
                 first=window.first,
                 timeline=server.timeline,
             )
             return rows
     return 0
+
+
+def _same(lake: Lake, connection: Connection, window: Window) -> bool:
+    """Tell whether a lake and a database have the same in a window.
+
+    Ids are given again after a failover, as numbers of transactions are; times are not.
+    """
+    parts = windows.count(connection, window.first, window.until)
+    found = sum(part.rows for part in parts), sum(part.ids for part in parts)
+    if found != (window.rows, window.ids):
+        return False
+    return lake.times(window) == windows.times(connection, window)
 
 
 def _record(

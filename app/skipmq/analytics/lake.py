@@ -103,6 +103,16 @@ class Lake:
         """
         return self._without(condition, "erase", reason=reason)
 
+    def times(self, window: Window) -> int:
+        """Return the sum of the times at which a window's rows were settled, in microseconds."""
+        row = (
+            self.frame(lambda file: file.last >= window.first and file.first < window.until)
+            .where((f.col("xid") >= window.first) & (f.col("xid") < window.until))
+            .agg(f.sum(f.unix_micros("settled_at").cast("decimal(38,0)")).alias("times"))
+            .first()
+        )
+        return int(row["times"] or 0) if row else 0
+
     def rewind(self, window: Window) -> int:
         """Forget a window and all after it, so that they are exported again; return the rows."""
         return self._without(f.col("xid") >= window.first, "rewind", window=window)

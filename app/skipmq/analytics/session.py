@@ -1,5 +1,6 @@
 """The Spark session, made from the settings."""
 
+import re
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -10,6 +11,8 @@ from skipmq.config import Settings
 # The driver for JDBC: Maven's, unless Debian's package libpostgresql-jdbc-java has one here.
 DRIVER = "org.postgresql:postgresql:42.7.8"
 DEBIAN = Path("/usr/share/java/postgresql.jar")
+# How often a task is tried, as on a cluster of Spark.
+TRIES = 4
 
 
 def start(settings: Settings, name: str = "skipmq analytics") -> SparkSession:
@@ -25,13 +28,19 @@ def start(settings: Settings, name: str = "skipmq analytics") -> SparkSession:
     )
     if not submitted:
         builder = (
-            builder.master(settings.spark_master)
+            builder.master(_patient(settings.spark_master))
             .config("spark.ui.enabled", "false")
             .config("spark.ui.showConsoleProgress", "false")
         )
         for key, value in _driver(settings.spark_jars).items():
             builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def _patient(master: str) -> str:
+    """Return a master that tries tasks again on this machine too: a standby may cancel a read."""
+    local = re.fullmatch(r"local(?:\[(\*|\d+)\])?", master)
+    return f"local[{local[1] or 1},{TRIES}]" if local else master
 
 
 def _driver(wanted: str) -> dict[str, str]:

@@ -12,7 +12,10 @@ from itertools import pairwise
 from skipmq.analytics.jdbc import Connection, midnight
 from skipmq.analytics.manifest import Window
 
-# Rows and bytes of a read, and rows of a window, about: a window is a commit of the lake.
+# Rows and bytes of a read: some seconds, as a standby that is to take over cancels longer ones.
+READ_ROWS, READ_BYTES = 25_000, 32 << 20
+# The same of a task, which reads so much in a row, and rows of a window, which is a commit of the
+# lake.
 CHUNK_ROWS, CHUNK_BYTES = 250_000, 256 << 20
 WINDOW_ROWS = 2_000_000
 # Bytes that a cursor may bring at once, and rows.
@@ -33,7 +36,7 @@ order by 1"""
 class Server:
     """What a server says of itself: its database, timeline and time.
 
-    Below `horizon` every transaction is over.
+    The timeline is 0 where nobody knows it. Below `horizon` every transaction is over.
     """
 
     database: str
@@ -44,37 +47,37 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A window, the condition of each of its reads, and how many rows to fetch at once."""
+    """A window, the condition of each of its reads, and how many rows to fetch at once.
+
+    `tasks` are enough for all reads: so many files there are then, and not one for each read.
+    """
 
     window: Window
     conditions: tuple[str, ...]
     fetch: int
+    tasks: int
 
 
 def ask(connection: Connection) -> Server:
     """Return what the server says; what is below its horizon will also be there after a crash.
 
     On a primary a message of no consequence is committed after the look, and with it everything
-    that others had committed without waiting for the disk or for a standby.
+    that others had committed without waiting for the disk or for a standby. A standby shows what is
+    on its own disk; what its failover undoes the timeline tells.
     """
     row = connection.execute(
-        "select pg_is_in_recovery(), pg_snapshot_xmin(pg_current_snapshot())::text::bigint,"
-        " clock_timestamp(), (select system_identifier::text from pg_control_system())"
+        "select s.standby, coalesce(s.timeline, 0), clock_timestamp(),"
+        " pg_snapshot_xmin(pg_current_snapshot())::text::bigint,"
+        " (select system_identifier::text from pg_control_system())"
+        " from skipmq_views.server s"
     ).fetchone()
     assert row is not None
-    standby, horizon, now, system = row
-    if standby:
-        told = connection.execute("select min_recovery_end_timeline from pg_control_recovery()")
-    else:
+    standby, timeline, now, horizon, system = row
+    if not standby:
         connection.execute("set synchronous_commit = on")
         connection.execute("select pg_logical_emit_message(true, 'skipmq', 'export')")
-        told = connection.execute(
-            "select ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint"
-        )
-    timeline = told.fetchone()
-    assert timeline is not None
     name = connection.info.dbname
-    return Server(f"{system}/{name}", int(timeline[0]), horizon, now)
+    return Server(f"{system}/{name}", timeline, horizon, now)
 
 
 def beginning(connection: Connection, days: Sequence[date]) -> int:
@@ -141,6 +144,17 @@ def count(connection: Connection, first: int, until: int) -> list[Part]:
     ]
 
 
+def times(connection: Connection, window: Window) -> int:
+    """Return the sum of the times at which a window's rows were settled, in microseconds."""
+    row = connection.execute(
+        "select coalesce(sum((extract(epoch from h.settled_at) * 1000000)::bigint), 0)::text"
+        " from skipmq_views.history_metadata h where h.xid >= %s and h.xid < %s",
+        (window.first, window.until),
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
 def reach(
     connection: Connection, first: int, horizon: int, most: int, near: int = 0
 ) -> tuple[int, int]:
@@ -181,15 +195,23 @@ def _reading(first: int, until: int, parts: Sequence[Part], server: Server) -> R
         server.now,
         server.timeline,
     )
-    return Reading(window, *cut(first, until, parts))
+    tasks, _ = cut(first, until, parts)
+    reads, fetch = cut(first, until, parts, READ_ROWS, READ_BYTES)
+    return Reading(window, reads, fetch, len(tasks))
 
 
-def cut(first: int, until: int, parts: Sequence[Part]) -> tuple[tuple[str, ...], int]:
+def cut(
+    first: int,
+    until: int,
+    parts: Sequence[Part],
+    most_rows: int = CHUNK_ROWS,
+    most_bytes: int = CHUNK_BYTES,
+) -> tuple[tuple[str, ...], int]:
     """Cut a window into conditions for short reads; return them, and how many rows to fetch."""
     cuts = [first]
     rows = size = 0
     for part in parts:
-        if rows and (rows + part.rows > CHUNK_ROWS or size + part.bytes > CHUNK_BYTES):
+        if rows and (rows + part.rows > most_rows or size + part.bytes > most_bytes):
             cuts.append(part.first)
             rows = size = 0
         rows += part.rows

@@ -123,7 +123,9 @@ def export_command(*, lake: str | None, compact: bool) -> None:
                 database.close()
     days = f"; {len(done.days)} days may be dropped" if done.days else ""
     back = (
-        f"; {done.taken_back} rows that a failover undid were taken back" if done.taken_back else ""
+        f"; {done.taken_back} rows that the server does not have were taken back"
+        if done.taken_back
+        else ""
     )
     out.print(
         f"{done.rows} rows in {done.windows} windows, up to transaction {done.until}, to {path}"

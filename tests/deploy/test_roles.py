@@ -1,0 +1,64 @@
+"""Roles as the runbook makes them, on servers where the owner of the schema is no superuser."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from skipmq import embedded
+from skipmq.store import schema
+from support.http import ROOT
+from support.postgres import DEBIAN, Databases, debian_servers
+
+README = (ROOT / "deploy" / "README.md").read_text()
+(ADMINISTRATOR,) = re.findall(r"```sql\n(create role skipmq_node .*?)```", README, re.DOTALL)
+# What the SQL of the runbook supposes to be there.
+BEFORE = "create role skipmq login {}; create database skipmq owner skipmq"
+
+
+@pytest.fixture(params=["embedded", *debian_servers()])
+def server(request: pytest.FixtureRequest, public_folder: Path) -> Iterator[Databases]:
+    binaries = None if request.param == "embedded" else DEBIAN / request.param / "bin"
+    folder = public_folder / f"roles-{request.node.name}"
+    with embedded.start(folder, ephemeral=True, bin_dir=binaries) as found:
+        yield Databases(found)
+
+
+@pytest.mark.parametrize("rights", ["", "createrole"])
+def test_owner_without_a_superusers_rights_can_end_readers(server: Databases, rights: str) -> None:
+    prepare(server, BEFORE.format(rights))
+    if not rights:
+        prepare(server, ADMINISTRATOR)
+
+    schema.migrate(url_of(server, "skipmq"))
+
+    with (
+        psycopg.connect(url_of(server, "skipmq_reader")) as reader,
+        psycopg.connect(url_of(server, "skipmq_node"), autocommit=True) as node,
+    ):
+        reader.execute("set transaction isolation level repeatable read")
+        assert reader.execute("select count(*) from skipmq_views.queue").fetchone() == (0,)
+        pid = reader.info.backend_pid
+        ended = node.execute("select pid from skipmq.end_long_snapshots('0')").fetchall()
+        limits = node.execute(
+            "select rolconnlimit, cardinality(rolconfig) from pg_roles"
+            " where rolname = 'skipmq_reader'"
+        ).fetchone()
+        with pytest.raises(psycopg.OperationalError):
+            reader.execute("select 1")
+    assert ended == [(pid,)]
+    assert limits == (32, 3)
+
+
+def prepare(server: Databases, text: str) -> None:
+    """Run statements as the superuser; those of the runbook after their comments are gone."""
+    with psycopg.connect(server.server.url, autocommit=True) as superuser:
+        for statement in re.sub(r"--.*", "", text).split(";"):
+            if statement.strip():
+                superuser.execute(statement.encode())
+
+
+def url_of(server: Databases, role: str) -> str:
+    return server.url("skipmq").replace("postgresql://postgres@", f"postgresql://{role}@")

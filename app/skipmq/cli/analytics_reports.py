@@ -78,9 +78,11 @@ def report_command(
                 assert source is not None
                 history = sources.from_database(spark, source, period, queues)
             timeouts = sources.timeouts(spark, source)
-        computed = report.reports(history, timeouts, period)
         tables = {}
-        with Progress(console=Console(stderr=True), transient=True) as progress:
+        with (
+            Progress(console=Console(stderr=True), transient=True) as progress,
+            report.reports(history, timeouts, period) as computed,
+        ):
             bar = progress.add_task("reporting", total=len(computed))
             for name, rows in report.write(computed, output):
                 tables[name] = rows

@@ -73,8 +73,7 @@ def test_report_has_each_message_once_while_messages_move(
         for _ in range(3):
             found = sources.from_database(spark, source, today)
             # A report reads the history when the snapshot is over, and more than once.
-            for _ in range(2):
-                counts.append((found.count(), found.select("id").distinct().count()))
+            counts += [(found.count(), found.select("id").distinct().count()) for _ in range(2)]
             settled.append(found.where("settled_at is not null").count())
 
     assert counts == [(MESSAGES, MESSAGES)] * 6

@@ -91,21 +91,23 @@ def _take_back(lake: Lake, connection: Connection, server: Server, days: list[da
     """Undo in the lake what a failover undid in the database: transactions that a standby had not.
 
     Their numbers are given out again, so that the lake goes back to the first window that differs.
-    Only where the database still has all days of a window: it would lack what was dropped.
+    Only where the database still has all days of that window and of those after it, which go with
+    it: it would lack what was dropped.
     """
     known = lake.state.windows
     if not known or known[-1].timeline == server.timeline:
         return 0
     there = set(days)
     for window in [w for w in known if w.at > known[-1].at - DOUBTED]:
-        held = [
-            file for file in lake.files if file.last >= window.first and file.first < window.until
-        ]
+        held = [file for file in lake.files if file.last >= window.first]
         if any(file.day not in there for file in held):
             continue
         parts = windows.count(connection, window.first, window.until)
         found = sum(part.rows for part in parts), sum(part.ids for part in parts)
-        if window.until > server.horizon or found != (window.rows, window.ids):
+        # What was erased in both since then differs from what was counted, and not from the lake.
+        if window.until > server.horizon or (
+            found != (window.rows, window.ids) and found != lake.count(window)
+        ):
             rows = lake.rewind(window)
             log.warning(
                 "a failover undid transactions that had been exported",

@@ -97,6 +97,16 @@ class Lake:
         """Forget a window and all after it, so that they are exported again; return the rows."""
         return self._without(f.col("xid") >= window.first, "rewind", window=window)
 
+    def count(self, window: Window) -> tuple[int, int]:
+        """Return how many rows of a window's transactions the lake has now, and their ids' sum."""
+        found = (
+            self.frame(lambda file: file.last >= window.first and file.first < window.until)
+            .where((f.col("xid") >= window.first) & (f.col("xid") < window.until))
+            .agg(f.count("*").alias("rows"), f.coalesce(_ids(), f.lit(0)).alias("ids"))
+            .collect()
+        )
+        return found[0]["rows"], int(found[0]["ids"])
+
     def compact(self, *, before: date, most_files: int = 32) -> int:
         """Put small files of a queue and day together; return how many files there are fewer.
 

@@ -150,6 +150,11 @@ def prepare_spark(master: str) -> bool:
     return submitted
 
 
+def java_home() -> str | None:
+    """Return where Spark looks for Java before it looks on the path."""
+    return os.environ.get("JAVA_HOME")
+
+
 @dataclass(frozen=True, slots=True)
 class Configuration:
     """The effective settings and where each came from: `default`, a variable, or the file."""

@@ -5,10 +5,17 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import click
 import pytest
 
-from support.postgres import as_node
+from skipmq.cli.analytics_errors import telling
+from support.postgres import Connection, as_node
+from support.programs import need
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def run(
@@ -18,6 +25,7 @@ def run(
     environment = others | {"SKIPMQ_DATABASE_URL": as_node(database)} | settings
     if path is not None:
         environment["PATH"] = path
+        environment.pop("JAVA_HOME", None)
     return subprocess.run(
         [sys.executable, "-m", "skipmq", "analytics", *arguments],
         env=environment,
@@ -35,6 +43,83 @@ def test_without_java_one_line_says_what_to_install(database: str, tmp_path: Pat
     assert done.stderr.splitlines() == [
         "Error: Spark needs Java 17 or newer: apt-get install default-jre-headless"
     ]
+
+
+def test_without_pyspark_one_line_says_what_to_install() -> None:
+    program = "import sys; sys.modules['pyspark'] = None; from skipmq.__main__ import main; main()"
+    for command in (["export", "--lake", "x"], ["report", "--output", "x"], ["audit"]):
+        done = subprocess.run(
+            [sys.executable, "-c", program, "analytics", *command],
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+
+        assert done.returncode == 1
+        assert done.stderr == "Error: this needs PySpark: pip install 'skipmq[analytics]'\n"
+
+
+def test_java_that_is_too_old_or_not_where_it_is_said_to_be_is_named(
+    database: str, tmp_path: Path
+) -> None:
+    old = tmp_path / "bin" / "java"
+    old.parent.mkdir()
+    old.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_402\"' >&2\n")
+    old.chmod(0o755)
+
+    eight = run(database, "stream", "--output", "x", JAVA_HOME=str(tmp_path))
+    nowhere = run(database, "stream", "--output", "x", JAVA_HOME=str(tmp_path / "none"))
+
+    assert (eight.returncode, nowhere.returncode) == (1, 1)
+    assert eight.stderr.endswith(f"default-jre-headless; {old} is Java 8\n")
+    assert f"JAVA_HOME is {tmp_path / 'none'}, where none is" in nowhere.stderr
+
+
+def test_what_needs_no_spark_is_told_before_it_is_started(tmp_path: Path) -> None:
+    need("java")
+    away = "postgresql://nobody@127.0.0.1:1/nothing"
+
+    export = run(away, "export", "--lake", str(tmp_path))
+    wrong = run(away, "report", "--output", str(tmp_path), "--since", "2026-02-02",
+                "--until", "2026-02-01")  # fmt: skip
+
+    assert (export.returncode, wrong.returncode) == (1, 2)
+    assert export.stderr.startswith("skipmq: the database cannot be reached")
+    assert len(export.stderr.splitlines()) == 1
+    assert "--since 2026-02-02 00:00:00 is not before --until" in wrong.stderr
+
+
+def test_what_spark_and_the_database_refuse_is_told_in_a_line(
+    spark: "SparkSession", owner: Connection, tmp_path: Path
+) -> None:
+    from skipmq.analytics import forget, jdbc, read  # noqa: PLC0415 - PySpark is an extra.
+
+    def away() -> None:
+        with jdbc.opened("postgresql://nobody@127.0.0.1:1/nothing") as source:
+            source.read(spark, "select 1 as one").count()
+
+    (tmp_path / "file").touch()
+    failures = {
+        "Spark does not understand this: [UNRESOLVED_COLUMN": lambda: spark.range(1).where("no"),
+        "Spark does not understand this: [PARSE_SYNTAX_ERROR]": lambda: spark.sql("selec"),
+        "Spark failed: [CAST_INVALID_INPUT] The value 'x0'": lambda: (
+            spark.range(1).selectExpr("cast('x' || id as int)").collect()
+        ),
+        "the database failed: Couldn't connect to the database": away,
+        "PostgreSQL does not understand this: syntax error at": lambda: forget.look(
+            owner, None, "no such thing"
+        ),
+        'PostgreSQL does not understand this: column "no"': lambda: forget.look(owner, None, "no"),
+        "PostgreSQL does not understand this: invalid input syntax for type integer": lambda: (
+            forget.look(owner, None, "id = 'x'::int")
+        ),
+        f"there is no lake at {tmp_path}": lambda: read.lake(spark, str(tmp_path)),
+        f"File exists with {tmp_path}/file: name another path": (tmp_path / "file").mkdir,
+    }
+
+    for told, fails in failures.items():
+        with pytest.raises(click.ClickException) as raised:
+            telling(fails)()
+        assert raised.value.message.startswith(told)
+        assert "\n" not in raised.value.message
 
 
 def test_export_without_a_lake_says_how_to_name_it(database: str) -> None:

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
-from skipmq.analytics import read
+from skipmq.analytics import forget, read
 from skipmq.analytics.columns import HISTORY
 from skipmq.analytics.export import export
 from skipmq.analytics.jdbc import Source
@@ -207,6 +207,35 @@ def test_erased_rows_are_in_no_file_any_more(
     assert untouched in files
 
 
+def promote(place: str) -> None:
+    """Let a lake have been written before the server's timeline began."""
+    for file in (Path(place) / "_manifest").glob("*.json"):
+        file.write_text(file.read_text().replace('"timeline": 1', '"timeline": 0'))
+
+
+def test_what_was_forgotten_is_not_taken_for_what_a_failover_undid(
+    spark: SparkSession, source: Source, owner: Connection, place: str
+) -> None:
+    settle(owner, 10, HistoryMode="full")
+    settle(owner, 10, "mails")
+    export(spark, source, place, compact=False)
+    settle(owner, 20)
+    export(spark, source, place, compact=False)
+    with Lake.writing(spark, place) as lake:
+        erased = dict(forget.erase(owner, lake, "body like 'body 1%' or queue = 'mails'"))
+    kept = sorted((Path(place) / "history").rglob("*.parquet"))
+    promote(place)
+    settle(owner, 10)
+
+    done = export(spark, source, place, compact=False)
+
+    assert erased == {"history": 22, "lake": 22}
+    assert (done.rows, done.taken_back) == (10, 0)
+    assert {*kept} < {*(Path(place) / "history").rglob("*.parquet")}
+    assert lake_rows(spark, place) == rows_of(owner)
+    assert len(rows_of(owner)) == 28
+
+
 UNDONE = {
     # What a standby that was promoted had not got.
     "missing": "delete from skipmq.history where id in (select id from skipmq.history limit 3)",
@@ -234,9 +263,7 @@ def test_transactions_that_a_failover_undid_are_taken_back(
     settle(owner, 20)
     export(spark, source, place)
     owner.execute(UNDONE[undone].encode())
-    # As the new timeline shows it.
-    file = max((Path(place) / "_manifest").glob("*.json"))
-    file.write_text(file.read_text().replace('"timeline": 1', '"timeline": 0'))
+    promote(place)
     Queue(owner)
 
     done = export(spark, source, place)

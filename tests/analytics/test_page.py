@@ -31,8 +31,8 @@ def written(
     """Give the folder of a report on the busy day, and what it was made of."""
     folder = tmp_path_factory.mktemp("report")
     history = busy_day.history(spark).persist()
-    computed = report.reports(history, busy_day.queues(spark), DAY)
-    tables = dict(report.write(computed, folder))
+    with report.reports(history, busy_day.queues(spark), DAY) as computed:
+        tables = dict(report.write(computed, folder))
     facts = page.Facts("a busy day", DAY, tables, live=True)
     report.write_page(facts, folder)
     return folder, facts
@@ -88,8 +88,8 @@ def test_page_stands_alone_and_is_well_formed(written: tuple[Path, page.Facts]) 
 
 def test_page_of_nothing_says_so(spark: "SparkSession") -> None:
     nothing = frame(spark)
-    computed = report.reports(nothing, busy_day.queues(spark).limit(0), DAY)
-    tables: dict[str, list[Any]] = {name: [] for name in computed}
+    with report.reports(nothing, busy_day.queues(spark).limit(0), DAY) as computed:
+        tables: dict[str, list[Any]] = {name: [] for name in computed}
 
     text = page.render(page.Facts("an empty database", DAY, tables, live=True))
 

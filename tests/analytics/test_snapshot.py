@@ -10,10 +10,11 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from skipmq.analytics import snapshot
+from skipmq.analytics import snapshot, sources
 from skipmq.analytics.jdbc import Source
+from skipmq.analytics.period import Period
 from support.postgres import Connection
-from support.sql import Queue
+from support.sql import Queue, number
 
 MESSAGES = 2_000
 
@@ -58,6 +59,39 @@ def test_history_and_live_messages_add_up_while_messages_move(
 
     assert counts == [(MESSAGES, MESSAGES)] * 4
     assert settled[0] < settled[-1]
+
+
+def test_report_has_each_message_once_while_messages_move(
+    spark: SparkSession, source: Source, database: str, owner: Connection
+) -> None:
+    orders = Queue(owner)
+    for _ in range(MESSAGES // 100):
+        orders.send(*["x"] * 100)
+    today = Period(number(owner, "select now() - interval '1 day'"), number(owner, "select now()"))
+    counts, settled = [], []
+    with moving(database, orders):
+        for _ in range(3):
+            found = sources.from_database(spark, source, today)
+            # A report reads the history when the snapshot is over, and more than once.
+            counts += [(found.count(), found.select("id").distinct().count()) for _ in range(2)]
+            settled.append(found.where("settled_at is not null").count())
+
+    assert counts == [(MESSAGES, MESSAGES)] * 6
+    assert 0 < settled[0] < settled[-1]
+
+
+def test_report_has_what_was_settled_before_a_restore_numbered_transactions_anew(
+    spark: SparkSession, source: Source, owner: Connection
+) -> None:
+    orders = Queue(owner)
+    orders.send("x")
+    orders.delete(*orders.receive())
+    owner.execute("update skipmq.history set xid = xid + 1000000000")
+    today = Period(number(owner, "select now() - interval '1 day'"), number(owner, "select now()"))
+
+    found = sources.from_database(spark, source, today)
+
+    assert [row.outcome for row in found.collect()] == ["deleted"]
 
 
 def test_read_of_a_snapshot_that_is_over_fails(

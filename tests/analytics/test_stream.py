@@ -1,20 +1,25 @@
 """The streaming source: each row once, within its limits."""
 
+import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from skipmq import embedded
 from skipmq.analytics import read
 from skipmq.analytics.columns import HISTORY
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.stream import SettledMessages
-from support.analytics import FACTS, Writers, rows_of, settle
-from support.postgres import Connection, as_reader
-from support.sql import Queue
+from support import standby
+from support.analytics import FACTS, Writers, age, rows_of, settle
+from support.postgres import Connection, Databases, as_reader
+from support.sql import Queue, number
 
 
 @pytest.fixture
@@ -115,6 +120,80 @@ def test_stream_that_begins_at_the_latest_brings_only_what_follows(
     follow(frame, tmp_path)
 
     assert len(written(stream, tmp_path)) == 10
+
+
+def reword(place: Path, **changes: Any) -> None:
+    """Change what the offset of the last batch says."""
+    last = max((place / "checkpoint" / "offsets").glob("[0-9]*"), key=lambda file: int(file.name))
+    head, _, offset = last.read_text().rpartition("\n")
+    last.write_text(f"{head}\n{json.dumps(json.loads(offset) | changes)}")
+    last.with_name(f".{last.name}.crc").unlink()
+
+
+def test_stream_on_another_timeline_has_duplicates_that_can_be_told_by_their_keys(
+    stream: SparkSession, database: str, owner: Connection, tmp_path: Path
+) -> None:
+    frame = stream.readStream.format("skipmq").option("url", as_reader(database)).load()
+    settle(owner, 20)
+    age(owner, 1)
+    follow(frame, tmp_path)
+    reword(tmp_path, timeline=0)
+    owner.execute("select pg_current_xact_id()")
+    follow(frame, tmp_path)
+    once = len(written(stream, tmp_path))
+    settle(owner, 10)
+    follow(frame, tmp_path)
+    reword(tmp_path, timeline=0)
+    settle(owner, 10)
+    follow(frame, tmp_path)
+
+    found = stream.read.schema(HISTORY).parquet(str(tmp_path / "out"))
+    assert (once, found.count()) == (20, 50)
+    assert (
+        found.dropDuplicates(["id", "outcome", "settled_at"]).count() == len(rows_of(owner)) == 40
+    )
+
+
+def test_stream_after_a_failover_brings_the_last_hour_again_and_misses_nothing(
+    stream: SparkSession,
+    embedded_databases: Databases,
+    database: str,
+    owner: Connection,
+    public_folder: Path,
+    tmp_path: Path,
+) -> None:
+    frame = stream.readStream.format("skipmq").option("url", as_reader(database)).load()
+    settle(owner, 20)
+    age(owner, 1)
+    settle(owner, 30, "mails")
+    old, seen = rows_of(owner)[:20], rows_of(owner)[20:]
+    place = public_folder / "cut-off"
+    standby.copy(embedded_databases.server.url, place)
+    with (place / "postgresql" / "postgresql.auto.conf").open("a") as settings:
+        settings.write("primary_conninfo = ''\n")
+    settle(owner, 50, "undone")
+    undone = rows_of(owner)[50:]
+    follow(frame, tmp_path)
+
+    with embedded.start(place) as server:
+        url = Databases(server).url(psycopg.conninfo.conninfo_to_dict(database)["dbname"])
+        with psycopg.connect(url, autocommit=True) as promoted:
+            promoted.execute("select pg_promote()")
+            settle(promoted, 40, "after")
+            after = rows_of(promoted)[50:]
+            # The query was away for two hours.
+            ago = number(promoted, "select clock_timestamp() - interval '2 hours'")
+            promoted.execute(
+                "update skipmq.history set settled_at = settled_at - interval '2 hours'"
+            )
+            reword(tmp_path, at=ago.isoformat())
+            frame = stream.readStream.format("skipmq").option("url", as_reader(url)).load()
+            follow(frame, tmp_path)
+            follow(frame, tmp_path)
+
+    # Numbers of transactions were given out again.
+    assert after[0][1] < undone[-1][1]
+    assert Counter(written(stream, tmp_path)) == Counter(old + seen + seen + undone + after)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from skipmq.analytics import jdbc, windows
 from skipmq.analytics.columns import VIEW
 from skipmq.analytics.jdbc import Connection, Source
 from skipmq.analytics.lake import Lake, LakeError
-from skipmq.analytics.manifest import Window
 from skipmq.analytics.read import as_history
 from skipmq.analytics.windows import Server
 
@@ -93,20 +92,19 @@ def _take_back(lake: Lake, connection: Connection, server: Server, days: list[da
     """Undo in the lake what a failover undid in the database: transactions that a standby had not.
 
     Their numbers are given out again, so that the lake goes back to the first window that differs.
-    Only where the database still has all days of a window: it would lack what was dropped. Where
-    nobody knows the timeline this looks every time.
+    Only where the database still has all days of that window and of those after it, which go with
+    it: it would lack what was dropped. Where nobody knows the timeline this looks every time.
     """
     known = lake.state.windows
     if not known or known[-1].timeline == server.timeline != 0:
         return 0
     there = set(days)
     for window in [w for w in known if w.at > known[-1].at - DOUBTED]:
-        held = [
-            file for file in lake.files if file.last >= window.first and file.first < window.until
-        ]
+        held = [file for file in lake.files if file.last >= window.first]
         if any(file.day not in there for file in held):
             continue
-        if window.until > server.horizon or not _same(lake, connection, window):
+        same = windows.total(connection, window) == lake.total(window)
+        if window.until > server.horizon or not same:
             rows = lake.rewind(window)
             log.warning(
                 "took back what the server does not have, such as what a failover undid",
@@ -116,18 +114,6 @@ def _take_back(lake: Lake, connection: Connection, server: Server, days: list[da
             )
             return rows
     return 0
-
-
-def _same(lake: Lake, connection: Connection, window: Window) -> bool:
-    """Tell whether a lake and a database have the same in a window.
-
-    Ids are given again after a failover, as numbers of transactions are; times are not.
-    """
-    parts = windows.count(connection, window.first, window.until)
-    found = sum(part.rows for part in parts), sum(part.ids for part in parts)
-    if found != (window.rows, window.ids):
-        return False
-    return lake.times(window) == windows.times(connection, window)
 
 
 def _record(

@@ -135,6 +135,7 @@ def _source(given: Mapping[str, str]) -> Source:
     wanted = {
         "ApplicationName": "skipmq analytics",
         "tcpKeepAlive": "true",
+        "prepareThreshold": "-1",
         **{_SAME_NAME[key]: value for key, value in given.items() if key in _SAME_NAME},
     }
     if target := given.get("target_session_attrs"):

@@ -103,19 +103,27 @@ class Lake:
         """
         return self._without(condition, "erase", reason=reason)
 
-    def times(self, window: Window) -> int:
-        """Return the sum of the times at which a window's rows were settled, in microseconds."""
-        row = (
-            self.frame(lambda file: file.last >= window.first and file.first < window.until)
-            .where((f.col("xid") >= window.first) & (f.col("xid") < window.until))
-            .agg(f.sum(f.unix_micros("settled_at").cast("decimal(38,0)")).alias("times"))
-            .first()
-        )
-        return int(row["times"] or 0) if row else 0
-
     def rewind(self, window: Window) -> int:
         """Forget a window and all after it, so that they are exported again; return the rows."""
         return self._without(f.col("xid") >= window.first, "rewind", window=window)
+
+    def total(self, window: Window) -> tuple[int, int, int]:
+        """Return what the lake has now of a window: rows, and the sums of ids and of times.
+
+        The times are those of settlement, in microseconds: after a failover ids are given again,
+        as numbers of transactions are, and times are not.
+        """
+        row = (
+            self.frame(lambda file: file.last >= window.first and file.first < window.until)
+            .where((f.col("xid") >= window.first) & (f.col("xid") < window.until))
+            .agg(
+                f.count("*").alias("rows"),
+                _ids(),
+                f.sum(f.unix_micros("settled_at").cast("decimal(38,0)")).alias("times"),
+            )
+            .collect()[0]
+        )
+        return row["rows"], int(row["ids"] or 0), int(row["times"] or 0)
 
     def compact(self, *, before: date, most_files: int = 32) -> int:
         """Put small files of a queue and day together; return how many files there are fewer.

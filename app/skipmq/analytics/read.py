@@ -24,15 +24,18 @@ def history(  # noqa: PLR0913 - all but two have defaults.
     until: datetime | None = None,
     queues: Sequence[str] = (),
     bodies: bool = False,
+    condition: str = "",
 ) -> DataFrame:
     """Read what was settled from `since` to before `until` in queues of these names (none: all).
 
     One task a day, each a short cursor of its own; attributes and body are null unless `bodies`.
+    `condition` is one more, in PostgreSQL's words.
     The days are those that the database has now. Raises psycopg.Error when it cannot be asked.
     """
     days = [day for day in jdbc.days(source) if _overlaps(day, since, until)]
-    condition = " and ".join(
+    conditions = " and ".join(
         [
+            *([f"({condition})"] if condition else []),
             *([f"settled_at >= '{_text(since)}'"] if since else []),
             *([f"settled_at < '{_text(until)}'"] if until else []),
             *([f"queue in ({', '.join(map(jdbc.literal, queues))})"] if queues else []),
@@ -41,8 +44,8 @@ def history(  # noqa: PLR0913 - all but two have defaults.
     view = "history" if bodies else "history_metadata"
     names = [name for name in VIEW if bodies or name not in CONTENT]
     query = f"select {', '.join(names)} from skipmq_views.{view}"  # noqa: S608 - our own names.
-    if condition:
-        query += f" where {condition}"
+    if conditions:
+        query += f" where {conditions}"
     return as_history(source.read(spark, query, jdbc.by_day(days)))
 
 

@@ -1,13 +1,14 @@
 """All reports on a time range: as Parquet, as CSV and as a page."""
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 from pyarrow import csv, parquet
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from skipmq.analytics import page
@@ -17,42 +18,75 @@ from skipmq.analytics.reports.consumers import consumers
 from skipmq.analytics.reports.dead_letters import dead_letter_causes
 from skipmq.analytics.reports.groups import groups
 from skipmq.analytics.reports.latency import latency, summary
+from skipmq.analytics.reports.measures import is_outcome, moves, with_arrival
 from skipmq.analytics.reports.redelivery import receive_counts, redelivery, visibility
 from skipmq.analytics.reports.traffic import traffic
 
 Compute: TypeAlias = Callable[[], DataFrame]
 
+# What the reports measure, and what with_arrival wants: all that is kept in memory.
+_MEASURED = [
+    *("settled_at", "sent_at", "first_received_at", "id", "queue_id", "account", "region", "queue"),
+    *("fifo", "receive_count", "body_bytes", "attribute_bytes", "outcome", "group_id", "node"),
+]
+# Dead letters that every task may have in memory.
+_FEW = 1_000_000
 
-def reports(history: DataFrame, queues: DataFrame, period: Period) -> Mapping[str, Compute]:
-    """Return what computes each report, by its name.
+
+@contextmanager
+def reports(
+    history: DataFrame, queues: DataFrame, period: Period
+) -> Iterator[Mapping[str, Compute]]:
+    """Give what computes each report, by its name, for as long as the block runs.
 
     `history` has what was settled since the beginning of the period, and with it, where the
     source has them, messages that wait still (`settled_at` is null). `queues` has the key and the
-    `visibility_timeout` of each queue.
+    `visibility_timeout` of each queue. The source is read here, once and without bodies; those of
+    the queues that have dead letters are read when their report is computed.
     """
-    settled = history.where(
-        (fn.col("settled_at") >= fn.lit(period.since))
-        & (fn.col("settled_at") < fn.lit(period.until))
+    moved = moves(history).persist()
+    few = moved.count() <= _FEW
+    kept = (
+        with_arrival(history.select(*_MEASURED), fn.broadcast(moved) if few else moved)
+        .drop("id", "queue_id")
+        .persist()
     )
-    present = history.where(fn.col("sent_at") < fn.lit(period.until))
-    hours = history.where(
+    kept.count()
+    settled = kept.where(_within("settled_at", period))
+    present = kept.where(fn.col("sent_at") < fn.lit(period.until))
+    hours = kept.where(
         (fn.col("settled_at") < fn.lit(period.until)) | fn.col("settled_at").isNull()
     )
     # Small, and the forecast wants it too.
     backlogs = backlog(present, period).persist()
-    return {
-        "summary": partial(summary, settled),
-        "latency": partial(latency, settled),
-        "traffic": partial(traffic, hours),
-        "redelivery": partial(redelivery, settled),
-        "receive_counts": partial(receive_counts, settled),
-        "visibility": partial(visibility, settled, queues),
-        "dead_letters": partial(dead_letter_causes, settled),
-        "groups": partial(groups, settled),
-        "backlog": lambda: backlogs,
-        "forecast": partial(forecast, backlogs),
-        "consumers": partial(consumers, settled),
-    }
+    try:
+        yield {
+            "summary": partial(summary, settled),
+            "latency": partial(latency, settled),
+            "traffic": partial(traffic, hours),
+            "redelivery": partial(redelivery, settled),
+            "receive_counts": partial(receive_counts, settled),
+            "visibility": partial(visibility, settled, queues),
+            "dead_letters": lambda: dead_letter_causes(_suspect(history, settled, period)),
+            "groups": partial(groups, settled),
+            "backlog": lambda: backlogs,
+            "forecast": partial(forecast, backlogs),
+            "consumers": partial(consumers, settled),
+        }
+    finally:
+        for frame in (backlogs, kept, moved):
+            frame.unpersist()
+
+
+def _within(moment: str, period: Period) -> Column:
+    return (fn.col(moment) >= fn.lit(period.since)) & (fn.col(moment) < fn.lit(period.until))
+
+
+def _suspect(history: DataFrame, settled: DataFrame, period: Period) -> DataFrame:
+    """Return what was settled in queues that have dead letters, with its bodies."""
+    found = settled.where(is_outcome("dead-lettered")).select("queue").distinct().collect()
+    names = [row["queue"] for row in found]
+    return history.where(fn.col("queue").isin(names) & _within("settled_at", period))
 
 
 def write(computed: Mapping[str, Compute], output: Path) -> Iterator[tuple[str, list[Any]]]:

@@ -27,6 +27,20 @@ class Snapshot:
 
     source: Source
     name: str
+    # As PostgreSQL writes it: the oldest transaction open then, the next, and those open.
+    text: str
+
+    def settled(self) -> str:
+        """Return the condition on rows of history that were there then, also when it is over.
+
+        They are found by their transactions. What is beyond all numbers that were given out is
+        of a database that this one was restored from.
+        """
+        _, end, open_ = self.text.split(":")
+        return (
+            f"xid < {end} and xid <> all ('{{{open_}}}'::bigint[])"
+            " or xid >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
+        )
 
     def read(
         self, spark: SparkSession, query: str, predicates: Sequence[str] = (), *, fetch: int = 1000
@@ -59,13 +73,15 @@ def taken(source: Source) -> Iterator[Snapshot]:
     one = jdbc.pinned(source)
     with one.connect() as connection:
         connection.execute("begin isolation level repeatable read, read only")
-        row = connection.execute("select pg_export_snapshot()").fetchone()
+        row = connection.execute(
+            "select pg_export_snapshot(), pg_current_snapshot()::text"
+        ).fetchone()
         assert row is not None
         over = threading.Event()
         alive = threading.Thread(target=_keep, args=(connection, over), daemon=True)
         alive.start()
         try:
-            yield Snapshot(one, row[0])
+            yield Snapshot(one, *row)
         finally:
             over.set()
             alive.join()

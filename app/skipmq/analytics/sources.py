@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
-from skipmq.analytics import jdbc, read
+from skipmq.analytics import jdbc, read, snapshot
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.period import Period
 
@@ -22,21 +22,29 @@ _TIMEOUTS = "account string, region string, queue string, visibility_timeout int
 def from_database(
     spark: SparkSession, source: Source, period: Period, queues: Sequence[str] = ()
 ) -> DataFrame:
-    """Read what was settled since the beginning of a period, and then what waits still.
+    """Read what was settled since the beginning of a period, and what waits, of one instant.
 
-    The frame is read here, once and in short cursors, and kept by Spark, for all reports. A message
-    that is settled between the two reads is in neither.
+    What waits is read here, in a snapshot that is over then, and kept by Spark. The history is read
+    when the frame is, in short cursors without one: what was settled after that instant is left
+    out by its transaction. Raises psycopg.OperationalError when the database is away.
     """
-    history = read.history(spark, source, since=period.since, queues=queues, bodies=True)
-    history = history.persist(StorageLevel.MEMORY_AND_DISK)
-    history.count()
     wanted = f" and queue in ({', '.join(map(jdbc.literal, queues))})" if queues else ""
     query = (
         f"select {_LIVE} from skipmq_views.message_metadata"  # noqa: S608 - our own names.
         f" where not retired{wanted}"
     )
-    live = read.as_history(source.read(spark, query)).persist(StorageLevel.MEMORY_AND_DISK)
-    live.count()
+    with snapshot.taken(source) as taken:
+        live = read.as_history(taken.read(spark, query, fetch=jdbc.FETCH))
+        live = live.persist(StorageLevel.MEMORY_AND_DISK)
+        live.count()
+    history = read.history(
+        spark,
+        taken.source,
+        since=period.since,
+        queues=queues,
+        bodies=True,
+        condition=taken.settled(),
+    )
     return history.unionByName(live)
 
 

@@ -38,7 +38,7 @@ from skipmq.analytics.jdbc import Connection
 from skipmq.analytics.windows import Server
 
 ALL = sys.maxsize
-# How long before a failover transactions may have been seen that it undid.
+# How long before it last looked a query may have seen transactions that a failover undid.
 DOUBTED = "1 hour"
 
 
@@ -148,8 +148,9 @@ class _Reader(DataSourceReader):
 class _Follower(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Follows by transactions: an offset names those that its batch has, [first, until).
 
-    After a failover a batch begins an hour back, since rows may have been read that were undone:
-    drop duplicates by id, outcome and settled_at where that matters.
+    After a failover a batch begins an hour before the last one, since rows may have been read that
+    were undone, and their numbers given to others: drop duplicates by id, outcome and settled_at
+    where that matters.
     """
 
     def __init__(self, access: _Access) -> None:
@@ -184,7 +185,7 @@ class _Follower(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 )
             first = start["until"]
             if start["timeline"] != server.timeline:
-                first = min(first, _doubted(connection), server.horizon)
+                first = min(first, _doubted(connection, start, server), server.horizon)
             horizon = server.horizon if self._target is None else min(server.horizon, self._target)
             if horizon <= first:
                 return start
@@ -218,14 +219,18 @@ def _offset(first: int, until: int, server: Server) -> dict[str, Any]:
         "until": until,
         "timeline": server.timeline,
         "database": server.database,
+        "at": server.now.isoformat(),
     }
 
 
-def _doubted(connection: Connection) -> int:
-    """Return the first transaction that was seen in the time before a failover."""
+def _doubted(connection: Connection, start: dict[str, Any], server: Server) -> int:
+    """Return the first transaction that may have been seen otherwise before a failover.
+
+    Counted back from when the query last looked: it may have been away for long.
+    """
     row = connection.execute(
-        "select coalesce(min(h.xid), 0) from skipmq_views.history_metadata h"  # noqa: S608 - ours.
-        f" where h.settled_at > clock_timestamp() - interval '{DOUBTED}'"
+        "select min(h.xid) from skipmq_views.history_metadata h"  # noqa: S608 - ours.
+        f" where h.settled_at > %s::timestamptz - interval '{DOUBTED}'",
+        (start.get("at", server.now),),
     ).fetchone()
-    assert row is not None
-    return int(row[0])
+    return server.horizon if row is None or row[0] is None else int(row[0])

@@ -144,15 +144,16 @@ def count(connection: Connection, first: int, until: int) -> list[Part]:
     ]
 
 
-def times(connection: Connection, window: Window) -> int:
-    """Return the sum of the times at which a window's rows were settled, in microseconds."""
+def total(connection: Connection, window: Window) -> tuple[int, int, int]:
+    """Return what the database has now of a window, as `Lake.total` does of the lake."""
     row = connection.execute(
-        "select coalesce(sum((extract(epoch from h.settled_at) * 1000000)::bigint), 0)::text"
+        "select count(*), coalesce(sum(h.id), 0)::text,"
+        " coalesce(sum((extract(epoch from h.settled_at) * 1000000)::bigint), 0)::text"
         " from skipmq_views.history_metadata h where h.xid >= %s and h.xid < %s",
         (window.first, window.until),
     ).fetchone()
     assert row is not None
-    return int(row[0])
+    return int(row[0]), int(row[1]), int(row[2])
 
 
 def reach(

@@ -2,15 +2,14 @@
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
-from importlib.util import find_spec
-from shutil import which
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from skipmq.cli.analytics_errors import installed, telling
 from skipmq.cli.surroundings import configuration, open_database, out
 from skipmq.config import Settings
 from skipmq.store import Database, Upkeep, schema
@@ -35,20 +34,16 @@ def spark_session(settings: Settings) -> Iterator["SparkSession"]:
 
     Raises click.ClickException, with the remedy, when PySpark or Java is missing.
     """
-    if find_spec("pyspark") is None or find_spec("pyarrow") is None:
-        raise click.ClickException("this needs PySpark: pip install 'skipmq[analytics]'")
-    if not settings.spark_master.startswith("sc:") and which("java") is None:
-        raise click.ClickException(
-            "Spark needs Java 17 or newer: apt-get install default-jre-headless"
-        )
+    installed(settings.spark_master)
     # Only here: PySpark is an extra.
     from skipmq.analytics import session  # noqa: PLC0415
 
     with out.status("starting Spark"):
         spark = session.start(settings)
-    # What fails is told in a line; PySpark's own log would put pages of Java around it.
-    spark.sparkContext.setLogLevel("ERROR")
-    logging.getLogger("DataFrameQueryContextLogger").disabled = True
+    # What fails is told in a line; Spark's own logs would put pages of Java around it.
+    spark.sparkContext.setLogLevel("FATAL")
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        logging.getLogger(name).disabled = True
     try:
         yield spark
     finally:
@@ -59,17 +54,20 @@ def spark_session(settings: Settings) -> Iterator["SparkSession"]:
 def surroundings(settings: Settings) -> Iterator[tuple["SparkSession", "Source", str]]:
     """Give a Spark session, the database to read, and the URL of the one that nodes write to.
 
-    Raises click.ClickException, with the remedy, when PySpark or Java is missing.
+    Raises click.ClickException, with the remedy, when PySpark or Java is missing, and before Spark
+    is started what schema.check raises.
     """
-    with open_database(settings) as (_, url), spark_session(settings) as spark:
+    installed(settings.spark_master)
+    with ExitStack() as stack:
+        _, url = stack.enter_context(open_database(settings))
+        schema.check(url)
+        spark = stack.enter_context(spark_session(settings))
         from skipmq.analytics import jdbc  # noqa: PLC0415 - as above.
 
-        schema.check(url)
         reading = settings.analytics_url or url.replace(
             "postgresql://skipmq_node@/", "postgresql://skipmq_reader@/"
         )
-        with jdbc.opened(reading) as source:
-            yield spark, source, url
+        yield spark, stack.enter_context(jdbc.opened(reading)), url
 
 
 def lake_of(settings: Settings, given: str | None) -> str:
@@ -82,6 +80,7 @@ def lake_of(settings: Settings, given: str | None) -> str:
 @analytics.command("export")
 @click.option("--lake", help="Folder, or any path of Hadoop's (default: SKIPMQ_ARCHIVE).")
 @click.option("--compact/--no-compact", default=True, help="Put small files of past days together.")
+@telling
 def export_command(*, lake: str | None, compact: bool) -> None:
     """Add to the lake what was settled since the last export: each row once.
 
@@ -92,7 +91,6 @@ def export_command(*, lake: str | None, compact: bool) -> None:
     path = lake_of(settings, lake)
     with surroundings(settings) as (spark, source, url):
         from skipmq.analytics import export  # noqa: PLC0415 - as above.
-        from skipmq.analytics.lake import LakeError  # noqa: PLC0415
 
         columns = (BarColumn(), MofNCompleteColumn(), TextColumn("transactions"))
         with Progress(
@@ -117,8 +115,6 @@ def export_command(*, lake: str | None, compact: bool) -> None:
                     progress=progress,
                     compact=compact,
                 )
-            except LakeError as error:
-                raise click.ClickException(str(error)) from error
             finally:
                 database.close()
     days = f"; {len(done.days)} days may be dropped" if done.days else ""
@@ -139,6 +135,7 @@ def export_command(*, lake: str | None, compact: bool) -> None:
 @click.option("--every", type=float, default=10.0, help="Seconds between batches (default 10).")
 @click.option("--rows", type=click.IntRange(1), default=500_000, help="Rows of a batch, at most.")
 @click.option("--bodies", is_flag=True, help="With bodies and attributes, where they are kept.")
+@telling
 def stream_command(*, output: str, once: bool, every: float, rows: int, bodies: bool) -> None:
     """Write what is settled to Parquet, as it is settled: each row once.
 

@@ -1,10 +1,9 @@
-"""What the commands on the history share: options, what they read, how errors are told."""
+"""What the commands on the history share: options, and what they read."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -27,34 +26,6 @@ WHERE = click.option("--where", "condition", required=True, help="SQL over the h
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-def telling(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Turn what Spark and the parts of the analytics refuse into one line."""
-
-    @wraps(command)
-    def wrapped(*args: Any, **options: Any) -> Any:
-        try:
-            return command(*args, **options)
-        except (click.ClickException, click.Abort, click.exceptions.Exit):
-            raise
-        except Exception as error:
-            if reason := _reason(error):
-                raise click.ClickException(reason) from error
-            raise
-
-    return wrapped
-
-
-def _reason(error: Exception) -> str | None:
-    """Return what to tell of an error that the user can mend."""
-    # Classes by their names: PySpark may be missing.
-    name = type(error).__name__
-    if name in {"LakeError", "ReplayError", "AuditError"}:
-        return str(error)
-    if name in {"AnalysisException", "ParseException"}:
-        return "Spark does not understand this: " + str(error).strip().splitlines()[0]
-    return None
-
-
 @contextmanager
 def reading(
     settings: Settings, lake: str | None
@@ -66,6 +37,30 @@ def reading(
         return
     with surroundings(settings) as (spark, source, _):
         yield spark, source
+
+
+def in_order(since: datetime | None, until: datetime | None) -> None:
+    """Raise click.UsageError for a time that ends before it begins, before anything is started."""
+    if since and until and since >= until:
+        raise click.UsageError(f"--since {since} is not before --until {until}")
+
+
+def known(
+    spark: "SparkSession", source: "Source | None", lake: str | None, queues: Sequence[str]
+) -> None:
+    """Raise click.UsageError for a queue that what is read has never had."""
+    from skipmq.analytics.lake import Lake  # noqa: PLC0415 - as all of the analytics.
+
+    there: set[str] = set()
+    if lake and queues:
+        there = {file.queue for file in Lake.open(spark, lake).files}
+    elif source is not None and queues:
+        with source.connect() as connection:
+            rows = connection.execute("select distinct queue from skipmq_views.queue").fetchall()
+        there = {name for (name,) in rows}
+    if missing := [name for name in queues if name not in there]:
+        where = f"the lake {lake}" if lake else "the database: `skipmq queue list`"
+        raise click.UsageError(f"no queue {', '.join(missing)} was ever in {where}")
 
 
 def utc(moment: datetime | None) -> datetime | None:

@@ -17,6 +17,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from skipmq.cli.analytics import surroundings
+from skipmq.cli.analytics_errors import telling
 from skipmq.cli.analytics_reading import (
     JSON,
     LAKE,
@@ -24,10 +25,11 @@ from skipmq.cli.analytics_reading import (
     SINCE,
     UNTIL,
     WHERE,
+    in_order,
+    known,
     now,
     period_of,
     reading,
-    telling,
     utc,
 )
 from skipmq.cli.surroundings import configuration, open_database, out
@@ -66,10 +68,12 @@ def report_command(
     report.html. Reads the database, or with --lake what was exported. With the database, messages
     that wait still are part of the backlog.
     """
+    in_order(since, until)
     settings = configuration().settings
     with reading(settings, lake) as (spark, source):
         from skipmq.analytics import page, report, sources  # noqa: PLC0415
 
+        known(spark, source, lake, queues)
         period = period_of(spark, source, lake, since, until)
         with out.status("reading"):
             if lake:
@@ -78,9 +82,11 @@ def report_command(
                 assert source is not None
                 history = sources.from_database(spark, source, period, queues)
             timeouts = sources.timeouts(spark, source)
-        computed = report.reports(history, timeouts, period)
         tables = {}
-        with Progress(console=Console(stderr=True), transient=True) as progress:
+        with (
+            Progress(console=Console(stderr=True), transient=True) as progress,
+            report.reports(history, timeouts, period) as computed,
+        ):
             bar = progress.add_task("reporting", total=len(computed))
             for name, rows in report.write(computed, output):
                 tables[name] = rows
@@ -158,6 +164,7 @@ def replay_command(
     in one transaction. Each has the attribute skipmq.replayed_from. It wants the database of the
     owner or of a node, not the reader's.
     """
+    in_order(since, until)
     settings = configuration().settings
     name = replay_id or sha256(f"{condition}\n{queue}".encode()).hexdigest()[:12]
     with surroundings(settings) as (spark, source, _), _owner(settings) as connection:
@@ -165,6 +172,7 @@ def replay_command(
 
         identity = local_call("GetQueueUrl").identity
         to = replay.target(connection, QueueName(identity.account, identity.region, queue))
+        known(spark, source, lake, queues)
         history = _history(spark, source, lake, since=since, until=until, queues=queues)
         with out.status("looking"):
             found = replay.selected(history, condition).persist()

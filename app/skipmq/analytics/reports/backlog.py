@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from skipmq.analytics.period import Period
-from skipmq.analytics.reports.measures import QUEUE, with_arrival
+from skipmq.analytics.reports.measures import QUEUE, in_order, with_arrival
 
 # The rates of the forecast are those of the last quarter of the time.
 _RECENT = 4
@@ -44,9 +44,9 @@ def backlog(history: DataFrame, period: Period) -> DataFrame:
     departures = present.groupBy(*QUEUE, fn.col("went_in").alias("step")).agg(
         fn.count("*").alias("went"), fn.min("arrived_at").alias("oldest")
     )
-    in_order = Window.partitionBy(*QUEUE).orderBy("step")
-    until_now = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    later = in_order.rowsBetween(1, Window.unboundedFollowing)
+    by_step = Window.partitionBy(*QUEUE).orderBy("step")
+    until_now = by_step.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    later = by_step.rowsBetween(1, Window.unboundedFollowing)
     at = fn.least(
         fn.timestamp_micros(_micros(period.since) + (fn.col("step") + 1) * _length(period)),
         fn.lit(period.until),
@@ -66,7 +66,7 @@ def backlog(history: DataFrame, period: Period) -> DataFrame:
         .withColumn("at", at)
         .withColumn("seconds", seconds)
         .withColumn("oldest_age_seconds", fn.greatest(fn.coalesce(age, fn.lit(0.0)), fn.lit(0.0)))
-        .orderBy(*QUEUE, "step")
+        .transform(in_order, *QUEUE, "step")
         .select(*QUEUE, "at", "seconds", "came", "went", "waiting", "oldest_age_seconds")
     )
 
@@ -98,7 +98,7 @@ def forecast(backlogs: DataFrame) -> DataFrame:
     return (
         rates.withColumn("drains_in_seconds", drains)
         .withColumn("drained_at", drained)
-        .orderBy(*QUEUE)
+        .transform(in_order, *QUEUE)
     )
 
 

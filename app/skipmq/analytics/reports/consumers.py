@@ -3,7 +3,14 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from skipmq.analytics.reports.measures import QUEUE, hour, is_outcome, percentiles, seconds
+from skipmq.analytics.reports.measures import (
+    QUEUE,
+    hour,
+    in_order,
+    is_outcome,
+    percentiles,
+    seconds,
+)
 
 
 def consumers(history: DataFrame) -> DataFrame:
@@ -24,5 +31,5 @@ def consumers(history: DataFrame) -> DataFrame:
             (fn.count("*") / fn.greatest(span, fn.lit(1.0))).alias("per_second"),
             *percentiles(seconds("first_received_at", "settled_at"), "processing"),
         )
-        .orderBy(*QUEUE, "hour", "node")
+        .transform(in_order, *QUEUE, "hour", "node")
     )

@@ -3,7 +3,7 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-from skipmq.analytics.reports.measures import QUEUE, is_outcome, number
+from skipmq.analytics.reports.measures import QUEUE, in_order, is_outcome, number
 
 # Causes shown of a queue.
 _MOST = 50
@@ -92,7 +92,7 @@ def dead_letter_causes(history: DataFrame) -> DataFrame:
     return (
         counted.withColumn("place", place)
         .where(fn.col("place") <= _MOST)
-        .orderBy(*QUEUE, "place")
+        .transform(in_order, *QUEUE, "place")
         .select(
             *QUEUE,
             *("kind", "cause", "dead_lettered", "settled", "rate", "queue_rate", "lift"),

@@ -3,7 +3,14 @@
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
-from skipmq.analytics.reports.measures import QUEUE, is_outcome, number, percentiles, seconds
+from skipmq.analytics.reports.measures import (
+    QUEUE,
+    in_order,
+    is_outcome,
+    number,
+    percentiles,
+    seconds,
+)
 
 # Groups shown of a queue.
 _MOST = 20
@@ -60,7 +67,7 @@ def groups(history: DataFrame) -> DataFrame:
     return (
         shared.where(fn.col("place") <= _MOST)
         .withColumn("noisy", noisy)
-        .orderBy(*QUEUE, "place")
+        .transform(in_order, *QUEUE, "place")
         .select(
             *QUEUE,
             *("fifo", "group_id", "messages", "share", "bytes", "in_flight_seconds"),

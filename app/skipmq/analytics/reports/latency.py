@@ -8,6 +8,7 @@ from pyspark.sql import functions as fn
 from skipmq.analytics.reports.measures import (
     QUEUE,
     hour,
+    in_order,
     is_outcome,
     number,
     outcomes,
@@ -34,7 +35,7 @@ def latency(history: DataFrame) -> DataFrame:
             number(is_outcome("deleted")).alias("deleted"),
             *_latencies(),
         )
-        .orderBy(*QUEUE, "hour")
+        .transform(in_order, *QUEUE, "hour")
     )
 
 
@@ -53,7 +54,7 @@ def summary(history: DataFrame) -> DataFrame:
             fn.sum(fn.col("body_bytes") + fn.col("attribute_bytes")).alias("bytes"),
             *_latencies(),
         )
-        .orderBy(*QUEUE)
+        .transform(in_order, *QUEUE)
     )
 
 

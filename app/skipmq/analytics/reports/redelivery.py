@@ -5,6 +5,7 @@ from pyspark.sql import functions as fn
 
 from skipmq.analytics.reports.measures import (
     QUEUE,
+    in_order,
     is_outcome,
     number,
     percentiles,
@@ -48,7 +49,7 @@ def redelivery(history: DataFrame) -> DataFrame:
             fn.max("receive_count").alias("receives_max"),
             number(is_outcome("dead-lettered")).alias("dead_lettered"),
         )
-        .orderBy(*QUEUE)
+        .transform(in_order, *QUEUE)
     )
 
 
@@ -66,7 +67,7 @@ def receive_counts(history: DataFrame) -> DataFrame:
         .withColumn(
             "share", fn.col("messages") / fn.sum("messages").over(Window.partitionBy(*QUEUE))
         )
-        .orderBy(*QUEUE, "receives")
+        .transform(in_order, *QUEUE, "receives")
     )
 
 
@@ -105,14 +106,16 @@ def visibility(history: DataFrame, queues: DataFrame) -> DataFrame:
         .withColumn("advice", _advice())
         .withColumn("suggested_timeout", _suggestion())
         .drop("needed")
-        .orderBy(*QUEUE)
+        .transform(in_order, *QUEUE)
     )
 
 
 def _next_timeout(needed: Column) -> Column:
     """Return the least of the usual timeouts that is at least as long as needed."""
-    choices = [fn.when(needed <= choice, fn.lit(choice)) for choice in TIMEOUTS]
-    return fn.coalesce(*choices, fn.lit(TIMEOUTS[-1]))
+    # A literal and a filter: a choice for each timeout would be planned for seconds.
+    choices = fn.array(*map(fn.lit, TIMEOUTS))
+    enough = fn.filter(choices, lambda choice: choice >= needed)
+    return fn.coalesce(fn.get(enough, fn.lit(0)), fn.lit(TIMEOUTS[-1]))
 
 
 def _needed() -> Column:

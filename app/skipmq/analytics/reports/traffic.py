@@ -3,7 +3,14 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from skipmq.analytics.reports.measures import QUEUE, hour, outcomes, with_arrival
+from skipmq.analytics.reports.measures import (
+    ACCURACY,
+    QUEUE,
+    hour,
+    in_order,
+    outcomes,
+    with_arrival,
+)
 
 
 def traffic(history: DataFrame) -> DataFrame:
@@ -15,7 +22,7 @@ def traffic(history: DataFrame) -> DataFrame:
     arrives in a dead-letter queue when it is moved there.
     """
     size = fn.col("body_bytes") + fn.col("attribute_bytes")
-    body = fn.percentile_approx("body_bytes", [0.5, 0.95], 10_000)
+    body = fn.percentile_approx("body_bytes", [0.5, 0.95], ACCURACY)
     arrived = (
         with_arrival(history)
         .groupBy(*QUEUE, hour("arrived_at"))
@@ -39,5 +46,5 @@ def traffic(history: DataFrame) -> DataFrame:
     return (
         arrived.join(settled, [*QUEUE, "hour"], "full")
         .fillna(0, [*counts, "settled_bytes"])
-        .orderBy(*QUEUE, "hour")
+        .transform(in_order, *QUEUE, "hour")
     )

@@ -13,6 +13,7 @@ DRIVER = "org.postgresql:postgresql:42.7.8"
 DEBIAN = Path("/usr/share/java/postgresql.jar")
 # How often a task is tried, as on a cluster of Spark.
 TRIES = 4
+_LOGS = Path(__file__).with_name("log4j2.properties").as_uri()
 
 
 def start(settings: Settings, name: str = "skipmq analytics") -> SparkSession:
@@ -29,6 +30,7 @@ def start(settings: Settings, name: str = "skipmq analytics") -> SparkSession:
     if not submitted:
         builder = (
             builder.master(_patient(settings.spark_master))
+            .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={_LOGS}")
             .config("spark.ui.enabled", "false")
             .config("spark.ui.showConsoleProgress", "false")
         )

@@ -1,6 +1,8 @@
 """Replays, on a real database."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +12,14 @@ import pytest
 pytest.importorskip("pyspark")
 
 from skipmq.analytics import read, replay
+from skipmq.analytics.export import export
 from skipmq.analytics.replay import ReplayError, Target
 from skipmq.model import QueueName
+from support.analytics import settle
+from support.http import eventually
 from support.postgres import Connection, as_node
 from support.settled import frame, row
+from support.sql import number, until_blocked
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -85,6 +91,60 @@ def test_replay_that_was_broken_off_goes_on_where_it_was(owner: Connection) -> N
 
     assert (first, rest) == (20, [10])
     assert bodies(owner, to) == [str(n) for n in range(30)]
+
+
+# A process that sends again what a replay has staged, and says so of each part.
+SENDER = """
+import sys
+import psycopg
+from skipmq.analytics import replay
+url, name, place, fifo, most, rate = sys.argv[1:]
+to = replay.Target(name, int(place), fifo == "True", int(most))
+with psycopg.connect(url, autocommit=True, application_name="sender") as connection:
+    staged = replay.state(connection, "r")
+    for sent in replay.send(connection, "r", to, staged, rate=int(rate) or None):
+        print(sent, flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "rate", "left"), [("again", 0, 1500), ("again", 400, 1100), ("again.fifo", 0, 900)]
+)
+def test_replay_killed_in_the_middle_and_repeated_sends_each_message_once(
+    owner: Connection, database: str, name: str, rate: int, left: int
+) -> None:
+    to = queue(owner, name)
+    rows = [row(n, body=f"{n}", group_id=f"g{n % 300}") for n in range(1500)]
+    replay.stage(owner, "r", to, rows)
+    # It waits for this lock within its second part, and dies there.
+    with psycopg.connect(database) as other:
+        other.execute(
+            "select from skipmq_replay.message where message_id = (select message_id"
+            " from skipmq_replay.message order by place offset 600 limit 1) for update"
+        )
+        words = [database, to.name, to.id, to.fifo, to.most_bytes, rate]
+        with subprocess.Popen(
+            [sys.executable, "-c", SENDER, *map(str, words)], stdout=subprocess.PIPE, text=True
+        ) as sender:
+            until_blocked(owner)
+            sender.kill()
+            assert sender.stdout is not None
+            told = sender.stdout.read().split()
+    eventually(
+        lambda: (
+            not number(
+                owner, "select count(*) from pg_stat_activity where application_name = 'sender'"
+            )
+        )
+    )
+
+    found = replay.state(owner, "r").to_send
+    rest = again(owner, to, rows, name="r")
+    more = again(owner, to, rows, name="r")
+
+    assert told
+    assert (found, sum(rest), more) == (left, left, [])
+    assert bodies(owner, to) == [str(n) for n in range(1500)]
 
 
 def test_replay_without_a_rate_sends_all_or_nothing(owner: Connection) -> None:
@@ -205,3 +265,22 @@ def test_replay_from_the_history_brings_back_what_was_deleted(
 
     assert sent == [3]
     assert bodies(owner, orders) == ["é 3", "é 4", "é 5"]
+
+
+def test_replay_of_many_from_the_lake_and_the_history_sends_each_once(
+    spark: "SparkSession", source: "Source", owner: Connection, place: str
+) -> None:
+    to = queue(owner, "again.fifo")
+    settle(owner, 1300, HistoryMode="full")
+    export(spark, source, place)
+
+    from_lake = replay.selected(read.lake(spark, place), "body > 'body 3'")
+    sent = again(owner, to, from_lake.toLocalIterator())
+    both = replay.selected(read.history(spark, source, bodies=True), "queue = 'orders'")
+    more = again(owner, to, both.toLocalIterator())
+
+    late = [f"body {n}" for n in range(1300) if f"body {n}" > "body 3"]
+    early = [f"body {n}" for n in range(1300) if f"body {n}" <= "body 3"]
+    assert (sum(sent), sum(more)) == (len(late), len(early))
+    assert len(late) > 700
+    assert bodies(owner, to) == late + early

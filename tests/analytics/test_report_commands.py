@@ -14,6 +14,13 @@ from support.http import SKIPMQ, environment
 from support.postgres import Databases
 from support.programs import need
 
+# Of a few rows: compiled code would come too late.
+SHORT_LIVED = (
+    "--driver-memory 1g --driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC'"
+    " --conf spark.sql.codegen.wholeStage=false --conf spark.sql.codegen.factoryMode=NO_CODEGEN"
+    " pyspark-shell"
+)
+
 
 @pytest.fixture
 def url(embedded_databases: Databases) -> str:
@@ -23,9 +30,10 @@ def url(embedded_databases: Databases) -> str:
 def run(*words: str, code: int = 0, path: str | None = None, **settings: object) -> str:
     """Run a command of `skipmq analytics`; return what it printed."""
     variables = environment(settings | {"spark_master": "local[2]"}) | {"COLUMNS": "200"}
-    variables["PYSPARK_SUBMIT_ARGS"] = "--driver-memory 1g pyspark-shell"
+    variables["PYSPARK_SUBMIT_ARGS"] = SHORT_LIVED
     if path is not None:
         variables["PATH"] = path
+        variables.pop("JAVA_HOME", None)
     done = subprocess.run(
         [*SKIPMQ, "analytics", *words],
         env=variables, capture_output=True, text=True, timeout=400, check=False, input="",
@@ -112,6 +120,9 @@ def test_commands_say_in_a_line_what_they_do_not_understand(url: str, tmp_path: 
         connection.execute("select skipmq.create_queue('orders')")
     assert "Spark does not understand this" in run(
         "replay", "--where", "no_such = 1", "--to", "orders", database_url=url, code=1
+    )
+    assert "no queue nobody was ever in the database: `skipmq queue list`" in run(
+        "report", "--output", out, "--queue", "nobody", database_url=url, code=2
     )
     assert "is not before the end" in run(
         "report", "--output", out, "--since", "2100-01-01", database_url=url, code=2

@@ -58,15 +58,15 @@ def reports(
         (fn.col("settled_at") < fn.lit(period.until)) | fn.col("settled_at").isNull()
     )
     # Small, and the forecast wants it too.
-    backlogs = backlog(present, period).persist()
+    backlogs = backlog(present, period, arrived=True).persist()
     try:
         yield {
-            "summary": partial(summary, settled),
-            "latency": partial(latency, settled),
-            "traffic": partial(traffic, hours),
-            "redelivery": partial(redelivery, settled),
-            "receive_counts": partial(receive_counts, settled),
-            "visibility": partial(visibility, settled, queues),
+            "summary": partial(summary, settled, arrived=True),
+            "latency": partial(latency, settled, arrived=True),
+            "traffic": partial(traffic, hours, arrived=True),
+            "redelivery": partial(redelivery, settled, arrived=True),
+            "receive_counts": partial(receive_counts, settled, arrived=True),
+            "visibility": partial(visibility, settled, queues, arrived=True),
             "dead_letters": lambda: dead_letter_causes(_suspect(history, settled, period)),
             "groups": partial(groups, settled),
             "backlog": lambda: backlogs,

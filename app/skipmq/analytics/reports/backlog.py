@@ -12,7 +12,7 @@ from skipmq.analytics.reports.measures import QUEUE, in_order, with_arrival
 _RECENT = 4
 
 
-def backlog(history: DataFrame, period: Period) -> DataFrame:
+def backlog(history: DataFrame, period: Period, *, arrived: bool = False) -> DataFrame:
     """Give what was not yet settled at the end of each step, by queue.
 
     Columns: the queue, `at` (the end of the step, or of the period), `seconds` (of the step),
@@ -28,7 +28,7 @@ def backlog(history: DataFrame, period: Period) -> DataFrame:
     # What is settled after the end is still there at the end.
     went = fn.coalesce(fn.least(_step("settled_at", period), fn.lit(steps)), fn.lit(steps))
     present = (
-        with_arrival(history)
+        with_arrival(history, arrived=arrived)
         .withColumn("came_in", fn.greatest(came, fn.lit(-1)))
         .withColumn("went_in", went)
         .where((fn.col("came_in") < steps) & (fn.col("went_in") >= 0))

@@ -18,7 +18,7 @@ from skipmq.analytics.reports.measures import (
 )
 
 
-def latency(history: DataFrame) -> DataFrame:
+def latency(history: DataFrame, *, arrived: bool = False) -> DataFrame:
     """Give percentiles of the three latencies by queue and hour of settlement.
 
     Columns: the queue, `hour`, `settled`, `deleted`, and in seconds the 50th, 95th and 99th
@@ -28,7 +28,7 @@ def latency(history: DataFrame) -> DataFrame:
     that only its send to delete is there.
     """
     return (
-        with_arrival(history.where(fn.col("settled_at").isNotNull()))
+        with_arrival(history.where(fn.col("settled_at").isNotNull()), arrived=arrived)
         .groupBy(*QUEUE, hour("settled_at"))
         .agg(
             fn.count("*").alias("settled"),
@@ -39,14 +39,14 @@ def latency(history: DataFrame) -> DataFrame:
     )
 
 
-def summary(history: DataFrame) -> DataFrame:
+def summary(history: DataFrame, *, arrived: bool = False) -> DataFrame:
     """Give the same over all hours, by queue, with what else there is to say in one line.
 
     Columns: the queue, `settled`, `deleted`, `expired`, `purged`, `dead_lettered`, `bytes` (bodies
     and attributes), and the percentiles of `latency`.
     """
     return (
-        with_arrival(history.where(fn.col("settled_at").isNotNull()))
+        with_arrival(history.where(fn.col("settled_at").isNotNull()), arrived=arrived)
         .groupBy(*QUEUE)
         .agg(
             fn.count("*").alias("settled"),

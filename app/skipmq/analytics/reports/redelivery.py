@@ -30,7 +30,7 @@ _LONG, _GENEROUS, _LEAST = 300, 10, 30
 _ENOUGH = 100
 
 
-def redelivery(history: DataFrame) -> DataFrame:
+def redelivery(history: DataFrame, *, arrived: bool = False) -> DataFrame:
     """Give how often messages were received, by the queue that they were sent to.
 
     Columns: the queue, `received` (messages received at least once), `redelivered` (more than
@@ -39,7 +39,7 @@ def redelivery(history: DataFrame) -> DataFrame:
     received = fn.col("receive_count") >= 1
     again = fn.col("receive_count") > 1
     return (
-        without_letters(history)
+        without_letters(history, arrived=arrived)
         .groupBy(*QUEUE)
         .agg(
             number(received).alias("received"),
@@ -53,7 +53,7 @@ def redelivery(history: DataFrame) -> DataFrame:
     )
 
 
-def receive_counts(history: DataFrame) -> DataFrame:
+def receive_counts(history: DataFrame, *, arrived: bool = False) -> DataFrame:
     """Give the histogram of receive counts by queue.
 
     Columns: the queue, `receives` (0 to 10, where 10 stands for more too), `messages`, `share` of
@@ -61,7 +61,7 @@ def receive_counts(history: DataFrame) -> DataFrame:
     """
     messages = fn.count("*")
     return (
-        without_letters(history)
+        without_letters(history, arrived=arrived)
         .groupBy(*QUEUE, fn.least("receive_count", fn.lit(MOST_RECEIVES)).alias("receives"))
         .agg(messages.alias("messages"))
         .withColumn(
@@ -71,7 +71,7 @@ def receive_counts(history: DataFrame) -> DataFrame:
     )
 
 
-def visibility(history: DataFrame, queues: DataFrame) -> DataFrame:
+def visibility(history: DataFrame, queues: DataFrame, *, arrived: bool = False) -> DataFrame:
     """Advise on the visibility timeout of each queue.
 
     `queues` has the queue's key and `visibility_timeout` in seconds. Columns: the queue,
@@ -87,7 +87,7 @@ def visibility(history: DataFrame, queues: DataFrame) -> DataFrame:
     timeout is five minutes or more and more than ten times what is needed; `keep`; null on less
     than 100 messages.
     """
-    counts = without_letters(history).join(queues, QUEUE, "left")
+    counts = without_letters(history, arrived=arrived).join(queues, QUEUE, "left")
     elapsed = seconds("first_received_at", "settled_at")
     again = fn.col("receive_count") > 1
     over = elapsed >= (fn.col("receive_count") - 1) * fn.col("visibility_timeout")

@@ -13,7 +13,7 @@ from skipmq.analytics.reports.measures import (
 )
 
 
-def traffic(history: DataFrame) -> DataFrame:
+def traffic(history: DataFrame, *, arrived: bool = False) -> DataFrame:
     """Give messages, bytes and sizes by queue and hour.
 
     Columns: the queue, `hour`; of what arrived in that hour `arrived`, `arrived_bytes` (bodies and
@@ -23,8 +23,8 @@ def traffic(history: DataFrame) -> DataFrame:
     """
     size = fn.col("body_bytes") + fn.col("attribute_bytes")
     body = fn.percentile_approx("body_bytes", [0.5, 0.95], ACCURACY)
-    arrived = (
-        with_arrival(history)
+    came = (
+        with_arrival(history, arrived=arrived)
         .groupBy(*QUEUE, hour("arrived_at"))
         .agg(
             fn.count("*").alias("arrived"),
@@ -44,7 +44,7 @@ def traffic(history: DataFrame) -> DataFrame:
     )
     counts = ["arrived", "arrived_bytes", "deleted", "expired", "purged", "dead_lettered"]
     return (
-        arrived.join(settled, [*QUEUE, "hour"], "full")
+        came.join(settled, [*QUEUE, "hour"], "full")
         .fillna(0, [*counts, "settled_bytes"])
         .transform(in_order, *QUEUE, "hour")
     )

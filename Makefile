@@ -15,6 +15,8 @@ JAVASCRIPT := tests/clients/javascript/node_modules/.installed
 JAVA := tests/clients/java/target/.installed
 # What the benchmark compares with.
 ELASTICMQ := tests/bench/elasticmq/target/.installed
+# Tests wait for servers more than they compute: two files at once. WORKERS= for one.
+WORKERS := -n 2 --dist loadgroup
 BENCH := cd tests && ../$(BIN)/python -m
 
 .PHONY: help run cluster test test-all lint format check packages clients bench bench-quick soak jepsen bench-history bench-peers constraints wheel clean
@@ -30,10 +32,10 @@ cluster: $(VENV)/.installed ## Run a cluster: 3 PostgreSQL, 3 nodes, HAProxy; OP
 	@cd deploy && exec ../$(BIN)/python -m local_cluster $(OPTIONS)
 
 test: $(VENV)/.dev packages clients lint ## Lint, type-check and run all tests that the gate runs
-	$(BIN)/pytest
+	$(BIN)/pytest $(WORKERS)
 
 test-all: $(VENV)/.dev packages clients lint ## The same with the slow tests
-	$(BIN)/pytest -m "slow or not slow"
+	$(BIN)/pytest $(WORKERS) -m "slow or not slow"
 
 lint: $(VENV)/.dev ## Check format, lint, types and the layers
 	$(BIN)/ruff format --check .

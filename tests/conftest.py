@@ -3,7 +3,9 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
 import psycopg
@@ -11,6 +13,17 @@ import pytest
 
 from skipmq import embedded
 from support.postgres import DEBIAN, Connection, Databases, as_node, debian_servers
+
+# Folders whose tests share what is dear, or would take each other's processors: a worker has them.
+TOGETHER = {"analytics": "analytics", "cluster": "clusters", "deploy": "clusters"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give each file whole to one worker of pytest-xdist, for the fixtures of its module."""
+    for item in items:
+        group = TOGETHER.get(item.path.parent.name, item.path.stem)
+        item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(scope="session")
@@ -28,18 +41,29 @@ def embedded_databases(public_folder: Path) -> Iterator[Databases]:
         yield Databases(server)
 
 
+@pytest.fixture(scope="session")
+def debian_databases(public_folder: Path) -> Iterator[Callable[[str], Databases]]:
+    """Give what starts Debian's server of a version, once, for all tests that follow."""
+    with ExitStack() as stack:
+
+        @cache
+        def started(version: str) -> Databases:
+            folder = public_folder / f"debian-{version}"
+            binaries = DEBIAN / version / "bin"
+            server = embedded.start(folder, ephemeral=True, bin_dir=binaries)
+            return Databases(stack.enter_context(server))
+
+        yield started
+
+
 @pytest.fixture(scope="session", params=["embedded", *debian_servers()])
 def databases(
-    request: pytest.FixtureRequest, public_folder: Path, embedded_databases: Databases
-) -> Iterator[Databases]:
+    request: pytest.FixtureRequest,
+    embedded_databases: Databases,
+    debian_databases: Callable[[str], Databases],
+) -> Databases:
     """Give each PostgreSQL there is in turn."""
-    if request.param == "embedded":
-        yield embedded_databases
-        return
-    binaries = DEBIAN / request.param / "bin"
-    folder = public_folder / f"debian-{request.param}"
-    with embedded.start(folder, ephemeral=True, bin_dir=binaries) as server:
-        yield Databases(server)
+    return embedded_databases if request.param == "embedded" else debian_databases(request.param)
 
 
 @pytest.fixture

@@ -142,6 +142,7 @@ def _size(url: str, folder: Path, rows: int, console: Console) -> dict[str, Any]
     for name, command in commands.items():
         with console.status(f"{rows:,} rows: {name}"):
             steps[name] = measured(url, log, *command)
+        console.print(f"{rows:,} rows: {name}", *(f"{n:,.1f} {k}" for k, n in steps[name].items()))
     files = list(Path(lake, "history").rglob("*.parquet"))
     return {
         "rows": rows,
@@ -190,6 +191,7 @@ def _loaded(
         for name, other in beside.items():
             with console.status(f"round {number + 1}: {name}"), other():
                 rates[name].append(cycles())
+            console.print(f"round {number + 1}: {name} {rates[name][-1]:,.0f} messages/s")
     return rates
 
 

@@ -7,6 +7,7 @@ settled meanwhile is then in the history, and an export waits for the lake's loc
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from hashlib import sha256
 from typing import Any, TypeAlias
 
@@ -14,6 +15,7 @@ import psycopg
 from psycopg import sql
 from pyspark.sql import functions as fn
 
+from skipmq.analytics.jdbc import within
 from skipmq.analytics.lake import Lake
 
 # Messages erased in one transaction.
@@ -159,14 +161,13 @@ def _days(connection: Connection, condition: str) -> list[str]:
 
 
 def _erase_day(connection: Connection, condition: str, day: str) -> int:
-    within = (
-        f"settled_at >= timestamptz '{day} 00:00:00+00'"
-        f" and settled_at < timestamptz '{day} 00:00:00+00' + interval '24 hours'"
-    )
+    settled = date.fromisoformat(day)
     query = (
         "with doomed as materialized ("  # noqa: S608 - a day, our own names, the owner's condition.
-        f"select settled_at, id, queue_id from {_HISTORY} h where {within} and ({condition}\n))"
-        f" delete from skipmq.history h using doomed d where h.{within.replace('and ', 'and h.')}"
+        f"select settled_at, id, queue_id from {_HISTORY} h where {within(settled)}"
+        f" and ({condition}\n))"
+        f" delete from skipmq.history h using doomed d where"
+        f" {within(settled, column='h.settled_at')}"
         " and h.id = d.id and h.queue_id = d.queue_id and h.settled_at = d.settled_at"
     )
     return connection.execute(query.encode()).rowcount

@@ -166,17 +166,19 @@ def by_day(found: Sequence[date]) -> list[str]:
     if not found:
         return ["true"]
     first, last = found[0], found[-1] + timedelta(days=1)
-    each = [_within(day, day + timedelta(days=1)) for day in found]
+    each = [within(day) for day in found]
     gaps = [
-        _within(before + timedelta(days=1), after)
+        within(before + timedelta(days=1), after)
         for before, after in pairwise(found)
         if after - before > timedelta(days=1)
     ]
     return [*each, *gaps, f"settled_at < {midnight(first)} or settled_at >= {midnight(last)}"]
 
 
-def _within(begin: date, end: date) -> str:
-    return f"settled_at >= {midnight(begin)} and settled_at < {midnight(end)}"
+def within(begin: date, end: date | None = None, column: str = "settled_at") -> str:
+    """Return the condition on what was settled from a day to before another (none: the next)."""
+    after = end or begin + timedelta(days=1)
+    return f"{column} >= {midnight(begin)} and {column} < {midnight(after)}"
 
 
 def midnight(day: date) -> str:

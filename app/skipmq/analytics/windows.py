@@ -6,10 +6,10 @@ nothing can be added to it, so that any number of reads, in whatever snapshots, 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from itertools import pairwise
 
-from skipmq.analytics.jdbc import Connection, midnight
+from skipmq.analytics.jdbc import Connection, within
 from skipmq.analytics.manifest import Window
 
 # Rows and bytes of a read: some seconds, as a standby that is to take over cancels longer ones.
@@ -85,8 +85,7 @@ def beginning(connection: Connection, days: Sequence[date]) -> int:
     for day in days:
         row = connection.execute(
             "select min(h.xid) from skipmq_views.history_metadata h"  # noqa: S608 - our own words.
-            f" where h.settled_at >= {midnight(day)}"
-            f" and h.settled_at < {midnight(day + timedelta(days=1))}"
+            f" where {within(day)}"
         ).fetchone()
         if row and row[0] is not None:
             return int(row[0])

@@ -16,7 +16,7 @@ JAVA := tests/clients/java/target/.installed
 # What the benchmark compares with.
 ELASTICMQ := tests/bench/elasticmq/target/.installed
 # Tests wait for servers more than they compute: two files at once. WORKERS= for one.
-WORKERS := -n 2 --dist loadgroup
+WORKERS := -n 2
 BENCH := cd tests && ../$(BIN)/python -m
 
 .PHONY: help run cluster test test-all lint format check packages clients bench bench-quick soak jepsen bench-history bench-peers constraints wheel clean

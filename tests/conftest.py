@@ -6,10 +6,12 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import psycopg
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from skipmq import embedded
 from support.postgres import DEBIAN, Connection, Databases, as_node, debian_servers
@@ -18,12 +20,20 @@ from support.postgres import DEBIAN, Connection, Databases, as_node, debian_serv
 TOGETHER = {"analytics": "analytics", "cluster": "clusters", "deploy": "clusters"}
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give each file whole to one worker of pytest-xdist, for the fixtures of its module."""
-    for item in items:
-        group = TOGETHER.get(item.path.parent.name, item.path.stem)
-        item.add_marker(pytest.mark.xdist_group(group))
+class _ByFile(LoadScopeScheduling):
+    """Give each file whole to one worker, for the fixtures of its module.
+
+    Not `--dist loadgroup`, which does nothing from pytest 9.2 on (pytest-xdist issue 1386).
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return TOGETHER.get(PurePosixPath(file).parent.name, file)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> _ByFile:
+    return _ByFile(config, log)
 
 
 @pytest.fixture(scope="session")

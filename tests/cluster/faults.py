@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster import processes
-from cluster.processes import frozen, kill
 from local_cluster import LocalCluster
+from support.trees import frozen, kill, one
 
 Struck = AbstractContextManager[str]
 _FAKETIME = "libfaketime.so.1"
@@ -60,7 +59,7 @@ def _switchover(cluster: LocalCluster, _: random.Random) -> Iterator[str]:
 def _postgres_crash(cluster: LocalCluster, _: random.Random) -> Iterator[str]:
     """Kill PostgreSQL on the primary; Patroni lives."""
     server = _leader(cluster)
-    processes.one(server["postmaster_pid"]).kill()
+    one(server["postmaster_pid"]).kill()
     yield server["name"]
 
 
@@ -68,7 +67,7 @@ def _postgres_crash(cluster: LocalCluster, _: random.Random) -> Iterator[str]:
 def _patroni_crash(cluster: LocalCluster, _: random.Random) -> Iterator[str]:
     """Kill Patroni on the primary; PostgreSQL lives, with nobody to watch it."""
     server = _leader(cluster)
-    processes.one(server["patroni_pid"]).kill()
+    one(server["patroni_pid"]).kill()
     yield server["name"]
 
 
@@ -153,7 +152,7 @@ def _node_freeze(cluster: LocalCluster, chance: random.Random) -> Iterator[str]:
 def _node_clock(cluster: LocalCluster, chance: random.Random) -> Iterator[str]:
     """Run a node whose clock is two minutes ahead."""
     node = chance.choice(_parts(cluster, "nodes"))
-    process = processes.one(node["pid"])
+    process = one(node["pid"])
     words = process.cmdline()
     variables = process.environ() | {
         "LD_PRELOAD": str(faketime()),

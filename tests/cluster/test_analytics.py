@@ -13,12 +13,12 @@ from psycopg.errors import Diagnostic
 from cluster.analysts import PATIENCE, Analyst, ask, on, reads, standbys, watch_readers
 from cluster.history import History
 from cluster.load import Load
-from cluster.processes import frozen, kill
 from local_cluster import LocalCluster
 from support.http import ROOT, eventually
 from support.postgres import Connection
 from support.programs import need
 from support.sql import Queue, number
+from support.trees import frozen, kill
 
 pytestmark = pytest.mark.slow
 FOLDER = ROOT / ".cache" / "analytics"

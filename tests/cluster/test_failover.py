@@ -17,12 +17,12 @@ from cluster.faults import FAULTS
 from cluster.history import History
 from cluster.load import Load
 from cluster.nemesis import Nemesis
-from cluster.processes import frozen, kill, trees
 from cluster.run import MOST, Outcome, judge, run
 from cluster.sabotage import sabotaged
 from local_cluster import ClusterError, LocalCluster
 from support.http import ROOT, eventually
 from support.programs import need
+from support.trees import frozen, kill, trees
 
 FOLDER = ROOT / ".cache" / "jepsen"
 IN_GATE = [name for name, fault in FAULTS.items() if fault.in_gate]

@@ -20,9 +20,10 @@ from skipmq import embedded
 from support.clock import connect
 from support.http import NodeProcess, client, eventually
 from support.postgres import Connection, Databases, as_node
-from support.processes import frozen
+from support.processes import postmaster_of
 from support.proxy import Proxy
 from support.sql import number
+from support.trees import frozen
 
 DEADLINE = 2
 
@@ -166,7 +167,7 @@ def test_frozen_server_holds_no_request_and_what_it_may_have_done_is_not_done_tw
     cut = counted(node, "skipmq_database_deadlines_total")
 
     with ThreadPoolExecutor() as pool:
-        with frozen(Path(server.data_dir)):
+        with frozen(postmaster_of(Path(server.data_dir))):
             sending = [pool.submit(sqs.send_message, QueueUrl=url, MessageBody="while")]
             eventually(lambda: counted(node, "skipmq_database_deadlines_total") > cut)
             eventually(lambda: counted(node, "skipmq_database_available") == 0)
@@ -210,7 +211,7 @@ def test_waiting_receiver_hears_of_other_nodes_again_after_the_server_was_frozen
     node: NodeProcess, server: embedded.Server, url: str
 ) -> None:
     sqs, queue_url = queue(node, "listening")
-    with ThreadPoolExecutor() as pool, frozen(Path(server.data_dir)):
+    with ThreadPoolExecutor() as pool, frozen(postmaster_of(Path(server.data_dir))):
         asked = pool.submit(sqs.receive_message, QueueUrl=queue_url)
         eventually(lambda: counted(node, "skipmq_database_available") == 0)
     asked.result()

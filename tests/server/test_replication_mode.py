@@ -14,8 +14,9 @@ from support import standby
 from support.clock import connect
 from support.http import NodeProcess, client, eventually, raw
 from support.postgres import Connection, Databases, as_node
-from support.processes import frozen
+from support.processes import postmaster_of
 from support.sql import number
+from support.trees import frozen
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +120,7 @@ def test_all_waits_for_every_standby_and_majority_for_enough(
             fifo = extra if name.endswith(".fifo") else {}
             return sqs.send_message(QueueUrl=urls[name], MessageBody=name, **fifo)
 
-        with frozen(Path(two.data_dir)):
+        with frozen(postmaster_of(Path(two.data_dir))):
             for name in ("any", "majority"):
                 send(name)
             waiting = [pool.submit(send, name) for name in ("all", "all.fifo")]

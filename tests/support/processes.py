@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
 import psycopg
 import pytest
 
@@ -128,22 +127,3 @@ def pids_with(text: str) -> list[int]:
             if entry.name.isdigit() and text.encode() in (entry / "cmdline").read_bytes():
                 found.append(int(entry.name))
     return found
-
-
-def server_processes(data: Path) -> list[psutil.Process]:
-    """Return the processes of the server in a data folder, the postmaster first."""
-    postmaster = psutil.Process(postmaster_of(data))
-    return [postmaster, *postmaster.children()]
-
-
-@contextlib.contextmanager
-def frozen(data: Path) -> Iterator[None]:
-    """Stop every process of a server, whose kernel goes on to acknowledge what it is sent."""
-    stopped = server_processes(data)
-    for process in stopped:
-        process.suspend()
-    try:
-        yield
-    finally:
-        for process in stopped:
-            process.resume()

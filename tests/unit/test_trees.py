@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from cluster.processes import frozen, kill, one, trees
 from support.http import eventually
+from support.trees import frozen, kill, one, trees
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 from shutil import copytree
@@ -21,7 +20,7 @@ from skipmq.analytics.export import export
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.lake import Lake
 from skipmq.analytics.storage import FolderStorage, HadoopStorage, Storage
-from support.analytics import FACTS, Writers, rows_of, settle
+from support.analytics import FACTS, Killed, Mortal, Writers, rows_of, settle
 from support.postgres import Connection, as_reader
 
 PATIENCE = 300
@@ -32,49 +31,6 @@ SHORT_LIVED = (
     " pyspark-shell"
 )
 TOMORROW = date.max
-
-
-class Killed(BaseException):
-    """What a step raises instead of being done."""
-
-
-class Mortal:
-    """A storage that works for so many steps, and then never again."""
-
-    def __init__(self, storage: Storage, steps: int) -> None:
-        self._storage = storage
-        self._left = steps
-        self.root = storage.root
-
-    def _step(self) -> Storage:
-        if not self._left:
-            raise Killed
-        self._left -= 1
-        return self._storage
-
-    def names(self, folder: str) -> list[str]:
-        return self._storage.names(folder)
-
-    def files(self, folder: str) -> list[tuple[str, int]]:
-        return self._storage.files(folder)
-
-    def read(self, path: str) -> str:
-        return self._storage.read(path)
-
-    def create(self, path: str, text: str) -> None:
-        self._step().create(path, text)
-
-    def move(self, source: str, target: str) -> None:
-        self._step().move(source, target)
-
-    def delete(self, path: str) -> None:
-        self._step().delete(path)
-
-    def sync(self, paths: Sequence[str]) -> None:
-        self._step().sync(paths)
-
-    def locked(self) -> AbstractContextManager[None]:
-        return self._storage.locked()
 
 
 def rows_in(spark: SparkSession, place: Path) -> int:

@@ -10,14 +10,18 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 LOCK = "_lock"
 # Of Hadoop's methods: with all that is below; over what is there.
 _ALL = _OVER = True
+# How HDFS says that another has the lease of a file, or has only just lost it.
+_LEASED = ("AlreadyBeingCreatedException", "RecoveryInProgressException", "FileAlreadyExists")
 
 
 class Busy(Exception):  # noqa: N818 - it is no error of the lake.
@@ -144,7 +148,7 @@ class FolderStorage:
 class HadoopStorage:
     """A file system of Hadoop's, through the JVM of the driver.
 
-    Its rename is atomic on HDFS; an object store has none, so that there only one may write.
+    HDFS has leases and an atomic rename; an object store has neither: there only one may write.
     """
 
     def __init__(self, spark: SparkSession, root: str) -> None:
@@ -186,7 +190,8 @@ class HadoopStorage:
 
     def create(self, path: str, text: str) -> None:
         """Make a file under another name and rename it."""
-        half = self._path(f"{path}.{os.getpid()}.half")
+        # Drivers in containers all have the same number.
+        half = self._path(f"{path}.{token_hex(8)}.half")
         stream = self._fs.create(half, _OVER)
         try:
             stream.write(bytearray(text.encode()))
@@ -198,10 +203,12 @@ class HadoopStorage:
 
     def move(self, source: str, target: str) -> None:
         """Move a file."""
+        # In this order: what another has moved between the two is no copy that was begun.
+        begun = self._fs.exists(self._path(target))
         if self._fs.exists(self._path(source)):
             self._fs.mkdirs(self._path(target).getParent())
-            # What is there is a copy that was begun.
-            self._fs.delete(self._path(target), _ALL)
+            if begun:
+                self._fs.delete(self._path(target), _ALL)
             self._fs.rename(self._path(source), self._path(target))
         if not self._fs.exists(self._path(target)):
             raise FileNotFoundError(source)
@@ -215,8 +222,22 @@ class HadoopStorage:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Do nothing: `create` refuses the second writer."""
-        yield
+        """Hold the lease of a file on HDFS, which ends a minute after a writer was killed.
+
+        Elsewhere do nothing: `create` refuses the second writer.
+        """
+        if urlsplit(self.root).scheme != "hdfs":
+            yield
+            return
+        try:
+            self._fs.createNewFile(self._path(LOCK))
+            held = self._fs.append(self._path(LOCK))
+        except Py4JJavaError as error:
+            if any(reason in str(error.java_exception) for reason in _LEASED):
+                raise Busy from error
+            raise
+        with contextlib.closing(held):
+            yield
 
 
 def _hadoop_path(spark: SparkSession, path: str) -> Any:

@@ -1,0 +1,188 @@
+"""The commands and the source on a cluster of Spark, with executors in processes of their own."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset
+import pytest
+
+import skipmq.__main__ as program
+from support import trees
+from support.analytics import FACTS, rows_of, settle
+from support.postgres import Connection, as_reader
+from support.programs import need
+from support.spark_cluster import PATIENCE, PROGRAMS, SparkCluster, started
+from support.sql import number
+
+pytestmark = pytest.mark.slow
+
+SUBMIT = str(PROGRAMS / "spark-submit")
+# A user's job: what README.md shows, and a sink.
+JOB = """
+import sys
+from pyspark.sql import SparkSession
+from skipmq.analytics.stream import SettledMessages
+
+url, place = sys.argv[1:]
+spark = SparkSession.builder.getOrCreate()
+spark.dataSource.register(SettledMessages)
+settled = spark.readStream.format("skipmq").options(url=url, maxRowsPerTrigger=25).load()
+writer = settled.writeStream.format("parquet").option("checkpointLocation", place + "/checkpoint")
+writer.trigger(availableNow=True).start(place + "/out").awaitTermination()
+"""
+# Rows of history that nobody would send one by one: a task of an export has 250,000 at most.
+MANY = 30_000, 10
+_MANY = """
+insert into skipmq.history (settled_at, sent_at, first_received_at, xid, id, queue_id,
+  receive_count, body_bytes, attribute_bytes, message_id, outcome)
+select clock_timestamp(), sent_at, first_received_at, pg_current_xact_id()::text::bigint,
+  %s::bigint + n, queue_id, receive_count, body_bytes, attribute_bytes, gen_random_uuid(), outcome
+from (select * from skipmq.history order by id limit 1) h, generate_series(1, %s::int) n"""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
+    need("java")
+    with started(tmp_path_factory.mktemp("spark")) as found:
+        yield found
+
+
+@contextmanager
+def running(
+    cluster: SparkCluster, database: str, *words: str, **variables: str
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a command with the database as its owner, until it or the block ends."""
+    settings = {"SKIPMQ_DATABASE_URL": database, "COLUMNS": "200"} | variables
+    with (
+        (cluster.folder / "out").open("wb") as out,
+        (cluster.folder / "err").open("wb") as err,
+        subprocess.Popen(
+            words, env=cluster.environment(**settings), stdout=out, stderr=err
+        ) as process,
+    ):
+        try:
+            yield process
+        finally:
+            trees.kill(process.pid)
+
+
+def said(cluster: SparkCluster, process: subprocess.Popen[bytes]) -> str:
+    """Return what a command printed, when it has ended well."""
+    code = process.wait(PATIENCE)
+    assert code == 0, (cluster.folder / "err").read_text()
+    return (cluster.folder / "out").read_text()
+
+
+def run(cluster: SparkCluster, database: str, *words: str, **variables: str) -> str:
+    with running(cluster, database, *words, **variables) as process:
+        return said(cluster, process)
+
+
+def submit(cluster: SparkCluster, database: str, *words: str) -> str:
+    """Run `skipmq analytics` with spark-submit; return what it said."""
+    return run(cluster, database, *submitted(cluster, *words), PYSPARK_PYTHON=sys.executable)
+
+
+def submitted(cluster: SparkCluster, *words: str) -> tuple[str, ...]:
+    driver = ("--jars", "/usr/share/java/postgresql.jar")
+    return (SUBMIT, "--master", cluster.url, *driver, program.__file__, "analytics", *words)
+
+
+def on_executors(cluster: SparkCluster) -> bool:
+    """Tell whether the last application had tasks, and all in processes other than its driver."""
+    where = {executor for _, executor in cluster.ends_of_tasks()}
+    return bool(where) and "driver" not in where
+
+
+def rows_in(place: Path) -> list[tuple[Any, ...]]:
+    """Return the facts of the rows below a folder, in the order of ids, without Spark."""
+    found = pyarrow.dataset.dataset(place, partitioning="hive").to_table(FACTS.split(", "))
+    return sorted(tuple(row.values()) for row in found.to_pylist())
+
+
+def counted(lake: Path) -> int:
+    """Return how many rows the manifest's windows have."""
+    entries = [json.loads(file.read_text()) for file in (lake / "_manifest").glob("*.json")]
+    return sum(entry["window"]["rows"] for entry in entries if entry["window"])
+
+
+def test_submitted_commands_export_report_and_replay_each_row_once(
+    cluster: SparkCluster, database: str, owner: Connection, tmp_path: Path
+) -> None:
+    settle(owner, 120, HistoryMode="full")
+    lake, page = tmp_path / "lake", tmp_path / "report"
+    replay = ("replay", "--where", "body <> 'body 7'", "--to", "orders", "--lake", str(lake),
+              "--yes", "--json")  # fmt: skip
+
+    first = submit(cluster, database, "export", "--lake", str(lake))
+    assert on_executors(cluster)
+    next_ = submit(cluster, database, "export", "--lake", str(lake))
+    told = submit(cluster, database, "report", "--output", str(page), "--lake", str(lake))
+    assert on_executors(cluster)
+    sent, again = (json.loads(submit(cluster, database, *replay)) for _ in range(2))
+
+    assert "120 rows in 1 windows" in first
+    assert "0 rows in 0 windows" in next_
+    assert counted(lake) == len(rows_of(owner)) == 120
+    assert rows_in(lake / "history") == rows_of(owner)
+    assert "orders: 120 messages deleted" in told
+    assert (page / "report.html").stat().st_size > 50_000
+    assert (sent["sent"], again["sent"], again["sent_before"]) == (119, 0, 119)
+    assert number(owner, "select count(distinct message_id) from skipmq.message") == 119
+
+
+def test_setting_names_a_master_of_a_cluster(
+    cluster: SparkCluster, database: str, owner: Connection, tmp_path: Path
+) -> None:
+    settle(owner, 20)
+
+    told = run(
+        cluster, database, sys.executable, "-m", "skipmq", "analytics", "export",
+        "--lake", str(tmp_path / "lake"), SKIPMQ_SPARK_MASTER=cluster.url,
+    )  # fmt: skip
+
+    assert "20 rows in 1 windows" in told
+    assert on_executors(cluster)
+    assert rows_in(tmp_path / "lake" / "history") == rows_of(owner)
+
+
+def test_export_goes_on_when_a_worker_is_killed_that_writes(
+    cluster: SparkCluster, database: str, owner: Connection, tmp_path: Path
+) -> None:
+    settle(owner, 10)
+    rows, transactions = MANY
+    for begin in range(transactions):
+        owner.execute(_MANY, (1_000_000 * (begin + 1), rows))
+    lake = tmp_path / "lake"
+
+    words = submitted(cluster, "export", "--lake", str(lake))
+    with running(cluster, database, *words, PYSPARK_PYTHON=sys.executable) as export:
+        cluster.kill_who_writes(lake / "_staging")
+        cluster.add_worker()
+        said(cluster, export)
+
+    assert "ExecutorLostFailure" in {end for end, _ in cluster.ends_of_tasks()}
+    assert on_executors(cluster)
+    assert counted(lake) == rows * transactions + 10
+    assert rows_in(lake / "history") == rows_of(owner)
+
+
+def test_job_of_a_user_follows_what_is_settled_each_row_once(
+    cluster: SparkCluster, database: str, owner: Connection, tmp_path: Path
+) -> None:
+    job = tmp_path / "job.py"
+    job.write_text(JOB)
+    words = (SUBMIT, "--master", cluster.url, str(job), as_reader(database), str(tmp_path))
+
+    for count in (60, 30):
+        settle(owner, count)
+        run(cluster, database, *words, PYSPARK_PYTHON=sys.executable)
+
+        assert on_executors(cluster)
+        assert rows_in(tmp_path / "out") == rows_of(owner)
+    assert len(rows_of(owner)) == 90

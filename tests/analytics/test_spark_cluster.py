@@ -1,8 +1,10 @@
 """The commands and the source on a cluster of Spark, with executors in processes of their own."""
 
 import json
+import re
 import subprocess
 import sys
+import venv
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +17,7 @@ import skipmq.__main__ as program
 from support import trees
 from support.analytics import FACTS, rows_of, settle
 from support.postgres import Connection, as_reader
-from support.programs import need
+from support.programs import need, not_here
 from support.spark_cluster import PATIENCE, PROGRAMS, SparkCluster, started
 from support.sql import number
 
@@ -76,6 +78,17 @@ def said(cluster: SparkCluster, process: subprocess.Popen[bytes]) -> str:
     code = process.wait(PATIENCE)
     assert code == 0, (cluster.folder / "err").read_text()
     return (cluster.folder / "out").read_text()
+
+
+def refused(cluster: SparkCluster, database: str, *words: str, **variables: str) -> str:
+    """Run a command that has to fail; return the line that says why."""
+    with running(cluster, database, *words, **variables) as process:
+        assert process.wait(PATIENCE) == 1
+    # Under spark-submit what a program says as an error is part of what it prints.
+    out = (cluster.folder / "out").read_text() + (cluster.folder / "err").read_text()
+    assert "Traceback" not in out
+    (line,) = re.findall("^Error: (.*)$", out, re.MULTILINE)
+    return str(line)
 
 
 def run(cluster: SparkCluster, database: str, *words: str, **variables: str) -> str:
@@ -186,3 +199,46 @@ def test_job_of_a_user_follows_what_is_settled_each_row_once(
         assert on_executors(cluster)
         assert rows_in(tmp_path / "out") == rows_of(owner)
     assert len(rows_of(owner)) == 90
+
+
+def test_folder_that_only_the_driver_has_is_refused(
+    cluster: SparkCluster, database: str, owner: Connection
+) -> None:
+    if not cluster.apart:
+        not_here("workers see all files of this machine: only root can give them others")
+    settle(owner, 10)
+    python = {"PYSPARK_PYTHON": sys.executable}
+
+    for command in (("export", "--lake"), ("stream", "--once", "--output")):
+        place = cluster.alone / command[0]
+        words = submitted(cluster, *command, str(place))
+        told = refused(cluster, database, *words, **python)
+
+        assert told.startswith(f"the executors of Spark do not find {place.as_uri()} of this")
+        assert list(place.rglob("*.parquet")) == []
+
+
+def test_what_a_cluster_lacks_is_told_in_a_line(
+    cluster: SparkCluster, database: str, owner: Connection, tmp_path: Path
+) -> None:
+    settle(owner, 10)
+    none, bare = tmp_path / "python3", tmp_path / "bare" / "bin" / "python3"
+    venv.create(bare.parent.parent)
+    undriven = (SUBMIT, "--master", cluster.url, program.__file__, "analytics")
+    stream = (*undriven, "stream", "--once", "--output", str(tmp_path / "out"))
+    report = submitted(cluster, "report", "--output", str(tmp_path / "report"))
+    ours = {"PYSPARK_DRIVER_PYTHON": sys.executable}
+
+    no_driver = refused(
+        cluster, database, *undriven, "export", "--lake", str(tmp_path / "lake"),
+        PYSPARK_PYTHON=sys.executable,
+    )  # fmt: skip
+    no_python = refused(cluster, database, *stream, PYSPARK_PYTHON=str(none), **ours)
+    no_skipmq = refused(cluster, database, *stream, PYSPARK_PYTHON=str(bare), **ours)
+    run(cluster, database, *report, PYSPARK_PYTHON=str(none), **ours)
+
+    assert no_driver.startswith("Spark has no driver for PostgreSQL: give spark-submit --packages")
+    assert f'Cannot run program "{none}". Install skipmq[analytics] on every machine' in no_python
+    assert "No module named '" in no_skipmq
+    assert "Install skipmq[analytics] on every machine for the same Python" in no_skipmq
+    assert on_executors(cluster)

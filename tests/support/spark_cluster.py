@@ -35,13 +35,25 @@ spark.sql.codegen.factoryMode NO_CODEGEN
 """
 
 
+# A shell in which a folder is another one, as it is on another machine.
+_APART = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"')
+
+
 @dataclass(slots=True)
 class SparkCluster:
-    """A master, and workers of one core each; `url` is what names it."""
+    """A master, and workers of one core each; `url` is what names it.
+
+    What is in `alone` the workers do not see, where this account may arrange that (`apart`).
+    """
 
     folder: Path
     url: str = ""
+    apart: tuple[str | Path, ...] = ()
     daemons: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def alone(self) -> Path:
+        return self.folder / "alone"
 
     def environment(self, **variables: str) -> dict[str, str]:
         """Return the environment of who uses the cluster, with nothing of another Spark."""
@@ -87,8 +99,10 @@ class SparkCluster:
         ]
 
     def _start(self) -> None:
-        for name in ("conf", "events", "local"):
+        for name in ("conf", "events", "local", "alone"):
             (self.folder / name).mkdir(parents=True)
+        tried = subprocess.run([*_APART, self.alone, "true"], capture_output=True, check=False)
+        self.apart = () if tried.returncode else (*_APART, self.alone)
         told = _DEFAULTS.format(events=(self.folder / "events").as_uri())
         (self.folder / "conf" / "spark-defaults.conf").write_text(told)
         self._daemon("master.Master")
@@ -105,16 +119,13 @@ class SparkCluster:
             SPARK_DAEMON_JAVA_OPTS="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
             " -Dspark.master.rest.enabled=false",
         )
+        apart = self.apart if name.startswith("worker") else ()
+        program = PROGRAMS / "spark-class"
         where = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
         with (self.folder / f"{name}.log").open("ab") as log:
             self.daemons.append(
                 subprocess.Popen(
-                    [
-                        PROGRAMS / "spark-class",
-                        f"org.apache.spark.deploy.{name}",
-                        *where,
-                        *arguments,
-                    ],
+                    [*apart, program, f"org.apache.spark.deploy.{name}", *where, *arguments],
                     env=variables,
                     stdout=log,
                     stderr=log,

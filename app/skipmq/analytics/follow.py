@@ -6,6 +6,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from skipmq.analytics import lake, storage
 from skipmq.analytics.stream import SettledMessages
 
 CHECKPOINT = "_checkpoint"
@@ -22,8 +23,10 @@ def follow(
 
     `options` are those of the source. With `every` a batch begins so many seconds after the last
     one; without, the query ends when it has all there was at its start. Read the folder with
-    spark.read.parquet(output): what a killed query left half done is then passed over.
+    spark.read.parquet(output): what a killed query left half done is then passed over. Raises
+    LakeError when that is a folder that only this machine has.
     """
+    lake.check_shared(spark, storage.opened(spark, output))
     spark.dataSource.register(SettledMessages)
     writer = (
         spark.readStream.format("skipmq")

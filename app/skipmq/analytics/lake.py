@@ -16,15 +16,17 @@ from urllib.parse import unquote
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from skipmq.analytics import manifest, storage
 from skipmq.analytics.columns import HISTORY
 from skipmq.analytics.manifest import CHECKPOINT, Entry, File, Kind, LakeError, State, Window
-from skipmq.analytics.storage import Busy, Storage
+from skipmq.analytics.storage import Busy, FolderStorage, Storage
 
 __all__ = ["File", "Lake", "LakeError"]
 
 DATA, STAGING = "history", "_staging"
+_ARROW = to_arrow_schema(HISTORY, timezone="UTC")
 # Bytes that a compacted file is to have, about.
 BIG = 128 << 20
 # Rows of a file, at most.
@@ -68,6 +70,7 @@ class Lake:
         store = storage.opened(spark, path) if isinstance(path, str) else path
         try:
             with store.locked():
+                check_shared(spark, store)
                 state, begun = manifest.load(store)
                 lake = cls(spark, store, state)
                 if begun is not None:
@@ -86,7 +89,8 @@ class Lake:
         """Return the rows of the files that are wanted, with the columns of `columns.HISTORY`."""
         paths = [f"{self.storage.root}/{DATA}/{file.path}" for file in self.files if wanted(file)]
         if not paths:
-            return self.spark.createDataFrame([], HISTORY)
+            # A table of Arrow's, unlike a list, takes no Python on the executors.
+            return self.spark.createDataFrame(_ARROW.empty_table(), HISTORY)
         found = self.spark.read.schema(HISTORY).option("basePath", f"{self.storage.root}/{DATA}")
         return found.parquet(*paths).select(*HISTORY.names)
 
@@ -295,6 +299,26 @@ class Lake:
         if self.state.number:
             for path in manifest.entry(self.storage, self.state.number).remove:
                 self.storage.delete(f"{DATA}/{path}")
+
+
+def check_shared(spark: SparkSession, store: Storage) -> None:
+    """Raise LakeError when an executor does not find what the driver writes: a folder of its own.
+
+    On a cluster each machine has another folder of that name, unless one is mounted on all.
+    """
+    if not isinstance(store, FolderStorage) or str(spark.sparkContext.master).startswith("local"):
+        return
+    name = f"seen-{token_hex(8)}"
+    store.create(name, "seen")
+    try:
+        found = spark.read.option("ignoreMissingFiles", "true").text(f"{store.root}/{name}")
+        if not found.count():
+            raise LakeError(
+                f"the executors of Spark do not find {store.root} of this machine: name a place"
+                " that all machines of the cluster have, such as hdfs://host/path"
+            )
+    finally:
+        store.delete(name)
 
 
 def _ids() -> Column:

@@ -3,7 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
+import pyarrow as pa
+from psycopg.rows import dict_row
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
@@ -16,7 +19,10 @@ _LIVE = (
     " queue, fifo, receive_count, body_bytes, attribute_bytes, message_id, group_id,"
     " deduplication_id, sender, trace_header"
 )
-_TIMEOUTS = "account string, region string, queue string, visibility_timeout int"
+_TIMEOUTS = pa.schema(
+    [*((name, pa.string()) for name in ("account", "region", "queue")),
+     ("visibility_timeout", pa.int32())]
+)  # fmt: skip
 
 
 def from_database(
@@ -63,14 +69,19 @@ def timeouts(spark: SparkSession, source: Source | None) -> DataFrame:
 
     Columns: `account`, `region`, `queue`, `visibility_timeout` in seconds.
     """
-    rows = []
+    rows: list[dict[str, Any]] = []
     if source is not None:
         with source.connect() as connection:
-            rows = connection.execute(
-                "select account, region, queue, visibility_timeout from skipmq_views.queue"
-                " where retired_at is null"
-            ).fetchall()
-    return spark.createDataFrame(rows, _TIMEOUTS)
+            rows = (
+                connection.cursor(row_factory=dict_row)
+                .execute(
+                    "select account, region, queue, visibility_timeout from skipmq_views.queue"
+                    " where retired_at is null"
+                )
+                .fetchall()
+            )
+    # Not as a list, which takes Python on the executors.
+    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=_TIMEOUTS))
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,12 @@ _OURS = {"LakeError", "ReplayError", "AuditError"}
 _NOT_UNDERSTOOD = {"AnalysisException", "ParseException"}
 # What PostgreSQL says, in the midst of what Java and the Python of a task say of it.
 _DATABASE = re.compile(r"(?:PSQLException|psycopg\.[\w.]*Error|the operation): ([^\n]+)")
-_CAUSE = re.compile(r"^(?:Caused by: )?[\w.$]+(?:Exception|Error): ([^\n]+)", re.MULTILINE)
+_CAUSE = re.compile(r"^(?:Caused by: |: )?[\w.$]+(?:Exception|Error): ([^\n]+)", re.MULTILINE)
+# What the Python lacks that Spark starts beside its executors.
+_PYTHON = re.compile(
+    r"No module named '(?:skipmq|pyarrow|psycopg|pyspark)\b[^\n]*|\[PYTHON_VERSION_MISMATCH\][^\n]*"
+    r'|Cannot run program "[^"]*python[^"]*"'
+)
 
 
 def installed(master: str) -> None:
@@ -91,6 +96,16 @@ def _of_spark(name: str, text: str) -> str:
         return (
             "Java had not enough memory: give it more with"
             " PYSPARK_SUBMIT_ARGS='--driver-memory 4g pyspark-shell'"
+        )
+    if "ClassNotFoundException: org.postgresql.Driver" in text:
+        return (
+            "Spark has no driver for PostgreSQL: give spark-submit"
+            " --packages org.postgresql:postgresql:VERSION, or --jars FILE"
+        )
+    if lacking := _PYTHON.search(text):
+        return (
+            f"the Python of Spark's executors is no use: {lacking[0]}. Install skipmq[analytics] on"
+            " every machine for the same Python, and name that with PYSPARK_PYTHON"
         )
     if said := _DATABASE.findall(text):
         return f"the database failed: {said[-1]}. Check it with `skipmq doctor`, and run this again"

@@ -16,7 +16,7 @@ class Upkeep:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._may_end_sessions = True
+        self._remedies: set[str | None] = set()
 
     def expire_messages(self, limit: int) -> int:
         """Settle up to `limit` messages past their retention period."""
@@ -57,27 +57,29 @@ class Upkeep:
     def end_long_snapshots(self, seconds: float) -> int:
         """End the readers' sessions that have held a snapshot for longer, and say so in the log.
 
-        Where the owner of the schema has no right to, that is said once.
+        Where the owner of the schema has no right to, each remedy is said once.
         """
         try:
             ended = self._database.rows(
-                "select pid, application_name, extract(epoch from held)::float8"
+                "select pid, role, application_name, extract(epoch from held)::float8"
                 " from skipmq.end_long_snapshots(make_interval(secs => %s::float8))",
                 (seconds,),
             )
         except psycopg.errors.InsufficientPrivilege as error:
-            if self._may_end_sessions:
-                self._may_end_sessions = False
+            remedy = error.diag.message_hint
+            if remedy not in self._remedies:
+                self._remedies.add(remedy)
                 log.warning(
                     "readers may hold up the database",
                     reason=error.diag.message_primary,
-                    remedy=error.diag.message_hint,
+                    remedy=remedy,
                 )
             return 0
-        for pid, name, held in ended:
+        for pid, role, name, held in ended:
             log.warning(
                 "ended a reader that held a snapshot for too long",
                 session=pid,
+                role=role,
                 application=name,
                 seconds=round(held),
                 limit=seconds,

@@ -111,6 +111,33 @@ begin
   select count(*) into v_count from moved;
   return v_count;
 end $$;
+-- Does: gives how many days of the history ended more than p_keep ago and are there only because no export is
+--   recorded that has all of them.
+-- Called by: the janitor, for skipmq_history_days_unarchived.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: archived_day_pkey.
+create function skipmq.count_unarchived_days(p_keep interval) returns integer
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select count(*)::integer
+  from (
+    select d.day
+    from pg_inherits i
+    join pg_class c on c.oid = i.inhrelid
+    cross join lateral (select to_date(right(c.relname, 8), 'YYYYMMDD') as day) d
+    where i.inhparent = 'skipmq.history'::regclass
+      and c.relname ~ '^history_[0-9]{8}$'
+      and not exists (select from skipmq.archived_day a where a.day = d.day)
+    union
+    select d.day
+    from skipmq.history_default h
+    cross join lateral (select (h.settled_at at time zone 'UTC')::date as day) d
+    where not exists (select from skipmq.archived_day a where a.day = d.day and h.xid < a.to_xid)
+  ) left_over
+  where left_over.day < ((skipmq.clock() - p_keep) at time zone 'UTC')::date
+$$;
 -- Does: deletes messages that are still at the receive named by p_receive_counts, with a row of history
 --   each as the queue's history mode says; gives their number. Others are passed over: an old receipt
 --   does nothing, and deleting twice is no error.
@@ -374,6 +401,32 @@ begin
   end if;
   return v_count;
 end $$;
+-- Does: gives since when the oldest transaction has been open that keeps this database from clearing up: one here
+--   that has a snapshot or wrote, one of another database that wrote (every snapshot here keeps what it might see),
+--   one that is prepared, since then. Null when there is none.
+-- Called by: the janitor, for skipmq_oldest_snapshot_seconds.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: none.
+--
+-- Where the owner of the schema is not in pg_monitor it sees only sessions of roles that it has. Nobody notes since
+-- when a replication slot or a standby with hot_standby_feedback holds something, so that they are not in it.
+create function skipmq.oldest_snapshot() returns timestamptz
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select min(t.began)
+  from (
+    select a.xact_start
+    from pg_stat_activity a
+    where (a.backend_xid is not null or (a.backend_xmin is not null and a.datname = current_database()))
+      and a.pid <> pg_backend_pid()
+      -- A vacuum shows a snapshot, but nothing is kept for it.
+      and not exists (select from pg_stat_progress_vacuum v where v.pid = a.pid)
+    union all
+    select p.prepared from pg_prepared_xacts p
+  ) t (began)
+$$;
 -- Does: records that an export has all of a day of the history: p_rows rows, all of transactions below p_to.
 --   Gives false, and records nothing, while that is not so: the day is not over, transactions below p_to may
 --   still be open, or the day has other rows. Of a day whose partition was dropped it gives true.

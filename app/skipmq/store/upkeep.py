@@ -86,6 +86,19 @@ class Upkeep:
             )
         return len(ended)
 
+    def oldest_snapshot(self) -> float:
+        """Return for how many seconds a transaction has kept the database from clearing up."""
+        ((seconds,),) = self._database.rows(
+            "select extract(epoch from clock_timestamp() - skipmq.oldest_snapshot())::float8"
+        )
+        return float(seconds or 0)
+
+    def count_unarchived_days(self, keep_days: int) -> int:
+        """Return how many older days of the history are there only because no export has them."""
+        return self._number(
+            "select skipmq.count_unarchived_days(make_interval(days => %s::int))", keep_days
+        )
+
     def record_archived_day(self, day: date, rows: int, until: int) -> bool:
         """Record that an export has all of a day: so many rows, of transactions below `until`.
 

@@ -222,8 +222,10 @@ class LocalCluster:
     def patronictl_words(self, site: str = "first") -> list[str]:
         """Return the words that run patronictl on a site's etcd, for people to add theirs."""
         etcd = next(server for server in self.layout.site(site) if server.etcd)
-        program = self._programs.patroni_program("patronictl")
-        return [program, "-d", f"etcd3://{etcd.host}:{etcd.etcd_port}"]
+        file = self.folder / f"patronictl-{site}.yml"
+        self._stack.callback(file.unlink, missing_ok=True)
+        patroni.write_for_patronictl(file, etcd, self.passwords.rest)
+        return [self._programs.patroni_program("patronictl"), "-c", str(file)]
 
     def _begin(self) -> None:
         self._take_sigterm()

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
+from pathlib import Path
 from typing import Any
 
 from local_cluster.errors import ClusterError
@@ -103,3 +104,11 @@ def switchover(server: Server, leader: str, candidate: str, password: str) -> No
     status, told = call(server, "POST", "/switchover", body, password=password, timeout=60)
     if status != HTTPStatus.OK:
         raise ClusterError(f"no switchover from {leader}: {told}")
+
+
+def write_for_patronictl(file: Path, etcd: Server, password: str) -> None:
+    """Write what patronictl must know to change things, such as the primary: for this account."""
+    places = {"etcd3": {"hosts": [f"{etcd.host}:{etcd.etcd_port}"]}}
+    file.touch(mode=0o600)
+    # JSON is YAML.
+    file.write_text(json.dumps(places | {"ctl": {"auth": f"{USER}:{password}"}}))

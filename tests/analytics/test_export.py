@@ -1,6 +1,7 @@
 """The export: each row once, whatever happens meanwhile."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,35 @@ def test_export_of_another_database_into_a_lake_is_refused(
         export(spark, elsewhere, place)
 
     embedded_databases.drop(other)
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (lambda text: text[:40], "0000000001.json is damaged: put back a copy"),
+        (
+            lambda text: text.replace('"rows"', '"row"'),
+            "0000000001.json is damaged: put back a copy",
+        ),
+        (lambda text: text.replace('"version": 1', '"version": 2'), "use a later SkipMQ"),
+    ],
+    ids=["cut off", "other words", "later"],
+)
+def test_manifest_that_cannot_be_understood_is_named(
+    spark: SparkSession,
+    source: Source,
+    owner: Connection,
+    place: str,
+    damage: Callable[[str], str],
+    told: str,
+) -> None:
+    settle(owner, 10)
+    export(spark, source, place)
+    (file,) = (Path(place) / "_manifest").glob("*.json")
+    file.write_text(damage(file.read_text()))
+
+    with pytest.raises(LakeError, match=told):
+        export(spark, source, place)
 
 
 def test_second_writer_is_refused(spark: SparkSession, source: Source, place: str) -> None:

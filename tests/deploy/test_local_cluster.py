@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -147,11 +148,30 @@ def check_killed_node_comes_back(started: Started) -> None:
     eventually(lambda: started.addresses()["nodes"][0]["pid"] not in {before, None}, 60)
 
 
+def check_printed_patronictl_may_change_the_primary(started: Started) -> None:
+    printed = re.search(r"^Patroni +(.*) list skipmq$", started.log.read_text(), re.MULTILINE)
+    assert printed
+
+    def patronictl(*words: str) -> str:
+        command = [*shlex.split(printed[1]), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    def leader() -> str:
+        members = json.loads(patronictl("list", "skipmq", "--format", "json"))
+        return "".join(member["Member"] for member in members if member["Role"] == "Leader")
+
+    before = leader()
+    patronictl("switchover", "skipmq", "--force")
+
+    eventually(lambda: leader() not in {before, ""}, 60)
+
+
 def test_cluster_of_the_command_line_is_as_it_says_and_leaves_nothing(started: Started) -> None:
     check_addresses(started)
     check_state_is_shown(started)
     check_readers_are_sent_to_a_standby_and_bounded(started)
     check_killed_node_comes_back(started)
+    check_printed_patronictl_may_change_the_primary(started)
     addresses = started.addresses()
     running = pids(addresses)
 

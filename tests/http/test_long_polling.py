@@ -237,7 +237,7 @@ def test_message_with_unreadable_attributes_does_not_hide_the_others(
 
 
 def test_node_recovers_when_the_database_was_read_only(
-    shared: Shared, wire: str, name: str
+    shared: Shared, wire: str, name: str, pool: ThreadPoolExecutor
 ) -> None:
     sqs = client(shared[0].url, wire)
     queue = sqs.create_queue(QueueName=name)["QueueUrl"]
@@ -249,7 +249,9 @@ def test_node_recovers_when_the_database_was_read_only(
     shared[2].execute(f"alter database {database} set default_transaction_read_only = on")
     shared[2].execute(restart)
     try:
-        statuses = {raw(f"{queue}?Action=SendMessage&MessageBody=x").status for _ in range(5)}
+        # At once: each waits for a database to write to.
+        send = f"{queue}?Action=SendMessage&MessageBody=x"
+        statuses = {answer.status for answer in pool.map(raw, [send] * 5)}
     finally:
         shared[2].execute(f"alter database {database} reset default_transaction_read_only")
 

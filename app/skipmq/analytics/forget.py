@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 
 import psycopg
 from psycopg import sql
-from pyspark.sql import functions as fn
 
 from skipmq.analytics.jdbc import within
 from skipmq.analytics.lake import Lake
@@ -65,7 +64,7 @@ def look(connection: Connection, lake: Lake | None, condition: str) -> list[Foun
     if lake is not None:
         rows = (
             lake.frame()
-            .where(fn.coalesce(fn.expr(condition), fn.lit(False)))  # noqa: FBT003 - a SQL literal.
+            .where(condition)
             .groupBy("queue", "day")
             .count()
             .orderBy("day", "queue")

@@ -8,10 +8,10 @@ An intent is the point of no return: whoever opens the lake next finishes it.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date, datetime
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from skipmq.analytics.storage import Storage
 
@@ -22,6 +22,7 @@ CHECKPOINT = 50
 REMEMBERED = 24
 VERSION = 1
 
+T = TypeVar("T")
 Kind = Literal["export", "rewind", "compact", "erase"]
 
 
@@ -138,12 +139,12 @@ class State:
 def load(storage: Storage) -> tuple[State, Entry | None]:
     """Return what the manifest says, and the entry that was begun and not finished, if any.
 
-    Raises LakeError for one of a later release.
+    Raises LakeError for one of a later release, or one that is damaged.
     """
     names = storage.names(FOLDER)
     state = State()
     if checkpoints := [name for name in names if name.endswith(".checkpoint")]:
-        state = _state(json.loads(storage.read(f"{FOLDER}/{checkpoints[-1]}")))
+        state = _read(storage, checkpoints[-1], _state)
     for name in names:
         number, _, kind = name.partition(".")
         if kind == "json" and int(number) > state.number:
@@ -152,13 +153,23 @@ def load(storage: Storage) -> tuple[State, Entry | None]:
             state.apply(entry(storage, int(number)))
     intent = f"{state.number + 1:010}.intent"
     if intent in names:
-        return state, _entry(json.loads(storage.read(f"{FOLDER}/{intent}")))
+        return state, _read(storage, intent, _entry)
     return state, None
 
 
 def entry(storage: Storage, number: int) -> Entry:
     """Return an entry that is finished."""
-    return _entry(json.loads(storage.read(f"{FOLDER}/{number:010}.json")))
+    return _read(storage, f"{number:010}.json", _entry)
+
+
+def _read(storage: Storage, name: str, understood: Callable[[dict[str, Any]], T]) -> T:
+    try:
+        return understood(json.loads(storage.read(f"{FOLDER}/{name}")))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise LakeError(
+            f"the manifest's file {FOLDER}/{name} is damaged: put back a copy of it, or begin"
+            " another lake"
+        ) from error
 
 
 def _sum(files: Iterable[File]) -> tuple[int, int]:

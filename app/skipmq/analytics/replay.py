@@ -87,7 +87,7 @@ def selected(history: DataFrame, condition: str) -> DataFrame:
 
     A message that was dead-lettered and settled once more is taken as it was last settled.
     """
-    found = history.where(fn.coalesce(fn.expr(condition), fn.lit(False)))  # noqa: FBT003 - SQL.
+    found = history.where(condition)
     last = found.groupBy("id").agg(fn.max_by(fn.struct("*"), "settled_at").alias("row"))
     # Numbers are given under the lock of a group: its order is theirs.
     return last.select("row.*").orderBy("id")

@@ -302,8 +302,7 @@ begin
     from pg_stat_activity a
     join pg_roles r on r.oid = a.usesysid
     where a.datname = current_database()
-      and not r.rolsuper
-      -- Of a role that does not exist nobody is a member: null.
+      -- Of a role that does not exist nobody is a member (null), of all others every superuser is.
       and pg_has_role(r.oid, to_regrole('skipmq_reader'), 'member')
       and pg_has_role(r.oid, to_regrole('skipmq_node'), 'member') is not true
       and not pg_has_role(r.oid, v_owner, 'member')

@@ -44,21 +44,27 @@ def test_day_that_got_rows_since_is_counted_when_it_was_kept(orders: Queue) -> N
     assert number(owner, COUNT) == 1
 
 
-def test_days_of_the_default_partition_are_counted_once(orders: Queue) -> None:
+def test_day_of_the_default_partition_is_counted_until_an_export_has_all_of_it(
+    orders: Queue,
+) -> None:
     owner = orders.connection
-    orders.send("a", "b")
+    orders.send("a", "b", "c")
     received = orders.receive(timeout=43_200)
     advance(owner, "10 days")
     day = today(owner)
-    orders.delete(received[0])
-    orders.delete(received[1])
-    assert number(owner, "select count(*) from skipmq.history_default") == 2
+    orders.delete(*received[:2])
+    to = number(owner, NEXT)
     advance(owner, "18 days")
+    assert number(owner, "select count(*) from skipmq.history_default") == 2
     assert number(owner, COUNT) == 8 + 1  # Of the days before it nothing was recorded either.
 
-    assert number(owner, RECORD, day, 2, number(owner, NEXT))
-
+    assert number(owner, RECORD, day, 2, to)
     assert number(owner, COUNT) == 8
+
+    advance(owner, "10 days")
+    orders.delete(received[2])
+    advance(owner, "18 days")
+    assert number(owner, COUNT) == 8 + 1
 
 
 def test_node_may_ask(node: Connection) -> None:

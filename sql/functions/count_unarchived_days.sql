@@ -10,18 +10,15 @@ set search_path = pg_catalog, pg_temp
 as $$
   select count(*)::integer
   from (
-    select d.day
+    select to_date(right(c.relname, 8), 'YYYYMMDD'), -1
     from pg_inherits i
     join pg_class c on c.oid = i.inhrelid
-    cross join lateral (select to_date(right(c.relname, 8), 'YYYYMMDD') as day) d
-    where i.inhparent = 'skipmq.history'::regclass
-      and c.relname ~ '^history_[0-9]{8}$'
-      and not exists (select from skipmq.archived_day a where a.day = d.day)
-    union
-    select d.day
+    where i.inhparent = 'skipmq.history'::regclass and c.relname ~ '^history_[0-9]{8}$'
+    union all
+    select (h.settled_at at time zone 'UTC')::date, max(h.xid)
     from skipmq.history_default h
-    cross join lateral (select (h.settled_at at time zone 'UTC')::date as day) d
-    where not exists (select from skipmq.archived_day a where a.day = d.day and h.xid < a.to_xid)
-  ) left_over
-  where left_over.day < ((skipmq.clock() - p_keep) at time zone 'UTC')::date
+    group by 1
+  ) d (day, xid)
+  where d.day < ((skipmq.clock() - p_keep) at time zone 'UTC')::date
+    and not exists (select from skipmq.archived_day a where a.day = d.day and a.to_xid > d.xid)
 $$;

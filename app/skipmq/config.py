@@ -90,8 +90,8 @@ class Settings:
     )
     snapshot_limit: Seconds = _setting(
         300.0,
-        "seconds that a session of the role skipmq_reader may hold a snapshot of the primary before"
-        " it is ended; 0: no limit",
+        "seconds that a session of the role skipmq_reader or of its members may hold a snapshot of"
+        " the primary before it is ended; 0: no limit",
     )
     analytics_url: str = _setting(
         "",

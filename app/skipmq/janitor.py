@@ -1,19 +1,21 @@
 """Looks after the database: partitions ahead, retention, what gone queues leave behind.
 
 One thread a node. Each job is idempotent and takes an advisory lock for as long as it runs, so that
-of many nodes one does it at a time, and none has to be elected.
+of many nodes one does it at a time, and none has to be elected. What it shows in the metrics each
+node looks up for itself.
 """
 
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import nan
 from time import monotonic
 
 import structlog
 
 from skipmq import errors
 from skipmq.config import Settings
-from skipmq.store import Upkeep
+from skipmq.store import Observer, Unobserved, Upkeep
 
 log = structlog.get_logger()
 
@@ -41,9 +43,13 @@ class Job:
 class Janitor:
     """A thread that runs each job when it is due, and again at once after a full chunk."""
 
-    def __init__(self, upkeep: Upkeep, settings: Settings) -> None:
+    def __init__(
+        self, upkeep: Upkeep, settings: Settings, observer: Observer | None = None
+    ) -> None:
+        self._observer = observer or Unobserved()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="janitor", daemon=True)
+        keep = settings.history_retention
         self._jobs = [
             # First: what the other jobs settle needs a partition.
             Job("create partitions", 3600.0, lambda: upkeep.create_history_partitions(DAYS_AHEAD)),
@@ -57,15 +63,25 @@ class Janitor:
             Job(
                 "drop partitions",
                 settings.cleanup_interval,
-                lambda: upkeep.drop_history_partitions(
-                    settings.history_retention, archived=bool(settings.archive)
-                ),
+                lambda: upkeep.drop_history_partitions(keep, archived=bool(settings.archive)),
             ),
+            self._gauge("oldest snapshot", 5.0, upkeep.oldest_snapshot),
         ]
         if limit := settings.snapshot_limit:
             self._jobs.append(
-                Job("end long snapshots", 5.0, lambda: upkeep.end_long_snapshots(limit), MANY)
+                Job(
+                    "end long snapshots",
+                    5.0,
+                    lambda: self._counted("snapshots ended", upkeep.end_long_snapshots(limit)),
+                    MANY,
+                )
             )
+        if settings.archive:
+            self._jobs.append(
+                self._gauge("unarchived days", 60.0, lambda: upkeep.count_unarchived_days(keep))
+            )
+        else:
+            self._observer.show("unarchived days", 0)
 
     def start(self) -> None:
         """Begin."""
@@ -93,6 +109,25 @@ class Janitor:
                 log.debug("upkeep", job=job.name, done=done)
             job.due = monotonic() + (0 if done >= job.chunk else job.interval)
         return max(0.0, min(job.due for job in self._jobs) - monotonic())
+
+    def _gauge(self, state: str, interval: float, look: Callable[[], float]) -> Job:
+        """Return the job that shows a state, as not a number for as long as nobody knows it."""
+
+        def show() -> int:
+            value = nan
+            try:
+                value = look()
+            finally:
+                self._observer.show(state, value)
+            return 0
+
+        self._observer.show(state, nan)
+        return Job(f"show {state}", interval, show)
+
+    def _counted(self, event: str, number: int) -> int:
+        for _ in range(number):
+            self._observer.count(event)
+        return number
 
     def _run(self) -> None:
         while not self._stopped.wait(self.tick()):

@@ -1,6 +1,6 @@
-"""What a node counts, for Prometheus: one view of all its worker processes.
+"""What a node counts, for Prometheus: one view of all its processes.
 
-Each worker writes its numbers to a file of a folder that all of them share; whoever is asked adds
+Each process writes its numbers to a file of a folder that all of them share; whoever is asked adds
 them up. Source: the Prometheus Python client, "Multiprocess Mode".
 """
 
@@ -18,6 +18,10 @@ _COUNTED = {
     "unknown": ("skipmq_outcome_unknown", "Statements given up that may have been done"),
     "cut": ("skipmq_database_deadlines", "Connections cut because a statement took too long"),
     "refused": ("skipmq_refused", "Requests refused because the node had too much to do"),
+    "snapshots ended": (
+        "skipmq_snapshots_ended",
+        "Readers' sessions ended because they held a snapshot for too long",
+    ),
 }
 _SHOWN = {
     "database available": (
@@ -33,14 +37,29 @@ _SHOWN = {
         "skipmq_waiting_for_standbys", "Requests that wait for a standby now", "livesum",
     ),
 }  # fmt: skip
+_SHOWN_BY_JANITOR = {
+    "oldest snapshot": (
+        "skipmq_oldest_snapshot_seconds",
+        "Age of the oldest transaction that keeps the database from clearing up",
+        "livemostrecent",
+    ),
+    "unarchived days": (
+        "skipmq_history_days_unarchived",
+        "Days of history past their retention and kept because no export has them",
+        "livemostrecent",
+    ),
+}
 
 
 class Metrics:
-    """The numbers of this process; `config.share_metrics` has named the folder before."""
+    """The numbers of this process, a worker or the one with the janitor.
+
+    `config.share_metrics` has named the folder before this module was imported.
+    """
 
     content_type = "text/plain; version=0.0.4; charset=utf-8"
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, janitor: bool = False) -> None:
         self._folder = folder
         for file in folder.glob("*_*.db"):
             # Of a worker that was killed: its counters stay, what it showed goes.
@@ -54,7 +73,7 @@ class Metrics:
         }
         self._gauges = {
             state: Gauge(name, about, registry=registry, multiprocess_mode=mode)  # type: ignore[arg-type]
-            for state, (name, about, mode) in _SHOWN.items()
+            for state, (name, about, mode) in (_SHOWN_BY_JANITOR if janitor else _SHOWN).items()
         }
 
     def count(self, event: str) -> None:

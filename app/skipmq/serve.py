@@ -84,8 +84,6 @@ def run(settings: Settings, host: str, database_url: str, ready: Callable[[], No
     """
     # Workers are started afresh, not forked: this process has threads.
     multiprocessing.set_start_method("spawn", force=True)
-    database = Database(database_url, size=1, application_name="skipmq janitor")
-    janitor = Janitor(Upkeep(database), settings)
     parting, alive = multiprocessing.Pipe(duplex=False)
     server = _Server(
         "skipmq",
@@ -103,12 +101,23 @@ def run(settings: Settings, host: str, database_url: str, ready: Callable[[], No
         log_level=LogLevels.error,
     )
     server.parting = alive
-    janitor.start()
     threading.Thread(target=_announce, args=(host, settings.port, ready), daemon=True).start()
+    with _metrics_folder() as folder, _janitor(settings, database_url, folder):
+        load = partial(_load, settings, database_url, parting, folder)
+        server.serve(target_loader=load, wrap_loader=False)
+
+
+@contextmanager
+def _janitor(settings: Settings, database_url: str, metrics_folder: Path) -> Iterator[None]:
+    """Have a janitor at work in the block, with its share of the node's metrics."""
+    config.share_metrics(metrics_folder)
+    from skipmq.metrics import Metrics  # noqa: PLC0415 - The import needs to know the folder.
+
+    database = Database(database_url, size=1, application_name="skipmq janitor")
+    janitor = Janitor(Upkeep(database), settings, Metrics(metrics_folder, janitor=True))
+    janitor.start()
     try:
-        with _metrics_folder() as metrics:
-            load = partial(_load, settings, database_url, parting, metrics)
-            server.serve(target_loader=load, wrap_loader=False)
+        yield
     finally:
         janitor.stop()
         database.close()

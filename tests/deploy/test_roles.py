@@ -14,6 +14,7 @@ from support.postgres import DEBIAN, Databases, debian_servers
 
 README = (ROOT / "deploy" / "README.md").read_text()
 (ADMINISTRATOR,) = re.findall(r"```sql\n(create role skipmq_node .*?)```", README, re.DOTALL)
+(TOOL,) = re.findall(r"```sql\n(create role grafana .*?)```", README, re.DOTALL)
 # What the SQL of the runbook supposes to be there.
 BEFORE = "create role skipmq login {}; create database skipmq owner skipmq"
 
@@ -50,6 +51,39 @@ def test_owner_without_a_superusers_rights_can_end_readers(server: Databases, ri
             reader.execute("select 1")
     assert ended == [(pid,)]
     assert limits == (32, 3)
+
+
+@pytest.mark.parametrize("rights", ["", "createrole"])
+def test_owner_is_told_to_have_the_role_of_a_tool_and_can_then_end_its_sessions(
+    server: Databases, rights: str
+) -> None:
+    prepare(server, BEFORE.format(rights))
+    if not rights:
+        prepare(server, ADMINISTRATOR)
+    schema.migrate(url_of(server, "skipmq"))
+    made, given = TOOL.split("grant grafana")
+    prepare(server, made)
+
+    with (
+        psycopg.connect(url_of(server, "grafana")) as tool,
+        psycopg.connect(url_of(server, "skipmq")) as owner,
+        psycopg.connect(url_of(server, "skipmq_node"), autocommit=True) as node,
+    ):
+        for each in (tool, owner):
+            each.execute("set transaction isolation level repeatable read")
+            assert each.execute("select count(*) from skipmq_views.queue").fetchone() == (0,)
+        assert tool.execute("show transaction_read_only").fetchone() == ("on",)
+        pid = tool.info.backend_pid
+        with pytest.raises(psycopg.errors.InsufficientPrivilege) as refused:
+            node.execute("select pid from skipmq.end_long_snapshots('0')")
+        prepare(server, "grant grafana" + given)
+        ended = node.execute("select pid from skipmq.end_long_snapshots('0')").fetchall()
+        assert owner.execute("select count(*) from skipmq_views.queue").fetchone() == (0,)
+        with pytest.raises(psycopg.OperationalError):
+            tool.execute("select 1")
+
+    assert refused.value.diag.message_hint == f"grant grafana{given.partition(';')[0]}"
+    assert ended == [(pid,)]
 
 
 def prepare(server: Databases, text: str) -> None:

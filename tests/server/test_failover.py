@@ -1,15 +1,11 @@
 """What a node does when its database goes away: on a real server, frozen, crashed and cut off."""
 
-import contextlib
-import os
-import re
 import signal
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
 import psutil
 import psycopg
@@ -61,14 +57,6 @@ def owner(url: str) -> Iterator[Connection]:
         yield connection
 
 
-def counted(node: NodeProcess, name: str) -> float:
-    with urlopen(f"{node.url}/metrics") as answer:
-        text = answer.read().decode()
-    found = re.search(rf"^{name} ([0-9.]+)$", text, re.MULTILINE)
-    assert found, text
-    return float(found[1])
-
-
 def queue(node: NodeProcess, name: str, **attributes: str) -> tuple[Any, str]:
     sqs = client(node.url)
     url = sqs.create_queue(QueueName=name, Attributes=attributes)["QueueUrl"]
@@ -86,14 +74,14 @@ def bodies(sqs: Any, url: str) -> list[str]:
 
 def test_send_whose_answer_is_lost_is_stored_once(node: NodeProcess, proxy: Proxy) -> None:
     sqs, url = queue(node, "standard")
-    retried = counted(node, "skipmq_retried_total")
+    retried = node.metric("skipmq_retried_total")
 
     with proxy.losing_the_reply_to(b"lost answer"):
         sent = sqs.send_message(QueueUrl=url, MessageBody="lost answer")
 
     (message,) = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)["Messages"]
     assert message["MessageId"] == sent["MessageId"]
-    assert counted(node, "skipmq_retried_total") == retried + 1
+    assert node.metric("skipmq_retried_total") == retried + 1
 
 
 def test_delayed_batch_whose_answer_is_lost_is_stored_once(
@@ -164,20 +152,20 @@ def test_frozen_server_holds_no_request_and_what_it_may_have_done_is_not_done_tw
 ) -> None:
     sqs, url = queue(node, "frozen")
     sqs.send_message(QueueUrl=url, MessageBody="before")
-    cut = counted(node, "skipmq_database_deadlines_total")
+    cut = node.metric("skipmq_database_deadlines_total")
 
     with ThreadPoolExecutor() as pool:
         with frozen(postmaster_of(Path(server.data_dir))):
             sending = [pool.submit(sqs.send_message, QueueUrl=url, MessageBody="while")]
-            eventually(lambda: counted(node, "skipmq_database_deadlines_total") > cut)
-            eventually(lambda: counted(node, "skipmq_database_available") == 0)
+            eventually(lambda: node.metric("skipmq_database_deadlines_total") > cut)
+            eventually(lambda: node.metric("skipmq_database_available") == 0)
             sending.append(pool.submit(sqs.send_message, QueueUrl=url, MessageBody="later"))
-            eventually(lambda: counted(node, "skipmq_waiting_for_database") >= 2)
+            eventually(lambda: node.metric("skipmq_waiting_for_database") >= 2)
         for each in sending:
             each.result()
 
     assert sorted(bodies(sqs, url)) == ["before", "later", "while"]
-    assert counted(node, "skipmq_database_available") == 1
+    assert node.metric("skipmq_database_available") == 1
     assert "database away" in node.log
     assert "database back" in node.log
 
@@ -195,9 +183,9 @@ def test_crash_of_the_server_reaches_no_client(node: NodeProcess, owner: Connect
     with ThreadPoolExecutor() as pool:
         running = [pool.submit(send) for _ in range(4)]
         eventually(lambda: len(sent) > 50)
-        retried = counted(node, "skipmq_retried_total")
+        retried = node.metric("skipmq_retried_total")
         psutil.Process(owner.info.backend_pid).kill()
-        eventually(lambda: counted(node, "skipmq_retried_total") > retried)
+        eventually(lambda: node.metric("skipmq_retried_total") > retried)
         after = len(sent)
         eventually(lambda: len(sent) > after + 50)
         ended.set()
@@ -213,7 +201,7 @@ def test_waiting_receiver_hears_of_other_nodes_again_after_the_server_was_frozen
     sqs, queue_url = queue(node, "listening")
     with ThreadPoolExecutor() as pool, frozen(postmaster_of(Path(server.data_dir))):
         asked = pool.submit(sqs.receive_message, QueueUrl=queue_url)
-        eventually(lambda: counted(node, "skipmq_database_available") == 0)
+        eventually(lambda: node.metric("skipmq_database_available") == 0)
     asked.result()
     heard = "select count(*) from pg_stat_activity where query ~ '^listen' and datname = %s"
     name = psycopg.conninfo.conninfo_to_dict(url)["dbname"]
@@ -280,14 +268,14 @@ def test_sends_wait_for_standbys_that_are_all_away_and_others_do_not(
         eventually(lambda: number(owner, "show synchronous_standby_names") == "nobody")
         with ThreadPoolExecutor() as pool:
             first = pool.submit(sqs.send_message, QueueUrl=durable, MessageBody="first")
-            eventually(lambda: counted(node, "skipmq_standbys_available") == 0)
+            eventually(lambda: node.metric("skipmq_standbys_available") == 0)
             stuck = "select count(*) from pg_stat_activity where wait_event = 'SyncRep'"
             before = number(owner, stuck)
             more = [
                 pool.submit(sqs.send_message, QueueUrl=durable, MessageBody=f"more {n}")
                 for n in range(8)
             ]
-            eventually(lambda: counted(node, "skipmq_waiting_for_standbys") == 1)
+            eventually(lambda: node.metric("skipmq_waiting_for_standbys") == 1)
             # They take no connection of the server, and others go on.
             assert number(owner, stuck) == before
             sqs.send_message(QueueUrl=lax, MessageBody="lax")
@@ -328,7 +316,7 @@ def test_request_waits_no_longer_than_is_set_and_stops_with_the_node(
             waiting = pool.submit(
                 client(patient.url).send_message, QueueUrl=elsewhere, MessageBody="now"
             )
-            eventually(lambda: counted(patient, "skipmq_waiting_for_database") == 1)
+            eventually(lambda: patient.metric("skipmq_waiting_for_database") == 1)
             patient.process.send_signal(signal.SIGTERM)
             with pytest.raises(ClientError, match="ServiceUnavailable"):
                 waiting.result(timeout=20)
@@ -338,24 +326,3 @@ def test_request_waits_no_longer_than_is_set_and_stops_with_the_node(
 
     headers = refused.value.response["ResponseMetadata"]["HTTPHeaders"]
     assert headers["retry-after"] == "1"
-
-
-def test_metrics_are_of_all_workers_and_outlive_one(url: str) -> None:
-    with NodeProcess(database_url=as_node(url), workers=2) as node:
-        node.ready()
-        assert counted(node, "skipmq_database_outages_total") == 0
-        workers = [
-            child
-            for child in psutil.Process(node.process.pid).children()
-            if "spawn_main" in " ".join(child.cmdline())
-        ]
-        eventually(lambda: counted(node, "skipmq_database_available") == 1)
-        os.kill(workers[0].pid, signal.SIGKILL)
-
-        def answers() -> bool:
-            # Until its place is taken, the dead worker's share of the connections is reset.
-            with contextlib.suppress(OSError):
-                return counted(node, "skipmq_database_available") == 1
-            return False
-
-        eventually(answers)

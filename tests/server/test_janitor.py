@@ -101,25 +101,34 @@ def test_round_ends_a_reader_that_holds_up_the_database_and_says_so(
             reader.execute("select 1")
     pool.close()
     (said,) = [line for line in told if "snapshot" in line["event"]]
-    assert (said["application"], said["limit"]) == ("notebook", 0.001)
+    assert (said["role"], said["application"]) == ("skipmq_reader", "notebook")
+    assert said["limit"] == 0.001
     assert number(owner, "select 1") == 1
 
 
-def test_upkeep_that_may_end_no_reader_says_once_what_to_grant(
+def test_upkeep_that_may_end_no_reader_says_each_remedy_once(
     database: str, owner: Connection
 ) -> None:
     owner.execute("create role stranger")
+    owner.execute("create role grafana login in role skipmq_reader")
     owner.execute("alter function skipmq.end_long_snapshots(interval) owner to stranger")
     pool = Database(as_node(database), size=1)
     upkeep = Upkeep(pool)
     with psycopg.connect(as_reader(database)), capture_logs() as told:
         ended = [upkeep.end_long_snapshots(1) for _ in range(2)]
+        with psycopg.connect(as_reader(database).replace("skipmq_reader@", "grafana@")):
+            ended += [upkeep.end_long_snapshots(1) for _ in range(2)]
+        ended += [upkeep.end_long_snapshots(1)]
     pool.close()
     owner.execute("reassign owned by stranger to current_user")
     owner.execute("drop role stranger")
+    owner.execute("drop role grafana")
 
-    assert ended == [0, 0]
-    assert [line["remedy"] for line in told] == ["grant skipmq_reader to stranger"]
+    assert ended == [0] * 5
+    assert [line["remedy"] for line in told] == [
+        "grant skipmq_reader to stranger",
+        "grant grafana, skipmq_reader to stranger",
+    ]
 
 
 def test_round_with_an_archive_drops_no_day_that_it_lacks(database: str, owner: Connection) -> None:

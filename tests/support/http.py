@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -94,6 +95,14 @@ class NodeProcess:
                 return bool(response.status == 200)
         except OSError:
             return False
+
+    def metric(self, name: str) -> float:
+        """Return what a metric without labels says."""
+        with urllib.request.urlopen(self.url + "/metrics", timeout=30) as response:
+            text = response.read().decode()
+        found = re.search(rf"^{name} (\S+)$", text, re.MULTILINE)
+        assert found, text
+        return float(found[1])
 
     def stop(self) -> int:
         """Stop it as an operator would; return its exit code."""

@@ -16,7 +16,7 @@ class Upkeep:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._may_end_sessions = True
+        self._remedies: set[str | None] = set()
 
     def expire_messages(self, limit: int) -> int:
         """Settle up to `limit` messages past their retention period."""
@@ -57,32 +57,47 @@ class Upkeep:
     def end_long_snapshots(self, seconds: float) -> int:
         """End the readers' sessions that have held a snapshot for longer, and say so in the log.
 
-        Where the owner of the schema has no right to, that is said once.
+        Where the owner of the schema has no right to, each remedy is said once.
         """
         try:
             ended = self._database.rows(
-                "select pid, application_name, extract(epoch from held)::float8"
+                "select pid, role, application_name, extract(epoch from held)::float8"
                 " from skipmq.end_long_snapshots(make_interval(secs => %s::float8))",
                 (seconds,),
             )
         except psycopg.errors.InsufficientPrivilege as error:
-            if self._may_end_sessions:
-                self._may_end_sessions = False
+            remedy = error.diag.message_hint
+            if remedy not in self._remedies:
+                self._remedies.add(remedy)
                 log.warning(
                     "readers may hold up the database",
                     reason=error.diag.message_primary,
-                    remedy=error.diag.message_hint,
+                    remedy=remedy,
                 )
             return 0
-        for pid, name, held in ended:
+        for pid, role, name, held in ended:
             log.warning(
                 "ended a reader that held a snapshot for too long",
                 session=pid,
+                role=role,
                 application=name,
                 seconds=round(held),
                 limit=seconds,
             )
         return len(ended)
+
+    def oldest_snapshot(self) -> float:
+        """Return for how many seconds a transaction has kept the database from clearing up."""
+        ((seconds,),) = self._database.rows(
+            "select extract(epoch from clock_timestamp() - skipmq.oldest_snapshot())::float8"
+        )
+        return float(seconds or 0)
+
+    def count_unarchived_days(self, keep_days: int) -> int:
+        """Return how many older days of the history are there only because no export has them."""
+        return self._number(
+            "select skipmq.count_unarchived_days(make_interval(days => %s::int))", keep_days
+        )
 
     def record_archived_day(self, day: date, rows: int, until: int) -> bool:
         """Record that an export has all of a day: so many rows, of transactions below `until`.

@@ -32,7 +32,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from skipmq.analytics import windows
+from skipmq.analytics import jdbc, windows
 from skipmq.analytics.columns import CONTENT, HISTORY, VIEW
 from skipmq.analytics.jdbc import Connection
 from skipmq.analytics.windows import Server
@@ -95,7 +95,7 @@ class _Access:
         return cls(url, options.get("bodies", "false").lower() == "true", most, begin == "latest")
 
     def connect(self) -> Connection:
-        return psycopg.connect(self.url, autocommit=True, application_name="skipmq stream")
+        return jdbc.connect(self.url, "skipmq stream")
 
     def partitions(self, first: int, until: int) -> list[Settled]:
         with self.connect() as connection:

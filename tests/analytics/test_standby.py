@@ -50,7 +50,8 @@ def clear_up(primary: Connection) -> None:
 def blocked(both: tuple[Connection, str]) -> Iterator[tuple[Connection, Future[object]]]:
     """Give who keeps a reader of the standby waiting, and what the reader is answered."""
     with (
-        connect(both[1]) as holder,
+        # Which the standby may cancel as well.
+        jdbc.connect(both[1], "skipmq test's other") as holder,
         jdbc.connect(both[1], "skipmq test") as reader,
         ThreadPoolExecutor() as pool,
     ):
@@ -70,7 +71,7 @@ def test_question_that_a_standby_cancels_is_asked_again(
 
     clear_up(both[0])
     eventually(lambda: holder.execute(WAITS).fetchone() not in {asked, None})
-    holder.execute("select pg_advisory_unlock(%s)", (LOCK,))
+    holder.execute("select pg_advisory_unlock_all()")
 
     assert answer.result() == (5,)
 

@@ -10,10 +10,11 @@ from urllib.parse import quote, urlencode
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.pq import Conninfo
+from psycopg.pq import Conninfo, TransactionStatus
 from pyspark.sql import DataFrame, SparkSession
 
 from skipmq.analytics.bridge import bridged
+from skipmq.analytics.session import TRIES
 
 DRIVER = "org.postgresql.Driver"
 # Rows that a cursor brings at once. Never 0: the driver would then fetch all, and outside of the
@@ -43,6 +44,29 @@ _TARGETS = {
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 
+class _Patient(Connection):
+    """Asks again, as often as Spark tries a task, what a standby cancels."""
+
+    def execute(self, *args: Any, **options: Any) -> psycopg.Cursor[tuple[Any, ...]]:
+        for _ in range(TRIES - 1):
+            try:
+                return super().execute(*args, **options)
+            except psycopg.errors.SerializationFailure:
+                # Within a transaction there is nothing to go on with.
+                if self.info.transaction_status != TransactionStatus.IDLE:
+                    raise
+        return super().execute(*args, **options)
+
+
+def connect(url: str, name: str) -> Connection:
+    """Connect for questions, each of which is a transaction of its own.
+
+    `name` is the application's. What a standby cancels is asked again, three times at most. Raises
+    psycopg.OperationalError when the database is away.
+    """
+    return _Patient.connect(url, autocommit=True, application_name=name)
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """A database: its libpq URL, its address for JDBC, and the driver's properties.
@@ -55,11 +79,8 @@ class Source:
     properties: Mapping[str, str] = field(repr=False)
 
     def connect(self) -> Connection:
-        """Connect for a question; every statement is a transaction of its own.
-
-        Raises psycopg.OperationalError when the database is away.
-        """
-        return psycopg.connect(self.url, autocommit=True, application_name="skipmq analytics")
+        """Connect for questions; raise psycopg.OperationalError when the database is away."""
+        return connect(self.url, "skipmq analytics")
 
     def read(
         self,

@@ -32,7 +32,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from skipmq.analytics import windows
+from skipmq.analytics import jdbc, windows
 from skipmq.analytics.columns import CONTENT, HISTORY, VIEW
 from skipmq.analytics.jdbc import Connection
 from skipmq.analytics.windows import Server
@@ -95,7 +95,7 @@ class _Access:
         return cls(url, options.get("bodies", "false").lower() == "true", most, begin == "latest")
 
     def connect(self) -> Connection:
-        return psycopg.connect(self.url, autocommit=True, application_name="skipmq stream")
+        return jdbc.connect(self.url, "skipmq stream")
 
     def partitions(self, first: int, until: int) -> list[Settled]:
         with self.connect() as connection:
@@ -127,11 +127,20 @@ class _Access:
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-class _Reader(DataSourceReader):
-    """Reads what is below the horizon: in one piece, without a snapshot held."""
+class _Reads:
+    """What a batch and a stream have in common: how a partition is read."""
 
     def __init__(self, access: _Access) -> None:
         self._access = access
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read one of the partitions."""
+        assert isinstance(partition, Settled)
+        return self._access.read(partition)
+
+
+class _Reader(_Reads, DataSourceReader):
+    """Reads what is below the horizon: in one piece, without a snapshot held."""
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the reads."""
@@ -139,13 +148,8 @@ class _Reader(DataSourceReader):
             horizon = windows.ask(connection).horizon
         return self._access.partitions(0, horizon)
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Read one of them."""
-        assert isinstance(partition, Settled)
-        return self._access.read(partition)
 
-
-class _Follower(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class _Follower(_Reads, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Follows by transactions: an offset names those that its batch has, [first, until).
 
     After a failover a batch begins an hour before the last one, since rows may have been read that
@@ -154,7 +158,7 @@ class _Follower(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """
 
     def __init__(self, access: _Access) -> None:
-        self._access = access
+        super().__init__(access)
         self._target: int | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - PySpark's name, as below.
@@ -202,11 +206,6 @@ class _Follower(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return the reads of a batch."""
         return [] if start == end else self._access.partitions(end["first"], end["until"])
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Read one of them."""
-        assert isinstance(partition, Settled)
-        return self._access.read(partition)
 
     def _ask(self) -> Server:
         with self._access.connect() as connection:

@@ -1,0 +1,86 @@
+"""Reading from a standby that cancels what is in the way of what it has to apply."""
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from skipmq import embedded
+from skipmq.analytics import jdbc
+from support.clock import connect
+from support.http import eventually
+from support.postgres import Connection, Databases
+from support.standby import copy
+
+LOCK = 7
+WAITS = (
+    "select query_start from pg_stat_activity"
+    " where application_name = 'skipmq test' and wait_event = 'advisory'"
+)
+
+
+@pytest.fixture(scope="module")
+def both(public_folder: Path) -> Iterator[tuple[Connection, str]]:
+    """Give a primary, and the URL of a standby that lets no reader hold it up."""
+    place = public_folder / "cancelling"
+    with ExitStack() as stack:
+        first = stack.enter_context(embedded.start(place / "first"))
+        primary = stack.enter_context(connect(Databases(first).migrated()))
+        copy(first.url, place / "second")
+        second = stack.enter_context(embedded.start(place / "second"))
+        url = Databases(second).url(primary.info.dbname)
+        standby = stack.enter_context(connect(url))
+        standby.execute("alter system set max_standby_streaming_delay = 0")
+        standby.execute("select pg_reload_conf()")
+        yield primary, url
+
+
+def clear_up(primary: Connection) -> None:
+    """Remove a row that the readers of a standby may still see."""
+    primary.execute("create table if not exists public.gone as select 1")
+    primary.execute("delete from public.gone")
+    primary.execute("vacuum public.gone")
+    primary.execute("drop table public.gone")
+
+
+@pytest.fixture
+def blocked(both: tuple[Connection, str]) -> Iterator[tuple[Connection, Future[object]]]:
+    """Give who keeps a reader of the standby waiting, and what the reader is answered."""
+    with (
+        # Which the standby may cancel as well.
+        jdbc.connect(both[1], "skipmq test's other") as holder,
+        jdbc.connect(both[1], "skipmq test") as reader,
+        ThreadPoolExecutor() as pool,
+    ):
+        holder.execute("select pg_advisory_lock(%s)", (LOCK,))
+        query = "select 5 from pg_advisory_lock(%s)"
+        answer = pool.submit(lambda: reader.execute(query, (LOCK,)).fetchone())
+        eventually(lambda: holder.execute(WAITS).fetchone())
+        yield holder, answer
+        holder.execute("select pg_advisory_unlock_all()")
+
+
+def test_question_that_a_standby_cancels_is_asked_again(
+    both: tuple[Connection, str], blocked: tuple[Connection, Future[object]]
+) -> None:
+    holder, answer = blocked
+    asked = holder.execute(WAITS).fetchone()
+
+    clear_up(both[0])
+    eventually(lambda: holder.execute(WAITS).fetchone() not in {asked, None})
+    holder.execute("select pg_advisory_unlock_all()")
+
+    assert answer.result() == (5,)
+
+
+def test_question_that_a_standby_cancels_whenever_it_is_asked_fails(
+    both: tuple[Connection, str], blocked: tuple[Connection, Future[object]]
+) -> None:
+    _, answer = blocked
+
+    eventually(lambda: clear_up(both[0]) or answer.done())
+
+    assert isinstance(answer.exception(), psycopg.errors.SerializationFailure)

@@ -4,7 +4,6 @@ import contextlib
 import math
 import os
 import signal
-from collections.abc import Iterator
 
 import psutil
 import psycopg
@@ -19,21 +18,14 @@ ENDED = "skipmq_snapshots_ended_total"
 UNARCHIVED = "skipmq_history_days_unarchived"
 
 
-@pytest.fixture
-def url(embedded_databases: Databases) -> Iterator[str]:
-    url = embedded_databases.migrated()
-    yield url
-    embedded_databases.drop(url)
+@pytest.fixture(scope="module")
+def databases(embedded_databases: Databases) -> Databases:
+    """Use one PostgreSQL: a node's metrics are the same on all."""
+    return embedded_databases
 
 
-@pytest.fixture
-def owner(url: str) -> Iterator[Connection]:
-    with psycopg.connect(url, autocommit=True) as connection:
-        yield connection
-
-
-def test_metrics_are_of_all_workers_and_outlive_one(url: str) -> None:
-    with NodeProcess(database_url=as_node(url), workers=2) as node:
+def test_metrics_are_of_all_workers_and_outlive_one(database: str) -> None:
+    with NodeProcess(database_url=as_node(database), workers=2) as node:
         node.ready()
         assert node.metric("skipmq_database_outages_total") == 0
         workers = [
@@ -53,14 +45,14 @@ def test_metrics_are_of_all_workers_and_outlive_one(url: str) -> None:
         eventually(answers)
 
 
-def test_reader_that_was_ended_and_a_snapshot_that_is_still_held_show(url: str) -> None:
+def test_reader_that_was_ended_and_a_snapshot_that_is_still_held_show(database: str) -> None:
     look = "select count(*) from skipmq_views.queue"
-    with psycopg.connect(url) as holder, psycopg.connect(as_reader(url)) as reader:
+    with psycopg.connect(database) as holder, psycopg.connect(as_reader(database)) as reader:
         for each in (holder, reader):
             each.execute("set transaction isolation level repeatable read")
             each.execute(look)
 
-        with NodeProcess(database_url=as_node(url), workers=2, snapshot_limit=0.001) as node:
+        with NodeProcess(database_url=as_node(database), workers=2, snapshot_limit=0.001) as node:
             eventually(lambda: node.ready().metric(ENDED) == 1)
             oldest = eventually(lambda: node.metric(OLDEST) >= 1 and node.metric(OLDEST))
             age = "select extract(epoch from clock_timestamp() - now())::float8"
@@ -73,25 +65,25 @@ def test_reader_that_was_ended_and_a_snapshot_that_is_still_held_show(url: str) 
 
 
 def test_days_that_no_export_has_show_where_there_is_an_archive(
-    url: str, owner: Connection
+    database: str, owner: Connection
 ) -> None:
     owner.execute("create table skipmq.history_20200101 (like skipmq.history including all)")
     owner.execute(
         "alter table skipmq.history attach partition skipmq.history_20200101"
         " for values from ('2020-01-01 00:00+00') to ('2020-01-02 00:00+00')"
     )
-    with NodeProcess(database_url=as_node(url), workers=1, archive="lake") as node:
+    with NodeProcess(database_url=as_node(database), workers=1, archive="lake") as node:
         eventually(lambda: node.ready().metric(UNARCHIVED) == 1)
-    with NodeProcess(database_url=as_node(url), workers=1) as node:
+    with NodeProcess(database_url=as_node(database), workers=1) as node:
         assert node.ready().metric(UNARCHIVED) == 0
 
 
 def test_what_nobody_knows_while_the_database_is_away_is_no_number(
-    url: str, embedded_databases: Databases
+    database: str, embedded_databases: Databases
 ) -> None:
-    name = psycopg.conninfo.conninfo_to_dict(url)["dbname"]
+    name = psycopg.conninfo.conninfo_to_dict(database)["dbname"]
     with (
-        NodeProcess(database_url=as_node(url), workers=1) as node,
+        NodeProcess(database_url=as_node(database), workers=1) as node,
         psycopg.connect(embedded_databases.server.url, autocommit=True) as admin,
     ):
         eventually(lambda: node.ready().metric(OLDEST) >= 0)

@@ -15,14 +15,9 @@ from skipmq.analytics.export import export
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.lake import Lake, LakeError
 from skipmq.store import Database, Upkeep
-from support.analytics import FACTS, Writers, age, rows_of, settle
+from support.analytics import Writers, age, lake_rows, rows_of, settle
 from support.postgres import Connection, Databases, as_node
 from support.sql import Queue, number
-
-
-def lake_rows(spark: SparkSession, place: str) -> list[tuple[Any, ...]]:
-    found = read.lake(spark, place).select(*FACTS.split(", ")).orderBy("id", "xid")
-    return [tuple(row) for row in found.collect()]
 
 
 def test_export_writes_every_column_as_the_view_has_it(

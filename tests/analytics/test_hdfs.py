@@ -6,18 +6,17 @@ import subprocess
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from skipmq.analytics import read, storage
+from skipmq.analytics import storage
 from skipmq.analytics.export import export
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.lake import Lake, LakeError
 from skipmq.analytics.storage import HadoopStorage
 from support import hdfs, trees
-from support.analytics import FACTS, Killed, Mortal, rows_of, settle
+from support.analytics import Killed, Mortal, lake_rows, rows_of, settle
 from support.http import SKIPMQ, environment, eventually
 from support.postgres import Connection
 
@@ -52,11 +51,6 @@ def launch(database: str, log: Path, *words: str) -> subprocess.Popen[bytes]:
         )
 
 
-def rows_in(spark: SparkSession, lake: str) -> list[tuple[Any, ...]]:
-    found = read.lake(spark, lake).select(*FACTS.split(", ")).orderBy("id", "xid")
-    return [tuple(row) for row in found.collect()]
-
-
 def test_commands_export_to_hdfs_each_row_once_and_report_from_it(
     spark: SparkSession, database: str, owner: Connection, lake: str, tmp_path: Path
 ) -> None:
@@ -73,7 +67,7 @@ def test_commands_export_to_hdfs_each_row_once_and_report_from_it(
     entries = [json.loads(store.read(f"_manifest/{n}")) for n in store.names("_manifest")]
     assert isinstance(store, HadoopStorage)
     assert [entry["window"]["rows"] for entry in entries] == [130, 20]
-    assert rows_in(spark, lake) == rows_of(owner)
+    assert lake_rows(spark, lake) == rows_of(owner)
     assert store.names("_staging") == []
     assert "orders: 120 messages deleted" in log.read_text()
     assert (page / "report.html").stat().st_size > 50_000
@@ -98,7 +92,7 @@ def test_second_writer_on_hdfs_is_refused_and_disturbs_nothing(
 
     assert (second, left, third) == (1, 10, 0), log.read_text()
     assert f"Error: somebody else writes to the lake at {lake}" in log.read_text()
-    assert rows_in(spark, lake) == rows_of(owner)
+    assert lake_rows(spark, lake) == rows_of(owner)
 
 
 def test_writer_on_hdfs_that_dies_at_any_step_has_done_all_or_nothing(
@@ -119,7 +113,7 @@ def test_writer_on_hdfs_that_dies_at_any_step_has_done_all_or_nothing(
             steps += 1
         export(spark, source, lake, compact=False)
 
-        assert rows_in(spark, lake) == rows_of(owner)
+        assert lake_rows(spark, lake) == rows_of(owner)
         assert len(store.files("history")) == len(Lake.open(spark, lake).files)
         assert store.names("_staging") == []
     assert steps > 5
@@ -146,5 +140,5 @@ def test_export_to_hdfs_that_is_killed_gives_way_to_the_next(
         return True
 
     eventually(exported, LEASE * 3)
-    assert rows_in(spark, lake) == rows_of(owner)
+    assert lake_rows(spark, lake) == rows_of(owner)
     assert store.names("_staging") == []

@@ -1,11 +1,10 @@
 from datetime import date
 
 from support.postgres import Connection
-from support.sql import Queue, advance, number
+from support.sql import RECORD, Queue, advance, number, settle_on_recorded_day
 
 COUNT = "select skipmq.count_unarchived_days('7 days')"
 DROP = "select skipmq.drop_history_partitions('7 days', true)"
-RECORD = "select skipmq.record_archived_day(%s::date, %s::bigint, %s::bigint)"
 NEXT = "select pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
 
 
@@ -30,12 +29,7 @@ def test_days_past_the_keeping_time_that_no_export_has_are_counted(owner: Connec
 
 def test_day_that_got_rows_since_is_counted_when_it_was_kept(orders: Queue) -> None:
     owner = orders.connection
-    day = today(owner)
-    advance(owner, "1 day")
-    assert number(owner, RECORD, day, 0, 0)
-    advance(owner, "0")
-    orders.send("late")
-    orders.delete(*orders.receive())
+    settle_on_recorded_day(orders)
     advance(owner, "8 days")
     assert number(owner, COUNT) == 0
 

@@ -2,11 +2,10 @@ import psycopg
 import pytest
 
 from support.postgres import Connection
-from support.sql import Queue, advance, history, number
+from support.sql import RECORD, Queue, advance, history, number, settle_on_recorded_day
 
 DROP = "select skipmq.drop_history_partitions('7 days')"
 DROP_ARCHIVED = "select skipmq.drop_history_partitions('7 days', true)"
-RECORD = "select skipmq.record_archived_day(%s::date, %s::bigint, %s::bigint)"
 
 
 def test_drop_removes_only_days_past_the_keeping_time(owner: Connection) -> None:
@@ -62,12 +61,7 @@ def test_drop_with_archive_takes_only_days_that_were_recorded(owner: Connection)
 
 def test_drop_with_archive_keeps_a_day_that_got_rows_since(orders: Queue) -> None:
     owner = orders.connection
-    day = number(owner, "select (clock_timestamp() at time zone 'UTC')::date")
-    advance(owner, "1 day")
-    assert number(owner, RECORD, day, 0, 0)
-    advance(owner, "0")
-    orders.send("late")
-    orders.delete(*orders.receive())
+    settle_on_recorded_day(orders)
     advance(owner, "10 days")
 
     assert number(owner, DROP_ARCHIVED) == 0

@@ -3,9 +3,8 @@ from datetime import date, timedelta
 import psycopg
 
 from support.postgres import Connection
-from support.sql import Queue, advance, number
+from support.sql import RECORD, Queue, advance, number
 
-RECORD = "select skipmq.record_archived_day(%s::date, %s::bigint, %s::bigint)"
 TODAY = "select (clock_timestamp() at time zone 'UTC')::date"
 NEXT = "select pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
 

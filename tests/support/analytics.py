@@ -13,6 +13,8 @@ from support.postgres import Connection
 from support.sql import Queue, number
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from skipmq.analytics.storage import Storage
 
 # What a test wants to know of a row.
@@ -52,6 +54,14 @@ def rows_of(connection: Connection) -> list[tuple[Any, ...]]:
     return connection.execute(
         f"select {FACTS} from skipmq_views.history order by id, xid"
     ).fetchall()
+
+
+def lake_rows(spark: "SparkSession", place: str) -> list[tuple[Any, ...]]:
+    """Return the facts of a lake's rows, in the order of `rows_of`."""
+    from skipmq.analytics import read  # noqa: PLC0415 - PySpark is an extra.
+
+    found = read.lake(spark, place).select(*FACTS.split(", ")).orderBy("id", "xid")
+    return [tuple(row) for row in found.collect()]
 
 
 class Writers:

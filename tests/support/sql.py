@@ -9,6 +9,9 @@ import psycopg
 
 from support.postgres import Connection
 
+# A day, its rows, and a transaction beyond them.
+RECORD = "select skipmq.record_archived_day(%s::date, %s::bigint, %s::bigint)"
+
 
 class Queue:
     """A queue on a connection; each method is one statement."""
@@ -129,6 +132,17 @@ def until_blocked(connection: Connection) -> None:
 def advance(connection: Connection, by: str) -> None:
     """Move the clock of a connection of the owner."""
     connection.execute("select set_config('skipmq.clock_offset', %s, false)", (by,))
+
+
+def settle_on_recorded_day(orders: Queue) -> None:
+    """Record this day as archived, and settle a message on it after that; the clock is as ever."""
+    owner = orders.connection
+    day = number(owner, "select (clock_timestamp() at time zone 'UTC')::date")
+    advance(owner, "1 day")
+    assert number(owner, RECORD, day, 0, 0)
+    advance(owner, "0")
+    orders.send("late")
+    orders.delete(*orders.receive())
 
 
 def history(connection: Connection, columns: str = "outcome") -> list[tuple[Any, ...]]:

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import psycopg
@@ -13,6 +14,7 @@ from pyspark.sql import SparkSession
 from skipmq.analytics import snapshot, sources
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.period import Period
+from support.http import eventually
 from support.postgres import Connection
 from support.sql import Queue, number
 
@@ -21,24 +23,37 @@ MESSAGES = 2_000
 
 @contextmanager
 def moving(url: str, queue: Queue) -> Iterator[None]:
-    """Receive and delete all the time, and send as many again, in one transaction each."""
+    """Receive and delete all the time, and send as many again, in one transaction each.
+
+    Each snapshot has the same number of live messages. Some were settled when the block begins.
+    """
     over = threading.Event()
 
     def move() -> None:
         with psycopg.connect(url) as connection:
             mine = queue.on(connection)
-            while not over.is_set():
-                received = mine.receive()
+            while not over.wait(0.01):
+                received = mine.receive(2)
                 mine.delete(*received)
+                mine.send(*["x"] * len(received))
                 connection.commit()
 
-    threads = [threading.Thread(target=move) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    yield
-    over.set()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor() as pool:
+        movers = [pool.submit(move) for _ in range(2)]
+        try:
+            until_settled(queue.connection, 1)
+            yield
+        finally:
+            over.set()
+    for mover in movers:
+        mover.result()
+
+
+def until_settled(owner: Connection, least: int) -> None:
+    eventually(
+        lambda: number(owner, "select count(*) from skipmq.history") >= least,
+        why="nothing is settled",
+    )
 
 
 def test_history_and_live_messages_add_up_while_messages_move(
@@ -47,18 +62,20 @@ def test_history_and_live_messages_add_up_while_messages_move(
     orders = Queue(owner)
     for _ in range(MESSAGES // 100):
         orders.send(*["x"] * 100)
-    counts, settled = [], []
+    live, settled = [], []
     with moving(database, orders):
         for _ in range(4):
             with snapshot.taken(source) as taken:
                 found = snapshot.everything(spark, taken)
                 rows = {row.live: row["count"] for row in found.groupBy("live").count().collect()}
                 distinct = found.select("message_id").distinct().count()
-            counts.append((sum(rows.values()), distinct))
-            settled.append(rows.get(False, 0))
+            assert distinct == sum(rows.values())
+            live.append(rows[True])
+            settled.append(rows[False])
+            until_settled(owner, settled[-1] + 1)
 
-    assert counts == [(MESSAGES, MESSAGES)] * 4
-    assert settled[0] < settled[-1]
+    assert live == [MESSAGES] * 4
+    assert settled == sorted(set(settled))
 
 
 def test_report_has_each_message_once_while_messages_move(
@@ -67,17 +84,20 @@ def test_report_has_each_message_once_while_messages_move(
     orders = Queue(owner)
     for _ in range(MESSAGES // 100):
         orders.send(*["x"] * 100)
-    today = Period(number(owner, "select now() - interval '1 day'"), number(owner, "select now()"))
-    counts, settled = [], []
+    period = Period(number(owner, "select now() - interval '1 day'"), number(owner, "select now()"))
+    live, settled = [], []
     with moving(database, orders):
         for _ in range(3):
-            found = sources.from_database(spark, source, today)
+            found = sources.from_database(spark, source, period)
             # A report reads the history when the snapshot is over, and more than once.
-            counts += [(found.count(), found.select("id").distinct().count()) for _ in range(2)]
-            settled.append(found.where("settled_at is not null").count())
+            for _ in range(2):
+                assert found.select("id").distinct().count() == found.count()
+                live.append(found.where("settled_at is null").count())
+                settled.append(found.where("settled_at is not null").count())
+            until_settled(owner, settled[-1] + 1)
 
-    assert counts == [(MESSAGES, MESSAGES)] * 6
-    assert 0 < settled[0] < settled[-1]
+    assert live == [MESSAGES] * 6
+    assert settled[::2] == settled[1::2] == sorted(set(settled))
 
 
 def test_report_has_what_was_settled_before_a_restore_numbered_transactions_anew(

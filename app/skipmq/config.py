@@ -104,6 +104,9 @@ class Settings:
         "PostgreSQL's driver for JDBC, as a file or coordinates of Maven; empty: Debian's if it is"
         " there, else org.postgresql:postgresql from Maven",
     )
+    stop_delay: Annotated[int, Meta(ge=0, le=600)] = _setting(
+        0, "seconds that a node that stops still serves, not ready, for its balancer to see it"
+    )
     stop_timeout: Annotated[int, Meta(ge=1, le=600)] = _setting(
         30, "seconds that requests get to end when the node stops"
     )

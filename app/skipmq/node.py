@@ -86,6 +86,7 @@ class Node:
         # By ARN, with the stopwatch's time until which it counts.
         self._cache: dict[str, tuple[float, Queue]] = {}
         self._changes = 0
+        self._leaving = False
         self._failing_since: float | None = None
 
     def start(self) -> None:
@@ -93,8 +94,13 @@ class Node:
         self.notifier.start()
         self.listener.start()
 
+    def leave(self) -> None:
+        """Refuse to be ready, and serve on until the balancer has seen it."""
+        self._leaving = True
+
     def drain(self) -> None:
         """Send all who wait home and refuse to be ready: the node is about to stop."""
+        self.leave()
         self.waiters.stop()
         self.database.stop()
 
@@ -181,7 +187,7 @@ class Node:
 
     def readiness(self) -> str | None:
         """Return why the node should get no requests, or None when it should."""
-        if self.waiters.stopped:
+        if self._leaving:
             return "stopping"
         now = monotonic()
         if now - self.database.last_answer < ANSWER_COUNTS or self._database_is_writable():

@@ -84,6 +84,7 @@ def run(settings: Settings, host: str, database_url: str, ready: Callable[[], No
     """
     # Workers are started afresh, not forked: this process has threads.
     multiprocessing.set_start_method("spawn", force=True)
+    leaving, staying = multiprocessing.Pipe(duplex=False)
     parting, alive = multiprocessing.Pipe(duplex=False)
     server = _Server(
         "skipmq",
@@ -100,10 +101,10 @@ def run(settings: Settings, host: str, database_url: str, ready: Callable[[], No
         workers_kill_timeout=settings.stop_timeout,
         log_level=LogLevels.error,
     )
-    server.parting = alive
+    server.staying, server.alive, server.stop_delay = staying, alive, settings.stop_delay
     threading.Thread(target=_announce, args=(host, settings.port, ready), daemon=True).start()
     with _metrics_folder() as folder, _janitor(settings, database_url, folder):
-        load = partial(_load, settings, database_url, parting, folder)
+        load = partial(_load, settings, database_url, leaving, parting, folder)
         server.serve(target_loader=load, wrap_loader=False)
 
 
@@ -152,9 +153,14 @@ def _lives(process: int) -> bool:
 
 
 class _Server(MPServer):
-    """Granian's server, which tells its workers that it is about to stop them."""
+    """Granian's server, which tells its workers that it is going to stop them, and that it does.
 
-    parting: Connection
+    It tells them by closing its ends of two pipes, which its death does too.
+    """
+
+    staying: Connection
+    alive: Connection
+    stop_delay: float
 
     def _spawn_workers(self, *args: Any, **kwargs: Any) -> None:
         with _deaf_children():
@@ -169,7 +175,10 @@ class _Server(MPServer):
         self.signal_handler_interrupt()  # type: ignore[no-untyped-call]
 
     def _stop_workers(self) -> None:
-        self.parting.close()
+        self.staying.close()
+        self.main_loop_interrupt.clear()
+        self.main_loop_interrupt.wait(self.stop_delay)  # A second signal ends it.
+        self.alive.close()
         super()._stop_workers()  # type: ignore[no-untyped-call]
 
 
@@ -185,7 +194,11 @@ def _deaf_children() -> Iterator[None]:
 
 
 def _load(
-    settings: Settings, database_url: str, parting: Connection, metrics_folder: Path
+    settings: Settings,
+    database_url: str,
+    leaving: Connection,
+    parting: Connection,
+    metrics_folder: Path,
 ) -> Callable[..., Any]:
     """Return the application of a worker process."""
     # A session of its own: what the terminal sends is for the main process alone, which then stops
@@ -203,15 +216,17 @@ def _load(
         try:
             node = Node(settings, database_url, metrics)
         except errors.ServiceUnavailable:
-            if parting.poll(1):
+            if leaving.poll(1):
                 sys.exit(0)
     node.start()
-    threading.Thread(target=_until_parting, args=(node, parting), daemon=True).start()
+    threading.Thread(target=_until_parting, args=(node, leaving, parting), daemon=True).start()
     return wsgi.create_app(node, metrics)
 
 
-def _until_parting(node: Node, parting: Connection) -> None:
-    """Wait until the parent closes its end or dies; then send waiting receivers home and stop."""
+def _until_parting(node: Node, leaving: Connection, parting: Connection) -> None:
+    """Wait until the parent closes its ends or dies; then send waiting receivers home and stop."""
+    wait([leaving])
+    node.leave()
     wait([parting])
     node.drain()
     os.kill(os.getpid(), signal.SIGTERM)

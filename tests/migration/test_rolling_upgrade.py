@@ -83,6 +83,10 @@ class Balancer:
     def put_back(self, node: str) -> None:
         """Send a node requests again; return when the balancer finds it ready."""
         self._say(f"set server nodes/{node} state ready")
+        self.wait_for(node)
+
+    def wait_for(self, node: str) -> None:
+        """Return when the balancer finds a node ready."""
         eventually(lambda: self._column(node, "status") == "UP", seconds=60, why=f"{node} is up")
 
     def _column(self, node: str, name: str) -> str:
@@ -147,6 +151,7 @@ def test_rolling_upgrade_under_load_reaches_no_client(
     need("haproxy")
     url = as_node(database)
     ports = [free_port() for _ in range(NODES)]
+    this_release = {"SKIPMQ_STOP_DELAY": "3"}
     migrate(database, release_before)
     assert schema.inspect(database).found == REVISION
 
@@ -180,7 +185,13 @@ def test_rolling_upgrade_under_load_reaches_no_client(
         assert schema.inspect(database).is_current
         replace(0, release_before)
         for number in range(NODES):
-            replace(number, {})
+            replace(number, this_release)
+        # A node of this release takes itself out.
+        for number in range(NODES):
+            assert nodes[number].stop() == 0
+            nodes[number] = start(ports[number], this_release).ready()
+            balancer.wait_for(f"node{number + 1}")
+            traffic.goes_on()
         traffic.finish()
         for node in nodes:
             assert raw(f"{node.url}/metrics").status == 200  # Which the release before has not.

@@ -64,6 +64,20 @@ def test_stop_lets_a_waiting_receiver_answer(node_url: str) -> None:
     assert node.lines[-1] == "skipmq: stopped"
 
 
+def test_node_that_stops_serves_until_its_delay_or_patience_ends(node_url: str) -> None:
+    with NodeProcess(database_url=node_url, workers=2, stop_delay=600) as node:
+        sqs = client(node.ready().url)
+        queue = sqs.create_queue(QueueName="orders")["QueueUrl"]
+
+        node.process.send_signal(signal.SIGTERM)
+
+        eventually(lambda: "stopping" in raw(f"{node.url}/health/ready").body)
+        sqs.send_message(QueueUrl=queue, MessageBody="hello")
+        assert sqs.receive_message(QueueUrl=queue)["Messages"][0]["Body"] == "hello"
+        # A second signal is of somebody who waits no longer.
+        assert node.stop() == 0
+
+
 def test_workers_end_when_the_main_process_is_killed(node_url: str) -> None:
     with NodeProcess(database_url=node_url, workers=2) as node:
         workers = psutil.Process(node.ready().process.pid).children(recursive=True)

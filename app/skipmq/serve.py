@@ -1,5 +1,6 @@
 """The stand-alone server: worker processes under Granian, and one janitor."""
 
+import fcntl
 import multiprocessing
 import os
 import resource
@@ -10,12 +11,11 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from granian.constants import HTTPModes, Interfaces
@@ -133,23 +133,31 @@ def connections(wanted: int) -> int:
 
 @contextmanager
 def _metrics_folder() -> Iterator[Path]:
-    """Give a folder for the workers' numbers; remove those of nodes that were killed."""
-    for left in Path(tempfile.gettempdir()).glob(f"{_METRICS}*-*"):
-        owner = left.name.removeprefix(_METRICS).partition("-")[0]
-        if owner.isdecimal() and not _lives(int(owner)):
-            shutil.rmtree(left, ignore_errors=True)
-    with TemporaryDirectory(prefix=f"{_METRICS}{os.getpid()}-") as folder:
-        yield Path(folder)
+    """Give a folder for the workers' numbers; remove those of nodes that were killed.
+
+    A node locks its own, so that nodes that do not see each other's processes share a /tmp.
+    """
+    for left in Path(tempfile.gettempdir()).glob(f"{_METRICS}*"):
+        with suppress(OSError), _locked(left):
+            shutil.rmtree(left)
+    made = Path(tempfile.mkdtemp(prefix=f".{_METRICS}"))
+    with _locked(made):
+        folder = made.rename(made.with_name(made.name.removeprefix(".")))  # Now others find it.
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
-def _lives(process: int) -> bool:
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder in the block. Raises OSError when somebody else does."""
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(opened)
 
 
 class _Server(MPServer):

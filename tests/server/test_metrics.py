@@ -4,6 +4,7 @@ import contextlib
 import math
 import os
 import signal
+from pathlib import Path
 
 import psutil
 import psycopg
@@ -43,6 +44,28 @@ def test_metrics_are_of_all_workers_and_outlive_one(database: str) -> None:
             return False
 
         eventually(answers)
+
+
+def test_numbers_of_a_killed_node_are_removed_and_of_no_other(
+    database: str, tmp_path: Path
+) -> None:
+    def node() -> NodeProcess:
+        variables = {"TMPDIR": str(tmp_path)}
+        return NodeProcess(database_url=as_node(database), workers=1, variables=variables)
+
+    with node() as killed:
+        killed.ready().kill()
+    (left,) = tmp_path.iterdir()
+    with node() as running:
+        running.ready()
+        (kept,) = tmp_path.iterdir()
+        with node() as beside:
+            beside.ready()
+            assert kept in tmp_path.iterdir()
+            assert running.metric("skipmq_refused_total") == 0
+
+    assert left != kept
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_reader_that_was_ended_and_a_snapshot_that_is_still_held_show(database: str) -> None:

@@ -3,10 +3,18 @@
 from itertools import pairwise
 
 from skipmq.analytics import windows
-from skipmq.analytics.windows import Server, ask, count, reach
+from skipmq.analytics.windows import Server, Size, ask, count, divide, reach
 from support.analytics import settle
 from support.postgres import Connection
 from support.sql import Queue, number
+
+# What one transaction leaves of messages with these ids.
+SETTLED = """
+insert into skipmq.history (settled_at, sent_at, xid, id, queue_id, receive_count, body_bytes,
+  attribute_bytes, message_id, outcome)
+select now(), now(), pg_current_xact_id()::text::bigint, n, 1,
+  1, 1, 0, gen_random_uuid(), 'deleted'
+from generate_series(%s::bigint, %s::bigint) n"""
 
 
 def settle_at_once(queue: Queue, count: int) -> None:
@@ -73,6 +81,39 @@ def test_conditions_of_a_window_cover_it_in_short_reads(owner: Connection) -> No
     assert (sum(counts), reading.window.rows) == (100, 100)
     assert reading.conditions[0].startswith("xid >= 0 and")
     assert reading.conditions[-1].endswith(f"xid < {server.horizon}")
+
+
+def test_reads_stay_short_where_few_transactions_settled_nearly_all(owner: Connection) -> None:
+    settle(owner, 10)
+    owner.execute(
+        "do $$ begin for n in 1..2000 loop commit and chain; perform pg_current_xact_id();"
+        " end loop; end $$"
+    )
+    for first in range(0, 8 * 20_000, 20_000):
+        owner.execute(SETTLED, (first, first + 19_999))
+    settle(owner, 10)
+    owner.execute("vacuum analyze skipmq.history")
+
+    (reading,) = windows.windows(owner, 0, ask(owner))
+    counts = [
+        number(owner, f"select count(*) from skipmq.history where {condition}")
+        for condition in reading.conditions
+    ]
+
+    assert sum(counts) == reading.window.rows == 160_020
+    assert max(counts) <= 2 * windows.READ.rows
+
+
+def test_transactions_that_are_big_are_parts_of_their_own(owner: Connection) -> None:
+    settle(owner, 20)
+    orders = Queue(owner)
+    for size in (9, 2):
+        settle_at_once(orders, size)
+
+    parts = divide(owner, 0, ask(owner).horizon, Size(rows=1, bytes=1000))
+
+    assert [part.rows for part in parts] == [10, 10, 9, 2]
+    assert all(part.until - part.first == 1 for part in parts[:3])
 
 
 def test_fetch_of_big_messages_is_small(owner: Connection) -> None:

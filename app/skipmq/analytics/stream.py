@@ -99,8 +99,8 @@ class _Access:
 
     def partitions(self, first: int, until: int) -> list[Settled]:
         with self.connect() as connection:
-            parts = windows.count(connection, first, until)
-        conditions, fetch = windows.cut(first, until, parts)
+            parts = windows.divide(connection, first, until, windows.CHUNK)
+        conditions, fetch = windows.cut(first, until, parts, windows.CHUNK)
         return [Settled(condition, fetch) for condition in conditions] if parts else []
 
     def read(self, partition: Settled) -> Iterator[pa.RecordBatch]:

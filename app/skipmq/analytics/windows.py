@@ -8,15 +8,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from itertools import pairwise
+from typing import NamedTuple
 
 from skipmq.analytics.jdbc import Connection, within
 from skipmq.analytics.manifest import Window
 
-# Rows and bytes of a read: some seconds, as a standby that is to take over cancels longer ones.
-READ_ROWS, READ_BYTES = 25_000, 32 << 20
-# The same of a task, which reads so much in a row, and rows of a window, which is a commit of the
-# lake.
-CHUNK_ROWS, CHUNK_BYTES = 250_000, 256 << 20
+
+class Size(NamedTuple):
+    """How much to read at once."""
+
+    rows: int
+    bytes: int
+
+
+# A read takes some seconds, as a standby that is to take over cancels longer ones.
+READ = Size(25_000, 32 << 20)
+# What a task reads in a row.
+CHUNK = Size(250_000, 256 << 20)
+# Rows of a window, which is a commit of the lake.
 WINDOW_ROWS = 2_000_000
 # Bytes that a cursor may bring at once, and rows.
 FETCH_BYTES, FETCH_ROWS = 32 << 20, 10_000
@@ -104,9 +113,7 @@ def windows(
         until, rows = reach(connection, position, server.horizon, WINDOW_ROWS, near)
         if not rows:
             return
-        parts = count(connection, position, until)
-        # What is empty at the beginning would leave few parts for the rest.
-        parts = count(connection, parts[0].first, until)
+        parts = divide(connection, position, until)
         yield _reading(position, until, parts, server)
         position = until
 
@@ -141,6 +148,22 @@ def count(connection: Connection, first: int, until: int) -> list[Part]:
         )
         for part, rows, ids, size, biggest in found
     ]
+
+
+def divide(connection: Connection, first: int, until: int, most: Size = READ) -> list[Part]:
+    """Count the history in a window, in parts of at most twice that size.
+
+    Others than queues count transactions too, so that in few of them may be all that was settled. A
+    transaction that has more by itself is a part.
+    """
+    found: list[Part] = []
+    for part in count(connection, first, until):
+        much = part.rows > 2 * most.rows or part.bytes > 2 * most.bytes
+        if much and part.until - part.first > 1:
+            found += divide(connection, part.first, part.until, most)
+        else:
+            found.append(part)
+    return found
 
 
 def total(connection: Connection, window: Window) -> tuple[int, int, int]:
@@ -195,23 +218,17 @@ def _reading(first: int, until: int, parts: Sequence[Part], server: Server) -> R
         server.now,
         server.timeline,
     )
-    tasks, _ = cut(first, until, parts)
-    reads, fetch = cut(first, until, parts, READ_ROWS, READ_BYTES)
+    tasks, _ = cut(first, until, parts, CHUNK)
+    reads, fetch = cut(first, until, parts, READ)
     return Reading(window, reads, fetch, len(tasks))
 
 
-def cut(
-    first: int,
-    until: int,
-    parts: Sequence[Part],
-    most_rows: int = CHUNK_ROWS,
-    most_bytes: int = CHUNK_BYTES,
-) -> tuple[tuple[str, ...], int]:
+def cut(first: int, until: int, parts: Sequence[Part], most: Size) -> tuple[tuple[str, ...], int]:
     """Cut a window into conditions for short reads; return them, and how many rows to fetch."""
     cuts = [first]
     rows = size = 0
     for part in parts:
-        if rows and (rows + part.rows > most_rows or size + part.bytes > most_bytes):
+        if rows and (rows + part.rows > most.rows or size + part.bytes > most.bytes):
             cuts.append(part.first)
             rows = size = 0
         rows += part.rows

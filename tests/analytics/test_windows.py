@@ -2,9 +2,10 @@
 
 from itertools import pairwise
 
-from skipmq.analytics import windows
+from skipmq.analytics import jdbc, windows
+from skipmq.analytics.jdbc import Source
 from skipmq.analytics.windows import Server, Size, ask, count, divide, reach
-from support.analytics import settle
+from support.analytics import age, settle
 from support.postgres import Connection
 from support.sql import Queue, number
 
@@ -72,15 +73,15 @@ def test_conditions_of_a_window_cover_it_in_short_reads(owner: Connection) -> No
     settle(owner, 100)
     server: Server = ask(owner)
 
-    (reading,) = windows.windows(owner, 0, server, near=windows.beginning(owner, []))
+    ((window, reads),) = windows.windows(owner, 0, server, near=windows.beginning(owner, []))
     counts = [
         number(owner, f"select count(*) from skipmq.history where {condition}")
-        for condition in reading.conditions
+        for condition in reads.conditions
     ]
 
-    assert (sum(counts), reading.window.rows) == (100, 100)
-    assert reading.conditions[0].startswith("xid >= 0 and")
-    assert reading.conditions[-1].endswith(f"xid < {server.horizon}")
+    assert (sum(counts), window.rows) == (100, 100)
+    assert reads.conditions[0].startswith("xid >= 0 and")
+    assert reads.conditions[-1].endswith(f"xid < {server.horizon}")
 
 
 def test_reads_stay_short_where_few_transactions_settled_nearly_all(owner: Connection) -> None:
@@ -94,14 +95,42 @@ def test_reads_stay_short_where_few_transactions_settled_nearly_all(owner: Conne
     settle(owner, 10)
     owner.execute("vacuum analyze skipmq.history")
 
-    (reading,) = windows.windows(owner, 0, ask(owner))
+    ((window, reads),) = windows.windows(owner, 0, ask(owner))
     counts = [
         number(owner, f"select count(*) from skipmq.history where {condition}")
-        for condition in reading.conditions
+        for condition in reads.conditions
     ]
 
-    assert sum(counts) == reading.window.rows == 160_020
+    assert sum(counts) == window.rows == 160_020
     assert max(counts) <= 2 * windows.READ.rows
+
+
+def test_days_are_cut_into_short_reads_that_have_later_rows_too(
+    owner: Connection, source: Source
+) -> None:
+    settle(owner, 10)
+    for first in range(0, 8 * 20_000, 20_000):
+        owner.execute(SETTLED, (first, first + 19_999))
+    age(owner, 1)
+    settle(owner, 10)
+    days = jdbc.days(source)
+    reads = windows.reads_of_days(owner, days)
+
+    def counts() -> list[int]:
+        return [
+            number(owner, f"select count(*) from skipmq.history where {condition}")
+            for condition in [*reads.conditions, *jdbc.beside(days)]
+        ]
+
+    found = counts()
+    assert sum(found) == 160_020
+    assert max(found) <= 2 * windows.READ.rows
+    assert 1 < reads.tasks < len(reads.conditions)
+    settle(owner, 10)
+    age(owner, 2)
+    settle(owner, 10)
+    owner.execute("update skipmq.history set xid = xid + 1000000000 where id < 20000")
+    assert sum(counts()) == 160_040
 
 
 def test_transactions_that_are_big_are_parts_of_their_own(owner: Connection) -> None:
@@ -122,9 +151,9 @@ def test_fetch_of_big_messages_is_small(owner: Connection) -> None:
     big = Queue(owner, "big")
     big.delete(*big.receive())
 
-    (reading,) = windows.windows(owner, 0, ask(owner))
+    ((_, reads),) = windows.windows(owner, 0, ask(owner))
 
-    assert 1 < reading.fetch < 64
+    assert 1 < reads.fetch < 64
 
 
 def test_horizon_stays_below_an_open_transaction_and_outlives_a_crash(owner: Connection) -> None:

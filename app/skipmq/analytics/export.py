@@ -73,15 +73,15 @@ def export(  # noqa: PLR0913 - the last three have defaults.
         taken_back = _take_back(lake, connection, server, days)
         start, rows, count = lake.state.position, 0, 0
         near = 0 if start else windows.beginning(connection, days)
-        for reading in windows.windows(connection, start, server, near):
+        for window, reads in windows.windows(connection, start, server, near):
             query = f"select {', '.join(VIEW)} from skipmq_views.history"  # noqa: S608 - our names.
-            frame = source.read(spark, query, reading.conditions, fetch=reading.fetch)
-            frame = as_history(frame).coalesce(reading.tasks)
-            lake.add(frame, reading.window, server.database)
-            rows += reading.window.rows
+            frame = source.read(spark, query, reads.conditions, fetch=reads.fetch)
+            frame = as_history(frame).coalesce(reads.tasks)
+            lake.add(frame, window, server.database)
+            rows += window.rows
             count += 1
             if progress:
-                progress(reading.window.until - start, server.horizon - start, rows)
+                progress(window.until - start, server.horizon - start, rows)
         today = server.now.astimezone(UTC).date()
         fewer = lake.compact(before=today) if compact else 0
         archived = _record(lake, connection, days, server, record) if record else ()

@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from skipmq.analytics import jdbc
+from skipmq.analytics import jdbc, windows
 from skipmq.analytics.columns import CONTENT, HISTORY, VIEW
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.lake import Lake
@@ -28,11 +28,13 @@ def history(  # noqa: PLR0913 - all but two have defaults.
 ) -> DataFrame:
     """Read what was settled from `since` to before `until` in queues of these names (none: all).
 
-    One task a day, each a short cursor of its own; attributes and body are null unless `bodies`.
+    In short reads, each a cursor of its own; attributes and body are null unless `bodies`.
     `condition` is one more, in PostgreSQL's words.
     The days are those that the database has now. Raises psycopg.Error when it cannot be asked.
     """
     days = [day for day in jdbc.days(source) if _overlaps(day, since, until)]
+    with source.connect() as connection:
+        reads = windows.reads_of_days(connection, days)
     conditions = " and ".join(
         [
             *([f"({condition})"] if condition else []),
@@ -46,7 +48,9 @@ def history(  # noqa: PLR0913 - all but two have defaults.
     query = f"select {', '.join(names)} from skipmq_views.{view}"  # noqa: S608 - our own names.
     if conditions:
         query += f" where {conditions}"
-    return as_history(source.read(spark, query, jdbc.by_day(days)))
+    predicates = [*reads.conditions, *jdbc.beside(days)]
+    frame = source.read(spark, query, predicates, fetch=reads.fetch)
+    return as_history(frame).coalesce(reads.tasks + 1)
 
 
 def lake(

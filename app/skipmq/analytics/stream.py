@@ -100,8 +100,10 @@ class _Access:
     def partitions(self, first: int, until: int) -> list[Settled]:
         with self.connect() as connection:
             parts = windows.divide(connection, first, until, windows.CHUNK)
-        conditions, fetch = windows.cut(first, until, parts, windows.CHUNK)
-        return [Settled(condition, fetch) for condition in conditions] if parts else []
+        if not parts:
+            return []
+        reads = windows.reads(first, until, parts, windows.CHUNK)
+        return [Settled(condition, reads.fetch) for condition in reads.conditions]
 
     def read(self, partition: Settled) -> Iterator[pa.RecordBatch]:
         """Read through a cursor of the server, a batch of Arrow's at a time."""

@@ -40,6 +40,12 @@ where h.xid >= %(first)s and h.xid < %(until)s
 group by 1
 order by 1"""
 
+_EXTENT = (
+    "select count(*), min(h.xid), max(h.xid), sum(h.body_bytes::bigint + h.attribute_bytes),"
+    " max(h.body_bytes::bigint + h.attribute_bytes)"
+    " from skipmq_views.history_metadata h where "
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Server:
@@ -55,13 +61,12 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """A window, the condition of each of its reads, and how many rows to fetch at once.
+class Reads:
+    """The conditions of reads that have nothing in common, and how many rows to fetch at once.
 
-    `tasks` are enough for all reads: so many files there are then, and not one for each read.
+    `tasks` are enough for all: so many files there are then, and not one for each read.
     """
 
-    window: Window
     conditions: tuple[str, ...]
     fetch: int
     tasks: int
@@ -103,7 +108,7 @@ def beginning(connection: Connection, days: Sequence[date]) -> int:
 
 def windows(
     connection: Connection, position: int, server: Server, near: int = 0
-) -> Iterator[Reading]:
+) -> Iterator[tuple[Window, Reads]]:
     """Give the windows from a position up to the server's horizon that have rows, in order.
 
     The first may begin before its rows do; `near` is where those are. Each is counted in a short
@@ -114,7 +119,9 @@ def windows(
         if not rows:
             return
         parts = divide(connection, position, until)
-        yield _reading(position, until, parts, server)
+        rows, ids = sum(part.rows for part in parts), sum(part.ids for part in parts)
+        window = Window(position, until, rows, ids, server.now, server.timeline)
+        yield window, reads(position, until, parts)
         position = until
 
 
@@ -158,8 +165,7 @@ def divide(connection: Connection, first: int, until: int, most: Size = READ) ->
     """
     found: list[Part] = []
     for part in count(connection, first, until):
-        much = part.rows > 2 * most.rows or part.bytes > 2 * most.bytes
-        if much and part.until - part.first > 1:
+        if _is_much(part, most) and part.until - part.first > 1:
             found += divide(connection, part.first, part.until, most)
         else:
             found.append(part)
@@ -209,23 +215,41 @@ def reach(
         begin, width = part.first, part.until - part.first
 
 
-def _reading(first: int, until: int, parts: Sequence[Part], server: Server) -> Reading:
-    window = Window(
-        first,
-        until,
-        sum(part.rows for part in parts),
-        sum(part.ids for part in parts),
-        server.now,
-        server.timeline,
-    )
-    tasks, _ = cut(first, until, parts, CHUNK)
-    reads, fetch = cut(first, until, parts, READ)
-    return Reading(window, reads, fetch, len(tasks))
+def reads(first: int, until: int, parts: Sequence[Part], most: Size = READ) -> Reads:
+    """Cut a window that was counted into reads of about that size."""
+    return _reads([first, *_cuts(parts, most), until], parts)
 
 
-def cut(first: int, until: int, parts: Sequence[Part], most: Size) -> tuple[tuple[str, ...], int]:
-    """Cut a window into conditions for short reads; return them, and how many rows to fetch."""
-    cuts = [first]
+def reads_of_days(connection: Connection, days: Sequence[date]) -> Reads:
+    """Cut the history of some days into short reads, of what is settled in them later too."""
+    conditions: list[str] = []
+    fetch, tasks = FETCH_ROWS, 0
+    for day in days:
+        parts = _parts_of(connection, day)
+        # Whatever numbers transactions have, those of a restored database too.
+        found = _reads([None, *_cuts(parts, READ), None], parts)
+        conditions += [" and ".join([within(day), *filter(None, [c])]) for c in found.conditions]
+        fetch, tasks = min(fetch, found.fetch), tasks + found.tasks
+    return Reads(tuple(conditions), fetch, tasks)
+
+
+def _parts_of(connection: Connection, day: date) -> list[Part]:
+    row = connection.execute(_EXTENT + within(day)).fetchone()
+    assert row is not None
+    rows, first, last, size, biggest = row
+    if not rows:
+        return []
+    whole = Part(first, last + 1, rows, 0, size, biggest)
+    return divide(connection, first, last + 1) if _is_much(whole, READ) else [whole]
+
+
+def _is_much(part: Part, most: Size) -> bool:
+    return part.rows > 2 * most.rows or part.bytes > 2 * most.bytes
+
+
+def _cuts(parts: Sequence[Part], most: Size) -> list[int]:
+    """Return the transactions before which one read ends and another begins."""
+    cuts: list[int] = []
     rows = size = 0
     for part in parts:
         if rows and (rows + part.rows > most.rows or size + part.bytes > most.bytes):
@@ -233,8 +257,20 @@ def cut(first: int, until: int, parts: Sequence[Part], most: Size) -> tuple[tupl
             rows = size = 0
         rows += part.rows
         size += part.bytes
-    cuts.append(until)
-    conditions = tuple(f"xid >= {begin} and xid < {end}" for begin, end in pairwise(cuts))
+    return cuts
+
+
+def _reads(cuts: Sequence[int | None], parts: Sequence[Part]) -> Reads:
+    conditions = tuple(
+        " and ".join(
+            [
+                *([] if begin is None else [f"xid >= {begin}"]),
+                *([] if end is None else [f"xid < {end}"]),
+            ]
+        )
+        for begin, end in pairwise(cuts)
+    )
     # A row is wider than its body: keys, times and names.
     widest = max((part.biggest for part in parts), default=0) + 512
-    return conditions, max(1, min(FETCH_ROWS, FETCH_BYTES // widest))
+    fetch = max(1, min(FETCH_ROWS, FETCH_BYTES // widest))
+    return Reads(conditions, fetch, len(_cuts(parts, CHUNK)) + 1)

@@ -38,7 +38,8 @@ SPARE_THREADS = 64
 CONNECTIONS = 4
 # Files that a worker opens for other things.
 OTHER_FILES = 256
-_METRICS = "skipmq-metrics-"
+# The first release named its folders skipmq-metrics- and did not lock them.
+_METRICS = "skipmq-numbers-"
 
 
 class ServeError(Exception):

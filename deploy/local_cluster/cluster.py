@@ -156,11 +156,7 @@ class LocalCluster:
 
     def leader(self) -> str:
         """Return the name of the primary; raise ClusterError if there is none."""
-        found = [member for member in self.members() if member.is_primary]
-        if not found:
-            raise ClusterError("no server is the primary at the moment")
-        # One that was deposed may not know it yet.
-        return max(found, key=lambda member: member.timeline).name
+        return patroni.primary(self.layout.servers).name
 
     def ready(self) -> dict[str, bool]:
         """Return which nodes, and which way through the balancer, should get requests."""

@@ -179,8 +179,8 @@ def with_variable(name: str, value: str) -> list[int]:
     return _processes(lambda process: wanted in (process / "environ").read_bytes().split(b"\0"))
 
 
-def kill(find: Callable[[], list[int]], seconds: float = 5) -> None:
-    """Kill processes, frozen or not, until none is found."""
+def kill(find: Callable[[], list[int]], seconds: float = 60) -> None:
+    """Kill processes, frozen or not, until none is found: a busy disk may hold one for long."""
     deadline = time.monotonic() + seconds
     while running := find():
         for pid in running:

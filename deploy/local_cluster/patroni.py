@@ -2,6 +2,7 @@
 
 import base64
 import json
+import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from local_cluster.errors import ClusterError
 from local_cluster.layout import Server
 
 USER = "patroni"
+_PATIENCE = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,21 @@ def members(servers: Iterable[Server]) -> list[Member]:
     servers = list(servers)
     with ThreadPoolExecutor(len(servers)) as pool:
         return list(pool.map(_member, servers))
+
+
+def primary(servers: Iterable[Server]) -> Member:
+    """Return the primary; raise ClusterError if there is none.
+
+    It is asked for some seconds: on a busy machine one that is there may not answer at once.
+    """
+    servers = list(servers)
+    deadline = time.monotonic() + _PATIENCE
+    while not (found := [member for member in members(servers) if member.is_primary]):
+        if time.monotonic() > deadline:
+            raise ClusterError("no server is the primary at the moment")
+        time.sleep(0.1)
+    # One that was deposed may not know it yet.
+    return max(found, key=lambda member: member.timeline)
 
 
 def _member(server: Server) -> Member:

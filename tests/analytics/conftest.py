@@ -5,16 +5,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
 
 from skipmq.config import Settings
+from support.http import eventually
 from support.programs import need
+from support.sql import number
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from skipmq.analytics.jdbc import Source
 
+# Seconds that a test may take, on a machine with much else to do.
+LONGEST = 240
 # Of a JVM that lives for a minute: it would compile for longer than what that saves.
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
@@ -36,6 +41,18 @@ def spark() -> Iterator["SparkSession"]:
     started.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     yield started
     started.stop()
+
+
+@pytest.fixture
+def database(database: str) -> str:
+    """Give a fresh database; not at the end of a day (UTC), as the history is kept by days."""
+    left = (
+        "select extract(epoch from date_trunc('day', t, 'UTC') + interval '1 day' - t)"
+        " from clock_timestamp() t"
+    )
+    with psycopg.connect(database, autocommit=True) as connection:
+        eventually(lambda: number(connection, left) > LONGEST, 2 * LONGEST, "the next day")
+    return database
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from shutil import copytree
@@ -20,8 +21,10 @@ from skipmq.analytics.export import export
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.lake import Lake
 from skipmq.analytics.storage import FolderStorage, HadoopStorage, Storage
+from support import trees
 from support.analytics import FACTS, Killed, Mortal, Writers, rows_of, settle
 from support.postgres import Connection, as_reader
+from support.processes import until_gone
 
 PATIENCE = 300
 # A driver that lives for seconds has no time to compile what it does.
@@ -94,13 +97,21 @@ def kill_when(process: subprocess.Popen[bytes], fact: Callable[[], object], log:
     """Kill a driver, its JVM too, as soon as something is so."""
     deadline = time.monotonic() + PATIENCE
     try:
-        while not fact():
-            assert process.poll() is None, log.read_text()
+        while True:
+            # Asked first: what makes the fact true may be the last that it does.
+            has_ended = process.poll() is not None
+            if fact():
+                break
+            assert not has_ended, log.read_text()
             assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.001)
     finally:
-        os.killpg(process.pid, signal.SIGKILL)
+        dying = trees.trees([process.pid])
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        for each in dying:
+            until_gone(each.pid)
 
 
 def lake_is_whole(spark: SparkSession, place: Path, owner: Connection) -> None:
@@ -135,7 +146,12 @@ def test_export_killed_again_and_again_misses_and_doubles_nothing(
             begun = time.monotonic()
             process = launch(database, log, "export", "--lake", str(place))
             wait = chance.uniform(4, 14)
-            kill_when(process, lambda b=begun, w=wait: time.monotonic() > b + w, log)
+            # On a fast machine it may have ended before that.
+            kill_when(
+                process,
+                lambda b=begun, w=wait, p=process: time.monotonic() > b + w or p.poll() is not None,
+                log,
+            )
             export(spark, source, str(place))
 
     export(spark, source, str(place))

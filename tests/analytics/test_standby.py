@@ -13,6 +13,7 @@ from skipmq.analytics import jdbc
 from support.clock import connect
 from support.http import eventually
 from support.postgres import Connection, Databases
+from support.sql import number
 from support.standby import copy
 
 LOCK = 7
@@ -35,6 +36,7 @@ def both(public_folder: Path) -> Iterator[tuple[Connection, str]]:
         standby = stack.enter_context(connect(url))
         standby.execute("alter system set max_standby_streaming_delay = 0")
         standby.execute("select pg_reload_conf()")
+        eventually(lambda: number(standby, "show max_standby_streaming_delay") == "0")
         yield primary, url
 
 

@@ -1,6 +1,7 @@
 """A broker that breaks its promises: somebody changes its rows behind its back."""
 
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -42,22 +43,26 @@ select clock_timestamp(), queue_id, 1 from twin
 
 
 @contextmanager
-def sabotaged(owner_url: str) -> Iterator[None]:
-    """Show messages that are in flight, remove some that wait, and double some, in the block."""
+def sabotaged(owner_url: str) -> Iterator[Counter[str]]:
+    """Show messages that are in flight, remove some that wait, and double some, in the block.
+
+    Gives how many groups it has opened so far, and how many messages it has removed and doubled.
+    """
     stop = threading.Event()
+    done = Counter[str]()
 
     def work() -> None:
         with psycopg.connect(owner_url, autocommit=True) as connection:
             while not stop.wait(0.05):
-                for statement in (_SHOWN, _LOST, _TWINS):
+                for what, statement in (("opened", _SHOWN), ("lost", _LOST), ("twins", _TWINS)):
                     # It keeps to no order of locks: the broker may have been first.
                     with suppress(psycopg.errors.DeadlockDetected):
-                        connection.execute(statement)
+                        done[what] += connection.execute(statement).rowcount
 
     thread = threading.Thread(target=work)
     thread.start()
     try:
-        yield
+        yield done
     finally:
         stop.set()
         thread.join()

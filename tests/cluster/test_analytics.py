@@ -154,10 +154,10 @@ def test_reader_that_holds_a_snapshot_of_the_primary_is_ended_and_one_of_a_stand
             )
             for name in (leader, "reader")
         )
+        begun = time.monotonic()
         for notebook in (on_primary, on_standby):
             notebook.execute("set transaction isolation level repeatable read")
             notebook.execute(SETTLED)
-        begun = time.monotonic()
         assert ask(owner, here) == "skipmq_reader"
 
         eventually(lambda: ask(owner, here) is None, LIMIT + 20)

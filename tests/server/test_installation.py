@@ -80,7 +80,7 @@ def test_wheel_has_sql_and_migrations_and_serves(place: Path) -> None:
         [sys.executable, "-m", "skipmq", "serve"], env=environ, cwd=place, stderr=subprocess.DEVNULL
     )
     try:
-        eventually(lambda: is_ready(f"http://127.0.0.1:{port}"))
+        eventually(lambda: is_ready(f"http://127.0.0.1:{port}"), 120)
         body = first_message(f"http://127.0.0.1:{port}")
     finally:
         process.terminate()

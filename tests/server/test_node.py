@@ -25,7 +25,10 @@ def nodes(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Node]
         found = [Node(Settings(), as_node(database)) for _ in range(2)]
         for each in found:
             stack.callback(each.close)
-            each.start()
+            with each.waiters.register("anything") as waiter:
+                each.start()
+                # Who begins to listen forgets what it knew, and then wakes those who wait.
+                eventually(lambda woken=waiter: woken.was_woken, why="the node listens")
         yield found
 
 
@@ -48,8 +51,6 @@ def listening(owner: Connection) -> list[int]:
 
 def test_queue_is_not_asked_for_again(nodes: list[Node], owner: Connection) -> None:
     Queue(owner)
-    # Who begins to listen forgets what it knew.
-    eventually(lambda: len(listening(owner)) == len(nodes), why="both nodes listen")
     before = timeout(nodes[0])
     owner.execute("update skipmq.queue set visibility_timeout = 77")
 
@@ -60,7 +61,6 @@ def test_queue_changed_at_another_node_is_asked_for_again(
     nodes: list[Node], owner: Connection
 ) -> None:
     Queue(owner)
-    eventually(lambda: len(listening(owner)) == len(nodes), why="both nodes listen")
     for each in nodes:
         each.queue(ORDERS)
 
@@ -74,7 +74,6 @@ def test_queue_changed_while_a_node_was_deaf_is_asked_for_again(
     nodes: list[Node], owner: Connection
 ) -> None:
     Queue(owner)
-    eventually(lambda: len(listening(owner)) == len(nodes), why="both nodes listen")
     nodes[1].queue(ORDERS)
     deaf = listening(owner)
 

@@ -16,6 +16,7 @@ from support.http import NodeProcess, client, eventually, raw
 from support.postgres import Connection, Databases, as_node
 from support.processes import postmaster_of
 from support.sql import number
+from support.standby import WAITING_SENDS, wait_for_standby
 from support.trees import frozen
 
 
@@ -30,15 +31,6 @@ def lonely(public_folder: Path) -> Iterator[tuple[Any, Connection]]:
         ):
             node.ready()
             yield client(node.url, "json"), owner
-
-
-def wait_for_standby(owner: Connection, name: str) -> None:
-    owner.execute("set synchronous_commit = local")
-    owner.execute(f"alter system set synchronous_standby_names = '{name}'")
-    owner.execute("select pg_reload_conf()")
-    eventually(
-        lambda: number(owner, "show synchronous_standby_names") == name, why="the setting is read"
-    )
 
 
 @pytest.mark.parametrize("suffix", ["", ".fifo"])
@@ -66,9 +58,7 @@ def test_send_waits_for_standbys_unless_its_queue_says_none(
             sqs.delete_message(QueueUrl=urls["none"], ReceiptHandle=alone["ReceiptHandle"])
             sending = pool.submit(send, "any")
             eventually(
-                lambda: number(
-                    owner, "select count(*) from pg_stat_activity where wait_event = 'SyncRep'"
-                ),
+                lambda: number(owner, f"select count(*) {WAITING_SENDS}"),
                 why="the send waits for a standby",
             )
             assert "Messages" not in sqs.receive_message(QueueUrl=urls["any"])

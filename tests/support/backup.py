@@ -12,8 +12,10 @@ from typing import Any, Self
 import psycopg
 
 from skipmq.embedded import binaries
+from support import trees
 from support.http import eventually, free_port
 from support.postgres import DEBIAN, Connection, debian_servers
+from support.processes import until_gone
 
 _SECONDS = 120
 
@@ -43,13 +45,13 @@ class Server:
     def lose(self) -> None:
         """Kill it and remove all its data."""
         assert self._process is not None
-        words = ["ps", "-o", "pid=", "--ppid", str(self._process.pid)]
-        children = subprocess.run(words, capture_output=True, text=True, check=False).stdout
-        self._process.kill()
-        for child in map(int, children.split()):
-            with suppress(ProcessLookupError):
-                os.kill(child, signal.SIGKILL)
+        postmaster = self._process.pid
+        with trees.frozen(postmaster):
+            dying = trees.trees([postmaster])
+            trees.kill(postmaster)
         self._process.wait()
+        for each in dying:
+            until_gone(each.pid)
         shutil.rmtree(self.data)
 
     def stop(self) -> None:

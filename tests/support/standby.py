@@ -1,12 +1,17 @@
-"""Standbys of an embedded server."""
+"""Standbys of an embedded server, there or only waited for."""
 
 import os
 import subprocess
 from pathlib import Path
 
 from skipmq.embedded import binaries
+from support.http import eventually
+from support.postgres import Connection
+from support.sql import number
 
 _SECONDS = 60
+# Sends that wait for a standby; a janitor's commit may do so too.
+WAITING_SENDS = "from pg_stat_activity where wait_event = 'SyncRep' and query ~ 'skipmq.send_'"
 
 
 def copy(url: str, place: Path, name: str = "standby") -> None:
@@ -27,3 +32,15 @@ def copy(url: str, place: Path, name: str = "standby") -> None:
         group=account.gid if account else None,
         extra_groups=[] if account else None,
     )
+
+
+def wait_for_standby(owner: Connection, name: str) -> None:
+    """Have all commits but the owner's wait for a standby of this name, or for none."""
+    owner.execute("set synchronous_commit = local")
+    owner.execute(f"alter system set synchronous_standby_names = '{name}'")
+    owner.execute("select pg_reload_conf()")
+    eventually(
+        lambda: number(owner, "show synchronous_standby_names") == name, why="the setting is read"
+    )
+    # It is the checkpointer that tells the others, as soon as it has read the setting itself.
+    owner.execute("checkpoint")

@@ -182,17 +182,18 @@ def days(source: Source) -> list[date]:
     return [row[0] for row in rows]
 
 
-def beside(found: Sequence[date]) -> list[str]:
-    """Return predicates for what was settled on none of these days, all disjoint."""
+def by_day(found: Sequence[date]) -> list[str]:
+    """Return predicates, one a day, and those for what was settled on no such day; all disjoint."""
     if not found:
         return ["true"]
     first, last = found[0], found[-1] + timedelta(days=1)
+    each = [within(day) for day in found]
     gaps = [
         within(before + timedelta(days=1), after)
         for before, after in pairwise(found)
         if after - before > timedelta(days=1)
     ]
-    return [*gaps, f"settled_at < {midnight(first)} or settled_at >= {midnight(last)}"]
+    return [*each, *gaps, f"settled_at < {midnight(first)} or settled_at >= {midnight(last)}"]
 
 
 def within(begin: date, end: date | None = None, column: str = "settled_at") -> str:

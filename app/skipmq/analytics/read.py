@@ -34,7 +34,7 @@ def history(  # noqa: PLR0913 - all but two have defaults.
     """
     days = [day for day in jdbc.days(source) if _overlaps(day, since, until)]
     with source.connect() as connection:
-        reads = windows.reads_of_days(connection, days)
+        reads = windows.reads_within(connection, jdbc.by_day(days))
     conditions = " and ".join(
         [
             *([f"({condition})"] if condition else []),
@@ -48,9 +48,8 @@ def history(  # noqa: PLR0913 - all but two have defaults.
     query = f"select {', '.join(names)} from skipmq_views.{view}"  # noqa: S608 - our own names.
     if conditions:
         query += f" where {conditions}"
-    predicates = [*reads.conditions, *jdbc.beside(days)]
-    frame = source.read(spark, query, predicates, fetch=reads.fetch)
-    return as_history(frame).coalesce(reads.tasks + 1)
+    frame = source.read(spark, query, reads.conditions, fetch=reads.fetch)
+    return as_history(frame).coalesce(reads.tasks)
 
 
 def lake(

@@ -111,11 +111,11 @@ def everything(
         *("deduplication_id", "sender", "trace_header", *(CONTENT if bodies else ())),
     ]
     kind, names = "" if bodies else "_metadata", ", ".join(common)
-    days = jdbc.days(snapshot.source)
+    days = jdbc.by_day(jdbc.days(snapshot.source))
     settled = snapshot.read(
         spark,
         f"select {names}, settled_at, outcome, false as live from skipmq_views.history{kind}",  # noqa: S608
-        [*map(jdbc.within, days), *jdbc.beside(days)],
+        days,
     )
     live = snapshot.read(
         spark,

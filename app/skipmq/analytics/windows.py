@@ -220,21 +220,21 @@ def reads(first: int, until: int, parts: Sequence[Part], most: Size = READ) -> R
     return _reads([first, *_cuts(parts, most), until], parts)
 
 
-def reads_of_days(connection: Connection, days: Sequence[date]) -> Reads:
-    """Cut the history of some days into short reads, of what is settled in them later too."""
+def reads_within(connection: Connection, predicates: Sequence[str]) -> Reads:
+    """Cut what is within predicates into short reads, what comes to be within them later too."""
     conditions: list[str] = []
     fetch, tasks = FETCH_ROWS, 0
-    for day in days:
-        parts = _parts_of(connection, day)
+    for predicate in predicates:
+        parts = _parts_within(connection, predicate)
         # Whatever numbers transactions have, those of a restored database too.
         found = _reads([None, *_cuts(parts, READ), None], parts)
-        conditions += [" and ".join([within(day), *filter(None, [c])]) for c in found.conditions]
+        conditions += [f"({predicate}) and ({c or 'true'})" for c in found.conditions]
         fetch, tasks = min(fetch, found.fetch), tasks + found.tasks
     return Reads(tuple(conditions), fetch, tasks)
 
 
-def _parts_of(connection: Connection, day: date) -> list[Part]:
-    row = connection.execute(_EXTENT + within(day)).fetchone()
+def _parts_within(connection: Connection, predicate: str) -> list[Part]:
+    row = connection.execute(_EXTENT + predicate).fetchone()
     assert row is not None
     rows, first, last, size, biggest = row
     if not rows:

@@ -83,17 +83,17 @@ def test_messages_of_a_noisy_tenant_go_aside_when_they_are_sent(orders: Queue) -
 
 def test_noisy_tenant_comes_first_at_times_and_is_never_limited(orders: Queue) -> None:
     orders.send(*map(str, range(40)), group="loud")
-    while orders.receive():
+    while orders.receive(timeout=600):
         pass
     mark(orders.connection)
     orders.send(*["loud"] * 100, group="loud")
     orders.send(*["quiet"] * 500)
     orders.connection.execute("select setseed(0.1)")
 
-    first = [body for _ in range(500) for body in orders.bodies(1)]
+    first = [body for _ in range(500) for body in orders.bodies(1, timeout=600)]
 
     assert 20 < first.count("loud") < 90
-    rest = [body for _ in range(100) for body in orders.bodies(1)]
+    rest = [body for _ in range(100) for body in orders.bodies(1, timeout=600)]
     assert (first + rest).count("loud") == 100
 
 

@@ -10,11 +10,16 @@ from pathlib import Path, PurePosixPath
 
 import psycopg
 import pytest
+from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from skipmq import embedded
 from support.postgres import DEBIAN, Connection, Databases, as_node, debian_servers
+
+# A machine that has much else to do stands still now and then, and no example is to blame for that.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 # Folders whose tests share what is dear, or would take each other's processors: a worker has them.
 TOGETHER = {"analytics": "analytics", "cluster": "clusters", "deploy": "clusters"}

@@ -48,7 +48,7 @@ def test_receive_over_the_limit_in_flight_is_refused(
         " where q.queue_id = m.queue_id and q.name = %s and body = 'x'",
         (name,),
     )
-    found = sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=5)
+    found = sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=20)
     assert [message["Body"] for message in found["Messages"]] == ["one more"]
 
 

@@ -8,6 +8,8 @@ import pytest
 
 from support.http import ACCOUNT, eventually
 
+# At one a second they last for longer than a machine stands still.
+LETTERS = 10
 ARN = f"arn:aws:sqs:us-east-1:{ACCOUNT}:"
 NO_TASK = b64encode(
     json.dumps({"taskId": "00000000-0000-0000-0000-000000000000", "sourceArn": ARN}).encode()
@@ -16,11 +18,11 @@ NO_TASK = b64encode(
 
 @pytest.fixture
 def letters(sqs: Any, queue: str, name: str) -> str:
-    """Give the ARN of a dead-letter queue with three letters from NAME-source."""
+    """Give the ARN of a dead-letter queue with letters from NAME-source."""
     arn = f"{ARN}{name}"
     policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 1})
     source = sqs.create_queue(QueueName=f"{name}-source", Attributes={"RedrivePolicy": policy})
-    batch = [{"Id": str(n), "MessageBody": str(n)} for n in range(3)]
+    batch = [{"Id": str(n), "MessageBody": str(n)} for n in range(LETTERS)]
     sqs.send_message_batch(QueueUrl=source["QueueUrl"], Entries=batch)
 
     def arrived() -> bool:
@@ -28,7 +30,7 @@ def letters(sqs: Any, queue: str, name: str) -> str:
         sqs.receive_message(QueueUrl=source["QueueUrl"], **wanted)
         names = ["ApproximateNumberOfMessages"]
         found = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=names)["Attributes"]
-        return bool(found[names[0]] == "3")
+        return bool(found[names[0]] == str(LETTERS))
 
     eventually(arrived)
     return arn
@@ -53,14 +55,14 @@ def test_task_is_started_listed_and_cancelled(sqs: Any, letters: str, name: str)
     ended = eventually(lambda: (t := tasks(sqs, letters)[0])["Status"] == "CANCELLED" and t)
 
     assert running.pop("StartedTimestamp") > 1.6e12
-    assert running.pop("ApproximateNumberOfMessagesMoved") <= moved <= 3
+    assert running.pop("ApproximateNumberOfMessagesMoved") <= moved <= LETTERS
     assert running == {
         "TaskHandle": handle,
         "Status": "RUNNING",
         "SourceArn": letters,
         "DestinationArn": target,
         "MaxNumberOfMessagesPerSecond": 1,
-        "ApproximateNumberOfMessagesToMove": 3,
+        "ApproximateNumberOfMessagesToMove": LETTERS,
     }
     assert "TaskHandle" not in ended
 

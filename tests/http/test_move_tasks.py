@@ -8,22 +8,24 @@ from botocore.exceptions import ClientError
 from support.http import eventually
 
 ARN = "arn:aws:sqs:us-east-1:000000000000:"
+# At one a second they last for longer than a machine stands still.
+LETTERS = 10
 
 
 @pytest.fixture
 def dead(sqs: Any, name: str) -> str:
-    """Give the ARN of a dead-letter queue with three letters; its source is NAME-source."""
+    """Give the ARN of a dead-letter queue with letters; its source is NAME-source."""
     url = sqs.create_queue(QueueName=f"{name}-dead")["QueueUrl"]
     arn = f"{ARN}{name}-dead"
     policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 1})
     source = sqs.create_queue(QueueName=f"{name}-source", Attributes={"RedrivePolicy": policy})
-    for n in range(3):
-        sqs.send_message(QueueUrl=source["QueueUrl"], MessageBody=str(n))
+    batch = [{"Id": str(n), "MessageBody": str(n)} for n in range(LETTERS)]
+    sqs.send_message_batch(QueueUrl=source["QueueUrl"], Entries=batch)
     while sqs.receive_message(
         QueueUrl=source["QueueUrl"], MaxNumberOfMessages=10, VisibilityTimeout=0
     ).get("Messages"):
         pass
-    assert count(sqs, url) == 3
+    assert count(sqs, url) == LETTERS
     return arn
 
 
@@ -48,22 +50,22 @@ def test_task_brings_letters_back_to_their_source(sqs: Any, dead: str, name: str
     task = eventually(lambda: (t := newest(sqs, dead))["Status"] == "COMPLETED" and t)
 
     assert json.loads(b64decode(handle))["sourceArn"] == dead
-    assert task["ApproximateNumberOfMessagesMoved"] == 3
-    assert task["ApproximateNumberOfMessagesToMove"] == 3
+    assert task["ApproximateNumberOfMessagesMoved"] == LETTERS
+    assert task["ApproximateNumberOfMessagesToMove"] == LETTERS
     assert task["StartedTimestamp"] > 1_600_000_000_000
     assert "TaskHandle" not in task
     source = sqs.get_queue_url(QueueName=f"{name}-source")["QueueUrl"]
     received = sqs.receive_message(QueueUrl=source, MaxNumberOfMessages=10, AttributeNames=["All"])[
         "Messages"
     ]
-    assert sorted(m["Body"] for m in received) == ["0", "1", "2"]
+    assert sorted(m["Body"] for m in received) == [str(n) for n in range(LETTERS)]
     assert {m["Attributes"]["ApproximateReceiveCount"] for m in received} == {"1"}
 
 
 def test_task_takes_letters_elsewhere(sqs: Any, dead: str, queue: str, name: str) -> None:
     sqs.start_message_move_task(SourceArn=dead, DestinationArn=f"{ARN}{name}")
 
-    eventually(lambda: count(sqs, queue) == 3)
+    eventually(lambda: count(sqs, queue) == LETTERS)
 
     assert newest(sqs, dead)["DestinationArn"] == f"{ARN}{name}"
 
@@ -83,7 +85,7 @@ def test_running_task_shows_its_handle_and_can_be_cancelled(sqs: Any, dead: str)
         "There is already a task running. Only one active task is allowed for a source queue arn"
         " at a given time.",
     )
-    assert moved["ApproximateNumberOfMessagesMoved"] < 3
+    assert moved["ApproximateNumberOfMessagesMoved"] < LETTERS
     eventually(lambda: newest(sqs, dead)["Status"] == "CANCELLED")
 
 

@@ -13,7 +13,7 @@ def test_change_to_longer_hides_for_that_long_from_now(orders: Queue) -> None:
 
     outcome = orders.hide(100, *received)
 
-    advance(orders.connection, "119 seconds")
+    advance(orders.connection, "110 seconds")
     assert orders.bodies() == []
     advance(orders.connection, "121 seconds")
     assert orders.bodies() == ["a"]

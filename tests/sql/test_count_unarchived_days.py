@@ -1,7 +1,7 @@
 from datetime import date
 
 from support.postgres import Connection
-from support.sql import RECORD, Queue, advance, number, settle_on_recorded_day
+from support.sql import RECORD, Queue, advance, number, recorded, settle_on_recorded_day
 
 COUNT = "select skipmq.count_unarchived_days('7 days')"
 DROP = "select skipmq.drop_history_partitions('7 days', true)"
@@ -52,7 +52,7 @@ def test_day_of_the_default_partition_is_counted_until_an_export_has_all_of_it(
     assert number(owner, "select count(*) from skipmq.history_default") == 2
     assert number(owner, COUNT) == 8 + 1  # Of the days before it nothing was recorded either.
 
-    assert number(owner, RECORD, day, 2, to)
+    assert recorded(owner, day, 2, to)
     assert number(owner, COUNT) == 8
 
     advance(owner, "10 days")

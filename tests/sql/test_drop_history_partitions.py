@@ -2,7 +2,15 @@ import psycopg
 import pytest
 
 from support.postgres import Connection
-from support.sql import RECORD, Queue, advance, history, number, settle_on_recorded_day
+from support.sql import (
+    RECORD,
+    Queue,
+    advance,
+    history,
+    number,
+    recorded,
+    settle_on_recorded_day,
+)
 
 DROP = "select skipmq.drop_history_partitions('7 days')"
 DROP_ARCHIVED = "select skipmq.drop_history_partitions('7 days', true)"
@@ -80,7 +88,7 @@ def test_drop_with_archive_leaves_in_the_default_partition_what_no_export_has(
     day = number(owner, "select (settled_at at time zone 'UTC')::date from skipmq.history")
     to = number(owner, "select max(xid) + 1 from skipmq.history")
     advance(owner, "11 days")
-    assert number(owner, RECORD, day, 1, to)
+    assert recorded(owner, day, 1, to)
     advance(owner, "10 days")
     orders.delete(received[1])
     advance(owner, "18 days")

@@ -12,7 +12,7 @@ def test_ids_and_attempts_are_forgotten_after_five_minutes_and_one_more(fifo: Fi
     fifo.look(1, 600, attempt="x")
     assert number(fifo.connection, EXPIRE, 100) == 0
 
-    advance(fifo.connection, "359 s")
+    advance(fifo.connection, "350 s")
     assert number(fifo.connection, EXPIRE, 100) == 0
     advance(fifo.connection, "361 s")
 

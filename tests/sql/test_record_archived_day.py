@@ -3,7 +3,7 @@ from datetime import date, timedelta
 import psycopg
 
 from support.postgres import Connection
-from support.sql import RECORD, Queue, advance, number
+from support.sql import RECORD, Queue, advance, number, recorded
 
 TODAY = "select (clock_timestamp() at time zone 'UTC')::date"
 NEXT = "select pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
@@ -23,7 +23,7 @@ def test_day_that_is_over_is_recorded_with_its_rows(orders: Queue) -> None:
     to = number(owner, NEXT)
     advance(owner, "1 day")
 
-    assert number(owner, RECORD, day, 3, to) is True
+    assert recorded(owner, day, 3, to)
     assert owner.execute("select day, rows, to_xid from skipmq_views.archived_day").fetchall() == [
         (day, 3, to)
     ]
@@ -53,7 +53,7 @@ def test_day_with_rows_behind_what_was_exported_is_not_recorded(orders: Queue) -
     advance(owner, "1 day")
 
     assert number(owner, RECORD, day, 3, to) is False
-    assert number(owner, RECORD, day, 4, number(owner, NEXT)) is True
+    assert recorded(owner, day, 4, number(owner, NEXT))
 
 
 def test_day_below_an_open_transaction_is_not_recorded(database: str, orders: Queue) -> None:
@@ -64,7 +64,7 @@ def test_day_below_an_open_transaction_is_not_recorded(database: str, orders: Qu
 
         assert number(owner, RECORD, day, 1, to) is False
 
-    assert number(owner, RECORD, day, 1, to) is True
+    assert recorded(owner, day, 1, to)
 
 
 def test_day_without_rows_and_day_recorded_before_are_no_error(owner: Connection) -> None:

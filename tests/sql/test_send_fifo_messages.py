@@ -17,7 +17,7 @@ def test_numbers_grow_in_the_order_of_the_call(fifo: FifoQueue) -> None:
 
 def test_duplicate_gives_the_first_answer_for_five_minutes(fifo: FifoQueue) -> None:
     (first,) = fifo.put("a:1", ids=["x"])
-    advance(fifo.connection, "299 s")
+    advance(fifo.connection, "290 s")
     assert fifo.put("b:2", ids=["x"]) == [first]
 
     advance(fifo.connection, "301 s")

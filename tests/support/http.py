@@ -29,12 +29,20 @@ QUERY_EXTRAS = Path(__file__).parent / "botocore"
 ACCOUNT = "000000000000"
 
 
+_held: list[socket.socket] = []
+
+
 def free_port() -> int:
-    """Return a port that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return a port that nothing listens on, held so that nobody else is given it meanwhile.
+
+    A server that sets SO_REUSEADDR, as servers do, may take it: what holds it does not listen.
+    """
+    holder = socket.socket()
+    holder.bind(("127.0.0.1", 0))
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    _held.append(holder)
+    port: int = holder.getsockname()[1]
+    return port
 
 
 def environment(settings: Mapping[str, Any]) -> dict[str, str]:
@@ -84,7 +92,7 @@ class NodeProcess:
 
     def ready(self) -> Self:
         """Wait until the node takes requests."""
-        eventually(self._answers, why=f"ready; the node said:\n{self.log}")
+        eventually(self._answers, seconds=60, why=f"ready; the node said:\n{self.log}")
         return self
 
     def _answers(self) -> bool:

@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+from datetime import date
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -21,11 +22,11 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 
 class Databases:
-    """Makes databases with SkipMQ in them on one server, each a copy of a template."""
+    """Makes databases with SkipMQ in them on one server, each a copy of the day's template."""
 
     def __init__(self, server: embedded.Server) -> None:
         self.server = server
-        self._template: str | None = None
+        self._templates: dict[date, str] = {}
 
     def empty(self) -> str:
         """Make an empty database; return its owner's URL."""
@@ -36,13 +37,17 @@ class Databases:
 
     def migrated(self) -> str:
         """Make a database with the schema of this release; return its owner's URL."""
-        if self._template is None:
-            template = self.empty()
-            schema.migrate(template)
-            self._template = psycopg.conninfo.conninfo_to_dict(template)["dbname"]
-        name = f"test_{next(_number)}"
         with psycopg.connect(self.server.url, autocommit=True) as connection:
-            connection.execute(f"create database {name} template {self._template}")
+            # The partitions of its history begin with the day of the migration.
+            row = connection.execute("select (now() at time zone 'UTC')::date").fetchone()
+            assert row is not None
+            (today,) = row
+            if today not in self._templates:
+                template = self.empty()
+                schema.migrate(template)
+                self._templates[today] = psycopg.conninfo.conninfo_to_dict(template)["dbname"]
+            name = f"test_{next(_number)}"
+            connection.execute(f"create database {name} template {self._templates[today]}")
         return self.url(name)
 
     def drop(self, url: str) -> None:

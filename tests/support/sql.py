@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import psycopg
 
+from support.http import eventually
 from support.postgres import Connection
 
 # A day, its rows, and a transaction beyond them.
@@ -132,6 +133,11 @@ def until_blocked(connection: Connection) -> None:
 def advance(connection: Connection, by: str) -> None:
     """Move the clock of a connection of the owner."""
     connection.execute("select set_config('skipmq.clock_offset', %s, false)", (by,))
+
+
+def recorded(connection: Connection, *parameters: Any) -> Any:
+    """Record a day as archived, once transactions of other databases keep nothing back."""
+    return eventually(lambda: number(connection, RECORD, *parameters), why="recorded")
 
 
 def settle_on_recorded_day(orders: Queue) -> None:

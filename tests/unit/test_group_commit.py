@@ -48,7 +48,8 @@ def submitting(
 
     def submit(request: int, key: str = "k", weight: int = 1) -> Future[str]:
         def in_sight() -> int:
-            pending = [t.request for queue in commit._pending.values() for t in queue]  # noqa: SLF001
+            with commit._lock:  # noqa: SLF001
+                pending = [t.request for queue in commit._pending.values() for t in queue]  # noqa: SLF001
             return [*pending, *(r for _, rs in transactions.calls for r in rs)].count(request)
 
         future = pool.submit(commit.submit, key, request, weight)

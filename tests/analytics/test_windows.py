@@ -130,6 +130,7 @@ def test_history_is_cut_into_short_reads_that_have_later_rows_too(
     settle(owner, 10)
     owner.execute("update skipmq.history set xid = xid + 1000000000 where id < 20000")
     assert sum(counts()) == 160_030
+    assert len(windows.reads_within(owner, ["id < 10"]).conditions) == 1
 
 
 def test_transactions_that_are_big_are_parts_of_their_own(owner: Connection) -> None:

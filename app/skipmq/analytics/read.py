@@ -33,13 +33,17 @@ def history(  # noqa: PLR0913 - all but two have defaults.
     The days are those that the database has now. Raises psycopg.Error when it cannot be asked.
     """
     days = [day for day in jdbc.days(source) if _overlaps(day, since, until)]
+    time = [
+        *([f"settled_at >= '{_text(since)}'"] if since else []),
+        *([f"settled_at < '{_text(until)}'"] if until else []),
+    ]
     with source.connect() as connection:
-        reads = windows.reads_within(connection, jdbc.by_day(days))
+        reads = windows.reads_within(
+            connection, [" and ".join([f"({day})", *time]) for day in jdbc.by_day(days)]
+        )
     conditions = " and ".join(
         [
             *([f"({condition})"] if condition else []),
-            *([f"settled_at >= '{_text(since)}'"] if since else []),
-            *([f"settled_at < '{_text(until)}'"] if until else []),
             *([f"queue in ({', '.join(map(jdbc.literal, queues))})"] if queues else []),
         ]
     )

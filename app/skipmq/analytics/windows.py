@@ -239,7 +239,7 @@ def _parts_within(connection: Connection, predicate: str) -> list[Part]:
     rows, first, last, size, biggest = row
     if not rows:
         return []
-    whole = Part(first, last + 1, rows, 0, size, biggest)
+    whole = Part(first, last + 1, rows, 0, int(size), biggest)
     return divide(connection, first, last + 1) if _is_much(whole, READ) else [whole]
 
 

@@ -15,7 +15,7 @@ import pytest
 
 import skipmq.__main__ as program
 from support import trees
-from support.analytics import FACTS, rows_of, settle
+from support.analytics import FACTS, rows_of, settle, settle_copies
 from support.postgres import Connection, as_reader
 from support.programs import need, not_here
 from support.spark_cluster import PATIENCE, PROGRAMS, SparkCluster, started
@@ -39,12 +39,6 @@ writer.trigger(availableNow=True).start(place + "/out").awaitTermination()
 """
 # Rows of history that nobody would send one by one: a task of an export has 250,000 at most.
 MANY = 30_000, 10
-_MANY = """
-insert into skipmq.history (settled_at, sent_at, first_received_at, xid, id, queue_id,
-  receive_count, body_bytes, attribute_bytes, message_id, outcome)
-select clock_timestamp(), sent_at, first_received_at, pg_current_xact_id()::text::bigint,
-  %s::bigint + n, queue_id, receive_count, body_bytes, attribute_bytes, gen_random_uuid(), outcome
-from (select * from skipmq.history order by id limit 1) h, generate_series(1, %s::int) n"""
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +166,7 @@ def test_export_goes_on_when_a_worker_is_killed_that_writes(
     settle(owner, 10)
     rows, transactions = MANY
     for begin in range(transactions):
-        owner.execute(_MANY, (1_000_000 * (begin + 1), rows))
+        settle_copies(owner, 1_000_000 * (begin + 1), rows)
     lake = tmp_path / "lake"
 
     words = submitted(cluster, "export", "--lake", str(lake))

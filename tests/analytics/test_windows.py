@@ -4,18 +4,24 @@ from itertools import pairwise
 
 from skipmq.analytics import jdbc, windows
 from skipmq.analytics.jdbc import Source
-from skipmq.analytics.windows import Server, Size, ask, count, divide, reach
-from support.analytics import age, settle
+from skipmq.analytics.windows import Reads, Server, Size, ask, count, divide, reach
+from support.analytics import age, settle, settle_copies
 from support.postgres import Connection
 from support.sql import Queue, number
 
-# What one transaction leaves of messages with these ids.
-SETTLED = """
-insert into skipmq.history (settled_at, sent_at, xid, id, queue_id, receive_count, body_bytes,
-  attribute_bytes, message_id, outcome)
-select now(), now(), pg_current_xact_id()::text::bigint, n, 1,
-  1, 1, 0, gen_random_uuid(), 'deleted'
-from generate_series(%s::bigint, %s::bigint) n"""
+
+def counted(owner: Connection, reads: Reads) -> list[int]:
+    """Return how many rows each read has."""
+    return [
+        number(owner, f"select count(*) from skipmq.history where {condition}")
+        for condition in reads.conditions
+    ]
+
+
+def settle_many(owner: Connection) -> None:
+    """Settle 160,000 messages in eight transactions."""
+    for first in range(1_000, 161_000, 20_000):
+        settle_copies(owner, first, 20_000)
 
 
 def settle_at_once(queue: Queue, count: int) -> None:
@@ -74,10 +80,7 @@ def test_conditions_of_a_window_cover_it_in_short_reads(owner: Connection) -> No
     server: Server = ask(owner)
 
     ((window, reads),) = windows.windows(owner, 0, server, near=windows.beginning(owner, []))
-    counts = [
-        number(owner, f"select count(*) from skipmq.history where {condition}")
-        for condition in reads.conditions
-    ]
+    counts = counted(owner, reads)
 
     assert (sum(counts), window.rows) == (100, 100)
     assert reads.conditions[0].startswith("xid >= 0 and")
@@ -90,16 +93,12 @@ def test_reads_stay_short_where_few_transactions_settled_nearly_all(owner: Conne
         "do $$ begin for n in 1..2000 loop commit and chain; perform pg_current_xact_id();"
         " end loop; end $$"
     )
-    for first in range(0, 8 * 20_000, 20_000):
-        owner.execute(SETTLED, (first, first + 19_999))
+    settle_many(owner)
     settle(owner, 10)
     owner.execute("vacuum analyze skipmq.history")
 
     ((window, reads),) = windows.windows(owner, 0, ask(owner))
-    counts = [
-        number(owner, f"select count(*) from skipmq.history where {condition}")
-        for condition in reads.conditions
-    ]
+    counts = counted(owner, reads)
 
     assert sum(counts) == window.rows == 160_020
     assert max(counts) <= 2 * windows.READ.rows
@@ -109,27 +108,20 @@ def test_history_is_cut_into_short_reads_that_have_later_rows_too(
     owner: Connection, source: Source
 ) -> None:
     settle(owner, 10)
-    for first in range(0, 8 * 20_000, 20_000):
-        owner.execute(SETTLED, (first, first + 19_999))
+    settle_many(owner)
     age(owner, 1)
     owner.execute("update skipmq.history set settled_at = '2000-01-01' where id % 2 = 0")
     settle(owner, 10)
     days = jdbc.days(source)
     reads = windows.reads_within(owner, jdbc.by_day(days))
+    found = counted(owner, reads)
 
-    def counts() -> list[int]:
-        return [
-            number(owner, f"select count(*) from skipmq.history where {condition}")
-            for condition in reads.conditions
-        ]
-
-    found = counts()
     assert sum(found) == 160_020
     assert max(found) <= 2 * windows.READ.rows
     assert 1 < reads.tasks < len(reads.conditions)
     settle(owner, 10)
     owner.execute("update skipmq.history set xid = xid + 1000000000 where id < 20000")
-    assert sum(counts()) == 160_030
+    assert sum(counted(owner, reads)) == 160_030
     assert len(windows.reads_within(owner, ["id < 10"]).conditions) == 1
 
 

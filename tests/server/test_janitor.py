@@ -22,7 +22,7 @@ def janitor(database: str) -> Iterator[Janitor]:
 
 @pytest.fixture
 def stopwatch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have rounds take no time, so that a pause is as long as is meant."""
+    """Have rounds take no time by Python's clock, so that a pause is as long as is meant."""
     monkeypatch.setattr("skipmq.janitor.monotonic", lambda: 1.0)
 
 

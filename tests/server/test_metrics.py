@@ -6,7 +6,6 @@ import os
 import signal
 from pathlib import Path
 
-import psutil
 import psycopg
 import pytest
 
@@ -29,11 +28,7 @@ def test_metrics_are_of_all_workers_and_outlive_one(database: str) -> None:
     with NodeProcess(database_url=as_node(database), workers=2) as node:
         node.ready()
         assert node.metric("skipmq_database_outages_total") == 0
-        workers = [
-            child
-            for child in psutil.Process(node.process.pid).children()
-            if "spawn_main" in " ".join(child.cmdline())
-        ]
+        workers = node.workers()
         eventually(lambda: node.metric("skipmq_database_available") == 1)
         os.kill(workers[0].pid, signal.SIGKILL)
 

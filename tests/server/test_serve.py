@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -18,7 +17,6 @@ from skipmq import serve
 from skipmq.waiters.notifier import CHANNEL, WAITING
 from support.http import SKIPMQ, NodeProcess, client, environment, eventually, free_port, raw
 from support.postgres import Connection, Databases, as_node
-from support.processes import is_alive
 
 
 @pytest.fixture
@@ -111,22 +109,11 @@ def test_workers_end_when_the_main_process_is_killed(node_url: str) -> None:
 
 def test_worker_that_is_killed_is_replaced(node_url: str) -> None:
     with NodeProcess(database_url=node_url, workers=1) as node:
-        main = psutil.Process(node.ready().process.pid)
-
-        def serving() -> list[psutil.Process]:
-            found = []
-            for child in main.children():
-                # One may end while it is looked at.
-                with suppress(psutil.NoSuchProcess):
-                    if "spawn_main" in " ".join(child.cmdline()) and is_alive(child.pid):
-                        found.append(child)
-            return found
-
-        (worker,) = serving()
+        (worker,) = node.ready().workers()
 
         worker.kill()
 
-        eventually(lambda: [c for c in serving() if c.pid != worker.pid])
+        eventually(lambda: [w for w in node.workers() if w.pid != worker.pid])
         node.ready()
 
 
@@ -307,11 +294,7 @@ def test_worker_that_dies_while_the_database_is_away_comes_back_with_it(
         NodeProcess(database_url=node_url, workers=1) as node,
         psycopg.connect(embedded_databases.server.url, autocommit=True) as admin,
     ):
-        (worker,) = [
-            child
-            for child in psutil.Process(node.ready().process.pid).children()
-            if "spawn_main" in " ".join(child.cmdline())
-        ]
+        (worker,) = node.ready().workers()
         admin.execute(f"alter database {name} allow_connections false")
         admin.execute(
             "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", (name,)

@@ -30,6 +30,23 @@ def settle(connection: Connection, count: int, name: str = "orders", **attribute
     return queue
 
 
+def settle_copies(connection: Connection, first: int, count: int) -> None:
+    """Settle so many more messages like the first one, in one transaction, numbered from `first`.
+
+    So many as nobody would send one by one.
+    """
+    connection.execute(
+        "insert into skipmq.history (settled_at, sent_at, first_received_at, xid, id, queue_id,"
+        " receive_count, body_bytes, attribute_bytes, message_id, outcome)"
+        " select clock_timestamp(), sent_at, first_received_at,"
+        " pg_current_xact_id()::text::bigint, %s::bigint + n, queue_id, receive_count, body_bytes,"
+        " attribute_bytes, gen_random_uuid(), outcome"
+        " from (select * from skipmq.history order by id limit 1) h,"
+        " generate_series(0, %s::int - 1) n",
+        (first, count),
+    )
+
+
 def age(owner: Connection, days: int) -> None:
     """Move all history so many days back, to a partition of its own."""
     day = number(

@@ -8,7 +8,6 @@ from time import monotonic
 from typing import Any
 
 import msgspec
-import psutil
 
 from support.http import NodeProcess, eventually
 
@@ -101,8 +100,7 @@ class Crowd:
 
 def threads(node: NodeProcess) -> int:
     """Return how many threads the workers of a node have."""
-    workers = psutil.Process(node.process.pid).children(recursive=True)
-    return sum(worker.num_threads() for worker in workers if "spawn_main" in str(worker.cmdline()))
+    return sum(worker.num_threads() for worker in node.workers())
 
 
 def bodies(replies: list[Reply]) -> list[str]:

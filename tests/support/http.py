@@ -21,6 +21,8 @@ import botocore.session
 import psutil
 from botocore.config import Config
 
+from support.processes import is_alive
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 SKIPMQ = [sys.executable, "-m", "skipmq"]
 QUERY_MODEL = ROOT / ".cache" / "clients" / "boto3_query" / "botocore" / "data"
@@ -111,6 +113,16 @@ class NodeProcess:
         found = re.search(rf"^{name} (\S+)$", text, re.MULTILINE)
         assert found, text
         return float(found[1])
+
+    def workers(self) -> list[psutil.Process]:
+        """Return the worker processes that are alive."""
+        found = []
+        for child in psutil.Process(self.process.pid).children():
+            # One may end while it is looked at.
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if "spawn_main" in " ".join(child.cmdline()) and is_alive(child.pid):
+                    found.append(child)
+        return found
 
     def stop(self) -> int:
         """Stop it as an operator would; return its exit code."""

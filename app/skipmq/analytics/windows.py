@@ -31,6 +31,8 @@ WINDOW_ROWS = 2_000_000
 FETCH_BYTES, FETCH_ROWS = 32 << 20, 10_000
 # Transactions that a window has at first, and parts in which it is counted.
 _WIDTH, _PARTS = 1 << 16, 64
+# A transaction that there will not be.
+_NEVER = (1 << 63) - 1
 
 _COUNT = """
 select (h.xid - %(first)s) / %(width)s as part, count(*), sum(h.id)::text,
@@ -217,7 +219,12 @@ def reach(
 
 def reads(first: int, until: int, parts: Sequence[Part], most: Size = READ) -> Reads:
     """Cut a window that was counted into reads of about that size."""
-    return _reads([first, *_cuts(parts, most), until], parts)
+    cuts = [first, *_cuts(parts, most), until]
+    conditions = tuple(f"xid >= {begin} and xid < {end}" for begin, end in pairwise(cuts))
+    # A row is wider than its body: keys, times and names.
+    widest = max((part.biggest for part in parts), default=0) + 512
+    fetch = max(1, min(FETCH_ROWS, FETCH_BYTES // widest))
+    return Reads(conditions, fetch, len(_cuts(parts, CHUNK)) + 1)
 
 
 def reads_within(connection: Connection, predicates: Sequence[str]) -> Reads:
@@ -225,10 +232,8 @@ def reads_within(connection: Connection, predicates: Sequence[str]) -> Reads:
     conditions: list[str] = []
     fetch, tasks = FETCH_ROWS, 0
     for predicate in predicates:
-        parts = _parts_within(connection, predicate)
-        # Whatever numbers transactions have, those of a restored database too.
-        found = _reads([None, *_cuts(parts, READ), None], parts)
-        conditions += [f"({predicate}) and ({c or 'true'})" for c in found.conditions]
+        found = reads(0, _NEVER, _parts_within(connection, predicate))
+        conditions += [f"({predicate}) and {condition}" for condition in found.conditions]
         fetch, tasks = min(fetch, found.fetch), tasks + found.tasks
     return Reads(tuple(conditions), fetch, tasks)
 
@@ -258,19 +263,3 @@ def _cuts(parts: Sequence[Part], most: Size) -> list[int]:
         rows += part.rows
         size += part.bytes
     return cuts
-
-
-def _reads(cuts: Sequence[int | None], parts: Sequence[Part]) -> Reads:
-    conditions = tuple(
-        " and ".join(
-            [
-                *([] if begin is None else [f"xid >= {begin}"]),
-                *([] if end is None else [f"xid < {end}"]),
-            ]
-        )
-        for begin, end in pairwise(cuts)
-    )
-    # A row is wider than its body: keys, times and names.
-    widest = max((part.biggest for part in parts), default=0) + 512
-    fetch = max(1, min(FETCH_ROWS, FETCH_BYTES // widest))
-    return Reads(conditions, fetch, len(_cuts(parts, CHUNK)) + 1)

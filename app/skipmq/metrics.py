@@ -6,6 +6,7 @@ them up. Source: the Prometheus Python client, "Multiprocess Mode".
 
 import os
 from pathlib import Path
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
@@ -87,8 +88,23 @@ class Metrics:
     def text(self) -> bytes:
         """Return the numbers of all workers in the text format of Prometheus."""
         registry = CollectorRegistry()
-        MultiProcessCollector(registry, path=str(self._folder))  # type: ignore[no-untyped-call]
+        _Collector(registry, path=str(self._folder))  # type: ignore[no-untyped-call]
         return generate_latest(registry)
+
+
+class _Collector(MultiProcessCollector):
+    """Leaves out a file that a process has made and not filled, or was killed before it could."""
+
+    def collect(self) -> Any:
+        filled = [str(file) for file in Path(self._path).glob("*.db") if _is_filled(file)]
+        return self.merge(filled)  # type: ignore[no-untyped-call]
+
+
+def _is_filled(file: Path) -> bool:
+    try:
+        return file.stat().st_size > 0
+    except FileNotFoundError:  # Of a worker that was killed: taken away meanwhile.
+        return False
 
 
 def _lives(process: int) -> bool:

@@ -63,6 +63,18 @@ def test_numbers_of_a_killed_node_are_removed_and_of_no_other(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_file_that_a_process_made_and_has_not_filled_is_left_out(
+    database: str, tmp_path: Path
+) -> None:
+    variables = {"TMPDIR": str(tmp_path)}
+    with NodeProcess(database_url=as_node(database), workers=1, variables=variables) as node:
+        node.ready()
+        (folder,) = tmp_path.iterdir()
+        (folder / "counter_1.db").touch()
+
+        assert node.metric("skipmq_refused_total") == 0
+
+
 def test_reader_that_was_ended_and_a_snapshot_that_is_still_held_show(database: str) -> None:
     look = "select count(*) from skipmq_views.queue"
     with psycopg.connect(database) as holder, psycopg.connect(as_reader(database)) as reader:

@@ -17,9 +17,12 @@ JAVA := tests/clients/java/target/.installed
 ELASTICMQ := tests/bench/elasticmq/target/.installed
 # Tests wait for servers more than they compute: two files at once. WORKERS= for one.
 WORKERS := -n 2
+# What the WSGI server itself answers, and what takes long and does not depend on the door.
+WSGI_SKIPS := --ignore tests/http/test_wire_http.py --ignore tests/http/test_wire_fuzz.py \
+  --ignore tests/http/test_state_machine.py
 BENCH := cd tests && ../$(BIN)/python -m
 
-.PHONY: help run cluster test test-all lint format check packages clients bench bench-quick soak jepsen bench-history bench-peers constraints wheel clean
+.PHONY: help run cluster test test-all lint format check packages clients bench bench-quick soak faults bench-history bench-peers freeze constraints wheel clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -32,9 +35,11 @@ cluster: $(VENV)/.installed ## Run a cluster: 3 PostgreSQL, 3 nodes, HAProxy; OP
 	@cd deploy && exec ../$(BIN)/python -m local_cluster $(OPTIONS)
 
 test: $(VENV)/.dev packages clients lint ## Lint, type-check and run all tests that the gate runs
+	$(BIN)/pytest $(WORKERS) tests/http --door wsgi $(WSGI_SKIPS)
 	$(BIN)/pytest $(WORKERS)
 
 test-all: $(VENV)/.dev packages clients lint ## The same with the slow tests
+	$(BIN)/pytest $(WORKERS) tests/http --door wsgi $(WSGI_SKIPS)
 	$(BIN)/pytest $(WORKERS) -m "slow or not slow"
 
 lint: $(VENV)/.dev ## Check format, lint, types and the layers
@@ -58,13 +63,13 @@ clients: $(BOTO3_QUERY) $(AIOBOTOCORE) $(JAVASCRIPT) $(JAVA) ## Install the SQS 
 bench: bench-peers ## Compare with peers under the same load: hours; CASES="fifo pgmq" for some
 	$(BENCH) bench $(addprefix --case ,$(CASES))
 
-bench-quick: bench-peers ## The same in a form of a minute a case
+bench-quick: bench-peers ## Try every case in a form of a minute; no measurement
 	$(BENCH) bench --quick $(addprefix --case ,$(CASES))
 
 soak: bench-peers ## Load a node for an hour; fail when its memory grows
 	$(BENCH) bench.soak
 
-jepsen: $(VENV)/.dev packages ## Try to lose a message: half an hour; OPTIONS="--minutes 5 --fault switchover"
+faults: $(VENV)/.dev packages ## Try to lose a message: half an hour; OPTIONS="--minutes 5 --fault switchover"
 	cd tests && PYTHONPATH=../deploy ../$(BIN)/python -m cluster $(OPTIONS)
 
 bench-history: $(VENV)/.dev packages ## Export and report on histories of 0.5 to 5 million rows; load a queue meanwhile
@@ -72,7 +77,10 @@ bench-history: $(VENV)/.dev packages ## Export and report on histories of 0.5 to
 
 bench-peers: $(VENV)/.bench $(ELASTICMQ) ## Install the peers of the benchmark
 
-constraints: ## Write the tested versions anew, the newest that the ranges admit
+freeze: $(VENV)/.installed ## Write the first migration from sql/ (until 0.1.0 is released)
+	$(BIN)/python migrations/freeze.py
+
+constraints: ## Write the tested versions again, the newest that the ranges admit
 	rm -rf .cache/resolve && $(PYTHON) -m venv .cache/resolve
 	.cache/resolve/bin/python -m pip install -q -e '.[dev,bench,analytics]'
 	.cache/resolve/bin/python -m pip freeze --exclude-editable > $(CONSTRAINTS)

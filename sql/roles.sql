@@ -22,21 +22,28 @@ begin
   if exists (select from pg_roles where rolname = 'skipmq_node') then
     grant usage on schema skipmq to skipmq_node;
     grant execute on all functions in schema skipmq to skipmq_node;
-    -- Only for other functions, which call them with the owner's rights.
+    -- Only for other functions, which call them with the owner's rights and search_path.
     revoke execute on function
       skipmq.settle(tid[], text),
-      skipmq.move_batch(integer, integer, integer),
-      skipmq.check_redrive(integer, text, text[]),
-      skipmq.move_dead_letters(integer, smallint, integer, integer, timestamptz, timestamptz, integer),
+      skipmq.write_history(tid[], text, timestamptz),
+      skipmq.check_generation(integer, boolean),
+      skipmq.dead_letter_queue(integer),
+      skipmq.is_sent(integer, uuid[], timestamptz),
+      skipmq.shard_of(integer, text, timestamptz),
+      skipmq.clear_head(integer, smallint, timestamptz, timestamptz, timestamptz, integer, integer, text[]),
+      skipmq.deprioritise(integer, text[], timestamptz, integer),
       skipmq.expire_visible(integer, smallint, timestamptz, timestamptz, timestamptz, integer),
-      skipmq.set_aside(integer, text[], timestamptz, integer),
+      skipmq.move_to_dead_letter_queue(integer, smallint, integer, integer, timestamptz, timestamptz, integer),
+      skipmq.move_batch(integer, integer, integer),
       skipmq.expire_fifo(integer, timestamptz, integer),
       skipmq.move_fifo_batch(integer, integer, integer),
       skipmq.append_fifo(integer, bigint[], integer[], text),
+      skipmq.clear_groups(integer, bigint[], timestamptz, timestamptz, integer, integer),
       skipmq.clear_group(integer, bigint, timestamptz, timestamptz, integer, integer),
       skipmq.lock_groups(integer, bigint[]),
       skipmq.refresh_groups(integer, bigint[]),
-      skipmq.check_message(integer, text, jsonb)
+      skipmq.check_message(integer, text, jsonb),
+      skipmq.check_redrive(integer, text, text[])
       from skipmq_node;
   end if;
   if exists (select from pg_roles where rolname = 'skipmq_node') then

@@ -1,12 +1,15 @@
 """Real PostgreSQL servers and databases for all tests."""
 
+import asyncio
 import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from functools import cache
+from functools import cache, wraps
+from inspect import iscoroutinefunction
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import psycopg
 import pytest
@@ -39,6 +42,19 @@ class _ByFile(LoadScopeScheduling):
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> _ByFile:
     return _ByFile(config, log)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
+    """Run a test that is a coroutine on an event loop of its own."""
+    test = pyfuncitem.obj
+    if iscoroutinefunction(test):
+
+        @wraps(test)
+        def run(**fixtures: Any) -> None:
+            asyncio.run(test(**fixtures))
+
+        pyfuncitem.obj = run
 
 
 @pytest.fixture(scope="session")
@@ -101,6 +117,11 @@ def node(database: str) -> Iterator[Connection]:
     """Give a connection with a node's rights."""
     with psycopg.connect(as_node(database), autocommit=True) as connection:
         yield connection
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    about = "what serves the tests in tests/http: Granian's RSGI, or Flask under gunicorn"
+    parser.addoption("--door", choices=["rsgi", "wsgi"], default="rsgi", help=about)
 
 
 def pytest_report_header() -> str:

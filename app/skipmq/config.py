@@ -42,9 +42,13 @@ class Settings:
     data_dir: str = _setting("", "folder of the embedded PostgreSQL; empty: the user's data folder")
     host: str = _setting("127.0.0.1", "address to listen on")
     port: Annotated[int, Meta(ge=1, le=65535)] = _setting(9324, "port to listen on")
-    workers: Annotated[int, Meta(ge=0, le=256)] = _setting(0, "processes; 0: one a core, at most 4")
-    threads: Annotated[int, Meta(ge=8, le=8192)] = _setting(
-        2048, "requests at once in a worker; an eighth is never given to receivers that wait"
+    workers: Annotated[int, Meta(ge=0, le=256)] = _setting(
+        0,
+        "worker processes; 0: one a core, at most 4, and half of that with the embedded database,"
+        " which works on the same cores",
+    )
+    max_requests: Annotated[int, Meta(ge=8, le=65_536)] = _setting(
+        16_384, "requests at once in a worker; an eighth is never given to receivers that wait"
     )
     connections: Annotated[int, Meta(ge=1, le=100)] = _setting(
         4, "database connections of a worker"
@@ -123,7 +127,13 @@ class Settings:
     @property
     def worker_count(self) -> int:
         """Return how many worker processes to run."""
-        return self.workers or min(os.cpu_count() or 1, 4)
+        cores = min(os.cpu_count() or 1, 4)
+        return self.workers or (cores if self.database_url else max(1, cores // 2))
+
+    @property
+    def max_waiting(self) -> int:
+        """Return how many receivers may wait in a worker."""
+        return self.max_requests - max(self.max_requests // 8, 4)
 
     @property
     def refuses_unreplicated(self) -> bool:
@@ -249,9 +259,9 @@ def _typed(name: str, value: Any, source: str, problems: list[str]) -> Any:
         return msgspec.convert(value, hint, strict=False)
     except msgspec.ValidationError as error:
         default = next(f.default for f in fields(Settings) if f.name == name)
-        told = f" (default {default!r})" if default not in ("", MISSING) else ""
+        expected = f" (default {default!r})" if default not in ("", MISSING) else ""
         origin = source if source.startswith(PREFIX) else f"{source}: {name}"
-        problems.append(f"{origin}={value!r}: {str(error).lower()}{told}")
+        problems.append(f"{origin}={value!r}: {str(error).lower()}{expected}")
         return None
 
 

@@ -6,7 +6,8 @@ Source: SQS Developer Guide, "Calculating the MD5 message digest for message att
 from collections.abc import Mapping
 from hashlib import md5
 from struct import pack
-from typing import Any
+
+from skipmq.model import AttributeValue
 
 _STRING, _BINARY = b"\x01", b"\x02"
 
@@ -16,19 +17,16 @@ def of_body(body: str) -> str:
     return md5(body.encode(), usedforsecurity=False).hexdigest()
 
 
-def of_attributes(attributes: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the hexadecimal MD5 digest of message attributes.
-
-    `attributes` maps a name to `DataType` and either `StringValue` (text) or `BinaryValue` (bytes).
-    """
+def of_attributes(attributes: Mapping[str, AttributeValue]) -> str:
+    """Return the hexadecimal MD5 digest of message attributes by name."""
     digest = md5(usedforsecurity=False)
     for name in sorted(attributes):
         value = attributes[name]
-        for part in (name.encode(), value["DataType"].encode()):
+        for part in (name.encode(), value.DataType.encode()):
             digest.update(pack(">I", len(part)) + part)
-        if "BinaryValue" in value:
-            kind, content = _BINARY, value["BinaryValue"]
+        if value.BinaryValue is not None:
+            kind, content = _BINARY, value.BinaryValue
         else:
-            kind, content = _STRING, value["StringValue"].encode()
+            kind, content = _STRING, (value.StringValue or "").encode()
         digest.update(kind + pack(">I", len(content)) + content)
     return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""Every error that a client of SkipMQ can meet: both wire names, status, fault and SQLSTATE.
+"""Every error that a client of SkipMQ can get: both wire names, status, fault and SQLSTATE.
 
 One line each. A class is named after the shape in AWS's service model, which is the name on the JSON
 wire; `code` is the name on the Query wire and in the `x-amzn-query-error` header. Where AWS has a
@@ -110,10 +110,6 @@ class ReceiptHandleIsInvalid(SqsError, status=404):
     """The specified receipt handle isn't valid."""
 
 
-class InvalidIdFormat(SqsError):
-    """The specified receipt handle isn't valid for the current version."""
-
-
 class InvalidMessageContents(SqsError, sqlstate="SQ009"):
     """The message contains characters outside the allowed set."""
 
@@ -130,40 +126,8 @@ class InvalidAddress(SqsError, status=404):
     """The specified queue URL is not valid for this endpoint."""
 
 
-class InvalidSecurity(SqsError, status=403):
-    """The request was not made over HTTPS or did not use a valid signature."""
-
-
 class RequestThrottled(SqsError, status=403):
     """The request was denied due to request throttling."""
-
-
-class KmsAccessDenied(SqsError, code="KMS.AccessDeniedException"):
-    """The caller doesn't have the required KMS access."""
-
-
-class KmsDisabled(SqsError, code="KMS.DisabledException"):
-    """The request was denied due to request throttling."""
-
-
-class KmsInvalidKeyUsage(SqsError, code="KMS.InvalidKeyUsageException"):
-    """The KMS key usage is not valid."""
-
-
-class KmsInvalidState(SqsError, code="KMS.InvalidStateException"):
-    """The state of the specified KMS resource is not valid for this request."""
-
-
-class KmsNotFound(SqsError, code="KMS.NotFoundException"):
-    """The specified KMS entity or resource could not be found."""
-
-
-class KmsOptInRequired(SqsError, code="KMS.OptInRequired", status=403):
-    """The specified key policy isn't syntactically or semantically correct."""
-
-
-class KmsThrottled(SqsError, code="KMS.ThrottlingException"):
-    """KMS throttles the request."""
 
 
 class InvalidParameterValueException(
@@ -190,6 +154,10 @@ class UnknownOperationException(SqsError, status=404, namespace=CORAL):
 
 class SerializationException(SqsError, namespace=CORAL):
     """The request body could not be read."""
+
+
+class RequestTimeout(SqsError, status=408, namespace=CORAL):
+    """The request body did not arrive in time."""
 
 
 class InternalFailure(SqsError, status=500, fault="Receiver", namespace=CORAL):

@@ -22,7 +22,13 @@ def sql_in_order() -> list[Path]:
     return [
         *sorted((sql / "schema").glob("*.sql")),
         *sorted((sql / "functions").glob("*.sql")),
+        sql / "planner.sql",
         *sorted((sql / "views").glob("*.sql")),
         sql / "partitions.sql",
-        sql / "roles.sql",
+        roles(),
     ]
+
+
+def roles() -> Path:
+    """Return the SQL file that grants each role its rights."""
+    return folder("sql") / "roles.sql"

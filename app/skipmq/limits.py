@@ -4,6 +4,11 @@ Source: the SQS Developer Guide, "Amazon SQS message quotas" and "Amazon SQS sta
 and the documentation in botocore's SQS service model.
 """
 
+import re
+
+ACCOUNT = re.compile("[0-9]{12}")
+# What XML 1.0 cannot hold, and SQS refuses.
+FORBIDDEN_CHARACTER = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 BATCH_ENTRIES = 10
 MESSAGE_ATTRIBUTES = 10
 ATTRIBUTE_NAME_LENGTH = 256
@@ -38,8 +43,9 @@ TAG_KEY_LENGTH = 128
 TAG_VALUE_LENGTH = 256
 
 # A 1 MiB body may be escaped to six bytes a character on the wire; a batch holds at most 1 MiB as
-# well, so that a longer request can never be a valid one.
-REQUEST_BYTES = 8 * MESSAGE_BYTES
+# well, so that a request longer than that and its names can never be a valid one.
+REQUEST_BYTES = 6 * MESSAGE_BYTES + 262_144
+TOO_LONG = "One or more parameters are invalid. Reason: Message must be shorter than 1048576 bytes."
 
 DEFAULT_ACCOUNT = "000000000000"
 DEFAULT_REGION = "us-east-1"

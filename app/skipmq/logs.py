@@ -10,6 +10,11 @@ from skipmq.config import Settings
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
 
+def to_standard_error() -> None:
+    """Keep what is logged before the settings are known out of a command's output."""
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+
+
 def configure(settings: Settings) -> None:
     """Set up logging of this process as the settings say."""
     as_text = settings.log_format == "text" or (settings.log_format == "" and sys.stderr.isatty())

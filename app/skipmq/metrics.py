@@ -37,6 +37,14 @@ _SHOWN = {
     "waiting for standbys": (
         "skipmq_waiting_for_standbys", "Requests that wait for a standby now", "livesum",
     ),
+    "waiting receivers": (
+        "skipmq_waiting_receivers", "Receivers that wait for a message now", "livesum",
+    ),
+    "loop lag": (
+        "skipmq_event_loop_lag_seconds",
+        "How late the event loop of a worker runs what is due, measured four times a second",
+        "livemax",
+    ),
 }  # fmt: skip
 _SHOWN_BY_JANITOR = {
     "oldest snapshot": (

@@ -4,20 +4,33 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import msgspec
+
 from skipmq import limits
 
 
-class QueueName(NamedTuple):
-    """What names a queue: the account that owns it, its region and its name."""
+@dataclass(frozen=True, slots=True)
+class QueueName:
+    """What names a queue: the account that owns it, its region and its name, or all in its ARN."""
 
     account: str
     region: str
     name: str
+    arn: str = field(init=False, compare=False, repr=False)
 
-    @property
-    def arn(self) -> str:
-        """Return the Amazon Resource Name."""
-        return f"arn:aws:sqs:{self.region}:{self.account}:{self.name}"
+    def __post_init__(self) -> None:
+        arn = f"arn:aws:sqs:{self.region}:{self.account}:{self.name}"
+        object.__setattr__(self, "arn", arn)
+
+
+class AttributeValue(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
+    """The value of a message attribute; SQS reserves the lists for the future."""
+
+    StringValue: str | None = None
+    BinaryValue: bytes | None = None
+    StringListValues: list[str] | None = None
+    BinaryListValues: list[bytes] | None = None
+    DataType: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +70,7 @@ class StoredMessage(NamedTuple):
 
 
 class ReceivedMessage(NamedTuple):
-    """A claimed message; times in milliseconds (`received_at` in microseconds) since the epoch."""
+    """A claimed message; times in microseconds since 1970, by the database's clock."""
 
     id: int
     receive_count: int
@@ -77,7 +90,7 @@ class ReceivedMessage(NamedTuple):
 
 
 class PeekedMessage(NamedTuple):
-    """A message that was looked at; times in milliseconds since the epoch, `visible_in` seconds."""
+    """A message that was peeked at; times in microseconds since 1970, `visible_in` in seconds."""
 
     place: str
     id: int

@@ -4,8 +4,8 @@ A handle names the row, the receive (the fence) and the time of the receive, and
 digest over these and the queue's name, so that it can be neither made up nor used on another queue.
 """
 
-from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
+from binascii import a2b_base64, b2a_base64
 from hashlib import blake2b
 from hmac import compare_digest
 from struct import Struct
@@ -29,7 +29,7 @@ class Receipt(NamedTuple):
 def encode(receipt: Receipt, key: bytes, queue: str) -> str:
     """Return the handle of a receipt on `queue` (its ARN)."""
     payload = _PAYLOAD.pack(_VERSION, *receipt)
-    return b64encode(payload + _mac(payload, key, queue)).decode()
+    return b2a_base64(payload + _mac(payload, key, queue), newline=False).decode()
 
 
 def decode(handle: str, key: bytes, queue: str) -> Receipt:
@@ -38,7 +38,7 @@ def decode(handle: str, key: bytes, queue: str) -> Receipt:
     Raises errors.ReceiptHandleIsInvalid when it was not issued for this queue.
     """
     try:
-        content = b64decode(handle.encode(), validate=True)
+        content = a2b_base64(handle, strict_mode=True)
     except (Base64Error, ValueError):
         content = b""
     payload, mac = content[: _PAYLOAD.size], content[_PAYLOAD.size :]

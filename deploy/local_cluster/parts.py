@@ -79,7 +79,7 @@ class Part:
 class Supervisor:
     """A thread that starts parts, and starts them again when they die.
 
-    All are its children and are told to end when it ends (PR_SET_PDEATHSIG), so that they do not
+    All are its children and get a signal when it ends (PR_SET_PDEATHSIG), so that they do not
     outlive a program that was killed: no other thread starts any.
     """
 

@@ -27,7 +27,7 @@ def _secret() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Passwords:
-    """One for each role; made anew for each cluster."""
+    """One for each role; made for each cluster."""
 
     superuser: str = field(default_factory=_secret)
     replication: str = field(default_factory=_secret)

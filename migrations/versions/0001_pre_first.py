@@ -1,4 +1,4 @@
-"""The first schema: queues, messages of standard queues, history."""
+"""The schema of the first release."""
 
 from pathlib import Path
 
@@ -16,4 +16,4 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     """Drop everything, messages included."""
-    op.execute("drop schema skipmq cascade")
+    op.execute("drop schema skipmq, skipmq_views cascade")

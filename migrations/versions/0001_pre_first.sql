@@ -6,7 +6,7 @@ comment on schema skipmq is 'SkipMQ: an Amazon-SQS-compatible message broker';
 -- Sequences of messages: a standard queue promises no order, so that a backend may take ids in blocks.
 create sequence skipmq.message_id_seq as bigint cache 64;
 create sequence skipmq.queue_id_seq as integer;
--- A queue as its owner sees it. queue_id names its present incarnation: purge and delete give the name
+-- A queue as its owner sees it. queue_id names its present generation: purge and delete give the name
 -- a new one, which empties the queue in one row change; the janitor clears the rows of the old one.
 create table skipmq.queue (
   account text collate "C" not null,
@@ -38,18 +38,29 @@ create table skipmq.queue (
   created_at timestamptz not null,
   modified_at timestamptz not null,
   purged_at timestamptz,
+  -- The queue_id at creation: what outlives a purge is kept under it.
+  lineage integer not null,
+  content_based_deduplication boolean not null default false,
+  deduplication_scope text not null default 'queue' check (deduplication_scope in ('queue', 'messageGroup')),
+  fifo_throughput_limit text not null default 'perQueue'
+    check (fifo_throughput_limit in ('perQueue', 'perMessageGroupId')),
+  -- Whether a message with a group was ever sent to it: the groups of a standard queue are tenants.
+  tenants boolean not null default false,
+  -- How many other servers a send waits for: none, one, the majority of all servers, or all.
+  replication_mode text not null default 'any' check (replication_mode in ('none', 'any', 'majority', 'all')),
   primary key (account, region, name),
-  check (num_nulls(dead_letter_account, dead_letter_name, max_receive_count) in (0, 3))
+  check (num_nulls(dead_letter_account, dead_letter_name, max_receive_count) in (0, 3)),
+  constraint queue_throughput_scope check (fifo_throughput_limit = 'perQueue' or deduplication_scope = 'messageGroup')
 );
 -- For dead_letter_sources.
 create index queue_dead_letter on skipmq.queue (dead_letter_account, region, dead_letter_name, name)
   where dead_letter_name is not null;
--- For send_messages, receive_messages and their kind, which name a queue by its incarnation.
+-- For send_messages, receive_messages and their kind, which name a queue by its generation.
 create unique index queue_id on skipmq.queue (queue_id);
 
--- Every incarnation that ever was: what the janitor still has to clear, and the name that a queue_id in
+-- Every generation that ever was: what the janitor still has to clear, and the name that a queue_id in
 -- the history had. retired_as says why it ended.
-create table skipmq.incarnation (
+create table skipmq.generation (
   queue_id integer primary key,
   account text collate "C" not null,
   region text collate "C" not null,
@@ -61,9 +72,9 @@ create table skipmq.incarnation (
   cleared_at timestamptz
 );
 -- For create_queue: was this name deleted a moment ago?
-create index incarnation_name on skipmq.incarnation (account, region, name, retired_at);
+create index generation_name on skipmq.generation (account, region, name, retired_at);
 -- For clear_retired: what is left to clear.
-create index incarnation_to_clear on skipmq.incarnation (retired_at)
+create index generation_to_clear on skipmq.generation (retired_at)
   where retired_at is not null and cleared_at is null;
 -- The message table: one row for each message that waits, is delayed or is in flight, in standard and
 -- FIFO queues alike. A message is in flight while visible_at lies ahead and it has been received.
@@ -75,10 +86,11 @@ create table skipmq.message (
   enqueued_at timestamptz not null,
   first_received_at timestamptz,
   queue_id integer not null,
-  -- The fence: grows with each receive and is never reset, so that an old receipt can never match.
+  -- The fencing token: grows with each receive and is never reset, so that an old receipt can never match.
   receive_count integer not null default 0,
   -- What users see is receive_count - receive_base.
   receive_base integer not null default 0,
+  -- Of a standard queue: 0, or 1 for a tenant that is noisy.
   shard smallint not null default 0,
   group_no bigint,
   sequence_number bigint,
@@ -106,9 +118,12 @@ create table skipmq.message (
 );
 -- For receive_messages, count_messages, expire_messages and clear_retired on standard queues.
 create index message_visible on skipmq.message (queue_id, shard, visible_at) where group_no is null;
--- For the same on FIFO queues.
+-- For receive_fifo_messages and its kind: the messages of a group in order.
 create index message_group_order on skipmq.message (queue_id, group_no, sequence_number)
   where group_no is not null;
+-- For expire_fifo, count_messages and peek_messages: those of a FIFO queue in the order of their arrival.
+-- By time, not by number: the planner might take an order by number for the order within a group.
+create index message_enqueued on skipmq.message (queue_id, enqueued_at) where group_no is not null;
 
 -- Ballast: the planner never sees an empty table, whose plans would be sequential scans that stay after
 -- it has filled. No queue has the number 0.
@@ -147,23 +162,34 @@ create table skipmq.history (
   sender text,
   trace_header text,
   attributes text,
-  body text
+  body text,
+  -- The session that settled it, by its application_name; a node's is `skipmq PROCESS`.
+  node text
 ) partition by range (settled_at);
 -- For incremental readers, which take windows of xid.
 create index history_xid on skipmq.history
   using brin (xid) with (pages_per_range = 32, autosummarize = on);
+-- The days that an export has in whole: how many rows, all of transactions below to_xid.
+create table skipmq.archived_day (
+  day date primary key,
+  rows bigint not null,
+  to_xid bigint not null,
+  archived_at timestamptz not null
+);
 -- Catches what is settled should nobody have made the day's partition: nothing fails, nothing is lost.
 create table skipmq.history_default partition of skipmq.history default;
 -- What all nodes of one broker share: the key that authenticates receipt handles.
 create table skipmq.cluster (
   one boolean primary key default true check (one),
   receipt_key bytea not null,
-  created_at timestamptz not null default clock_timestamp()
+  created_at timestamptz not null default clock_timestamp(),
+  -- Up to when fold_counts has added up everything.
+  counted_to timestamptz not null default '-infinity'
 );
 insert into skipmq.cluster (receipt_key)
 select decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex');
--- Moves of dead letters back to where they came from, or elsewhere. Any node goes on with a task, a chunk
--- at a time, so that it survives the death of the one that was at it.
+-- Moves of messages of a dead-letter queue back to where they came from, or elsewhere. Any node continues a task,
+-- a chunk at a time, so that it survives the death of the node that worked on it.
 create table skipmq.move_task (
   task_id uuid primary key,
   source_arn text not null,
@@ -183,7 +209,128 @@ create unique index move_task_active on skipmq.move_task (source_arn)
   where status in ('RUNNING', 'CANCELLING');
 -- For list_move_tasks.
 create index move_task_source on skipmq.move_task (source_arn, started_at desc);
--- Does: goes on with every active task that nobody else is at: moves what its rate allows since the last
+-- One row for each group of a FIFO queue that has messages. It carries the group's visibility, so that a
+-- receive probes one index and never reads groups that have nothing to give. Whoever changes a message
+-- of a group, other than adding one, holds the lock of its row.
+create table skipmq.message_group (
+  queue_id integer not null,
+  -- hashtextextended(group_id, queue_id): groups that collide share their order, which harms nothing.
+  group_no bigint not null,
+  -- Never later than the moment at which the group's first message can be given.
+  available_at timestamptz not null,
+  -- Not greater than the first message's: where a scan of the group starts.
+  first_number bigint not null,
+  constraint message_group_pkey primary key (queue_id, group_no)
+) with (
+  fillfactor = 70,
+  vacuum_truncate = off,
+  autovacuum_vacuum_scale_factor = 0,
+  autovacuum_vacuum_threshold = 20000,
+  autovacuum_vacuum_cost_delay = 0
+);
+-- For receive_fifo_messages: the group that has waited longest.
+create index message_group_available on skipmq.message_group (queue_id, available_at);
+-- Ballast, as in the message table.
+insert into skipmq.message_group (queue_id, group_no, available_at, first_number)
+select 0, n, 'infinity', 0 from generate_series(1, 10000) n;
+analyze skipmq.message_group;
+
+-- The order of FIFO messages, taken under the lock of their group. No block of numbers is kept by a
+-- backend: they would be handed out late.
+create sequence skipmq.sequence_number_seq as bigint cache 1;
+
+-- What was sent to a FIFO queue in the last five minutes, with the answer to repeat. It outlives the
+-- message, and a purge.
+create table skipmq.deduplication (
+  lineage integer not null,
+  -- The first half of the SHA-256 of the deduplication id, with the group where that is the scope.
+  key uuid not null,
+  expires_at timestamptz not null,
+  sequence_number bigint not null,
+  message_id uuid not null,
+  constraint deduplication_pkey primary key (lineage, key)
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000);
+-- For expire_deduplication.
+create index deduplication_expires on skipmq.deduplication (expires_at);
+
+-- What a receive with a ReceiveRequestAttemptId was given, for five minutes.
+create table skipmq.receive_attempt (
+  queue_id integer not null,
+  attempt_id text collate "C" not null,
+  received_at timestamptz not null,
+  -- Until when the messages were hidden by it: another value in a row shows that somebody changed it.
+  hidden_until timestamptz not null,
+  ids bigint[] not null,
+  receive_counts integer[] not null,
+  constraint receive_attempt_pkey primary key (queue_id, attempt_id)
+);
+-- For expire_deduplication.
+create index receive_attempt_received on skipmq.receive_attempt (received_at);
+-- How many messages each generation has, in two parts: a sum, and what has changed since. The changes are
+-- only ever added, by the transaction that makes them, so that nobody waits for a counter; fold_counts
+-- adds them up. Sum and changes together are exact in every snapshot.
+create table skipmq.queue_count (
+  queue_id integer primary key,
+  messages bigint not null
+) with (fillfactor = 50);
+create table skipmq.queue_delta (
+  at timestamptz not null,
+  queue_id integer not null,
+  change integer not null
+) with (
+  vacuum_truncate = off,
+  autovacuum_vacuum_scale_factor = 0,
+  autovacuum_vacuum_threshold = 20000,
+  autovacuum_vacuum_cost_delay = 0
+);
+-- For fold_counts, count_messages: what is new, without what is dead and cannot be cleared yet.
+create index queue_delta_at on skipmq.queue_delta (at);
+-- Tenants (groups of a standard queue) that had too large a part of its messages in flight: theirs wait in
+-- shard 1, behind those of the others.
+create table skipmq.noisy_tenant (
+  queue_id integer not null,
+  group_id text collate "C" not null,
+  until timestamptz not null,
+  constraint noisy_tenant_pkey primary key (queue_id, group_id)
+);
+-- What `skipmq analytics replay` sends again, in the order of place. A row that is sent keeps only its ids, so
+-- that a repetition of the replay sends nothing twice.
+create table skipmq.replay_message (
+  replay text not null,
+  place bigint not null,
+  message_id uuid not null,
+  -- The settled message that it repeats.
+  source_id uuid not null,
+  target text not null,
+  sent_at timestamptz,
+  group_id text,
+  trace_header text,
+  attributes text,
+  body text,
+  primary key (replay, message_id)
+);
+-- For send_replay: what is still to send.
+create index replay_message_unsent on skipmq.replay_message (replay, place) where sent_at is null;
+-- Does: counts the synchronous standbys that have written everything up to p_position to disk; null stands for
+--   everything that this server has written by now. Gives the position, to ask again.
+-- Called by: nodes, for queues whose ReplicationMode asks for more standbys than the cluster's commits wait for.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: none.
+create function skipmq.acknowledged(
+  p_position text default null, out "position" text, out acknowledged integer
+)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_position pg_lsn := coalesce(p_position::pg_lsn, pg_current_wal_flush_lsn());
+begin
+  "position" := v_position::text;
+  acknowledged := (
+    select count(*) from pg_stat_replication r where r.sync_state <> 'async' and r.flush_lsn >= v_position);
+end $$;
+-- Does: continues every active task that nobody else works on: moves what its rate allows since the last
 --   time, at most p_limit messages, and ends it when nothing is left, it was cancelled or a queue is gone;
 --   gives the number of messages moved.
 -- Called by: the janitor.
@@ -201,6 +348,7 @@ declare
   v_target integer;
   v_allowed integer;
   v_moved integer;
+  v_finished boolean;
   v_total integer := 0;
 begin
   for v_task in
@@ -220,23 +368,120 @@ begin
     end if;
     v_allowed := p_limit;
     if v_task.messages_per_second is not null then
-      -- A second's worth at most, however long nobody was at it.
+      -- A second's worth at most, however long nobody worked on it.
       v_task.paid_until := greatest(v_task.paid_until, v_now - interval '1 second');
       v_allowed := least(p_limit, floor(
         extract(epoch from v_now - v_task.paid_until) * v_task.messages_per_second)::integer);
       continue when v_allowed <= 0;
     end if;
-    v_moved := skipmq.move_batch(v_source, v_target, v_allowed);
+    if v_task.source_arn like '%.fifo' then
+      v_moved := skipmq.move_fifo_batch(v_source, v_target, v_allowed);
+    else
+      v_moved := skipmq.move_batch(v_source, v_target, v_allowed);
+    end if;
+    -- Null: others hold what is left.
+    v_finished := v_moved is not distinct from 0;
+    v_moved := coalesce(v_moved, 0);
     update skipmq.move_task t set
       moved = t.moved + v_moved,
       to_move = greatest(t.to_move, t.moved + v_moved),
-      status = case when v_moved = 0 then 'COMPLETED' else 'RUNNING' end,
+      status = case when v_finished then 'COMPLETED' else 'RUNNING' end,
       paid_until = v_task.paid_until
         + make_interval(secs => coalesce(v_moved::float8 / v_task.messages_per_second, 0))
     where t.task_id = v_task.task_id;
     v_total := v_total + v_moved;
   end loop;
   return v_total;
+end $$;
+-- Does: moves messages of a FIFO queue, whose groups the caller has locked, to the ends of their groups in
+--   other FIFO queues, in the order given. As 'dead-lettered' they go on counting their receives, remember
+--   where they came from and leave a row of history; as 'redriven' they start again. Gives their number.
+-- Called by: clear_group, move_fifo_batch.
+-- Locks, in order: queue rows of the targets (shared: they are neither purged nor deleted meanwhile),
+--   advisory locks of the target groups by number, message rows. As 'dead-lettered' they wait for no sender, whom
+--   another of the receiver's groups may keep waiting: nothing is moved then.
+-- Raises: nothing.
+-- Relies on index: queue_id, message_pkey, message_group_pkey.
+create function skipmq.append_fifo(p_queue_id integer, p_ids bigint[], p_targets integer[], p_how text)
+returns integer
+language plpgsql volatile
+as $$
+declare
+  v_source skipmq.queue;
+  v_dead boolean := p_how = 'dead-lettered';
+  v_now timestamptz;
+  v_groups bigint[];
+  v_count integer;
+begin
+  select q.* into v_source from skipmq.queue q where q.queue_id = p_queue_id;
+  perform from (select distinct u.target from unnest(p_targets) u (target) order by 1) u
+  cross join lateral (
+    select from skipmq.queue q where q.queue_id = u.target for key share
+  ) q;
+  v_groups := array(
+    select distinct hashtextextended(m.group_id, u.target)
+    from unnest(p_ids, p_targets) u (id, target)
+    cross join lateral (select m.group_id from skipmq.message m where m.id = u.id) m
+    order by 1);
+  if not v_dead then
+    perform pg_advisory_xact_lock(u.group_no) from unnest(v_groups) u (group_no);
+  elsif not (select bool_and(pg_try_advisory_xact_lock(u.group_no)) from unnest(v_groups) u (group_no)) then
+    return 0;
+  end if;
+  v_now := skipmq.clock();
+  if v_dead then
+    perform skipmq.write_history(
+      array(
+        select m.tid
+        from unnest(p_ids, p_targets) u (id, target)
+        cross join lateral (
+          select m.ctid as tid from skipmq.message m where m.id = u.id and m.queue_id = p_queue_id
+        ) m
+        where exists (select from skipmq.queue q where q.queue_id = u.target)),
+      p_how, v_now);
+  end if;
+  with numbered as materialized (
+    select u.id, u.target, nextval('skipmq.sequence_number_seq') as sequence_number
+    from (
+      select u.id, u.target
+      from unnest(p_ids, p_targets) with ordinality u (id, target, place)
+      -- Gone meanwhile: its messages stay where they are.
+      where exists (select from skipmq.queue q where q.queue_id = u.target)
+      order by u.place
+    ) u
+  ), moved as (
+    update skipmq.message m set
+      queue_id = n.target,
+      group_no = hashtextextended(m.group_id, n.target),
+      sequence_number = n.sequence_number,
+      visible_at = v_now,
+      enqueued_at = v_now,
+      receive_count = m.receive_count + 1,
+      receive_base = case when v_dead then m.receive_base + 1 else m.receive_count + 1 end,
+      first_received_at = case when v_dead then m.first_received_at end,
+      dead_letter_source = case when v_dead
+        then format('arn:aws:sqs:%s:%s:%s', v_source.region, v_source.account, v_source.name) end
+    from numbered n
+    where m.id = n.id and m.queue_id = p_queue_id
+    returning m.*
+  ), grouped as (
+    insert into skipmq.message_group (queue_id, group_no, available_at, first_number)
+    select f.queue_id, f.group_no, v_now, f.first_number
+    from (
+      select m.queue_id, m.group_no, min(m.sequence_number) as first_number from moved m group by 1, 2
+    ) f
+    where current_setting('transaction_isolation') <> 'read committed' or not exists (
+      select from skipmq.message_group g where g.queue_id = f.queue_id and g.group_no = f.group_no)
+    on conflict do nothing
+  ), counted as (
+    insert into skipmq.queue_delta (at, queue_id, change)
+    select v_now, c.queue_id, sum(c.change)
+    from moved m
+    cross join lateral (values (m.queue_id, 1), (p_queue_id, -1)) c (queue_id, change)
+    group by c.queue_id
+  )
+  select count(*) into v_count from moved;
+  return v_count;
 end $$;
 -- Does: asks a running task to stop; gives how many messages it has moved. What is moved stays moved.
 -- Called by: the CancelMessageMoveTask action; SQL users.
@@ -262,6 +507,31 @@ begin
   update skipmq.move_task t set status = 'CANCELLING' where t.task_id = p_task_id;
   return v_moved;
 end $$;
+-- Does: what change_visibility does, for messages of a FIFO queue: with the first message of a group the
+--   whole group becomes available sooner or later.
+-- Called by: the ChangeMessageVisibility and ChangeMessageVisibilityBatch actions; SQL users.
+-- Locks, in order: group rows by number, message rows by id.
+-- Raises: nothing.
+-- Relies on index: those of lock_groups, change_visibility and refresh_groups.
+create function skipmq.change_fifo_visibility(
+  p_queue_id integer,
+  p_ids bigint[],
+  p_receive_counts integer[],
+  p_received_at timestamptz[],
+  p_timeouts integer[],
+  p_commit text default null
+) returns table (place bigint, outcome text)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_groups bigint[] := skipmq.lock_groups(p_queue_id, p_ids);
+begin
+  return query
+  select c.place, c.outcome
+  from skipmq.change_visibility(p_queue_id, p_ids, p_receive_counts, p_received_at, p_timeouts, p_commit) c;
+  perform skipmq.refresh_groups(p_queue_id, v_groups);
+end $$;
 -- Does: hides messages in flight for p_timeouts seconds from now on (0: makes them visible), and says for
 --   each, by its place in the arrays, what became of it: changed, missing (settled or received again),
 --   not-in-flight (visible already) or beyond-limit (more than 12 hours after its receive).
@@ -282,19 +552,12 @@ create function skipmq.change_visibility(
 ) returns table (place bigint, outcome text)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set jit = off
 as $$
 declare
-  v_now timestamptz := skipmq.clock();
+  v_now timestamptz := skipmq.write_time();
 begin
   if p_commit is not null then
-    perform set_config('synchronous_commit', p_commit, true);
+    p_commit := set_config('synchronous_commit', p_commit, true);
   end if;
   -- Locked in a statement of its own, so that the next one sees the rows as they are now.
   perform from (
@@ -309,7 +572,7 @@ begin
   ) l;
   return query
   with receipt as materialized (
-    select u.place, u.id, u.receive_count, u.received_at, v_now + make_interval(secs => u.timeout) as until
+    select u.place, u.id, u.receive_count, u.received_at, v_now + make_interval(secs => greatest(u.timeout, 0)) as until
     from unnest(p_ids, p_receive_counts, p_received_at, p_timeouts) with ordinality
       u (id, receive_count, received_at, timeout, place)
   ), found as materialized (
@@ -319,6 +582,7 @@ begin
       select m.ctid as tid, m.visible_at
       from skipmq.message m
       where m.id = r.id and m.receive_count = r.receive_count and m.queue_id = p_queue_id
+        and (r.received_at is null or m.first_received_at <= r.received_at)
     ) m on true
   ), changed as (
     update skipmq.message m set visible_at = f.until
@@ -337,6 +601,59 @@ begin
   from found f
   order by f.place;
 end $$;
+-- Does: checks that a generation is a queue's present one, and that the queue is of the caller's type.
+-- Called by: the message functions, where they find nothing to do.
+-- Locks, in order: none.
+-- Raises: SQ005 when no queue has this generation, SQ007 when it is of the other type.
+-- Relies on index: queue_id.
+create function skipmq.check_generation(p_queue_id integer, p_fifo boolean) returns void
+language plpgsql stable
+as $$
+declare
+  v_fifo boolean;
+begin
+  select q.fifo into v_fifo from skipmq.queue q where q.queue_id = p_queue_id;
+  if v_fifo is null then
+    raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
+  elsif v_fifo <> p_fifo then
+    raise exception 'the queue is %', case when v_fifo then 'FIFO' else 'standard' end using errcode = 'SQ007';
+  end if;
+end $$;
+-- Does: checks a message that comes by SQL, as the nodes check what comes over HTTP.
+-- Called by: send_message, send_fifo_message.
+-- Locks, in order: none.
+-- Raises: SQ008 when body and attributes are longer than the queue takes, the body is empty or the attributes
+--   are not what SQS takes; SQ009 when the body has characters that XML 1.0 does not allow.
+-- Relies on index: queue_id.
+create function skipmq.check_message(p_queue_id integer, p_body text, p_attributes jsonb) returns void
+language plpgsql stable
+as $$
+declare
+  v_most integer;
+begin
+  select q.maximum_message_size into v_most from skipmq.queue q where q.queue_id = p_queue_id;
+  if octet_length(p_body) + coalesce(octet_length(p_attributes::text), 0) > v_most then
+    raise exception 'One or more parameters are invalid. Reason: Message must be shorter than % bytes.', v_most
+      using errcode = 'SQ008';
+  elsif p_body is null or p_body = '' then
+    raise exception 'The request must contain the parameter MessageBody.' using errcode = 'SQ008';
+  end if;
+  if p_body ~ E'[\\x01-\\x08\\x0b\\x0c\\x0e-\\x1f\\ufffe\\uffff]' then
+    raise exception 'Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF'
+      using errcode = 'SQ009';
+  end if;
+  if jsonb_typeof(p_attributes) <> 'object' or exists (
+    select
+    from jsonb_each(case when jsonb_typeof(p_attributes) = 'object' then p_attributes end) a
+    where jsonb_typeof(a.value) <> 'object'
+      or jsonb_typeof(a.value -> 'DataType') is distinct from 'string'
+      or jsonb_typeof(coalesce(a.value -> 'StringValue', a.value -> 'BinaryValue'))
+        is distinct from 'string')
+  then
+    raise exception 'Message attributes are {"name": {"DataType": "String", "StringValue": "value"}}.'
+      using errcode = 'SQ008';
+  end if;
+end $$;
 -- Does: checks that a queue may name another as its dead-letter queue; p_target is the ARN in parts.
 -- Called by: set_queue_attributes.
 -- Locks, in order: queue row of the dead-letter queue (shared, so that it is not deleted meanwhile).
@@ -344,8 +661,7 @@ end $$;
 --   source itself, or does not allow it.
 -- Relies on index: queue_id, queue_pkey.
 create function skipmq.check_redrive(p_queue_id integer, p_policy text, p_target text[]) returns void
-language plpgsql volatile security definer
-set search_path = pg_catalog, pg_temp
+language plpgsql volatile
 as $$
 declare
   v_source skipmq.queue;
@@ -378,28 +694,118 @@ begin
       using errcode = 'SQ008';
   end if;
 end $$;
--- Does: settles up to p_limit messages of purged and deleted queues as purged; gives their number.
---   An incarnation is done with an hour after it ended, when a last look finds nothing: until then a
---   send that looked the queue up before may still commit.
--- Called by: the janitor.
--- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), message rows.
+-- Does: clears the head of a group, which the caller has locked, of up to 1,000 messages that are past
+--   retention, or were received p_most times and go to the dead-letter queue p_target; and says when the
+--   group can give its first message. Gives how many it cleared.
+-- Called by: clear_groups.
+-- Locks, in order: message rows, and those of append_fifo and refresh_groups.
 -- Raises: nothing.
--- Relies on index: incarnation_to_clear, message_visible, message_group_order.
+-- Relies on index: message_group_order, and those of append_fifo and refresh_groups.
+create function skipmq.clear_group(
+  p_queue_id integer, p_group_no bigint, p_now timestamptz, p_horizon timestamptz, p_most integer, p_target integer
+) returns integer
+language plpgsql volatile
+as $$
+declare
+  v_tids tid[];
+  v_ids bigint[];
+  v_count integer := 0;
+begin
+  select
+    array_agg(h.tid) filter (where h.expired),
+    array_agg(h.id order by h.sequence_number) filter (where h.dead)
+  into v_tids, v_ids
+  from (
+    select m.tid, m.id, m.sequence_number,
+      bool_and(m.expired) over (order by m.sequence_number) as expired,
+      bool_and(m.dead and not m.expired) over (order by m.sequence_number) as dead
+    from (
+      select m.ctid as tid, m.id, m.sequence_number, m.visible_at,
+        m.enqueued_at <= p_horizon and (m.visible_at <= p_now or m.receive_count = m.receive_base) as expired,
+        m.receive_count - m.receive_base >= p_most and m.visible_at <= p_now as dead
+      from skipmq.message m
+      where m.queue_id = p_queue_id and m.group_no = p_group_no
+      order by m.sequence_number
+      limit 1000
+    ) m
+  ) h;
+  if v_tids is not null then
+    v_count := skipmq.settle(v_tids, 'expired');
+  elsif v_ids is not null then
+    v_count := skipmq.append_fifo(
+      p_queue_id, v_ids, array_fill(p_target, array[cardinality(v_ids)]), 'dead-lettered');
+  end if;
+  perform skipmq.refresh_groups(p_queue_id, array[p_group_no]);
+  if v_count = 0 and v_ids is not null then
+    -- A sender holds a lock in the dead-letter queue, or that has been purged: read it again soon.
+    update skipmq.message_group g set available_at = p_now + interval '10 milliseconds'
+    where g.queue_id = p_queue_id and g.group_no = p_group_no;
+  end if;
+  return v_count;
+end $$;
+-- Does: clears the heads of those of the given groups, which the caller has locked, that could give nothing: they
+--   are empty, or their first message is in flight, delayed, expired or was received too often. Gives the effort:
+--   1 for each message cleared, 5 for each group.
+-- Called by: receive_fifo_messages, when its claim gives too few.
+-- Locks, in order: those of clear_group.
+-- Raises: nothing.
+-- Relies on index: message_group_pkey, and those of clear_group.
+create function skipmq.clear_groups(
+  p_queue_id integer, p_groups bigint[], p_now timestamptz, p_horizon timestamptz, p_most integer, p_target integer
+) returns integer
+language plpgsql volatile
+as $$
+begin
+  return coalesce((
+    select sum(5 + skipmq.clear_group(p_queue_id, g.group_no, p_now, p_horizon, p_most, p_target))
+    from skipmq.message_group g
+    where g.queue_id = p_queue_id and g.group_no = any (p_groups) and g.available_at <= p_now), 0);
+end $$;
+-- Does: clears the head of a shard of a standard queue of what a receive does not give, up to 1,000 messages of
+--   each kind: puts those of noisy tenants into shard 1, settles those past retention, moves those received
+--   p_most times to the dead-letter queue p_target (null: there is none). Gives how many it cleared.
+-- Called by: receive_messages, when its claim gives too few.
+-- Locks, in order: those of deprioritise, expire_visible and move_to_dead_letter_queue.
+-- Raises: nothing.
+-- Relies on index: message_visible.
+create function skipmq.clear_head(
+  p_queue_id integer, p_shard smallint, p_from timestamptz, p_to timestamptz, p_horizon timestamptz,
+  p_target integer, p_most integer, p_noisy text[]
+) returns integer
+language plpgsql volatile
+as $$
+declare
+  v_most_at_once constant integer := 1000;
+  v_count integer := 0;
+begin
+  if p_noisy <> '{}' then
+    v_count := skipmq.deprioritise(p_queue_id, p_noisy, p_to, v_most_at_once);
+  end if;
+  if v_count = 0 then
+    v_count := skipmq.expire_visible(p_queue_id, p_shard, p_from, p_to, p_horizon, v_most_at_once);
+  end if;
+  if v_count = 0 and p_target is not null then
+    v_count := skipmq.move_to_dead_letter_queue(p_queue_id, p_shard, p_target, p_most, p_from, p_to, v_most_at_once);
+  end if;
+  return v_count;
+end $$;
+-- Does: settles up to p_limit messages of purged and deleted queues as purged; gives their number.
+--   A generation is cleared an hour after it ended, when a last read finds nothing: until then a send that
+--   looked the queue up before may still commit.
+-- Called by: the janitor.
+-- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), message rows,
+--   skipping those that others hold; group rows.
+-- Raises: nothing.
+-- Relies on index: generation_to_clear, message_visible, message_group_order, message_group_pkey.
 create function skipmq.clear_retired(p_limit integer default 5000) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set jit = off
 as $$
 declare
   v_now timestamptz := skipmq.clock();
   v_old record;
   v_tids tid[];
+  v_groups integer;
   v_count integer := 0;
 begin
   if not pg_try_advisory_xact_lock(hashtext('skipmq'), hashtext('clear_retired')) then
@@ -407,55 +813,189 @@ begin
   end if;
   for v_old in
     select i.queue_id, i.retired_at
-    from skipmq.incarnation i
+    from skipmq.generation i
     where i.retired_at is not null and i.cleared_at is null
     order by i.retired_at
   loop
     select array_agg(h.tid) into v_tids
     from (
-      (select m.ctid as tid from skipmq.message m
-       where m.queue_id = v_old.queue_id and m.group_no is null
-       limit p_limit - v_count)
+      select s.tid
+      from (
+        select m.ctid as tid from skipmq.message m
+        where m.queue_id = v_old.queue_id and m.group_no is null
+        limit p_limit - v_count
+        for no key update skip locked
+      ) s
       union all
-      (select m.ctid from skipmq.message m
-       where m.queue_id = v_old.queue_id and m.group_no is not null
-       limit p_limit - v_count)
+      select f.tid
+      from (
+        select m.ctid as tid from skipmq.message m
+        where m.queue_id = v_old.queue_id and m.group_no is not null
+        limit p_limit - v_count
+        for no key update skip locked
+      ) f
     ) h;
     if v_tids is not null then
       v_count := v_count + skipmq.settle(v_tids, 'purged');
-    elsif v_old.retired_at < v_now - interval '1 hour' then
-      update skipmq.incarnation i set cleared_at = v_now where i.queue_id = v_old.queue_id;
+    else
+      delete from skipmq.message_group g
+      where g.queue_id = v_old.queue_id and g.group_no = any (array(
+        select o.group_no
+        from skipmq.message_group o
+        where o.queue_id = v_old.queue_id
+        limit p_limit - v_count));
+      get diagnostics v_groups = row_count;
+      v_count := v_count + v_groups;
+      if v_groups = 0 and v_old.retired_at < v_now - interval '1 hour'
+        and not exists (select from skipmq.message m where m.queue_id = v_old.queue_id and m.group_no is null)
+        and not exists (select from skipmq.message m where m.queue_id = v_old.queue_id and m.group_no is not null)
+      then
+        delete from skipmq.queue_count c where c.queue_id = v_old.queue_id;
+        update skipmq.generation i set cleared_at = v_now where i.queue_id = v_old.queue_id;
+      end if;
     end if;
     exit when v_count >= p_limit;
   end loop;
   return v_count;
 end $$;
 -- Does: gives the one clock of the broker, the database's. Tests may move it by the session setting
---   skipmq.clock_offset (an interval), which only members of the schema's owner may use.
--- Called by: every function that compares or writes times, once each.
+--   skipmq.clock_offset (an interval).
+-- Called by: every function that compares times, once each; write_time.
 -- Locks, in order: none.
--- Raises: 42501 when somebody else sets skipmq.clock_offset.
+-- Raises: what moved_clock raises.
 -- Relies on index: none.
+--
+-- Without SET and SECURITY DEFINER, so that the planner puts the expression in the place of the call.
 create function skipmq.clock() returns timestamptz
+language sql volatile
+as $$
+  select case
+    when coalesce(current_setting('skipmq.clock_offset', true), '') = '' then clock_timestamp()
+    else skipmq.moved_clock()
+  end
+$$;
+-- Does: sends copies of messages, whatever their state, to a queue of the same type, as new messages; says
+--   for each by its place in p_ids: copied or missing.
+-- Called by: the CopyMessages action; SQL users.
+-- Locks, in order: those of send_messages or send_fifo_messages.
+-- Raises: SQ005 when no queue has one of the generations, SQ007 when the queues are of different types.
+-- Relies on index: message_pkey, queue_id.
+create function skipmq.copy_messages(p_queue_id integer, p_ids bigint[], p_target integer, p_sender text default null)
+returns table (place bigint, outcome text)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_offset text := current_setting('skipmq.clock_offset', true);
+  v_fifo boolean;
+  v_copy record;
 begin
-  if v_offset is null or v_offset = '' then
-    return clock_timestamp();
+  select q.fifo into v_fifo from skipmq.queue q where q.queue_id = p_queue_id;
+  if v_fifo is null then
+    raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
   end if;
-  if not pg_has_role(session_user, (select nspowner from pg_namespace where nspname = 'skipmq'), 'member') then
-    raise exception 'only the owner of the schema may move the clock' using errcode = '42501';
+  select array_agg(m.id) as ids, array_agg(m.new_id) as new_ids, array_agg(m.body) as bodies,
+    array_agg(m.attributes) as attributes, array_agg(m.group_id) as groups, array_agg(m.trace_header) as traces
+  into v_copy
+  from (
+    select m.*, gen_random_uuid() as new_id
+    from unnest(p_ids) with ordinality u (id, place)
+    cross join lateral (
+      select m.id, m.body, m.attributes, m.group_id, m.trace_header
+      from skipmq.message m
+      where m.id = u.id and m.queue_id = p_queue_id
+    ) m
+    order by u.place
+  ) m;
+  if v_copy.ids is null then
+    null;
+  elsif v_fifo then
+    perform skipmq.send_fifo_messages(
+      p_target, v_copy.new_ids, v_copy.bodies, v_copy.attributes, v_copy.groups, v_copy.new_ids::text[],
+      v_copy.traces, p_sender);
+  else
+    perform skipmq.send_messages(
+      p_target, v_copy.new_ids, v_copy.bodies, v_copy.attributes,
+      array_fill(null::integer, array[cardinality(v_copy.ids)]), v_copy.groups, v_copy.traces, p_sender);
   end if;
-  return clock_timestamp() + v_offset::interval;
+  return query
+  select u.place, case when u.id = any (v_copy.ids) then 'copied' else 'missing' end
+  from unnest(p_ids) with ordinality u (id, place)
+  order by u.place;
+end $$;
+-- Does: counts a queue's messages in flight (received and hidden), up to p_most.
+-- Called by: count_messages, the ReceiveMessage action for its limit.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: queue_id, message_visible; for FIFO message_group_available, message_group_order.
+create function skipmq.count_in_flight(p_queue_id integer, p_most integer default 120000) returns integer
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_count integer;
+begin
+  if (select q.fifo from skipmq.queue q where q.queue_id = p_queue_id) then
+    -- What was ever received lies at the front of its group.
+    select count(*) into v_count
+    from (
+      select
+      from (
+        (select g.group_no, g.first_number
+         from skipmq.message_group g
+         where g.queue_id = p_queue_id and g.available_at > v_now)
+        union all
+        -- Where the first message of a group was shown again, later ones may still be in flight.
+        (select g.group_no, g.first_number
+         from skipmq.message_group g
+         where g.queue_id = p_queue_id and g.available_at <= v_now
+         order by g.available_at desc
+         limit 1000)
+      ) g
+      cross join lateral (
+        with recursive received as (
+          (select m.sequence_number, m.visible_at, m.receive_count > m.receive_base as received
+           from skipmq.message m
+           where m.queue_id = p_queue_id and m.group_no = g.group_no and m.sequence_number >= g.first_number
+           order by m.sequence_number
+           limit 1)
+          union all
+          select e.*
+          from received r
+          cross join lateral (
+            select m.sequence_number, m.visible_at, m.receive_count > m.receive_base
+            from skipmq.message m
+            where m.queue_id = p_queue_id and m.group_no = g.group_no and m.sequence_number > r.sequence_number
+            order by m.sequence_number
+            limit 1
+          ) e
+          where r.received
+        )
+        select from received r where r.received and r.visible_at > v_now
+      ) m
+      limit p_most
+    ) f;
+  else
+    select count(*) into v_count
+    from (
+      select
+      from skipmq.message m
+      where m.queue_id = p_queue_id and m.shard = any ('{0,1}') and m.group_no is null and m.visible_at > v_now
+        and m.receive_count > m.receive_base
+      limit p_most
+    ) f;
+  end if;
+  return v_count;
 end $$;
 -- Does: counts a queue's messages: visible, in flight (received, hidden) and delayed (never received).
 -- Called by: the GetQueueAttributes action, `skipmq queue show`; SQL users.
 -- Locks, in order: none.
 -- Raises: nothing.
--- Relies on index: message_visible.
+-- Relies on index: queue_count_pkey, queue_delta_at, message_visible; for FIFO message_group_available,
+--   message_group_order, message_enqueued.
+--
+-- It reads the messages that are not visible, and at those past retention. The number of all comes from
+-- the sums, so that what waits costs nothing however much it is.
 create function skipmq.count_messages(p_queue_id integer)
 returns table (visible bigint, in_flight bigint, delayed bigint)
 language plpgsql stable security definer
@@ -463,21 +1003,85 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_now timestamptz := skipmq.clock();
-  v_retention interval;
+  v_horizon timestamptz;
+  v_delay interval;
+  v_fifo boolean;
+  v_all bigint;
+  v_expired bigint := 0;
 begin
-  select make_interval(secs => q.message_retention_period) into v_retention
-  from skipmq.queue q where q.queue_id = p_queue_id;
-  select count(*) into visible from skipmq.message m
-  where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null
-    and m.visible_at > v_now - v_retention and m.visible_at <= v_now;
   select
-    count(*) filter (where m.receive_count > m.receive_base),
-    count(*) filter (where m.receive_count = m.receive_base)
-  into in_flight, delayed
-  from skipmq.message m
-  where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null and m.visible_at > v_now;
+    q.fifo, v_now - make_interval(secs => q.message_retention_period), make_interval(secs => q.delay_seconds)
+  into v_fifo, v_horizon, v_delay
+  from skipmq.queue q where q.queue_id = p_queue_id;
+  select
+    coalesce((select c.messages from skipmq.queue_count c where c.queue_id = p_queue_id), 0)
+    + coalesce((
+      select sum(d.change)
+      from skipmq.queue_delta d
+      where d.queue_id = p_queue_id and d.at >= (select c.counted_to - interval '10 seconds' from skipmq.cluster c)), 0)
+  into v_all;
+  if v_fifo then
+    in_flight := skipmq.count_in_flight(p_queue_id, 2147483647);
+    -- A message that was never received is delayed from its arrival on. The orders make sure of the index:
+    -- a plan from when the queue was empty would take any that begins with the queue.
+    select count(*) filter (where m.fresh) into delayed
+    from (
+      select m.receive_count = m.receive_base as fresh
+      from skipmq.message m
+      where m.queue_id = p_queue_id and m.group_no is not null and m.enqueued_at > greatest(v_now - v_delay, v_horizon)
+      order by m.enqueued_at
+      limit 2147483647
+    ) m;
+    select count(*) filter (where not m.in_flight) into v_expired
+    from (
+      select m.visible_at > v_now and m.receive_count > m.receive_base as in_flight
+      from skipmq.message m
+      where m.queue_id = p_queue_id and m.group_no is not null and m.enqueued_at <= v_horizon
+      order by m.enqueued_at
+      limit 10000
+    ) m;
+  else
+    select
+      count(*) filter (where m.receive_count > m.receive_base),
+      count(*) filter (where m.receive_count = m.receive_base)
+    into in_flight, delayed
+    from skipmq.message m
+    where m.queue_id = p_queue_id and m.shard = any ('{0,1}') and m.group_no is null and m.visible_at > v_now;
+    select count(*) into v_expired
+    from (
+      select
+      from skipmq.message m
+      where m.queue_id = p_queue_id and m.shard = any ('{0,1}') and m.group_no is null and m.visible_at <= v_horizon
+      limit 10000
+    ) m;
+  end if;
+  visible := greatest(v_all - v_expired - in_flight - delayed, 0);
   return next;
 end $$;
+-- Does: gives how many days of the history ended more than p_keep ago and are there only because no export is
+--   recorded that has all of them.
+-- Called by: the janitor, for skipmq_history_days_unarchived.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: archived_day_pkey.
+create function skipmq.count_unarchived_days(p_keep interval) returns integer
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select count(*)::integer
+  from (
+    select to_date(right(c.relname, 8), 'YYYYMMDD'), -1
+    from pg_inherits i
+    join pg_class c on c.oid = i.inhrelid
+    where i.inhparent = 'skipmq.history'::regclass and c.relname ~ '^history_[0-9]{8}$'
+    union all
+    select (h.settled_at at time zone 'UTC')::date, max(h.xid)
+    from skipmq.history_default h
+    group by 1
+  ) d (day, xid)
+  where d.day < ((skipmq.clock() - p_keep) at time zone 'UTC')::date
+    and not exists (select from skipmq.archived_day a where a.day = d.day and a.to_xid > d.xid)
+$$;
 -- Does: makes the history's partitions of today and the p_days after it (UTC), and moves what the default
 --   partition caught of such a day into the day's own; gives the number made.
 -- Called by: the installation, the janitor.
@@ -516,11 +1120,12 @@ begin
   end loop;
   return v_count;
 end $$;
--- Does: creates a queue, or finds the one of that name whose attributes equal those given.
+-- Does: creates a queue, or finds the one of that name whose attributes equal those given. A name that
+--   ends in .fifo makes a FIFO queue.
 -- Called by: the CreateQueue action; SQL users.
 -- Locks, in order: queue row.
 -- Raises: SQ002 when an attribute differs, SQ003 within p_cooldown of the deletion of the same name.
--- Relies on index: queue_pkey, incarnation_name.
+-- Relies on index: queue_pkey, generation_name.
 create function skipmq.create_queue(
   p_name text,
   p_attributes jsonb default '{}',
@@ -540,9 +1145,9 @@ declare
   v_different text;
 begin
   if exists (
-    select from skipmq.incarnation i
-    where i.account = p_account and i.region = p_region and i.name = p_name
-      and i.retired_at > v_now - p_cooldown and i.retired_as = 'deleted')
+    select from skipmq.generation g
+    where g.account = p_account and g.region = p_region and g.name = p_name
+      and g.retired_at > v_now - p_cooldown and g.retired_as = 'deleted')
     and not exists (
       select from skipmq.queue q where q.account = p_account and q.region = p_region and q.name = p_name)
   then
@@ -550,14 +1155,16 @@ begin
       extract(epoch from p_cooldown)::integer using errcode = 'SQ003';
   end if;
 
-  insert into skipmq.queue (account, region, name, queue_id, history_mode, tags, created_at, modified_at)
-  values (p_account, p_region, p_name, nextval('skipmq.queue_id_seq'), p_history_mode, p_tags, v_now, v_now)
+  insert into skipmq.queue (
+    account, region, name, queue_id, lineage, fifo, history_mode, tags, created_at, modified_at)
+  select p_account, p_region, p_name, n, n, p_name like '%.fifo', p_history_mode, p_tags, v_now, v_now
+  from nextval('skipmq.queue_id_seq') n
   on conflict do nothing
   returning queue_id into v_id;
 
   if v_id is not null then
     perform skipmq.set_queue_attributes(v_id, p_attributes);
-    insert into skipmq.incarnation (queue_id, account, region, name, history_mode, created_at)
+    insert into skipmq.generation (queue_id, account, region, name, history_mode, created_at)
     select q.queue_id, q.account, q.region, q.name, q.history_mode, v_now
     from skipmq.queue q
     where q.queue_id = v_id;
@@ -581,6 +1188,22 @@ begin
   end if;
   return v_queue.queue_id;
 end $$;
+-- Does: gives the present generation of a queue's dead-letter queue; null when it has none, that was deleted, or
+--   it is the queue itself.
+-- Called by: receive_messages, receive_fifo_messages.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: queue_id, queue_pkey.
+create function skipmq.dead_letter_queue(p_queue_id integer) returns integer
+language plpgsql stable
+as $$
+begin
+  return (
+    select d.queue_id
+    from skipmq.queue q
+    join skipmq.queue d on d.account = q.dead_letter_account and d.region = q.region and d.name = q.dead_letter_name
+    where q.queue_id = p_queue_id and d.queue_id <> p_queue_id);
+end $$;
 -- Does: lists the names of the queues whose redrive policy names a queue, from the one after p_after on.
 -- Called by: the ListDeadLetterSourceQueues action; SQL users.
 -- Locks, in order: none.
@@ -603,73 +1226,128 @@ as $$
   order by q.name
   limit p_limit
 $$;
+-- Does: deletes messages of a FIFO queue that are still in flight by the receive named by
+--   p_receive_counts, with a row of history each, and says for each by its place in the arrays: deleted,
+--   missing (settled before, or purged) or expired (visible again, or received since).
+-- Called by: the DeleteMessage and DeleteMessageBatch actions; SQL users.
+-- Locks, in order: group rows by number, message rows by id.
+-- Raises: SQ005 when no queue has this generation.
+-- Relies on index: message_pkey, queue_id, and those of lock_groups and refresh_groups.
+--
+-- p_received_at is the time of the receive that the receipt stands for (null: not checked); delete_messages
+-- says why.
+-- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
+create function skipmq.delete_fifo_messages(
+  p_queue_id integer, p_ids bigint[], p_receive_counts integer[], p_commit text default null,
+  p_received_at timestamptz[] default null
+) returns table (place bigint, outcome text)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := skipmq.clock();
+  v_groups bigint[];
+  v_outcomes text[];
+begin
+  if p_commit is not null then
+    p_commit := set_config('synchronous_commit', p_commit, true);
+  end if;
+  v_groups := skipmq.lock_groups(p_queue_id, p_ids);
+  select array_agg(
+    case
+      when m.queue_id = p_queue_id and m.receive_count = u.receive_count and m.visible_at > v_now
+        and (u.received_at is null or m.first_received_at <= u.received_at) then 'deleted'
+      when exists (select from skipmq.queue q where q.queue_id = m.queue_id) then 'expired'
+      -- Settled, or purged and not cleared yet.
+      else 'missing'
+    end order by u.place)
+  into v_outcomes
+  from unnest(p_ids, p_receive_counts, p_received_at) with ordinality u (id, receive_count, received_at, place)
+  left join lateral (
+    select m.id, m.queue_id, m.receive_count, m.visible_at, m.first_received_at from skipmq.message m where m.id = u.id
+  ) m on true;
+  perform skipmq.delete_messages(
+    p_queue_id,
+    array(select u.id from unnest(p_ids, v_outcomes) with ordinality u (id, outcome, place)
+      where u.outcome = 'deleted' order by u.place),
+    array(select u.receive_count from unnest(p_receive_counts, v_outcomes) with ordinality u (receive_count, outcome, place)
+      where u.outcome = 'deleted' order by u.place));
+  perform skipmq.refresh_groups(p_queue_id, v_groups);
+  return query
+  select u.place, u.outcome from unnest(v_outcomes) with ordinality u (outcome, place) order by u.place;
+end $$;
 -- Does: deletes messages that are still at the receive named by p_receive_counts, with a row of history
 --   each as the queue's history mode says; gives their number. Others are passed over: an old receipt
 --   does nothing, and deleting twice is no error.
 -- Called by: the DeleteMessage and DeleteMessageBatch actions; SQL users.
 -- Locks, in order: message rows by id.
--- Raises: SQ005 when no queue has this incarnation.
+-- Raises: SQ005 when no queue has this generation.
 -- Relies on index: message_pkey, queue_id.
 --
 -- The delete finds its rows by key, not by ctid: a change of visibility that commits meanwhile moves the
 -- row, which is then found again and deleted; one that was received again no longer matches its receipt.
+-- p_received_at is the time of the receive that the receipt stands for (null: not checked). A server that lost
+-- messages gives their ids again: what was first received after that time is another message.
 -- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
 create function skipmq.delete_messages(
-  p_queue_id integer, p_ids bigint[], p_receive_counts integer[], p_commit text default null
+  p_queue_id integer, p_ids bigint[], p_receive_counts integer[], p_commit text default null,
+  p_received_at timestamptz[] default null
 ) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set jit = off
 as $$
 declare
   v_now timestamptz := skipmq.clock();
-  v_mode text;
+  v_xid bigint := pg_current_xact_id()::text::bigint;
   v_count integer;
 begin
   if p_commit is not null then
-    perform set_config('synchronous_commit', p_commit, true);
+    p_commit := set_config('synchronous_commit', p_commit, true);
   end if;
-  select q.history_mode into v_mode from skipmq.queue q where q.queue_id = p_queue_id;
-  if v_mode is null then
-    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
-  end if;
-
   with receipt as materialized (
-    select u.id, u.receive_count
-    from unnest(p_ids, p_receive_counts) u (id, receive_count)
-    order by u.id
+    select r.id, r.receive_count, r.received_at, q.history_mode
+    from skipmq.queue q
+    cross join (
+      select
+        unnest(p_ids) as id, unnest(p_receive_counts) as receive_count, unnest(p_received_at) as received_at
+    ) r
+    where q.queue_id = p_queue_id
+    order by r.id
   ), gone as (
     delete from skipmq.message m
     using receipt r
     where m.id = r.id and m.receive_count = r.receive_count and m.queue_id = p_queue_id
-    returning m.*
+      and (r.received_at is null or m.first_received_at <= r.received_at)
+    returning m.*, r.history_mode
   ), kept as (
+    -- As write_history; in this statement, since every delete would pay for another.
     insert into skipmq.history (
       settled_at, sent_at, first_received_at, xid, id, queue_id, receive_count, body_bytes,
-      attribute_bytes, message_id, outcome, group_id, deduplication_id, sender, trace_header, attributes, body)
+      attribute_bytes, message_id, outcome, group_id, deduplication_id, sender, trace_header, attributes, body, node)
     select
-      v_now, g.sent_at, g.first_received_at, pg_current_xact_id()::text::bigint, g.id, g.queue_id,
-      g.receive_count - g.receive_base, octet_length(g.body), coalesce(octet_length(g.attributes), 0),
-      g.message_id, 'deleted', g.group_id, g.deduplication_id, g.sender, g.trace_header,
-      case when v_mode = 'full' then g.attributes end,
-      case when v_mode = 'full' then g.body end
+      v_now, g.sent_at, g.first_received_at, v_xid, g.id, g.queue_id, g.receive_count - g.receive_base,
+      octet_length(g.body), coalesce(octet_length(g.attributes), 0), g.message_id, 'deleted', g.group_id,
+      g.deduplication_id, g.sender, g.trace_header,
+      case when g.history_mode = 'full' then g.attributes end,
+      case when g.history_mode = 'full' then g.body end,
+      nullif(current_setting('application_name'), '')
     from gone g
-    where v_mode <> 'off'
+    where g.history_mode <> 'off'
   )
-  select count(*) into v_count from gone;
-  return v_count;
+  insert into skipmq.queue_delta (at, queue_id, change)
+  select v_now, p_queue_id, -count(*) from gone having count(*) > 0
+  returning -change into v_count;
+  if v_count is null and not exists (select from skipmq.queue q where q.queue_id = p_queue_id) then
+    raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
+  end if;
+  return coalesce(v_count, 0);
 end $$;
 -- Does: deletes a queue at once and leaves its messages to the janitor.
 -- Called by: the DeleteQueue action; SQL users.
--- Locks, in order: queue row, incarnation row.
--- Raises: SQ005 when no queue has this incarnation.
--- Relies on index: queue_id, incarnation_pkey.
+-- Locks, in order: queue row, generation row.
+-- Raises: SQ005 when no queue has this generation.
+-- Relies on index: queue_id, generation_pkey.
 create function skipmq.delete_queue(p_queue_id integer) returns void
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -679,29 +1357,61 @@ declare
 begin
   delete from skipmq.queue q where q.queue_id = p_queue_id returning q.history_mode into v_mode;
   if not found then
-    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
+    raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
   end if;
-  update skipmq.incarnation i
+  update skipmq.generation g
   set retired_at = skipmq.clock(), retired_as = 'deleted', history_mode = v_mode
-  where i.queue_id = p_queue_id;
+  where g.queue_id = p_queue_id;
+end $$;
+-- Does: reads up to p_limit visible messages at the head of a standard queue and puts those of the noisy tenants
+--   into shard 1, where they keep their order; gives their number.
+-- Called by: clear_head, mark_noisy.
+-- Locks, in order: message rows, skipping those that others hold.
+-- Raises: nothing.
+-- Relies on index: message_visible.
+create function skipmq.deprioritise(p_queue_id integer, p_noisy text[], p_to timestamptz, p_limit integer)
+returns integer
+language plpgsql volatile
+as $$
+declare
+  v_count integer;
+begin
+  with head as materialized (
+    select m.ctid as tid, m.group_id
+    from skipmq.message m
+    where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null
+      and m.visible_at > '-infinity' and m.visible_at <= p_to
+    order by m.visible_at
+    limit p_limit
+    for no key update skip locked
+  )
+  update skipmq.message m set shard = 1
+  from head h
+  where m.ctid = h.tid and h.group_id = any (p_noisy);
+  get diagnostics v_count = row_count;
+  return v_count;
 end $$;
 -- Does: drops the history's partitions whose last day ended more than p_keep ago, and deletes what the
---   default partition has of such days; gives the number of partitions.
+--   default partition has of such days; gives the number of partitions. With p_archived only of days that
+--   an export has recorded, and only if nothing was settled in them since.
 -- Called by: the janitor.
 -- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), the partition
 --   and the history table, briefly.
 -- Raises: 22023 when p_keep is less than a day; 55P03 when a reader holds a partition for longer than the
 --   lock_timeout: try again later.
--- Relies on index: none.
-create function skipmq.drop_history_partitions(p_keep interval) returns integer
+-- Relies on index: history_xid, archived_day_pkey.
+create function skipmq.drop_history_partitions(p_keep interval, p_archived boolean default false) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 set lock_timeout = '200ms'
 as $$
 declare
   v_oldest date := ((skipmq.clock() - p_keep) at time zone 'UTC')::date;
+  v_day date;
   v_name text;
-  v_count integer := 0;
+  v_to bigint;
+  v_late boolean;
+  v_names text[] := '{}';
 begin
   if p_keep < interval '1 day' then
     raise exception 'the history is kept for a day at least' using errcode = '22023';
@@ -709,25 +1419,217 @@ begin
   if not pg_try_advisory_xact_lock(hashtext('skipmq'), hashtext('drop_history_partitions')) then
     return 0;
   end if;
-  for v_name in
-    select c.relname
+  for v_day, v_name, v_to in
+    select d.day, c.relname, a.to_xid
     from pg_inherits i
     join pg_class c on c.oid = i.inhrelid
+    cross join lateral (select to_date(right(c.relname, 8), 'YYYYMMDD') as day) d
+    left join skipmq.archived_day a on a.day = d.day
     where i.inhparent = 'skipmq.history'::regclass
       and c.relname ~ '^history_[0-9]{8}$'
-      and to_date(right(c.relname, 8), 'YYYYMMDD') < v_oldest
+      and d.day < v_oldest
+      and (not p_archived or a.day is not null)
+    order by 1
   loop
-    execute format('drop table skipmq.%I', v_name);
-    v_count := v_count + 1;
+    if p_archived then
+      -- Whoever still settles something in it has ended then; who comes later finds the default partition.
+      execute format('lock table skipmq.%I in access exclusive mode', v_name);
+      execute format('select exists (select from skipmq.%I h where h.xid >= $1)', v_name)
+      into v_late using v_to;
+      if v_late then
+        delete from skipmq.archived_day a where a.day = v_day;
+        continue;
+      end if;
+    end if;
+    v_names := v_names || v_name;
   end loop;
-  delete from skipmq.history_default h where h.settled_at < v_oldest::timestamp at time zone 'UTC';
+  delete from skipmq.history_default h
+  where h.settled_at < v_oldest::timestamp at time zone 'UTC'
+    and (not p_archived or exists (
+      select from skipmq.archived_day a
+      where a.day = (h.settled_at at time zone 'UTC')::date and h.xid < a.to_xid));
+  -- Last, and at once: from here on whoever settles a message waits for this to end.
+  foreach v_name in array v_names loop
+    execute format('drop table skipmq.%I', v_name);
+  end loop;
+  return cardinality(v_names);
+end $$;
+-- Does: ends the sessions in this database of skipmq_reader, and of its members, whose transaction is older than
+--   p_limit and has a snapshot or wrote: until they end nothing can be cleared up. Never those of superusers, nor of
+--   who may act as the owner of the schema or as skipmq_node. Gives each with its role, and how old it was.
+-- Called by: the janitor.
+-- Locks, in order: none.
+-- Raises: 42501 when there was nobody to end and the owner of the function may not see or end the sessions of some
+--   of these roles: grant it those.
+-- Relies on index: none.
+create function skipmq.end_long_snapshots(p_limit interval)
+returns table (pid integer, role name, application_name text, held interval)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_owner oid := (select n.nspowner from pg_namespace n where n.nspname = 'skipmq');
+  v_everybody boolean := pg_has_role('pg_signal_backend', 'usage') and pg_has_role('pg_read_all_stats', 'usage');
+  v_mine boolean;
+  v_holds boolean;
+  v_ended boolean := false;
+  v_others name[] := '{}';
+  v_names text;
+begin
+  for pid, role, application_name, held, v_holds, v_mine in
+    select a.pid, r.rolname, a.application_name, clock_timestamp() - a.xact_start,
+      a.backend_type = 'client backend' and (a.backend_xmin is not null or a.backend_xid is not null),
+      v_everybody or pg_has_role(r.oid, 'usage')
+    from pg_stat_activity a
+    join pg_roles r on r.oid = a.usesysid
+    where a.datname = current_database()
+      -- Of a role that does not exist nobody is a member (null), of all others every superuser is.
+      and pg_has_role(r.oid, to_regrole('skipmq_reader'), 'member')
+      and pg_has_role(r.oid, to_regrole('skipmq_node'), 'member') is not true
+      and not pg_has_role(r.oid, v_owner, 'member')
+  loop
+    if not v_mine then
+      v_others := v_others || role;
+    elsif v_holds and held > p_limit then
+      -- Not in the query: the planner may test that first, of every session.
+      if pg_terminate_backend(pid) then
+        v_ended := true;
+        return next;
+      end if;
+    end if;
+  end loop;
+  if not v_ended and v_others <> '{}' then
+    select string_agg(distinct quote_ident(o.role), ', ') into v_names from unnest(v_others) o (role);
+    raise exception '% may not end sessions of % that hold up the database', current_user, v_names
+      using errcode = '42501', hint = format('grant %s to %I', v_names, current_user);
+  end if;
+end $$;
+-- Does: takes messages out of a queue, as a purge does, and leaves no row of history; gives their number.
+-- Called by: `skipmq analytics forget`, as the owner.
+-- Locks, in order: group rows by number (a FIFO queue), messages by id.
+-- Raises: nothing.
+-- Relies on index: message_pkey, message_group_pkey, history_xid.
+--
+-- With the caller's rights: only the owner may erase.
+create function skipmq.erase_messages(p_queue_id integer, p_ids bigint[]) returns integer
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_groups bigint[] := skipmq.lock_groups(p_queue_id, p_ids);
+  v_count integer;
+begin
+  v_count := skipmq.settle(
+    array(
+      select m.ctid from skipmq.message m
+      where m.id = any (p_ids) and m.queue_id = p_queue_id
+      order by m.id
+      for update),
+    'purged');
+  delete from skipmq.history h
+  where h.id = any (p_ids) and h.xid = pg_current_xact_id()::text::bigint;
+  if v_groups is not null then
+    perform skipmq.refresh_groups(p_queue_id, v_groups);
+  end if;
+  return v_count;
+end $$;
+-- Does: forgets up to p_limit deduplication ids, and as many receive attempts, after their five minutes
+--   and one more; gives their number.
+-- Called by: the janitor.
+-- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), deduplication
+--   rows, attempts; skipping those that others hold.
+-- Raises: nothing.
+-- Relies on index: deduplication_expires, receive_attempt_received.
+--
+-- The minute more is for a send that found an id known a moment before its end: the answer is read after.
+create function skipmq.expire_deduplication(p_limit integer default 5000) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_ids integer;
+  v_attempts integer;
+begin
+  if not pg_try_advisory_xact_lock(hashtext('skipmq'), hashtext('expire_deduplication')) then
+    return 0;
+  end if;
+  delete from skipmq.deduplication d
+  where d.ctid = any (array(
+    select o.ctid
+    from skipmq.deduplication o
+    where o.expires_at <= v_now - interval '1 minute'
+    order by o.expires_at
+    limit p_limit
+    for update skip locked));
+  get diagnostics v_ids = row_count;
+  delete from skipmq.receive_attempt a
+  where a.ctid = any (array(
+    select o.ctid
+    from skipmq.receive_attempt o
+    where o.received_at <= v_now - interval '6 minutes'
+    order by o.received_at
+    limit p_limit
+    for update skip locked));
+  get diagnostics v_attempts = row_count;
+  return v_ids + v_attempts;
+end $$;
+-- Does: settles up to p_limit messages of a FIFO queue that are past its retention period (enqueued by
+--   p_horizon) and not in flight; gives their number.
+-- Called by: expire_messages.
+-- Locks, in order: group rows, skipping those that others hold; message rows.
+-- Raises: nothing.
+-- Relies on index: message_enqueued, message_group_pkey, message_pkey.
+create function skipmq.expire_fifo(p_queue_id integer, p_horizon timestamptz, p_limit integer) returns integer
+language plpgsql volatile
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_ids bigint[];
+  v_groups bigint[];
+  v_tids tid[];
+  v_count integer := 0;
+begin
+  select array_agg(m.id), array_agg(distinct m.group_no) into v_ids, v_groups
+  from (
+    select m.id, m.group_no
+    from skipmq.message m
+    where m.queue_id = p_queue_id and m.group_no is not null and m.enqueued_at <= p_horizon
+      and (m.visible_at <= v_now or m.receive_count = m.receive_base)
+    order by m.enqueued_at
+    limit p_limit
+  ) m;
+  if v_ids is null then
+    return 0;
+  end if;
+  select array_agg(l.group_no) into v_groups
+  from (select u.group_no from unnest(v_groups) u (group_no) order by u.group_no) u
+  cross join lateral (
+    select g.group_no
+    from skipmq.message_group g
+    where g.queue_id = p_queue_id and g.group_no = u.group_no
+    for no key update skip locked
+  ) l;
+  select array_agg(m.tid) into v_tids
+  from unnest(v_ids) u (id)
+  cross join lateral (
+    select m.ctid as tid
+    from skipmq.message m
+    where m.id = u.id and m.queue_id = p_queue_id and m.group_no = any (v_groups)
+      and m.enqueued_at <= p_horizon and (m.visible_at <= v_now or m.receive_count = m.receive_base)
+  ) m;
+  if v_tids is not null then
+    v_count := skipmq.settle(v_tids, 'expired');
+  end if;
+  perform skipmq.refresh_groups(p_queue_id, v_groups);
   return v_count;
 end $$;
 -- Does: settles up to p_limit messages that are past their queue's retention period; gives their number.
 -- Called by: the janitor.
--- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), message rows.
+-- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), group rows and message rows.
 -- Raises: nothing.
--- Relies on index: message_visible.
+-- Relies on index: message_visible, and those of expire_fifo.
 create function skipmq.expire_messages(p_limit integer default 5000) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -741,35 +1643,34 @@ begin
     return 0;
   end if;
   for v_queue in
-    select q.queue_id, v_now - make_interval(secs => q.message_retention_period) as horizon
+    select q.queue_id, q.fifo, q.tenants, v_now - make_interval(secs => q.message_retention_period) as horizon
     from skipmq.queue q
-    where not q.fifo
   loop
-    -- Keys only move forward, so that all up to the horizon was enqueued before it.
-    v_count := v_count + skipmq.expire_visible(
-      v_queue.queue_id, '-infinity', v_queue.horizon, v_queue.horizon, p_limit - v_count);
+    if v_queue.fifo then
+      v_count := v_count + skipmq.expire_fifo(v_queue.queue_id, v_queue.horizon, p_limit - v_count);
+    else
+      -- Keys only move forward, so that all up to the horizon was enqueued before it.
+      v_count := v_count + skipmq.expire_visible(
+        v_queue.queue_id, 0::smallint, '-infinity', v_queue.horizon, v_queue.horizon, p_limit - v_count);
+      if v_queue.tenants then
+        v_count := v_count + skipmq.expire_visible(
+          v_queue.queue_id, 1::smallint, '-infinity', v_queue.horizon, v_queue.horizon, p_limit - v_count);
+      end if;
+    end if;
     exit when v_count >= p_limit;
   end loop;
   return v_count;
 end $$;
--- Does: settles up to p_limit messages of a standard queue that became visible after p_from, not after
+-- Does: settles up to p_limit messages of a shard of a standard queue that became visible from p_from to
 --   p_to, and are past its retention period (enqueued by p_horizon); gives their number.
--- Called by: receive_messages, expire_messages.
+-- Called by: clear_head, expire_messages.
 -- Locks, in order: message rows, skipping those that others hold.
 -- Raises: nothing.
 -- Relies on index: message_visible.
 create function skipmq.expire_visible(
-  p_queue_id integer, p_from timestamptz, p_to timestamptz, p_horizon timestamptz, p_limit integer
+  p_queue_id integer, p_shard smallint, p_from timestamptz, p_to timestamptz, p_horizon timestamptz, p_limit integer
 ) returns integer
-language plpgsql volatile security definer
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set jit = off
+language plpgsql volatile
 as $$
 declare
   v_tids tid[];
@@ -778,8 +1679,8 @@ begin
   from (
     select m.ctid as tid
     from skipmq.message m
-    where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null
-      and m.visible_at > p_from and m.visible_at <= p_to and m.enqueued_at <= p_horizon
+    where m.queue_id = p_queue_id and m.shard = p_shard and m.group_no is null
+      and m.visible_at >= p_from and m.visible_at <= p_to and m.enqueued_at <= p_horizon
     order by m.visible_at
     limit p_limit
     for no key update skip locked
@@ -789,8 +1690,66 @@ begin
   end if;
   return skipmq.settle(v_tids, 'expired');
 end $$;
+-- Does: adds what has changed in the numbers of messages to their sums; gives how many changes it folded.
+-- Called by: the janitor.
+-- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), changes by time,
+--   sums by queue_id.
+-- Raises: nothing.
+-- Relies on index: queue_delta_at, queue_count_pkey, generation_pkey; the first time message_visible, message_enqueued.
+--
+-- p_all reads all changes, also at those of transactions that have run for long, and notes the time:
+-- later calls begin there. So while a snapshot is held open, and what was folded cannot be cleared,
+-- only a part of it is met again. The first time it counts the messages themselves: calls that had begun
+-- before these sums were there left no changes.
+create function skipmq.fold_counts(p_all boolean default false) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_from timestamptz;
+  v_count integer;
+begin
+  if not pg_try_advisory_xact_lock(hashtext('skipmq'), hashtext('fold_counts')) then
+    return 0;
+  end if;
+  select case when p_all then '-infinity' else c.counted_to - interval '10 seconds' end into v_from
+  from skipmq.cluster c;
+  if p_all and exists (select from skipmq.cluster c where c.counted_to = '-infinity') then
+    insert into skipmq.queue_count as c (queue_id, messages)
+    select q.queue_id, s.messages + f.messages - coalesce(d.change, 0)
+    from skipmq.queue q
+    cross join lateral (
+      select count(*) as messages from skipmq.message m where m.queue_id = q.queue_id and m.group_no is null
+    ) s
+    cross join lateral (
+      select count(*) as messages from skipmq.message m where m.queue_id = q.queue_id and m.group_no is not null
+    ) f
+    left join (
+      select d.queue_id, sum(d.change) as change from skipmq.queue_delta d group by d.queue_id
+    ) d on d.queue_id = q.queue_id
+    on conflict (queue_id) do update set messages = excluded.messages;
+  end if;
+  with folded as (
+    delete from skipmq.queue_delta d where d.at >= v_from returning d.queue_id, d.change
+  ), summed as (
+    insert into skipmq.queue_count as c (queue_id, messages)
+    select f.queue_id, sum(f.change)
+    from folded f
+    where not exists (
+      select from skipmq.generation g where g.queue_id = f.queue_id and g.cleared_at is not null)
+    group by f.queue_id
+    order by f.queue_id
+    on conflict (queue_id) do update set messages = c.messages + excluded.messages
+  )
+  select count(*) into v_count from folded;
+  if p_all then
+    update skipmq.cluster c set counted_to = v_now;
+  end if;
+  return v_count;
+end $$;
 -- Does: finds a queue by name; no row when there is none.
--- Called by: every action on a queue, through the node's cache of at most a second.
+-- Called by: every action on a queue, through the node's cache of a few seconds.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: queue_pkey.
@@ -806,6 +1765,23 @@ as $$
   from skipmq.queue q
   where q.account = p_account and q.region = p_region and q.name = p_name
 $$;
+-- Does: says whether one of these messages is in a standard queue, sent since p_since; waits for the try that
+--   may be sending them.
+-- Called by: send_messages, for a retry.
+-- Locks, in order: advisory lock of the first message id.
+-- Raises: nothing.
+-- Relies on index: message_visible.
+create function skipmq.is_sent(p_queue_id integer, p_message_ids uuid[], p_since timestamptz) returns boolean
+language plpgsql volatile
+as $$
+begin
+  perform pg_advisory_xact_lock(uuid_hash_extended(p_message_ids[1], 0));
+  -- In a statement of its own, which sees what was committed during the wait.
+  return exists (
+    select from skipmq.message m
+    where m.queue_id = p_queue_id and m.shard = any ('{0,1}') and m.group_no is null
+      and m.visible_at >= p_since and m.message_id = any (p_message_ids));
+end $$;
 -- Does: lists the newest tasks of a source, newest first.
 -- Called by: the ListMessageMoveTasks action; SQL users.
 -- Locks, in order: none.
@@ -857,84 +1833,336 @@ as $$
   order by q.name
   limit p_limit
 $$;
+-- Does: locks the groups of a FIFO queue that the given messages belong to; gives the numbers of those it
+--   has locked, without those that have gone meanwhile.
+-- Called by: delete_fifo_messages, change_fifo_visibility, receive_fifo_attempt.
+-- Locks, in order: group rows by number.
+-- Raises: nothing.
+-- Relies on index: message_pkey, message_group_pkey.
+create function skipmq.lock_groups(p_queue_id integer, p_ids bigint[]) returns bigint[]
+language plpgsql volatile
+as $$
+declare
+  v_groups bigint[];
+begin
+  select array_agg(distinct m.group_no) into v_groups
+  from unnest(p_ids) u (id)
+  cross join lateral (
+    select m.group_no from skipmq.message m where m.id = u.id and m.queue_id = p_queue_id
+  ) m;
+  select array_agg(l.group_no) into v_groups
+  from (select u.group_no from unnest(v_groups) u (group_no) order by u.group_no) u
+  cross join lateral (
+    select g.group_no
+    from skipmq.message_group g
+    where g.queue_id = p_queue_id and g.group_no = u.group_no
+    for no key update
+  ) l;
+  return v_groups;
+end $$;
+-- Does: reads what a node needs to raise the low watermark of a standard queue, the time before which nothing is
+--   visible: the time, the oldest transaction that runs, this transaction's own number, and when the first message
+--   from p_from on (null: of all) became or becomes visible. Once a later call gives an oldest_xid greater than
+--   this call's xid, every message that is or ever will be visible has a visible_at of this call's read_at or
+--   later, or is seen by that later call: writers take their time after their number, and never write an earlier one.
+-- Called by: the ReceiveMessage action, at intervals.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: message_visible.
+--
+-- Numbers are in order of time, snapshots say which of them are done (PostgreSQL manual, 9.27.8): read-only
+-- transactions have none, so that a snapshot held open keeps nothing back.
+create function skipmq.low_watermark(p_queue_id integer, p_from timestamptz default null)
+returns table (read_at timestamptz, oldest_xid bigint, xid bigint, first_visible_at timestamptz)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform set_config('synchronous_commit', 'off', true);
+  read_at := skipmq.clock();
+  xid := pg_current_xact_id()::text::bigint;
+  oldest_xid := pg_snapshot_xmin(pg_current_snapshot())::text::bigint;
+  -- In a statement of its own: it sees what those have done that the snapshot before says are done.
+  -- By hand it may have been made infinite, which is more than a client can read.
+  first_visible_at := (
+    select nullif(greatest(m.visible_at, timestamptz '0001-01-02 00:00+00'), 'infinity')
+    from skipmq.message m
+    where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null
+      and m.visible_at >= coalesce(p_from, '-infinity')
+    order by m.visible_at
+    limit 1);
+  return next;
+end $$;
+-- Does: finds the noisy tenants of the queues whose messages have groups: those that have more than a tenth
+--   of the queue's messages in flight and at least 30 (for a minute after that was so the last time); and
+--   deprioritises up to p_limit of their waiting messages. Gives how many of them.
+-- Called by: the janitor.
+-- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), tenants, message
+--   rows, skipping those that others hold.
+-- Raises: nothing.
+-- Relies on index: message_visible, noisy_tenant_pkey.
+--
+-- Source: SQS Developer Guide, Amazon SQS fair queues.
+create function skipmq.mark_noisy(p_limit integer default 5000) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_queue integer;
+  v_noisy text[];
+  v_count integer := 0;
+begin
+  if not pg_try_advisory_xact_lock(hashtext('skipmq'), hashtext('mark_noisy')) then
+    return 0;
+  end if;
+  delete from skipmq.noisy_tenant t where t.until <= v_now;
+  for v_queue in
+    select q.queue_id from skipmq.queue q where q.tenants and not q.fifo
+  loop
+    insert into skipmq.noisy_tenant as t (queue_id, group_id, until)
+    select v_queue, c.group_id, v_now + interval '1 minute'
+    from (
+      select m.group_id, count(*) as own, sum(count(*)) over () as of_all
+      from skipmq.message m
+      where m.queue_id = v_queue and m.shard = any ('{0,1}') and m.group_no is null
+        and m.visible_at > v_now and m.receive_count > m.receive_base
+      group by m.group_id
+    ) c
+    where c.group_id is not null and c.own >= 30 and c.own > c.of_all * 0.1
+    on conflict (queue_id, group_id) do update set until = excluded.until;
+    v_noisy := array(select t.group_id from skipmq.noisy_tenant t where t.queue_id = v_queue);
+    if v_noisy <> '{}' and v_count < p_limit then
+      v_count := v_count + skipmq.deprioritise(v_queue, v_noisy, v_now, p_limit - v_count);
+    end if;
+  end loop;
+  return v_count;
+end $$;
 -- Does: moves up to p_limit visible messages from one standard queue to another (p_destination null: each
---   to the queue it came from), where they are visible at once and their receive count begins anew; gives
+--   to the queue it came from), where they are visible at once and their receive count starts again; gives
 --   their number. What came from a queue that is gone stays.
 -- Called by: advance_move_tasks.
 -- Locks, in order: message rows, skipping those that others hold.
 -- Raises: nothing.
 -- Relies on index: message_visible.
 create function skipmq.move_batch(p_source integer, p_destination integer, p_limit integer) returns integer
-language plpgsql volatile security definer
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set jit = off
+language plpgsql volatile
+as $$
+declare
+  v_now timestamptz := skipmq.write_time();
+  v_shard smallint;
+  v_count integer := 0;
+begin
+  foreach v_shard in array array[0, 1] loop
+    with head as materialized (
+      select m.ctid as tid, coalesce(p_destination, origin.queue_id) as target
+      from skipmq.message m
+      left join lateral (
+        select q.queue_id
+        from skipmq.queue q
+        where q.account = split_part(m.dead_letter_source, ':', 5)
+          and q.region = split_part(m.dead_letter_source, ':', 4)
+          and q.name = split_part(m.dead_letter_source, ':', 6)
+      ) origin on p_destination is null
+      where m.queue_id = p_source and m.shard = v_shard and m.group_no is null
+        and m.visible_at > '-infinity' and m.visible_at <= v_now
+        and coalesce(p_destination, origin.queue_id) <> p_source
+      order by m.visible_at
+      limit p_limit - v_count
+      for no key update of m skip locked
+    ), moved as (
+      update skipmq.message m set
+        queue_id = h.target,
+        shard = 0,
+        visible_at = v_now,
+        receive_count = m.receive_count + 1,
+        receive_base = m.receive_count + 1,
+        first_received_at = null,
+        dead_letter_source = null
+      from head h
+      where m.ctid = h.tid
+      returning m.queue_id
+    ), counted as (
+      insert into skipmq.queue_delta (at, queue_id, change)
+      select v_now, c.queue_id, sum(c.change)
+      from moved m
+      cross join lateral (values (m.queue_id, 1), (p_source, -1)) c (queue_id, change)
+      group by c.queue_id
+    )
+    select v_count + count(*) into v_count from moved;
+    exit when v_count >= p_limit;
+  end loop;
+  return v_count;
+end $$;
+-- Does: moves up to p_limit visible messages from one FIFO queue to another (p_destination null: each to
+--   the queue it came from), each group in order; gives their number, or null when it is 0 only because
+--   others held the groups. What came from a queue that is gone stays, and its group behind it.
+-- Called by: advance_move_tasks.
+-- Locks, in order: group rows, skipping those that others hold; then those of append_fifo and
+--   refresh_groups.
+-- Raises: nothing.
+-- Relies on index: message_group_available, message_group_order, queue_pkey.
+--
+-- It reads the 1,000 groups that have waited longest, however few messages it may move: the first of
+-- them may be such as stay.
+create function skipmq.move_fifo_batch(p_source integer, p_destination integer, p_limit integer) returns integer
+language plpgsql volatile
 as $$
 declare
   v_now timestamptz := skipmq.clock();
-  v_count integer;
+  v_delay interval;
+  v_groups bigint[];
+  v_group bigint;
+  v_message record;
+  v_touched bigint[] := '{}';
+  v_ids bigint[] := '{}';
+  v_targets integer[] := '{}';
+  v_count integer := 0;
 begin
-  with head as materialized (
-    select m.ctid as tid, coalesce(p_destination, origin.queue_id) as target
-    from skipmq.message m
-    left join lateral (
-      select q.queue_id
-      from skipmq.queue q
-      where q.account = split_part(m.dead_letter_source, ':', 5)
-        and q.region = split_part(m.dead_letter_source, ':', 4)
-        and q.name = split_part(m.dead_letter_source, ':', 6)
-    ) origin on p_destination is null
-    where m.queue_id = p_source and m.shard = 0 and m.group_no is null
-      and m.visible_at > '-infinity' and m.visible_at <= v_now
-      and coalesce(p_destination, origin.queue_id) <> p_source
-    order by m.visible_at
-    limit p_limit
-    for no key update of m skip locked
-  )
-  update skipmq.message m set
-    queue_id = h.target,
-    visible_at = v_now,
-    receive_count = m.receive_count + 1,
-    receive_base = m.receive_count + 1,
-    first_received_at = null,
-    dead_letter_source = null
-  from head h
-  where m.ctid = h.tid;
-  get diagnostics v_count = row_count;
+  select make_interval(secs => q.delay_seconds) into v_delay from skipmq.queue q where q.queue_id = p_source;
+  select coalesce(array_agg(h.group_no order by h.available_at), '{}') into v_groups
+  from (
+    select g.group_no, g.available_at
+    from skipmq.message_group g
+    where g.queue_id = p_source and g.available_at > '-infinity' and g.available_at <= v_now
+    order by g.available_at
+    limit 1000
+    for no key update skip locked
+  ) h;
+  <<groups>>
+  foreach v_group in array v_groups loop
+    for v_message in
+      select m.id, coalesce(p_destination, origin.queue_id) as target,
+        case when m.receive_count = m.receive_base then m.visible_at + v_delay else m.visible_at end <= v_now as ready
+      from skipmq.message m
+      left join lateral (
+        select q.queue_id
+        from skipmq.queue q
+        where q.account = split_part(m.dead_letter_source, ':', 5)
+          and q.region = split_part(m.dead_letter_source, ':', 4)
+          and q.name = split_part(m.dead_letter_source, ':', 6) and q.fifo
+      ) origin on p_destination is null
+      where m.queue_id = p_source and m.group_no = v_group
+      order by m.sequence_number
+    loop
+      exit groups when cardinality(v_ids) >= p_limit;
+      continue groups when v_message.ready and coalesce(v_message.target, p_source) = p_source;
+      if v_group <> all (v_touched) then
+        v_touched := v_touched || v_group;
+      end if;
+      exit when not v_message.ready;
+      v_ids := v_ids || v_message.id;
+      v_targets := v_targets || v_message.target;
+    end loop;
+  end loop;
+  if v_ids <> '{}' then
+    v_count := skipmq.append_fifo(p_source, v_ids, v_targets, 'redriven');
+  end if;
+  perform skipmq.refresh_groups(p_source, v_touched);
+  if v_count = 0 and exists (
+    select
+    from (
+      select g.group_no
+      from skipmq.message_group g
+      where g.queue_id = p_source and g.available_at > '-infinity' and g.available_at <= v_now
+      order by g.available_at
+      limit 1000
+    ) g
+    where g.group_no <> all (v_groups))
+  then
+    return null;
+  end if;
   return v_count;
 end $$;
--- Does: moves up to p_limit visible messages of a standard queue that have been received p_most times to
+-- Does: moves messages that are not in flight to another queue of the same type, where their receive count
+--   starts again; says for each by its place in p_ids: moved, missing or in-flight.
+-- Called by: the MoveMessages action; SQL users.
+-- Locks, in order: queue row of the target (shared: it is neither purged nor deleted meanwhile); message
+--   rows by id; for FIFO group rows by number before, and those of append_fifo.
+-- Raises: SQ005 when no queue has one of the generations, SQ007 when the queues are of different types.
+-- Relies on index: queue_id, message_pkey; for FIFO those of lock_groups, append_fifo and refresh_groups.
+create function skipmq.move_messages(p_queue_id integer, p_ids bigint[], p_target integer)
+returns table (place bigint, outcome text)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_now timestamptz := skipmq.write_time();
+  v_fifo boolean;
+  v_target boolean;
+  v_groups bigint[];
+  v_free bigint[];
+  v_held bigint[];
+begin
+  select q.fifo into v_fifo from skipmq.queue q where q.queue_id = p_queue_id;
+  select q.fifo into v_target from skipmq.queue q where q.queue_id = p_target for key share;
+  if v_fifo is null or v_target is null then
+    raise exception 'no queue has the generation % or %', p_queue_id, p_target using errcode = 'SQ005';
+  elsif v_fifo <> v_target then
+    raise exception 'Messages move between queues of the same type.' using errcode = 'SQ007';
+  end if;
+  if v_fifo then
+    v_groups := skipmq.lock_groups(p_queue_id, p_ids);
+  end if;
+  select
+    array_agg(m.id order by m.sequence_number, m.id) filter (where m.visible_at <= v_now or not m.received),
+    array_agg(m.id) filter (where m.visible_at > v_now and m.received)
+  into v_free, v_held
+  from (
+    select m.*
+    from (select distinct u.id from unnest(p_ids) u (id) order by u.id) u
+    cross join lateral (
+      select m.id, m.sequence_number, m.visible_at, m.receive_count > m.receive_base as received
+      from skipmq.message m
+      where m.id = u.id and m.queue_id = p_queue_id
+      for no key update
+    ) m
+  ) m;
+  if v_free is null then
+    null;
+  elsif v_fifo then
+    perform skipmq.append_fifo(p_queue_id, v_free, array_fill(p_target, array[cardinality(v_free)]), 'redriven');
+    perform skipmq.refresh_groups(p_queue_id, v_groups);
+  else
+    update skipmq.message m set
+      queue_id = p_target,
+      shard = 0,
+      visible_at = v_now,
+      receive_count = m.receive_count + 1,
+      receive_base = m.receive_count + 1,
+      first_received_at = null,
+      dead_letter_source = null
+    where m.id = any (v_free);
+    insert into skipmq.queue_delta (at, queue_id, change)
+    values (v_now, p_queue_id, -cardinality(v_free)), (v_now, p_target, cardinality(v_free));
+  end if;
+  return query
+  select u.place, case
+    when u.id = any (v_free) then 'moved' when u.id = any (v_held) then 'in-flight' else 'missing' end
+  from unnest(p_ids) with ordinality u (id, place)
+  order by u.place;
+end $$;
+-- Does: moves up to p_limit visible messages of a shard of a standard queue that have been received p_most times to
 --   its dead-letter queue, where they are visible at once, with a row of history each; gives their number.
--- Called by: receive_messages, when it finds too few that it may give.
+-- Called by: clear_head.
 -- Locks, in order: queue row of the dead-letter queue (shared: it is neither purged nor deleted
 --   meanwhile), message rows, skipping those that others hold.
 -- Raises: nothing.
--- Relies on index: message_visible.
+-- Relies on index: message_visible, and those of write_history.
 --
--- The move grows the fence, so that old receipts die, and hides that growth from the count that users see.
-create function skipmq.move_dead_letters(
-  p_queue_id integer, p_target integer, p_most integer, p_from timestamptz, p_to timestamptz, p_limit integer
+-- The move raises the fencing token, so that old receipts no longer match, and hides that from the count that users see.
+create function skipmq.move_to_dead_letter_queue(
+  p_queue_id integer, p_shard smallint, p_target integer, p_most integer, p_from timestamptz, p_to timestamptz, p_limit integer
 ) returns integer
-language plpgsql volatile security definer
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set jit = off
+language plpgsql volatile
 as $$
 declare
-  v_source skipmq.queue;
+  v_source record;
+  v_now timestamptz;
+  v_tids tid[];
   v_count integer;
 begin
-  select q.* into v_source from skipmq.queue q where q.queue_id = p_queue_id;
+  select q.account, q.region, q.name into v_source from skipmq.queue q where q.queue_id = p_queue_id;
   if not found then -- Purged a moment ago.
     return 0;
   end if;
@@ -942,46 +2170,156 @@ begin
   if not found then
     return 0;
   end if;
-  with head as materialized (
-    select m.ctid as tid
+  v_now := skipmq.write_time();
+  v_tids := array(
+    select m.ctid
     from skipmq.message m
-    where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null
-      and m.visible_at > p_from and m.visible_at <= p_to
+    where m.queue_id = p_queue_id and m.shard = p_shard and m.group_no is null
+      and m.visible_at >= p_from and m.visible_at <= p_to
       and m.receive_count - m.receive_base >= p_most
     order by m.visible_at
     limit p_limit
-    for no key update skip locked
-  ), moved as (
-    update skipmq.message m set
-      queue_id = p_target,
-      visible_at = p_to,
-      receive_count = m.receive_count + 1,
-      receive_base = m.receive_base + 1,
-      dead_letter_source = format('arn:aws:sqs:%s:%s:%s', v_source.region, v_source.account, v_source.name)
-    from head h
-    where m.ctid = h.tid
-    returning m.*
-  ), kept as (
-    insert into skipmq.history (
-      settled_at, sent_at, first_received_at, xid, id, queue_id, receive_count, body_bytes,
-      attribute_bytes, message_id, outcome, group_id, deduplication_id, sender, trace_header, attributes, body)
-    select
-      p_to, g.sent_at, g.first_received_at, pg_current_xact_id()::text::bigint, g.id, p_queue_id,
-      g.receive_count - g.receive_base, octet_length(g.body), coalesce(octet_length(g.attributes), 0),
-      g.message_id, 'dead-lettered', g.group_id, g.deduplication_id, g.sender, g.trace_header,
-      case when v_source.history_mode = 'full' then g.attributes end,
-      case when v_source.history_mode = 'full' then g.body end
-    from moved g
-    where v_source.history_mode <> 'off'
-  )
-  select count(*) into v_count from moved;
+    for no key update skip locked);
+  perform skipmq.write_history(v_tids, 'dead-lettered', v_now);
+  update skipmq.message m set
+    queue_id = p_target,
+    shard = 0,
+    visible_at = v_now,
+    receive_count = m.receive_count + 1,
+    receive_base = m.receive_base + 1,
+    dead_letter_source = format('arn:aws:sqs:%s:%s:%s', v_source.region, v_source.account, v_source.name)
+  where m.ctid = any (v_tids);
+  get diagnostics v_count = row_count;
+  if v_count > 0 then
+    insert into skipmq.queue_delta (at, queue_id, change)
+    values (v_now, p_queue_id, -v_count), (v_now, p_target, v_count);
+  end if;
   return v_count;
 end $$;
--- Does: empties a queue at once, in-flight messages included, by giving its name a new incarnation.
+-- Does: gives the clock's time moved by the session setting skipmq.clock_offset.
+-- Called by: clock, when the setting is set.
+-- Locks, in order: none.
+-- Raises: 42501 when the session's user is no member of the schema's owner.
+-- Relies on index: none.
+create function skipmq.moved_clock() returns timestamptz
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if not pg_has_role(session_user, (select nspowner from pg_namespace where nspname = 'skipmq'), 'member') then
+    raise exception 'only the owner of the schema may move the clock' using errcode = '42501';
+  end if;
+  return clock_timestamp() + current_setting('skipmq.clock_offset')::interval;
+end $$;
+-- Does: gives since when the oldest transaction has been open that keeps this database from clearing up: one here
+--   that has a snapshot or wrote, one of another database that wrote (every snapshot here keeps what it might see),
+--   one that is prepared, since then. Null when there is none.
+-- Called by: the janitor, for skipmq_oldest_snapshot_seconds.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: none.
+--
+-- Where the owner of the schema is not in pg_monitor it sees only sessions of roles that it has. Nobody notes since
+-- when a replication slot or a standby with hot_standby_feedback holds something, so that they are not in it.
+create function skipmq.oldest_snapshot() returns timestamptz
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select min(t.began)
+  from (
+    select a.xact_start
+    from pg_stat_activity a
+    where (a.backend_xid is not null or (a.backend_xmin is not null and a.datname = current_database()))
+      and a.pid <> pg_backend_pid()
+      -- A vacuum shows a snapshot, but nothing is kept for it.
+      and not exists (select from pg_stat_progress_vacuum v where v.pid = a.pid)
+    union all
+    select p.prepared from pg_prepared_xacts p
+  ) t (began)
+$$;
+-- Does: shows up to p_limit messages of a queue without receiving them, in the order in which they become
+--   visible (FIFO: of their arrival), from the one after p_after on; of one state or of all: visible,
+--   in-flight or delayed. place is what to give as p_after for the next page.
+-- Called by: the PeekMessages action; SQL users.
+-- Locks, in order: none.
+-- Raises: SQ005 when no queue has this generation.
+-- Relies on index: queue_id, message_visible; for FIFO message_enqueued.
+--
+-- It passes over what is of another state one by one. A message that is received between two pages may
+-- come twice.
+create function skipmq.peek_messages(
+  p_queue_id integer, p_state text default null, p_limit integer default 10, p_after text default null
+) returns table (
+  place text, id bigint, state text, visible_in interval, message_id uuid, body text, attributes text,
+  approximate_receive_count integer, sent_at timestamptz, first_received_at timestamptz, group_id text,
+  sender text, trace_header text, dead_letter_source text, sequence_number bigint, deduplication_id text
+)
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := skipmq.clock();
+  v_queue skipmq.queue;
+  v_delay interval;
+  v_horizon timestamptz;
+  v_after text[] := string_to_array(p_after, '/');
+begin
+  select q.* into v_queue from skipmq.queue q where q.queue_id = p_queue_id;
+  if not found then
+    raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
+  end if;
+  v_horizon := v_now - make_interval(secs => v_queue.message_retention_period);
+  if v_queue.fifo then
+    v_delay := make_interval(secs => v_queue.delay_seconds);
+    return query
+    select concat_ws('/', extract(epoch from m.enqueued_at), m.sequence_number), m.id, s.state, greatest(s.visible_at - v_now, '0'), m.message_id, m.body, m.attributes,
+      m.receive_count - m.receive_base, m.sent_at, m.first_received_at, m.group_id, m.sender, m.trace_header,
+      m.dead_letter_source, m.sequence_number, m.deduplication_id
+    from skipmq.message m
+    cross join lateral (
+      select
+        m.visible_at + case when m.receive_count = m.receive_base then v_delay else '0' end as visible_at
+    ) v
+    cross join lateral (
+      select v.visible_at, case
+        when v.visible_at <= v_now then 'visible'
+        when m.receive_count = m.receive_base then 'delayed'
+        else 'in-flight' end as state
+    ) s
+    where m.queue_id = p_queue_id and m.group_no is not null
+      and (m.enqueued_at, m.sequence_number) > (
+        coalesce(to_timestamp(v_after[1]::numeric), '-infinity'), coalesce(v_after[2]::bigint, -1))
+      and m.enqueued_at > v_horizon and (p_state is null or s.state = p_state)
+    order by m.enqueued_at, m.sequence_number
+    limit p_limit;
+    return;
+  end if;
+  return query
+  select concat_ws('/', m.shard, extract(epoch from m.visible_at), m.id), m.id, s.state,
+    greatest(m.visible_at - v_now, '0'), m.message_id, m.body, m.attributes,
+    m.receive_count - m.receive_base, m.sent_at, m.first_received_at, m.group_id, m.sender, m.trace_header,
+    m.dead_letter_source, null::bigint, null::text
+  from skipmq.message m
+  cross join lateral (
+    select case
+      when m.visible_at <= v_now then 'visible'
+      when m.receive_count = m.receive_base then 'delayed'
+      else 'in-flight' end as state
+  ) s
+  where m.queue_id = p_queue_id and m.group_no is null
+    and (m.shard, m.visible_at, m.id) > (
+      coalesce(v_after[1]::smallint, -1), coalesce(to_timestamp(v_after[2]::numeric), '-infinity'),
+      coalesce(v_after[3]::bigint, -1))
+    and m.enqueued_at > v_horizon and (p_state is null or s.state = p_state)
+  order by m.shard, m.visible_at, m.id
+  limit p_limit;
+end $$;
+-- Does: empties a queue at once, in-flight messages included, by giving its name a new generation.
 -- Called by: the PurgeQueue action; SQL users.
--- Locks, in order: queue row, incarnation row.
--- Raises: SQ005 when no queue has this incarnation, SQ004 within p_cooldown of the last purge.
--- Relies on index: queue_id, incarnation_pkey.
+-- Locks, in order: queue row, generation row.
+-- Raises: SQ005 when no queue has this generation, SQ004 within p_cooldown of the last purge.
+-- Relies on index: queue_id, generation_pkey.
 create function skipmq.purge_queue(p_queue_id integer, p_cooldown interval default '60 seconds')
 returns integer
 language plpgsql volatile security definer
@@ -994,7 +2332,7 @@ declare
 begin
   select q.* into v_queue from skipmq.queue q where q.queue_id = p_queue_id for update;
   if not found then
-    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
+    raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
   end if;
   if v_queue.purged_at > v_now - p_cooldown then
     raise exception 'Only one PurgeQueue operation on % is allowed every % seconds.',
@@ -1003,10 +2341,10 @@ begin
   update skipmq.queue q set queue_id = nextval('skipmq.queue_id_seq'), purged_at = v_now
   where q.queue_id = p_queue_id
   returning q.queue_id into v_id;
-  update skipmq.incarnation i
+  update skipmq.generation g
   set retired_at = v_now, retired_as = 'purged', history_mode = v_queue.history_mode
-  where i.queue_id = p_queue_id;
-  insert into skipmq.incarnation (queue_id, account, region, name, history_mode, created_at)
+  where g.queue_id = p_queue_id;
+  insert into skipmq.generation (queue_id, account, region, name, history_mode, created_at)
   values (v_id, v_queue.account, v_queue.region, v_queue.name, v_queue.history_mode, v_now);
   return v_id;
 end $$;
@@ -1030,9 +2368,16 @@ as $$
     'KmsMasterKeyId', p_queue.kms_master_key_id,
     'KmsDataKeyReusePeriodSeconds', p_queue.kms_data_key_reuse_period_seconds::text,
     'SqsManagedSseEnabled', p_queue.sqs_managed_sse_enabled::text,
-    'HistoryMode', p_queue.history_mode)
+    'HistoryMode', p_queue.history_mode,
+    'ReplicationMode', p_queue.replication_mode)
+    || case when p_queue.fifo then jsonb_build_object(
+      'FifoQueue', 'true',
+      'ContentBasedDeduplication', p_queue.content_based_deduplication::text,
+      'DeduplicationScope', p_queue.deduplication_scope,
+      'FifoThroughputLimit', p_queue.fifo_throughput_limit)
+    else '{}' end
 $$;
--- Does: gives the present incarnation of a queue, by name: the first parameter of the message functions.
+-- Does: gives the present generation of a queue, by name: the first parameter of the message functions.
 -- Called by: send_message; SQL users.
 -- Locks, in order: none.
 -- Raises: SQ001 when there is no such queue.
@@ -1056,7 +2401,7 @@ begin
   end if;
   return v_id;
 end $$;
--- Does: finds the present incarnation of the queue that an ARN names; null when there is none.
+-- Does: finds the present generation of the queue that an ARN names; null when there is none.
 -- Called by: start_move_task, list_move_tasks, advance_move_tasks.
 -- Locks, in order: none.
 -- Raises: nothing.
@@ -1083,20 +2428,18 @@ set search_path = pg_catalog, pg_temp
 as $$
   select c.receipt_key from skipmq.cluster c
 $$;
--- Does: claims up to p_limit visible messages of a standard queue and hides them for p_visibility_timeout
---   seconds (null: the queue's). What has been received as often as the redrive policy allows goes to the
---   dead-letter queue instead, with a row of history. When there is none it gives one row without an id, whose next_visible_in
---   says how long until the next one becomes visible (null: none is waiting).
+-- Does: receives from a FIFO queue under a ReceiveRequestAttemptId: what receive_fifo_messages gives; or,
+--   for an attempt of the last five minutes whose messages nobody has deleted or changed since, the same
+--   messages and receipts again, hidden for p_visibility_timeout seconds from now on.
 -- Called by: the ReceiveMessage action; SQL users.
--- Locks, in order: message rows, skipping those that others hold.
--- Raises: SQ005 when no queue has this incarnation, SQ007 when the queue is FIFO.
--- Relies on index: queue_id, message_visible.
+-- Locks, in order: advisory lock of the attempt, then those of lock_groups or receive_fifo_messages.
+-- Raises: SQ005 when no queue has this generation, SQ007 when the queue is not FIFO.
+-- Relies on index: receive_attempt_pkey, message_pkey, and those of the functions it calls.
 --
--- What lies further back than the retention period is passed over by the index condition; an expired
--- message that became visible since is settled here, since only here it is met in order.
--- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
-create function skipmq.receive_messages(
+-- Source: SQS API Reference, ReceiveMessage, ReceiveRequestAttemptId.
+create function skipmq.receive_fifo_attempt(
   p_queue_id integer,
+  p_attempt_id text,
   p_limit integer default 1,
   p_visibility_timeout integer default null,
   p_commit text default null
@@ -1104,103 +2447,448 @@ create function skipmq.receive_messages(
   id bigint, receive_count integer, received_at timestamptz, message_id uuid, body text,
   attributes text, approximate_receive_count integer, sent_at timestamptz,
   first_received_at timestamptz, group_id text, sender text, trace_header text,
-  dead_letter_source text, next_visible_in interval
+  dead_letter_source text, sequence_number bigint, deduplication_id text, next_visible_in interval
 )
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set jit = off
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz;
+  v_until timestamptz;
+  v_attempt skipmq.receive_attempt;
+  v_groups bigint[];
+begin
+  perform pg_advisory_xact_lock(hashtextextended('attempt ' || p_attempt_id, p_queue_id));
+  v_now := skipmq.clock();
+  select a.* into v_attempt
+  from skipmq.receive_attempt a
+  where a.queue_id = p_queue_id and a.attempt_id = p_attempt_id
+    and a.received_at > v_now - interval '5 minutes' and a.hidden_until > v_now;
+  if found then
+    v_groups := skipmq.lock_groups(p_queue_id, v_attempt.ids);
+    select v_now + greatest(
+      make_interval(secs => coalesce(p_visibility_timeout, q.visibility_timeout)), interval '1 microsecond')
+    into v_until
+    from skipmq.queue q where q.queue_id = p_queue_id;
+    if v_until is not null and (
+      select count(*) = cardinality(v_attempt.ids)
+      from unnest(v_attempt.ids, v_attempt.receive_counts) u (id, receive_count)
+      join skipmq.message m on m.id = u.id and m.queue_id = p_queue_id
+        and m.receive_count = u.receive_count and m.visible_at = v_attempt.hidden_until)
+    then
+      update skipmq.receive_attempt a set hidden_until = v_until
+      where a.queue_id = p_queue_id and a.attempt_id = p_attempt_id;
+      update skipmq.message m set visible_at = v_until where m.id = any (v_attempt.ids);
+      perform skipmq.refresh_groups(p_queue_id, v_groups);
+      return query
+      select
+        m.id, m.receive_count, v_attempt.received_at, m.message_id, m.body, m.attributes,
+        m.receive_count - m.receive_base, m.sent_at, m.first_received_at, m.group_id, m.sender,
+        m.trace_header, m.dead_letter_source, m.sequence_number, m.deduplication_id, null::interval
+      from unnest(v_attempt.ids) with ordinality u (id, place)
+      join skipmq.message m on m.id = u.id
+      order by u.place;
+      return;
+    end if;
+  end if;
+
+  return query
+  with given as materialized (
+    select r.* from skipmq.receive_fifo_messages(p_queue_id, p_limit, p_visibility_timeout, p_commit) r
+  ), noted as (
+    insert into skipmq.receive_attempt as a (queue_id, attempt_id, received_at, hidden_until, ids, receive_counts)
+    select
+      p_queue_id, p_attempt_id, g.received_at,
+      g.received_at + greatest(
+        make_interval(secs => coalesce(p_visibility_timeout, q.visibility_timeout)), interval '1 microsecond'),
+      array_agg(g.id), array_agg(g.receive_count)
+    from given g
+    join skipmq.queue q on q.queue_id = p_queue_id
+    where g.id is not null
+    group by g.received_at, q.visibility_timeout
+    on conflict on constraint receive_attempt_pkey do update set
+      received_at = excluded.received_at,
+      hidden_until = excluded.hidden_until,
+      ids = excluded.ids,
+      receive_counts = excluded.receive_counts
+  )
+  select g.* from given g;
+end $$;
+-- Does: claims up to p_limit messages of a FIFO queue and hides them, with the groups they belong to, for
+--   p_visibility_timeout seconds (null: the queue's): of the group that has waited longest as many as there
+--   are, in order, then of the next. A group gives what lies before its first message that is in flight or
+--   delayed. Expired and too often received messages are settled on the way, up to some number: then it
+--   gives what it has. When there is none it gives one row without an id, as receive_messages does.
+-- Called by: the ReceiveMessage action, receive_fifo_attempt; SQL users.
+-- Locks, in order: group rows, skipping those that others hold; message rows, and those of clear_groups.
+-- Raises: SQ005 when no queue has this generation, SQ007 when the queue is not FIFO.
+-- Relies on index: queue_id, message_group_available, message_group_order.
+--
+-- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
+create function skipmq.receive_fifo_messages(
+  p_queue_id integer, p_limit integer default 1, p_visibility_timeout integer default null, p_commit text default null
+) returns table (
+  id bigint, receive_count integer, received_at timestamptz, message_id uuid, body text,
+  attributes text, approximate_receive_count integer, sent_at timestamptz,
+  first_received_at timestamptz, group_id text, sender text, trace_header text,
+  dead_letter_source text, sequence_number bigint, deduplication_id text, next_visible_in interval
+)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
   v_now timestamptz := skipmq.clock();
   v_fifo boolean;
+  v_max integer;
   v_until timestamptz;
   v_horizon timestamptz;
+  v_delay interval;
+  v_most integer := 2147483647;
+  v_dead_letter_queue integer;
   v_left integer := p_limit;
+  v_width integer := 1; -- Most groups have enough for a whole receive: read one first.
+  v_groups bigint[];
+  v_firsts bigint[];
   v_got integer;
-  v_most integer;
-  v_dead_letters integer;
+  v_effort integer := 5000; -- For messages to be cleared, and, at five times the price, groups that give nothing.
 begin
   if p_commit is not null then
-    perform set_config('synchronous_commit', p_commit, true);
+    p_commit := set_config('synchronous_commit', p_commit, true);
   end if;
   select
-    q.fifo,
-    -- Never now itself: what this call has claimed must not be claimed again by its next round.
+    q.fifo, v_now - make_interval(secs => q.message_retention_period), make_interval(secs => q.delay_seconds),
     v_now + greatest(
       make_interval(secs => coalesce(p_visibility_timeout, q.visibility_timeout)), interval '1 microsecond'),
-    v_now - make_interval(secs => q.message_retention_period),
-    q.max_receive_count,
-    case when q.dead_letter_name is not null then (
-      select d.queue_id from skipmq.queue d
-      where d.account = q.dead_letter_account and d.region = q.region and d.name = q.dead_letter_name)
-    end
-  into v_fifo, v_until, v_horizon, v_most, v_dead_letters
+    q.max_receive_count
+  into v_fifo, v_horizon, v_delay, v_until, v_max
   from skipmq.queue q where q.queue_id = p_queue_id;
-  if v_fifo is null then
-    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
-  elsif v_fifo then
-    raise exception 'receive_messages is for standard queues' using errcode = 'SQ007';
+  if v_fifo is distinct from true then
+    perform skipmq.check_generation(p_queue_id, true);
   end if;
-  -- Without a dead-letter queue, or when that has been deleted, nothing is received too often.
-  if v_dead_letters is null or v_dead_letters = p_queue_id then
-    v_most := 2147483647;
-    v_dead_letters := null;
+  if v_max is not null then
+    v_dead_letter_queue := skipmq.dead_letter_queue(p_queue_id);
+    v_most := case when v_dead_letter_queue is null then v_most else v_max end;
   end if;
 
   loop
-    return query
-    with candidate as materialized (
-      select m.ctid as tid, m.enqueued_at, m.receive_count - m.receive_base as received
-      from skipmq.message m
-      where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null
-        and m.visible_at > v_horizon and m.visible_at <= v_now
-      order by m.visible_at
-      limit v_left
+    -- In a statement of its own: the next one then sees the messages of these groups as they are.
+    select array_agg(h.group_no), array_agg(h.first_number) into v_groups, v_firsts
+    from (
+      select g.group_no, g.first_number, g.available_at
+      from skipmq.message_group g
+      where g.queue_id = p_queue_id and g.available_at > '-infinity' and g.available_at <= v_now
+      order by g.available_at
+      limit v_width
       for no key update skip locked
+    ) h;
+    exit when v_groups is null;
+    return query
+    with head as materialized (
+      select c.tid, c.place
+      from (
+        select l.tid, row_number() over (order by h.place, l.sequence_number) as place
+        from unnest(v_groups, v_firsts) with ordinality h (group_no, first_number, place)
+        cross join lateral (
+          select w.tid, w.sequence_number
+          from (
+            select m.ctid as tid, m.sequence_number, bool_and(
+              m.enqueued_at > v_horizon and m.receive_count - m.receive_base < v_most
+              and case when m.receive_count = m.receive_base then m.visible_at + v_delay else m.visible_at end <= v_now
+            ) over (order by m.sequence_number) as ready
+            from (
+              select
+                m.ctid, m.sequence_number, m.enqueued_at, m.receive_count, m.receive_base, m.visible_at
+              from skipmq.message m
+              where m.queue_id = p_queue_id and m.group_no = h.group_no
+                and m.sequence_number >= h.first_number
+              order by m.sequence_number
+              limit v_left
+            ) m
+          ) w
+          where w.ready
+        ) l
+      ) c
+      where c.place <= v_left
+    ), claimed as (
+      update skipmq.message m set
+        visible_at = v_until,
+        receive_count = m.receive_count + 1,
+        first_received_at = coalesce(m.first_received_at, v_now)
+      from head h
+      where m.ctid = h.tid
+      returning m.*, h.place
+    ), hidden as (
+      update skipmq.message_group g set available_at = v_until
+      from (select distinct c.group_no from claimed c) c
+      where g.queue_id = p_queue_id and g.group_no = c.group_no
     )
-    update skipmq.message m set
-      visible_at = v_until,
-      receive_count = m.receive_count + 1,
-      first_received_at = coalesce(m.first_received_at, v_now)
-    from candidate c
-    where m.ctid = c.tid and c.enqueued_at > v_horizon and c.received < v_most
-    returning
-      m.id, m.receive_count, v_now, m.message_id, m.body, m.attributes,
-      m.receive_count - m.receive_base, m.sent_at, m.first_received_at, m.group_id, m.sender,
-      m.trace_header, m.dead_letter_source, null::interval;
+    select
+      c.id, c.receive_count, v_now, c.message_id, c.body, c.attributes, c.receive_count - c.receive_base, c.sent_at,
+      c.first_received_at, c.group_id, c.sender, c.trace_header, c.dead_letter_source, c.sequence_number,
+      c.deduplication_id, null::interval
+    from claimed c
+    order by c.place;
     get diagnostics v_got = row_count;
     v_left := v_left - v_got;
     exit when v_left = 0;
-    -- Too few: the queue is empty, or what has expired or been received too often was in the way.
-    exit when skipmq.expire_visible(p_queue_id, v_horizon, v_now, v_horizon, 1000) = 0
-      and (v_dead_letters is null or skipmq.move_dead_letters(
-        p_queue_id, v_dead_letters, v_most, v_horizon, v_now, 1000) = 0);
+    v_effort := v_effort - skipmq.clear_groups(p_queue_id, v_groups, v_now, v_horizon, v_most, v_dead_letter_queue);
+    exit when v_effort <= 0;
+    v_width := v_left;
   end loop;
 
   if v_left = p_limit then
-    return query
-    select
-      null::bigint, null::integer, v_now, null::uuid, null::text, null::text, null::integer,
-      null::timestamptz, null::timestamptz, null::text, null::text, null::text, null::text,
-      (select m.visible_at
-       from skipmq.message m
-       where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null and m.visible_at > v_now
-       order by m.visible_at
-       limit 1) - v_now;
+    received_at := v_now;
+    next_visible_in := case when v_effort <= 0 then interval '0' else (
+      select min(g.available_at) from skipmq.message_group g where g.queue_id = p_queue_id and g.available_at > v_now
+    ) - v_now end;
+    return next;
   end if;
 end $$;
--- Does: sets a queue's policy if it still is p_old, and tells whether it was: whoever changes a part of
---   the policy reads it, writes it so, and begins anew on false; then no concurrent change is lost.
+-- Does: claims up to p_limit visible messages of a standard queue and hides them for p_visibility_timeout
+--   seconds (null: the queue's). What has been received as often as the redrive policy allows goes to the
+--   dead-letter queue instead. When there is no message it gives one row without an id, whose next_visible_in
+--   says how long until the next one becomes visible (null: none will). Where messages have groups, those of
+--   noisy tenants come last (SQS Developer Guide, fair queues).
+-- Called by: the ReceiveMessage action; SQL users.
+-- Locks, in order: message rows, skipping those that others hold; those of clear_head.
+-- Raises: SQ005 when no queue has this generation, SQ007 when the queue is FIFO.
+-- Relies on index: queue_id, message_visible, noisy_tenant_pkey.
+--
+-- No visible message lies before p_low_watermark (low_watermark says how that is known). The claim starts at
+-- p_scan_start, where the last one ended (the last row's scan_start), and at p_low_watermark when that gave too
+-- little. Messages past retention that lie further back are excluded by the index condition.
+-- p_within bounds how far ahead next_visible_in reads: in-flight messages that were deleted lie there too.
+-- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
+create function skipmq.receive_messages(
+  p_queue_id integer, p_limit integer default 1, p_visibility_timeout integer default null,
+  p_commit text default null, p_low_watermark timestamptz default null, p_scan_start timestamptz default null,
+  p_within interval default null
+) returns table (
+  id bigint, receive_count integer, received_at timestamptz, message_id uuid, body text,
+  attributes text, approximate_receive_count integer, sent_at timestamptz,
+  first_received_at timestamptz, group_id text, sender text, trace_header text,
+  dead_letter_source text, next_visible_in interval, scan_start timestamptz
+)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := skipmq.clock();
+  v_fifo boolean;
+  v_timeout integer;
+  v_horizon timestamptz;
+  v_max integer;
+  v_tenants boolean;
+  v_until timestamptz;
+  v_dead_letter_queue integer;
+  v_most integer := 2147483647;
+  v_noisy text[];
+  v_shards smallint[] := '{0}';
+  v_shard smallint;
+  v_low timestamptz;
+  v_from timestamptz;
+  v_left integer := p_limit;
+  v_got integer;
+  v_rounds integer := 0;
+begin
+  if p_commit is not null then
+    p_commit := set_config('synchronous_commit', p_commit, true);
+  end if;
+  select
+    q.fifo, coalesce(p_visibility_timeout, q.visibility_timeout),
+    v_now - make_interval(secs => q.message_retention_period), q.max_receive_count, q.tenants
+  into v_fifo, v_timeout, v_horizon, v_max, v_tenants
+  from skipmq.queue q where q.queue_id = p_queue_id;
+  if v_fifo is distinct from false then
+    perform skipmq.check_generation(p_queue_id, false);
+  end if;
+  if v_max is not null then
+    -- Without a dead-letter queue, or when that has been deleted, nothing is received too often.
+    v_dead_letter_queue := skipmq.dead_letter_queue(p_queue_id);
+    v_most := case when v_dead_letter_queue is null then v_most else v_max end;
+  end if;
+  if v_tenants then
+    v_noisy := array(
+      select t.group_id from skipmq.noisy_tenant t where t.queue_id = p_queue_id and t.until > v_now);
+    -- Noisy tenants come last, but first in one receive of ten, so that they never starve.
+    v_shards := case when random() < 0.9 then '{0,1}' else '{1,0}' end;
+  end if;
+  if v_timeout < 5 then
+    v_now := skipmq.write_time();
+  end if;
+  -- Never now itself: what this call has claimed must not be claimed again by its next round.
+  v_until := v_now + greatest(make_interval(secs => v_timeout), interval '1 microsecond');
+
+  foreach v_shard in array v_shards loop
+    -- Deprioritised messages keep their time: shard 1 has no watermark. One that lies ahead: the clock was put back.
+    v_low := greatest(v_horizon, case when v_shard = 0 and p_low_watermark <= v_now then p_low_watermark end);
+    v_from := greatest(v_low, case when v_shard = 0 and p_scan_start <= v_now then p_scan_start end);
+    loop
+      return query
+      with candidate as materialized (
+        select m.ctid as tid, m.visible_at, m.enqueued_at, m.group_id, m.receive_count - m.receive_base as received
+        from skipmq.message m
+        where m.queue_id = p_queue_id and m.shard = v_shard and m.group_no is null
+          and m.visible_at >= v_from and m.visible_at <= v_now
+        order by m.visible_at
+        limit v_left
+        for no key update skip locked
+      )
+      update skipmq.message m set
+        visible_at = v_until,
+        receive_count = m.receive_count + 1,
+        first_received_at = coalesce(m.first_received_at, v_now)
+      from candidate c
+      where m.ctid = c.tid and c.enqueued_at > v_horizon and c.received < v_most
+        and (v_shard = 1 or c.group_id = any (v_noisy) is not true)
+      returning
+        m.id, m.receive_count, v_now, m.message_id, m.body, m.attributes,
+        m.receive_count - m.receive_base, m.sent_at, m.first_received_at, m.group_id, m.sender,
+        m.trace_header, m.dead_letter_source, null::interval, case when v_shard = 0 then c.visible_at end;
+      get diagnostics v_got = row_count;
+      v_left := v_left - v_got;
+      exit when v_left = 0;
+      if v_from > v_low then
+        v_from := v_low;
+        continue;
+      end if;
+      -- Too few: the shard is empty, or its head is expired, received too often or noisy. A call ends soon,
+      -- however much lies there: the next one goes on.
+      v_rounds := v_rounds + 1;
+      exit when v_rounds > 10 or skipmq.clear_head(
+        p_queue_id, v_shard, v_from, v_now, v_horizon, v_dead_letter_queue, v_most,
+        case when v_shard = 0 and v_rounds <= 3 then v_noisy end) = 0;
+    end loop;
+    exit when v_left = 0;
+  end loop;
+
+  if v_left = p_limit then
+    received_at := v_now;
+    next_visible_in := case when v_rounds > 10 then interval '0' else (
+      select min(n.visible_at)
+      from unnest(v_shards) s (shard)
+      cross join lateral (
+        select m.visible_at
+        from skipmq.message m
+        where m.queue_id = p_queue_id and m.shard = s.shard and m.group_no is null
+          and m.visible_at > v_now and m.visible_at <= v_now + coalesce(p_within, interval '20 years')
+        order by m.visible_at
+        limit 1
+      ) n) - v_now end;
+    return next;
+  end if;
+end $$;
+-- Does: records that an export has all of a day of the history: p_rows rows, all of transactions below p_to.
+--   Gives false, and records nothing, while that is not so: the day is not over, transactions below p_to may
+--   still be open, or the day has other rows. Of a day whose partition was dropped it gives true.
+-- Called by: the export, as a node; SQL users.
+-- Locks, in order: archived_day row.
+-- Raises: nothing.
+-- Relies on index: archived_day_pkey.
+--
+-- It counts the day's rows itself, so that a day is dropped on the word of the database, not of the export.
+create function skipmq.record_archived_day(p_day date, p_rows bigint, p_to bigint) returns boolean
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set timezone = 'UTC'
+as $$
+declare
+  v_from timestamptz := p_day::timestamp at time zone 'UTC';
+  v_until timestamptz := (p_day + 1)::timestamp at time zone 'UTC';
+  v_rows bigint;
+  v_late bigint;
+begin
+  if exists (select from skipmq.archived_day a where a.day = p_day and a.rows = p_rows) then
+    return true;
+  end if;
+  if skipmq.clock() < v_until or pg_snapshot_xmin(pg_current_snapshot())::text::bigint < p_to then
+    return false;
+  end if;
+  select count(*) filter (where h.xid < p_to), count(*) filter (where h.xid >= p_to)
+  into v_rows, v_late
+  from skipmq.history h
+  where h.settled_at >= v_from and h.settled_at < v_until;
+  if v_rows <> p_rows or v_late > 0 then
+    return false;
+  end if;
+  insert into skipmq.archived_day as a (day, rows, to_xid, archived_at)
+  values (p_day, p_rows, p_to, skipmq.clock())
+  on conflict (day) do update set rows = excluded.rows, to_xid = excluded.to_xid, archived_at = excluded.archived_at;
+  return true;
+end $$;
+-- Does: sets again when groups of a FIFO queue, which the caller has locked, can give their first message,
+--   and removes the rows of those that have none.
+-- Called by: clear_group, delete_fifo_messages, change_fifo_visibility, expire_fifo,
+--   move_fifo_batch.
+-- Locks, in order: advisory locks of empty groups, only if free: a sender that is about to commit keeps
+--   the row. In a transaction with one snapshot for all statements the row stays too: what was sent since
+--   cannot be seen there.
+-- Raises: nothing.
+-- Relies on index: queue_id, message_group_pkey, message_group_order.
+create function skipmq.refresh_groups(p_queue_id integer, p_groups bigint[]) returns void
+language plpgsql volatile
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_delay interval;
+  v_empty bigint[];
+  v_free bigint[];
+begin
+  -- Purged or deleted a moment ago: then it does not matter.
+  v_delay := coalesce((
+    select make_interval(secs => q.delay_seconds) from skipmq.queue q where q.queue_id = p_queue_id), '0');
+  with head as materialized (
+    select g.ctid as tid, g.group_no, f.sequence_number, f.available_at
+    from unnest(p_groups) u (group_no)
+    cross join lateral (
+      select g.ctid, g.group_no, g.first_number
+      from skipmq.message_group g
+      where g.queue_id = p_queue_id and g.group_no = u.group_no
+    ) g
+    left join lateral (
+      select m.sequence_number,
+        case when m.receive_count = m.receive_base then m.visible_at + v_delay else m.visible_at end as available_at
+      from skipmq.message m
+      where m.queue_id = p_queue_id and m.group_no = g.group_no and m.sequence_number >= g.first_number
+      order by m.sequence_number
+      limit 1
+    ) f on true
+  ), refreshed as (
+    update skipmq.message_group g set available_at = h.available_at, first_number = h.sequence_number
+    from head h
+    where g.ctid = h.tid and h.sequence_number is not null
+  )
+  select array_agg(h.group_no) into v_empty from head h where h.sequence_number is null;
+
+  if v_empty is null then
+    return;
+  end if;
+  select array_agg(e.group_no) into v_free
+  from unnest(v_empty) e (group_no)
+  where current_setting('transaction_isolation') = 'read committed' and pg_try_advisory_xact_lock(e.group_no);
+  -- A statement of its own sees what was committed before the lock was free.
+  delete from skipmq.message_group g
+  using unnest(v_free) f (group_no)
+  where g.queue_id = p_queue_id and g.group_no = f.group_no
+    and (
+      select m.id
+      from skipmq.message m
+      where m.queue_id = p_queue_id and m.group_no = f.group_no
+      order by m.sequence_number
+      limit 1) is null;
+  -- A sender holds the lock of what is left: read it again when that is done.
+  update skipmq.message_group g set available_at = v_now + interval '10 milliseconds'
+  from unnest(v_empty) e (group_no)
+  where g.queue_id = p_queue_id and g.group_no = e.group_no;
+end $$;
+-- Does: sets a queue's policy if it still is p_old, and returns whether it was: whoever changes a part of
+--   the policy reads it, writes it so, and starts again on false; then no concurrent change is lost.
 -- Called by: the AddPermission and RemovePermission actions; SQL users.
 -- Locks, in order: queue row.
--- Raises: SQ005 when no queue has this incarnation.
+-- Raises: SQ005 when no queue has this generation.
 -- Relies on index: queue_id.
 create function skipmq.replace_policy(p_queue_id integer, p_old text, p_new text) returns boolean
 language plpgsql volatile security definer
@@ -1213,15 +2901,232 @@ begin
     return true;
   end if;
   if not exists (select from skipmq.queue q where q.queue_id = p_queue_id) then
-    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
+    raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
   end if;
   return false;
+end $$;
+-- Does: gives where a replay sends to (null: nothing was staged), how many messages it has still to send, their
+--   bytes and groups, and how many it has sent.
+-- Called by: `skipmq analytics replay`, as a node; SQL users.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: replay_message_pkey.
+create function skipmq.replay_state(
+  p_replay text, out target text, out to_send bigint, out bytes bigint, out groups bigint, out sent bigint
+)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    min(r.target), count(*) filter (where r.sent_at is null),
+    coalesce(sum(octet_length(r.body) + octet_length(r.attributes)), 0)::bigint,
+    count(distinct r.group_id) filter (where r.sent_at is null), count(*) filter (where r.sent_at is not null)
+  from skipmq.replay_message r
+  where r.replay = p_replay;
+$$;
+-- Does: says what the commits of this server wait for: synchronous_standby_names, how many standbys must
+--   acknowledge, how many are listed as candidates, and how many of those stream now (null: the owner of the
+--   schema is not in pg_monitor and cannot see it).
+-- Called by: nodes, for readiness, doctor and the ReplicationMode of queues.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: none.
+--
+-- Source: PostgreSQL manual, 20.6.2 synchronous_standby_names; 28.2.4 pg_stat_replication.
+create function skipmq.replication(
+  out names text, out required integer, out listed integer, out connected integer
+)
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_candidates text[];
+begin
+  names := btrim(current_setting('synchronous_standby_names'));
+  -- The forms: ANY n (a, b), FIRST n (a, b), n (a, b), and a, b for FIRST 1 (a, b).
+  required := case when names = '' then 0 else
+    coalesce((regexp_match(names, '^(?:any\s+|first\s+)?(\d+)\s*\(', 'i'))[1]::integer, 1) end;
+  v_candidates := regexp_split_to_array(coalesce((regexp_match(names, '\((.*)\)$'))[1], names), '\s*,\s*');
+  if pg_has_role(current_user, 'pg_read_all_stats', 'usage') then
+    connected := (
+      select count(*) from pg_stat_replication r where r.sync_state <> 'async' and r.state = 'streaming');
+  end if;
+  listed := case
+    when names = '' then 0
+    when v_candidates && array['*', '"*"'] then greatest(required, connected)
+    else cardinality(v_candidates)
+  end;
+end $$;
+-- Does: stores one message in the FIFO queue of that name, within the caller's transaction; gives its id,
+--   or that of the first sending of the last five minutes under the same deduplication id.
+-- Called by: SQL users.
+-- Locks, in order: those of send_fifo_messages.
+-- Raises: what check_message raises; SQ001 when there is no such queue, SQ008 when a group is missing, or
+--   a deduplication id where the queue does not take it from the body.
+-- Relies on index: queue_pkey, and those of send_fifo_messages.
+create function skipmq.send_fifo_message(
+  p_queue text,
+  p_body text,
+  p_group_id text,
+  p_deduplication_id text default null,
+  p_attributes jsonb default null,
+  p_account text default '000000000000',
+  p_region text default 'us-east-1'
+) returns uuid
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue_id integer := skipmq.queue_id(p_queue, p_account, p_region);
+  v_by_content boolean;
+  v_id uuid;
+begin
+  perform skipmq.check_message(v_queue_id, p_body, p_attributes);
+  select q.content_based_deduplication into v_by_content from skipmq.queue q where q.queue_id = v_queue_id;
+  if p_deduplication_id is null and v_by_content then
+    p_deduplication_id := encode(sha256(convert_to(p_body, 'UTF8')), 'hex');
+  end if;
+  if p_group_id is null or p_group_id !~ '^[!-~]{1,128}$' then
+    raise exception 'The request must contain the parameter MessageGroupId: alphanumeric and punctuation characters, 1 to 128 in length.'
+      using errcode = 'SQ008';
+  elsif p_deduplication_id is null or p_deduplication_id !~ '^[!-~]{1,128}$' then
+    raise exception 'The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly'
+      using errcode = 'SQ008';
+  end if;
+  select s.message_id into v_id
+  from skipmq.send_fifo_messages(
+    v_queue_id, array[gen_random_uuid()], array[p_body], array[p_attributes::text], array[p_group_id],
+    array[p_deduplication_id], array[null::text], session_user::text) s;
+  return v_id;
+end $$;
+-- Does: stores messages in a FIFO queue, all or none, and says for each by its place in the arrays the
+--   message id and sequence number to answer with: those of the first sending where the deduplication id
+--   is known.
+-- Called by: the SendMessage and SendMessageBatch actions, send_fifo_message; SQL users.
+-- Locks, in order: advisory locks of the groups by number (one sender at a time, no receiver waits),
+--   deduplication rows by key.
+-- Raises: SQ005 when no queue has this generation, SQ007 when the queue is not FIFO.
+-- Relies on index: queue_id, deduplication_pkey, message_group_pkey.
+--
+-- The locks come before the sequence numbers, and are held until the commit: so the messages of a group
+-- become visible in the order of their numbers.
+-- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
+create function skipmq.send_fifo_messages(
+  p_queue_id integer,
+  p_message_ids uuid[],
+  p_bodies text[],
+  p_attributes text[],
+  p_group_ids text[],
+  p_deduplication_ids text[],
+  p_trace_headers text[],
+  p_sender text default null,
+  p_commit text default null
+) returns table (place bigint, message_id uuid, sequence_number bigint)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+-- Not those of sql/planner.sql: it sorts, and joins a batch with itself.
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := skipmq.clock();
+  v_fifo boolean;
+  v_lineage integer;
+  v_scope text;
+  v_keys uuid[];
+  v_fresh bigint[];
+  v_numbers bigint[];
+begin
+  if p_commit is not null then
+    p_commit := set_config('synchronous_commit', p_commit, true);
+  end if;
+  select q.fifo, q.lineage, q.deduplication_scope into v_fifo, v_lineage, v_scope
+  from skipmq.queue q where q.queue_id = p_queue_id;
+  if v_fifo is null then
+    raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
+  elsif not v_fifo then
+    raise exception 'send_fifo_messages is for FIFO queues' using errcode = 'SQ007';
+  end if;
+  perform pg_advisory_xact_lock(g.group_no)
+  from (
+    select distinct hashtextextended(u.group_id, p_queue_id) as group_no
+    from unnest(p_group_ids) u (group_id)
+    order by group_no
+  ) g;
+
+  -- The clock again: it may have been a long wait.
+  v_now := greatest(v_now, skipmq.clock());
+  select array_agg(k.key order by k.place) into v_keys
+  from (
+    select
+      encode(substr(sha256(convert_to(
+        case when v_scope = 'messageGroup' then u.group_id || E'\n' else '' end || u.deduplication_id, 'UTF8')), 1, 16),
+        'hex')::uuid as key,
+      u.place
+    from unnest(p_group_ids, p_deduplication_ids) with ordinality u (group_id, deduplication_id, place)
+  ) k;
+  with numbered as materialized (
+    select f.place, f.key, nextval('skipmq.sequence_number_seq') as sequence_number
+    from (
+      select min(u.place) as place, u.key
+      from unnest(v_keys) with ordinality u (key, place)
+      group by u.key
+      order by 1
+    ) f
+  ), fresh as (
+    insert into skipmq.deduplication as d (lineage, key, expires_at, sequence_number, message_id)
+    select v_lineage, n.key, v_now + interval '5 minutes', n.sequence_number, p_message_ids[n.place]
+    from numbered n
+    order by n.key
+    on conflict on constraint deduplication_pkey do update set
+      expires_at = excluded.expires_at,
+      sequence_number = excluded.sequence_number,
+      message_id = excluded.message_id
+    where d.expires_at <= v_now
+    returning d.sequence_number
+  )
+  select array_agg(n.place), array_agg(n.sequence_number) into v_fresh, v_numbers
+  from numbered n
+  join fresh f on f.sequence_number = n.sequence_number;
+
+  if v_fresh is not null then
+    insert into skipmq.message (
+      id, visible_at, sent_at, enqueued_at, queue_id, group_no, sequence_number, message_id, group_id,
+      deduplication_id, sender, trace_header, attributes, body)
+    select
+      nextval('skipmq.message_id_seq'), v_now, v_now, v_now, p_queue_id,
+      hashtextextended(p_group_ids[u.place], p_queue_id), u.number, p_message_ids[u.place],
+      p_group_ids[u.place], p_deduplication_ids[u.place], p_sender, p_trace_headers[u.place],
+      p_attributes[u.place], p_bodies[u.place]
+    from unnest(v_fresh, v_numbers) u (place, number);
+    -- Nobody removes a row while its advisory lock is held, so that a read is enough, unless it is a read of
+    -- the past. An insert on conflict would wait for whoever is receiving from the group.
+    insert into skipmq.message_group (queue_id, group_no, available_at, first_number)
+    select p_queue_id, f.group_no, v_now, f.first_number
+    from (
+      select hashtextextended(p_group_ids[u.place], p_queue_id) as group_no, min(u.number) as first_number
+      from unnest(v_fresh, v_numbers) u (place, number)
+      group by 1
+    ) f
+    where current_setting('transaction_isolation') <> 'read committed' or not exists (
+      select from skipmq.message_group g where g.queue_id = p_queue_id and g.group_no = f.group_no)
+    order by f.first_number -- Groups that become available together come in the order of arrival.
+    on conflict do nothing;
+    insert into skipmq.queue_delta (at, queue_id, change) values (v_now, p_queue_id, cardinality(v_fresh));
+  end if;
+
+  return query
+  select u.place, d.message_id, d.sequence_number
+  from unnest(v_keys) with ordinality u (key, place)
+  join skipmq.deduplication d on d.lineage = v_lineage and d.key = u.key
+  order by u.place;
 end $$;
 -- Does: stores one message in the standard queue of that name, within the caller's transaction.
 -- Called by: SQL users: `insert into orders …; select skipmq.send_message('orders', …); commit;`.
 -- Locks, in order: none.
--- Raises: SQ001 when there is no such queue; SQ008 when body and attributes are longer than it takes, or a
---   parameter is not what SQS takes; SQ009 when the body has characters that XML 1.0 does not allow.
+-- Raises: what check_message raises; SQ001 when there is no such queue, SQ008 when the delay is out of range.
 -- Relies on index: queue_pkey, queue_id.
 create function skipmq.send_message(
   p_queue text,
@@ -1237,32 +3142,11 @@ as $$
 declare
   v_queue_id integer := skipmq.queue_id(p_queue, p_account, p_region);
   v_message_id uuid := gen_random_uuid();
-  v_most integer;
 begin
-  select q.maximum_message_size into v_most from skipmq.queue q where q.queue_id = v_queue_id;
-  if octet_length(p_body) + coalesce(octet_length(p_attributes::text), 0) > v_most then
-    raise exception 'One or more parameters are invalid. Reason: Message must be shorter than % bytes.', v_most
-      using errcode = 'SQ008';
-  elsif p_body is null or p_body = '' then
-    raise exception 'The request must contain the parameter MessageBody.' using errcode = 'SQ008';
-  elsif p_delay_seconds not between 0 and 900 then
+  perform skipmq.check_message(v_queue_id, p_body, p_attributes);
+  if p_delay_seconds not between 0 and 900 then
     raise exception 'Value % for parameter DelaySeconds is invalid. Reason: DelaySeconds must be >= 0 and <= 900.',
       p_delay_seconds using errcode = 'SQ008';
-  end if;
-  if p_body ~ E'[\\x01-\\x08\\x0b\\x0c\\x0e-\\x1f\\ufffe\\uffff]' then
-    raise exception 'Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF'
-      using errcode = 'SQ009';
-  end if;
-  if jsonb_typeof(p_attributes) <> 'object' or exists (
-    select
-    from jsonb_each(case when jsonb_typeof(p_attributes) = 'object' then p_attributes end) a
-    where jsonb_typeof(a.value) <> 'object'
-      or jsonb_typeof(a.value -> 'DataType') is distinct from 'string'
-      or jsonb_typeof(coalesce(a.value -> 'StringValue', a.value -> 'BinaryValue'))
-        is distinct from 'string')
-  then
-    raise exception 'Message attributes are {"name": {"DataType": "String", "StringValue": "value"}}.'
-      using errcode = 'SQ008';
   end if;
   perform skipmq.send_messages(
     v_queue_id, array[v_message_id], array[p_body], array[p_attributes::text], array[p_delay_seconds],
@@ -1271,12 +3155,17 @@ begin
 end $$;
 -- Does: stores messages in a standard queue: all of them, or none when it raises.
 -- Called by: the SendMessage and SendMessageBatch actions, send_message; SQL users.
--- Locks, in order: none.
--- Raises: SQ005 when no queue has this incarnation, SQ007 when the queue is FIFO.
--- Relies on index: queue_id.
+-- Locks, in order: advisory lock of the first message id; queue row, with the first message that has a group.
+-- Raises: SQ005 when no queue has this generation, SQ007 when the queue is FIFO.
+-- Relies on index: queue_id, noisy_tenant_pkey, message_visible.
 --
--- The arrays run in parallel, one element a message. A null in p_delays takes the queue's delay.
+-- The arrays run in parallel, one element a message; null stands for nothing but nulls. A null in p_delays is
+-- the queue's delay.
 -- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
+-- p_again is for a retry of a send that may have been done within that time: nothing is stored when one of its
+-- messages is there. The retry waits for the lock, which the first try holds until its commit has been
+-- acknowledged by its standbys: nobody sees its messages before. What was received and deleted since is not
+-- known, and stored a second time.
 create function skipmq.send_messages(
   p_queue_id integer,
   p_message_ids uuid[],
@@ -1286,60 +3175,137 @@ create function skipmq.send_messages(
   p_group_ids text[],
   p_trace_headers text[],
   p_sender text default null,
-  p_commit text default null
+  p_commit text default null,
+  p_again interval default null
 ) returns void
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+-- Those of sql/planner.sql that it needs: planning each call would cost more than the call.
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+declare
+  v_now timestamptz := skipmq.write_time();
+  v_locked boolean;
+begin
+  -- Assignments, where PERFORM would run a statement.
+  if p_commit is not null then
+    p_commit := set_config('synchronous_commit', p_commit, true);
+  end if;
+  v_locked := pg_try_advisory_xact_lock(uuid_hash_extended(p_message_ids[1], 0));
+  if p_again is not null and skipmq.is_sent(p_queue_id, p_message_ids, v_now - p_again) then
+    -- A row, so that this commit waits for the standbys that the one before may not have waited for.
+    insert into skipmq.queue_delta (at, queue_id, change) values (v_now, p_queue_id, 0);
+    return;
+  end if;
+  with counted as (
+    insert into skipmq.queue_delta (at, queue_id, change)
+    values (v_now, p_queue_id, cardinality(p_message_ids))
+  )
+  insert into skipmq.message (
+    id, visible_at, sent_at, enqueued_at, queue_id, shard, message_id, group_id, sender, trace_header, attributes, body)
+  select
+    nextval('skipmq.message_id_seq'),
+    v_now + make_interval(secs => greatest(coalesce(u.delay, q.delay_seconds), 0)),
+    v_now, v_now, p_queue_id,
+    case when q.tenants and u.group_id is not null then skipmq.shard_of(p_queue_id, u.group_id, v_now) else 0 end,
+    u.message_id, u.group_id, p_sender, u.trace_header, u.attributes, u.body
+  from skipmq.queue q
+  cross join (
+    select
+      unnest(p_message_ids) as message_id, unnest(p_bodies) as body, unnest(p_attributes) as attributes,
+      unnest(p_delays) as delay, unnest(p_group_ids) as group_id, unnest(p_trace_headers) as trace_header
+  ) u
+  where q.queue_id = p_queue_id and not q.fifo;
+  if not found then
+    perform skipmq.check_generation(p_queue_id, false);
+  elsif p_group_ids is not null and array_remove(p_group_ids, null) <> '{}' then
+    update skipmq.queue q set tenants = true where q.queue_id = p_queue_id and not q.tenants;
+  end if;
+end $$;
+-- Does: sends the next p_limit staged messages of a replay to a queue and marks them as sent, in one transaction;
+--   gives their number. Bodies of messages that are sent are removed, their ids stay.
+-- Called by: `skipmq analytics replay`, as a node; SQL users.
+-- Locks, in order: replay_message rows, then as send_messages or send_fifo_messages.
+-- Raises: SQ005 when the queue has another generation, and what send_messages and send_fifo_messages raise.
+-- Relies on index: replay_message_unsent, replay_message_pkey, queue_id.
+create function skipmq.send_replay(p_replay text, p_queue_id integer, p_limit integer) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_now timestamptz := skipmq.clock();
-  v_fifo boolean;
-  v_delay integer;
+  v_sender text := 'skipmq replay ' || p_replay;
+  v_ids uuid[];
+  v_bodies text[];
+  v_attributes text[];
+  v_groups text[];
+  v_traces text[];
 begin
-  if p_commit is not null then
-    perform set_config('synchronous_commit', p_commit, true);
-  end if;
-  select q.fifo, q.delay_seconds into v_fifo, v_delay
-  from skipmq.queue q where q.queue_id = p_queue_id;
-  if v_fifo is null then
-    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
-  elsif v_fifo then
-    raise exception 'send_messages is for standard queues' using errcode = 'SQ007';
-  end if;
-  insert into skipmq.message (
-    id, visible_at, sent_at, enqueued_at, queue_id, message_id, group_id, sender, trace_header, attributes, body)
   select
-    nextval('skipmq.message_id_seq'),
-    v_now + make_interval(secs => coalesce(u.delay, v_delay)),
-    v_now, v_now, p_queue_id, u.message_id, u.group_id, p_sender, u.trace_header, u.attributes, u.body
-  from unnest(p_message_ids, p_bodies, p_attributes, p_delays, p_group_ids, p_trace_headers)
-    u (message_id, body, attributes, delay, group_id, trace_header);
+    array_agg(m.message_id order by m.place), array_agg(m.body order by m.place),
+    array_agg(m.attributes order by m.place), array_agg(m.group_id order by m.place),
+    array_agg(m.trace_header order by m.place)
+  into v_ids, v_bodies, v_attributes, v_groups, v_traces
+  from (
+    select r.place, r.message_id, r.body, r.attributes, r.group_id, r.trace_header
+    from skipmq.replay_message r
+    where r.replay = p_replay and r.sent_at is null
+    order by r.place
+    limit p_limit
+    for update
+  ) m;
+  if v_ids is null then
+    return 0;
+  end if;
+  if exists (select from skipmq.queue q where q.queue_id = p_queue_id and q.fifo) then
+    perform skipmq.send_fifo_messages(
+      p_queue_id, v_ids, v_bodies, v_attributes, v_groups, v_ids::text[], v_traces, v_sender);
+  else
+    perform skipmq.send_messages(
+      p_queue_id, v_ids, v_bodies, v_attributes, null, v_groups, v_traces, v_sender);
+  end if;
+  update skipmq.replay_message r
+  set sent_at = skipmq.clock(), body = null, attributes = null, group_id = null, trace_header = null
+  where r.replay = p_replay and r.message_id = any (v_ids);
+  return cardinality(v_ids);
 end $$;
 -- Does: changes the attributes named in p_attributes (SQS names, text values); others stay.
 -- Called by: create_queue, the SetQueueAttributes action; SQL users.
--- Locks, in order: queue row of the dead-letter queue (shared), queue row.
--- Raises: SQ005 when no queue has this incarnation, SQ006 when there is no attribute of a name, SQ008 when
+-- Locks, in order: queue row of the dead-letter queue (shared), queue row, group rows.
+-- Raises: SQ005 when no queue has this generation, SQ006 when there is no attribute of a name, SQ008 when
 --   a redrive policy names a queue that is not there or does not allow it, 23514 when a value is out of
 --   its range.
--- Relies on index: queue_id.
+-- Relies on index: queue_id, message_group_available.
 create function skipmq.set_queue_attributes(p_queue_id integer, p_attributes jsonb) returns void
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_queue skipmq.queue;
   v_unknown text;
   v_redrive jsonb;
   v_target text[];
 begin
+  select q.* into v_queue from skipmq.queue q where q.queue_id = p_queue_id;
   select a.key into v_unknown
   from jsonb_object_keys(p_attributes) a (key)
   where a.key not in (
     'VisibilityTimeout', 'DelaySeconds', 'MaximumMessageSize', 'MessageRetentionPeriod',
     'ReceiveMessageWaitTimeSeconds', 'Policy', 'RedrivePolicy', 'RedriveAllowPolicy', 'KmsMasterKeyId', 'KmsDataKeyReusePeriodSeconds',
-    'SqsManagedSseEnabled', 'HistoryMode')
+    'SqsManagedSseEnabled', 'HistoryMode', 'ReplicationMode')
+    and not (v_queue.fifo and a.key in (
+      'FifoQueue', 'ContentBasedDeduplication', 'DeduplicationScope', 'FifoThroughputLimit'))
   limit 1;
   if v_unknown is not null then
     raise exception 'Unknown Attribute %.', v_unknown using errcode = 'SQ006';
+  elsif p_attributes ->> 'FifoQueue' <> 'true' then
+    raise exception 'Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not supported.'
+      using errcode = '23514';
+  elsif coalesce(p_attributes ->> 'FifoThroughputLimit', v_queue.fifo_throughput_limit) = 'perMessageGroupId'
+    and coalesce(p_attributes ->> 'DeduplicationScope', v_queue.deduplication_scope) <> 'messageGroup'
+  then
+    raise exception 'The perMessageGroupId value is allowed only when the value for DeduplicationScope is messageGroup.'
+      using errcode = '23514';
   end if;
   if p_attributes ->> 'RedrivePolicy' <> '' then
     v_redrive := p_attributes ->> 'RedrivePolicy';
@@ -1370,55 +3336,92 @@ begin
     sqs_managed_sse_enabled =
       coalesce((p_attributes ->> 'SqsManagedSseEnabled')::boolean, q.sqs_managed_sse_enabled),
     history_mode = coalesce(p_attributes ->> 'HistoryMode', q.history_mode),
+    replication_mode = coalesce(p_attributes ->> 'ReplicationMode', q.replication_mode),
+    content_based_deduplication = coalesce(
+      (p_attributes ->> 'ContentBasedDeduplication')::boolean, q.content_based_deduplication),
+    deduplication_scope = coalesce(p_attributes ->> 'DeduplicationScope', q.deduplication_scope),
+    fifo_throughput_limit = coalesce(p_attributes ->> 'FifoThroughputLimit', q.fifo_throughput_limit),
     modified_at = skipmq.clock()
   where q.queue_id = p_queue_id;
   if not found then
-    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
+    raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
+  end if;
+  if v_queue.fifo and p_attributes ? 'DelaySeconds' then
+    -- It applies to what waits as well: let the next receive read all groups again.
+    update skipmq.message_group g set available_at = skipmq.clock()
+    where g.queue_id = p_queue_id and g.available_at > skipmq.clock();
   end if;
 end $$;
--- Does: deletes the given rows, which the caller has locked, and leaves a row of history for each as the
---   history mode of their queue says; gives their number.
--- Called by: expire_visible, clear_retired.
+-- Does: deletes the given rows of messages, which the caller has locked, and leaves a row of history for each;
+--   gives their number.
+-- Called by: expire_visible, clear_group, clear_retired, expire_fifo.
 -- Locks, in order: none but what the caller holds.
 -- Raises: nothing.
--- Relies on index: none (rows by ctid), incarnation_pkey, queue_id.
+-- Relies on index: none (rows by ctid), and those of write_history.
 create function skipmq.settle(p_tids tid[], p_outcome text) returns integer
-language plpgsql volatile security definer
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set jit = off
+language plpgsql volatile
 as $$
 declare
   v_now timestamptz := skipmq.clock();
-  v_xid bigint := pg_current_xact_id()::text::bigint;
   v_count integer;
 begin
+  perform skipmq.write_history(p_tids, p_outcome, v_now);
   with gone as (
-    delete from skipmq.message m where m.ctid = any (p_tids) returning m.*
-  ), kept as (
-    insert into skipmq.history (
-      settled_at, sent_at, first_received_at, xid, id, queue_id, receive_count, body_bytes,
-      attribute_bytes, message_id, outcome, group_id, deduplication_id, sender, trace_header, attributes, body)
-    select
-      v_now, g.sent_at, g.first_received_at, v_xid, g.id, g.queue_id, g.receive_count - g.receive_base,
-      octet_length(g.body), coalesce(octet_length(g.attributes), 0), g.message_id, p_outcome, g.group_id,
-      g.deduplication_id, g.sender, g.trace_header,
-      case when i.mode = 'full' then g.attributes end,
-      case when i.mode = 'full' then g.body end
-    from gone g
-    cross join lateral (
-      select coalesce(
-        (select q.history_mode from skipmq.queue q where q.queue_id = g.queue_id),
-        (select r.history_mode from skipmq.incarnation r where r.queue_id = g.queue_id)) as mode
-    ) i
-    where i.mode <> 'off'
+    delete from skipmq.message m where m.ctid = any (p_tids) returning m.queue_id
+  ), counted as (
+    insert into skipmq.queue_delta (at, queue_id, change)
+    select v_now, g.queue_id, -count(*) from gone g group by g.queue_id
   )
   select count(*) into v_count from gone;
+  return v_count;
+end $$;
+-- Does: gives the shard of a standard queue in which a tenant's messages wait: 1 while it is noisy, otherwise 0.
+-- Called by: send_messages.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: noisy_tenant_pkey.
+create function skipmq.shard_of(p_queue_id integer, p_group_id text, p_now timestamptz) returns smallint
+language plpgsql stable
+as $$
+begin
+  return (
+    select count(*)
+    from skipmq.noisy_tenant t
+    where t.queue_id = p_queue_id and t.group_id = p_group_id and t.until > p_now);
+end $$;
+-- Does: stores messages that a replay is to send; gives how many are new. Messages that the replay has already,
+--   and messages that it sent itself, are skipped.
+-- Called by: `skipmq analytics replay`, as a node; SQL users.
+-- Locks, in order: replay_message rows.
+-- Raises: nothing.
+-- Relies on index: replay_message_pkey.
+create function skipmq.stage_replay(
+  p_replay text,
+  p_target text,
+  p_places bigint[],
+  p_message_ids uuid[],
+  p_source_ids uuid[],
+  p_group_ids text[],
+  p_trace_headers text[],
+  p_attributes text[],
+  p_bodies text[]
+) returns bigint
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_count bigint;
+begin
+  insert into skipmq.replay_message (
+    replay, target, place, message_id, source_id, group_id, trace_header, attributes, body)
+  select
+    p_replay, p_target, u.place, u.message_id, u.source_id, u.group_id, u.trace_header, u.attributes, u.body
+  from unnest(p_places, p_message_ids, p_source_ids, p_group_ids, p_trace_headers, p_attributes, p_bodies)
+    u (place, message_id, source_id, group_id, trace_header, attributes, body)
+  where not exists (
+    select from skipmq.replay_message r where r.replay = p_replay and r.message_id = u.source_id)
+  on conflict do nothing;
+  get diagnostics v_count = row_count;
   return v_count;
 end $$;
 -- Does: begins to move the messages of a dead-letter queue; gives the number of the task.
@@ -1446,6 +3449,9 @@ begin
       using errcode = 'SQ010';
   elsif p_destination_arn = p_source_arn then
     raise exception 'The destination of a message move task must not be its source.' using errcode = 'SQ008';
+  elsif (p_destination_arn like '%.fifo') <> (p_source_arn like '%.fifo') then
+    raise exception 'The destination of a message move task must be of the same type as its source.'
+      using errcode = 'SQ008';
   end if;
   if not exists (
     select from skipmq.queue q
@@ -1472,7 +3478,7 @@ end $$;
 -- Does: gives a queue the tags of p_tags (text by text); one of the same key is replaced, others stay.
 -- Called by: the TagQueue action; SQL users.
 -- Locks, in order: queue row.
--- Raises: SQ005 when no queue has this incarnation, SQ008 when the queue would have more than 50 tags.
+-- Raises: SQ005 when no queue has this generation, SQ008 when the queue would have more than 50 tags.
 -- Relies on index: queue_id.
 create function skipmq.tag_queue(p_queue_id integer, p_tags jsonb) returns void
 language plpgsql volatile security definer
@@ -1484,16 +3490,38 @@ declare
 begin
   update skipmq.queue q set tags = q.tags || p_tags where q.queue_id = p_queue_id returning q.tags into v_tags;
   if not found then
-    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
+    raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
   end if;
   if (select count(*) from jsonb_object_keys(v_tags)) > v_most then
     raise exception 'Too many tags: a queue can have at most %.', v_most using errcode = 'SQ008';
   end if;
 end $$;
--- Does: takes the tags of these keys from a queue; a key that it does not have is passed over.
+-- Does: gives the timeline of this server, which a failover makes another: on a primary the one that it writes,
+--   on a standby the one that it follows; null on a standby that is connected to nobody, where nobody can know.
+-- Called by: the view skipmq_views.server; SQL users.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: none.
+--
+-- Where the owner of the schema is not in pg_monitor a standby gives what its control file says, which is up to
+-- a checkpoint behind. Source: PostgreSQL manual, 28.2.6 pg_stat_wal_receiver; 9.27.11 pg_control_recovery.
+create function skipmq.timeline() returns bigint
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if not pg_is_in_recovery() then
+    return ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint;
+  end if;
+  if pg_has_role(current_user, 'pg_read_all_stats', 'usage') then
+    return (select r.received_tli from pg_stat_wal_receiver r);
+  end if;
+  return (select r.min_recovery_end_timeline from pg_control_recovery() r);
+end $$;
+-- Does: takes the tags of these keys from a queue; a key that it does not have is ignored.
 -- Called by: the UntagQueue action; SQL users.
 -- Locks, in order: queue row.
--- Raises: SQ005 when no queue has this incarnation.
+-- Raises: SQ005 when no queue has this generation.
 -- Relies on index: queue_id.
 create function skipmq.untag_queue(p_queue_id integer, p_keys text[]) returns void
 language plpgsql volatile security definer
@@ -1502,45 +3530,146 @@ as $$
 begin
   update skipmq.queue q set tags = q.tags - p_keys where q.queue_id = p_queue_id;
   if not found then
-    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
+    raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
   end if;
 end $$;
--- The first partitions of the history; the janitor makes the following ones.
-select skipmq.create_history_partitions();
--- Roles with the least that each needs. The owner is whoever runs the migrations. Roles belong to the
--- whole server: where the owner may not create them, an administrator does, and the migration is run
--- again. Neither can log in over a network until it is given a password.
+-- Does: leaves a row of history for each of the given rows of messages, which the caller has locked and is about
+--   to settle, as the history mode of their queue says.
+-- Called by: settle, move_to_dead_letter_queue, append_fifo; delete_messages has it in its own statement.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: none (rows by ctid), generation_pkey, queue_id.
+create function skipmq.write_history(p_tids tid[], p_outcome text, p_now timestamptz) returns void
+language plpgsql volatile
+as $$
+declare
+  v_xid bigint := pg_current_xact_id()::text::bigint;
+begin
+  insert into skipmq.history (
+    settled_at, sent_at, first_received_at, xid, id, queue_id, receive_count, body_bytes,
+    attribute_bytes, message_id, outcome, group_id, deduplication_id, sender, trace_header, attributes, body, node)
+  select
+    p_now, m.sent_at, m.first_received_at, v_xid, m.id, m.queue_id, m.receive_count - m.receive_base,
+    octet_length(m.body), coalesce(octet_length(m.attributes), 0), m.message_id, p_outcome, m.group_id,
+    m.deduplication_id, m.sender, m.trace_header,
+    case when h.mode = 'full' then m.attributes end,
+    case when h.mode = 'full' then m.body end,
+    nullif(current_setting('application_name'), '')
+  from skipmq.message m
+  cross join lateral (
+    select coalesce(
+      (select q.history_mode from skipmq.queue q where q.queue_id = m.queue_id),
+      (select g.history_mode from skipmq.generation g where g.queue_id = m.queue_id)) as mode
+  ) h
+  where m.ctid = any (p_tids) and h.mode <> 'off';
+end $$;
+-- Does: gives the clock's time to a transaction that is about to write it, once it has a number. So whoever
+--   sees that all transactions with lower numbers than his own are over knows that none of them will write an
+--   earlier time than his: low_watermark depends on it.
+-- Called by: every function that makes a message visible, now or later.
+-- Locks, in order: none.
+-- Raises: as clock.
+-- Relies on index: none.
+--
+-- CASE evaluates its condition first. Without SET and SECURITY DEFINER, as clock.
+create function skipmq.write_time() returns timestamptz
+language sql volatile
+as $$
+  select case when pg_current_xact_id() is not null then skipmq.clock() end
+$$;
+-- How statements on tables of messages are planned, whoever calls: by index. On a table that was vacuumed while
+-- it was empty the planner prefers sequential scans, and a session keeps them when the table has filled. The
+-- settings hold in what these functions call, too. README.md says what they cost.
 do $$
 declare
-  v_role text;
+  v_function text;
 begin
-  foreach v_role in array array['skipmq_node', 'skipmq_reader'] loop
-    if not exists (select from pg_roles where rolname = v_role) then
-      begin
-        execute format('create role %I login', v_role);
-      exception
-        when insufficient_privilege then
-          raise warning 'role % is missing and % may not create it', v_role, current_user;
-        when duplicate_object or unique_violation then
-          null; -- Another database of this server was migrated at the same moment.
-      end;
-    end if;
+  foreach v_function in array '{
+    receive_messages, delete_messages, change_visibility, is_sent, low_watermark,
+    receive_fifo_messages, receive_fifo_attempt, delete_fifo_messages, change_fifo_visibility,
+    count_messages, count_in_flight, peek_messages, copy_messages, move_messages,
+    advance_move_tasks, move_batch, move_fifo_batch, erase_messages, clear_retired, expire_deduplication, expire_messages, fold_counts, mark_noisy
+  }'::text[] loop
+    execute format(
+      'alter function skipmq.%I
+        set plan_cache_mode = force_generic_plan
+        set enable_seqscan = off
+        set enable_bitmapscan = off
+        set enable_sort = off
+        set enable_hashjoin = off
+        set enable_mergejoin = off
+        set jit = off', v_function);
   end loop;
-
-  revoke execute on all functions in schema skipmq from public;
-  if exists (select from pg_roles where rolname = 'skipmq_node') then
-    grant usage on schema skipmq to skipmq_node;
-    grant execute on all functions in schema skipmq to skipmq_node;
-    -- Only for other functions, which call them with the owner's rights.
-    revoke execute on function
-      skipmq.settle(tid[], text),
-      skipmq.move_batch(integer, integer, integer),
-      skipmq.check_redrive(integer, text, text[]),
-      skipmq.move_dead_letters(integer, integer, integer, timestamptz, timestamptz, integer),
-      skipmq.expire_visible(integer, timestamptz, timestamptz, timestamptz, integer)
-      from skipmq_node;
-  end if;
-  if exists (select from pg_roles where rolname = 'skipmq_reader') then
-    grant usage on schema skipmq to skipmq_reader;
-  end if;
 end $$;
+-- The contract with those who read: Spark, a console, any SQL client with the role skipmq_reader. Columns
+-- have plain types that every driver knows (uuid as text, transaction numbers as bigint); views gain columns
+-- at their end and lose none.
+create schema if not exists skipmq_views;
+comment on schema skipmq_views is 'SkipMQ: what readers may see';
+-- Every queue that is there, and every one that was: a row for each generation, since a purge begins a new
+-- one. Of those that are over (retired_at) only the name is known, and how they ended (purged, deleted).
+-- Times in seconds, sizes in bytes, tags as JSON.
+create view skipmq_views.queue as
+select
+  g.queue_id, g.account, g.region, g.name as queue, g.name like '%.fifo' as fifo,
+  g.created_at, g.retired_at, g.retired_as,
+  coalesce(q.history_mode, g.history_mode) as history_mode,
+  q.visibility_timeout, q.delay_seconds, q.maximum_message_size, q.message_retention_period,
+  q.receive_message_wait_time_seconds, q.dead_letter_account, q.dead_letter_name, q.max_receive_count,
+  q.replication_mode, q.tags::text as tags
+from skipmq.generation g
+left join skipmq.queue q on q.queue_id = g.queue_id;
+-- Every settled message, with the name of its queue, which may be gone. outcome is deleted, expired, purged
+-- or dead-lettered (then it lives on in another queue). attributes (JSON) and body are there where the queue's
+-- history mode was full. An incremental reader takes windows of xid below the oldest open transaction,
+-- pg_snapshot_xmin(pg_current_snapshot()), and never `id > last`: ids are not in the order of commits.
+create view skipmq_views.history as
+select
+  h.settled_at, h.sent_at, h.first_received_at, h.xid, h.id, h.queue_id, g.account, g.region, g.name as queue,
+  g.name like '%.fifo' as fifo, h.receive_count, h.body_bytes, h.attribute_bytes,
+  h.message_id::text as message_id, h.outcome, h.group_id, h.deduplication_id, h.sender, h.trace_header,
+  h.node, h.attributes, h.body
+from skipmq.history h
+left join skipmq.generation g on g.queue_id = h.queue_id;
+-- The history without what users wrote: neither attributes nor body.
+create view skipmq_views.history_metadata as
+select
+  h.settled_at, h.sent_at, h.first_received_at, h.xid, h.id, h.queue_id, g.account, g.region, g.name as queue,
+  g.name like '%.fifo' as fifo, h.receive_count, h.body_bytes, h.attribute_bytes,
+  h.message_id::text as message_id, h.outcome, h.group_id, h.deduplication_id, h.sender, h.trace_header,
+  h.node
+from skipmq.history h
+left join skipmq.generation g on g.queue_id = h.queue_id;
+-- Every message that waits, is delayed or is in flight. retired: its queue was purged or deleted, nobody can
+-- receive it any more, and the history will have it soon. receive_count is what receivers were told.
+-- Read it seldom and fast: while a snapshot of it is held nothing can be cleared up.
+create view skipmq_views.message as
+select
+  m.visible_at, m.sent_at, m.enqueued_at, m.first_received_at, m.id, m.queue_id, g.account, g.region,
+  g.name as queue, g.name like '%.fifo' as fifo, g.retired_at is not null as retired,
+  m.receive_count - m.receive_base as receive_count, octet_length(m.body) as body_bytes,
+  coalesce(octet_length(m.attributes), 0) as attribute_bytes, m.message_id::text as message_id,
+  m.sequence_number, m.group_id, m.deduplication_id, m.sender, m.trace_header, m.dead_letter_source,
+  m.attributes, m.body
+from skipmq.message m
+join skipmq.generation g on g.queue_id = m.queue_id;
+-- The messages without what users wrote: neither attributes nor body, but for their sizes.
+create view skipmq_views.message_metadata as
+select
+  m.visible_at, m.sent_at, m.enqueued_at, m.first_received_at, m.id, m.queue_id, g.account, g.region,
+  g.name as queue, g.name like '%.fifo' as fifo, g.retired_at is not null as retired,
+  m.receive_count - m.receive_base as receive_count, octet_length(m.body) as body_bytes,
+  coalesce(octet_length(m.attributes), 0) as attribute_bytes, m.message_id::text as message_id,
+  m.sequence_number, m.group_id, m.deduplication_id, m.sender, m.trace_header, m.dead_letter_source
+from skipmq.message m
+join skipmq.generation g on g.queue_id = m.queue_id;
+-- The days of the history that an export has in whole: how many rows each, all of transactions below to_xid.
+create view skipmq_views.archived_day as
+select a.day, a.rows, a.to_xid, a.archived_at
+from skipmq.archived_day a;
+-- The server that is asked, in one row: whether it is a standby, and its timeline, which each failover makes
+-- another; null where it cannot be known.
+create view skipmq_views.server as
+select pg_is_in_recovery() as standby, skipmq.timeline() as timeline;
+-- The first partitions of the history; the janitor makes the following ones.
+select skipmq.create_history_partitions();

@@ -1,4 +1,4 @@
--- Does: goes on with every active task that nobody else is at: moves what its rate allows since the last
+-- Does: continues every active task that nobody else works on: moves what its rate allows since the last
 --   time, at most p_limit messages, and ends it when nothing is left, it was cancelled or a queue is gone;
 --   gives the number of messages moved.
 -- Called by: the janitor.
@@ -36,7 +36,7 @@ begin
     end if;
     v_allowed := p_limit;
     if v_task.messages_per_second is not null then
-      -- A second's worth at most, however long nobody was at it.
+      -- A second's worth at most, however long nobody worked on it.
       v_task.paid_until := greatest(v_task.paid_until, v_now - interval '1 second');
       v_allowed := least(p_limit, floor(
         extract(epoch from v_now - v_task.paid_until) * v_task.messages_per_second)::integer);

@@ -1,23 +1,15 @@
 -- Does: moves messages of a FIFO queue, whose groups the caller has locked, to the ends of their groups in
 --   other FIFO queues, in the order given. As 'dead-lettered' they go on counting their receives, remember
---   where they came from and leave a row of history; as 'redriven' they begin anew. Gives their number.
+--   where they came from and leave a row of history; as 'redriven' they start again. Gives their number.
 -- Called by: clear_group, move_fifo_batch.
 -- Locks, in order: queue rows of the targets (shared: they are neither purged nor deleted meanwhile),
---   advisory locks of the target groups by number, message rows. Dead letters wait for no sender, whom
+--   advisory locks of the target groups by number, message rows. As 'dead-lettered' they wait for no sender, whom
 --   another of the receiver's groups may keep waiting: nothing is moved then.
 -- Raises: nothing.
 -- Relies on index: queue_id, message_pkey, message_group_pkey.
 create function skipmq.append_fifo(p_queue_id integer, p_ids bigint[], p_targets integer[], p_how text)
 returns integer
-language plpgsql volatile security definer
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set jit = off
+language plpgsql volatile
 as $$
 declare
   v_source skipmq.queue;
@@ -42,6 +34,17 @@ begin
     return 0;
   end if;
   v_now := skipmq.clock();
+  if v_dead then
+    perform skipmq.write_history(
+      array(
+        select m.tid
+        from unnest(p_ids, p_targets) u (id, target)
+        cross join lateral (
+          select m.ctid as tid from skipmq.message m where m.id = u.id and m.queue_id = p_queue_id
+        ) m
+        where exists (select from skipmq.queue q where q.queue_id = u.target)),
+      p_how, v_now);
+  end if;
   with numbered as materialized (
     select u.id, u.target, nextval('skipmq.sequence_number_seq') as sequence_number
     from (
@@ -81,19 +84,6 @@ begin
     from moved m
     cross join lateral (values (m.queue_id, 1), (p_queue_id, -1)) c (queue_id, change)
     group by c.queue_id
-  ), kept as (
-    insert into skipmq.history (
-      settled_at, sent_at, first_received_at, xid, id, queue_id, receive_count, body_bytes,
-      attribute_bytes, message_id, outcome, group_id, deduplication_id, sender, trace_header, attributes, body, node)
-    select
-      v_now, g.sent_at, g.first_received_at, pg_current_xact_id()::text::bigint, g.id, p_queue_id,
-      g.receive_count - g.receive_base, octet_length(g.body), coalesce(octet_length(g.attributes), 0),
-      g.message_id, 'dead-lettered', g.group_id, g.deduplication_id, g.sender, g.trace_header,
-      case when v_source.history_mode = 'full' then g.attributes end,
-      case when v_source.history_mode = 'full' then g.body end,
-      nullif(current_setting('application_name'), '')
-    from moved g
-    where v_dead and v_source.history_mode <> 'off'
   )
   select count(*) into v_count from moved;
   return v_count;

@@ -18,19 +18,12 @@ create function skipmq.change_visibility(
 ) returns table (place bigint, outcome text)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set jit = off
 as $$
 declare
   v_now timestamptz := skipmq.write_time();
 begin
   if p_commit is not null then
-    perform set_config('synchronous_commit', p_commit, true);
+    p_commit := set_config('synchronous_commit', p_commit, true);
   end if;
   -- Locked in a statement of its own, so that the next one sees the rows as they are now.
   perform from (

@@ -5,8 +5,7 @@
 --   are not what SQS takes; SQ009 when the body has characters that XML 1.0 does not allow.
 -- Relies on index: queue_id.
 create function skipmq.check_message(p_queue_id integer, p_body text, p_attributes jsonb) returns void
-language plpgsql stable security definer
-set search_path = pg_catalog, pg_temp
+language plpgsql stable
 as $$
 declare
   v_most integer;

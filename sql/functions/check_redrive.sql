@@ -5,8 +5,7 @@
 --   source itself, or does not allow it.
 -- Relies on index: queue_id, queue_pkey.
 create function skipmq.check_redrive(p_queue_id integer, p_policy text, p_target text[]) returns void
-language plpgsql volatile security definer
-set search_path = pg_catalog, pg_temp
+language plpgsql volatile
 as $$
 declare
   v_source skipmq.queue;

@@ -1,22 +1,14 @@
 -- Does: clears the head of a group, which the caller has locked, of up to 1,000 messages that are past
 --   retention, or were received p_most times and go to the dead-letter queue p_target; and says when the
 --   group can give its first message. Gives how many it cleared.
--- Called by: receive_fifo_messages, for a group that gave nothing.
+-- Called by: clear_groups.
 -- Locks, in order: message rows, and those of append_fifo and refresh_groups.
 -- Raises: nothing.
 -- Relies on index: message_group_order, and those of append_fifo and refresh_groups.
 create function skipmq.clear_group(
   p_queue_id integer, p_group_no bigint, p_now timestamptz, p_horizon timestamptz, p_most integer, p_target integer
 ) returns integer
-language plpgsql volatile security definer
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set jit = off
+language plpgsql volatile
 as $$
 declare
   v_tids tid[];
@@ -49,7 +41,7 @@ begin
   end if;
   perform skipmq.refresh_groups(p_queue_id, array[p_group_no]);
   if v_count = 0 and v_ids is not null then
-    -- A sender is at the dead-letter queue, or it has been purged: look again when that is done.
+    -- A sender holds a lock in the dead-letter queue, or that has been purged: read it again soon.
     update skipmq.message_group g set available_at = p_now + interval '10 milliseconds'
     where g.queue_id = p_queue_id and g.group_no = p_group_no;
   end if;

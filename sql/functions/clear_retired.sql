@@ -1,21 +1,14 @@
 -- Does: settles up to p_limit messages of purged and deleted queues as purged; gives their number.
---   An incarnation is done with an hour after it ended, when a last look finds nothing: until then a
---   send that looked the queue up before may still commit.
+--   A generation is cleared an hour after it ended, when a last read finds nothing: until then a send that
+--   looked the queue up before may still commit.
 -- Called by: the janitor.
 -- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), message rows,
 --   skipping those that others hold; group rows.
 -- Raises: nothing.
--- Relies on index: incarnation_to_clear, message_visible, message_group_order, message_group_pkey.
+-- Relies on index: generation_to_clear, message_visible, message_group_order, message_group_pkey.
 create function skipmq.clear_retired(p_limit integer default 5000) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set jit = off
 as $$
 declare
   v_now timestamptz := skipmq.clock();
@@ -29,7 +22,7 @@ begin
   end if;
   for v_old in
     select i.queue_id, i.retired_at
-    from skipmq.incarnation i
+    from skipmq.generation i
     where i.retired_at is not null and i.cleared_at is null
     order by i.retired_at
   loop
@@ -67,7 +60,7 @@ begin
         and not exists (select from skipmq.message m where m.queue_id = v_old.queue_id and m.group_no is not null)
       then
         delete from skipmq.queue_count c where c.queue_id = v_old.queue_id;
-        update skipmq.incarnation i set cleared_at = v_now where i.queue_id = v_old.queue_id;
+        update skipmq.generation i set cleared_at = v_now where i.queue_id = v_old.queue_id;
       end if;
     end if;
     exit when v_count >= p_limit;

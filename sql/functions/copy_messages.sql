@@ -2,19 +2,12 @@
 --   for each by its place in p_ids: copied or missing.
 -- Called by: the CopyMessages action; SQL users.
 -- Locks, in order: those of send_messages or send_fifo_messages.
--- Raises: SQ005 when no queue has one of the incarnations, SQ007 when the queues are of different types.
+-- Raises: SQ005 when no queue has one of the generations, SQ007 when the queues are of different types.
 -- Relies on index: message_pkey, queue_id.
 create function skipmq.copy_messages(p_queue_id integer, p_ids bigint[], p_target integer, p_sender text default null)
 returns table (place bigint, outcome text)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set jit = off
 as $$
 declare
   v_fifo boolean;
@@ -22,7 +15,7 @@ declare
 begin
   select q.fifo into v_fifo from skipmq.queue q where q.queue_id = p_queue_id;
   if v_fifo is null then
-    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
+    raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
   end if;
   select array_agg(m.id) as ids, array_agg(m.new_id) as new_ids, array_agg(m.body) as bodies,
     array_agg(m.attributes) as attributes, array_agg(m.group_id) as groups, array_agg(m.trace_header) as traces

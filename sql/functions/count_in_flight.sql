@@ -6,11 +6,6 @@
 create function skipmq.count_in_flight(p_queue_id integer, p_most integer default 120000) returns integer
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set jit = off
 as $$
 declare
   v_now timestamptz := skipmq.clock();

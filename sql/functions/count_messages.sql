@@ -5,17 +5,12 @@
 -- Relies on index: queue_count_pkey, queue_delta_at, message_visible; for FIFO message_group_available,
 --   message_group_order, message_enqueued.
 --
--- It looks at the messages that are not visible, and at those past retention. The number of all comes from
+-- It reads the messages that are not visible, and at those past retention. The number of all comes from
 -- the sums, so that what waits costs nothing however much it is.
 create function skipmq.count_messages(p_queue_id integer)
 returns table (visible bigint, in_flight bigint, delayed bigint)
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set jit = off
 as $$
 declare
   v_now timestamptz := skipmq.clock();

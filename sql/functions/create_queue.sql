@@ -3,7 +3,7 @@
 -- Called by: the CreateQueue action; SQL users.
 -- Locks, in order: queue row.
 -- Raises: SQ002 when an attribute differs, SQ003 within p_cooldown of the deletion of the same name.
--- Relies on index: queue_pkey, incarnation_name.
+-- Relies on index: queue_pkey, generation_name.
 create function skipmq.create_queue(
   p_name text,
   p_attributes jsonb default '{}',
@@ -23,9 +23,9 @@ declare
   v_different text;
 begin
   if exists (
-    select from skipmq.incarnation i
-    where i.account = p_account and i.region = p_region and i.name = p_name
-      and i.retired_at > v_now - p_cooldown and i.retired_as = 'deleted')
+    select from skipmq.generation g
+    where g.account = p_account and g.region = p_region and g.name = p_name
+      and g.retired_at > v_now - p_cooldown and g.retired_as = 'deleted')
     and not exists (
       select from skipmq.queue q where q.account = p_account and q.region = p_region and q.name = p_name)
   then
@@ -42,7 +42,7 @@ begin
 
   if v_id is not null then
     perform skipmq.set_queue_attributes(v_id, p_attributes);
-    insert into skipmq.incarnation (queue_id, account, region, name, history_mode, created_at)
+    insert into skipmq.generation (queue_id, account, region, name, history_mode, created_at)
     select q.queue_id, q.account, q.region, q.name, q.history_mode, v_now
     from skipmq.queue q
     where q.queue_id = v_id;

@@ -3,7 +3,7 @@
 --   missing (settled before, or purged) or expired (visible again, or received since).
 -- Called by: the DeleteMessage and DeleteMessageBatch actions; SQL users.
 -- Locks, in order: group rows by number, message rows by id.
--- Raises: SQ005 when no queue has this incarnation.
+-- Raises: SQ005 when no queue has this generation.
 -- Relies on index: message_pkey, queue_id, and those of lock_groups and refresh_groups.
 --
 -- p_received_at is the time of the receive that the receipt stands for (null: not checked); delete_messages
@@ -15,13 +15,6 @@ create function skipmq.delete_fifo_messages(
 ) returns table (place bigint, outcome text)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -30,7 +23,7 @@ declare
   v_outcomes text[];
 begin
   if p_commit is not null then
-    perform set_config('synchronous_commit', p_commit, true);
+    p_commit := set_config('synchronous_commit', p_commit, true);
   end if;
   v_groups := skipmq.lock_groups(p_queue_id, p_ids);
   select array_agg(

@@ -3,7 +3,7 @@
 --   does nothing, and deleting twice is no error.
 -- Called by: the DeleteMessage and DeleteMessageBatch actions; SQL users.
 -- Locks, in order: message rows by id.
--- Raises: SQ005 when no queue has this incarnation.
+-- Raises: SQ005 when no queue has this generation.
 -- Relies on index: message_pkey, queue_id.
 --
 -- The delete finds its rows by key, not by ctid: a change of visibility that commits meanwhile moves the
@@ -17,54 +17,50 @@ create function skipmq.delete_messages(
 ) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set jit = off
 as $$
 declare
   v_now timestamptz := skipmq.clock();
-  v_mode text;
+  v_xid bigint := pg_current_xact_id()::text::bigint;
   v_count integer;
 begin
   if p_commit is not null then
-    perform set_config('synchronous_commit', p_commit, true);
+    p_commit := set_config('synchronous_commit', p_commit, true);
   end if;
-  select q.history_mode into v_mode from skipmq.queue q where q.queue_id = p_queue_id;
-  if v_mode is null then
-    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
-  end if;
-
   with receipt as materialized (
-    select u.id, u.receive_count, u.received_at
-    from unnest(p_ids, p_receive_counts, p_received_at) u (id, receive_count, received_at)
-    order by u.id
+    select r.id, r.receive_count, r.received_at, q.history_mode
+    from skipmq.queue q
+    cross join (
+      select
+        unnest(p_ids) as id, unnest(p_receive_counts) as receive_count, unnest(p_received_at) as received_at
+    ) r
+    where q.queue_id = p_queue_id
+    order by r.id
   ), gone as (
     delete from skipmq.message m
     using receipt r
     where m.id = r.id and m.receive_count = r.receive_count and m.queue_id = p_queue_id
       and (r.received_at is null or m.first_received_at <= r.received_at)
-    returning m.*
+    returning m.*, r.history_mode
   ), kept as (
+    -- As write_history; in this statement, since every delete would pay for another.
     insert into skipmq.history (
       settled_at, sent_at, first_received_at, xid, id, queue_id, receive_count, body_bytes,
       attribute_bytes, message_id, outcome, group_id, deduplication_id, sender, trace_header, attributes, body, node)
     select
-      v_now, g.sent_at, g.first_received_at, pg_current_xact_id()::text::bigint, g.id, g.queue_id,
-      g.receive_count - g.receive_base, octet_length(g.body), coalesce(octet_length(g.attributes), 0),
-      g.message_id, 'deleted', g.group_id, g.deduplication_id, g.sender, g.trace_header,
-      case when v_mode = 'full' then g.attributes end,
-      case when v_mode = 'full' then g.body end,
+      v_now, g.sent_at, g.first_received_at, v_xid, g.id, g.queue_id, g.receive_count - g.receive_base,
+      octet_length(g.body), coalesce(octet_length(g.attributes), 0), g.message_id, 'deleted', g.group_id,
+      g.deduplication_id, g.sender, g.trace_header,
+      case when g.history_mode = 'full' then g.attributes end,
+      case when g.history_mode = 'full' then g.body end,
       nullif(current_setting('application_name'), '')
     from gone g
-    where v_mode <> 'off'
+    where g.history_mode <> 'off'
   )
-  select count(*) into v_count from gone;
-  if v_count > 0 then
-    insert into skipmq.queue_delta (at, queue_id, change) values (v_now, p_queue_id, -v_count);
+  insert into skipmq.queue_delta (at, queue_id, change)
+  select v_now, p_queue_id, -count(*) from gone having count(*) > 0
+  returning -change into v_count;
+  if v_count is null and not exists (select from skipmq.queue q where q.queue_id = p_queue_id) then
+    raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
   end if;
-  return v_count;
+  return coalesce(v_count, 0);
 end $$;

@@ -1,8 +1,8 @@
 -- Does: deletes a queue at once and leaves its messages to the janitor.
 -- Called by: the DeleteQueue action; SQL users.
--- Locks, in order: queue row, incarnation row.
--- Raises: SQ005 when no queue has this incarnation.
--- Relies on index: queue_id, incarnation_pkey.
+-- Locks, in order: queue row, generation row.
+-- Raises: SQ005 when no queue has this generation.
+-- Relies on index: queue_id, generation_pkey.
 create function skipmq.delete_queue(p_queue_id integer) returns void
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -12,9 +12,9 @@ declare
 begin
   delete from skipmq.queue q where q.queue_id = p_queue_id returning q.history_mode into v_mode;
   if not found then
-    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
+    raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
   end if;
-  update skipmq.incarnation i
+  update skipmq.generation g
   set retired_at = skipmq.clock(), retired_as = 'deleted', history_mode = v_mode
-  where i.queue_id = p_queue_id;
+  where g.queue_id = p_queue_id;
 end $$;

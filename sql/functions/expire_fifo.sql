@@ -5,15 +5,7 @@
 -- Raises: nothing.
 -- Relies on index: message_enqueued, message_group_pkey, message_pkey.
 create function skipmq.expire_fifo(p_queue_id integer, p_horizon timestamptz, p_limit integer) returns integer
-language plpgsql volatile security definer
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set jit = off
+language plpgsql volatile
 as $$
 declare
   v_now timestamptz := skipmq.clock();

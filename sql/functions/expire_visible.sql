@@ -1,21 +1,13 @@
 -- Does: settles up to p_limit messages of a shard of a standard queue that became visible from p_from to
 --   p_to, and are past its retention period (enqueued by p_horizon); gives their number.
--- Called by: receive_messages, expire_messages.
+-- Called by: clear_head, expire_messages.
 -- Locks, in order: message rows, skipping those that others hold.
 -- Raises: nothing.
 -- Relies on index: message_visible.
 create function skipmq.expire_visible(
   p_queue_id integer, p_shard smallint, p_from timestamptz, p_to timestamptz, p_horizon timestamptz, p_limit integer
 ) returns integer
-language plpgsql volatile security definer
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set jit = off
+language plpgsql volatile
 as $$
 declare
   v_tids tid[];

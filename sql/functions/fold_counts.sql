@@ -3,20 +3,15 @@
 -- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), changes by time,
 --   sums by queue_id.
 -- Raises: nothing.
--- Relies on index: queue_delta_at, queue_count_pkey, incarnation_pkey; the first time message_visible, message_enqueued.
+-- Relies on index: queue_delta_at, queue_count_pkey, generation_pkey; the first time message_visible, message_enqueued.
 --
--- p_all looks at all changes, also at those of transactions that have run for long, and notes the time:
--- later looks begin there. So that while a snapshot is held open, and what was folded cannot be cleared,
+-- p_all reads all changes, also at those of transactions that have run for long, and notes the time:
+-- later calls begin there. So while a snapshot is held open, and what was folded cannot be cleared,
 -- only a part of it is met again. The first time it counts the messages themselves: calls that had begun
 -- before these sums were there left no changes.
 create function skipmq.fold_counts(p_all boolean default false) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set jit = off
 as $$
 declare
   v_now timestamptz := skipmq.clock();
@@ -50,7 +45,7 @@ begin
     select f.queue_id, sum(f.change)
     from folded f
     where not exists (
-      select from skipmq.incarnation i where i.queue_id = f.queue_id and i.cleared_at is not null)
+      select from skipmq.generation g where g.queue_id = f.queue_id and g.cleared_at is not null)
     group by f.queue_id
     order by f.queue_id
     on conflict (queue_id) do update set messages = c.messages + excluded.messages

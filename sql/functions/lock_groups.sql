@@ -5,15 +5,7 @@
 -- Raises: nothing.
 -- Relies on index: message_pkey, message_group_pkey.
 create function skipmq.lock_groups(p_queue_id integer, p_ids bigint[]) returns bigint[]
-language plpgsql volatile security definer
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set jit = off
+language plpgsql volatile
 as $$
 declare
   v_groups bigint[];

@@ -1,6 +1,6 @@
 -- Does: finds the noisy tenants of the queues whose messages have groups: those that have more than a tenth
 --   of the queue's messages in flight and at least 30 (for a minute after that was so the last time); and
---   puts up to p_limit of their waiting messages aside. Gives how many it put aside.
+--   deprioritises up to p_limit of their waiting messages. Gives how many of them.
 -- Called by: the janitor.
 -- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), tenants, message
 --   rows, skipping those that others hold.
@@ -11,11 +11,6 @@
 create function skipmq.mark_noisy(p_limit integer default 5000) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set jit = off
 as $$
 declare
   v_now timestamptz := skipmq.clock();
@@ -43,7 +38,7 @@ begin
     on conflict (queue_id, group_id) do update set until = excluded.until;
     v_noisy := array(select t.group_id from skipmq.noisy_tenant t where t.queue_id = v_queue);
     if v_noisy <> '{}' and v_count < p_limit then
-      v_count := v_count + skipmq.set_aside(v_queue, v_noisy, v_now, p_limit - v_count);
+      v_count := v_count + skipmq.deprioritise(v_queue, v_noisy, v_now, p_limit - v_count);
     end if;
   end loop;
   return v_count;

@@ -1,20 +1,12 @@
 -- Does: moves up to p_limit visible messages from one standard queue to another (p_destination null: each
---   to the queue it came from), where they are visible at once and their receive count begins anew; gives
+--   to the queue it came from), where they are visible at once and their receive count starts again; gives
 --   their number. What came from a queue that is gone stays.
 -- Called by: advance_move_tasks.
 -- Locks, in order: message rows, skipping those that others hold.
 -- Raises: nothing.
 -- Relies on index: message_visible.
 create function skipmq.move_batch(p_source integer, p_destination integer, p_limit integer) returns integer
-language plpgsql volatile security definer
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set jit = off
+language plpgsql volatile
 as $$
 declare
   v_now timestamptz := skipmq.write_time();

@@ -7,18 +7,10 @@
 -- Raises: nothing.
 -- Relies on index: message_group_available, message_group_order, queue_pkey.
 --
--- It looks at the 1,000 groups that have waited longest, however few messages it may move: the first of
+-- It reads the 1,000 groups that have waited longest, however few messages it may move: the first of
 -- them may be such as stay.
 create function skipmq.move_fifo_batch(p_source integer, p_destination integer, p_limit integer) returns integer
-language plpgsql volatile security definer
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set jit = off
+language plpgsql volatile
 as $$
 declare
   v_now timestamptz := skipmq.clock();

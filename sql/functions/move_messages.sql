@@ -1,21 +1,14 @@
 -- Does: moves messages that are not in flight to another queue of the same type, where their receive count
---   begins anew; says for each by its place in p_ids: moved, missing or in-flight.
+--   starts again; says for each by its place in p_ids: moved, missing or in-flight.
 -- Called by: the MoveMessages action; SQL users.
 -- Locks, in order: queue row of the target (shared: it is neither purged nor deleted meanwhile); message
 --   rows by id; for FIFO group rows by number before, and those of append_fifo.
--- Raises: SQ005 when no queue has one of the incarnations, SQ007 when the queues are of different types.
+-- Raises: SQ005 when no queue has one of the generations, SQ007 when the queues are of different types.
 -- Relies on index: queue_id, message_pkey; for FIFO those of lock_groups, append_fifo and refresh_groups.
 create function skipmq.move_messages(p_queue_id integer, p_ids bigint[], p_target integer)
 returns table (place bigint, outcome text)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set jit = off
 as $$
 declare
   v_now timestamptz := skipmq.write_time();
@@ -28,7 +21,7 @@ begin
   select q.fifo into v_fifo from skipmq.queue q where q.queue_id = p_queue_id;
   select q.fifo into v_target from skipmq.queue q where q.queue_id = p_target for key share;
   if v_fifo is null or v_target is null then
-    raise exception 'no queue has the incarnation % or %', p_queue_id, p_target using errcode = 'SQ005';
+    raise exception 'no queue has the generation % or %', p_queue_id, p_target using errcode = 'SQ005';
   elsif v_fifo <> v_target then
     raise exception 'Messages move between queues of the same type.' using errcode = 'SQ007';
   end if;

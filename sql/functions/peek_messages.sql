@@ -3,7 +3,7 @@
 --   in-flight or delayed. place is what to give as p_after for the next page.
 -- Called by: the PeekMessages action; SQL users.
 -- Locks, in order: none.
--- Raises: SQ005 when no queue has this incarnation.
+-- Raises: SQ005 when no queue has this generation.
 -- Relies on index: queue_id, message_visible; for FIFO message_enqueued.
 --
 -- It passes over what is of another state one by one. A message that is received between two pages may
@@ -17,11 +17,6 @@ create function skipmq.peek_messages(
 )
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -33,7 +28,7 @@ declare
 begin
   select q.* into v_queue from skipmq.queue q where q.queue_id = p_queue_id;
   if not found then
-    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
+    raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
   end if;
   v_horizon := v_now - make_interval(secs => v_queue.message_retention_period);
   if v_queue.fifo then

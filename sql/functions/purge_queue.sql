@@ -1,8 +1,8 @@
--- Does: empties a queue at once, in-flight messages included, by giving its name a new incarnation.
+-- Does: empties a queue at once, in-flight messages included, by giving its name a new generation.
 -- Called by: the PurgeQueue action; SQL users.
--- Locks, in order: queue row, incarnation row.
--- Raises: SQ005 when no queue has this incarnation, SQ004 within p_cooldown of the last purge.
--- Relies on index: queue_id, incarnation_pkey.
+-- Locks, in order: queue row, generation row.
+-- Raises: SQ005 when no queue has this generation, SQ004 within p_cooldown of the last purge.
+-- Relies on index: queue_id, generation_pkey.
 create function skipmq.purge_queue(p_queue_id integer, p_cooldown interval default '60 seconds')
 returns integer
 language plpgsql volatile security definer
@@ -15,7 +15,7 @@ declare
 begin
   select q.* into v_queue from skipmq.queue q where q.queue_id = p_queue_id for update;
   if not found then
-    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
+    raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
   end if;
   if v_queue.purged_at > v_now - p_cooldown then
     raise exception 'Only one PurgeQueue operation on % is allowed every % seconds.',
@@ -24,10 +24,10 @@ begin
   update skipmq.queue q set queue_id = nextval('skipmq.queue_id_seq'), purged_at = v_now
   where q.queue_id = p_queue_id
   returning q.queue_id into v_id;
-  update skipmq.incarnation i
+  update skipmq.generation g
   set retired_at = v_now, retired_as = 'purged', history_mode = v_queue.history_mode
-  where i.queue_id = p_queue_id;
-  insert into skipmq.incarnation (queue_id, account, region, name, history_mode, created_at)
+  where g.queue_id = p_queue_id;
+  insert into skipmq.generation (queue_id, account, region, name, history_mode, created_at)
   values (v_id, v_queue.account, v_queue.region, v_queue.name, v_queue.history_mode, v_now);
   return v_id;
 end $$;

@@ -1,4 +1,4 @@
--- Does: gives the present incarnation of a queue, by name: the first parameter of the message functions.
+-- Does: gives the present generation of a queue, by name: the first parameter of the message functions.
 -- Called by: send_message; SQL users.
 -- Locks, in order: none.
 -- Raises: SQ001 when there is no such queue.

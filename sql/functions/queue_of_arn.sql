@@ -1,4 +1,4 @@
--- Does: finds the present incarnation of the queue that an ARN names; null when there is none.
+-- Does: finds the present generation of the queue that an ARN names; null when there is none.
 -- Called by: start_move_task, list_move_tasks, advance_move_tasks.
 -- Locks, in order: none.
 -- Raises: nothing.

@@ -3,7 +3,7 @@
 --   messages and receipts again, hidden for p_visibility_timeout seconds from now on.
 -- Called by: the ReceiveMessage action; SQL users.
 -- Locks, in order: advisory lock of the attempt, then those of lock_groups or receive_fifo_messages.
--- Raises: SQ005 when no queue has this incarnation, SQ007 when the queue is not FIFO.
+-- Raises: SQ005 when no queue has this generation, SQ007 when the queue is not FIFO.
 -- Relies on index: receive_attempt_pkey, message_pkey, and those of the functions it calls.
 --
 -- Source: SQS API Reference, ReceiveMessage, ReceiveRequestAttemptId.

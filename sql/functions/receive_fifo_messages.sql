@@ -4,8 +4,8 @@
 --   delayed. Expired and too often received messages are settled on the way, up to some number: then it
 --   gives what it has. When there is none it gives one row without an id, as receive_messages does.
 -- Called by: the ReceiveMessage action, receive_fifo_attempt; SQL users.
--- Locks, in order: group rows, skipping those that others hold; message rows, and those of clear_group.
--- Raises: SQ005 when no queue has this incarnation, SQ007 when the queue is not FIFO.
+-- Locks, in order: group rows, skipping those that others hold; message rows, and those of clear_groups.
+-- Raises: SQ005 when no queue has this generation, SQ007 when the queue is not FIFO.
 -- Relies on index: queue_id, message_group_available, message_group_order.
 --
 -- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
@@ -19,54 +19,40 @@ create function skipmq.receive_fifo_messages(
 )
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set jit = off
 as $$
 #variable_conflict use_column
 declare
   v_now timestamptz := skipmq.clock();
   v_fifo boolean;
+  v_max integer;
   v_until timestamptz;
   v_horizon timestamptz;
   v_delay interval;
-  v_most integer;
-  v_dead_letters integer;
+  v_most integer := 2147483647;
+  v_dead_letter_queue integer;
   v_left integer := p_limit;
-  v_width integer := 1; -- Most groups have enough for a whole receive: look at one first.
+  v_width integer := 1; -- Most groups have enough for a whole receive: read one first.
   v_groups bigint[];
   v_firsts bigint[];
   v_got integer;
-  v_effort integer := 5000; -- For messages to be cleared, and, five times as dear, groups that give nothing.
+  v_effort integer := 5000; -- For messages to be cleared, and, at five times the price, groups that give nothing.
 begin
   if p_commit is not null then
-    perform set_config('synchronous_commit', p_commit, true);
+    p_commit := set_config('synchronous_commit', p_commit, true);
   end if;
   select
-    q.fifo,
+    q.fifo, v_now - make_interval(secs => q.message_retention_period), make_interval(secs => q.delay_seconds),
     v_now + greatest(
       make_interval(secs => coalesce(p_visibility_timeout, q.visibility_timeout)), interval '1 microsecond'),
-    v_now - make_interval(secs => q.message_retention_period),
-    make_interval(secs => q.delay_seconds),
-    q.max_receive_count,
-    case when q.dead_letter_name is not null then (
-      select d.queue_id from skipmq.queue d
-      where d.account = q.dead_letter_account and d.region = q.region and d.name = q.dead_letter_name)
-    end
-  into v_fifo, v_until, v_horizon, v_delay, v_most, v_dead_letters
+    q.max_receive_count
+  into v_fifo, v_horizon, v_delay, v_until, v_max
   from skipmq.queue q where q.queue_id = p_queue_id;
-  if v_fifo is null then
-    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
-  elsif not v_fifo then
-    raise exception 'receive_fifo_messages is for FIFO queues' using errcode = 'SQ007';
+  if v_fifo is distinct from true then
+    perform skipmq.check_generation(p_queue_id, true);
   end if;
-  if v_dead_letters is null or v_dead_letters = p_queue_id then
-    v_most := 2147483647;
-    v_dead_letters := null;
+  if v_max is not null then
+    v_dead_letter_queue := skipmq.dead_letter_queue(p_queue_id);
+    v_most := case when v_dead_letter_queue is null then v_most else v_max end;
   end if;
 
   loop
@@ -130,11 +116,7 @@ begin
     get diagnostics v_got = row_count;
     v_left := v_left - v_got;
     exit when v_left = 0;
-    -- A group that gave nothing is empty, or its first message is in flight, delayed, expired or too old.
-    v_effort := v_effort - coalesce((
-      select sum(5 + skipmq.clear_group(p_queue_id, g.group_no, v_now, v_horizon, v_most, v_dead_letters))
-      from skipmq.message_group g
-      where g.queue_id = p_queue_id and g.group_no = any (v_groups) and g.available_at <= v_now), 0);
+    v_effort := v_effort - skipmq.clear_groups(p_queue_id, v_groups, v_now, v_horizon, v_most, v_dead_letter_queue);
     exit when v_effort <= 0;
     v_width := v_left;
   end loop;

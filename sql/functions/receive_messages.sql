@@ -1,37 +1,30 @@
 -- Does: claims up to p_limit visible messages of a standard queue and hides them for p_visibility_timeout
 --   seconds (null: the queue's). What has been received as often as the redrive policy allows goes to the
---   dead-letter queue instead, with a row of history. When there is none it gives one row without an id,
---   whose next_visible_in says how long until the next one becomes visible (null: none is). Of a queue whose messages have groups, those of noisy tenants come last (SQS Developer Guide, fair queues).
+--   dead-letter queue instead. When there is no message it gives one row without an id, whose next_visible_in
+--   says how long until the next one becomes visible (null: none will). Where messages have groups, those of
+--   noisy tenants come last (SQS Developer Guide, fair queues).
 -- Called by: the ReceiveMessage action; SQL users.
--- Locks, in order: message rows, skipping those that others hold.
--- Raises: SQ005 when no queue has this incarnation, SQ007 when the queue is FIFO.
+-- Locks, in order: message rows, skipping those that others hold; those of clear_head.
+-- Raises: SQ005 when no queue has this generation, SQ007 when the queue is FIFO.
 -- Relies on index: queue_id, message_visible, noisy_tenant_pkey.
 --
--- What lies further back than the retention period is passed over by the index condition; an expired
--- message that became visible since is settled here, since only here it is met in order.
--- Nothing that is visible lies before p_floor (receive_floor says how that is known). The claim begins at
--- p_hint, where the last one ended (its `reached`), and looks from p_floor on only if that gave too little.
--- p_within bounds how far ahead next_visible_in looks: in-flight messages that were deleted lie there too.
+-- No visible message lies before p_low_watermark (low_watermark says how that is known). The claim starts at
+-- p_scan_start, where the last one ended (the last row's scan_start), and at p_low_watermark when that gave too
+-- little. Messages past retention that lie further back are excluded by the index condition.
+-- p_within bounds how far ahead next_visible_in reads: in-flight messages that were deleted lie there too.
 -- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
 create function skipmq.receive_messages(
   p_queue_id integer, p_limit integer default 1, p_visibility_timeout integer default null,
-  p_commit text default null, p_floor timestamptz default null, p_hint timestamptz default null,
+  p_commit text default null, p_low_watermark timestamptz default null, p_scan_start timestamptz default null,
   p_within interval default null
 ) returns table (
   id bigint, receive_count integer, received_at timestamptz, message_id uuid, body text,
   attributes text, approximate_receive_count integer, sent_at timestamptz,
   first_received_at timestamptz, group_id text, sender text, trace_header text,
-  dead_letter_source text, next_visible_in interval, reached timestamptz
+  dead_letter_source text, next_visible_in interval, scan_start timestamptz
 )
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -39,38 +32,41 @@ declare
   v_fifo boolean;
   v_timeout integer;
   v_horizon timestamptz;
+  v_max integer;
+  v_tenants boolean;
   v_until timestamptz;
-  v_floor timestamptz;
+  v_dead_letter_queue integer;
+  v_most integer := 2147483647;
+  v_noisy text[];
+  v_shards smallint[] := '{0}';
+  v_shard smallint;
+  v_low timestamptz;
   v_from timestamptz;
   v_left integer := p_limit;
   v_got integer;
-  v_most integer;
-  v_dead_letters integer;
-  v_tenants boolean;
-  v_noisy text[];
-  v_shard smallint;
-  v_aside integer;
   v_rounds integer := 0;
 begin
   if p_commit is not null then
-    perform set_config('synchronous_commit', p_commit, true);
+    p_commit := set_config('synchronous_commit', p_commit, true);
   end if;
   select
-    q.fifo, coalesce(p_visibility_timeout, q.visibility_timeout), v_now - make_interval(secs => q.message_retention_period),
+    q.fifo, coalesce(p_visibility_timeout, q.visibility_timeout),
+    v_now - make_interval(secs => q.message_retention_period), q.max_receive_count, q.tenants
+  into v_fifo, v_timeout, v_horizon, v_max, v_tenants
+  from skipmq.queue q where q.queue_id = p_queue_id;
+  if v_fifo is distinct from false then
+    perform skipmq.check_generation(p_queue_id, false);
+  end if;
+  if v_max is not null then
     -- Without a dead-letter queue, or when that has been deleted, nothing is received too often.
-    case when d.queue_id is null then 2147483647 else q.max_receive_count end, d.queue_id,
-    q.tenants, case when q.tenants then array(
-      select t.group_id from skipmq.noisy_tenant t where t.queue_id = p_queue_id and t.until > v_now)
-    end
-  into v_fifo, v_timeout, v_horizon, v_most, v_dead_letters, v_tenants, v_noisy
-  from skipmq.queue q
-  left join skipmq.queue d on d.account = q.dead_letter_account and d.region = q.region
-    and d.name = q.dead_letter_name and d.queue_id <> p_queue_id
-  where q.queue_id = p_queue_id;
-  if v_fifo is null then
-    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
-  elsif v_fifo then
-    raise exception 'receive_messages is for standard queues' using errcode = 'SQ007';
+    v_dead_letter_queue := skipmq.dead_letter_queue(p_queue_id);
+    v_most := case when v_dead_letter_queue is null then v_most else v_max end;
+  end if;
+  if v_tenants then
+    v_noisy := array(
+      select t.group_id from skipmq.noisy_tenant t where t.queue_id = p_queue_id and t.until > v_now);
+    -- Noisy tenants come last, but first in one receive of ten, so that they never starve.
+    v_shards := case when random() < 0.9 then '{0,1}' else '{1,0}' end;
   end if;
   if v_timeout < 5 then
     v_now := skipmq.write_time();
@@ -78,14 +74,10 @@ begin
   -- Never now itself: what this call has claimed must not be claimed again by its next round.
   v_until := v_now + greatest(make_interval(secs => v_timeout), interval '1 microsecond');
 
-  -- Noisy tenants come last, but first in one receive of ten, so that they never starve.
-  foreach v_shard in array
-    case when not v_tenants then array[0] when random() < 0.9 then array[0, 1] else array[1, 0] end
-  loop
-    -- What is set aside keeps its order: that shard has no floor. A floor ahead: the clock was put back.
-    v_floor := greatest(v_horizon, case when v_shard = 0 and p_floor <= v_now then p_floor end);
-    v_from := greatest(v_floor, case when v_shard = 0 and p_hint <= v_now then p_hint end);
-    v_aside := 0;
+  foreach v_shard in array v_shards loop
+    -- Deprioritised messages keep their time: shard 1 has no watermark. One that lies ahead: the clock was put back.
+    v_low := greatest(v_horizon, case when v_shard = 0 and p_low_watermark <= v_now then p_low_watermark end);
+    v_from := greatest(v_low, case when v_shard = 0 and p_scan_start <= v_now then p_scan_start end);
     loop
       return query
       with candidate as materialized (
@@ -111,20 +103,16 @@ begin
       get diagnostics v_got = row_count;
       v_left := v_left - v_got;
       exit when v_left = 0;
-      if v_from > v_floor then
-        v_from := v_floor;
+      if v_from > v_low then
+        v_from := v_low;
         continue;
       end if;
-      -- Too few: the shard is empty, or what has expired, was received too often or is noisy lay in the way.
-      if v_shard = 0 and v_noisy <> '{}' and v_aside < 3 then
-        v_aside := v_aside + 1;
-        continue when skipmq.set_aside(p_queue_id, v_noisy, v_now, 1000) > 0;
-      end if;
-      -- However many lie there, a call ends soon: the next one goes on.
+      -- Too few: the shard is empty, or its head is expired, received too often or noisy. A call ends soon,
+      -- however much lies there: the next one goes on.
       v_rounds := v_rounds + 1;
-      exit when v_rounds > 10 or skipmq.expire_visible(p_queue_id, v_shard, v_from, v_now, v_horizon, 1000) = 0
-        and (v_dead_letters is null or skipmq.move_dead_letters(
-          p_queue_id, v_shard, v_dead_letters, v_most, v_from, v_now, 1000) = 0);
+      exit when v_rounds > 10 or skipmq.clear_head(
+        p_queue_id, v_shard, v_from, v_now, v_horizon, v_dead_letter_queue, v_most,
+        case when v_shard = 0 and v_rounds <= 3 then v_noisy end) = 0;
     end loop;
     exit when v_left = 0;
   end loop;
@@ -133,7 +121,7 @@ begin
     received_at := v_now;
     next_visible_in := case when v_rounds > 10 then interval '0' else (
       select min(n.visible_at)
-      from unnest(case when v_tenants then array[0, 1] else array[0] end) s (shard)
+      from unnest(v_shards) s (shard)
       cross join lateral (
         select m.visible_at
         from skipmq.message m

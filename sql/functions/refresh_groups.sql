@@ -1,6 +1,6 @@
--- Does: says anew when groups of a FIFO queue, which the caller has locked, can give their first message,
+-- Does: sets again when groups of a FIFO queue, which the caller has locked, can give their first message,
 --   and removes the rows of those that have none.
--- Called by: receive_fifo_messages, delete_fifo_messages, change_fifo_visibility, expire_fifo,
+-- Called by: clear_group, delete_fifo_messages, change_fifo_visibility, expire_fifo,
 --   move_fifo_batch.
 -- Locks, in order: advisory locks of empty groups, only if free: a sender that is about to commit keeps
 --   the row. In a transaction with one snapshot for all statements the row stays too: what was sent since
@@ -8,15 +8,7 @@
 -- Raises: nothing.
 -- Relies on index: queue_id, message_group_pkey, message_group_order.
 create function skipmq.refresh_groups(p_queue_id integer, p_groups bigint[]) returns void
-language plpgsql volatile security definer
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set jit = off
+language plpgsql volatile
 as $$
 declare
   v_now timestamptz := skipmq.clock();
@@ -66,7 +58,7 @@ begin
       where m.queue_id = p_queue_id and m.group_no = f.group_no
       order by m.sequence_number
       limit 1) is null;
-  -- What is left has a sender at it: look again when it is done.
+  -- A sender holds the lock of what is left: read it again when that is done.
   update skipmq.message_group g set available_at = v_now + interval '10 milliseconds'
   from unnest(v_empty) e (group_no)
   where g.queue_id = p_queue_id and g.group_no = e.group_no;

@@ -4,7 +4,7 @@
 -- Called by: the SendMessage and SendMessageBatch actions, send_fifo_message; SQL users.
 -- Locks, in order: advisory locks of the groups by number (one sender at a time, no receiver waits),
 --   deduplication rows by key.
--- Raises: SQ005 when no queue has this incarnation, SQ007 when the queue is not FIFO.
+-- Raises: SQ005 when no queue has this generation, SQ007 when the queue is not FIFO.
 -- Relies on index: queue_id, deduplication_pkey, message_group_pkey.
 --
 -- The locks come before the sequence numbers, and are held until the commit: so the messages of a group
@@ -23,6 +23,7 @@ create function skipmq.send_fifo_messages(
 ) returns table (place bigint, message_id uuid, sequence_number bigint)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
+-- Not those of sql/planner.sql: it sorts, and joins a batch with itself.
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set jit = off
@@ -38,12 +39,12 @@ declare
   v_numbers bigint[];
 begin
   if p_commit is not null then
-    perform set_config('synchronous_commit', p_commit, true);
+    p_commit := set_config('synchronous_commit', p_commit, true);
   end if;
   select q.fifo, q.lineage, q.deduplication_scope into v_fifo, v_lineage, v_scope
   from skipmq.queue q where q.queue_id = p_queue_id;
   if v_fifo is null then
-    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
+    raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
   elsif not v_fifo then
     raise exception 'send_fifo_messages is for FIFO queues' using errcode = 'SQ007';
   end if;
@@ -99,7 +100,7 @@ begin
       p_group_ids[u.place], p_deduplication_ids[u.place], p_sender, p_trace_headers[u.place],
       p_attributes[u.place], p_bodies[u.place]
     from unnest(v_fresh, v_numbers) u (place, number);
-    -- Nobody removes a row while its advisory lock is held, so that a look is enough, unless it is a look into
+    -- Nobody removes a row while its advisory lock is held, so that a read is enough, unless it is a read of
     -- the past. An insert on conflict would wait for whoever is receiving from the group.
     insert into skipmq.message_group (queue_id, group_no, available_at, first_number)
     select p_queue_id, f.group_no, v_now, f.first_number

@@ -1,7 +1,7 @@
 -- Does: changes the attributes named in p_attributes (SQS names, text values); others stay.
 -- Called by: create_queue, the SetQueueAttributes action; SQL users.
 -- Locks, in order: queue row of the dead-letter queue (shared), queue row, group rows.
--- Raises: SQ005 when no queue has this incarnation, SQ006 when there is no attribute of a name, SQ008 when
+-- Raises: SQ005 when no queue has this generation, SQ006 when there is no attribute of a name, SQ008 when
 --   a redrive policy names a queue that is not there or does not allow it, 23514 when a value is out of
 --   its range.
 -- Relies on index: queue_id, message_group_available.
@@ -73,10 +73,10 @@ begin
     modified_at = skipmq.clock()
   where q.queue_id = p_queue_id;
   if not found then
-    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
+    raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
   end if;
   if v_queue.fifo and p_attributes ? 'DelaySeconds' then
-    -- It applies to what waits as well: let the next receive look at all groups anew.
+    -- It applies to what waits as well: let the next receive read all groups again.
     update skipmq.message_group g set available_at = skipmq.clock()
     where g.queue_id = p_queue_id and g.available_at > skipmq.clock();
   end if;

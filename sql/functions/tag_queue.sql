@@ -1,7 +1,7 @@
 -- Does: gives a queue the tags of p_tags (text by text); one of the same key is replaced, others stay.
 -- Called by: the TagQueue action; SQL users.
 -- Locks, in order: queue row.
--- Raises: SQ005 when no queue has this incarnation, SQ008 when the queue would have more than 50 tags.
+-- Raises: SQ005 when no queue has this generation, SQ008 when the queue would have more than 50 tags.
 -- Relies on index: queue_id.
 create function skipmq.tag_queue(p_queue_id integer, p_tags jsonb) returns void
 language plpgsql volatile security definer
@@ -13,7 +13,7 @@ declare
 begin
   update skipmq.queue q set tags = q.tags || p_tags where q.queue_id = p_queue_id returning q.tags into v_tags;
   if not found then
-    raise exception 'no queue has the incarnation %', p_queue_id using errcode = 'SQ005';
+    raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
   end if;
   if (select count(*) from jsonb_object_keys(v_tags)) > v_most then
     raise exception 'Too many tags: a queue can have at most %.', v_most using errcode = 'SQ008';

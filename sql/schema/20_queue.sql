@@ -1,4 +1,4 @@
--- A queue as its owner sees it. queue_id names its present incarnation: purge and delete give the name
+-- A queue as its owner sees it. queue_id names its present generation: purge and delete give the name
 -- a new one, which empties the queue in one row change; the janitor clears the rows of the old one.
 create table skipmq.queue (
   account text collate "C" not null,
@@ -47,12 +47,12 @@ create table skipmq.queue (
 -- For dead_letter_sources.
 create index queue_dead_letter on skipmq.queue (dead_letter_account, region, dead_letter_name, name)
   where dead_letter_name is not null;
--- For send_messages, receive_messages and their kind, which name a queue by its incarnation.
+-- For send_messages, receive_messages and their kind, which name a queue by its generation.
 create unique index queue_id on skipmq.queue (queue_id);
 
--- Every incarnation that ever was: what the janitor still has to clear, and the name that a queue_id in
+-- Every generation that ever was: what the janitor still has to clear, and the name that a queue_id in
 -- the history had. retired_as says why it ended.
-create table skipmq.incarnation (
+create table skipmq.generation (
   queue_id integer primary key,
   account text collate "C" not null,
   region text collate "C" not null,
@@ -64,7 +64,7 @@ create table skipmq.incarnation (
   cleared_at timestamptz
 );
 -- For create_queue: was this name deleted a moment ago?
-create index incarnation_name on skipmq.incarnation (account, region, name, retired_at);
+create index generation_name on skipmq.generation (account, region, name, retired_at);
 -- For clear_retired: what is left to clear.
-create index incarnation_to_clear on skipmq.incarnation (retired_at)
+create index generation_to_clear on skipmq.generation (retired_at)
   where retired_at is not null and cleared_at is null;

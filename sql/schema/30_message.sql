@@ -8,7 +8,7 @@ create table skipmq.message (
   enqueued_at timestamptz not null,
   first_received_at timestamptz,
   queue_id integer not null,
-  -- The fence: grows with each receive and is never reset, so that an old receipt can never match.
+  -- The fencing token: grows with each receive and is never reset, so that an old receipt can never match.
   receive_count integer not null default 0,
   -- What users see is receive_count - receive_base.
   receive_base integer not null default 0,

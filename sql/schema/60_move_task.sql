@@ -1,5 +1,5 @@
--- Moves of dead letters back to where they came from, or elsewhere. Any node goes on with a task, a chunk
--- at a time, so that it survives the death of the one that was at it.
+-- Moves of messages of a dead-letter queue back to where they came from, or elsewhere. Any node continues a task,
+-- a chunk at a time, so that it survives the death of the node that worked on it.
 create table skipmq.move_task (
   task_id uuid primary key,
   source_arn text not null,

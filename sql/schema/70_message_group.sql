@@ -1,5 +1,5 @@
 -- One row for each group of a FIFO queue that has messages. It carries the group's visibility, so that a
--- receive probes one index and never looks at groups that have nothing to give. Whoever changes a message
+-- receive probes one index and never reads groups that have nothing to give. Whoever changes a message
 -- of a group, other than adding one, holds the lock of its row.
 create table skipmq.message_group (
   queue_id integer not null,
@@ -7,7 +7,7 @@ create table skipmq.message_group (
   group_no bigint not null,
   -- Never later than the moment at which the group's first message can be given.
   available_at timestamptz not null,
-  -- Not greater than the first message's: where to begin to look.
+  -- Not greater than the first message's: where a scan of the group starts.
   first_number bigint not null,
   constraint message_group_pkey primary key (queue_id, group_no)
 ) with (

@@ -1,4 +1,4 @@
--- How many messages each incarnation has, in two parts: a sum, and what has changed since. The changes are
+-- How many messages each generation has, in two parts: a sum, and what has changed since. The changes are
 -- only ever added, by the transaction that makes them, so that nobody waits for a counter; fold_counts
 -- adds them up. Sum and changes together are exact in every snapshot.
 create table skipmq.queue_count (

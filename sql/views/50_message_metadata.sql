@@ -1,10 +1,10 @@
 -- The messages without what users wrote: neither attributes nor body, but for their sizes.
 create view skipmq_views.message_metadata as
 select
-  m.visible_at, m.sent_at, m.enqueued_at, m.first_received_at, m.id, m.queue_id, i.account, i.region,
-  i.name as queue, i.name like '%.fifo' as fifo, i.retired_at is not null as retired,
+  m.visible_at, m.sent_at, m.enqueued_at, m.first_received_at, m.id, m.queue_id, g.account, g.region,
+  g.name as queue, g.name like '%.fifo' as fifo, g.retired_at is not null as retired,
   m.receive_count - m.receive_base as receive_count, octet_length(m.body) as body_bytes,
   coalesce(octet_length(m.attributes), 0) as attribute_bytes, m.message_id::text as message_id,
   m.sequence_number, m.group_id, m.deduplication_id, m.sender, m.trace_header, m.dead_letter_source
 from skipmq.message m
-join skipmq.incarnation i on i.queue_id = m.queue_id;
+join skipmq.generation g on g.queue_id = m.queue_id;

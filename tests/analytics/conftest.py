@@ -29,7 +29,7 @@ def spark() -> Iterator["SparkSession"]:
     need("java")
     from skipmq.analytics import session  # noqa: PLC0415 - only when a test asks for it.
 
-    # The JVM is told before it starts.
+    # The JVM reads it when it starts.
     os.environ["PYSPARK_SUBMIT_ARGS"] = (  # noqa: TID251
         f"--driver-memory 1g --driver-java-options '{SHORT_LIVED}' pyspark-shell"
     )

@@ -1,4 +1,4 @@
-"""Audits, on frames whose answers can be told by hand."""
+"""Audits, on frames whose answers can be computed by hand."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from skipmq.analytics import audit, snapshot, sources
-from skipmq.analytics.audit import AuditError
+from skipmq.analytics.errors import AuditError
 from support.postgres import Connection
 from support.settled import NOON, at_noon, frame, row
 
@@ -58,8 +58,8 @@ def test_audit_finds_losses_duplicates_and_late_ones(spark: "SparkSession", tmp_
         1: "deleted", 2: "waiting", 3: "expired", 4: "deleted", 5: "lost", 6: "duplicated",
         7: "duplicated", 8: "deleted", 9: "waiting", 10: "deleted", 11: "lost",
     }  # fmt: skip
-    (told,) = audit.totals(found).collect()
-    assert told.asDict() == {
+    (total,) = audit.totals(found).collect()
+    assert total.asDict() == {
         "queue": "orders", "messages": 11, "acknowledged": 10, "repeated": 1, "unacknowledged": 1,
         "waiting": 2, "deleted": 4, "expired": 1, "purged": 0, "unknown": 0, "lost": 2,
         "duplicated": 2, "late": 2, "redelivered": 2,
@@ -147,6 +147,11 @@ def test_audit_of_a_database_accounts_for_every_send(
             )
         ).collect()  # fmt: skip
 
-    (told,) = found
-    assert (told["acknowledged"], told["deleted"], told["waiting"], told["lost"]) == (31, 10, 20, 1)
+    (one,) = found
+    assert (one["acknowledged"], one["deleted"], one["waiting"], one["lost"]) == (
+        31,
+        10,
+        20,
+        1,
+    )
     assert known.since is not None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 
-from skipmq.cli.analytics_errors import telling
+from skipmq.cli.analytics_errors import one_line_errors
 from support.postgres import Connection, as_node
 from support.programs import need
 
@@ -87,14 +87,14 @@ def test_what_needs_no_spark_is_told_before_it_is_started(tmp_path: Path) -> Non
     assert "--since 2026-02-02 00:00:00 is not before --until" in wrong.stderr
 
 
-def test_what_spark_and_the_database_refuse_is_told_in_a_line(
+def test_errors_of_spark_and_the_database_take_one_line(
     spark: "SparkSession", owner: Connection, tmp_path: Path
 ) -> None:
-    from skipmq.analytics import forget, jdbc, read  # noqa: PLC0415 - PySpark is an extra.
+    from skipmq.analytics import forget, frames, jdbc  # noqa: PLC0415 - PySpark is an extra.
 
     def away() -> None:
         with jdbc.opened("postgresql://nobody@127.0.0.1:1/nothing") as source:
-            source.read(spark, "select 1 as one").count()
+            source.read(spark, "skipmq_views.history").count()
 
     (tmp_path / "file").touch()
     failures = {
@@ -104,21 +104,21 @@ def test_what_spark_and_the_database_refuse_is_told_in_a_line(
             spark.range(1).selectExpr("cast('x' || id as int)").collect()
         ),
         "the database failed: Couldn't connect to the database": away,
-        "PostgreSQL does not understand this: syntax error at": lambda: forget.look(
+        "PostgreSQL does not understand this: syntax error at": lambda: forget.find(
             owner, None, "no such thing"
         ),
-        'PostgreSQL does not understand this: column "no"': lambda: forget.look(owner, None, "no"),
+        'PostgreSQL does not understand this: column "no"': lambda: forget.find(owner, None, "no"),
         "PostgreSQL does not understand this: invalid input syntax for type integer": lambda: (
-            forget.look(owner, None, "id = 'x'::int")
+            forget.find(owner, None, "id = 'x'::int")
         ),
-        f"there is no lake at {tmp_path}": lambda: read.lake(spark, str(tmp_path)),
+        f"there is no lake at {tmp_path}": lambda: frames.lake(spark, str(tmp_path)),
         f"File exists with {tmp_path}/file: name another path": (tmp_path / "file").mkdir,
     }
 
-    for told, fails in failures.items():
+    for text, fails in failures.items():
         with pytest.raises(click.ClickException) as raised:
-            telling(fails)()
-        assert raised.value.message.startswith(told)
+            one_line_errors(fails)()
+        assert raised.value.message.startswith(text)
         assert "\n" not in raised.value.message
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,13 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
-from skipmq.analytics import forget, read
+from skipmq.analytics import forget, frames
 from skipmq.analytics.columns import HISTORY
+from skipmq.analytics.errors import LakeError
 from skipmq.analytics.export import export
 from skipmq.analytics.jdbc import Source
-from skipmq.analytics.lake import Lake, LakeError
-from skipmq.store import Database, Upkeep
+from skipmq.analytics.lake import Lake
+from skipmq.database import history, session
 from support.analytics import Writers, age, lake_rows, rows_of, settle
 from support.http import eventually
 from support.postgres import Connection, Databases, as_node
@@ -29,7 +31,7 @@ def test_export_writes_every_column_as_the_view_has_it(
 
     done = export(spark, source, place)
 
-    lake, direct = read.lake(spark, place), read.history(spark, source, bodies=True)
+    lake, direct = frames.lake(spark, place), frames.history(spark, source, bodies=True)
     assert (done.rows, done.windows) == (30, 1)
     assert lake.schema.names == direct.schema.names == HISTORY.names
     assert [f.dataType for f in lake.schema] == [f.dataType for f in direct.schema]
@@ -123,7 +125,7 @@ def test_export_of_another_database_into_a_lake_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "message"),
     [
         (lambda text: text[:40], "0000000001.json is damaged: put back a copy"),
         (
@@ -140,14 +142,14 @@ def test_manifest_that_cannot_be_understood_is_named(
     owner: Connection,
     place: str,
     damage: Callable[[str], str],
-    told: str,
+    message: str,
 ) -> None:
     settle(owner, 10)
     export(spark, source, place)
     (file,) = (Path(place) / "_manifest").glob("*.json")
     file.write_text(damage(file.read_text()))
 
-    with pytest.raises(LakeError, match=told):
+    with pytest.raises(LakeError, match=message):
         export(spark, source, place)
 
 
@@ -158,7 +160,7 @@ def test_second_writer_is_refused(spark: SparkSession, source: Source, place: st
 
 def test_lake_that_is_not_there_is_said_to_be_missing(spark: SparkSession, place: str) -> None:
     with pytest.raises(LakeError, match="there is no lake"):
-        read.lake(spark, place)
+        frames.lake(spark, place)
 
 
 def test_days_that_are_over_are_recorded_and_may_then_be_dropped(
@@ -167,18 +169,17 @@ def test_days_that_are_over_are_recorded_and_may_then_be_dropped(
     settle(owner, 20)
     age(owner, 10)
     settle(owner, 5)
-    pool = Database(as_node(database), size=1)
-    upkeep = Upkeep(pool)
-    dropped = [upkeep.drop_history_partitions(7, archived=True)]
+    drop = "select skipmq.drop_history_partitions('7 days', true)"
+    with session.connect(as_node(database), "test", writing=True) as writer:
+        dropped = [writer.execute(drop).fetchone()]
 
-    done = export(spark, source, place, record=upkeep.record_archived_day)
-    dropped.append(upkeep.drop_history_partitions(7, archived=True))
+        done = export(spark, source, place, record=partial(history.record_archived_day, writer))
+        dropped.append(writer.execute(drop).fetchone())
 
-    pool.close()
-    assert dropped == [0, 1]
+    assert dropped == [(0,), (1,)]
     assert len(done.days) == 1
     assert number(owner, "select count(*) from skipmq.history") == 5
-    assert read.lake(spark, place).count() == 25
+    assert frames.lake(spark, place).count() == 25
 
 
 def test_files_of_a_day_that_is_over_are_put_together(
@@ -212,13 +213,13 @@ def test_reading_a_span_and_queues_gives_the_same_from_both(
     wanted: dict[str, Any] = {"since": since, "queues": ["orders"]}
 
     counts = [
-        read.lake(spark, place, **wanted).count(),
-        read.history(spark, source, **wanted).count(),
+        frames.lake(spark, place, **wanted).count(),
+        frames.history(spark, source, **wanted).count(),
     ]
 
     assert counts == [20, 20]
-    assert read.lake(spark, place, until=since).count() == 10
-    assert read.history(spark, source, until=since).count() == 10
+    assert frames.lake(spark, place, until=since).count() == 10
+    assert frames.history(spark, source, until=since).count() == 10
 
 
 def test_erased_rows_are_in_no_file_any_more(
@@ -235,7 +236,7 @@ def test_erased_rows_are_in_no_file_any_more(
 
     files = list((Path(place) / "history").rglob("*.parquet"))
     assert (erased, again) == (11, 0)
-    assert read.lake(spark, place).count() == 19
+    assert frames.lake(spark, place).count() == 19
     assert spark.read.parquet(*map(str, files)).where("body like 'body 1%'").count() == 0
     assert untouched in files
 
@@ -304,5 +305,5 @@ def test_transactions_that_a_failover_undid_are_taken_back(
     assert done.taken_back in taken_back
     assert lake_rows(spark, place) == rows_of(owner)
     assert len(rows_of(owner)) == (27 if undone == "missing" else 30)
-    lake, direct = read.lake(spark, place), read.history(spark, source, bodies=True)
+    lake, direct = frames.lake(spark, place), frames.history(spark, source, bodies=True)
     assert sorted(map(str, lake.collect())) == sorted(map(str, direct.collect()))

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from skipmq.analytics import export, forget, read, replay
+from skipmq.analytics import export, forget, frames, replay
 from skipmq.analytics.forget import Found
 from skipmq.analytics.lake import Lake
 from skipmq.model import QueueName
@@ -57,13 +57,13 @@ def test_forget_erases_from_live_history_and_lake_and_nothing_else(
     day = today(owner)
 
     with Lake.writing(spark, path) as lake:
-        before = forget.look(owner, lake, ALICE)
+        before = forget.find(owner, lake, ALICE)
         erased: dict[str, int] = {}
         for place, number in forget.erase(owner, lake, ALICE):
             erased[place] = erased.get(place, 0) + number
         forget.vacuum(owner, [day])
-        after = forget.look(owner, lake, ALICE)
-        rest = forget.look(owner, lake, "true")
+        after = forget.find(owner, lake, ALICE)
+        rest = forget.find(owner, lake, "true")
 
     assert before == [
         Found("live", "orders", None, 2),
@@ -79,11 +79,11 @@ def test_forget_erases_from_live_history_and_lake_and_nothing_else(
         ("history", "orders", 2),
         ("lake", "orders", 2),
     ]
-    left = {row["body"] for row in read.lake(spark, path).collect()}
+    left = {row["body"] for row in frames.lake(spark, path).collect()}
     assert left == {'{"who": "bob"}'}
     assert not any(b"alice" in file.read_bytes() for file in (tmp_path / "lake").rglob("*.json"))
     report = forget.report(before, after, erased)
-    assert report["second_look"] == []
+    assert report["remaining"] == []
     assert report["found"][3] == {"place": "lake", "queue": "orders", "day": day, "messages": 2}
 
 
@@ -114,7 +114,7 @@ def test_forget_leaves_queues_that_go_on_working(owner: Connection) -> None:
 def test_forget_knows_columns_that_live_messages_have_not(owner: Connection) -> None:
     fill(owner)
 
-    found = forget.look(owner, None, "outcome = 'deleted' and body like '%bob%' -- a note")
+    found = forget.find(owner, None, "outcome = 'deleted' and body like '%bob%' -- a note")
 
     assert [(f.place, f.messages) for f in found] == [("history", 2)]
 
@@ -129,7 +129,7 @@ def test_forget_leaves_nothing_staged_and_the_replay_goes_on(owner: Connection) 
 
     erased = list(forget.erase(owner, None, "false"))
 
-    left = owner.execute("select to_jsonb(m)::text from skipmq_replay.message m").fetchall()
+    left = owner.execute("select to_jsonb(m)::text from skipmq.replay_message m").fetchall()
     assert erased == [("replay", 2)]
     assert len(left) == 1
     assert "alice" not in left[0][0]
@@ -143,4 +143,4 @@ def test_forget_of_many_goes_in_steps(owner: Connection) -> None:
     steps = list(forget.erase(owner, None, "queue = 'orders'"))
 
     assert steps == [("live", 500), ("live", 500), ("live", 100)]
-    assert forget.look(owner, None, "true") == []
+    assert forget.find(owner, None, "true") == []

@@ -11,9 +11,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from skipmq.analytics import storage
+from skipmq.analytics.errors import LakeError
 from skipmq.analytics.export import export
 from skipmq.analytics.jdbc import Source
-from skipmq.analytics.lake import Lake, LakeError
+from skipmq.analytics.lake import Lake
 from skipmq.analytics.storage import HadoopStorage
 from support import hdfs, trees
 from support.analytics import Killed, Mortal, lake_rows, rows_of, settle
@@ -42,12 +43,12 @@ def lake(namenode: str, tmp_path: Path) -> str:
 
 def launch(database: str, log: Path, *words: str) -> subprocess.Popen[bytes]:
     variables = environment({"database_url": database, "spark_master": "local[1]"})
-    with log.open("ab") as told:
+    with log.open("ab") as output:
         return subprocess.Popen(
             [*SKIPMQ, "analytics", *words],
             env=variables | {"COLUMNS": "200"},
-            stdout=told,
-            stderr=told,
+            stdout=output,
+            stderr=output,
         )
 
 

@@ -15,7 +15,7 @@ from shutil import copytree
 import pytest
 from pyspark.sql import SparkSession
 
-from skipmq.analytics import read
+from skipmq.analytics import frames
 from skipmq.analytics.columns import HISTORY
 from skipmq.analytics.export import export
 from skipmq.analytics.jdbc import Source
@@ -38,7 +38,7 @@ TOMORROW = date.max
 
 def rows_in(spark: SparkSession, place: Path) -> int:
     """Count the rows of a lake; -1 when one is there twice."""
-    ids = [row.id for row in read.lake(spark, str(place)).select("id").collect()]
+    ids = [row.id for row in frames.lake(spark, str(place)).select("id").collect()]
     return len(ids) if len(ids) == len(set(ids)) else -1
 
 
@@ -78,7 +78,7 @@ def test_writer_that_dies_at_any_step_has_done_all_or_nothing(
 
 def launch(database: str, log: Path, *arguments: str) -> subprocess.Popen[bytes]:
     others = {k: v for k, v in os.environ.items() if not k.startswith("SKIPMQ_")}  # noqa: TID251
-    with log.open("ab") as told:
+    with log.open("ab") as output:
         return subprocess.Popen(
             [sys.executable, "-m", "skipmq", "analytics", *arguments],
             env=others
@@ -87,8 +87,8 @@ def launch(database: str, log: Path, *arguments: str) -> subprocess.Popen[bytes]
                 "SKIPMQ_SPARK_MASTER": "local[1]",
                 "PYSPARK_SUBMIT_ARGS": SHORT_LIVED,
             },
-            stdout=told,
-            stderr=told,
+            stdout=output,
+            stderr=output,
             start_new_session=True,
         )
 
@@ -115,7 +115,7 @@ def kill_when(process: subprocess.Popen[bytes], fact: Callable[[], object], log:
 
 
 def lake_is_whole(spark: SparkSession, place: Path, owner: Connection) -> None:
-    found = read.lake(spark, str(place)).select(*FACTS.split(", ")).orderBy("id", "xid").collect()
+    found = frames.lake(spark, str(place)).select(*FACTS.split(", ")).orderBy("id", "xid").collect()
     assert [tuple(row) for row in found] == rows_of(owner)
 
 

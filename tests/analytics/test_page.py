@@ -39,7 +39,7 @@ def written(
 
 
 def said(facts: page.Facts, queue: str) -> list[tuple[str, str]]:
-    return [(f.weight, f.text) for f in page.told(facts) if f.queue == queue]
+    return [(f.weight, f.text) for f in page.findings_of(facts) if f.queue == queue]
 
 
 def test_report_says_in_words_what_is_wrong(written: tuple[Path, page.Facts]) -> None:
@@ -58,7 +58,7 @@ def test_report_says_in_words_what_is_wrong(written: tuple[Path, page.Facts]) ->
     assert any("of a visibility timeout of 15 min" in text for _, text in said(facts, "mails"))
     assert any("group “account-7” holds" in text for _, text in said(facts, "payments.fifo"))
     assert any("waiting, the oldest for" in text for _, text in said(facts, "thumbnails"))
-    weights = [f.weight for f in page.told(facts)]
+    weights = [f.weight for f in page.findings_of(facts)]
     assert weights == sorted(weights, key=["bad", "watch", "good"].index)
 
 

@@ -76,9 +76,9 @@ def test_pipeline_is_valid(lake: Path, tmp_path: Path) -> None:
 def test_pipeline_writes_the_hourly_tables(
     spark: "SparkSession", lake: Path, tmp_path: Path
 ) -> None:
-    told = pipelines("run", lake, tmp_path)
+    output = pipelines("run", lake, tmp_path)
 
-    assert "Run is COMPLETED" in told
+    assert "Run is COMPLETED" in output
     (latency,) = (tmp_path / "project").rglob("hourly_latency")
     assert [row["deleted"] for row in spark.read.parquet(str(latency)).collect()] == [2]
     assert [*(tmp_path / "project").rglob("slow_hours")]
@@ -91,6 +91,6 @@ def test_example_runs_from_top_to_bottom(
 
     runpy.run_path(str(ANALYTICS / "examples" / "explore.py"))
 
-    told = capsys.readouterr().out
-    assert "|orders|deleted|       2|" in told
-    assert "object<price: number>" in told
+    output = capsys.readouterr().out
+    assert "|orders|deleted|       2|" in output
+    assert "object<price: number>" in output

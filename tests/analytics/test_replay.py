@@ -11,9 +11,11 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from skipmq.analytics import read, replay
+from skipmq.analytics import frames, replay
+from skipmq.analytics.errors import ReplayError
 from skipmq.analytics.export import export
-from skipmq.analytics.replay import ReplayError, Target
+from skipmq.database import replays
+from skipmq.database.replays import Target
 from skipmq.model import QueueName
 from support.analytics import settle
 from support.http import eventually
@@ -75,7 +77,7 @@ def test_replay_sends_each_message_once_in_order_with_its_origin(owner: Connecti
             "StringValue": "orders/00000000-0000-0000-0000-000000000007",
         }
     }
-    left = owner.execute("select count(*) from skipmq_replay.message where body is not null")
+    left = owner.execute("select count(*) from skipmq.replay_message where body is not null")
     assert left.fetchone() == (0,)
 
 
@@ -98,10 +100,11 @@ SENDER = """
 import sys
 import psycopg
 from skipmq.analytics import replay
+from skipmq.database import replays
 url, name, place, fifo, most, rate = sys.argv[1:]
 to = replay.Target(name, int(place), fifo == "True", int(most))
 with psycopg.connect(url, autocommit=True, application_name="sender") as connection:
-    staged = replay.state(connection, "r")
+    staged = replays.state(connection, "r")
     for sent in replay.send(connection, "r", to, staged, rate=int(rate) or None):
         print(sent, flush=True)
 """
@@ -119,8 +122,8 @@ def test_replay_killed_in_the_middle_and_repeated_sends_each_message_once(
     # It waits for this lock within its second part, and dies there.
     with psycopg.connect(database) as other:
         other.execute(
-            "select from skipmq_replay.message where message_id = (select message_id"
-            " from skipmq_replay.message order by place offset 600 limit 1) for update"
+            "select from skipmq.replay_message where message_id = (select message_id"
+            " from skipmq.replay_message order by place offset 600 limit 1) for update"
         )
         words = [database, to.name, to.id, to.fifo, to.most_bytes, rate]
         with subprocess.Popen(
@@ -129,7 +132,7 @@ def test_replay_killed_in_the_middle_and_repeated_sends_each_message_once(
             until_blocked(owner)
             sender.kill()
             assert sender.stdout is not None
-            told = sender.stdout.read().split()
+            output = sender.stdout.read().split()
     eventually(
         lambda: (
             not number(
@@ -138,11 +141,11 @@ def test_replay_killed_in_the_middle_and_repeated_sends_each_message_once(
         )
     )
 
-    found = replay.state(owner, "r").to_send
+    found = replays.state(owner, "r").to_send
     rest = again(owner, to, rows, name="r")
     more = again(owner, to, rows, name="r")
 
-    assert told
+    assert output
     assert (found, sum(rest), more) == (left, left, [])
     assert bodies(owner, to) == [str(n) for n in range(1500)]
 
@@ -156,7 +159,7 @@ def test_replay_without_a_rate_sends_all_or_nothing(owner: Connection) -> None:
     sending.close()
 
     assert bodies(owner, to) == []
-    assert replay.state(owner, "r").to_send == 600
+    assert replays.state(owner, "r").to_send == 600
 
 
 def test_replay_to_a_fifo_queue_keeps_the_order_of_groups(owner: Connection) -> None:
@@ -188,7 +191,7 @@ def test_replay_gives_messages_without_a_group_that_of_their_queue(owner: Connec
 def test_replay_does_not_replay_what_it_has_sent_itself(owner: Connection) -> None:
     to = queue(owner, "orders")
     again(owner, to, [row(1, body="x")])
-    (made,) = owner.execute("select message_id::text from skipmq_replay.message").fetchone() or ()
+    (made,) = owner.execute("select message_id::text from skipmq.replay_message").fetchone() or ()
 
     copy = row(77, body="x") | {"message_id": made}
 
@@ -260,7 +263,7 @@ def test_replay_from_the_history_brings_back_what_was_deleted(
         (orders.id, orders.id),
     )
 
-    found = replay.selected(read.history(spark, source, bodies=True), "body > 'é 2'")
+    found = replay.selected(frames.history(spark, source, bodies=True), "body > 'é 2'")
     sent = again(owner, orders, found.toLocalIterator())
 
     assert sent == [3]
@@ -274,9 +277,9 @@ def test_replay_of_many_from_the_lake_and_the_history_sends_each_once(
     settle(owner, 1300, HistoryMode="full")
     export(spark, source, place)
 
-    from_lake = replay.selected(read.lake(spark, place), "body > 'body 3'")
+    from_lake = replay.selected(frames.lake(spark, place), "body > 'body 3'")
     sent = again(owner, to, from_lake.toLocalIterator())
-    both = replay.selected(read.history(spark, source, bodies=True), "queue = 'orders'")
+    both = replay.selected(frames.history(spark, source, bodies=True), "queue = 'orders'")
     more = again(owner, to, both.toLocalIterator())
 
     late = [f"body {n}" for n in range(1300) if f"body {n}" > "body 3"]

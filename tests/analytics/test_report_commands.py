@@ -43,7 +43,7 @@ def run(*words: str, code: int = 0, path: str | None = None, **settings: object)
     return done.stdout + ("" if code == 0 else done.stderr)
 
 
-def told(*words: str, code: int = 0, **settings: object) -> Any:
+def json_of(*words: str, code: int = 0, **settings: object) -> Any:
     out = run(*words, "--json", code=code, **settings)
     return json.loads(out[: out.rindex("}") + 1])
 
@@ -79,15 +79,15 @@ def test_commands_report_replay_audit_and_forget(url: str, tmp_path: Path) -> No
     dry = run("replay", "--where", "body <= 'order 12'", "--to", "orders", "--dry-run",
               database_url=url)  # fmt: skip
     words = ("replay", "--where", "body <= 'order 12'", "--to", "orders", "--lake", lake, "--yes")
-    sent = told(*words, database_url=url)
-    again = told(*words, "--rate", "100", database_url=url)
-    sound = told("audit", "--sent", str(log), database_url=url)
+    sent = json_of(*words, database_url=url)
+    again = json_of(*words, "--rate", "100", database_url=url)
+    sound = json_of("audit", "--sent", str(log), database_url=url)
     refused = run("forget", "--where", "body like 'order 1%'", database_url=url, code=130)
-    found = told("forget", "--where", "body like 'order 1%'", "--dry-run", database_url=url)
-    erased = told(
+    found = json_of("forget", "--where", "body like 'order 1%'", "--dry-run", database_url=url)
+    erased = json_of(
         "forget", "--where", "body like 'order 1%'", "--lake", lake, "--yes", database_url=url
     )
-    bad = told("audit", "--sent", str(log), "--show", "2", database_url=url, code=1)
+    bad = json_of("audit", "--sent", str(log), "--show", "2", database_url=url, code=1)
 
     assert "orders: 30 waiting, the oldest for" in reported
     assert "orders: 120 messages deleted" in from_lake
@@ -102,7 +102,7 @@ def test_commands_report_replay_audit_and_forget(url: str, tmp_path: Path) -> No
     assert {(f["place"], f["queue"]) for f in found["found"]} == {
         ("live", "orders"), ("history", "orders"),
     }  # fmt: skip
-    assert erased["second_look"] == []
+    assert erased["remaining"] == []
     assert erased["erased"]["lake"] == erased["erased"]["history"] > 0
     assert bad["queues"][0]["lost"] > 0
     assert [w["fate"] for w in bad["wrong"]] == ["lost", "lost"]

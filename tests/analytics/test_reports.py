@@ -1,4 +1,4 @@
-"""The reports, on frames whose answers can be told by hand."""
+"""The reports, on frames whose answers can be computed by hand."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -8,11 +8,12 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from skipmq import files
 from skipmq.analytics.period import Period
 from skipmq.analytics.reports.backlog import backlog, forecast
 from skipmq.analytics.reports.consumers import consumers
 from skipmq.analytics.reports.dead_letters import dead_letter_causes
-from skipmq.analytics.reports.groups import groups
+from skipmq.analytics.reports.groups import NOISY_LEAST, NOISY_SHARE, groups
 from skipmq.analytics.reports.latency import latency
 from skipmq.analytics.reports.redelivery import receive_counts, redelivery, visibility
 from skipmq.analytics.reports.traffic import traffic
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 HOUR = 3600
 
 
-def told(rows: Sequence[Any], *names: str) -> list[tuple[Any, ...]]:
+def pick(rows: Sequence[Any], *names: str) -> list[tuple[Any, ...]]:
     """Return these columns of rows of a report, in its order."""
     return [tuple(found[name] for name in names) for found in rows]
 
@@ -39,12 +40,12 @@ def test_latency_gives_percentiles_of_each_queue_and_hour(spark: "SparkSession")
 
     found = latency(history).collect()
 
-    assert told(found, "queue", "settled", "deleted", "send_to_receive_p50") == [
+    assert pick(found, "queue", "settled", "deleted", "send_to_receive_p50") == [
         ("mails", 1, 1, 0.5),
         ("orders", 100, 100, 50.0),
         ("orders", 1, 0, None),
     ]
-    assert told(found, "send_to_receive_p99", "receive_to_delete_p95", "send_to_delete_p99")[1] == (
+    assert pick(found, "send_to_receive_p99", "receive_to_delete_p95", "send_to_delete_p99")[1] == (
         99.0,
         190.0,
         297.0,
@@ -66,13 +67,13 @@ def test_traffic_counts_what_arrives_and_what_is_settled_in_each_hour(
 
     found = traffic(history).collect()
 
-    assert told(found, "queue", "hour", "arrived", "deleted", "dead_lettered") == [
+    assert pick(found, "queue", "hour", "arrived", "deleted", "dead_lettered") == [
         ("dead", at_noon(HOUR).replace(tzinfo=None), 1, 0, 0),
         ("dead", at_noon(2 * HOUR).replace(tzinfo=None), 0, 1, 0),
         ("orders", NOON.replace(tzinfo=None), 4, 1, 0),
         ("orders", at_noon(HOUR).replace(tzinfo=None), 0, 1, 1),
     ]
-    assert told(found, "arrived_bytes", "body_max", "settled_bytes")[2] == (37, 10, 10)
+    assert pick(found, "arrived_bytes", "body_max", "settled_bytes")[2] == (37, 10, 10)
 
 
 def test_redelivery_counts_messages_by_how_often_they_were_received(spark: "SparkSession") -> None:
@@ -87,9 +88,9 @@ def test_redelivery_counts_messages_by_how_often_they_were_received(spark: "Spar
     found = redelivery(history).collect()
     histogram = receive_counts(history).collect()
 
-    assert told(found, "received", "redelivered", "redelivery_rate") == [(8, 4, 0.5)]
-    assert told(found, "receives_mean", "receives_max") == [(61 / 8, 40)]
-    assert told(histogram, "receives", "messages") == [
+    assert pick(found, "received", "redelivered", "redelivery_rate") == [(8, 4, 0.5)]
+    assert pick(found, "receives_mean", "receives_max") == [(61 / 8, 40)]
+    assert pick(histogram, "receives", "messages") == [
         (0, 1), (1, 4), (2, 1), (3, 1), (10, 2),
     ]  # fmt: skip
 
@@ -117,8 +118,8 @@ def test_visibility_advice_weighs_work_against_the_timeout(spark: "SparkSession"
 
     found = visibility(frame(spark, *rows), queues).collect()
 
-    assert told(found, "advice", "suggested_timeout") == [advice for _, _, _, advice in cases]
-    assert told(found, "processing_p99") == [(work,) for work, _, _, _ in cases]
+    assert pick(found, "advice", "suggested_timeout") == [advice for _, _, _, advice in cases]
+    assert pick(found, "processing_p99") == [(work,) for work, _, _, _ in cases]
 
 
 def test_visibility_advice_wants_a_hundred_messages(spark: "SparkSession") -> None:
@@ -126,7 +127,7 @@ def test_visibility_advice_wants_a_hundred_messages(spark: "SparkSession") -> No
 
     found = visibility(frame(spark, *rows), _timeouts(spark, 30)).collect()
 
-    assert told(found, "timed_out", "given_back", "advice") == [(99, 0, None)]
+    assert pick(found, "timed_out", "given_back", "advice") == [(99, 0, None)]
 
 
 def _timeouts(spark: "SparkSession", *timeouts: int | None) -> "DataFrame":
@@ -152,7 +153,7 @@ def test_dead_letter_causes_name_the_shape_and_attribute_that_fail(spark: "Spark
     )
 
     rows = dead_letter_causes(history).collect()
-    found = told(rows, "kind", "cause", "dead_lettered", "settled", "rate")
+    found = pick(rows, "kind", "cause", "dead_lettered", "settled", "rate")
 
     assert sorted(found[:2]) == [
         ("attribute", "colour = red", 8, 8, 1.0),
@@ -161,7 +162,7 @@ def test_dead_letter_causes_name_the_shape_and_attribute_that_fail(spark: "Spark
     assert found[2] == ("body shape", "not JSON", 1, 1, 1.0)
     assert found[3] == ("sender", "shop", 1, 91, 1 / 91)
     assert len(found) == 4
-    assert told(rows, "lift", "queue")[0] == (10.0, "orders")
+    assert pick(rows, "lift", "queue")[0] == (10.0, "orders")
 
 
 def test_bodies_of_one_shape_are_one_cause_whatever_their_numbers(spark: "SparkSession") -> None:
@@ -170,7 +171,7 @@ def test_bodies_of_one_shape_are_one_cause_whatever_their_numbers(spark: "SparkS
 
     found = dead_letter_causes(history).collect()
 
-    assert told(found, "cause", "dead_lettered") == [("object<a: number, b: array<number>>", 3)]
+    assert pick(found, "cause", "dead_lettered") == [("object<a: number, b: array<number>>", 3)]
 
 
 def test_groups_that_hold_more_than_a_tenth_in_flight_are_noisy(spark: "SparkSession") -> None:
@@ -183,11 +184,11 @@ def test_groups_that_hold_more_than_a_tenth_in_flight_are_noisy(spark: "SparkSes
 
     found = groups(history).collect()
 
-    assert told(found, "group_id", "messages", "in_flight_seconds", "groups", "noisy")[:2] == [
+    assert pick(found, "group_id", "messages", "in_flight_seconds", "groups", "noisy")[:2] == [
         ("loud", 40, 400.0, 11, True),
         ("quiet 0", 1, 2.0, 11, False),
     ]
-    assert told(found, "share", "in_flight_share")[0] == (0.8, 400 / 420)
+    assert pick(found, "share", "in_flight_share")[0] == (0.8, 400 / 420)
 
 
 def test_backlog_gives_numbers_and_ages_at_the_end_of_each_step(spark: "SparkSession") -> None:
@@ -206,13 +207,13 @@ def test_backlog_gives_numbers_and_ages_at_the_end_of_each_step(spark: "SparkSes
     found = backlog(history, period).collect()
 
     assert period.step == timedelta(seconds=1)
-    assert told(found, "came", "went", "waiting", "oldest_age_seconds") == [
+    assert pick(found, "came", "went", "waiting", "oldest_age_seconds") == [
         (1, 0, 2, 11.0),
         (1, 1, 2, 1.75),
         (0, 1, 1, 1.75),
         (1, 0, 2, 2.75),
     ]
-    assert told(found, "at", "seconds")[3] == (at_noon(4).replace(tzinfo=None), 1.0)
+    assert pick(found, "at", "seconds")[3] == (at_noon(4).replace(tzinfo=None), 1.0)
 
 
 def test_a_letter_is_in_one_queue_at_a_time(spark: "SparkSession") -> None:
@@ -224,7 +225,7 @@ def test_a_letter_is_in_one_queue_at_a_time(spark: "SparkSession") -> None:
 
     found = backlog(history, Period(NOON, at_noon(4))).collect()
 
-    assert told(found, "queue", "waiting", "oldest_age_seconds") == [
+    assert pick(found, "queue", "waiting", "oldest_age_seconds") == [
         ("dead", 0, 0.0),
         ("dead", 1, 0.5),
         ("dead", 1, 1.5),
@@ -249,12 +250,12 @@ def test_forecast_divides_what_waits_by_what_is_gained(spark: "SparkSession") ->
 
     found = forecast(backlog(history, Period(NOON, at_noon(4)))).collect()
 
-    assert told(found, "queue", "waiting", "in_per_second", "out_per_second") == [
+    assert pick(found, "queue", "waiting", "in_per_second", "out_per_second") == [
         ("dead", 0, 0.0, 0.0),
         ("mails", 1, 1.0, 0.0),
         ("orders", 6, 1.0, 3.0),
     ]
-    assert told(found, "drains_in_seconds", "drained_at") == [
+    assert pick(found, "drains_in_seconds", "drained_at") == [
         (0.0, at_noon(4).replace(tzinfo=None)),
         (None, None),
         (3.0, at_noon(7).replace(tzinfo=None)),
@@ -282,7 +283,7 @@ def test_consumers_give_what_each_node_deletes(spark: "SparkSession") -> None:
 
     found = consumers(history).collect()
 
-    assert told(found, "node", "deleted", "per_second", "processing_p50") == [
+    assert pick(found, "node", "deleted", "per_second", "processing_p50") == [
         ("a", 11, 1.1, 0.5),
         ("b", 1, 1.0, 1.0),
         ("unknown", 1, 1.0, 1.0),
@@ -300,3 +301,9 @@ def test_every_report_has_nothing_to_say_of_nothing(spark: "SparkSession") -> No
         *(consumers(nothing), backlogs, forecast(backlogs)),
     ):
         assert report.collect() == []
+
+
+def test_noisy_tenants_are_those_that_the_database_marks() -> None:
+    rule = (files.folder("sql") / "functions" / "mark_noisy.sql").read_text()
+
+    assert f"c.own >= {NOISY_LEAST} and c.own > c.of_all * {NOISY_SHARE}" in rule

@@ -129,7 +129,7 @@ def test_submitted_commands_export_report_and_replay_each_row_once(
     first = submit(cluster, database, "export", "--lake", str(lake))
     assert on_executors(cluster)
     next_ = submit(cluster, database, "export", "--lake", str(lake))
-    told = submit(cluster, database, "report", "--output", str(page), "--lake", str(lake))
+    output = submit(cluster, database, "report", "--output", str(page), "--lake", str(lake))
     assert on_executors(cluster)
     sent, again = (json.loads(submit(cluster, database, *replay)) for _ in range(2))
 
@@ -137,7 +137,7 @@ def test_submitted_commands_export_report_and_replay_each_row_once(
     assert "0 rows in 0 windows" in next_
     assert counted(lake) == len(rows_of(owner)) == 120
     assert rows_in(lake / "history") == rows_of(owner)
-    assert "orders: 120 messages deleted" in told
+    assert "orders: 120 messages deleted" in output
     assert (page / "report.html").stat().st_size > 50_000
     assert (sent["sent"], again["sent"], again["sent_before"]) == (119, 0, 119)
     assert orders.counts() == (119, 0, 0)
@@ -150,12 +150,12 @@ def test_setting_names_a_master_of_a_cluster(
 ) -> None:
     settle(owner, 20)
 
-    told = run(
+    output = run(
         cluster, database, sys.executable, "-m", "skipmq", "analytics", "export",
         "--lake", str(tmp_path / "lake"), SKIPMQ_SPARK_MASTER=cluster.url,
     )  # fmt: skip
 
-    assert "20 rows in 1 windows" in told
+    assert "20 rows in 1 windows" in output
     assert on_executors(cluster)
     assert rows_in(tmp_path / "lake" / "history") == rows_of(owner)
 
@@ -208,9 +208,9 @@ def test_folder_that_only_the_driver_has_is_refused(
     for command in (("export", "--lake"), ("stream", "--once", "--output")):
         place = cluster.alone / command[0]
         words = submitted(cluster, *command, str(place))
-        told = refused(cluster, database, *words, **python)
+        output = refused(cluster, database, *words, **python)
 
-        assert told.startswith(f"the executors of Spark do not find {place.as_uri()} of this")
+        assert output.startswith(f"the executors of Spark do not find {place.as_uri()} of this")
         assert list(place.rglob("*.parquet")) == []
 
 

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from skipmq import embedded
-from skipmq.analytics import jdbc
+from skipmq.database import session
 from support.clock import connect
 from support.http import eventually
 from support.postgres import Connection, Databases
@@ -53,8 +53,8 @@ def blocked(both: tuple[Connection, str]) -> Iterator[tuple[Connection, Future[o
     """Give who keeps a reader of the standby waiting, and what the reader is answered."""
     with (
         # Which the standby may cancel as well.
-        jdbc.connect(both[1], "skipmq test's other") as holder,
-        jdbc.connect(both[1], "skipmq test") as reader,
+        session.connect(both[1], "skipmq test's other") as holder,
+        session.connect(both[1], "skipmq test") as reader,
         ThreadPoolExecutor() as pool,
     ):
         holder.execute("select pg_advisory_lock(%s)", (LOCK,))
@@ -65,7 +65,7 @@ def blocked(both: tuple[Connection, str]) -> Iterator[tuple[Connection, Future[o
         holder.execute("select pg_advisory_unlock_all()")
 
 
-def test_question_that_a_standby_cancels_is_asked_again(
+def test_statement_that_a_standby_cancels_is_run_again(
     both: tuple[Connection, str], blocked: tuple[Connection, Future[object]]
 ) -> None:
     holder, answer = blocked
@@ -78,7 +78,7 @@ def test_question_that_a_standby_cancels_is_asked_again(
     assert answer.result() == (5,)
 
 
-def test_question_that_a_standby_cancels_whenever_it_is_asked_fails(
+def test_statement_that_a_standby_always_cancels_fails(
     both: tuple[Connection, str], blocked: tuple[Connection, Future[object]]
 ) -> None:
     _, answer = blocked

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from skipmq import embedded
-from skipmq.analytics import read
+from skipmq.analytics import frames
 from skipmq.analytics.columns import HISTORY
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.stream import SettledMessages
@@ -28,8 +28,8 @@ def stream(spark: SparkSession) -> SparkSession:
     return spark
 
 
-def follow(frame: DataFrame, place: Path) -> StreamingQuery:
-    """Write all there is now to a folder, through a checkpoint beside it."""
+def drain(frame: DataFrame, place: Path) -> StreamingQuery:
+    """Write all there is now to a folder, through a checkpoint next to it."""
     query = (
         frame.writeStream.format("parquet")
         .option("checkpointLocation", str(place / "checkpoint"))
@@ -50,10 +50,10 @@ def test_stream_brings_what_is_settled_once_and_goes_on_where_it_stopped(
 ) -> None:
     frame = stream.readStream.format("skipmq").option("url", as_reader(database)).load()
     settle(owner, 20)
-    follow(frame, tmp_path)
+    drain(frame, tmp_path)
     settle(owner, 30, "mails")
 
-    follow(frame, tmp_path)
+    drain(frame, tmp_path)
 
     assert written(stream, tmp_path) == rows_of(owner)
     assert len(rows_of(owner)) == 50
@@ -72,7 +72,7 @@ def test_stream_keeps_to_its_limit_and_cuts_no_transaction(
     options = {"url": as_reader(database), "maxRowsPerTrigger": "25"}
     frame = stream.readStream.format("skipmq").options(**options).load()
 
-    query = follow(frame, tmp_path)
+    query = drain(frame, tmp_path)
 
     sizes = [progress["numInputRows"] for progress in query.recentProgress]
     assert written(stream, tmp_path) == rows_of(owner)
@@ -87,8 +87,8 @@ def test_stream_while_four_write_and_commit_late_misses_and_doubles_nothing(
     frame = stream.readStream.format("skipmq").options(**options).load()
     with Writers(database):
         for _ in range(2):
-            follow(frame, tmp_path)
-    follow(frame, tmp_path)
+            drain(frame, tmp_path)
+    drain(frame, tmp_path)
 
     assert written(stream, tmp_path) == rows_of(owner)
 
@@ -102,7 +102,7 @@ def test_format_skipmq_reads_what_the_view_has(
     found = stream.read.format("skipmq").options(**options).load()
 
     assert sorted(map(str, found.collect())) == sorted(
-        map(str, read.history(stream, source, bodies=True).collect())
+        map(str, frames.history(stream, source, bodies=True).collect())
     )
     lean = stream.read.format("skipmq").option("url", as_reader(database)).load()
     assert {row.body for row in lean.collect()} == {None}
@@ -114,10 +114,10 @@ def test_stream_that_begins_at_the_latest_brings_only_what_follows(
     settle(owner, 20)
     options = {"url": as_reader(database), "startingPosition": "latest"}
     frame = stream.readStream.format("skipmq").options(**options).load()
-    follow(frame, tmp_path)
+    drain(frame, tmp_path)
     settle(owner, 10)
 
-    follow(frame, tmp_path)
+    drain(frame, tmp_path)
 
     assert len(written(stream, tmp_path)) == 10
 
@@ -136,16 +136,16 @@ def test_stream_on_another_timeline_has_duplicates_that_can_be_told_by_their_key
     frame = stream.readStream.format("skipmq").option("url", as_reader(database)).load()
     settle(owner, 20)
     age(owner, 1)
-    follow(frame, tmp_path)
+    drain(frame, tmp_path)
     reword(tmp_path, timeline=0)
     owner.execute("select pg_current_xact_id()")
-    follow(frame, tmp_path)
+    drain(frame, tmp_path)
     once = len(written(stream, tmp_path))
     settle(owner, 10)
-    follow(frame, tmp_path)
+    drain(frame, tmp_path)
     reword(tmp_path, timeline=0)
     settle(owner, 10)
-    follow(frame, tmp_path)
+    drain(frame, tmp_path)
 
     found = stream.read.schema(HISTORY).parquet(str(tmp_path / "out"))
     assert (once, found.count()) == (20, 50)
@@ -173,7 +173,7 @@ def test_stream_after_a_failover_brings_the_last_hour_again_and_misses_nothing(
         settings.write("primary_conninfo = ''\n")
     settle(owner, 50, "undone")
     undone = rows_of(owner)[50:]
-    follow(frame, tmp_path)
+    drain(frame, tmp_path)
 
     with embedded.start(place) as server:
         url = Databases(server).url(psycopg.conninfo.conninfo_to_dict(database)["dbname"])
@@ -188,8 +188,8 @@ def test_stream_after_a_failover_brings_the_last_hour_again_and_misses_nothing(
             )
             reword(tmp_path, at=ago.isoformat())
             frame = stream.readStream.format("skipmq").option("url", as_reader(url)).load()
-            follow(frame, tmp_path)
-            follow(frame, tmp_path)
+            drain(frame, tmp_path)
+            drain(frame, tmp_path)
 
     # Numbers of transactions were given out again.
     assert after[0][1] < undone[-1][1]
@@ -197,14 +197,14 @@ def test_stream_after_a_failover_brings_the_last_hour_again_and_misses_nothing(
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({}, "name the database"),
         ({"url": "postgresql://nowhere", "startingPosition": "middle"}, "earliest or latest"),
     ],
 )
 def test_wrong_options_are_refused_with_the_reason(
-    stream: SparkSession, options: dict[str, str], told: str
+    stream: SparkSession, options: dict[str, str], message: str
 ) -> None:
-    with pytest.raises(PySparkException, match=told):
+    with pytest.raises(PySparkException, match=message):
         stream.read.format("skipmq").options(**options).load().count()

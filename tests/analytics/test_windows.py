@@ -4,17 +4,19 @@ from itertools import pairwise
 
 from skipmq.analytics import jdbc, windows
 from skipmq.analytics.jdbc import Source
-from skipmq.analytics.windows import Reads, Server, Size, ask, count, divide, reach
+from skipmq.analytics.windows import QueryPlan, Size, count, divide, reach
+from skipmq.database import history
+from skipmq.database.history import Server
 from support.analytics import age, settle, settle_copies
 from support.postgres import Connection
 from support.sql import Queue, number
 
 
-def counted(owner: Connection, reads: Reads) -> list[int]:
-    """Return how many rows each read has."""
+def counted(owner: Connection, plan: QueryPlan) -> list[int]:
+    """Return how many rows each query has."""
     return [
         number(owner, f"select count(*) from skipmq.history where {condition}")
-        for condition in reads.conditions
+        for condition in plan.conditions
     ]
 
 
@@ -32,7 +34,7 @@ def settle_at_once(queue: Queue, count: int) -> None:
 
 def test_reach_ends_before_the_transaction_that_would_be_too_much(owner: Connection) -> None:
     settle(owner, 40)
-    horizon = ask(owner).horizon
+    horizon = history.server(owner).horizon
     found, position = [], 0
 
     while position < horizon:
@@ -53,7 +55,7 @@ def test_reach_passes_a_transaction_that_is_too_big_alone(owner: Connection) -> 
     orders = Queue(owner)
     settle_at_once(orders, 50)
     settle_at_once(orders, 5)
-    horizon = ask(owner).horizon
+    horizon = history.server(owner).horizon
     found, position = [], 0
 
     while position < horizon:
@@ -65,7 +67,7 @@ def test_reach_passes_a_transaction_that_is_too_big_alone(owner: Connection) -> 
 
 def test_parts_are_disjoint_and_add_up(owner: Connection) -> None:
     settle(owner, 100)
-    horizon = ask(owner).horizon
+    horizon = history.server(owner).horizon
     near = number(owner, "select min(xid) from skipmq.history")
 
     parts = count(owner, near, horizon)
@@ -75,19 +77,19 @@ def test_parts_are_disjoint_and_add_up(owner: Connection) -> None:
     assert all(a.until <= b.first for a, b in pairwise(parts))
 
 
-def test_conditions_of_a_window_cover_it_in_short_reads(owner: Connection) -> None:
+def test_conditions_of_a_window_cover_it_in_short_queries(owner: Connection) -> None:
     settle(owner, 100)
-    server: Server = ask(owner)
+    server: Server = history.server(owner)
 
-    ((window, reads),) = windows.windows(owner, 0, server, near=windows.beginning(owner, []))
-    counts = counted(owner, reads)
+    ((window, plan),) = windows.windows(owner, 0, server, near=windows.beginning(owner, []))
+    counts = counted(owner, plan)
 
     assert (sum(counts), window.rows) == (100, 100)
-    assert reads.conditions[0].startswith("xid >= 0 and")
-    assert reads.conditions[-1].endswith(f"xid < {server.horizon}")
+    assert plan.conditions[0].startswith("xid >= 0 and")
+    assert plan.conditions[-1].endswith(f"xid < {server.horizon}")
 
 
-def test_reads_stay_short_where_few_transactions_settled_nearly_all(owner: Connection) -> None:
+def test_queries_stay_short_where_few_transactions_settled_nearly_all(owner: Connection) -> None:
     settle(owner, 10)
     owner.execute(
         "do $$ begin for n in 1..2000 loop commit and chain; perform pg_current_xact_id();"
@@ -97,14 +99,14 @@ def test_reads_stay_short_where_few_transactions_settled_nearly_all(owner: Conne
     settle(owner, 10)
     owner.execute("vacuum analyze skipmq.history")
 
-    ((window, reads),) = windows.windows(owner, 0, ask(owner))
-    counts = counted(owner, reads)
+    ((window, plan),) = windows.windows(owner, 0, history.server(owner))
+    counts = counted(owner, plan)
 
     assert sum(counts) == window.rows == 160_020
-    assert max(counts) <= 2 * windows.READ.rows
+    assert max(counts) <= 2 * windows.QUERY.rows
 
 
-def test_history_is_cut_into_short_reads_that_have_later_rows_too(
+def test_history_is_cut_into_short_queries_that_have_later_rows_too(
     owner: Connection, source: Source
 ) -> None:
     settle(owner, 10)
@@ -113,16 +115,16 @@ def test_history_is_cut_into_short_reads_that_have_later_rows_too(
     owner.execute("update skipmq.history set settled_at = '2000-01-01' where id % 2 = 0")
     settle(owner, 10)
     days = jdbc.days(source)
-    reads = windows.reads_within(owner, jdbc.by_day(days))
-    found = counted(owner, reads)
+    plan = windows.plan_within(owner, jdbc.by_day(days))
+    found = counted(owner, plan)
 
     assert sum(found) == 160_020
-    assert max(found) <= 2 * windows.READ.rows
-    assert 1 < reads.tasks < len(reads.conditions)
+    assert max(found) <= 2 * windows.QUERY.rows
+    assert 1 < plan.tasks < len(plan.conditions)
     settle(owner, 10)
     owner.execute("update skipmq.history set xid = xid + 1000000000 where id < 20000")
-    assert sum(counted(owner, reads)) == 160_030
-    assert len(windows.reads_within(owner, ["id < 10"]).conditions) == 1
+    assert sum(counted(owner, plan)) == 160_030
+    assert len(windows.plan_within(owner, ["id < 10"]).conditions) == 1
 
 
 def test_transactions_that_are_big_are_parts_of_their_own(owner: Connection) -> None:
@@ -131,7 +133,7 @@ def test_transactions_that_are_big_are_parts_of_their_own(owner: Connection) -> 
     for size in (9, 2):
         settle_at_once(orders, size)
 
-    parts = divide(owner, 0, ask(owner).horizon, Size(rows=1, bytes=1000))
+    parts = divide(owner, 0, history.server(owner).horizon, Size(rows=1, bytes=1000))
 
     assert [part.rows for part in parts] == [10, 10, 9, 2]
     assert all(part.until - part.first == 1 for part in parts[:3])
@@ -143,16 +145,16 @@ def test_fetch_of_big_messages_is_small(owner: Connection) -> None:
     big = Queue(owner, "big")
     big.delete(*big.receive())
 
-    ((_, reads),) = windows.windows(owner, 0, ask(owner))
+    ((_, plan),) = windows.windows(owner, 0, history.server(owner))
 
-    assert 1 < reads.fetch < 64
+    assert 1 < plan.fetch < 64
 
 
 def test_horizon_stays_below_an_open_transaction_and_outlives_a_crash(owner: Connection) -> None:
     before = number(owner, "select pg_current_wal_insert_lsn()")
 
-    told = ask(owner)
+    server = history.server(owner)
 
     xid = number(owner, "select pg_snapshot_xmin(pg_current_snapshot())::text::bigint")
-    assert told.horizon <= xid
+    assert server.horizon <= xid
     assert number(owner, "select pg_current_wal_flush_lsn() >= %s::pg_lsn", before)

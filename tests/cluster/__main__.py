@@ -1,4 +1,4 @@
-"""Try to lose a message: `make jepsen`, or `python -m cluster` in the folder tests."""
+"""Try to lose a message: `make faults`, or `python -m cluster` in the folder tests."""
 
 import json
 import random
@@ -19,7 +19,7 @@ from bench.report import console as wide_console
 from cluster import chart, report
 from cluster.faults import FAULTS, missing
 from cluster.history import Op, read
-from cluster.nemesis import Nemesis
+from cluster.injector import Injector
 from cluster.run import Outcome, judge, run
 from cluster.versions import versions
 from local_cluster import ClusterError, LocalCluster
@@ -34,7 +34,7 @@ SLACK = 2.0
 
 @dataclass(slots=True)
 class Results:
-    """The files of a session, written anew after each run: one that breaks keeps what it has."""
+    """The files of a session, written again after each run: one that breaks keeps what it has."""
 
     folder: Path
     about: dict[str, Any]
@@ -74,7 +74,7 @@ def subtitle(about: dict[str, Any]) -> str:
 @click.option("--judge", "recorded", type=click.Path(exists=True, path_type=Path),
               help="Only judge a recorded history.")  # fmt: skip
 @click.option("--list", "listing", is_flag=True, help="List the faults.")
-def jepsen(
+def command(
     *,
     minutes: float,
     seed: int | None,
@@ -143,7 +143,7 @@ def _session(
         for way in ways:
             task = progress.add_task(f"{way}: starting", total=None, acknowledged=0)
             with LocalCluster(
-                ROOT / ".cache" / "jepsen" / way, connect=way, namespaces="isolation" in faults
+                ROOT / ".cache" / "faults" / way, connect=way, namespaces="isolation" in faults
             ) as cluster:
                 progress.remove_task(task)
                 results = results or Results(output, about(cluster))
@@ -177,8 +177,8 @@ def about(cluster: LocalCluster) -> dict[str, Any]:
     }
 
 
-def _until(deadline: float, faults: Sequence[str], nemesis: Nemesis) -> Iterator[str]:
-    for name in nemesis.order(faults):
+def _until(deadline: float, faults: Sequence[str], injector: Injector) -> Iterator[str]:
+    for name in injector.order(faults):
         if time.monotonic() > deadline:
             return
         yield name
@@ -203,4 +203,4 @@ def _tell(console: Console, outcome: Outcome) -> None:
 
 
 if __name__ == "__main__":
-    jepsen(prog_name="cluster")
+    command(prog_name="cluster")

@@ -10,7 +10,7 @@ from psycopg.conninfo import make_conninfo
 
 from cluster.history import History, Op
 
-_TABLES = ("message", "message_group", "deduplication", "history", "queue", "incarnation")
+_TABLES = ("message", "message_group", "deduplication", "history", "queue", "generation")
 _PATIENCE = 60
 Content = dict[str, list[Any]]
 

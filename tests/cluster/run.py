@@ -10,8 +10,8 @@ from typing import Any
 from cluster import content, outages
 from cluster.checkers import CHECKERS, second_copies
 from cluster.history import History, Op
+from cluster.injector import Injector
 from cluster.load import RATE, Load
-from cluster.nemesis import Nemesis
 from cluster.outages import Outage
 from cluster.record import Record
 from local_cluster import ClusterError, LocalCluster
@@ -65,7 +65,7 @@ class Outcome:
 def run(
     cluster: LocalCluster,
     file: Path,
-    faults: Callable[[Nemesis], Iterator[str]],
+    faults: Callable[[Injector], Iterator[str]],
     *,
     seed: int,
     connect: str = "multi-host",
@@ -77,21 +77,21 @@ def run(
     """Do a run; `faults` gives those to inflict, and `told` hears what is being done."""
     trouble = ""
     with History(file) as history:
-        nemesis = Nemesis(cluster, history, seed)
+        injector = Injector(cluster, history, seed)
         with Load(cluster.endpoint, history, seed=seed, prefix=prefix, rate=rate) as load:
             try:
-                nemesis.look()
+                injector.look()
                 time.sleep(_CALM)
-                for name in faults(nemesis):
+                for name in faults(injector):
                     told(name, history.ops)
-                    nemesis.inflict(name)
+                    injector.inflict(name)
                     told("", history.ops)
                     time.sleep(_CALM)
             except ClusterError as error:
                 trouble = str(error)
             told("drain", history.ops)
             load.drain(_DRAIN)
-            nemesis.look()
+            injector.look()
         told("compare", history.ops)
         content.note(history, cluster.owner_url, cluster.addresses()["postgres"])
         told("check", history.ops)

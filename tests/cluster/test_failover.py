@@ -1,4 +1,4 @@
-"""A cluster of which parts are killed and frozen under load: the quick form of `make jepsen`.
+"""A cluster of which parts are killed and frozen under load: the quick form of `make faults`.
 
 Its messages are sent and received through the balancer. What is long or needs root is left to the
 long form, as are bounds of time that a busy machine would break.
@@ -13,24 +13,24 @@ from pathlib import Path
 import pytest
 
 from cluster.content import note
+from cluster.corruption import corrupted
 from cluster.faults import FAULTS
 from cluster.history import History
+from cluster.injector import Injector
 from cluster.load import Load
-from cluster.nemesis import Nemesis
 from cluster.run import MOST, Outcome, judge, run
-from cluster.sabotage import sabotaged
 from local_cluster import ClusterError, LocalCluster
 from support.http import ROOT, eventually
 from support.programs import need
 from support.trees import frozen, kill, trees
 
-FOLDER = ROOT / ".cache" / "jepsen"
+FOLDER = ROOT / ".cache" / "faults"
 IN_GATE = [name for name, fault in FAULTS.items() if fault.in_gate]
 FIXED_SEED = 1
 RANDOM_SEED = random.SystemRandom().randrange(2, 10**6)
 # A fault may take so many times as long as it should: the machine may have much else to do.
 SLACK = 12.0
-# What a saboteur does, and how often at least for all of it to come to light.
+# What is corrupted, and how often at least for all of it to be detected.
 DEEDS, ENOUGH = ("opened", "lost", "twins"), 10
 # Seconds until nothing is left, on such a machine.
 DRAIN = 120
@@ -49,8 +49,8 @@ def cluster() -> Iterator[LocalCluster]:
 def test_crashes_break_no_promise(cluster: LocalCluster, seed: int, number: int) -> None:
     print(f"seed {seed}")  # noqa: T201 - for who wants to repeat it.
 
-    def faults(nemesis: Nemesis) -> Iterator[str]:
-        return islice(nemesis.order(IN_GATE), number)
+    def faults(injector: Injector) -> Iterator[str]:
+        return islice(injector.order(IN_GATE), number)
 
     outcome = run(
         cluster, FOLDER / f"gate-{seed}.jsonl", faults, seed=seed, prefix=f"{seed}-", slack=SLACK
@@ -61,10 +61,10 @@ def test_crashes_break_no_promise(cluster: LocalCluster, seed: int, number: int)
     assert outcome.counts["acknowledged messages"] > 1_000
 
 
-def test_saboteur_of_the_rows_is_found_out(cluster: LocalCluster, tmp_path: Path) -> None:
+def test_corruption_of_rows_is_detected(cluster: LocalCluster, tmp_path: Path) -> None:
     with History(tmp_path / "history.jsonl") as history:
-        with Load(cluster.endpoint, history, seed=FIXED_SEED, prefix="sabotaged-") as load:
-            with sabotaged(cluster.owner_url) as done:
+        with Load(cluster.endpoint, history, seed=FIXED_SEED, prefix="corrupted-") as load:
+            with corrupted(cluster.owner_url) as done:
                 time.sleep(6)
                 eventually(lambda: min(done[what] for what in DEEDS) >= ENOUGH, 60)
             load.drain(DRAIN)

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from cluster import chart, report
-from cluster.__main__ import jepsen
+from cluster.__main__ import command
 from cluster.bounds import BOUNDS
 from cluster.faults import FAULTS
 from cluster.history import History, Op, read
@@ -107,7 +107,7 @@ def test_recorded_history_is_judged(tmp_path: Path, ops: list[Op]) -> None:
     with History(bad) as history:
         history.add(*ops)
 
-    passed, failed = (CliRunner().invoke(jepsen, ["--judge", str(file)]) for file in (good, bad))
+    passed, failed = (CliRunner().invoke(command, ["--judge", str(file)]) for file in (good, bad))
 
     assert (passed.exit_code, failed.exit_code) == (0, 1)
     assert "orders: lost was acknowledged and never came" in failed.output
@@ -115,6 +115,6 @@ def test_recorded_history_is_judged(tmp_path: Path, ops: list[Op]) -> None:
 
 
 def test_faults_are_listed() -> None:
-    listed = CliRunner().invoke(jepsen, ["--list"]).output.splitlines()
+    listed = CliRunner().invoke(command, ["--list"]).output.splitlines()
 
     assert [line.split()[0] for line in listed] == [*FAULTS]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from skipmq.store import schema
+from skipmq.database import schema
 from support.backup import Server
 from support.http import NodeProcess, client, eventually
 from support.postgres import as_node

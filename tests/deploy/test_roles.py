@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from skipmq import embedded
-from skipmq.store import schema
+from skipmq.database import schema
 from support.http import ROOT
 from support.postgres import DEBIAN, Databases, debian_servers
 

@@ -1,7 +1,9 @@
 """Rules of the house that a reader would otherwise have to remember."""
 
+import ast
 import re
 import subprocess
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
@@ -16,9 +18,19 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 APP = ROOT / "app" / "skipmq"
 FUNCTIONS = sorted((files.folder("sql") / "functions").glob("*.sql"))
 CONTRACT = ["-- Does:", "-- Called by:", "-- Locks, in order:", "-- Raises:", "-- Relies on index:"]
+# The packages that may hold SQL.
+DOORS = ("database", "delivery")
+# How a statement begins, or what only a statement has.
+STATEMENT = re.compile(
+    r"^\s*(select|update|vacuum|listen|notify|set)\s+[a-z_(*{]"
+    r"|^\s*with [a-z_]+ as\b|^\s*(begin|commit|rollback)\b"
+    r"|\b(insert into|delete from|(create|alter|drop) (table|schema|view|index|role|function))\b"
+    r"|\bselect\b.*\bfrom\b",
+    re.DOTALL,
+)
 TOP = {
     *("pyproject.toml", "app", "migrations", "sql", "tests", "deploy", "README.md"),
-    *("Makefile", "CHANGELOG.md"),
+    *("Makefile", "CHANGELOG.md", "LICENSE"),
 }
 
 
@@ -51,7 +63,7 @@ def test_sql_function_has_contract_caller_and_test(file: Path) -> None:
     others = [
         f.read_text() for f in [*FUNCTIONS, files.folder("sql") / "partitions.sql"] if f != file
     ]
-    python = [f.read_text() for f in (APP / "store").glob("*.py")]
+    python = [f.read_text() for folder in DOORS for f in (APP / folder).rglob("*.py")]
     said = re.search(r"-- Called by:(.*?)-- Locks", text, re.DOTALL)
 
     assert positions == sorted(positions)
@@ -67,7 +79,7 @@ def test_sql_function_has_contract_caller_and_test(file: Path) -> None:
 def test_every_function_that_python_calls_exists() -> None:
     called = {
         name
-        for module in (APP / "store" / name for name in ("messages.py", "queues.py", "upkeep.py"))
+        for module in (APP / "delivery").rglob("*.py")
         for name in re.findall(r"skipmq\.([a-z_]+)[\"(]", module.read_text())
     }
 
@@ -82,6 +94,34 @@ def test_every_setting_stands_in_the_example_environment() -> None:
     assert set(re.findall(r"^#?(SKIPMQ_[A-Z_]+)=", example, re.MULTILINE)) == expected | {
         "SKIPMQ_CONFIG"
     }
+
+
+def texts(module: Path) -> Iterator[str]:
+    """Give the strings of a module, without docstrings and with {} for what f-strings insert."""
+    skipped: set[ast.AST] = set()
+    # A node comes before its parts.
+    for node in ast.walk(ast.parse(module.read_text())):
+        if isinstance(node, ast.Expr):
+            skipped.add(node.value)
+        elif isinstance(node, ast.JoinedStr):
+            skipped.update(node.values)
+            yield "".join(
+                str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values
+            )
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in skipped:
+            yield node.value
+
+
+def test_sql_stands_only_where_postgresql_is_spoken_to() -> None:
+    found = {
+        (str(module.relative_to(APP)), text)
+        for module in APP.rglob("*.py")
+        if module.relative_to(APP).parts[0] not in DOORS
+        for text in texts(module)
+        if STATEMENT.search(text)
+    }
+
+    assert found == set()
 
 
 @pytest.mark.parametrize(("pattern", "most"), [("*.py", 400), ("*.sql", 150)])

@@ -6,17 +6,18 @@ import psycopg
 import pytest
 
 from support import conformance
-from support.http import NodeProcess, client
+from support.http import NodeProcess, WsgiProcess, client
 from support.postgres import Connection, Databases, as_node
 
 _number = count(1)
 
 
 @pytest.fixture(scope="session")
-def broker(embedded_databases: Databases) -> Iterator[NodeProcess]:
-    """Give a node of two workers on a database of its own."""
+def broker(request: pytest.FixtureRequest, embedded_databases: Databases) -> Iterator[NodeProcess]:
+    """Give a node on a database of its own, of two workers behind either door."""
     url = embedded_databases.migrated()
-    with NodeProcess(database_url=as_node(url), workers=2, log_level="debug") as process:
+    node = WsgiProcess if request.config.getoption("door") == "wsgi" else NodeProcess
+    with node(database_url=as_node(url), workers=2, log_level="debug") as process:
         process.owner_url = url
         yield process.ready()
 

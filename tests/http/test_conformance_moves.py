@@ -17,8 +17,8 @@ NO_TASK = b64encode(
 
 
 @pytest.fixture
-def letters(sqs: Any, queue: str, name: str) -> str:
-    """Give the ARN of a dead-letter queue with letters from NAME-source."""
+def dead_arn(sqs: Any, queue: str, name: str) -> str:
+    """Give the ARN of a dead-letter queue with messages from NAME-source."""
     arn = f"{ARN}{name}"
     policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 1})
     source = sqs.create_queue(QueueName=f"{name}-source", Attributes={"RedrivePolicy": policy})
@@ -43,23 +43,23 @@ def tasks(sqs: Any, arn: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_task_is_started_listed_and_cancelled(sqs: Any, letters: str, name: str) -> None:
+def test_task_is_started_listed_and_cancelled(sqs: Any, dead_arn: str, name: str) -> None:
     sqs.create_queue(QueueName=f"{name}-target")
     target = f"{ARN}{name}-target"
 
     handle = sqs.start_message_move_task(
-        SourceArn=letters, DestinationArn=target, MaxNumberOfMessagesPerSecond=1
+        SourceArn=dead_arn, DestinationArn=target, MaxNumberOfMessagesPerSecond=1
     )["TaskHandle"]
-    (running,) = tasks(sqs, letters)
+    (running,) = tasks(sqs, dead_arn)
     moved = sqs.cancel_message_move_task(TaskHandle=handle)["ApproximateNumberOfMessagesMoved"]
-    ended = eventually(lambda: (t := tasks(sqs, letters)[0])["Status"] == "CANCELLED" and t)
+    ended = eventually(lambda: (t := tasks(sqs, dead_arn)[0])["Status"] == "CANCELLED" and t)
 
     assert running.pop("StartedTimestamp") > 1.6e12
     assert running.pop("ApproximateNumberOfMessagesMoved") <= moved <= LETTERS
     assert running == {
         "TaskHandle": handle,
         "Status": "RUNNING",
-        "SourceArn": letters,
+        "SourceArn": dead_arn,
         "DestinationArn": target,
         "MaxNumberOfMessagesPerSecond": 1,
         "ApproximateNumberOfMessagesToMove": LETTERS,
@@ -68,28 +68,28 @@ def test_task_is_started_listed_and_cancelled(sqs: Any, letters: str, name: str)
 
 
 def test_task_that_loses_its_destination_fails_with_a_reason(
-    sqs: Any, letters: str, name: str
+    sqs: Any, dead_arn: str, name: str
 ) -> None:
     target = sqs.create_queue(QueueName=f"{name}-target")["QueueUrl"]
     sqs.start_message_move_task(
-        SourceArn=letters, DestinationArn=f"{ARN}{name}-target", MaxNumberOfMessagesPerSecond=1
+        SourceArn=dead_arn, DestinationArn=f"{ARN}{name}-target", MaxNumberOfMessagesPerSecond=1
     )
 
     sqs.delete_queue(QueueUrl=target)
 
-    failed = eventually(lambda: (t := tasks(sqs, letters)[0])["Status"] == "FAILED" and t)
+    failed = eventually(lambda: (t := tasks(sqs, dead_arn)[0])["Status"] == "FAILED" and t)
     assert failed["FailureReason"] == "AWS.SimpleQueueService.NonExistentQueue"
     assert "TaskHandle" not in failed
 
 
-def test_task_of_nothing_is_not_found(sqs: Any, letters: str) -> None:
+def test_task_of_nothing_is_not_found(sqs: Any, dead_arn: str) -> None:
     for call, text in (
         (
             lambda: sqs.start_message_move_task(SourceArn=f"{ARN}nowhere"),
             "The resource that you specified for the SourceArn parameter doesn't exist.",
         ),
         (
-            lambda: sqs.start_message_move_task(SourceArn=letters, DestinationArn=f"{ARN}nowhere"),
+            lambda: sqs.start_message_move_task(SourceArn=dead_arn, DestinationArn=f"{ARN}nowhere"),
             "The resource that you specified for the DestinationArn parameter doesn't exist.",
         ),
         (

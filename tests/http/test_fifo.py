@@ -372,10 +372,10 @@ def test_dead_letters_keep_their_order_there_and_back(sqs: Any, fifo: str, name:
     assert bodies(received(sqs, fifo, VisibilityTimeout=0)) == ["1", "2", "3"]
     assert received(sqs, fifo) == []
 
-    letters = received(sqs, dead, VisibilityTimeout=0)
+    dead_letters = received(sqs, dead, VisibilityTimeout=0)
     sqs.start_message_move_task(SourceArn=arn)
     back = eventually(lambda: received(sqs, fifo, WaitTimeSeconds=5))
 
-    assert bodies(letters) == bodies(back) == ["1", "2", "3"]
-    assert {m["Attributes"]["ApproximateReceiveCount"] for m in letters} == {"2"}
+    assert bodies(dead_letters) == bodies(back) == ["1", "2", "3"]
+    assert {m["Attributes"]["ApproximateReceiveCount"] for m in dead_letters} == {"2"}
     assert {m["Attributes"]["ApproximateReceiveCount"] for m in back} == {"1"}

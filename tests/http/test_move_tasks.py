@@ -14,7 +14,7 @@ LETTERS = 10
 
 @pytest.fixture
 def dead(sqs: Any, name: str) -> str:
-    """Give the ARN of a dead-letter queue with letters; its source is NAME-source."""
+    """Give the ARN of a dead-letter queue with messages; its source is NAME-source."""
     url = sqs.create_queue(QueueName=f"{name}-dead")["QueueUrl"]
     arn = f"{ARN}{name}-dead"
     policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 1})

@@ -96,9 +96,9 @@ def test_chunked_request_is_read_like_any_other(
     broker: NodeProcess, sqs: Any, queue: str, name: str, wire: str
 ) -> None:
     headers, body = REQUESTS[wire]
-    letters = (body[n : n + 1] for n in range(len(body)))
+    single = (body[n : n + 1] for n in range(len(body)))
 
-    answer = exchange(broker.port, letters, headers, path=f"/{ACCOUNT}/{name}")
+    answer = exchange(broker.port, single, headers, path=f"/{ACCOUNT}/{name}")
 
     assert answer.status == 200
     assert bodies(sqs, queue) == ["hello"]

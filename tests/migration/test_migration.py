@@ -1,5 +1,6 @@
 import multiprocessing
 import re
+import runpy
 from pathlib import Path
 
 import psycopg
@@ -7,8 +8,8 @@ import pytest
 from alembic.script import ScriptDirectory
 
 from skipmq import files
-from skipmq.store import schema
-from support.postgres import Databases, dump
+from skipmq.database import schema
+from support.postgres import Databases, as_node, dump
 
 FROZEN = files.folder("migrations") / "versions"
 
@@ -61,14 +62,31 @@ def test_migrate_tells_each_step_and_nothing_the_second_time(databases: Database
     schema.migrate(url, first.append)
     schema.migrate(url, second.append)
 
-    assert first == [
-        "0001_pre_first",
-        "0002_pre_fifo",
-        "0003_pre_floor",
-        "0004_pre_failover",
-        "0005_pre_analytics",
-    ]
+    assert first == ["0001_pre_first"]
     assert second == []
+
+
+def test_first_migration_is_what_the_sql_folder_says_until_it_is_released() -> None:
+    freeze = runpy.run_path(str(files.folder("migrations") / "freeze.py"))
+
+    assert freeze["FIRST"].read_text() == freeze["first"](), "run `make freeze`"
+
+
+def test_migrate_grants_rights_again(databases: Databases) -> None:
+    url = databases.migrated()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("revoke all on all functions in schema skipmq from skipmq_node")
+        connection.execute("grant execute on function skipmq.settle to skipmq_node")
+
+    schema.migrate(url)
+
+    with psycopg.connect(url) as connection:
+        allowed = connection.execute(
+            "select proname, has_function_privilege('skipmq_node', oid, 'execute') from pg_proc"
+            " where pronamespace = 'skipmq'::regnamespace"
+            " and proname in ('send_messages', 'settle') order by proname"
+        ).fetchall()
+    assert allowed == [("send_messages", True), ("settle", False)]
 
 
 def test_check_of_an_empty_database_says_to_migrate(databases: Databases) -> None:
@@ -110,3 +128,10 @@ def test_migrations_are_named_numbered_and_frozen() -> None:
         assert re.fullmatch(rf"{number:04}_(pre|post)_[a-z_]+", script.revision)
         assert path.stem == script.revision
         assert path.with_suffix(".sql").exists()
+
+
+def test_migrate_as_another_role_than_the_owner_says_so(databases: Databases) -> None:
+    url = databases.migrated()
+
+    with pytest.raises(schema.SchemaError, match="run `skipmq migrate` as its owner"):
+        schema.migrate(as_node(url))

@@ -55,7 +55,7 @@ def test_peek_and_redrive_show_and_move_dead_letters(url: str) -> None:
             connection.execute(work)
 
     told = run("queue", "peek", "dead.fifo", "--limit", "2", database_url=url)
-    letters = json.loads(
+    dead_letters = json.loads(
         run("queue", "peek", "dead.fifo", "--limit", "100", "--json", database_url=url)
     )
     moved = run("queue", "redrive", "dead.fifo", database_url=url)
@@ -64,9 +64,9 @@ def test_peek_and_redrive_show_and_move_dead_letters(url: str) -> None:
     assert "job 0" in told
     assert "job 1" in told
     assert "job 2" not in told
-    assert len(letters) >= 10
-    assert letters[0]["Attributes"]["MessageGroupId"] == "g"
-    assert f"{len(letters)} messages moved from dead.fifo: completed" in moved
+    assert len(dead_letters) >= 10
+    assert dead_letters[0]["Attributes"]["MessageGroupId"] == "g"
+    assert f"{len(dead_letters)} messages moved from dead.fifo: completed" in moved
     assert "no such messages" in left
     assert "must be configured as a Dead Letter Queue" in run(
         "queue", "redrive", "work.fifo", code=1, database_url=url

@@ -1,157 +1,180 @@
 """The janitor's round, on a real database."""
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import psycopg
 import pytest
 from structlog.testing import capture_logs
 
 from skipmq.config import Settings
-from skipmq.janitor import CHUNK, Janitor
-from skipmq.store import Database, Upkeep
+from skipmq.database import Database
+from skipmq.delivery import Upkeep
+from skipmq.server.janitor import CHUNK, Janitor
+from support.loop import eventually
 from support.postgres import Connection, as_node, as_reader
 from support.sql import Queue, history, number
 
+QUEUE_ID = "select queue_id from skipmq.queue where name = 'orders'"
 
-@pytest.fixture
-def janitor(database: str) -> Iterator[Janitor]:
-    pool = Database(as_node(database), size=1)
-    yield Janitor(Upkeep(pool), Settings())
-    pool.close()
+
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[Upkeep]:
+    """Give the upkeep functions of a database, with a node's rights."""
+    pool = Database(as_node(url), size=1)
+    try:
+        yield Upkeep(pool)
+    finally:
+        pool.close()
+
+
+async def tick(url: str, settings: Settings | None = None) -> float:
+    """Have a janitor make one round; return the seconds until the next."""
+    async with connected(url) as upkeep:
+        return await Janitor(upkeep, settings or Settings()).tick()
 
 
 @pytest.fixture
 def stopwatch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have rounds take no time by Python's clock, so that a pause is as long as is meant."""
-    monkeypatch.setattr("skipmq.janitor.monotonic", lambda: 1.0)
+    monkeypatch.setattr("skipmq.server.janitor.monotonic", lambda: 1.0)
 
 
 @pytest.mark.usefixtures("stopwatch")
-def test_round_clears_what_a_purge_left_and_says_when_the_next_is_due(
-    janitor: Janitor, owner: Connection
+async def test_round_clears_what_a_purge_left_and_returns_when_the_next_is_due(
+    database: str, owner: Connection
 ) -> None:
     orders = Queue(owner)
     orders.send("a", "b")
     orders.connection.execute("select skipmq.purge_queue(%s)", (orders.id,))
 
-    pause = janitor.tick()
+    pause = await tick(database)
 
     assert history(orders.connection) == [("purged",)] * 2
     assert pause == 1
 
 
 @pytest.mark.usefixtures("stopwatch")
-def test_round_after_a_full_chunk_is_due_at_once(janitor: Janitor, owner: Connection) -> None:
+async def test_round_after_a_full_chunk_is_due_at_once(database: str, owner: Connection) -> None:
     orders = Queue(owner)
     for _ in range(2):
         orders.send(*["x"] * (CHUNK // 2))
     orders.send("one more")
     orders.connection.execute("select skipmq.purge_queue(%s)", (orders.id,))
 
-    pauses = [janitor.tick(), janitor.tick()]
+    async with connected(database) as upkeep:
+        janitor = Janitor(upkeep, Settings())
+        pauses = [await janitor.tick() for _ in range(2)]
 
     assert pauses == [0, 1]
     assert number(orders.connection, "select count(*) from skipmq.message where queue_id > 0") == 0
 
 
-def test_round_settles_what_has_expired(janitor: Janitor, owner: Connection) -> None:
+async def test_round_settles_what_has_expired(database: str, owner: Connection) -> None:
     Queue(owner, MessageRetentionPeriod=60).send("a")
     owner.execute(
         "update skipmq.message set visible_at = visible_at - interval '61 s',"
         " enqueued_at = enqueued_at - interval '61 s' where queue_id > 0"
     )
 
-    janitor.tick()
+    await tick(database)
 
     assert history(owner) == [("expired",)]
 
 
-def test_round_makes_missing_partitions(janitor: Janitor, owner: Connection) -> None:
+async def test_round_makes_missing_partitions(database: str, owner: Connection) -> None:
     day = number(owner, "select to_char(clock_timestamp() + interval '1 day', 'YYYYMMDD')")
     owner.execute(f"drop table skipmq.history_{day}")
 
-    janitor.tick()
+    await tick(database)
 
     assert number(owner, "select to_regclass(%s) is not null", f"skipmq.history_{day}")
 
 
 @pytest.mark.usefixtures("stopwatch")
-def test_round_without_database_goes_on() -> None:
+async def test_round_without_database_goes_on() -> None:
     pool = Database("postgresql://127.0.0.1:1/nowhere", size=1)
     janitor = Janitor(Upkeep(pool), Settings())
 
-    assert janitor.tick() == 1
+    assert await janitor.tick() == 1
     with pytest.raises(psycopg.OperationalError):
-        pool.session()
+        await pool.session()
+    pool.close()
 
 
-def test_stop_ends_the_thread(janitor: Janitor) -> None:
-    janitor.start()
+async def test_janitor_makes_rounds_until_it_is_cancelled(database: str, owner: Connection) -> None:
+    orders = Queue(owner)
+    async with connected(database) as upkeep:
+        janitor = Janitor(upkeep, Settings())
+        running = asyncio.create_task(janitor.run())
+        for n in range(1, 3):
+            orders.id = number(owner, QUEUE_ID)  # A purge gives it another.
+            orders.send("a")
+            owner.execute("select skipmq.purge_queue(%s, '0')", (orders.id,))
+            await eventually(lambda n=n: len(history(owner)) == n, why=f"round {n}")
 
-    janitor.stop()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
 
-    assert janitor.tick() >= 0
+        assert await janitor.tick() >= 0
 
 
-def test_round_ends_a_reader_that_holds_up_the_database_and_says_so(
+async def test_round_ends_a_reader_that_holds_up_the_database_and_logs_it(
     database: str, owner: Connection
 ) -> None:
-    pool = Database(as_node(database), size=1)
-    janitor = Janitor(Upkeep(pool), Settings(snapshot_limit=0.001))
     with psycopg.connect(as_reader(database), application_name="notebook") as reader:
         reader.execute("set transaction isolation level repeatable read")
         reader.execute("select count(*) from skipmq_views.queue")
 
-        with capture_logs() as told:
-            janitor.tick()
+        with capture_logs() as lines:
+            await tick(database, Settings(snapshot_limit=0.001))
 
         with pytest.raises(psycopg.OperationalError):
             reader.execute("select 1")
-    pool.close()
-    (said,) = [line for line in told if "snapshot" in line["event"]]
-    assert (said["role"], said["application"]) == ("skipmq_reader", "notebook")
-    assert said["limit"] == 0.001
+    (line,) = [line for line in lines if "snapshot" in line["event"]]
+    assert (line["role"], line["application"]) == ("skipmq_reader", "notebook")
+    assert line["limit"] == 0.001
     assert number(owner, "select 1") == 1
 
 
-def test_upkeep_that_may_end_no_reader_says_each_remedy_once(
+async def test_upkeep_that_may_end_no_reader_logs_each_remedy_once(
     database: str, owner: Connection
 ) -> None:
     owner.execute("create role stranger")
     owner.execute("create role grafana login in role skipmq_reader")
     owner.execute("alter function skipmq.end_long_snapshots(interval) owner to stranger")
-    pool = Database(as_node(database), size=1)
-    upkeep = Upkeep(pool)
-    with psycopg.connect(as_reader(database)), capture_logs() as told:
-        ended = [upkeep.end_long_snapshots(1) for _ in range(2)]
-        with psycopg.connect(as_reader(database).replace("skipmq_reader@", "grafana@")):
-            ended += [upkeep.end_long_snapshots(1) for _ in range(2)]
-        ended += [upkeep.end_long_snapshots(1)]
-    pool.close()
+    async with connected(database) as upkeep:
+        with psycopg.connect(as_reader(database)), capture_logs() as lines:
+            ended = [await upkeep.end_long_snapshots(1) for _ in range(2)]
+            with psycopg.connect(as_reader(database).replace("skipmq_reader@", "grafana@")):
+                ended += [await upkeep.end_long_snapshots(1) for _ in range(2)]
+            ended += [await upkeep.end_long_snapshots(1)]
     owner.execute("reassign owned by stranger to current_user")
     owner.execute("drop role stranger")
     owner.execute("drop role grafana")
 
     assert ended == [0] * 5
-    assert [line["remedy"] for line in told] == [
+    assert [line["remedy"] for line in lines] == [
         "grant skipmq_reader to stranger",
         "grant grafana, skipmq_reader to stranger",
     ]
 
 
-def test_round_with_an_archive_drops_no_day_that_it_lacks(database: str, owner: Connection) -> None:
+async def test_round_with_an_archive_drops_no_day_that_it_lacks(
+    database: str, owner: Connection
+) -> None:
     owner.execute("create table skipmq.history_20200101 (like skipmq.history including all)")
     owner.execute(
         "alter table skipmq.history attach partition skipmq.history_20200101"
         " for values from ('2020-01-01 00:00+00') to ('2020-01-02 00:00+00')"
     )
     there = "select to_regclass('skipmq.history_20200101') is not null"
-    pool = Database(as_node(database), size=1)
 
-    Janitor(Upkeep(pool), Settings(archive="lake")).tick()
+    await tick(database, Settings(archive="lake"))
     assert number(owner, there)
     assert number(owner, "select skipmq.record_archived_day('2020-01-01', 0, 0)")
-    Janitor(Upkeep(pool), Settings(archive="lake")).tick()
+    await tick(database, Settings(archive="lake"))
 
-    pool.close()
     assert not number(owner, there)

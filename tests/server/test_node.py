@@ -1,47 +1,58 @@
 """What a node knows of queues, and how it learns that others have changed them."""
 
-from collections.abc import Iterator
-from contextlib import ExitStack
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from time import monotonic
 
-import psycopg
 import pytest
 
 from skipmq import errors, node
 from skipmq.config import Settings
 from skipmq.model import OutgoingMessage, QueueName
 from skipmq.node import Node
-from support.http import eventually
+from support import http
+from support.loop import eventually
 from support.postgres import Connection, as_node
-from support.sql import Queue
+from support.sql import Queue, number
 
 ORDERS = QueueName("000000000000", "us-east-1", "orders")
+GETS = (
+    "select count(*) from pg_stat_activity where datname = current_database()"
+    " and query like '%%skipmq.get_queue(%%' and state = 'idle' and query_start > %s"
+)
 
 
-@pytest.fixture
-def nodes(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Node]]:
-    """Give two nodes that never ask again by themselves."""
+@pytest.fixture(autouse=True)
+def _no_expiry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have nodes never look a queue up again by themselves."""
     monkeypatch.setattr(node, "CACHE_SECONDS", 1e9)
-    with ExitStack() as stack:
-        found = [Node(Settings(), as_node(database)) for _ in range(2)]
+
+
+@asynccontextmanager
+async def listening_nodes(database: str, count: int = 2) -> AsyncIterator[list[Node]]:
+    async with AsyncExitStack() as stack:
+        found = [Node(Settings(), as_node(database)) for _ in range(count)]
         for each in found:
-            stack.callback(each.close)
+            stack.push_async_callback(each.close)
             with each.waiters.register("anything") as waiter:
                 each.start()
                 # Who begins to listen forgets what it knew, and then wakes those who wait.
-                eventually(lambda woken=waiter: woken.was_woken, why="the node listens")
+                await eventually(lambda woken=waiter: woken.is_woken, why="the node listens")
         yield found
 
 
-def timeout(at: Node) -> str:
-    return at.queue(ORDERS).attributes["VisibilityTimeout"]
+async def timeout(at: Node) -> str:
+    return (await at.queue(ORDERS, at.deadline())).attributes["VisibilityTimeout"]
 
 
-def change(at: Node, value: str) -> None:
-    at.queues.set_attributes(at.queue(ORDERS).id, {"VisibilityTimeout": value})
+async def change(at: Node, value: str) -> None:
+    queue = await at.queue(ORDERS, at.deadline())
+    await at.queues.set_attributes(queue.id, {"VisibilityTimeout": value}, at.deadline())
     at.changed(ORDERS)
 
 
-def listening(owner: Connection) -> list[int]:
+def sessions_that_listen(owner: Connection) -> list[int]:
     rows = owner.execute(
         "select pid from pg_stat_activity"
         " where datname = current_database() and query like 'listen %'"
@@ -49,88 +60,117 @@ def listening(owner: Connection) -> list[int]:
     return [pid for (pid,) in rows]
 
 
-def test_queue_is_not_asked_for_again(nodes: list[Node], owner: Connection) -> None:
+async def test_queue_is_not_looked_up_again(database: str, owner: Connection) -> None:
     Queue(owner)
-    before = timeout(nodes[0])
-    owner.execute("update skipmq.queue set visibility_timeout = 77")
+    async with listening_nodes(database, 1) as (alone,):
+        before = await timeout(alone)
+        owner.execute("update skipmq.queue set visibility_timeout = 77")
 
-    assert timeout(nodes[0]) == before
+        assert await timeout(alone) == before
 
 
-def test_queue_changed_at_another_node_is_asked_for_again(
-    nodes: list[Node], owner: Connection
+async def test_queue_changed_at_another_node_is_looked_up_again(
+    database: str, owner: Connection
 ) -> None:
     Queue(owner)
-    for each in nodes:
-        each.queue(ORDERS)
+    async with listening_nodes(database) as (here, there):
+        for each in (here, there):
+            await timeout(each)
 
-    change(nodes[0], "77")
+        await change(here, "77")
 
-    assert timeout(nodes[0]) == "77"
-    eventually(lambda: timeout(nodes[1]) == "77", why="the other node was told")
+        assert await timeout(here) == "77"
+
+        async def is_known_there() -> bool:
+            return await timeout(there) == "77"
+
+        await eventually(is_known_there, why="the other node is notified")
 
 
-def test_queue_changed_while_a_node_was_deaf_is_asked_for_again(
-    nodes: list[Node], owner: Connection
+async def test_queue_changed_while_a_node_did_not_listen_is_looked_up_again(
+    database: str, owner: Connection
 ) -> None:
     Queue(owner)
-    nodes[1].queue(ORDERS)
-    deaf = listening(owner)
+    async with listening_nodes(database, 1) as (alone,):
+        await timeout(alone)
+        listeners = sessions_that_listen(owner)
 
-    owner.execute("select pg_terminate_backend(pid) from unnest(%s::int[]) pid", (deaf,))
-    owner.execute("update skipmq.queue set visibility_timeout = 77")
+        owner.execute("select pg_terminate_backend(pid) from unnest(%s::int[]) pid", (listeners,))
+        owner.execute("update skipmq.queue set visibility_timeout = 77")
 
-    eventually(lambda: timeout(nodes[1]) == "77", why="the node listens again")
+        async def is_known() -> bool:
+            return await timeout(alone) == "77"
+
+        assert len(listeners) == 1
+        await eventually(is_known, why="the node listens again")
 
 
-def test_queue_deleted_in_sql_is_known_to_be_gone_by_its_next_message(
-    nodes: list[Node], owner: Connection
+async def test_queue_deleted_in_sql_is_known_to_be_gone_by_its_next_message(
+    database: str, owner: Connection
 ) -> None:
     orders = Queue(owner)
-    nodes[0].queue(ORDERS)
-    owner.execute("select skipmq.delete_queue(%s)", (orders.id,))
+    async with listening_nodes(database, 1) as (alone,):
+        await timeout(alone)
+        owner.execute("select skipmq.delete_queue(%s)", (orders.id,))
+        deadline = alone.deadline()
 
-    with pytest.raises(errors.QueueDoesNotExist):
-        nodes[0].on_queue(ORDERS, lambda queue: nodes[0].messages.receive(queue, 1, None))
+        with pytest.raises(errors.QueueDoesNotExist):
+            await alone.on_queue(
+                ORDERS, deadline, lambda queue: alone.messages.receive(queue, 1, None, deadline)
+            )
 
 
-def test_queue_changed_while_it_is_looked_up_is_asked_for_again(
-    nodes: list[Node], owner: Connection, database: str
+async def test_queue_changed_while_it_is_looked_up_is_looked_up_again(
+    database: str, owner: Connection
 ) -> None:
+    """Have a node read the answer only when the queue has been changed since."""
     Queue(owner)
-    looked = nodes[0].queues.get
+    async with listening_nodes(database, 1) as (alone,):
+        for _ in range(2):
+            before = await timeout(alone)
+            alone.forget(ORDERS)
+        # From the third time on a statement takes one message to the database.
+        began = number(owner, "select clock_timestamp()")
+        lookup = asyncio.create_task(timeout(alone))
+        while alone.database._idle:  # noqa: SLF001, ASYNC110 - one turn more and it may be read.
+            await asyncio.sleep(0)
+        # From here on the loop stands still, and reads nothing.
+        http.eventually(lambda: number(owner, GETS, began), why="the database has answered")
+        owner.execute("update skipmq.queue set visibility_timeout = 77")
+        alone.forget(ORDERS)
 
-    def slowly(name: QueueName) -> object:
-        found = looked(name)
-        with psycopg.connect(database, autocommit=True) as other:
-            other.execute("update skipmq.queue set visibility_timeout = 77")
-        nodes[0].forget(name)
-        return found
+        assert await lookup == before
+        assert await timeout(alone) == "77"
 
-    nodes[0].queues.get = slowly  # type: ignore[assignment]
-    nodes[0].queue(ORDERS)
-    nodes[0].queues.get = looked  # type: ignore[method-assign]
 
-    assert timeout(nodes[0]) == "77"
+async def test_lookups_of_a_queue_that_is_not_there_fail_alike(database: str) -> None:
+    async with listening_nodes(database, 1) as (alone,):
+        found = await asyncio.gather(*(timeout(alone) for _ in range(3)), return_exceptions=True)
+
+    assert [type(error) for error in found] == [errors.QueueDoesNotExist] * 3
 
 
 @pytest.mark.parametrize(
     "settings", ["client_encoding=latin1", "options=-c%20timezone%3DAsia/Tokyo"]
 )
-def test_message_sent_over_an_odd_connection_is_what_it_was(
+async def test_message_sent_over_an_odd_connection_is_what_it_was(
     database: str, owner: Connection, settings: str
 ) -> None:
     Queue(owner)
     odd = Node(Settings(), f"{as_node(database)}&{settings}")
     message = OutgoingMessage("00000000-0000-4000-8000-000000000000", "naïve 😀")
+    before = number(owner, "select (extract(epoch from clock_timestamp()) * 1000000)::bigint")
 
     try:
-        orders = odd.queue(ORDERS)
-        odd.messages.send(orders, [message], "tester")
-        (received,) = odd.messages.receive(orders, 1, None).messages
+        deadline = monotonic() + 60
+        orders = await odd.queue(ORDERS, deadline)
+        await odd.messages.send(orders, [message], "tester", deadline)
+        (received,) = (await odd.messages.receive(orders, 1, None, deadline)).messages
     finally:
-        odd.close()
+        await odd.close()
 
     assert received.body == "naïve 😀"
     row = owner.execute("select body from skipmq.message where body = 'naïve 😀'").fetchone()
     assert row is not None
+    after = number(owner, "select (extract(epoch from clock_timestamp()) * 1000000)::bigint")
+    assert before <= received.sent_at <= received.received_at <= after

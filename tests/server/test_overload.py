@@ -1,8 +1,10 @@
 """More requests than a node can take: who is refused, how, and who is not."""
 
+import asyncio
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from time import monotonic
 from typing import TypeVar
 
 import psycopg
@@ -10,14 +12,16 @@ import pytest
 
 from skipmq import errors
 from skipmq.config import Settings
-from skipmq.model import QueueName
+from skipmq.database import Database, Statement
+from skipmq.database.statement import TEXT
+from skipmq.model import Queue, QueueName
 from skipmq.node import Node
-from skipmq.store import Database
+from support import loop
 from support.http import Answer, NodeProcess, client, eventually, raw
 from support.postgres import Connection, Databases, as_node
 
 # The fewest: eight requests at once, of which four may wait for messages.
-THREADS, WAITING = 8, 4
+REQUESTS, WAITING = 8, 4
 SOON = 60
 T = TypeVar("T")
 
@@ -33,7 +37,7 @@ def owner(database: str) -> Iterator[Connection]:
         yield connection
 
 
-def patient(url: str) -> str:
+def with_long_lock_timeout(url: str) -> str:
     """Have transactions wait for locks as long as a test likes to hold them."""
     return url + "&options=-c%20lock_timeout%3D60s"
 
@@ -41,9 +45,9 @@ def patient(url: str) -> str:
 @pytest.fixture
 def node(database: str) -> Iterator[NodeProcess]:
     """Give a small node."""
-    url = patient(as_node(database))
+    url = with_long_lock_timeout(as_node(database))
     with NodeProcess(
-        database_url=url, workers=1, threads=THREADS, connections=2, log_level="debug"
+        database_url=url, workers=1, max_requests=REQUESTS, connections=2, log_level="debug"
     ) as process:
         yield process.ready()
 
@@ -80,9 +84,9 @@ REFUSED = (503, "1", True)
 def parked(queue: str, pool: ThreadPoolExecutor) -> Iterator[list[Future[Answer]]]:
     """Fill the node with receivers that wait; at the end each gets a message."""
     futures = [
-        pool.submit(asked, queue, "ReceiveMessage", WaitTimeSeconds="20") for _ in range(THREADS)
+        pool.submit(asked, queue, "ReceiveMessage", WaitTimeSeconds="20") for _ in range(REQUESTS)
     ]
-    turned_away = eventually(lambda: done(futures, THREADS - WAITING))
+    turned_away = eventually(lambda: done(futures, REQUESTS - WAITING))
     assert {refusal(future.result()) for future in turned_away} == {REFUSED}
     yield [future for future in futures if future not in turned_away]
     for n in range(WAITING):
@@ -144,7 +148,7 @@ def test_request_beyond_the_bound_is_refused_at_once_and_health_answers(
         owner.execute("lock table skipmq.message in access exclusive mode")
         sending = [
             pool.submit(asked, queue, "SendMessage", MessageBody=f"body-{n}")
-            for n in range(THREADS + 4)
+            for n in range(REQUESTS + 4)
         ]
         turned_away = eventually(lambda: done(sending, 4))
         refused = [asked(queue, "SendMessage", wire, MessageBody="8") for wire in ("json", "query")]
@@ -153,10 +157,10 @@ def test_request_beyond_the_bound_is_refused_at_once_and_health_answers(
 
     stored = [future.result(timeout=SOON) for future in stuck]
     found: list[str] = []
-    while len(found) < THREADS:
+    while len(found) < REQUESTS:
         answer = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10)
         found += [message["MessageId"] for message in answer["Messages"]]
-    assert [answer.status for answer in stored] == [200] * THREADS
+    assert [answer.status for answer in stored] == [200] * REQUESTS
     assert sorted(found) == sorted(
         answer.body.partition("<MessageId>")[2].partition("<")[0] for answer in stored
     )
@@ -200,64 +204,92 @@ def waits_for_a_lock(owner: Connection) -> bool:
     return found.fetchone() is not None
 
 
-def test_connection_goes_to_who_has_waited_longest(
-    database: str, owner: Connection, pool: ThreadPoolExecutor
-) -> None:
+async def test_connection_goes_to_who_has_waited_longest(database: str, owner: Connection) -> None:
     owner.execute("create table turn (place serial, who text)")
-    queueing = Database(patient(database), size=1)
+    queueing = Database(with_long_lock_timeout(database), size=1)
+    insert = Statement("insert into turn (who) values ($1) returning who", TEXT)
     order = ["b", "d", "a", "c"]
 
-    def take_turn(who: str) -> None:
-        with queueing.on_behalf_of(who):
-            queueing.rows("insert into turn (who) values (%s) returning who", (who,))
+    async def take_turn(who: str) -> None:
+        await queueing.rows(insert, (who,), tenant=who)
 
     with owner.transaction():
         owner.execute("lock table turn in access exclusive mode")
-        turns = [pool.submit(take_turn, "first")]
-        eventually(lambda: waits_for_a_lock(owner))
+        turns = [asyncio.create_task(take_turn("first"))]
+        await loop.eventually(lambda: waits_for_a_lock(owner))
         for place, who in enumerate(order):
-            turns.append(pool.submit(take_turn, who))
-            eventually(lambda n=place + 1: queueing.gate.waiting() == n)
+            turns.append(asyncio.create_task(take_turn(who)))
+            await loop.eventually(lambda n=place + 1: waiting(queueing) == n)
 
-    for turn in turns:
-        turn.result(timeout=SOON)
+    await asyncio.gather(*turns)
     queueing.close()
     found = owner.execute("select who from turn order by place").fetchall()
     assert [who for (who,) in found] == ["first", *order]
 
 
-def test_request_that_gets_no_connection_in_time_is_refused(
-    database: str, owner: Connection, pool: ThreadPoolExecutor
+async def test_request_that_gets_no_connection_in_time_is_refused(
+    database: str, owner: Connection
 ) -> None:
     owner.execute("create table held ()")
-    database_ = Database(patient(database), size=1, patience=0.01)
+    queueing = Database(with_long_lock_timeout(database), size=1, connection_wait=0.01)
+    one = Statement("select 1")
     with owner.transaction():
         owner.execute("lock table held in access exclusive mode")
-        holding = pool.submit(database_.rows, "select from held")
-        eventually(lambda: waits_for_a_lock(owner))
+        holding = asyncio.create_task(queueing.rows(Statement("select from held")))
+        await loop.eventually(lambda: waits_for_a_lock(owner))
 
         with pytest.raises(errors.ServiceUnavailable, match="busy"):
-            database_.rows("select 1")
+            await queueing.rows(one)
 
-    assert holding.result(timeout=SOON) == []
-    assert database_.rows("select 1") == [(1,)]
-    database_.close()
+    assert await holding == []
+    assert await queueing.rows(one) == [(1,)]
+    queueing.close()
 
 
-def test_requests_that_look_a_queue_up_together_take_one_connection(
-    database: str, owner: Connection, pool: ThreadPoolExecutor
+async def test_request_whose_caller_is_cancelled_gives_its_connection_back(
+    database: str, owner: Connection
 ) -> None:
-    node = Node(Settings(connections=1), patient(as_node(database)))
+    owner.execute("create table held ()")
+    queueing = Database(with_long_lock_timeout(database), size=1)
+    with owner.transaction():
+        owner.execute("lock table held in access exclusive mode")
+        tasks = [asyncio.create_task(queueing.rows(Statement("select from held")))]
+        await loop.eventually(lambda: waits_for_a_lock(owner))
+        tasks.append(asyncio.create_task(queueing.rows(Statement("select 2"))))
+        await loop.eventually(lambda: waiting(queueing) == 1)
+        for task in tasks:
+            task.cancel()
+
+        assert await queueing.rows(Statement("select 1")) == [(1,)]
+
+    done = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(error) for error in done] == [asyncio.CancelledError] * 2
+    queueing.close()
+
+
+async def test_requests_that_look_a_queue_up_together_take_one_connection(
+    database: str, owner: Connection
+) -> None:
+    node = Node(Settings(connections=1), with_long_lock_timeout(as_node(database)))
     owner.execute("select skipmq.create_queue('orders')")
     name = QueueName("000000000000", "us-east-1", "orders")
+
+    def look_up() -> asyncio.Task[Queue]:
+        return asyncio.create_task(node.queue(name, monotonic() + SOON))
+
     with owner.transaction():
         owner.execute("lock table skipmq.queue in access exclusive mode")
-        looking = [pool.submit(node.queue, name)]
-        eventually(lambda: waits_for_a_lock(owner))
-        looking += [pool.submit(node.queue, name) for _ in range(5)]
-        eventually(lambda: len(node._lookups._pending[name]) == 5)  # noqa: SLF001
+        lookups = [look_up()]
+        await loop.eventually(lambda: waits_for_a_lock(owner))
+        lookups += [look_up() for _ in range(5)]
+        await loop.eventually(lambda: len(node._lookups._waiting[name]) == 5)  # noqa: SLF001
 
-        assert node.database.gate.waiting() == 0
+        assert waiting(node.database) == 0
 
-    assert {future.result(timeout=SOON).name for future in looking} == {name}
-    node.close()
+    assert {queue.name for queue in await asyncio.gather(*lookups)} == {name}
+    await node.close()
+
+
+def waiting(database: Database) -> int:
+    """Return how many wait for a connection."""
+    return database._permits.waiting()  # noqa: SLF001

@@ -1,15 +1,20 @@
 """For whom a send waits: for standbys that never come, that are frozen, and that are there."""
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import ExitStack
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
-from skipmq import embedded
+from skipmq import embedded, errors, ids
+from skipmq.config import Settings
+from skipmq.model import OutgoingMessage, Queue, QueueName
+from skipmq.node import Node
+from skipmq.receipts import Receipt
 from support import standby
 from support.clock import connect
 from support.http import NodeProcess, client, eventually, raw
@@ -124,6 +129,92 @@ def test_all_waits_for_every_standby_and_majority_for_enough(
         ready = raw(node.url + "/health/ready").body
 
     assert "1 of 2 standbys acknowledge each commit" in ready
+
+
+@asynccontextmanager
+async def connected(url: str, settings: Settings) -> AsyncIterator[tuple[Node, Connection]]:
+    """Give a node and a connection of the owner."""
+    node = Node(settings, as_node(url))
+    try:
+        with connect(url) as owner:
+            yield node, owner
+    finally:
+        await node.close()
+
+
+def outgoing(n: int) -> OutgoingMessage:
+    return OutgoingMessage(ids.new(), str(n), group_id=str(n), deduplication_id=str(n))
+
+
+async def all_queue(node: Node, name: str) -> Queue:
+    """Create a queue of which all servers must have what is acknowledged, and return it."""
+    fifo = {"FifoQueue": "true"} if name.endswith(".fifo") else {}
+    queue_name = QueueName("000000000000", "us-east-1", name)
+    await node.queues.create(
+        queue_name,
+        attributes={"ReplicationMode": "all", **fifo},
+        tags={},
+        history_mode="off",
+        cooldown=0,
+        deadline=node.deadline(),
+    )
+    return await node.queue(queue_name, node.deadline())
+
+
+def stored(owner: Connection) -> list[str]:
+    """Return what is stored, each as often as it is."""
+    rows = owner.execute("select body from skipmq.message where queue_id > 0 order by body")
+    return [body for (body,) in rows.fetchall()]
+
+
+@pytest.mark.parametrize("name", ["all", "all.fifo"])
+async def test_send_that_cannot_be_confirmed_is_of_unknown_outcome_and_stored_once(
+    cluster: tuple[embedded.Server, embedded.Server], name: str
+) -> None:
+    url = Databases(cluster[0]).migrated()
+    async with connected(url, Settings(replication_check="warn")) as (node, owner):
+        queue = await all_queue(node, name)
+        owner.execute("revoke execute on function skipmq.acknowledged(text) from skipmq_node")
+
+        # They travel in one transaction.
+        sends = [
+            node.messages.send(queue, [outgoing(n)], "tester", node.deadline()) for n in range(3)
+        ]
+        found = await asyncio.gather(*sends, return_exceptions=True)
+
+        assert [type(error) for error in found] == [errors.OutcomeUnknown] * 3
+        assert stored(owner) == ["0", "1", "2"]
+
+
+async def test_delete_that_cannot_be_confirmed_is_of_unknown_outcome_and_done(
+    cluster: tuple[embedded.Server, embedded.Server],
+) -> None:
+    url = Databases(cluster[0]).migrated()
+    async with connected(url, Settings(replication_check="warn")) as (node, owner):
+        queue = await all_queue(node, "all.fifo")
+        await node.messages.send(queue, [outgoing(1)], "tester", node.deadline())
+        reception = await node.messages.receive(queue, 1, None, node.deadline())
+        receipts = [Receipt(*message[:3]) for message in reception.messages]
+        owner.execute("revoke execute on function skipmq.acknowledged(text) from skipmq_node")
+
+        with pytest.raises(errors.OutcomeUnknown):
+            await node.messages.delete(queue, receipts, node.deadline())
+
+        assert len(receipts) == 1
+        assert stored(owner) == []
+
+
+async def test_send_that_is_not_confirmed_in_time_is_of_unknown_outcome_and_stored_once(
+    cluster: tuple[embedded.Server, embedded.Server],
+) -> None:
+    primary, two = cluster
+    url = Databases(primary).migrated()
+    async with connected(url, Settings()) as (node, owner):
+        queue = await all_queue(node, "all")
+        with frozen(postmaster_of(Path(two.data_dir))), pytest.raises(errors.OutcomeUnknown):
+            await node.messages.send(queue, [outgoing(1)], "tester", deadline=0.0)
+
+        assert stored(owner) == ["1"]
 
 
 def test_node_refuses_what_the_cluster_does_not_give(database: str) -> None:

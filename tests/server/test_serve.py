@@ -13,8 +13,8 @@ import psutil
 import psycopg
 import pytest
 
-from skipmq import serve
-from skipmq.waiters.notifier import CHANNEL, WAITING
+from skipmq.delivery.waiters.notifier import CHANNEL, WAITING
+from skipmq.server import serve
 from support.http import SKIPMQ, NodeProcess, client, environment, eventually, free_port, raw
 from support.postgres import Connection, Databases, as_node
 

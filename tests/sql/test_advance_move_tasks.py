@@ -3,7 +3,7 @@ import threading
 import psycopg
 
 from support.postgres import Connection
-from support.sql import Letters, number
+from support.sql import Redrive, number
 
 ADVANCE = "select skipmq.advance_move_tasks(%s)"
 # At so many seconds after the start, by a clock that is moved to there in the same statement.
@@ -16,20 +16,20 @@ STATUS = "select status from skipmq.move_task"
 
 
 def test_advance_moves_in_chunks_until_nothing_is_left(owner: Connection) -> None:
-    letters = Letters(owner, 5)
-    letters.start()
+    redrive = Redrive(owner, 5)
+    redrive.start()
 
     moved = [number(owner, ADVANCE, 2) for _ in range(4)]
 
     assert moved == [2, 2, 1, 0]
     assert number(owner, STATUS) == "COMPLETED"
     assert number(owner, "select moved from skipmq.move_task") == 5
-    assert letters.source.counts() == (5, 0, 0)
+    assert redrive.source.counts() == (5, 0, 0)
 
 
 def test_advance_keeps_to_the_rate(owner: Connection) -> None:
-    letters = Letters(owner, 10)
-    letters.start(rate=1)
+    redrive = Redrive(owner, 10)
+    redrive.start(rate=1)
 
     moved = [number(owner, ADVANCE_AT, seconds) for seconds in (0.5, 1.5, 3, 60, 61.5)]
 
@@ -38,9 +38,9 @@ def test_advance_keeps_to_the_rate(owner: Connection) -> None:
 
 
 def test_advance_fails_a_task_whose_queue_is_gone(owner: Connection) -> None:
-    letters = Letters(owner, 2)
-    letters.start()
-    owner.execute("select skipmq.delete_queue(%s)", (letters.dead.id,))
+    redrive = Redrive(owner, 2)
+    redrive.start()
+    owner.execute("select skipmq.delete_queue(%s)", (redrive.dead.id,))
 
     number(owner, ADVANCE, 10)
 
@@ -50,8 +50,8 @@ def test_advance_fails_a_task_whose_queue_is_gone(owner: Connection) -> None:
 def test_advance_by_several_nodes_at_once_moves_each_message_once(
     database: str, owner: Connection
 ) -> None:
-    letters = Letters(owner, 40)
-    letters.start()
+    redrive = Redrive(owner, 40)
+    redrive.start()
 
     def work() -> None:
         with psycopg.connect(database, autocommit=True) as connection:
@@ -69,12 +69,12 @@ def test_advance_by_several_nodes_at_once_moves_each_message_once(
 
     assert number(owner, STATUS) == "COMPLETED"
     assert number(owner, "select moved from skipmq.move_task") == 40
-    assert letters.source.counts() == (40, 0, 0)
+    assert redrive.source.counts() == (40, 0, 0)
 
 
 def test_task_goes_on_when_the_one_who_was_at_it_is_gone(database: str, owner: Connection) -> None:
-    letters = Letters(owner, 4)
-    letters.start()
+    redrive = Redrive(owner, 4)
+    redrive.start()
     with psycopg.connect(database) as dying:
         number(dying, ADVANCE, 2)
         while_held = number(owner, ADVANCE, 10)

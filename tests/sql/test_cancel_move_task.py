@@ -4,21 +4,21 @@ import psycopg
 import pytest
 
 from support.postgres import Connection
-from support.sql import Letters, number
+from support.sql import Redrive, number
 
 CANCEL = "select skipmq.cancel_move_task(%s)"
 
 
 def test_cancel_stops_the_task_and_tells_what_was_moved(owner: Connection) -> None:
-    letters = Letters(owner, 5)
-    task = letters.start()
+    redrive = Redrive(owner, 5)
+    task = redrive.start()
     number(owner, "select skipmq.advance_move_tasks(2)")
 
     moved = number(owner, CANCEL, task)
     number(owner, "select skipmq.advance_move_tasks()")
 
     assert moved == 2
-    assert letters.dead.counts() == (3, 0, 0)
+    assert redrive.dead.counts() == (3, 0, 0)
     assert number(owner, "select status from skipmq.move_task") == "CANCELLED"
 
 
@@ -26,7 +26,7 @@ def test_cancel_stops_the_task_and_tells_what_was_moved(owner: Connection) -> No
 def test_cancel_of_what_does_not_run_is_refused(
     owner: Connection, sqlstate: str, *, known: bool
 ) -> None:
-    task = Letters(owner, 0).start()
+    task = Redrive(owner, 0).start()
     number(owner, "select skipmq.advance_move_tasks()")
 
     with pytest.raises(psycopg.Error) as caught:

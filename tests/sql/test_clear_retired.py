@@ -28,8 +28,8 @@ def test_clear_does_at_most_a_chunk(orders: Queue) -> None:
     assert done == [2, 2, 1, 0]
 
 
-def test_clear_finishes_an_incarnation_an_hour_after_its_end(orders: Queue) -> None:
-    finished = "select count(*) from skipmq.incarnation where cleared_at is not null"
+def test_clear_finishes_an_generation_an_hour_after_its_end(orders: Queue) -> None:
+    finished = "select count(*) from skipmq.generation where cleared_at is not null"
     orders.connection.execute("select skipmq.purge_queue(%s)", (orders.id,))
 
     orders.connection.execute("select skipmq.clear_retired()")
@@ -42,7 +42,7 @@ def test_clear_finishes_an_incarnation_an_hour_after_its_end(orders: Queue) -> N
 
 def test_clear_sees_a_message_that_was_committed_late(orders: Queue) -> None:
     orders.connection.execute(
-        "insert into skipmq.incarnation values (77, '0', 'r', 'n', 'off', now(), now(), 'purged')"
+        "insert into skipmq.generation values (77, '0', 'r', 'n', 'off', now(), now(), 'purged')"
     )
     number(orders.connection, "select skipmq.clear_retired()")
     orders.send("late")
@@ -52,7 +52,7 @@ def test_clear_sees_a_message_that_was_committed_late(orders: Queue) -> None:
 
 
 def test_clear_leaves_what_a_receiver_holds_for_later(orders: Queue, database: str) -> None:
-    finished = "select count(*) from skipmq.incarnation where cleared_at is not null"
+    finished = "select count(*) from skipmq.generation where cleared_at is not null"
     orders.send("a", "b")
     with psycopg.connect(database) as other:
         orders.on(other).receive(limit=1)
@@ -69,7 +69,7 @@ def test_clear_leaves_what_a_receiver_holds_for_later(orders: Queue, database: s
     assert number(orders.connection, finished) == 1
 
 
-def test_nothing_is_left_of_the_counts_of_a_finished_incarnation(orders: Queue) -> None:
+def test_nothing_is_left_of_the_counts_of_a_finished_generation(orders: Queue) -> None:
     orders.send("a", "b")
     number(orders.connection, "select skipmq.fold_counts(true)")
     orders.connection.execute("select skipmq.purge_queue(%s)", (orders.id,))

@@ -47,7 +47,7 @@ def test_group_goes_on_only_when_nothing_of_it_is_in_flight(fifo: FifoQueue) -> 
     assert fifo.take() == ["a:4"]
 
 
-def test_delete_of_a_purged_incarnation_is_refused(fifo: FifoQueue) -> None:
+def test_delete_of_a_purged_generation_is_refused(fifo: FifoQueue) -> None:
     fifo.put("a:1")
     received = fifo.receive()
     number(fifo.connection, "select skipmq.purge_queue(%s)", fifo.id)

@@ -9,7 +9,7 @@ LEFT = """
 
 def test_ids_and_attempts_are_forgotten_after_five_minutes_and_one_more(fifo: FifoQueue) -> None:
     fifo.put(*[f"a:{n}" for n in range(5)])
-    fifo.look(1, 600, attempt="x")
+    fifo.poll(1, 600, attempt="x")
     assert number(fifo.connection, EXPIRE, 100) == 0
 
     advance(fifo.connection, "350 s")

@@ -2,22 +2,22 @@ import psycopg
 import pytest
 
 from support.postgres import Connection
-from support.sql import Letters, number
+from support.sql import Redrive, number
 
 STATEMENT = "select task_id::text, status, moved, to_move from skipmq.list_move_tasks(%s, %s::int)"
 
 
 def test_list_gives_the_newest_first(owner: Connection) -> None:
-    letters = Letters(owner, 2)
-    first = letters.start()
+    redrive = Redrive(owner, 2)
+    first = redrive.start()
     while number(owner, "select skipmq.advance_move_tasks()"):
         pass
-    second = letters.start()
+    second = redrive.start()
 
-    rows = owner.execute(STATEMENT, (letters.arn, 10)).fetchall()
+    rows = owner.execute(STATEMENT, (redrive.arn, 10)).fetchall()
 
     assert rows == [(str(second), "RUNNING", 0, 0), (str(first), "COMPLETED", 2, 2)]
-    assert owner.execute(STATEMENT, (letters.arn, 1)).fetchall() == rows[:1]
+    assert owner.execute(STATEMENT, (redrive.arn, 1)).fetchall() == rows[:1]
 
 
 def test_list_of_no_queue_is_refused(owner: Connection) -> None:

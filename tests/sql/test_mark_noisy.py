@@ -68,7 +68,7 @@ def test_quiet_tenants_come_before_what_waits_of_a_noisy_one(orders: Queue) -> N
     assert orders.counts() == (451, 51, 0)
 
 
-def test_messages_of_a_noisy_tenant_go_aside_when_they_are_sent(orders: Queue) -> None:
+def test_messages_of_a_noisy_tenant_are_deprioritised_when_they_are_sent(orders: Queue) -> None:
     orders.send(*map(str, range(40)), group="loud")
     while orders.receive():
         pass
@@ -97,7 +97,7 @@ def test_noisy_tenant_comes_first_at_times_and_is_never_limited(orders: Queue) -
     assert (first + rest).count("loud") == 100
 
 
-def test_what_is_aside_expires_moves_and_counts_like_the_rest(owner: Connection) -> None:
+def test_deprioritised_messages_expire_move_and_count_like_the_rest(owner: Connection) -> None:
     dead = Queue(owner, "dead")
     orders = Queue(owner, RedrivePolicy=redrive_policy(), MessageRetentionPeriod=60)
     orders.send(*map(str, range(40)), group="loud")
@@ -112,7 +112,7 @@ def test_what_is_aside_expires_moves_and_counts_like_the_rest(owner: Connection)
     assert dead.counts() == (40, 0, 0)
     assert orders.counts() == (0, 1, 1)
     advance(owner, "30 s")
-    (nothing,) = orders.look()
+    (nothing,) = orders.poll()
     assert dead.counts() == (41, 0, 0)
     assert 10 < nothing["next_visible_in"].total_seconds() <= 20
 
@@ -122,14 +122,14 @@ def test_what_is_aside_expires_moves_and_counts_like_the_rest(owner: Connection)
 
 
 def test_letters_of_a_noisy_tenant_move_back(owner: Connection) -> None:
-    letters = Queue(owner, "dead")
+    dead_letters = Queue(owner, "dead")
     Queue(owner, "source", RedrivePolicy=redrive_policy())
     target = Queue(owner, "target")
-    letters.send(*map(str, range(40)), group="loud")
-    while letters.receive(timeout=30):
+    dead_letters.send(*map(str, range(40)), group="loud")
+    while dead_letters.receive(timeout=30):
         pass
     mark(owner)
-    letters.send("late", group="loud")
+    dead_letters.send("late", group="loud")
     advance(owner, "31 s")
     arn = "arn:aws:sqs:us-east-1:000000000000:"
     number(owner, "select skipmq.start_move_task(%s, %s)", f"{arn}dead", f"{arn}target")

@@ -1,50 +1,50 @@
 from support.postgres import Connection
-from support.sql import Letters, Queue, number
+from support.sql import Queue, Redrive, number
 
 MOVE = "select skipmq.move_batch(%s, %s, %s)"
 
 
 def test_move_to_the_origin_begins_the_count_anew(owner: Connection) -> None:
-    letters = Letters(owner, 1)
+    redrive = Redrive(owner, 1)
 
-    moved = number(owner, MOVE, letters.dead.id, None, 10)
+    moved = number(owner, MOVE, redrive.dead.id, None, 10)
 
-    (message,) = letters.source.receive(timeout=0)
+    (message,) = redrive.source.receive(timeout=0)
     assert moved == 1
     assert message["approximate_receive_count"] == 1
     assert message["dead_letter_source"] is None
 
 
 def test_move_elsewhere_takes_everything_there(owner: Connection) -> None:
-    letters, other = Letters(owner, 3), Queue(owner, "other")
-    letters.dead.send("never in another queue")
+    redrive, other = Redrive(owner, 3), Queue(owner, "other")
+    redrive.dead.send("never in another queue")
 
-    assert number(owner, MOVE, letters.dead.id, other.id, 10) == 4
+    assert number(owner, MOVE, redrive.dead.id, other.id, 10) == 4
     assert other.counts() == (4, 0, 0)
 
 
 def test_move_to_the_origin_leaves_what_has_none(owner: Connection) -> None:
-    letters = Letters(owner, 2)
-    letters.dead.send("sent here")
+    redrive = Redrive(owner, 2)
+    redrive.dead.send("sent here")
 
-    assert number(owner, MOVE, letters.dead.id, None, 10) == 2
-    assert letters.dead.bodies() == ["sent here"]
+    assert number(owner, MOVE, redrive.dead.id, None, 10) == 2
+    assert redrive.dead.bodies() == ["sent here"]
 
 
 def test_move_leaves_what_is_in_flight_and_kills_no_receipt(owner: Connection) -> None:
-    letters = Letters(owner, 2)
-    (held,) = letters.dead.receive(limit=1)
+    redrive = Redrive(owner, 2)
+    (held,) = redrive.dead.receive(limit=1)
 
-    assert number(owner, MOVE, letters.dead.id, None, 10) == 1
-    assert letters.dead.delete(held) == 1
+    assert number(owner, MOVE, redrive.dead.id, None, 10) == 1
+    assert redrive.dead.delete(held) == 1
 
 
 def test_receipt_from_before_the_move_is_dead(owner: Connection) -> None:
-    letters = Letters(owner, 1)
-    received = letters.dead.receive(timeout=0)
+    redrive = Redrive(owner, 1)
+    received = redrive.dead.receive(timeout=0)
 
-    number(owner, MOVE, letters.dead.id, None, 10)
+    number(owner, MOVE, redrive.dead.id, None, 10)
 
-    assert letters.dead.delete(*received) == 0
-    assert letters.source.delete(*received) == 0
-    assert len(letters.source.receive()) == 1
+    assert redrive.dead.delete(*received) == 0
+    assert redrive.source.delete(*received) == 0
+    assert len(redrive.source.receive()) == 1

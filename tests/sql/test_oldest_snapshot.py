@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from skipmq import embedded
-from skipmq.store import schema
+from skipmq.database import schema
 from support.postgres import Connection, Databases, as_reader
 from support.sql import number
 

@@ -32,7 +32,7 @@ GROUPS = """
 OPERATIONS: dict[str, Callable[[FifoQueue], object]] = {
     "send": lambda q: q.put("g1:x", "new:x"),
     "receive": lambda q: q.receive(10),
-    "receive under an attempt": lambda q: q.look(10, attempt="x"),
+    "receive under an attempt": lambda q: q.poll(10, attempt="x"),
     "delete": lambda q: q.delete(*q.receive(10)),
     "change visibility": lambda q: q.hide(0, *q.receive(10)),
     "count": lambda q: q.counts(),
@@ -54,7 +54,7 @@ def groups(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture
 def buffers(owner: Connection) -> Iterator[Callable[[Callable[[], object]], int]]:
-    """Give a function that says how many buffers an operation looked at."""
+    """Give a function that says how many buffers an operation read."""
     plans: list[str] = []
     owner.add_notice_handler(lambda notice: plans.append(notice.message_primary or ""))
     owner.execute("load 'auto_explain'")
@@ -108,7 +108,7 @@ def test_cost_does_not_depend_on_what_waits(
 ) -> None:
     fifo = filled(owner, groups, analyzed=analyzed)
     most = {"count": 6_000, "count in flight": 6_000, "expire": 100, "peek": 400}
-    most["move"] = 5_000  # It looks at a thousand groups, whatever it moves.
+    most["move"] = 5_000  # It reads a thousand groups, whatever it moves.
 
     found = {}
     for name, operation in OPERATIONS.items():

@@ -46,7 +46,7 @@ def test_purge_again_within_the_cooldown_is_refused(orders: Queue) -> None:
     )
 
 
-def test_send_to_the_old_incarnation_raises_moved_and_stores_nothing(orders: Queue) -> None:
+def test_send_to_the_old_generation_raises_moved_and_stores_nothing(orders: Queue) -> None:
     old = orders.id
     purge(orders)
     orders.id = old

@@ -5,7 +5,7 @@ from support.postgres import Connection
 from support.sql import Queue, number
 
 
-def test_queue_id_of_a_name_is_its_incarnation(node: Connection) -> None:
+def test_queue_id_of_a_name_is_its_generation(node: Connection) -> None:
     queue = Queue(node)
 
     assert number(node, "select skipmq.queue_id('orders')") == queue.id

@@ -4,7 +4,7 @@ from support.postgres import Connection
 from support.sql import Queue, number
 
 
-def test_queue_of_an_arn_is_its_incarnation(owner: Connection) -> None:
+def test_queue_of_an_arn_is_its_generation(owner: Connection) -> None:
     queue = Queue(owner)
 
     found = number(owner, "select skipmq.queue_of_arn('arn:aws:sqs:us-east-1:000000000000:orders')")

@@ -84,7 +84,7 @@ def test_group_shown_again_comes_at_once_and_whole(fifo: FifoQueue) -> None:
 def test_queue_delay_holds_messages_and_applies_to_what_waits(owner: Connection) -> None:
     fifo = FifoQueue(owner, DelaySeconds=60)
     fifo.put("a:1", "b:1")
-    (nothing,) = fifo.look()
+    (nothing,) = fifo.poll()
     assert nothing["id"] is None
     assert 55 < nothing["next_visible_in"].total_seconds() <= 60
 
@@ -117,12 +117,12 @@ def test_received_message_waits_for_no_delay(owner: Connection) -> None:
 
 
 def test_empty_receive_tells_when_the_next_group_comes(fifo: FifoQueue) -> None:
-    (nothing,) = fifo.look()
+    (nothing,) = fifo.poll()
     assert nothing["next_visible_in"] is None
     fifo.put("a:1")
     fifo.receive(timeout=30)
 
-    (later,) = fifo.look()
+    (later,) = fifo.poll()
 
     assert 25 < later["next_visible_in"].total_seconds() <= 30
 
@@ -147,14 +147,14 @@ def test_message_received_too_often_goes_to_the_dead_letters_in_order(owner: Con
 
     assert fifo.take() == ["a:3"]
 
-    letters = dead.receive()
-    assert [letter["body"] for letter in letters] == ["1", "2"]
-    assert [str(letter["message_id"]) for letter in letters] == [s.message_id for s in sent[:2]]
-    assert [letter["approximate_receive_count"] for letter in letters] == [3, 3]
-    assert {letter["dead_letter_source"] for letter in letters} == {
+    moved = dead.receive()
+    assert [message["body"] for message in moved] == ["1", "2"]
+    assert [str(message["message_id"]) for message in moved] == [s.message_id for s in sent[:2]]
+    assert [message["approximate_receive_count"] for message in moved] == [3, 3]
+    assert {message["dead_letter_source"] for message in moved} == {
         "arn:aws:sqs:us-east-1:000000000000:orders.fifo"
     }
-    assert letters[0]["sequence_number"] < letters[1]["sequence_number"]
+    assert moved[0]["sequence_number"] < moved[1]["sequence_number"]
     assert history(owner) == [("dead-lettered",), ("dead-lettered",)]
     assert fifo.counts() == (0, 1, 0)
     assert dead.counts() == (0, 2, 0)
@@ -170,17 +170,17 @@ def test_receive_on_a_standard_queue_is_refused(fifo: FifoQueue) -> None:
     fifo.id = number(fifo.connection, "select skipmq.create_queue('plain')")
 
     with pytest.raises(psycopg.Error) as caught:
-        fifo.look()
+        fifo.poll()
 
     assert caught.value.sqlstate == "SQ007"
 
 
-def test_receive_on_a_purged_incarnation_is_refused(fifo: FifoQueue) -> None:
+def test_receive_on_a_purged_generation_is_refused(fifo: FifoQueue) -> None:
     fifo.put("a:1")
     number(fifo.connection, "select skipmq.purge_queue(%s)", fifo.id)
 
     with pytest.raises(psycopg.Error) as caught:
-        fifo.look()
+        fifo.poll()
 
     assert caught.value.sqlstate == "SQ005"
 
@@ -215,31 +215,31 @@ def test_groups_that_another_receiver_holds_are_passed_over(fifo: FifoQueue, dat
         assert fifo.take() == ["b:1"]
 
 
-def test_one_call_settles_only_so_many_and_says_to_look_again(owner: Connection) -> None:
+def test_one_call_settles_only_so_many_and_says_to_poll_again(owner: Connection) -> None:
     fifo = FifoQueue(owner, MessageRetentionPeriod=60)
     for start in range(0, 1500, 500):
         fifo.put(*[f"{n}:late" for n in range(start, start + 500)])
     advance(owner, "61 s")
     fifo.put("a:1")
 
-    (nothing,) = fifo.look()
+    (nothing,) = fifo.poll()
 
     assert nothing["id"] is None
     assert nothing["next_visible_in"].total_seconds() == 0
     assert 0 < len(history(owner)) < 1000
-    looks = [fifo.take() for _ in range(3)]
-    assert [look for look in looks if look] == [["a:1"]]
+    polls = [fifo.take() for _ in range(3)]
+    assert [polled for polled in polls if polled] == [["a:1"]]
 
 
-def test_delayed_groups_are_looked_at_once_each(owner: Connection) -> None:
+def test_delayed_groups_are_read_once_each(owner: Connection) -> None:
     fifo = FifoQueue(owner, DelaySeconds=900)
     for start in range(0, 1500, 500):
         fifo.put(*[f"{n}:later" for n in range(start, start + 500)])
 
-    looks = [fifo.look()[0]["next_visible_in"].total_seconds() for _ in range(3)]
+    polls = [fifo.poll()[0]["next_visible_in"].total_seconds() for _ in range(3)]
 
-    assert looks[0] == 0
-    assert looks[2] > 800
+    assert polls[0] == 0
+    assert polls[2] > 800
 
 
 def test_receive_while_the_dead_letter_queue_is_purged_ends(
@@ -256,12 +256,12 @@ def test_receive_while_the_dead_letter_queue_is_purged_ends(
     ):
         receiving.execute("set statement_timeout = '60s'")
         purging.execute("select skipmq.purge_queue(%s)", (dead.id,))
-        looking = pool.submit(fifo.on(receiving).look)
+        polling = pool.submit(fifo.on(receiving).poll)
         until_blocked(owner)
         purging.commit()
 
-        assert looking.result()[0]["id"] is None
-    advance(owner, "1 second")  # The group is looked at again 10 ms later.
+        assert polling.result()[0]["id"] is None
+    advance(owner, "1 second")  # The group is read again 10 ms later.
 
     assert fifo.take() == ["a:2"]
 
@@ -277,11 +277,11 @@ def test_receive_while_its_queue_is_purged_ends(owner: Connection, database: str
         psycopg.connect(database, autocommit=True) as receiving,
     ):
         purging.execute("select skipmq.purge_queue(%s)", (dead.id,))
-        looking = pool.submit(fifo.on(receiving).take)
+        polling = pool.submit(fifo.on(receiving).take)
         until_blocked(owner)
         owner.execute("select skipmq.purge_queue(%s)", (fifo.id,))
         purging.rollback()
 
-        assert looking.result() == ["a:2"]
+        assert polling.result() == ["a:2"]
 
     assert dead.take() == ["a:1"]

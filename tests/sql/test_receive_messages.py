@@ -44,11 +44,11 @@ def test_receive_never_gives_more_than_the_limit(orders: Queue, limit: int) -> N
 
 
 def test_receive_of_nothing_says_when_the_next_becomes_visible(orders: Queue) -> None:
-    empty = orders.look()
+    empty = orders.poll()
     orders.send("later", delay=60)
     orders.send("sooner", delay=20)
 
-    waiting = orders.look()
+    waiting = orders.poll()
 
     assert empty[0]["id"] is None
     assert empty[0]["next_visible_in"] is None

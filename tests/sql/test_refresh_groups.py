@@ -31,7 +31,7 @@ def test_first_number_moves_with_the_deletes(fifo: FifoQueue) -> None:
     assert number(fifo.connection, first, fifo.id) == sent[2].sequence_number
 
 
-def test_empty_group_with_a_sender_is_looked_at_again_soon(fifo: FifoQueue, database: str) -> None:
+def test_empty_group_with_a_sender_is_read_again_soon(fifo: FifoQueue, database: str) -> None:
     fifo.put("a:1")
     received = fifo.receive()
     with psycopg.connect(database) as sender:

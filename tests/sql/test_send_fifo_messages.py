@@ -142,7 +142,7 @@ def test_node_may_send(fifo: FifoQueue, database: str) -> None:
     assert fifo.take() == ["a:1"]
 
 
-def test_send_to_a_standard_queue_or_an_old_incarnation_is_refused(fifo: FifoQueue) -> None:
+def test_send_to_a_standard_queue_or_an_old_generation_is_refused(fifo: FifoQueue) -> None:
     old = fifo.id
     fifo.id = Queue(fifo.connection, "plain").id
     with pytest.raises(psycopg.Error) as caught:

@@ -2,7 +2,7 @@ import psycopg
 import pytest
 
 from support.postgres import Connection
-from support.sql import Letters, Queue, number
+from support.sql import Queue, Redrive, number
 
 ARN = "arn:aws:sqs:us-east-1:000000000000:"
 
@@ -15,9 +15,9 @@ def refused(owner: Connection, *arns: str) -> tuple[str | None, str | None]:
 
 
 def test_start_counts_what_there_is_to_move(owner: Connection) -> None:
-    letters = Letters(owner, 3)
+    redrive = Redrive(owner, 3)
 
-    task = letters.start()
+    task = redrive.start()
 
     row = owner.execute(
         "select status, to_move, moved from skipmq.move_task where task_id = %s", (task,)
@@ -26,8 +26,8 @@ def test_start_counts_what_there_is_to_move(owner: Connection) -> None:
 
 
 def test_start_while_another_is_active_is_refused(owner: Connection) -> None:
-    letters = Letters(owner, 1)
-    letters.start()
+    redrive = Redrive(owner, 1)
+    redrive.start()
 
     sqlstate, told = refused(owner, ARN + "dead")
 
@@ -37,16 +37,16 @@ def test_start_while_another_is_active_is_refused(owner: Connection) -> None:
 
 
 def test_start_again_after_the_end_is_allowed(owner: Connection) -> None:
-    letters = Letters(owner, 1)
-    first = letters.start()
+    redrive = Redrive(owner, 1)
+    first = redrive.start()
     while number(owner, "select skipmq.advance_move_tasks()"):
         pass
 
-    assert letters.start() != first
+    assert redrive.start() != first
 
 
 def test_start_on_what_is_not_there_names_the_parameter(owner: Connection) -> None:
-    Letters(owner, 0)
+    Redrive(owner, 0)
 
     assert refused(owner, ARN + "nowhere") == (
         "SQ010",
@@ -69,13 +69,13 @@ def test_start_on_a_queue_that_is_nobodys_dead_letter_queue_is_refused(owner: Co
 
 @pytest.mark.parametrize("alias", ["arn:aws-x:sqs:us-east-1:000000000000:dead", ARN + "dead:x"])
 def test_start_under_an_alias_is_refused(owner: Connection, alias: str) -> None:
-    Letters(owner, 0)
+    Redrive(owner, 0)
 
     assert refused(owner, alias)[0] == "SQ010"
     assert refused(owner, ARN + "dead", alias)[0] == "SQ010"
 
 
 def test_start_to_itself_is_refused(owner: Connection) -> None:
-    Letters(owner, 0)
+    Redrive(owner, 0)
 
     assert refused(owner, ARN + "dead", ARN + "dead")[0] == "SQ008"

@@ -1,5 +1,10 @@
-"""Statements of the hot path hand their parameters over as psycopg would."""
+"""Statements hand their parameters over, and their results back, as psycopg would."""
 
+import asyncio
+import json
+import uuid
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -7,32 +12,72 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from skipmq.store.statement import (
+from skipmq import errors
+from skipmq.database import Rows
+from skipmq.database import connection as connections
+from skipmq.database.statement import (
     BIGINTS,
+    BOOLEAN,
     INTEGER,
     INTEGERS,
     INTERVAL,
+    JSONB,
     TEXT,
     TEXTS,
     TIME,
+    UUID,
     Kind,
     Statement,
 )
-from support.postgres import Connection
+from support.loop import eventually
+from support.postgres import Connection, Databases
 
-MOMENT = datetime(2026, 2, 28, 23, 59, 59, 123456, UTC)
+SECONDS = 60.0
+# 2026-02-28, a second before midnight.
+MOMENT = 1_772_323_199_123_456
+ID = "00000000-0000-4000-8000-00000000000a"
+
+
+@pytest.fixture(scope="module")
+def database(databases: Databases) -> Iterator[str]:
+    """Give one database to all tests of a server."""
+    url = databases.migrated()
+    yield url
+    databases.drop(url)
+
+
+class Session:
+    """A connection that runs statements with their parameters as they are written."""
+
+    def __init__(self, connection: connections.Connection) -> None:
+        self.connection = connection
+
+    async def run(
+        self, statement: Statement, values: Sequence[Any] = (), seconds: float = SECONDS
+    ) -> Rows:
+        return await self.connection.rows(statement, statement.bind(values), seconds)
+
+
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[Session]:
+    connection = await connections.Connection.open(connections.parameters(url, "tests"))
+    try:
+        yield Session(connection)
+    finally:
+        connection.close()
 
 
 @pytest.mark.parametrize(
     ("kind", "value"),
     [
+        pytest.param(BOOLEAN, True, id="true"),
+        pytest.param(BOOLEAN, False, id="false"),
         pytest.param(INTEGER, 0, id="zero"),
         pytest.param(INTEGER, -(2**31), id="least integer"),
         pytest.param(TEXT, "", id="empty text"),
         pytest.param(TEXT, "naïve 😀 'quoted' {\\}", id="text"),
         pytest.param(TIME, MOMENT, id="time"),
-        pytest.param(INTERVAL, timedelta(seconds=1), id="interval"),
-        pytest.param(INTERVAL, timedelta(days=-1, microseconds=7), id="negative interval"),
+        pytest.param(TIME, 0, id="time before 2000"),
         pytest.param(TEXTS, [], id="no texts"),
         pytest.param(TEXTS, ["a", "", None, "é{,}\"\\'", "null"], id="texts"),
         pytest.param(INTEGERS, [], id="no integers"),
@@ -40,71 +85,181 @@ MOMENT = datetime(2026, 2, 28, 23, 59, 59, 123456, UTC)
         pytest.param(BIGINTS, [2**63 - 1, -(2**63), 0, None], id="bigints"),
         *(
             pytest.param(kind, None, id=f"null {kind.oid}")
-            for kind in (INTEGER, TEXT, TIME, INTERVAL, TEXTS, INTEGERS, BIGINTS)
+            for kind in (
+                BOOLEAN, INTEGER, TEXT, JSONB, UUID, TIME, INTERVAL, TEXTS, INTEGERS,
+                BIGINTS,
+            )
         ),
     ],
-)
-def test_parameter_comes_back_as_it_was(owner: Connection, kind: Kind, value: Any) -> None:
+)  # fmt: skip
+async def test_parameter_comes_back_as_it_was(database: str, kind: Kind, value: Any) -> None:
     statement = Statement("select $1", kind)
 
-    # A second time it is known to the connection.
-    assert [statement.run(owner, [value]) for _ in range(2)] == [[(value,)]] * 2
+    async with connected(database) as session:
+        # The second time it is prepared.
+        assert [await session.run(statement, [value]) for _ in range(3)] == [[(value,)]] * 3
 
 
-def test_statement_that_gives_no_columns_gives_rows(owner: Connection) -> None:
-    assert Statement("select from generate_series(1, $1)", INTEGER).run(owner, [3]) == [()] * 3
+@pytest.mark.parametrize(
+    ("kind", "value", "returned"),
+    [
+        (INTERVAL, 1, timedelta(seconds=1)),
+        (INTERVAL, -86399.999993, timedelta(days=-1, microseconds=7)),
+        (JSONB, '{"a": [1, "é"]}', json.loads('{"a": [1, "é"]}')),
+        (UUID, ID, uuid.UUID(ID)),
+    ],
+    ids=["interval", "negative interval", "json", "uuid"],
+)
+async def test_parameter_comes_back_as_what_psycopg_makes_of_it(
+    database: str, kind: Kind, value: Any, returned: Any
+) -> None:
+    async with connected(database) as session:
+        assert await session.run(Statement("select $1", kind), [value]) == [(returned,)]
 
 
-def test_statement_gives_what_psycopg_gives(owner: Connection) -> None:
+async def test_time_is_in_microseconds_since_1970(database: str) -> None:
+    statement = Statement("select (extract(epoch from $1) * 1000000)::bigint, $1", TIME)
+
+    async with connected(database) as session:
+        assert await session.run(statement, [MOMENT]) == [(MOMENT, MOMENT)]
+
+
+@pytest.mark.parametrize("text", ["infinity", "-infinity"])
+async def test_time_that_is_infinite_is_beyond_all_others_and_comes_back(
+    database: str, text: str
+) -> None:
+    async with connected(database) as session:
+        ((given,),) = await session.run(Statement(f"select timestamptz '{text}'"))
+        ((returned,),) = await session.run(Statement("select $1::text", TIME), [given])
+
+    assert abs(given) > 2**62
+    assert (given < 0) == (text == "-infinity")
+    assert returned == text
+
+
+async def test_statement_that_gives_no_columns_gives_rows(database: str) -> None:
+    statement = Statement("select from generate_series(1, $1)", INTEGER)
+
+    async with connected(database) as session:
+        assert await session.run(statement, [3]) == [()] * 3
+
+
+async def test_statement_gives_what_psycopg_gives_but_for_times(
+    database: str, owner: Connection
+) -> None:
     text = (
-        "select 1::bigint, timestamptz '2026-03-01 00:00:00.5+01', 'x'::text, null::text,"
-        " interval '3 s', 2::int, true"
+        "select 1::bigint, 'x'::text, null::text, interval '3 s', 2::int, true, '\\x00ff'::bytea,"
+        " 1.5::float8, timestamptz '2026-03-01 00:00:00.5+01'"
     )
 
-    given = Statement(text).run(owner, [])
+    async with connected(database) as session:
+        ((*given, moment),) = await session.run(Statement(text))
 
-    assert given == owner.execute(sql.SQL(text)).fetchall()
-    assert [type(value) for value in given[0]] == [
-        int, datetime, str, type(None), timedelta, int, bool,
+    ((*expected, time),) = owner.execute(sql.SQL(text)).fetchall()
+    assert given == expected
+    assert [type(value) for value in given] == [
+        int, str, type(None), timedelta, int, bool, bytes, float,
     ]  # fmt: skip
+    assert datetime.fromtimestamp(moment / 1e6, UTC) == time
 
 
-def test_text_with_a_nul_is_refused_before_it_is_sent(owner: Connection) -> None:
-    for kind, value in ((TEXT, "a\0b"), (TEXTS, ["a\0b"])):
-        with pytest.raises(psycopg.DataError):
-            Statement("select $1", kind).run(owner, [value])
+@pytest.mark.parametrize(("kind", "value"), [(TEXT, "a\0b"), (TEXTS, ["a\0b"]), (JSONB, '"a\0b"')])
+def test_text_with_a_nul_is_refused_before_it_is_sent(kind: Kind, value: Any) -> None:
+    with pytest.raises(errors.InvalidParameterValueException):
+        Statement("select $1", kind).bind([value])
 
 
-def test_error_of_the_server_is_the_one_of_its_sqlstate(owner: Connection) -> None:
-    with pytest.raises(psycopg.errors.DivisionByZero) as caught:
-        Statement("select 1 / $1", INTEGER).run(owner, [0])
+async def test_error_of_the_server_is_the_one_of_its_sqlstate(database: str) -> None:
+    async with connected(database) as session:
+        with pytest.raises(psycopg.errors.DivisionByZero) as caught:
+            await session.run(Statement("select 1 / $1", INTEGER), [0])
 
-    assert caught.value.diag.message_primary == "division by zero"
-    assert Statement("select $1", INTEGER).run(owner, [1]) == [(1,)]
-
-
-def test_statement_that_cannot_be_prepared_says_why(owner: Connection) -> None:
-    with pytest.raises(psycopg.errors.UndefinedTable):
-        Statement("select * from no_such_table").run(owner, [])
+        assert caught.value.diag.message_primary == "division by zero"
+        assert await session.run(Statement("select $1", INTEGER), [1]) == [(1,)]
 
 
-def test_lost_connection_is_an_operational_error(owner: Connection, database: str) -> None:
-    statement = Statement("select $1", INTEGER)
-    with psycopg.connect(database, autocommit=True) as lost:
-        statement.run(lost, [1])
-        owner.execute("select pg_terminate_backend(%s)", (lost.info.backend_pid,))
+async def test_statement_that_cannot_be_prepared_says_why(database: str) -> None:
+    async with connected(database) as session:
+        with pytest.raises(psycopg.errors.UndefinedTable):
+            await session.run(Statement("select * from no_such_table"))
 
+        assert not session.connection.broken
+
+
+async def test_plan_that_a_migration_made_stale_is_known_by_its_sqlstate(
+    database: str, owner: Connection
+) -> None:
+    owner.execute("create table stale (a int)")
+    statement = Statement("select * from stale")
+    async with connected(database) as session:
+        for _ in range(2):
+            await session.run(statement)
+        owner.execute("alter table stale add b int")
+
+        with pytest.raises(psycopg.errors.FeatureNotSupported):
+            await session.run(statement)
+
+
+async def test_result_of_many_rows_and_a_large_parameter_come_whole(database: str) -> None:
+    body = "é" * 3_000_000
+    statement = Statement("select $1 from generate_series(1, 3)", TEXT)
+
+    async with connected(database) as session:
+        assert await session.run(statement, [body]) == [(body,)] * 3
+
+
+async def test_connection_lost_while_idle_is_known_to_be(database: str, owner: Connection) -> None:
+    statement = Statement("select pg_backend_pid()")
+    async with connected(database) as session:
+        ((process,),) = await session.run(statement)
+        owner.execute("select pg_terminate_backend(%s)", (process,))
+
+        await eventually(lambda: session.connection.broken)
         with pytest.raises(psycopg.OperationalError):
-            statement.run(lost, [1])
-
-        assert lost.broken
+            await session.run(statement)
 
 
-def test_plan_that_a_migration_made_stale_is_told_by_its_sqlstate(owner: Connection) -> None:
-    owner.execute("create table t (a int)")
-    statement = Statement("select * from t")
-    statement.run(owner, [])
-    owner.execute("alter table t add b int")
+async def test_connection_lost_at_work_is_an_operational_error(
+    database: str, owner: Connection
+) -> None:
+    async with connected(database) as session:
+        with pytest.raises(psycopg.OperationalError) as caught:
+            await session.run(Statement("select pg_terminate_backend(pg_backend_pid())"))
 
-    with pytest.raises(psycopg.errors.FeatureNotSupported):
-        statement.run(owner, [])
+        assert caught.value.sqlstate == "57P01"
+        await eventually(lambda: session.connection.broken)
+        assert not session.connection.timed_out
+    assert owner.execute("select 1").fetchall() == [(1,)]
+
+
+async def test_statement_that_takes_too_long_breaks_its_connection_and_goes_on(
+    database: str, owner: Connection
+) -> None:
+    owner.execute("create table late (a int)")
+    statement = Statement("insert into late select 1 from pg_sleep(0.5)")
+    async with connected(database) as session:
+        with pytest.raises(psycopg.OperationalError):
+            await session.run(statement, seconds=0.1)
+
+        assert session.connection.broken
+        assert session.connection.timed_out
+    # It was not cancelled: a commit that waits for a standby never is.
+    await eventually(lambda: owner.execute("select * from late").fetchall())
+
+
+async def test_statement_whose_caller_is_cancelled_breaks_its_connection(database: str) -> None:
+    async with connected(database) as session:
+        running = asyncio.create_task(session.run(Statement("select pg_sleep(60)")))
+        with psycopg.connect(database, autocommit=True) as other:
+            await eventually(
+                lambda: other.execute(
+                    "select from pg_stat_activity where query like 'select pg_sleep(60)'"
+                    " and state = 'active' and datname = current_database()"
+                ).fetchall()
+            )
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+        assert session.connection.broken
+        assert not session.connection.timed_out

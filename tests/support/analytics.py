@@ -75,9 +75,9 @@ def rows_of(connection: Connection) -> list[tuple[Any, ...]]:
 
 def lake_rows(spark: "SparkSession", place: str) -> list[tuple[Any, ...]]:
     """Return the facts of a lake's rows, in the order of `rows_of`."""
-    from skipmq.analytics import read  # noqa: PLC0415 - PySpark is an extra.
+    from skipmq.analytics import frames  # noqa: PLC0415 - PySpark is an extra.
 
-    found = read.lake(spark, place).select(*FACTS.split(", ")).orderBy("id", "xid")
+    found = frames.lake(spark, place).select(*FACTS.split(", ")).orderBy("id", "xid")
     return [tuple(row) for row in found.collect()]
 
 

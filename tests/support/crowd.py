@@ -72,13 +72,13 @@ class Crowd:
         ]
 
     async def parked(self) -> None:
-        """Wait until each has a thread: from then on it is looking or waiting."""
+        """Wait until all of them wait at their nodes."""
         share = len(self._tasks) // len(self._nodes)
 
-        def have_threads() -> bool:
-            return all(threads(node) >= share for node in self._nodes)
+        def all_wait() -> bool:
+            return all(waiting(node) >= share for node in self._nodes)
 
-        await asyncio.to_thread(eventually, have_threads, PATIENCE, "a thread for each receiver")
+        await asyncio.to_thread(eventually, all_wait, PATIENCE, "every receiver waits")
 
     async def answered(self, enough: Callable[[list[Reply]], bool]) -> list[Reply]:
         """Return the replies so far, once they are enough; fail when that does not happen."""
@@ -98,9 +98,9 @@ class Crowd:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-def threads(node: NodeProcess) -> int:
-    """Return how many threads the workers of a node have."""
-    return sum(worker.num_threads() for worker in node.workers())
+def waiting(node: NodeProcess) -> float:
+    """Return how many receivers wait at a node."""
+    return node.metric("skipmq_waiting_receivers")
 
 
 def bodies(replies: list[Reply]) -> list[str]:

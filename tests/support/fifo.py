@@ -45,7 +45,7 @@ class FifoQueue(Queue):
         ).fetchall()
         return [Sent(*row) for row in rows]
 
-    def look(
+    def poll(
         self, limit: int = 10, timeout: int | None = None, attempt: str | None = None
     ) -> list[dict[str, Any]]:
         cursor = self.connection.cursor(row_factory=psycopg.rows.dict_row)

@@ -73,7 +73,7 @@ class FifoQueue(Queue):
         self.add(message)
 
     def adopt(self, message: Message, now: float) -> None:
-        # It begins anew to count towards retention, at the end of its group.
+        # It begins again to count towards retention, at the end of its group.
         message.enqueued, message.number = now, None
         super().adopt(message, now)
 

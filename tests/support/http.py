@@ -73,7 +73,7 @@ class NodeProcess:
         self.url = f"http://127.0.0.1:{self.port}"
         self.owner_url = ""
         self.process = subprocess.Popen(
-            [*SKIPMQ, "serve", *options],
+            self.command(*options),
             env=environment(settings) | dict(variables or {}),
             stderr=subprocess.PIPE,
             text=True,
@@ -82,6 +82,9 @@ class NodeProcess:
         self.lines: list[str] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
+
+    def command(self, *options: str) -> list[str]:
+        return [*SKIPMQ, "serve", *options]
 
     def _read(self) -> None:
         assert self.process.stderr is not None
@@ -147,6 +150,16 @@ class NodeProcess:
         self._reader.join(timeout=60)
         assert self.process.stderr is not None
         self.process.stderr.close()
+
+
+class WsgiProcess(NodeProcess):
+    """The Flask application of a node under gunicorn."""
+
+    def command(self, *options: str) -> list[str]:
+        del options
+        server = [sys.executable, "-m", "gunicorn", "--bind", f"127.0.0.1:{self.port}"]
+        server += ["--threads", "64", "--limit-request-field_size", "65536"]
+        return [*server, "skipmq.server.web:application()"]
 
 
 @cache

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 
 from skipmq import embedded
-from skipmq.store import schema
+from skipmq.database import schema
 
 ROOT = Path(__file__).resolve().parent.parent
 DEBIAN = Path("/usr/lib/postgresql")

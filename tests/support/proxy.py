@@ -9,7 +9,7 @@ from typing import Self
 
 
 class Proxy:
-    """Passes bytes on between clients and a server's socket, until it is told to lose some."""
+    """Passes bytes on between clients and a server's socket, until it is to lose some."""
 
     def __init__(self, target: Path) -> None:
         self._target = str(target)

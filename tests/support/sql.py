@@ -53,9 +53,9 @@ class Queue:
         return ids
 
     def receive(self, limit: int = 10, timeout: int | None = None) -> list[dict[str, Any]]:
-        return [row for row in self.look(limit, timeout) if row["id"] is not None]
+        return [row for row in self.poll(limit, timeout) if row["id"] is not None]
 
-    def look(self, limit: int = 10, timeout: int | None = None) -> list[dict[str, Any]]:
+    def poll(self, limit: int = 10, timeout: int | None = None) -> list[dict[str, Any]]:
         cursor = self.connection.cursor(row_factory=psycopg.rows.dict_row)
         return cursor.execute(
             "select * from skipmq.receive_messages(%s, %s::int, %s::int)", (self.id, limit, timeout)
@@ -95,13 +95,13 @@ class Queue:
 
 
 def redrive_policy(target: str = "dead", most: int = 1) -> str:
-    """Return the RedrivePolicy that sends letters to the queue of that name."""
+    """Return the RedrivePolicy that moves messages to the queue of that name."""
     arn = f"arn:aws:sqs:us-east-1:000000000000:{target}"
     return f'{{"deadLetterTargetArn":"{arn}","maxReceiveCount":{most}}}'
 
 
-class Letters:
-    """A dead-letter queue with letters in it, and the queue that they came from."""
+class Redrive:
+    """A dead-letter queue with messages in it, and the queue that they came from."""
 
     def __init__(self, connection: Connection, count: int) -> None:
         self.arn = "arn:aws:sqs:us-east-1:000000000000:dead"
@@ -113,7 +113,7 @@ class Letters:
             pass
 
     def start(self, rate: int | None = None) -> Any:
-        """Start a task that moves the letters back."""
+        """Start a task that moves them back."""
         return number(
             self.dead.connection, "select skipmq.start_move_task(%s, null, %s::int)", self.arn, rate
         )

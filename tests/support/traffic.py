@@ -61,7 +61,7 @@ class Traffic:
         )
 
     def stop_sending(self) -> None:
-        """Send no more; return when what was sent is told."""
+        """Send no more; return when what was sent is answered."""
         self._sent_all.set()
         for each in self._sending:
             each.result()

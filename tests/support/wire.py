@@ -5,8 +5,12 @@ import re
 import socket
 from collections.abc import Iterable, Mapping
 from http.client import HTTPConnection, HTTPResponse
+from typing import Any
 from xml.etree import ElementTree as ET
 
+import msgspec
+
+from skipmq.protocol import Call
 from support.http import Answer
 
 JSON = {"Content-Type": "application/x-amz-json-1.0"}
@@ -17,6 +21,12 @@ _XML = {"sqs": "http://queue.amazonaws.com/doc/2012-11-05/"}
 def target(action: str) -> dict[str, str]:
     """Return the headers of a JSON request."""
     return {**JSON, "X-Amz-Target": f"AmazonSQS.{action}"}
+
+
+def plain(call: Call) -> dict[str, Any]:
+    """Return the parameters of a call as a dictionary of those that were sent."""
+    parameters: dict[str, Any] = msgspec.to_builtins(call.parameters, builtin_types=(bytes,))
+    return parameters
 
 
 def exchange(

@@ -9,7 +9,6 @@ from botocore.loaders import Loader
 from botocore.model import ServiceModel
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
-from werkzeug.datastructures import Headers
 
 from skipmq.protocol import Request, shapes
 from support.http import QUERY_MODEL
@@ -47,7 +46,7 @@ def ask() -> Ask:
         return Request(
             method=method,
             path=path,
-            headers=Headers(dict(headers or {})),
+            headers={name.lower(): value for name, value in (headers or {}).items()},
             query=query,
             body=body,
             base_url="http://localhost:9324",

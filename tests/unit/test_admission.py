@@ -1,82 +1,73 @@
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 from structlog.testing import capture_logs
 
 from skipmq import errors
-from skipmq.admission import Admission
+from skipmq.config import Settings
+from skipmq.database import NoObserver
+from skipmq.node import Node
+from skipmq.protocol import Request
+from skipmq.server.admission import Admission
+from skipmq.server.answer import Broker
+from support.wire import target
+
+Ask = Callable[..., Request]
+
+
+class Counts(NoObserver):
+    def __init__(self) -> None:
+        self.counted: list[str] = []
+
+    def count(self, event: str) -> None:
+        self.counted.append(event)
 
 
 @contextmanager
-def requests(admission: Admission, count: int, *, parked: bool = False) -> Iterator[None]:
+def requests(admission: Admission, count: int) -> Iterator[None]:
     """Have so many requests under way."""
-    with ExitStack() as under_way:
-        for _ in range(count):
-            under_way.enter_context(admission.admitted())
-            if parked:
-                assert under_way.enter_context(admission.parked())
-        yield
+    for _ in range(count):
+        admission.enter()
+    yield
+    for _ in range(count):
+        admission.leave()
 
 
-def numbers(admission: Admission) -> tuple[int, int, int]:
-    return admission.active, admission.waiting, admission.refused
+def refuse(admission: Admission) -> None:
+    """Try to enter as a request does that is refused."""
+    with pytest.raises(errors.Overloaded):
+        admission.enter()
+    admission.note_refusal()
 
 
-def test_waiting_receivers_never_get_an_eighth_of_the_threads() -> None:
-    admission = Admission(2048)
-
-    assert (admission.most, admission.most_waiting) == (2048, 1792)
-
-
-def test_few_threads_still_serve_both_kinds() -> None:
-    admission = Admission(8)
-
-    assert (admission.most, admission.most_waiting) == (8, 4)
+@pytest.mark.parametrize(("most", "waiting"), [(2048, 1792), (8, 4)])
+def test_waiting_receivers_never_get_an_eighth_or_the_last_four(most: int, waiting: int) -> None:
+    assert Settings(max_requests=most).max_waiting == waiting
 
 
 def test_request_beyond_the_bound_is_refused_until_one_has_ended() -> None:
-    admission = Admission(8)
-    with requests(admission, 2, parked=True), requests(admission, 6):
-        with pytest.raises(errors.Overloaded), admission.admitted():
-            pass
-        assert numbers(admission) == (6, 2, 1)
+    counts = Counts()
+    admission = Admission(8, counts)
+    with requests(admission, 8):
+        refuse(admission)
+        assert (admission.active, admission.refused) == (8, 1)
 
-    with admission.admitted():
-        assert numbers(admission) == (1, 0, 1)
-    assert numbers(admission) == (0, 0, 1)
-
-
-def test_request_that_fails_is_counted_out() -> None:
-    admission = Admission(8)
-
-    with pytest.raises(KeyError), admission.admitted():
-        raise KeyError
-
-    assert numbers(admission) == (0, 0, 0)
-
-
-def test_waiting_receivers_take_no_room_from_other_requests() -> None:
-    admission = Admission(8)
-    with requests(admission, 4, parked=True), requests(admission, 3):
-        with admission.admitted(), admission.parked() as has_room:
-            assert not has_room
-            assert numbers(admission) == (4, 4, 0)
-            admission.turn_away()
-
-        assert numbers(admission) == (3, 4, 1)
-    assert numbers(admission) == (0, 0, 1)
+    with requests(admission, 1):
+        assert (admission.active, admission.refused) == (1, 1)
+    assert (admission.active, admission.refused) == (0, 1)
+    assert counts.counted == ["refused"]
 
 
 def test_refusing_is_logged_as_it_begins_and_as_it_ends() -> None:
-    admission = Admission(8, quiet=0.0)
+    admission = Admission(8, NoObserver(), quiet=0.0)
     with capture_logs() as lines:
         for _ in range(2):
             with requests(admission, 8):
                 for _ in range(3):
-                    with pytest.raises(errors.Overloaded), admission.admitted():
-                        pass
-            with admission.admitted():
+                    refuse(admission)
+            with requests(admission, 1):
                 pass
 
     assert [line["event"] for line in lines] == [
@@ -84,3 +75,39 @@ def test_refusing_is_logged_as_it_begins_and_as_it_ends() -> None:
         "no longer refusing requests",
     ] * 2
     assert [line["refused"] for line in lines if "refused" in line] == [3, 3]
+
+
+@pytest.mark.parametrize(
+    ("action", "parameters", "status"),
+    [
+        ("Explode", {}, 400),
+        ("CreateQueue", {}, 400),
+        # There is no database.
+        ("ListQueues", {}, 503),
+    ],
+)
+async def test_request_that_fails_is_counted_out(
+    action: str, parameters: dict[str, str], status: int, ask: Ask
+) -> None:
+    settings = Settings(failover_wait=0)
+    node = Node(settings, "postgresql://127.0.0.1:1/nowhere")
+    broker = Broker(node)
+
+    body = json.dumps(parameters).encode()
+    response = await broker.answer(ask(body, headers=target(action)))
+
+    assert response.status == status
+    assert (broker.admission.active, broker.admission.refused) == (0, 0)
+    await node.close()
+
+
+async def test_request_that_finds_no_room_is_refused_and_counted(ask: Ask) -> None:
+    node = Node(Settings(max_requests=8), "postgresql://127.0.0.1:1/nowhere")
+    broker = Broker(node)
+    with requests(broker.admission, 8):
+        response = await broker.answer(ask(b"{}", headers=target("ListQueues")))
+
+    assert response.status == 503
+    assert dict(response.headers)["retry-after"] == "1"
+    assert (broker.admission.active, broker.admission.refused) == (0, 1)
+    await node.close()

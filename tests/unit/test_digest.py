@@ -1,23 +1,23 @@
 from hashlib import md5
-from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from skipmq import digest
+from skipmq.model import AttributeValue
 
 
 def test_attributes_of_the_known_vector_give_its_digest() -> None:
-    attributes = {"MyAttribute": {"DataType": "String", "StringValue": "foobar"}}
+    attributes = {"MyAttribute": AttributeValue(DataType="String", StringValue="foobar")}
 
     assert digest.of_attributes(attributes) == "adb59cd4678ea5a855436b949cd07ab6"
 
 
 def test_attributes_of_each_kind_are_laid_out_in_order_of_name() -> None:
-    attributes: dict[str, dict[str, Any]] = {
-        "b": {"DataType": "Binary.x", "BinaryValue": b"\x00\xff"},
-        "a": {"DataType": "Number", "StringValue": "1"},
-        "é": {"DataType": "String", "StringValue": "ü"},
+    attributes = {
+        "b": AttributeValue(DataType="Binary.x", BinaryValue=b"\x00\xff"),
+        "a": AttributeValue(DataType="Number", StringValue="1"),
+        "é": AttributeValue(DataType="String", StringValue="ü"),
     }
     layout = (
         b"\0\0\0\1a\0\0\0\6Number\1\0\0\0\0011"
@@ -30,8 +30,8 @@ def test_attributes_of_each_kind_are_laid_out_in_order_of_name() -> None:
 
 @given(st.permutations(["a", "B", "ab", "_", "é"]))
 def test_attributes_in_any_order_give_one_digest(names: list[str]) -> None:
-    def attributes(order: list[str]) -> dict[str, dict[str, str]]:
-        return {name: {"DataType": "String", "StringValue": name} for name in order}
+    def attributes(order: list[str]) -> dict[str, AttributeValue]:
+        return {name: AttributeValue(DataType="String", StringValue=name) for name in order}
 
     assert digest.of_attributes(attributes(names)) == digest.of_attributes(
         attributes(sorted(names))

@@ -1,36 +1,43 @@
-import threading
+import asyncio
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
 from skipmq import errors
-from skipmq.store.group_commit import GroupCommit
-from support.http import eventually
+from skipmq.delivery.group_commit import GroupCommit
+from support.loop import eventually
+
+Submit = Callable[..., asyncio.Future[str]]
 
 
 class Transactions:
-    """Something to run requests with: each call waits until it is let go."""
+    """Runs requests as a group commit has them run; each call waits until it is released."""
 
-    def __init__(self, *, closed: bool = True) -> None:
+    def __init__(self, *, held: bool = True) -> None:
         self.calls: list[tuple[str, list[int]]] = []
-        self.gate = threading.Semaphore(0)
-        self.closed = closed
+        self.deadlines: list[float] = []
         self.refused: dict[int, Exception] = {}
+        self._released = asyncio.Event()
+        if not held:
+            self.release()
 
-    def run(self, key: str, requests: Sequence[int]) -> list[str]:
+    async def run(self, key: str, requests: Sequence[int], deadline: float) -> list[str]:
         self.calls.append((key, list(requests)))
-        if self.closed:
-            assert self.gate.acquire(timeout=30)
+        self.deadlines.append(deadline)
+        await self._released.wait()
         for request in requests:
             if request in self.refused:
                 raise self.refused[request]
         return [f"{key}{request}" for request in requests]
 
-    def open(self) -> None:
-        """Let everything pass from now on."""
-        self.closed = False
-        self.gate.release(1000)
+    def release(self) -> None:
+        """Let all calls go on, now and in future."""
+        self._released.set()
+
+    @property
+    def requests(self) -> list[list[int]]:
+        return [requests for _, requests in self.calls]
 
 
 @pytest.fixture
@@ -38,127 +45,237 @@ def transactions() -> Transactions:
     return Transactions()
 
 
-Submit = Callable[..., Future[str]]
+def submitting(transactions: Transactions, most: int = 10) -> Submit:
+    """Return a function that submits a request to a group commit that runs these transactions."""
+    commit: GroupCommit[str, int, str] = GroupCommit(transactions.run, most)
 
-
-def submitting(
-    pool: ThreadPoolExecutor, commit: GroupCommit[str, int, str], transactions: Transactions
-) -> Submit:
-    """Return a function that submits a request and waits until it is pending or running."""
-
-    def submit(request: int, key: str = "k", weight: int = 1) -> Future[str]:
-        def in_sight() -> int:
-            with commit._lock:  # noqa: SLF001
-                pending = [t.request for queue in commit._pending.values() for t in queue]  # noqa: SLF001
-            return [*pending, *(r for _, rs in transactions.calls for r in rs)].count(request)
-
-        future = pool.submit(commit.submit, key, request, weight)
-        eventually(in_sight)
-        return future
+    def submit(
+        request: int, key: str = "k", weight: int = 1, deadline: float = 0.0
+    ) -> asyncio.Future[str]:
+        return commit.submit(key, request, weight, deadline)
 
     return submit
 
 
-def test_alone_a_request_runs_at_once() -> None:
-    transactions = Transactions(closed=False)
-    commit: GroupCommit[str, int, str] = GroupCommit(transactions.run, 10)
+async def submitted_while_one_runs(
+    submit: Submit, transactions: Transactions, requests: Sequence[int]
+) -> list[asyncio.Future[str]]:
+    """Submit the first request, and the others once it runs; return all their results."""
+    first = submit(requests[0])
+    await eventually(lambda: transactions.calls)
+    return [first, *map(submit, requests[1:])]
 
-    assert [commit.submit("k", n) for n in range(3)] == ["k0", "k1", "k2"]
+
+async def test_alone_a_request_runs_at_once() -> None:
+    transactions = Transactions(held=False)
+    submit = submitting(transactions)
+
+    assert [await submit(n) for n in range(3)] == ["k0", "k1", "k2"]
     assert transactions.calls == [("k", [0]), ("k", [1]), ("k", [2])]
 
 
-def test_what_comes_meanwhile_runs_together_in_order_of_arrival(
+async def test_all_that_arrive_in_one_turn_of_the_loop_travel_together() -> None:
+    transactions = Transactions(held=False)
+    submit = submitting(transactions)
+
+    assert await asyncio.gather(*(submit(n) for n in range(5))) == ["k0", "k1", "k2", "k3", "k4"]
+    assert transactions.requests == [[0, 1, 2, 3, 4]]
+
+
+async def test_all_whose_callbacks_run_in_one_turn_of_the_loop_travel_together() -> None:
+    transactions = Transactions(held=False)
+    submit = submitting(transactions)
+    results: list[asyncio.Future[str]] = []
+    for n in range(5):
+        asyncio.get_running_loop().call_soon(lambda n=n: results.append(submit(n)))
+    await eventually(lambda: len(results) == 5)
+
+    assert await asyncio.gather(*results) == ["k0", "k1", "k2", "k3", "k4"]
+    assert transactions.requests == [[0, 1, 2, 3, 4]]
+
+
+async def test_what_comes_meanwhile_runs_together_in_order_of_arrival(
     transactions: Transactions,
 ) -> None:
-    commit: GroupCommit[str, int, str] = GroupCommit(transactions.run, 10)
-    with ThreadPoolExecutor(10) as pool:
-        submit = submitting(pool, commit, transactions)
-        futures = [submit(n) for n in range(5)]
-        transactions.open()
+    submit = submitting(transactions)
+    results = await submitted_while_one_runs(submit, transactions, range(5))
+    transactions.release()
 
-        assert [f.result(timeout=30) for f in futures] == ["k0", "k1", "k2", "k3", "k4"]
+    assert await asyncio.gather(*results) == ["k0", "k1", "k2", "k3", "k4"]
     assert transactions.calls == [("k", [0]), ("k", [1, 2, 3, 4])]
 
 
-def test_other_keys_do_not_wait(transactions: Transactions) -> None:
-    commit: GroupCommit[str, int, str] = GroupCommit(transactions.run, 10)
-    with ThreadPoolExecutor(10) as pool:
-        submit = submitting(pool, commit, transactions)
-        futures = [submit(1), submit(2, "other")]
-        eventually(lambda: len(transactions.calls) == 2)
-        transactions.open()
-        assert [f.result(timeout=30) for f in futures] == ["k1", "other2"]
+async def test_other_keys_do_not_wait(transactions: Transactions) -> None:
+    submit = submitting(transactions)
+    results = [submit(1), submit(2, "other")]
+    await eventually(lambda: len(transactions.calls) == 2)
+    transactions.release()
+
+    assert await asyncio.gather(*results) == ["k1", "other2"]
 
 
-def test_no_call_is_heavier_than_the_most_unless_one_request_is(
+async def test_no_call_is_heavier_than_the_most_unless_one_request_is(
     transactions: Transactions,
 ) -> None:
-    commit: GroupCommit[str, int, str] = GroupCommit(transactions.run, 10)
-    with ThreadPoolExecutor(10) as pool:
-        submit = submitting(pool, commit, transactions)
-        futures = [submit(1, weight=50)] + [submit(n, weight=4) for n in range(2, 7)]
-        transactions.open()
-        for future in futures:
-            future.result(timeout=30)
-    assert [requests for _, requests in transactions.calls] == [[1], [2, 3], [4, 5], [6]]
+    submit = submitting(transactions)
+    results = [submit(1, weight=50)] + [submit(n, weight=4) for n in range(2, 7)]
+    transactions.release()
+
+    await asyncio.gather(*results)
+
+    assert transactions.requests == [[1], [2, 3], [4, 5], [6]]
 
 
-def test_failing_request_does_not_fail_its_neighbours(transactions: Transactions) -> None:
-    commit: GroupCommit[str, int, str] = GroupCommit(transactions.run, 10)
+async def test_call_may_take_as_long_as_the_last_of_its_requests(
+    transactions: Transactions,
+) -> None:
+    submit = submitting(transactions)
+    transactions.release()
+
+    await asyncio.gather(*(submit(n, deadline=deadline) for n, deadline in enumerate([3, 9, 5])))
+
+    assert transactions.deadlines == [9]
+
+
+async def test_failing_request_does_not_fail_its_neighbours(transactions: Transactions) -> None:
+    submit = submitting(transactions)
     transactions.refused[2] = ValueError("two")
-    with ThreadPoolExecutor(10) as pool:
-        submit = submitting(pool, commit, transactions)
-        futures = [submit(n) for n in range(4)]
-        transactions.open()
-        assert [futures[n].result(timeout=30) for n in (0, 1, 3)] == ["k0", "k1", "k3"]
-        with pytest.raises(ValueError, match="two"):
-            futures[2].result(timeout=30)
-    calls = [requests for _, requests in transactions.calls]
-    assert calls[:2] == [[0], [1, 2, 3]]
-    assert sorted(calls[2:]) == [[1], [2], [3]]
+    results = await submitted_while_one_runs(submit, transactions, range(4))
+    transactions.release()
+
+    assert [await results[n] for n in (0, 1, 3)] == ["k0", "k1", "k3"]
+    with pytest.raises(ValueError, match="two"):
+        await results[2]
+    assert transactions.requests[:2] == [[0], [1, 2, 3]]
+    assert sorted(transactions.requests[2:]) == [[1], [2], [3]]
 
 
-@pytest.mark.parametrize("error", [errors.QueueMoved("gone"), errors.ServiceUnavailable()])
-def test_what_is_the_same_for_all_is_not_tried_for_each(
+@pytest.mark.parametrize(
+    "error", [errors.QueueMoved("gone"), errors.ServiceUnavailable(), errors.OutcomeUnknown()]
+)
+async def test_what_is_the_same_for_all_is_not_tried_for_each(
     transactions: Transactions, error: Exception
 ) -> None:
-    commit: GroupCommit[str, int, str] = GroupCommit(transactions.run, 10)
+    submit = submitting(transactions)
     transactions.refused[2] = error
-    with ThreadPoolExecutor(10) as pool:
-        submit = submitting(pool, commit, transactions)
-        futures = [submit(n) for n in range(4)]
-        transactions.open()
-        assert futures[0].result(timeout=30) == "k0"
-        for future in futures[1:]:
-            with pytest.raises(type(error)):
-                future.result(timeout=30)
-    assert [r for _, r in transactions.calls] == [[0], [1, 2, 3]]
+    results = await submitted_while_one_runs(submit, transactions, range(4))
+    transactions.release()
+
+    assert await results[0] == "k0"
+    for result in results[1:]:
+        with pytest.raises(type(error)):
+            await result
+    assert transactions.requests == [[0], [1, 2, 3]]
 
 
-def test_request_that_is_stuck_keeps_nobody_else(transactions: Transactions) -> None:
-    commit: GroupCommit[str, int, str] = GroupCommit(transactions.run, 10)
+async def test_what_fails_when_tried_alone_is_not_tried_again(transactions: Transactions) -> None:
+    submit = submitting(transactions)
+    transactions.refused |= {1: ValueError("one"), 2: errors.OutcomeUnknown()}
+    results = [submit(n) for n in range(3)]
+    transactions.release()
+
+    assert [type(error) for error in await asyncio.gather(*results, return_exceptions=True)] == [
+        str,
+        ValueError,
+        errors.OutcomeUnknown,
+    ]
+    assert transactions.requests[0] == [0, 1, 2]
+    assert sorted(transactions.requests[1:]) == [[0], [1], [2]]
+
+
+async def test_request_that_is_stuck_keeps_nobody_else(transactions: Transactions) -> None:
+    submit = submitting(transactions)
     transactions.refused[2] = errors.Locked()
-    with ThreadPoolExecutor(10) as pool:
-        submit = submitting(pool, commit, transactions)
-        futures = [submit(n) for n in range(4)]
-        transactions.open()
-        assert [futures[n].result(timeout=30) for n in (0, 1, 3)] == ["k0", "k1", "k3"]
-        with pytest.raises(errors.Locked):
-            futures[2].result(timeout=30)
+    results = await submitted_while_one_runs(submit, transactions, range(4))
+    transactions.release()
+
+    assert [await results[n] for n in (0, 1, 3)] == ["k0", "k1", "k3"]
+    with pytest.raises(errors.Locked):
+        await results[2]
 
 
-def test_nobody_leads_for_ever_and_nothing_is_left_behind() -> None:
-    transactions = Transactions(closed=False)
+async def test_request_that_is_cancelled_before_it_runs_is_not_run(
+    transactions: Transactions,
+) -> None:
+    submit = submitting(transactions)
+    results = await submitted_while_one_runs(submit, transactions, range(4))
+    results[2].cancel()
+    transactions.release()
+
+    assert [await results[n] for n in (0, 1, 3)] == ["k0", "k1", "k3"]
+    assert transactions.requests == [[0], [1, 3]]
+
+
+async def test_request_whose_caller_is_cancelled_before_it_runs_is_not_run(
+    transactions: Transactions,
+) -> None:
+    submit = submitting(transactions)
+    (first,) = await submitted_while_one_runs(submit, transactions, [0])
+    sent: list[asyncio.Future[str]] = []
+
+    async def send() -> None:
+        sent.append(submit(1))
+        await sent[0]
+
+    caller = asyncio.create_task(send())
+    await eventually(lambda: sent)
+    caller.cancel()
+    transactions.release()
+
+    assert await first == "k0"
+    assert await submit(2) == "k2"
+    assert transactions.requests == [[0], [2]]
+
+
+async def test_call_is_not_made_for_nobody(transactions: Transactions) -> None:
+    submit = submitting(transactions)
+    for n in range(3):
+        submit(n).cancel()
+    transactions.release()
+
+    assert await submit(7, "other") == "other7"
+    assert await submit(8) == "k8"
+    assert transactions.calls == [("other", [7]), ("k", [8])]
+
+
+async def test_request_that_is_cancelled_while_it_runs_fails_no_neighbour(
+    transactions: Transactions,
+) -> None:
+    submit = submitting(transactions)
+    results = [submit(n) for n in range(3)]
+    await eventually(lambda: transactions.calls)
+    results[1].cancel()
+    transactions.release()
+
+    assert [await results[n] for n in (0, 2)] == ["k0", "k2"]
+    assert await submit(3) == "k3"
+
+
+def test_requests_end_with_their_loop(transactions: Transactions) -> None:
+    results: list[asyncio.Future[Any]] = []
+
+    async def end_while_one_runs() -> None:
+        submit = submitting(transactions)
+        results.extend(await submitted_while_one_runs(submit, transactions, range(3)))
+
+    asyncio.run(end_while_one_runs())
+
+    assert [result.cancelled() for result in results] == [True] * 3
+    assert transactions.requests == [[0]]
+
+
+async def test_nobody_is_forgotten_and_nothing_is_left_behind() -> None:
+    transactions = Transactions(held=False)
     commit: GroupCommit[str, int, str] = GroupCommit(transactions.run, 7)
 
-    def client(number: int) -> list[str]:
-        return [commit.submit("ab"[n % 2], number * 1000 + n) for n in range(200)]
+    async def client(number: int) -> list[str]:
+        return [await commit.submit("ab"[n % 2], number * 1000 + n, 1, 0.0) for n in range(200)]
 
-    with ThreadPoolExecutor(16) as pool:
-        answers = list(pool.map(client, range(16)))
+    answers = await asyncio.gather(*map(client, range(16)))
 
     assert answers == [
         [f"{'ab'[n % 2]}{number * 1000 + n}" for n in range(200)] for number in range(16)
     ]
-    assert sum(len(r) for _, r in transactions.calls) == 16 * 200
-    assert not commit._pending  # noqa: SLF001
+    assert sum(len(requests) for requests in transactions.requests) == 16 * 200
+    assert max(len(requests) for requests in transactions.requests) == 7
+    await eventually(lambda: not commit._waiting)  # noqa: SLF001

@@ -12,6 +12,7 @@ from hypothesis.strategies import SearchStrategy
 
 from skipmq import errors, protocol
 from skipmq.protocol import Call, Request, Response, shapes
+from support.wire import plain
 
 Ask = Callable[..., Request]
 Allowed = Callable[..., SearchStrategy[Any]]
@@ -33,12 +34,17 @@ def form(fields: dict[str, Any]) -> bytes:
 
 
 def parameters(ask: Ask, fields: dict[str, Any], path: str = "/") -> dict[str, Any]:
-    return protocol.decode(ask(form(fields), path=path)).parameters
+    return plain(protocol.decode(ask(form(fields), path=path)))
 
 
 def parsed(response: Response, shape: Any = None) -> dict[str, Any]:
     answer: dict[str, Any] = create_parser("query").parse(
-        {"headers": response.headers, "body": response.body, "status_code": response.status}, shape
+        {
+            "headers": dict(response.headers),
+            "body": response.body,
+            "status_code": response.status,
+        },
+        shape,
     )
     return answer
 
@@ -59,7 +65,7 @@ def test_request_of_botocore_decodes_to_its_parameters(
     decoded = protocol.decode(ask(form(serialised["body"]), headers=serialised["headers"]))
 
     assert decoded.action == action
-    assert decoded.parameters == sent
+    assert plain(decoded) == sent
 
 
 @pytest.mark.parametrize("action", shapes.ACTIONS)
@@ -76,10 +82,13 @@ def test_response_parses_in_botocore_to_the_result(
 
     answer = parsed(response, query_model.operation_model(action).output_shape)
     metadata = answer.pop("ResponseMetadata")
-    assert metadata["RequestId"] == response.headers["x-amzn-RequestId"] == "4f1c3c1e-request"
+    assert metadata["RequestId"] == "4f1c3c1e-request"
     assert answer == (result or {})
     assert response.status == 200
-    assert response.headers["Content-Type"] == "text/xml"
+    assert dict(response.headers) == {
+        "content-type": "text/xml",
+        "x-amzn-requestid": "4f1c3c1e-request",
+    }
 
 
 def test_response_escapes_what_xml_cannot_hold(ask: Ask) -> None:
@@ -259,7 +268,7 @@ def test_get_on_a_queue_reads_the_query_string(ask: Ask) -> None:
 
     decoded = protocol.decode(ask(method="GET", query=query, path="/1/q"))
 
-    assert decoded.parameters == {
+    assert plain(decoded) == {
         "QueueUrl": "http://localhost:9324/1/q",
         "MessageBody": "a b é",
     }
@@ -269,7 +278,7 @@ def test_post_with_a_query_string_reads_both(ask: Ask) -> None:
     decoded = protocol.decode(ask(b"MaxResults=2", query="Action=ListQueues&MaxResults=1"))
 
     assert decoded.action == "ListQueues"
-    assert decoded.parameters == {"MaxResults": 2}
+    assert plain(decoded) == {"MaxResults": 2}
 
 
 def test_url_among_the_fields_overrides_the_path(ask: Ask) -> None:
@@ -319,4 +328,4 @@ def test_error_parses_in_botocore(
     assert answer["Error"] == {"Type": kind, "Code": error.code, "Message": message, "Detail": None}
     assert answer["ResponseMetadata"]["RequestId"] == "4f1c3c1e-request"
     assert response.status == status
-    assert response.headers.get("Retry-After") == ("1" if status == 503 else None)
+    assert dict(response.headers).get("retry-after") == ("1" if status == 503 else None)

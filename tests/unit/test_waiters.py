@@ -1,137 +1,230 @@
-import threading
-from concurrent.futures import ThreadPoolExecutor
+import asyncio
 from time import monotonic
 
 import pytest
 
-from skipmq.waiters import Waiters
-from skipmq.waiters.notifier import PAYLOAD_BYTES, SENT, WAITING, payloads
+from skipmq.delivery.waiters import Waiter, Waiters
+from skipmq.delivery.waiters.notifier import PAYLOAD_BYTES, SENT, WAITING, payloads
+from support.loop import eventually
 
 SOON = 60.0
 
 
-def test_wake_before_wait_is_not_lost() -> None:
-    waiters = Waiters()
+@pytest.fixture
+def waiters() -> Waiters:
+    return Waiters(most=100)
+
+
+def soon() -> float:
+    return monotonic() + SOON
+
+
+async def asleep(waiter: Waiter, next_visible_in: float | None = None) -> asyncio.Task[bool]:
+    """Have a waiter wait, and return what tells whether it shall poll again."""
+    task = asyncio.create_task(waiter.wait(soon(), next_visible_in))
+    await eventually(lambda: waiter._sleep is not None)  # noqa: SLF001
+    return task
+
+
+async def test_wake_before_wait_is_not_lost(waiters: Waiters) -> None:
     with waiters.register("q") as waiter:
         waiters.wake("q")
 
-        assert waiter.wait(monotonic() + SOON, None) is True
+        assert await waiter.wait(soon(), None) is True
 
 
-def test_wake_reaches_as_many_as_there_are_messages() -> None:
-    waiters = Waiters()
+async def test_wake_ends_a_sleep(waiters: Waiters) -> None:
+    with waiters.register("q"), waiters.register("q") as waiter:
+        sleeping = await asleep(waiter)
+
+        waiters.wake("q", 2)
+
+        assert await sleeping is True
+        assert not waiter.is_woken
+
+
+def test_wake_reaches_as_many_as_there_are_messages(waiters: Waiters) -> None:
     with waiters.register("q") as a, waiters.register("q") as b, waiters.register("q") as c:
         waiters.wake("q", 2)
 
-        assert [w.was_woken for w in (a, b, c)] == [True, True, False]
+        assert [w.is_woken for w in (a, b, c)] == [True, True, False]
 
 
-def test_wake_passes_over_those_who_are_woken_already() -> None:
-    waiters = Waiters()
+def test_wake_passes_over_those_who_are_woken_already(waiters: Waiters) -> None:
     with waiters.register("q") as a, waiters.register("q") as b:
         waiters.wake("q")
         waiters.wake("q")
 
-        assert [a.was_woken, b.was_woken] == [True, True]
+        assert [a.is_woken, b.is_woken] == [True, True]
 
 
-def test_wake_of_another_queue_wakes_nobody() -> None:
-    waiters = Waiters()
+def test_wake_of_another_queue_wakes_nobody(waiters: Waiters) -> None:
     with waiters.register("q") as waiter:
         waiters.wake("other", 10)
 
-        assert not waiter.was_woken
+        assert not waiter.is_woken
 
 
-def test_scout_that_leaves_makes_the_next_one_look() -> None:
-    waiters = Waiters()
+def test_wake_of_all_wakes_the_scout_of_each_queue(waiters: Waiters) -> None:
+    with waiters.register("q") as a, waiters.register("q") as b, waiters.register("r") as c:
+        waiters.wake_all()
+
+        assert [w.is_woken for w in (a, b, c)] == [True, False, True]
+
+
+def test_scout_that_leaves_makes_the_next_one_poll(waiters: Waiters) -> None:
     with waiters.register("q") as first:
         context = waiters.register("q")
         second = context.__enter__()
         assert waiters.is_scout(first)
     try:
         assert waiters.is_scout(second)
-        assert second.was_woken
+        assert second.is_woken
     finally:
         context.__exit__(None, None, None)
 
 
-def test_wake_that_comes_too_late_for_one_is_handed_on_to_another() -> None:
-    waiters = Waiters()
+async def test_wake_that_comes_too_late_for_one_is_handed_on_to_another(waiters: Waiters) -> None:
     with waiters.register("q") as staying:
         with waiters.register("q") as leaving:
             staying.wake()
-            assert staying.wait(monotonic() + SOON, None)  # It looks, and finds nothing.
+            assert await staying.wait(soon(), None)  # It polls, and finds nothing.
             leaving.wake()
-            assert leaving.wait(monotonic() - 1, None) is False
+            assert await leaving.wait(monotonic() - 1, None) is False
 
-        assert staying.was_woken
+        assert staying.is_woken
 
 
-def test_wait_past_its_deadline_is_over() -> None:
-    waiters = Waiters()
+async def test_wait_past_its_deadline_is_over(waiters: Waiters) -> None:
     with waiters.register("q") as waiter:
-        assert waiter.wait(monotonic() - 1, None) is False
+        assert await waiter.wait(monotonic() - 1, None) is False
 
 
-def test_scout_wakes_by_itself_when_a_message_becomes_visible() -> None:
-    waiters = Waiters()
+async def test_scout_wakes_by_itself_when_a_message_becomes_visible(waiters: Waiters) -> None:
     with waiters.register("q") as waiter:
         began = monotonic()
 
-        assert waiter.wait(began + SOON, 0.05) is True
+        assert await waiter.wait(began + SOON, 0.05) is True
         assert monotonic() - began >= 0.05
 
 
-def test_others_than_the_scout_sleep_until_woken() -> None:
-    waiters = Waiters()
-    with waiters.register("q"), waiters.register("q") as other, ThreadPoolExecutor() as pool:
-        future = pool.submit(other.wait, monotonic() + SOON, 0.01)
-        with pytest.raises(TimeoutError):
-            future.result(timeout=0.2)
+async def test_others_than_the_scout_sleep_until_woken(waiters: Waiters) -> None:
+    with waiters.register("q") as scout, waiters.register("q") as other:
+        sleeping = await asleep(other, 0.01)
+        for _ in range(3):
+            assert await scout.wait(soon(), 0.01) is True  # Its time comes, and again.
+        assert not sleeping.done()
 
         other.wake()
 
-        assert future.result(timeout=SOON) is True
+        assert await sleeping is True
 
 
-def test_stop_ends_all_waiting_for_good() -> None:
-    waiters = Waiters()
-    with waiters.register("q") as waiter, ThreadPoolExecutor() as pool:
-        future = pool.submit(waiter.wait, monotonic() + SOON, None)
+async def test_waiter_whose_client_left_ends(waiters: Waiters) -> None:
+    with waiters.register("q") as waiter:
+        sleeping = await asleep(waiter)
+
+        waiter.leave()
+
+        assert await sleeping is False
+        assert await waiter.wait(soon(), 0.0) is False
+
+
+async def test_waiter_whose_client_left_while_it_polled_does_not_poll_again(
+    waiters: Waiters,
+) -> None:
+    with waiters.register("q") as waiter:
+        waiter.leave()
+        waiter.wake()
+
+        assert await waiter.wait(soon(), 0.0) is False
+
+
+async def test_waiter_whose_client_left_hands_its_wake_up_on(waiters: Waiters) -> None:
+    with waiters.register("q") as staying:
+        staying_on = await asleep(staying)
+        with waiters.register("q") as leaving:
+            sleeping = await asleep(leaving)
+            leaving.wake()  # For a message; before it polls, its client leaves.
+            leaving.leave()
+            assert await sleeping is False
+
+        assert await staying_on is True
+
+
+async def test_scout_whose_client_left_makes_the_next_one_poll(waiters: Waiters) -> None:
+    context = waiters.register("q")
+    leaving = context.__enter__()
+    with waiters.register("q") as staying:
+        staying_on = await asleep(staying)
+        leaving.leave()
+        assert await leaving.wait(soon(), None) is False
+        context.__exit__(None, None, None)
+
+        assert await staying_on is True
+        assert waiters.is_scout(staying)
+
+
+async def test_waiter_that_is_cancelled_hands_its_duties_on(waiters: Waiters) -> None:
+    async def receive() -> None:
+        with waiters.register("q") as waiter:
+            await waiter.wait(soon(), None)
+
+    scout = asyncio.create_task(receive())
+    await eventually(lambda: waiters.count("q"))
+    with waiters.register("q") as other:
+        sleeping = await asleep(other)
+
+        scout.cancel()
+
+        assert await sleeping is True
+        assert waiters.count("q") == 1
+
+
+async def test_stop_ends_all_waiting_for_good(waiters: Waiters) -> None:
+    with waiters.register("q") as waiter:
+        sleeping = await asleep(waiter)
 
         waiters.stop()
 
-        assert future.result(timeout=SOON) is False
-        assert waiter.wait(monotonic() + SOON, None) is False
+        assert await sleeping is False
+        assert await waiter.wait(soon(), None) is False
 
 
-def test_count_follows_who_comes_and_goes() -> None:
-    waiters = Waiters()
+def test_count_follows_who_comes_and_goes(waiters: Waiters) -> None:
     with waiters.register("a"), waiters.register("b"):
         assert (waiters.count(), waiters.count("a"), set(waiters.queues())) == (2, 1, {"a", "b"})
 
     assert (waiters.count(), waiters.queues()) == (0, [])
 
 
-def test_registry_survives_a_storm() -> None:
-    waiters = Waiters()
-    stop = threading.Event()
+def test_registry_is_full_until_one_leaves() -> None:
+    waiters = Waiters(most=2)
+    with waiters.register("a"):
+        assert not waiters.is_full
+        with waiters.register("b"):
+            assert waiters.is_full
 
-    def come_and_go() -> int:
-        looks = 0
-        while not stop.is_set():
+        assert not waiters.is_full
+
+
+async def test_registry_survives_a_storm(waiters: Waiters) -> None:
+    is_over = asyncio.Event()
+
+    async def come_and_go() -> int:
+        polls = 0
+        while not is_over.is_set():
             with waiters.register("q") as waiter:
-                looks += waiter.wait(monotonic() + 0.01, 0.001)
-        return looks
+                polls += await waiter.wait(monotonic() + 0.01, 0.001)
+        return polls
 
-    with ThreadPoolExecutor() as pool:
-        futures = [pool.submit(come_and_go) for _ in range(6)]
-        for _ in range(2000):
-            waiters.wake("q", 2)
-        stop.set()
+    tasks = [asyncio.create_task(come_and_go()) for _ in range(6)]
+    for _ in range(2000):
+        waiters.wake("q", 2)
+        await asyncio.sleep(0)
+    is_over.set()
 
-        assert all(future.result(timeout=SOON) >= 0 for future in futures)
+    assert sum(await asyncio.gather(*tasks)) > 0
     assert waiters.count() == 0
 
 

@@ -1,6 +1,6 @@
-"""One function for each action, named after it. Here is every one, of SQS and beyond."""
+"""One coroutine for each action, named after it. Here is every one, of SQS and beyond."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from skipmq.actions import (
@@ -18,7 +18,7 @@ from skipmq.actions import (
 from skipmq.node import Node
 from skipmq.protocol import Call
 
-Action = Callable[[Node, Call], dict[str, Any] | None]
+Action = Callable[[Node, Call], Awaitable[dict[str, Any] | None]]
 
 ACTIONS: dict[str, Action] = {
     "AddPermission": permissions.add_permission,

@@ -94,37 +94,37 @@ _FIFO_CHOICES = {"DeduplicationScope", "FifoThroughputLimit"}
 _KNOWN = set(_SETTABLE) | set(_COUNTED) | _FACTS | set(_FIFO)
 
 
-def get_queue_attributes(node: Node, call: Call) -> dict[str, Any]:
+async def get_queue_attributes(node: Node, call: Call) -> dict[str, Any]:
     """Return the attributes of a queue that were asked for."""
-    name = checks.queue_name(call.parameters["QueueUrl"], call.identity)
-    names = call.parameters.get("AttributeNames", [])
+    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
+    names = call.parameters.AttributeNames or []
     for each in names:
         if each != "All" and each not in _KNOWN:
             raise errors.InvalidAttributeName(f"Unknown Attribute {each}.")
     node.forget(name)
-    queue = node.queue(name)
+    queue = await node.queue(name, call.deadline)
     wanted = (_KNOWN - _OWN) | set(names) if "All" in names else set(names)
     shown = _shown(queue)
     if wanted & set(_COUNTED):
-        counts = node.messages.count(queue.id)
+        counts = await node.messages.count(queue.id, call.deadline)
         shown |= {key: str(getattr(counts, field)) for key, field in _COUNTED.items()}
     result = {key: value for key, value in sorted(shown.items()) if key in wanted}
     return {"Attributes": result} if result else {}
 
 
-def set_queue_attributes(node: Node, call: Call) -> None:
+async def set_queue_attributes(node: Node, call: Call) -> None:
     """Change attributes of a queue."""
-    name = checks.queue_name(call.parameters["QueueUrl"], call.identity)
-    wanted = call.parameters["Attributes"]
+    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
+    wanted = call.parameters.Attributes
 
-    def change(queue: Queue) -> None:
+    async def change(queue: Queue) -> None:
         if not queue.fifo and wanted.get("FifoQueue") == "true":
             raise _fixed_type()
         changes = stored(wanted, fifo=queue.fifo)
-        check_replication(node, changes)
-        node.queues.set_attributes(queue.id, changes)
+        await check_replication(node, changes, call.deadline)
+        await node.queues.set_attributes(queue.id, changes, call.deadline)
 
-    node.on_queue(name, change)
+    await node.on_queue(name, call.deadline, change)
     node.changed(name)
 
 
@@ -171,10 +171,10 @@ def stored(attributes: Mapping[str, str], *, fifo: bool) -> dict[str, str]:
     return _with_one_encryption(result)
 
 
-def check_replication(node: Node, stored: Mapping[str, str]) -> None:
+async def check_replication(node: Node, stored: Mapping[str, str], deadline: float) -> None:
     """Raise errors.InvalidAttributeValue where the cluster does not give what a queue asks for."""
     if mode := stored.get("ReplicationMode"):
-        node.check_replication(mode)
+        await node.check_replication(mode, deadline)
 
 
 def _with_one_encryption(attributes: dict[str, str]) -> dict[str, str]:

@@ -9,14 +9,12 @@ from skipmq.model import OutgoingMessage
 from skipmq.node import Node
 from skipmq.protocol import Call
 
-Entry = Mapping[str, Any]
 
-
-def send_message_batch(node: Node, call: Call) -> dict[str, Any]:
+async def send_message_batch(node: Node, call: Call) -> dict[str, Any]:
     """Store up to ten messages."""
-    name = checks.queue_name(call.parameters["QueueUrl"], call.identity)
-    queue = node.queue(name)
-    entries: Sequence[Entry] = call.parameters["Entries"]
+    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
+    queue = await node.queue(name, call.deadline)
+    entries: Sequence[Any] = call.parameters.Entries
     checks.batch(entries, "SendMessageBatchRequestEntry")
     sizes = [messages.size(entry) for entry in entries]
     if sum(sizes) > limits.BATCH_BYTES:
@@ -25,6 +23,7 @@ def send_message_batch(node: Node, call: Call) -> dict[str, Any]:
             f" You have sent {sum(sizes)} bytes."
         )
     most = queue.number("MaximumMessageSize")
+    trace = messages.trace_header(call)
     accepted: dict[str, OutgoingMessage] = {}
     answer = _Answer()
     for entry, length in zip(entries, sizes, strict=True):
@@ -34,41 +33,41 @@ def send_message_batch(node: Node, call: Call) -> dict[str, Any]:
                     "One or more parameters cannot be validated. Reason: Message must be shorter"
                     f" than {most} bytes."
                 )
-            message = messages.outgoing(call, entry, queue)
+            message = messages.outgoing(entry, queue, trace)
         except errors.MissingRequiredParameterException as error:
             answer.fail(entry, errors.InvalidParameterValueException(error.message))
         except errors.SqsError as error:
             answer.fail(entry, error)
         else:
-            accepted[entry["Id"]] = message
+            accepted[entry.Id] = message
     if accepted:
-        stored = messages.store(node, call, name, list(accepted.values()))
+        stored = await messages.store(node, call, name, list(accepted.values()))
         results = dict(zip(accepted, stored, strict=True))
         for entry in entries:
-            if entry["Id"] in results:
-                answer.succeed(entry, messages.answer(entry, results[entry["Id"]]))
+            if entry.Id in results:
+                answer.succeed(entry, messages.answer(entry, results[entry.Id]))
     return answer.content
 
 
-def delete_message_batch(node: Node, call: Call) -> dict[str, Any]:
+async def delete_message_batch(node: Node, call: Call) -> dict[str, Any]:
     """Delete up to ten messages that were received."""
-    name = checks.queue_name(call.parameters["QueueUrl"], call.identity)
-    node.queue(name)
-    entries: Sequence[Entry] = call.parameters["Entries"]
+    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
+    await node.queue(name, call.deadline)
+    entries: Sequence[Any] = call.parameters.Entries
     checks.batch(entries, "DeleteMessageBatchRequestEntry")
-    return _each(entries, messages.delete(node, name, entries))
+    return _each(entries, await messages.delete(node, call, name, entries))
 
 
-def change_message_visibility_batch(node: Node, call: Call) -> dict[str, Any]:
+async def change_message_visibility_batch(node: Node, call: Call) -> dict[str, Any]:
     """Hide up to ten messages in flight for so long from now on."""
-    name = checks.queue_name(call.parameters["QueueUrl"], call.identity)
-    node.queue(name)
-    entries: Sequence[Entry] = call.parameters["Entries"]
+    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
+    await node.queue(name, call.deadline)
+    entries: Sequence[Any] = call.parameters.Entries
     checks.batch(entries, "ChangeMessageVisibilityBatchRequestEntry")
-    return _each(entries, messages.change_visibilities(node, name, entries))
+    return _each(entries, await messages.change_visibilities(node, call, name, entries))
 
 
-def _each(entries: Sequence[Entry], failures: Sequence[errors.SqsError | None]) -> dict[str, Any]:
+def _each(entries: Sequence[Any], failures: Sequence[errors.SqsError | None]) -> dict[str, Any]:
     answer = _Answer()
     for entry, failure in zip(entries, failures, strict=True):
         if failure is None:
@@ -84,13 +83,13 @@ class _Answer:
     def __init__(self) -> None:
         self.content: dict[str, Any] = {"Successful": [], "Failed": []}
 
-    def succeed(self, entry: Entry, result: Mapping[str, Any] | None = None) -> None:
-        self.content["Successful"].append({"Id": entry["Id"], **(result or {})})
+    def succeed(self, entry: Any, result: Mapping[str, Any] | None = None) -> None:
+        self.content["Successful"].append({"Id": entry.Id, **(result or {})})
 
-    def fail(self, entry: Entry, error: errors.SqsError) -> None:
+    def fail(self, entry: Any, error: errors.SqsError) -> None:
         self.content["Failed"].append(
             {
-                "Id": entry["Id"],
+                "Id": entry.Id,
                 "SenderFault": error.fault == "Sender",
                 "Code": error.code,
                 "Message": error.message,

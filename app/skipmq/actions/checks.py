@@ -6,25 +6,23 @@ Source: SQS API Reference and the SQS Developer Guide's quotas; the texts are th
 import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Any
 
 from skipmq import errors, limits
-from skipmq.model import Identity, QueueName
+from skipmq.model import AttributeValue, Identity, QueueName
 
 _QUEUE_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _ANY_QUEUE_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\.fifo")
 _QUEUE_URL = re.compile(r"(?:[a-z]+://[^/]*)?(?:/[^/]+)*?/([^/]+)/([^/?#]+)/?", re.IGNORECASE)
-_ACCOUNT = re.compile(r"[0-9]{12}")
 _ENTRY_ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _ATTRIBUTE_NAME = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _IDENTIFIER = re.compile(r"[!-~]{1,128}")
 # Nearly all texts are of these: a look with the eyes of C is enough.
 _ASCII = bytes([*b"\t\n\r", *range(0x20, 0x80)])
-_FORBIDDEN_CHARACTER = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _RESERVED = ("aws.", "amazon.")
 _KINDS = ("String", "Number", "Binary")
-_LISTS = {"StringListValues", "BinaryListValues"}
 
 
 def invalid(value: object, parameter: str, reason: str) -> errors.SqsError:
@@ -42,22 +40,27 @@ def missing(parameter: str) -> errors.SqsError:
 
 
 def queue_name(url: str, identity: Identity) -> QueueName:
-    """Return the queue that a URL names by its last two parts; its host is not looked at.
+    """Return the queue that a URL names by its last two parts, whatever its host.
 
     Raises errors.InvalidAddress.
     """
+    return _queue_name(url, identity.account, identity.region)
+
+
+@lru_cache(maxsize=10_000)
+def _queue_name(url: str, own_account: str, region: str) -> QueueName:
     match = _QUEUE_URL.fullmatch(url)
     if match is None:
         raise errors.InvalidAddress(f"The address {url} is not valid for this endpoint.")
-    account = identity.account if match[1] == "queue" else match[1]
-    return existing_queue_name(account, match[2], identity)
+    account = own_account if match[1] == "queue" else match[1]
+    return existing_queue_name(account, match[2], region)
 
 
-def existing_queue_name(account: str, name: str, identity: Identity) -> QueueName:
+def existing_queue_name(account: str, name: str, region: str) -> QueueName:
     """Return the name of a queue that may exist; raise errors.QueueDoesNotExist if it cannot."""
-    if not _ACCOUNT.fullmatch(account) or not _ANY_QUEUE_NAME.fullmatch(name):
+    if not limits.ACCOUNT.fullmatch(account) or not _ANY_QUEUE_NAME.fullmatch(name):
         raise errors.QueueDoesNotExist
-    return QueueName(account, identity.region, name)
+    return QueueName(account, region, name)
 
 
 def new_queue_name(name: str, *, fifo: bool) -> None:
@@ -125,14 +128,14 @@ def characters(text: str) -> None:
     """Check that a text has only the characters that XML 1.0 allows."""
     if text.isascii() and not text.encode().translate(None, _ASCII):
         return
-    if _FORBIDDEN_CHARACTER.search(text):
+    if limits.FORBIDDEN_CHARACTER.search(text):
         raise errors.InvalidMessageContents(
             "Invalid characters found. Valid unicode characters are #x9 | #xA | #xD |"
             " #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF"
         )
 
 
-def batch(entries: Sequence[Mapping[str, Any]], entry: str) -> None:
+def batch(entries: Sequence[Any], entry: str) -> None:
     """Check what a whole batch is refused for: the number of its entries, their ids, lists."""
     if not entries:
         raise errors.EmptyBatchRequest(f"There should be at least one {entry} in the request.")
@@ -143,25 +146,30 @@ def batch(entries: Sequence[Mapping[str, Any]], entry: str) -> None:
         )
     action, seen = entry.removesuffix("RequestEntry"), set()
     for each in entries:
-        if not _ENTRY_ID.fullmatch(each["Id"]):
+        if not _ENTRY_ID.fullmatch(each.Id):
             raise errors.InvalidBatchEntryId
-        if each["Id"] in seen:
-            raise errors.BatchEntryIdsNotDistinct(f"Id {each['Id']} repeated.")
-        seen.add(each["Id"])
-        for member in ("MessageAttributes", "MessageSystemAttributes"):
-            if member in each:
-                _list_values(each[member], action)
+        if each.Id in seen:
+            raise errors.BatchEntryIdsNotDistinct(f"Id {each.Id} repeated.")
+        seen.add(each.Id)
+    if action == "SendMessageBatch":
+        for each in entries:
+            for attributes in (each.MessageAttributes, each.MessageSystemAttributes):
+                if attributes:
+                    _list_values(attributes, action)
 
 
-def _list_values(attributes: Mapping[str, Mapping[str, Any]], action: str = "SendMessage") -> None:
+def _list_values(attributes: Mapping[str, AttributeValue], action: str = "SendMessage") -> None:
     """Refuse the values that SQS reserves for the future, even empty ones."""
-    if any(not _LISTS.isdisjoint(value) for value in attributes.values()):
+    if any(
+        value.StringListValues is not None or value.BinaryListValues is not None
+        for value in attributes.values()
+    ):
         raise errors.UnsupportedOperation(
             f"Message attribute list values in {action} operation are not supported."
         )
 
 
-def message_attributes(attributes: Mapping[str, Mapping[str, Any]]) -> None:
+def message_attributes(attributes: Mapping[str, AttributeValue]) -> None:
     """Check the attributes that a user gives a message."""
     _list_values(attributes)
     if len(attributes) > limits.MESSAGE_ATTRIBUTES:
@@ -187,8 +195,8 @@ def _attribute_name(name: str) -> None:
         )
 
 
-def _attribute_value(name: str, value: Mapping[str, Any]) -> None:
-    data_type = value.get("DataType", "")
+def _attribute_value(name: str, value: AttributeValue) -> None:
+    data_type = value.DataType
     kind = data_type.split(".", 1)[0]
     if not data_type:
         raise errors.InvalidParameterValueException(
@@ -205,14 +213,14 @@ def _attribute_value(name: str, value: Mapping[str, Any]) -> None:
             f" {limits.ATTRIBUTE_TYPE_LENGTH} characters long."
         )
     characters(data_type)
-    content = value.get("BinaryValue" if kind == "Binary" else "StringValue")
-    if not content or len(value) > 2:  # noqa: PLR2004 - the type and one value.
+    text, binary = value.StringValue, value.BinaryValue
+    if not (binary if kind == "Binary" else text) or (text is not None and binary is not None):
         raise errors.InvalidParameterValueException(
             f"Message (user) attribute '{name}' must contain a non-empty value of type '{kind}'."
         )
-    if kind != "Binary":
-        characters(content)
-    if kind == "Number" and not _is_number(content):
+    if text is not None:
+        characters(text)
+    if kind == "Number" and not _is_number(text or ""):
         raise errors.InvalidParameterValueException(
             f"Can't cast the value of message (user) attribute '{name}' to a number."
         )
@@ -246,7 +254,7 @@ def policy_size(length: int, statements: Sequence[Mapping[str, Any]]) -> None:
             )
 
 
-def trace_header(attributes: Mapping[str, Mapping[str, Any]]) -> str | None:
+def trace_header(attributes: Mapping[str, AttributeValue]) -> str | None:
     """Return the trace header among the system attributes of a send, the only one there may be."""
     _list_values(attributes)
     for name, value in attributes.items():
@@ -254,11 +262,10 @@ def trace_header(attributes: Mapping[str, Mapping[str, Any]]) -> str | None:
             raise errors.InvalidParameterValueException(
                 f"Message system attribute name '{name}' is invalid."
             )
-        if value.get("DataType") != "String" or not value.get("StringValue"):
+        if value.DataType != "String" or not value.StringValue:
             raise errors.InvalidParameterValueException(
                 f"Message (system) attribute '{name}' must contain a non-empty value of type"
                 " 'String'."
             )
-        characters(value["StringValue"])
-    header: str | None = attributes.get("AWSTraceHeader", {}).get("StringValue")
-    return header
+        characters(value.StringValue)
+    return attributes["AWSTraceHeader"].StringValue

@@ -1,7 +1,7 @@
 """Beyond SQS: look at messages without receiving them, copy and move those that were picked out."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from skipmq import digest, errors, limits
@@ -15,17 +15,22 @@ _REFERENCE = re.compile("[0-9]{1,18}")
 _PLACE = re.compile(r"([01]/)?[0-9]{1,12}\.[0-9]{1,6}/[0-9]{1,18}")
 
 
-def peek_messages(node: Node, call: Call) -> dict[str, Any]:
+async def peek_messages(node: Node, call: Call) -> dict[str, Any]:
     """Show messages of a queue, of one state or of all, in pages."""
-    name = checks.queue_name(call.parameters["QueueUrl"], call.identity)
-    state, limit = call.parameters.get("State"), call.parameters.get("MaxResults", 10)
+    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
+    state, limit = call.parameters.State, call.parameters.MaxResults
+    limit = 10 if limit is None else limit
     if state is not None and state not in _STATES:
         raise checks.invalid(state, "State", f"Must be one of {', '.join(_STATES)}, if provided.")
     checks.between(limit, 1, limits.PEEKED, "MaxResults", f"Must be between 1 and {limits.PEEKED}.")
     after = paging.after(call) or None
     if after is not None and not _PLACE.fullmatch(after):
         raise errors.InvalidParameterValueException("Invalid or expired next token.")
-    found = node.on_queue(name, lambda queue: node.inspection.peek(queue, state, limit + 1, after))
+
+    async def peek(queue: Queue) -> list[PeekedMessage]:
+        return await node.inspection.peek(queue, state, limit + 1, after, call.deadline)
+
+    found = await node.on_queue(name, call.deadline, peek)
     page = found[:limit]
     result: dict[str, Any] = {"Messages": [_shown(message) for message in page]}
     if len(found) > limit:
@@ -33,26 +38,31 @@ def peek_messages(node: Node, call: Call) -> dict[str, Any]:
     return result
 
 
-def copy_messages(node: Node, call: Call) -> dict[str, Any]:
+async def copy_messages(node: Node, call: Call) -> dict[str, Any]:
     """Send copies of messages to a queue of the same type."""
 
-    def copy(queue: Queue, ids: Sequence[int], target: Queue) -> list[str]:
-        return node.inspection.copy(queue, ids, target, call.identity.sender)
+    async def copy(queue: Queue, ids: Sequence[int], target: Queue) -> list[str]:
+        sender = call.identity.sender
+        return await node.inspection.copy(queue, ids, target, sender, call.deadline)
 
-    return _for_picked(node, call, copy)
+    return await _for_picked(node, call, copy)
 
 
-def move_messages(node: Node, call: Call) -> dict[str, Any]:
+async def move_messages(node: Node, call: Call) -> dict[str, Any]:
     """Move messages that are not in flight to a queue of the same type."""
-    return _for_picked(node, call, node.inspection.move)
+
+    async def move(queue: Queue, ids: Sequence[int], target: Queue) -> list[str]:
+        return await node.inspection.move(queue, ids, target, call.deadline)
+
+    return await _for_picked(node, call, move)
 
 
-def _for_picked(
-    node: Node, call: Call, operation: Callable[[Queue, Sequence[int], Queue], list[str]]
+async def _for_picked(
+    node: Node, call: Call, operation: Callable[[Queue, Sequence[int], Queue], Awaitable[list[str]]]
 ) -> dict[str, Any]:
-    source = checks.queue_name(call.parameters["QueueUrl"], call.identity)
-    target = checks.queue_name(call.parameters["DestinationQueueUrl"], call.identity)
-    references: Sequence[str] = call.parameters["MessageReferences"]
+    source = checks.queue_name(call.parameters.QueueUrl, call.identity)
+    target = checks.queue_name(call.parameters.DestinationQueueUrl, call.identity)
+    references: Sequence[str] = call.parameters.MessageReferences
     if source == target:
         raise errors.InvalidParameterValueException(
             "The destination queue must be another than the source queue."
@@ -66,11 +76,11 @@ def _for_picked(
             raise checks.invalid(reference, "MessageReferences", "PeekMessages gives references.")
     ids = [int(reference) for reference in references]
 
-    def run(queue: Queue) -> list[str]:
+    async def run(queue: Queue) -> list[str]:
         node.forget(target)
-        return operation(queue, ids, node.queue(target))
+        return await operation(queue, ids, await node.queue(target, call.deadline))
 
-    outcomes = node.on_queue(source, run)
+    outcomes = await node.on_queue(source, call.deadline, run)
     node.sent(target, len(outcomes))
     results = [
         {"MessageReference": reference, "Outcome": outcome}
@@ -91,5 +101,5 @@ def _shown(message: PeekedMessage) -> dict[str, Any]:
         "Attributes": {key: value for key, value in values.items() if value is not None},
     }
     if attributes := receive.stored_attributes(message):
-        result["MessageAttributes"] = {key: value.shown() for key, value in attributes.items()}
+        result["MessageAttributes"] = attributes
     return result

@@ -1,6 +1,6 @@
 """Send, delete and hide messages. A single send, delete or change is a batch of one."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -12,134 +12,149 @@ from skipmq.model import OutgoingMessage, Queue, QueueName, StoredMessage
 from skipmq.node import Node
 from skipmq.protocol import Call
 
-Entry = Mapping[str, Any]
-
 _SEQUENCE_BASE = 10**19
 
 
-def send_message(node: Node, call: Call) -> dict[str, Any]:
+async def send_message(node: Node, call: Call) -> dict[str, Any]:
     """Store a message."""
-    name = checks.queue_name(call.parameters["QueueUrl"], call.identity)
-    queue = node.queue(name)
-    message = outgoing(call, call.parameters, queue)
+    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
+    queue = await node.queue(name, call.deadline)
+    message = outgoing(call.parameters, queue, trace_header(call))
     most = queue.number("MaximumMessageSize")
     if size(call.parameters) > most:
         raise errors.InvalidParameterValueException(
             "One or more parameters are invalid. Reason: Message must be shorter than"
             f" {most} bytes."
         )
-    (stored,) = store(node, call, name, [message])
+    (stored,) = await store(node, call, name, [message])
     return answer(call.parameters, stored)
 
 
-def delete_message(node: Node, call: Call) -> None:
+async def delete_message(node: Node, call: Call) -> None:
     """Delete a message that was received."""
-    name = checks.queue_name(call.parameters["QueueUrl"], call.identity)
-    node.queue(name)
-    failure = delete(node, name, [call.parameters])[0]
+    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
+    await node.queue(name, call.deadline)
+    (failure,) = await delete(node, call, name, [call.parameters])
     if failure is not None:
         raise failure
 
 
-def delete(node: Node, name: QueueName, entries: Sequence[Entry]) -> list[errors.SqsError | None]:
+async def delete(
+    node: Node, call: Call, name: QueueName, entries: Sequence[Any]
+) -> list[errors.SqsError | None]:
     """Delete messages; return each one's failure, or None, in order."""
     failures, good, decoded = _decoded(node, name, entries)
     if not good:
         return failures
-    outcomes = node.on_queue(name, lambda queue: node.messages.delete(queue, decoded))
+
+    async def settle(queue: Queue) -> tuple[Queue, list[str]]:
+        return queue, await node.messages.delete(queue, decoded, call.deadline)
+
+    queue, outcomes = await node.on_queue(name, call.deadline, settle)
     for place, outcome in zip(good, outcomes, strict=True):
         if outcome == "expired":
-            handle = entries[place]["ReceiptHandle"]
+            handle = entries[place].ReceiptHandle
             failures[place] = checks.invalid(
                 handle, "ReceiptHandle", "The receipt handle has expired."
             )
-    if node.queue(name).fifo:
+    if queue.fifo:
         # Their groups may go on.
         node.sent(name, len(good))
     return failures
 
 
-def change_message_visibility(node: Node, call: Call) -> None:
+async def change_message_visibility(node: Node, call: Call) -> None:
     """Hide a message in flight for so long from now on, or show it again."""
-    name = checks.queue_name(call.parameters["QueueUrl"], call.identity)
-    node.queue(name)
-    failure = change_visibilities(node, name, [call.parameters])[0]
+    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
+    await node.queue(name, call.deadline)
+    (failure,) = await change_visibilities(node, call, name, [call.parameters])
     if failure is not None:
         raise failure
 
 
-def change_visibilities(
-    node: Node, name: QueueName, entries: Sequence[Entry]
+async def change_visibilities(
+    node: Node, call: Call, name: QueueName, entries: Sequence[Any]
 ) -> list[errors.SqsError | None]:
     """Change the visibility of messages; return each one's failure, or None, in order."""
     failures, good, decoded = _decoded(
-        node, name, entries, lambda e: checks.visibility_timeout(e.get("VisibilityTimeout"))
+        node, name, entries, lambda entry: checks.visibility_timeout(entry.VisibilityTimeout)
     )
     if not good:
         return failures
-    timeouts = [
-        entries[p].get("VisibilityTimeout", node.queue(name).number("VisibilityTimeout"))
-        for p in good
-    ]
-    outcomes = node.on_queue(
-        name, lambda queue: node.messages.change_visibility(queue, decoded, timeouts)
-    )
+    standing = (await node.queue(name, call.deadline)).number("VisibilityTimeout")
+    given = [entries[place].VisibilityTimeout for place in good]
+    timeouts = [standing if timeout is None else timeout for timeout in given]
+
+    async def change(queue: Queue) -> list[str]:
+        return await node.messages.change_visibility(queue, decoded, timeouts, call.deadline)
+
+    outcomes = await node.on_queue(name, call.deadline, change)
     for place, timeout, outcome in zip(good, timeouts, outcomes, strict=True):
-        failures[place] = _failure(outcome, entries[place]["ReceiptHandle"], timeout)
+        failures[place] = _failure(outcome, entries[place].ReceiptHandle, timeout)
     if 0 in timeouts:
         node.sent(name, timeouts.count(0))
     return failures
 
 
-def outgoing(call: Call, entry: Entry, queue: Queue) -> OutgoingMessage:
+def trace_header(call: Call) -> str | None:
+    """Return the trace header of a request, which its messages have that bring none."""
+    return call.request.headers.get("x-amzn-trace-id") or None
+
+
+def outgoing(entry: Any, queue: Queue, trace: str | None) -> OutgoingMessage:
     """Check a message to be sent and return it."""
-    body, attributes = entry["MessageBody"], entry.get("MessageAttributes", {})
+    body, attributes = entry.MessageBody, entry.MessageAttributes
     if not body:
         raise checks.missing("MessageBody")
     checks.characters(body)
-    checks.message_attributes(attributes)
-    checks.delay(entry.get("DelaySeconds"))
-    checks.identifier(entry.get("MessageGroupId"), "MessageGroupId")
-    given = checks.trace_header(entry.get("MessageSystemAttributes", {}))
-    trace_header = given or call.request.headers.get("X-Amzn-Trace-Id") or None
+    if attributes:
+        checks.message_attributes(attributes)
+    checks.delay(entry.DelaySeconds)
+    checks.identifier(entry.MessageGroupId, "MessageGroupId")
+    if entry.MessageSystemAttributes:
+        trace = checks.trace_header(entry.MessageSystemAttributes)
     return OutgoingMessage(
-        message_id=ids.new(),
-        body=body,
-        attributes=msgspec.json.encode(attributes).decode() if attributes else None,
-        delay_seconds=entry.get("DelaySeconds"),
-        group_id=entry.get("MessageGroupId"),
-        deduplication_id=_deduplication_id(entry, queue),
-        trace_header=trace_header,
+        ids.new(),
+        body,
+        msgspec.json.encode(attributes).decode() if attributes else None,
+        entry.DelaySeconds,
+        entry.MessageGroupId,
+        _deduplication_id(entry, queue),
+        trace,
     )
 
 
-def _deduplication_id(entry: Entry, queue: Queue) -> str | None:
+def _deduplication_id(entry: Any, queue: Queue) -> str | None:
     """Return under which id a message is sent once; check what only FIFO queues have and lack."""
-    given: str | None = entry.get("MessageDeduplicationId")
+    given: str | None = entry.MessageDeduplicationId
     if not queue.fifo:
         checks.fifo_only(given, "MessageDeduplicationId")
         return None
     checks.identifier(given, "MessageDeduplicationId")
-    if entry.get("DelaySeconds"):
-        checks.fifo_only(entry["DelaySeconds"], "DelaySeconds")
-    if entry.get("MessageGroupId") is None:
+    if entry.DelaySeconds:
+        checks.fifo_only(entry.DelaySeconds, "DelaySeconds")
+    if entry.MessageGroupId is None:
         raise checks.missing("MessageGroupId")
     if given is not None:
         return given
     if queue.attributes["ContentBasedDeduplication"] == "true":
-        return sha256(entry["MessageBody"].encode()).hexdigest()
+        return sha256(entry.MessageBody.encode()).hexdigest()
     raise errors.InvalidParameterValueException(
         "The queue should either have ContentBasedDeduplication enabled or"
         " MessageDeduplicationId provided explicitly"
     )
 
 
-def store(
+async def store(
     node: Node, call: Call, name: QueueName, messages: Sequence[OutgoingMessage]
 ) -> list[StoredMessage]:
     """Store checked messages and wake who waits for them."""
     sender = call.identity.sender
-    stored = node.on_queue(name, lambda queue: node.messages.send(queue, messages, sender))
+
+    async def send(queue: Queue) -> list[StoredMessage]:
+        return await node.messages.send(queue, messages, sender, call.deadline)
+
+    stored = await node.on_queue(name, call.deadline, send)
     node.sent(name, len(messages))
     return stored
 
@@ -149,37 +164,41 @@ def shown_number(sequence_number: int) -> str:
     return str(_SEQUENCE_BASE + sequence_number)
 
 
-def answer(entry: Entry, stored: StoredMessage) -> dict[str, Any]:
-    """Return what the sender of a message is told."""
+def answer(entry: Any, stored: StoredMessage) -> dict[str, Any]:
+    """Return the answer to the sender of a message."""
     result = {
         "MessageId": stored.message_id,
-        "MD5OfMessageBody": digest.of_body(entry["MessageBody"]),
+        "MD5OfMessageBody": digest.of_body(entry.MessageBody),
     }
-    if attributes := entry.get("MessageAttributes"):
+    if attributes := entry.MessageAttributes:
         result["MD5OfMessageAttributes"] = digest.of_attributes(attributes)
-    if system_attributes := entry.get("MessageSystemAttributes"):
+    if system_attributes := entry.MessageSystemAttributes:
         result["MD5OfMessageSystemAttributes"] = digest.of_attributes(system_attributes)
     if stored.sequence_number is not None:
         result["SequenceNumber"] = shown_number(stored.sequence_number)
     return result
 
 
-def size(entry: Entry) -> int:
+def size(entry: Any) -> int:
     """Return the bytes of a message that count against the limits: body and attributes."""
-    return len(entry["MessageBody"].encode()) + sum(
-        len(name.encode())
-        + len(value.get("DataType", "").encode())
-        + len(value.get("StringValue", "").encode())
-        + len(value.get("BinaryValue", b""))
-        for name, value in entry.get("MessageAttributes", {}).items()
-    )
+    body: str = entry.MessageBody
+    bytes_ = len(body) if body.isascii() else len(body.encode())
+    if entry.MessageAttributes:
+        bytes_ += sum(
+            len(name.encode())
+            + len(value.DataType.encode())
+            + len((value.StringValue or "").encode())
+            + len(value.BinaryValue or b"")
+            for name, value in entry.MessageAttributes.items()
+        )
+    return bytes_
 
 
 def _decoded(
     node: Node,
     name: QueueName,
-    entries: Sequence[Entry],
-    check: Callable[[Entry], None] | None = None,
+    entries: Sequence[Any],
+    check: Callable[[Any], None] | None = None,
 ) -> tuple[list[errors.SqsError | None], list[int], list[receipts.Receipt]]:
     """Return the failures, the places and the receipts of those entries that are in order."""
     failures: list[errors.SqsError | None] = [None] * len(entries)
@@ -189,7 +208,7 @@ def _decoded(
         try:
             if check is not None:
                 check(entry)
-            decoded.append(receipts.decode(entry["ReceiptHandle"], node.receipt_key, name.arn))
+            decoded.append(receipts.decode(entry.ReceiptHandle, node.receipt_key, name.arn))
             good.append(place)
         except errors.SqsError as error:
             failures[place] = error

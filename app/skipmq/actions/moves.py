@@ -17,33 +17,34 @@ from skipmq.node import Node
 from skipmq.protocol import Call
 
 
-def start_message_move_task(node: Node, call: Call) -> dict[str, Any]:
+async def start_message_move_task(node: Node, call: Call) -> dict[str, Any]:
     """Begin to move the messages of a dead-letter queue."""
     wanted = call.parameters
-    source, rate = wanted["SourceArn"], wanted.get("MaxNumberOfMessagesPerSecond")
+    source, rate = wanted.SourceArn, wanted.MaxNumberOfMessagesPerSecond
     fastest, parameter = limits.MOVES_PER_SECOND, "MaxNumberOfMessagesPerSecond"
     checks.between(rate, 1, fastest, parameter, f"Must be between 1 and {fastest}, if provided.")
-    task = node.moves.start(source, wanted.get("DestinationArn"), rate)
+    task = await node.moves.start(source, wanted.DestinationArn, rate, call.deadline)
     return {"TaskHandle": _handle(task, source)}
 
 
-def list_message_move_tasks(node: Node, call: Call) -> dict[str, Any]:
+async def list_message_move_tasks(node: Node, call: Call) -> dict[str, Any]:
     """List the newest tasks of a dead-letter queue, one unless more are asked for."""
-    source, most = call.parameters["SourceArn"], call.parameters.get("MaxResults")
+    source, most = call.parameters.SourceArn, call.parameters.MaxResults
     listed = limits.MOVE_TASKS_LISTED
     checks.between(most, 1, listed, "MaxResults", f"Must be between 1 and {listed}, if provided.")
-    return {"Results": [_shown(task, source) for task in node.moves.list(source, most or 1)]}
+    tasks = await node.moves.list(source, most or 1, call.deadline)
+    return {"Results": [_shown(task, source) for task in tasks]}
 
 
-def cancel_message_move_task(node: Node, call: Call) -> dict[str, Any]:
+async def cancel_message_move_task(node: Node, call: Call) -> dict[str, Any]:
     """Stop a task; what it has moved stays moved."""
-    handle = call.parameters["TaskHandle"]
+    handle = call.parameters.TaskHandle
     try:
         content = msgspec.json.decode(b64decode(handle.encode(), validate=True))
         task = UUID(content["taskId"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise checks.invalid(handle, "TaskHandle", "The task handle is not valid.") from error
-    return {"ApproximateNumberOfMessagesMoved": node.moves.cancel(task)}
+    return {"ApproximateNumberOfMessagesMoved": await node.moves.cancel(task, call.deadline)}
 
 
 def _handle(task: str, source: str) -> str:

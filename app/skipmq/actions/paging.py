@@ -32,7 +32,7 @@ class Page:
 
 def of(call: Call) -> Page:
     """Return the page that a call asks for with MaxResults and NextToken."""
-    most = call.parameters.get("MaxResults")
+    most = call.parameters.MaxResults
     if most is not None and not 1 <= most <= limits.LIST_RESULTS:
         raise checks.invalid(
             most,
@@ -56,7 +56,7 @@ def token(place: str) -> str:
 def after(call: Call) -> str:
     """Return the place that a call's NextToken stands for, empty when it has none."""
     try:
-        given = call.parameters.get("NextToken", "")
+        given = call.parameters.NextToken or ""
         return b64decode(given.encode(), altchars=b"-_", validate=True).decode()
     except ValueError as error:
         raise errors.InvalidParameterValueException("Invalid or expired next token.") from error

@@ -16,7 +16,6 @@ from skipmq.node import Node
 from skipmq.protocol import Call
 
 _LABEL = re.compile(r"[A-Za-z0-9_-]{1,80}")
-_ACCOUNT = re.compile(r"[0-9]{12}")
 _GRANTABLE = frozenset(
     {
         "*",
@@ -36,12 +35,11 @@ _TRIES = 50
 Statements: TypeAlias = list[Any]
 
 
-def add_permission(node: Node, call: Call) -> None:
+async def add_permission(node: Node, call: Call) -> None:
     """Add a statement that lets accounts use a queue."""
-    name = checks.queue_name(call.parameters["QueueUrl"], call.identity)
-    label, accounts, actions = (
-        call.parameters[key] for key in ("Label", "AWSAccountIds", "Actions")
-    )
+    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
+    wanted = call.parameters
+    label, accounts, actions = wanted.Label, wanted.AWSAccountIds, wanted.Actions
     _check_label(label)
     _check_actions(actions)
     _check_accounts(accounts)
@@ -58,13 +56,13 @@ def add_permission(node: Node, call: Call) -> None:
             raise checks.invalid(label, "Label", "Already exists.")
         return [*statements, statement]
 
-    _change(node, name, add)
+    await _change(node, name, call.deadline, add)
 
 
-def remove_permission(node: Node, call: Call) -> None:
+async def remove_permission(node: Node, call: Call) -> None:
     """Remove the statement of that label from a queue's policy."""
-    name = checks.queue_name(call.parameters["QueueUrl"], call.identity)
-    label = call.parameters["Label"]
+    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
+    label = call.parameters.Label
 
     def remove(statements: Statements) -> Statements:
         kept = [each for each in statements if not _is_labelled(each, label)]
@@ -72,19 +70,22 @@ def remove_permission(node: Node, call: Call) -> None:
             raise checks.invalid(label, "Label", "can't find label.")
         return kept
 
-    _change(node, name, remove)
+    await _change(node, name, call.deadline, remove)
 
 
-def _change(node: Node, name: QueueName, change: Callable[[Statements], Statements]) -> None:
-    """Change the statements of a queue's policy, anew on what another has written meanwhile."""
+async def _change(
+    node: Node, name: QueueName, deadline: float, change: Callable[[Statements], Statements]
+) -> None:
+    """Change the statements of a queue's policy, again on what another has written meanwhile."""
 
-    def replace(queue: Queue) -> bool:
+    async def replace(queue: Queue) -> bool:
         old = queue.attributes["Policy"]
-        return node.queues.replace_policy(queue.id, old=old, new=_changed(name, old, change))
+        new = _changed(name, old, change)
+        return await node.queues.replace_policy(queue.id, old=old, new=new, deadline=deadline)
 
     for _ in range(_TRIES):
         node.forget(name)
-        replaced = node.on_queue(name, replace)
+        replaced = await node.on_queue(name, deadline, replace)
         node.changed(name)
         if replaced:
             return
@@ -142,6 +143,6 @@ def _check_actions(actions: Sequence[str]) -> None:
 
 
 def _check_accounts(accounts: Sequence[str]) -> None:
-    unknown = [account for account in accounts if not _ACCOUNT.fullmatch(account)]
+    unknown = [account for account in accounts if not limits.ACCOUNT.fullmatch(account)]
     if unknown or not accounts:
         raise checks.invalid(f"[{', '.join(unknown)}]", "PrincipalId", "Unable to verify.")

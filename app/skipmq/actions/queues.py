@@ -8,63 +8,67 @@ from skipmq.node import Node
 from skipmq.protocol import Call
 
 
-def create_queue(node: Node, call: Call) -> dict[str, Any]:
+async def create_queue(node: Node, call: Call) -> dict[str, Any]:
     """Create a queue, or find the one of that name and attributes."""
-    name = call.parameters["QueueName"]
-    wanted = call.parameters.get("Attributes", {})
+    name = call.parameters.QueueName
+    wanted = call.parameters.Attributes or {}
     fifo = attributes.is_fifo(wanted)
     checks.new_queue_name(name, fifo=fifo)
-    given = call.parameters.get("tags", {})
+    given = call.parameters.tags or {}
     tags.check(given)
     queue = QueueName(call.identity.account, call.identity.region, name)
     stored = attributes.stored(wanted, fifo=fifo)
-    attributes.check_replication(node, stored)
-    node.queues.create(
+    await attributes.check_replication(node, stored, call.deadline)
+    await node.queues.create(
         queue,
         attributes=stored,
         tags=given,
         history_mode=node.settings.history,
         cooldown=node.settings.name_cooldown,
+        deadline=call.deadline,
     )
     node.changed(queue)
     return {"QueueUrl": paging.queue_url(node, call, queue)}
 
 
-def get_queue_url(node: Node, call: Call) -> dict[str, Any]:
+async def get_queue_url(node: Node, call: Call) -> dict[str, Any]:
     """Return the URL of a queue."""
-    account = call.parameters.get("QueueOwnerAWSAccountId") or call.identity.account
-    queue = checks.existing_queue_name(account, call.parameters["QueueName"], call.identity)
-    node.queue(queue)
+    account = call.parameters.QueueOwnerAWSAccountId or call.identity.account
+    name, region = call.parameters.QueueName, call.identity.region
+    queue = checks.existing_queue_name(account, name, region)
+    await node.queue(queue, call.deadline)
     return {"QueueUrl": paging.queue_url(node, call, queue)}
 
 
-def list_queues(node: Node, call: Call) -> dict[str, Any]:
+async def list_queues(node: Node, call: Call) -> dict[str, Any]:
     """List queue URLs, in pages when MaxResults is given."""
     account, region = call.identity.account, call.identity.region
-    prefix = call.parameters.get("QueueNamePrefix", "")
+    prefix = call.parameters.QueueNamePrefix or ""
     page = paging.of(call)
-    names = node.queues.names(account, region, prefix, page.after, page.limit + 1)
+    names = await node.queues.names(
+        account, region, prefix, page.after, page.limit + 1, call.deadline
+    )
     urls, token = page.cut(node, call, account, names)
     return {"QueueUrls": urls, **token} if urls else {}
 
 
-def delete_queue(node: Node, call: Call) -> None:
+async def delete_queue(node: Node, call: Call) -> None:
     """Delete a queue and all its messages."""
-    name = checks.queue_name(call.parameters["QueueUrl"], call.identity)
+    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
 
-    def delete(queue: Queue) -> None:
-        node.queues.delete(queue.id)
+    async def delete(queue: Queue) -> None:
+        await node.queues.delete(queue.id, call.deadline)
 
-    node.on_queue(name, delete)
+    await node.on_queue(name, call.deadline, delete)
     node.changed(name)
 
 
-def purge_queue(node: Node, call: Call) -> None:
+async def purge_queue(node: Node, call: Call) -> None:
     """Delete all messages of a queue, those in flight included."""
-    name = checks.queue_name(call.parameters["QueueUrl"], call.identity)
+    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
 
-    def purge(queue: Queue) -> None:
-        node.queues.purge(queue.id, node.settings.purge_cooldown)
+    async def purge(queue: Queue) -> None:
+        await node.queues.purge(queue.id, node.settings.purge_cooldown, call.deadline)
 
-    node.on_queue(name, purge)
+    await node.on_queue(name, call.deadline, purge)
     node.changed(name)

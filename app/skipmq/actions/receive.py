@@ -1,6 +1,6 @@
 """ReceiveMessage, and how a message is shown."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from time import monotonic
 from typing import Any
 
@@ -9,20 +9,27 @@ import structlog
 
 from skipmq import digest, errors, receipts
 from skipmq.actions import checks
-from skipmq.actions.messages import Entry, shown_number
-from skipmq.model import PeekedMessage, Queue, QueueName, ReceivedMessage, Reception
+from skipmq.actions.messages import shown_number
+from skipmq.delivery import in_flight
+from skipmq.model import (
+    AttributeValue,
+    PeekedMessage,
+    Queue,
+    QueueName,
+    ReceivedMessage,
+    Reception,
+)
 from skipmq.node import Node
 from skipmq.protocol import Call
-from skipmq.store import in_flight
 
 log = structlog.get_logger()
 
 SYSTEM_ATTRIBUTES: dict[str, Callable[[ReceivedMessage | PeekedMessage], str | None]] = {
     "SenderId": lambda m: m.sender,
-    "SentTimestamp": lambda m: str(m.sent_at),
+    "SentTimestamp": lambda m: str(m.sent_at // 1000),
     "ApproximateReceiveCount": lambda m: str(m.approximate_receive_count),
     "ApproximateFirstReceiveTimestamp": lambda m: (
-        None if m.first_received_at is None else str(m.first_received_at)
+        None if m.first_received_at is None else str(m.first_received_at // 1000)
     ),
     "MessageGroupId": lambda m: m.group_id,
     "AWSTraceHeader": lambda m: m.trace_header,
@@ -33,60 +40,82 @@ SYSTEM_ATTRIBUTES: dict[str, Callable[[ReceivedMessage | PeekedMessage], str | N
     ),
     "MessageDeduplicationId": lambda m: m.deduplication_id,
 }
+_stored_attributes = msgspec.json.Decoder(dict[str, AttributeValue]).decode
 
 
-def receive_message(node: Node, call: Call) -> dict[str, Any]:
+async def receive_message(node: Node, call: Call) -> dict[str, Any]:
     """Claim messages, waiting for the first if the call or the queue says so."""
     wanted = call.parameters
-    name = checks.queue_name(wanted["QueueUrl"], call.identity)
-    checks.receive_limit(wanted.get("MaxNumberOfMessages"))
-    checks.wait_time(wanted.get("WaitTimeSeconds"))
-    checks.visibility_timeout(wanted.get("VisibilityTimeout"))
+    name = checks.queue_name(wanted.QueueUrl, call.identity)
+    checks.receive_limit(wanted.MaxNumberOfMessages)
+    checks.wait_time(wanted.WaitTimeSeconds)
+    checks.visibility_timeout(wanted.VisibilityTimeout)
     shown = _system_names(wanted)
-    limit = wanted.get("MaxNumberOfMessages", 1)
-    attempt = wanted.get("ReceiveRequestAttemptId")
-    queue = node.queue(name)
+    limit = wanted.MaxNumberOfMessages or 1
+    attempt = wanted.ReceiveRequestAttemptId
+    queue = await node.queue(name, call.deadline)
     if queue.fifo:
         checks.identifier(attempt, "ReceiveRequestAttemptId")
     else:
         checks.fifo_only(attempt, "ReceiveRequestAttemptId")
-    wait = wanted.get("WaitTimeSeconds", queue.number("ReceiveMessageWaitTimeSeconds"))
+    wait = wanted.WaitTimeSeconds
+    if wait is None:
+        wait = queue.number("ReceiveMessageWaitTimeSeconds")
 
-    def look(queue: Queue) -> Reception:
-        if not node.in_flight.allows(queue):
+    async def poll(queue: Queue) -> Reception:
+        deadline = call.deadline
+        if not await node.in_flight.allows(queue, deadline):
             if not queue.fifo and wait == 0:
                 raise errors.OverLimit("The maximum number of messages in flight is reached.")
             return Reception([], in_flight.PAUSE)
-        reception = node.messages.receive(queue, limit, wanted.get("VisibilityTimeout"), attempt)
+        reception = await node.messages.receive(
+            queue, limit, wanted.VisibilityTimeout, deadline, attempt
+        )
         node.in_flight.received(queue, len(reception.messages))
         return reception
 
-    reception = _awaited(node, name, look, wait) if wait else node.on_queue(name, look)
+    if wait:
+        reception = await _awaited(node, call, name, poll, wait)
+    else:
+        reception = await node.on_queue(name, call.deadline, poll)
     messages = [_shown(node, name, m, shown, wanted) for m in reception.messages]
     return {"Messages": messages} if messages else {}
 
 
-def _awaited(
-    node: Node, name: QueueName, look: Callable[[Queue], Reception], wait: int
+async def _awaited(
+    node: Node,
+    call: Call,
+    name: QueueName,
+    poll: Callable[[Queue], Awaitable[Reception]],
+    wait: int,
 ) -> Reception:
-    """Look until there is something, for up to `wait` seconds.
+    """Poll until there is something, for up to `wait` seconds, or the client is gone.
 
-    Where too many wait already it looks once: those who wait for nothing must not keep others from
+    Where too many wait already it polls once: those who wait for nothing must not keep others from
     what there is.
     """
-    deadline = monotonic() + wait
-    with node.admission.parked() as may_wait, node.waiters.register(name.arn) as waiter:
-        node.notifier.announce(name.arn)
-        reception = node.on_queue(name, look)
-        if not (reception.messages or may_wait):
-            raise node.admission.turn_away()
-        while not reception.messages and waiter.wait(deadline, reception.next_visible_in):
-            reception = node.on_queue(name, look)
+    ends = monotonic() + wait
+    may_wait = not node.waiters.is_full
+    with node.waiters.register(name.arn) as waiter:
+        unwatch = call.request.watch_client and call.request.watch_client(waiter.leave)
+        try:
+            node.notifier.announce(name.arn)
+            reception = await node.on_queue(name, call.deadline, poll)
+            if not (reception.messages or may_wait):
+                raise errors.Overloaded("As many receivers wait as the node can take; try again.")
+            while not reception.messages and await waiter.wait(ends, reception.next_visible_in):
+                call.deadline = node.deadline()
+                reception = await node.on_queue(name, call.deadline, poll)
+        finally:
+            if unwatch is not None:
+                unwatch()
     return reception
 
 
-def _system_names(wanted: Mapping[str, Any]) -> list[str]:
-    names = wanted.get("MessageSystemAttributeNames") or wanted.get("AttributeNames") or []
+def _system_names(wanted: Any) -> list[str]:
+    names = wanted.MessageSystemAttributeNames or wanted.AttributeNames
+    if not names:
+        return []
     for name in names:
         if name not in SYSTEM_ATTRIBUTES and name not in ("All", "SqsManagedSseEnabled"):
             raise errors.InvalidAttributeName(f"Unknown Attribute {name}.")
@@ -94,7 +123,7 @@ def _system_names(wanted: Mapping[str, Any]) -> list[str]:
 
 
 def _shown(
-    node: Node, name: QueueName, message: ReceivedMessage, system: list[str], wanted: Entry
+    node: Node, name: QueueName, message: ReceivedMessage, system: list[str], wanted: Any
 ) -> dict[str, Any]:
     receipt = receipts.Receipt(message.id, message.receive_count, message.received_at)
     result: dict[str, Any] = {
@@ -103,42 +132,27 @@ def _shown(
         "MD5OfBody": digest.of_body(message.body),
         "Body": message.body,
     }
-    values = {attribute: SYSTEM_ATTRIBUTES[attribute](message) for attribute in system}
-    if present := {key: value for key, value in values.items() if value is not None}:
-        result["Attributes"] = present
-    if message.attributes and (patterns := wanted.get("MessageAttributeNames")):
+    if system:
+        values = {attribute: SYSTEM_ATTRIBUTES[attribute](message) for attribute in system}
+        if present := {key: value for key, value in values.items() if value is not None}:
+            result["Attributes"] = present
+    if message.attributes and (patterns := wanted.MessageAttributeNames):
         stored = stored_attributes(message)
-        chosen = {key: value.shown() for key, value in stored.items() if _is_wanted(key, patterns)}
+        chosen = {key: value for key, value in stored.items() if _is_wanted(key, patterns)}
         if chosen:
             result["MessageAttributes"] = chosen
             result["MD5OfMessageAttributes"] = digest.of_attributes(chosen)
     return result
 
 
-def stored_attributes(
-    message: ReceivedMessage | PeekedMessage,
-) -> "dict[str, _StoredAttribute]":
+def stored_attributes(message: ReceivedMessage | PeekedMessage) -> dict[str, AttributeValue]:
     """Return the attributes that the user gave a message."""
     try:
-        return msgspec.json.decode(message.attributes or "{}", type=dict[str, _StoredAttribute])
+        return _stored_attributes(message.attributes or "{}")
     except msgspec.MsgspecError:
         # Written by SQL past the checks: the message must not keep others from being received.
         log.warning("message attributes cannot be read", message_id=message.message_id)
         return {}
-
-
-class _StoredAttribute(msgspec.Struct):
-    DataType: str
-    StringValue: str | None = None
-    BinaryValue: bytes | None = None
-
-    def shown(self) -> dict[str, Any]:
-        value = (
-            {"BinaryValue": self.BinaryValue}
-            if self.BinaryValue is not None
-            else {"StringValue": self.StringValue}
-        )
-        return {**value, "DataType": self.DataType}
 
 
 def _is_wanted(attribute: str, patterns: Sequence[str]) -> bool:

@@ -67,12 +67,12 @@ def allow_policy(value: str) -> str:
     return msgspec.json.encode(content).decode()
 
 
-def list_dead_letter_source_queues(node: Node, call: Call) -> dict[str, Any]:
+async def list_dead_letter_source_queues(node: Node, call: Call) -> dict[str, Any]:
     """List the URLs of the queues whose redrive policy names a queue."""
-    name = checks.queue_name(call.parameters["QueueUrl"], call.identity)
-    node.queue(name)
+    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
+    await node.queue(name, call.deadline)
     page = paging.of(call)
-    names = node.queues.dead_letter_sources(name, page.after, page.limit + 1)
+    names = await node.queues.dead_letter_sources(name, page.after, page.limit + 1, call.deadline)
     urls, token = page.cut(node, call, name.account, names)
     return {"queueUrls": urls, **token}
 

@@ -19,40 +19,40 @@ _SIGNS = frozenset("_.:/=+-@")
 _LETTER_NUMBER_OR_SPACE = frozenset("LNZ")
 
 
-def tag_queue(node: Node, call: Call) -> None:
+async def tag_queue(node: Node, call: Call) -> None:
     """Give a queue tags; one of the same key is replaced."""
-    name = checks.queue_name(call.parameters["QueueUrl"], call.identity)
-    wanted: Mapping[str, str] = call.parameters["Tags"]
+    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
+    wanted: Mapping[str, str] = call.parameters.Tags
     if not wanted:
         raise checks.missing("Tags")
     check(wanted)
 
-    def tag(queue: Queue) -> None:
-        node.queues.tag(queue.id, wanted)
+    async def tag(queue: Queue) -> None:
+        await node.queues.tag(queue.id, wanted, call.deadline)
 
-    node.on_queue(name, tag)
+    await node.on_queue(name, call.deadline, tag)
     node.changed(name)
 
 
-def untag_queue(node: Node, call: Call) -> None:
+async def untag_queue(node: Node, call: Call) -> None:
     """Take tags from a queue; a key that it does not have is passed over."""
-    name = checks.queue_name(call.parameters["QueueUrl"], call.identity)
-    keys: list[str] = call.parameters["TagKeys"]
+    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
+    keys: list[str] = call.parameters.TagKeys
     if not keys:
         raise checks.missing("TagKeys")
 
-    def untag(queue: Queue) -> None:
-        node.queues.untag(queue.id, keys)
+    async def untag(queue: Queue) -> None:
+        await node.queues.untag(queue.id, keys, call.deadline)
 
-    node.on_queue(name, untag)
+    await node.on_queue(name, call.deadline, untag)
     node.changed(name)
 
 
-def list_queue_tags(node: Node, call: Call) -> dict[str, Any]:
+async def list_queue_tags(node: Node, call: Call) -> dict[str, Any]:
     """Return the tags of a queue."""
-    name = checks.queue_name(call.parameters["QueueUrl"], call.identity)
+    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
     node.forget(name)
-    found = node.queue(name).tags
+    found = (await node.queue(name, call.deadline)).tags
     return {"Tags": dict(sorted(found.items()))} if found else {}
 
 

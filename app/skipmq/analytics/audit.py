@@ -6,16 +6,12 @@ from datetime import datetime
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from skipmq.analytics.reports.measures import number
+from skipmq.analytics.errors import AuditError
 
 _LOG = "message_id string, queue string, sent_at string, unreadable string"
-# What each message comes to; those of the second line are what an audit looks for.
+# What each message comes to; those of the second line are what an audit searches for.
 FATES = ("waiting", "deleted", "expired", "purged", "unknown", "lost", "duplicated")
 WRONG = ("lost", "duplicated")
-
-
-class AuditError(Exception):
-    """A log of sends cannot be read; the message says which lines."""
 
 
 def sends(spark: SparkSession, path: str) -> DataFrame:
@@ -68,8 +64,8 @@ def fates(  # noqa: PLR0913 - three have defaults.
     stored = messages.groupBy("message_id").agg(
         fn.min_by("queue", fn.coalesce("settled_at", fn.lit(now))).alias("stored_queue"),
         fn.min("sent_at").alias("stored_at"),
-        number(live).alias("live"),
-        number(end).alias("ends"),
+        fn.count_if(live).alias("live"),
+        fn.count_if(end).alias("ends"),
         fn.max_by(fn.when(end, fn.col("outcome")), fn.when(end, fn.col("settled_at"))).alias(
             "outcome"
         ),
@@ -123,12 +119,12 @@ def totals(found: DataFrame) -> DataFrame:
         found.groupBy("queue")
         .agg(
             fn.count("*").alias("messages"),
-            number(fn.col("acknowledged") > 0).alias("acknowledged"),
-            number(fn.col("acknowledged") > 1).alias("repeated"),
-            number(fn.col("acknowledged") == 0).alias("unacknowledged"),
-            *(number(fn.col("fate") == fate).alias(fate) for fate in FATES),
-            number(fn.col("late")).alias("late"),
-            number(fn.col("redelivered")).alias("redelivered"),
+            fn.count_if(fn.col("acknowledged") > 0).alias("acknowledged"),
+            fn.count_if(fn.col("acknowledged") > 1).alias("repeated"),
+            fn.count_if(fn.col("acknowledged") == 0).alias("unacknowledged"),
+            *(fn.count_if(fn.col("fate") == fate).alias(fate) for fate in FATES),
+            fn.count_if(fn.col("late")).alias("late"),
+            fn.count_if(fn.col("redelivered")).alias("redelivered"),
         )
         .orderBy("queue")
     )

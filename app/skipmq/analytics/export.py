@@ -9,11 +9,13 @@ import structlog
 from pyspark.sql import SparkSession
 
 from skipmq.analytics import jdbc, windows
-from skipmq.analytics.columns import VIEW
-from skipmq.analytics.jdbc import Connection, Source
-from skipmq.analytics.lake import Lake, LakeError
-from skipmq.analytics.read import as_history
-from skipmq.analytics.windows import Server
+from skipmq.analytics.errors import LakeError
+from skipmq.analytics.frames import as_history
+from skipmq.analytics.jdbc import Source
+from skipmq.analytics.lake import Lake
+from skipmq.database import history
+from skipmq.database.history import Server
+from skipmq.database.session import Session
 
 log = structlog.get_logger()
 
@@ -58,25 +60,23 @@ def export(  # noqa: PLR0913 - the last three have defaults.
 
     May be killed at any instant and run again. `record` tells the database that the lake has a day:
     so many rows, up to that transaction; it says whether that is true. Raises LakeError when the
-    lake is another database's or somebody else writes to it, psycopg.OperationalError when the
-    database is away.
+    lake is another database's or somebody else writes to it, database.session.Unavailable.
     """
     source = jdbc.pinned(source)
-    with Lake.writing(spark, path) as lake, source.connect() as connection:
-        server = windows.ask(connection)
+    with Lake.writing(spark, path) as lake, source.connect() as session:
+        server = history.server(session)
         if lake.state.database not in ("", server.database):
             raise LakeError(
                 f"the lake at {path} has the history of the database {lake.state.database} and not"
-                f" of {server.database}, whose transactions are numbered anew: name another lake"
+                f" of {server.database}, whose transactions have other numbers: name another lake"
             )
-        days = jdbc.days(source)
-        taken_back = _take_back(lake, connection, server, days)
+        days = history.days(session)
+        taken_back = _take_back(lake, session, server, days)
         start, rows, count = lake.state.position, 0, 0
-        near = 0 if start else windows.beginning(connection, days)
-        for window, reads in windows.windows(connection, start, server, near):
-            query = f"select {', '.join(VIEW)} from skipmq_views.history"  # noqa: S608 - our names.
-            frame = source.read(spark, query, reads.conditions, fetch=reads.fetch)
-            frame = as_history(frame).coalesce(reads.tasks)
+        near = 0 if start else windows.beginning(session, days)
+        for window, plan in windows.windows(session, start, server, near):
+            frame = source.read(spark, "skipmq_views.history", plan.conditions, fetch=plan.fetch)
+            frame = as_history(frame).coalesce(plan.tasks)
             lake.add(frame, window, server.database)
             rows += window.rows
             count += 1
@@ -84,16 +84,16 @@ def export(  # noqa: PLR0913 - the last three have defaults.
                 progress(window.until - start, server.horizon - start, rows)
         today = server.now.astimezone(UTC).date()
         fewer = lake.compact(before=today) if compact else 0
-        archived = _record(lake, connection, days, server, record) if record else ()
+        archived = _record(lake, session, days, server, record) if record else ()
         return Summary(rows, count, taken_back, archived, fewer, server.horizon)
 
 
-def _take_back(lake: Lake, connection: Connection, server: Server, days: list[date]) -> int:
+def _take_back(lake: Lake, session: Session, server: Server, days: list[date]) -> int:
     """Undo in the lake what a failover undid in the database: transactions that a standby had not.
 
     Their numbers are given out again, so that the lake goes back to the first window that differs.
     Only where the database still has all days of that window and of those after it, which go with
-    it: it would lack what was dropped. Where nobody knows the timeline this looks every time.
+    it: it would lack what was dropped. Where nobody knows the timeline this compares every time.
     """
     known = lake.state.windows
     if not known or known[-1].timeline == server.timeline != 0:
@@ -103,7 +103,7 @@ def _take_back(lake: Lake, connection: Connection, server: Server, days: list[da
         held = [file for file in lake.files if file.last >= window.first]
         if any(file.day not in there for file in held):
             continue
-        same = windows.total(connection, window) == lake.total(window)
+        same = history.total(session, window.first, window.until) == lake.total(window)
         if window.until > server.horizon or not same:
             rows = lake.rewind(window)
             log.warning(
@@ -118,14 +118,13 @@ def _take_back(lake: Lake, connection: Connection, server: Server, days: list[da
 
 def _record(
     lake: Lake,
-    connection: Connection,
+    session: Session,
     days: list[date],
     server: Server,
     record: Callable[[date, int, int], bool],
 ) -> tuple[date, ...]:
     """Tell the database of days that are over and that it does not know; return those it took."""
-    rows = connection.execute("select a.day from skipmq_views.archived_day a").fetchall()
-    known = {row[0] for row in rows}
+    known = history.archived_days(session)
     today = server.now.astimezone(UTC).date()
     held = dict.fromkeys(days, 0)
     for file in lake.files:

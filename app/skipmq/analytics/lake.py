@@ -20,10 +20,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from skipmq.analytics import manifest, storage
 from skipmq.analytics.columns import HISTORY
-from skipmq.analytics.manifest import CHECKPOINT, Entry, File, Kind, LakeError, State, Window
+from skipmq.analytics.errors import LakeError
+from skipmq.analytics.manifest import CHECKPOINT, Entry, File, Kind, State, Window
 from skipmq.analytics.storage import Busy, FolderStorage, Storage
-
-__all__ = ["File", "Lake", "LakeError"]
 
 DATA, STAGING = "history", "_staging"
 _ARROW = to_arrow_schema(HISTORY, timezone="UTC")
@@ -102,7 +101,7 @@ class Lake:
     def erase(self, condition: str | Column, *, reason: str) -> int:
         """Take the rows that fulfil an SQL condition out of the lake's files; return how many.
 
-        The files that had them are written anew and the old ones deleted when it returns; the
+        The files that had them are written again and the old ones deleted when it returns; the
         manifest keeps their number and the reason.
         """
         return self._without(condition, "erase", reason=reason)

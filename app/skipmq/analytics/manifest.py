@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import date, datetime
 from typing import Any, Literal, TypeVar
 
+from skipmq.analytics.errors import LakeError
 from skipmq.analytics.storage import Storage
 
 FOLDER = "_manifest"
@@ -24,10 +25,6 @@ VERSION = 1
 
 T = TypeVar("T")
 Kind = Literal["export", "rewind", "compact", "erase"]
-
-
-class LakeError(Exception):
-    """The lake cannot be used; the message says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +128,9 @@ class State:
             for w in self.windows
             if newest and (newest - w.at).total_seconds() < REMEMBERED * 3600
         ]
-        told = asdict(replace(self, windows=kept)) | {"version": VERSION}
-        told["files"] = list(told["files"].values())
-        return json.dumps(told, default=lambda moment: moment.isoformat())
+        content = asdict(replace(self, windows=kept)) | {"version": VERSION}
+        content["files"] = list(content["files"].values())
+        return json.dumps(content, default=lambda moment: moment.isoformat())
 
 
 def load(storage: Storage) -> tuple[State, Entry | None]:
@@ -177,30 +174,30 @@ def _sum(files: Iterable[File]) -> tuple[int, int]:
     return sum(file.rows for file in found), sum(file.ids for file in found)
 
 
-def _known(told: dict[str, Any]) -> dict[str, Any]:
-    if told["version"] != VERSION:
-        raise LakeError(f"the manifest is of version {told['version']}: use a later SkipMQ")
-    return told
+def _known(content: dict[str, Any]) -> dict[str, Any]:
+    if content["version"] != VERSION:
+        raise LakeError(f"the manifest is of version {content['version']}: use a later SkipMQ")
+    return content
 
 
-def _entry(told: dict[str, Any]) -> Entry:
-    parts = _known(told) | {
-        "window": _window(told["window"]) if told["window"] else None,
-        "add": tuple(map(_file, told["add"])),
-        "remove": tuple(told["remove"]),
+def _entry(content: dict[str, Any]) -> Entry:
+    parts = _known(content) | {
+        "window": _window(content["window"]) if content["window"] else None,
+        "add": tuple(map(_file, content["add"])),
+        "remove": tuple(content["remove"]),
     }
     return Entry(**parts)
 
 
-def _state(told: dict[str, Any]) -> State:
-    parts = {key: value for key, value in _known(told).items() if key != "version"}
-    files = {file.path: file for file in map(_file, told["files"])}
-    return State(**(parts | {"files": files, "windows": list(map(_window, told["windows"]))}))
+def _state(content: dict[str, Any]) -> State:
+    parts = {key: value for key, value in _known(content).items() if key != "version"}
+    files = {file.path: file for file in map(_file, content["files"])}
+    return State(**(parts | {"files": files, "windows": list(map(_window, content["windows"]))}))
 
 
-def _file(told: dict[str, Any]) -> File:
-    return File(**(told | {"day": date.fromisoformat(told["day"])}))
+def _file(content: dict[str, Any]) -> File:
+    return File(**(content | {"day": date.fromisoformat(content["day"])}))
 
 
-def _window(told: dict[str, Any]) -> Window:
-    return Window(**(told | {"at": datetime.fromisoformat(told["at"])}))
+def _window(content: dict[str, Any]) -> Window:
+    return Window(**(content | {"at": datetime.fromisoformat(content["at"])}))

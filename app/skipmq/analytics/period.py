@@ -1,7 +1,7 @@
-"""The time that a report is about."""
+"""Times: the one that a report is about, and days."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 # Lengths of a step in seconds that people can read off an axis.
 _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400, 43_200, 86_400)
@@ -25,3 +25,9 @@ class Period:
     def steps(self) -> int:
         """Return the number of its steps, of which the last may go beyond its end."""
         return max(-((self.since - self.until) // self.step), 1)
+
+
+def day_bounds(day: date) -> tuple[datetime, datetime]:
+    """Return the beginning of a day (UTC) and of the next one."""
+    begin = datetime(day.year, day.month, day.day, tzinfo=UTC)
+    return begin, begin + timedelta(days=1)

@@ -6,19 +6,16 @@ SKIPMQ_SNAPSHOT_LIMIT seconds.
 """
 
 import contextlib
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import psycopg
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
 
 from skipmq.analytics import jdbc
 from skipmq.analytics.columns import CONTENT
-from skipmq.analytics.jdbc import Connection, Source
-
-# Less than the idle_in_transaction_session_timeout of the role skipmq_reader.
-_SIGN_OF_LIFE = 10.0
+from skipmq.analytics.jdbc import Source
+from skipmq.database import history
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,57 +40,26 @@ class Snapshot:
         )
 
     def read(
-        self, spark: SparkSession, query: str, predicates: Sequence[str] = (), *, fetch: int = 1000
+        self, spark: SparkSession, view: str, predicates: Sequence[str] = (), *, fetch: int = 1000
     ) -> DataFrame:
-        """Read a query in the snapshot: a task for each predicate, tried again as often as need be.
+        """Read a view in the snapshot: a task for each predicate, repeated as often as need be.
 
-        The frame is read when Spark needs it, and each time anew: use it within the block. A task
-        fails when the snapshot is over. Raises ValueError for a fetch of 0, which would read
-        without the snapshot and not say so.
+        The frame is read whenever Spark needs it: use it within the block. A task fails when the
+        snapshot is over. Raises ValueError for a fetch of 0, which would silently read without the
+        snapshot.
         """
-        name = jdbc.literal(self.name)
-        return self.source.read(
-            spark,
-            query,
-            predicates,
-            fetch=fetch,
-            session=(
-                "set transaction isolation level repeatable read, read only;"
-                f" set transaction snapshot {name}"
-            ),
-        )
+        return self.source.read(spark, view, predicates, fetch=fetch, snapshot=self.name)
 
 
 @contextlib.contextmanager
 def taken(source: Source) -> Iterator[Snapshot]:
     """Take a snapshot of the server that answers and hold it during the block.
 
-    Raises psycopg.OperationalError when none answers.
+    Raises session.Unavailable when none answers.
     """
     one = jdbc.pinned(source)
-    with one.connect() as connection:
-        connection.execute("begin isolation level repeatable read, read only")
-        row = connection.execute(
-            "select pg_export_snapshot(), pg_current_snapshot()::text"
-        ).fetchone()
-        assert row is not None
-        over = threading.Event()
-        alive = threading.Thread(target=_keep, args=(connection, over), daemon=True)
-        alive.start()
-        try:
-            yield Snapshot(one, *row)
-        finally:
-            over.set()
-            alive.join()
-            with contextlib.suppress(psycopg.Error):
-                connection.execute("rollback")
-
-
-def _keep(connection: Connection, over: threading.Event) -> None:
-    """Show that somebody is there."""
-    with contextlib.suppress(psycopg.Error):
-        while not over.wait(_SIGN_OF_LIFE):
-            connection.execute("select 1")
+    with one.connect() as session, history.exported_snapshot(session) as found:
+        yield Snapshot(one, *found)
 
 
 def everything(
@@ -110,17 +76,16 @@ def everything(
         *("receive_count", "body_bytes", "attribute_bytes", "message_id", "group_id"),
         *("deduplication_id", "sender", "trace_header", *(CONTENT if bodies else ())),
     ]
-    kind, names = "" if bodies else "_metadata", ", ".join(common)
-    days = jdbc.by_day(jdbc.days(snapshot.source))
+    kind = "" if bodies else "_metadata"
     settled = snapshot.read(
-        spark,
-        f"select {names}, settled_at, outcome, false as live from skipmq_views.history{kind}",  # noqa: S608
-        days,
+        spark, f"skipmq_views.history{kind}", jdbc.by_day(jdbc.days(snapshot.source))
     )
     live = snapshot.read(
         spark,
-        f"select {names}, null::timestamptz as settled_at, null::text as outcome, true as live"  # noqa: S608
-        f" from skipmq_views.message{kind}",
+        f"skipmq_views.message{kind}",
         [f"id % {live_parts} = {part}" for part in range(live_parts)],
     )
-    return settled.unionByName(live)
+    ends = {"settled_at": fn.lit(None).cast("timestamp"), "outcome": fn.lit(None).cast("string")}
+    return settled.select(*common, *ends, fn.lit(False).alias("live")).unionByName(  # noqa: FBT003
+        live.withColumns(ends).select(*common, *ends, fn.lit(True).alias("live"))  # noqa: FBT003
+    )

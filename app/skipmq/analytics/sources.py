@@ -2,23 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
+from datetime import datetime
 
 import pyarrow as pa
-from psycopg.rows import dict_row
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
-from skipmq.analytics import jdbc, read, snapshot
+from skipmq.analytics import frames, jdbc, snapshot
 from skipmq.analytics.jdbc import Source
-from skipmq.analytics.period import Period
+from skipmq.analytics.period import Period, day_bounds
+from skipmq.database import history
 
-_LIVE = (
-    "null::timestamptz as settled_at, sent_at, first_received_at, id, queue_id, account, region,"
-    " queue, fifo, receive_count, body_bytes, attribute_bytes, message_id, group_id,"
-    " deduplication_id, sender, trace_header"
-)
 _TIMEOUTS = pa.schema(
     [*((name, pa.string()) for name in ("account", "region", "queue")),
      ("visibility_timeout", pa.int32())]
@@ -31,19 +25,16 @@ def from_database(
     """Read what was settled since the beginning of a period, and what waits, of one instant.
 
     What waits is read here, in a snapshot that is over then, and kept by Spark. The history is read
-    when the frame is, in short cursors without one: what was settled after that instant is left
-    out by its transaction. Raises psycopg.OperationalError when the database is away.
+    when the frame is, in short queries without one: what was settled after that instant is left
+    out by its transaction. Raises database.session.Unavailable.
     """
-    wanted = f" and queue in ({', '.join(map(jdbc.literal, queues))})" if queues else ""
-    query = (
-        f"select {_LIVE} from skipmq_views.message_metadata"  # noqa: S608 - our own names.
-        f" where not retired{wanted}"
-    )
     with snapshot.taken(source) as taken:
-        live = read.as_history(taken.read(spark, query, fetch=jdbc.FETCH))
-        live = live.persist(StorageLevel.MEMORY_AND_DISK)
+        view = taken.read(spark, "skipmq_views.message_metadata", ["not retired"], fetch=jdbc.FETCH)
+        if queues:
+            view = view.where(view["queue"].isin(list(queues)))
+        live = frames.as_history(view).persist(StorageLevel.MEMORY_AND_DISK)
         live.count()
-    history = read.history(
+    settled = frames.history(
         spark,
         taken.source,
         since=period.since,
@@ -51,7 +42,7 @@ def from_database(
         bodies=True,
         condition=taken.settled(),
     )
-    return history.unionByName(live)
+    return settled.unionByName(live)
 
 
 def from_lake(
@@ -59,9 +50,9 @@ def from_lake(
 ) -> DataFrame:
     """Read what the lake has of what was settled since the beginning of a period.
 
-    Raises lake.LakeError when there is no lake.
+    Raises errors.LakeError when there is no lake.
     """
-    return read.lake(spark, path, since=period.since, queues=queues)
+    return frames.lake(spark, path, since=period.since, queues=queues)
 
 
 def timeouts(spark: SparkSession, source: Source | None) -> DataFrame:
@@ -69,19 +60,16 @@ def timeouts(spark: SparkSession, source: Source | None) -> DataFrame:
 
     Columns: `account`, `region`, `queue`, `visibility_timeout` in seconds.
     """
-    rows: list[dict[str, Any]] = []
+    rows: list[tuple[str, str, str, int]] = []
     if source is not None:
-        with source.connect() as connection:
-            rows = (
-                connection.cursor(row_factory=dict_row)
-                .execute(
-                    "select account, region, queue, visibility_timeout from skipmq_views.queue"
-                    " where retired_at is null"
-                )
-                .fetchall()
-            )
+        with source.connect() as session:
+            rows = history.visibility_timeouts(session)
     # Not as a list, which takes Python on the executors.
-    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=_TIMEOUTS))
+    return spark.createDataFrame(
+        pa.Table.from_pylist(
+            [dict(zip(_TIMEOUTS.names, row, strict=True)) for row in rows], schema=_TIMEOUTS
+        )
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +82,7 @@ class Known:
 
 def known(source: Source) -> Known:
     """Return what can be known of messages that are not there."""
-    days = jdbc.days(source)
-    with source.connect() as connection:
-        rows = connection.execute(
-            "select distinct queue from skipmq_views.queue where history_mode = 'off' order by 1"
-        ).fetchall()
-    first = datetime(days[0].year, days[0].month, days[0].day, tzinfo=UTC) if days else None
-    return Known(first, [name for (name,) in rows])
+    with source.connect() as session:
+        days = history.days(session)
+        unkept = history.queues_without_history(session)
+    return Known(day_bounds(days[0])[0] if days else None, unkept)

@@ -13,9 +13,9 @@ The executors connect by themselves, with psycopg, and need SkipMQ installed.
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
-import psycopg
 import pyarrow as pa
 from pyspark.sql.datasource import (
     DataSource,
@@ -32,19 +32,20 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from skipmq.analytics import jdbc, windows
+from skipmq.analytics import windows
 from skipmq.analytics.columns import CONTENT, HISTORY, VIEW
-from skipmq.analytics.jdbc import Connection
-from skipmq.analytics.windows import Server
+from skipmq.database import history, session
+from skipmq.database.history import Server
+from skipmq.database.session import Session
 
 ALL = sys.maxsize
-# How long before it last looked a query may have seen transactions that a failover undid.
-DOUBTED = "1 hour"
+# How long before it last asked a query may have seen transactions that a failover undid.
+DOUBTED = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
 class Settled(InputPartition):
-    """A read: which rows, and how many to fetch at once."""
+    """A query: which rows, and how many to fetch at once."""
 
     condition: str
     fetch: int
@@ -63,11 +64,11 @@ class SettledMessages(DataSource):
         return HISTORY
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - there is one only.
-        """Return who reads all that is settled."""
+        """Return the reader of all that is settled."""
         return _Reader(_Access.of(self.options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802
-        """Return who follows what is settled."""
+        """Return the reader of what is settled from now on."""
         return _Follower(_Access.of(self.options))
 
 
@@ -94,43 +95,31 @@ class _Access:
             raise ValueError("maxRowsPerTrigger is a number of rows")
         return cls(url, options.get("bodies", "false").lower() == "true", most, begin == "latest")
 
-    def connect(self) -> Connection:
-        return jdbc.connect(self.url, "skipmq stream")
+    def connect(self) -> Session:
+        return session.connect(self.url, "skipmq stream")
 
     def partitions(self, first: int, until: int) -> list[Settled]:
         with self.connect() as connection:
             parts = windows.divide(connection, first, until, windows.CHUNK)
         if not parts:
             return []
-        reads = windows.reads(first, until, parts, windows.CHUNK)
-        return [Settled(condition, reads.fetch) for condition in reads.conditions]
+        plan = windows.plan(first, until, parts, windows.CHUNK)
+        return [Settled(condition, plan.fetch) for condition in plan.conditions]
 
     def read(self, partition: Settled) -> Iterator[pa.RecordBatch]:
         """Read through a cursor of the server, a batch of Arrow's at a time."""
-        columns = ", ".join(
-            f"null::text as {name}" if name in CONTENT and not self.bodies else name
-            for name in VIEW
-        )
         schema = to_arrow_schema(HISTORY, timezone="UTC")
-        query = (
-            f"select {columns}, (settled_at at time zone 'UTC')::date"  # noqa: S608 - our own words.
-            f" from skipmq_views.history where {partition.condition}"
-        )
-        with (
-            psycopg.connect(self.url, application_name="skipmq stream") as connection,
-            connection.cursor("settled", binary=True) as cursor,
-        ):
-            cursor.execute(query.encode())
-            while rows := cursor.fetchmany(partition.fetch):
-                arrays = [
-                    pa.array(column, field.type)
-                    for column, field in zip(zip(*rows, strict=True), schema, strict=True)
-                ]
-                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+        unread = () if self.bodies else CONTENT
+        for rows in history.rows(self.url, VIEW, partition.condition, partition.fetch, null=unread):
+            arrays = [
+                pa.array(column, field.type)
+                for column, field in zip(zip(*rows, strict=True), schema, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-class _Reads:
-    """What a batch and a stream have in common: how a partition is read."""
+class _Partitions:
+    """How a partition is read, by a batch and by a stream."""
 
     def __init__(self, access: _Access) -> None:
         self._access = access
@@ -141,17 +130,17 @@ class _Reads:
         return self._access.read(partition)
 
 
-class _Reader(_Reads, DataSourceReader):
+class _Reader(_Partitions, DataSourceReader):
     """Reads what is below the horizon: in one piece, without a snapshot held."""
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return the reads."""
+        """Return the queries."""
         with self._access.connect() as connection:
-            horizon = windows.ask(connection).horizon
+            horizon = history.server(connection).horizon
         return self._access.partitions(0, horizon)
 
 
-class _Follower(_Reads, DataSourceStreamReader, SupportsTriggerAvailableNow):
+class _Follower(_Partitions, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Follows by transactions: an offset names those that its batch has, [first, until).
 
     After a failover a batch begins an hour before the last one, since rows may have been read that
@@ -165,7 +154,7 @@ class _Follower(_Reads, DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - PySpark's name, as below.
         """Return where a new query begins."""
-        server = self._ask()
+        server = self._server()
         begin = server.horizon if self._access.latest else 0
         return _offset(begin, begin, server) | {"new": True}
 
@@ -175,7 +164,7 @@ class _Follower(_Reads, DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Note up to where a query reads that is to stop."""
-        self._target = self._ask().horizon
+        self._target = self._server().horizon
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """Return the end of the next batch: within the limit, and never within a transaction.
@@ -183,11 +172,11 @@ class _Follower(_Reads, DataSourceStreamReader, SupportsTriggerAvailableNow):
         Raises ValueError when the offsets are another database's.
         """
         with self._access.connect() as connection:
-            server = windows.ask(connection)
+            server = history.server(connection)
             if start["database"] != server.database:
                 raise ValueError(
                     f"the query has followed the database {start['database']}, and this is"
-                    f" {server.database}: begin it anew with another checkpoint"
+                    f" {server.database}: begin again with another checkpoint"
                 )
             first = start["until"]
             if start["timeline"] != server.timeline:
@@ -202,16 +191,16 @@ class _Follower(_Reads, DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         """Return what the query's progress shows as the end of all there is."""
-        server = self._ask()
+        server = self._server()
         return _offset(0, server.horizon, server)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Return the reads of a batch."""
+        """Return the queries of a batch."""
         return [] if start == end else self._access.partitions(end["first"], end["until"])
 
-    def _ask(self) -> Server:
+    def _server(self) -> Server:
         with self._access.connect() as connection:
-            return windows.ask(connection)
+            return history.server(connection)
 
 
 def _offset(first: int, until: int, server: Server) -> dict[str, Any]:
@@ -224,14 +213,10 @@ def _offset(first: int, until: int, server: Server) -> dict[str, Any]:
     }
 
 
-def _doubted(connection: Connection, start: dict[str, Any], server: Server) -> int:
+def _doubted(connection: Session, start: dict[str, Any], server: Server) -> int:
     """Return the first transaction that may have been seen otherwise before a failover.
 
-    Counted back from when the query last looked: it may have been away for long.
+    Counted back from when the query last asked: it may have been stopped for long.
     """
-    row = connection.execute(
-        "select min(h.xid) from skipmq_views.history_metadata h"  # noqa: S608 - ours.
-        f" where h.settled_at > %s::timestamptz - interval '{DOUBTED}'",
-        (start.get("at", server.now),),
-    ).fetchone()
-    return server.horizon if row is None or row[0] is None else int(row[0])
+    asked = datetime.fromisoformat(start["at"]) if "at" in start else server.now
+    return history.first_transaction(connection, asked - DOUBTED) or server.horizon

@@ -5,6 +5,7 @@ a 12-digit access key is the account it names, and any other key the default acc
 """
 
 import re
+from functools import lru_cache
 from urllib.parse import unquote
 
 from skipmq import limits
@@ -15,15 +16,24 @@ _CREDENTIAL = re.compile(
     r"([^/,&\s]+)(?:/|%2F)\d+(?:/|%2F)([a-z0-9-]{1,32})(?:/|%2F)sqs(?:/|%2F)aws4_request",
     re.IGNORECASE,
 )
-_ACCOUNT = re.compile(r"[0-9]{12}")
 ANONYMOUS = Identity()
 
 
 def identify(authorization: str | None, query: str) -> Identity:
     """Return whom a request's credential names; the default identity when it names nobody."""
-    match = _CREDENTIAL.search(authorization or "") or _CREDENTIAL.search("?" + query)
+    if authorization:
+        # What follows the credential differs in every request.
+        found = _of(authorization.partition(",")[0])
+        if found is not None:
+            return found
+    return (_of("?" + query) if query else None) or ANONYMOUS
+
+
+@lru_cache(maxsize=1024)
+def _of(text: str) -> Identity | None:
+    match = _CREDENTIAL.search(text)
     if match is None:
-        return ANONYMOUS
+        return None
     key, region = unquote(match[1]), match[2].lower()
-    account = key if _ACCOUNT.fullmatch(key) else limits.DEFAULT_ACCOUNT
+    account = key if limits.ACCOUNT.fullmatch(key) else limits.DEFAULT_ACCOUNT
     return Identity(account, region, account)

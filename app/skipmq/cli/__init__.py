@@ -8,21 +8,19 @@ from time import monotonic
 from typing import Any, NoReturn
 
 import click
-import psycopg
 from rich.markup import escape
 from rich.table import Table
 
 import skipmq
-from skipmq import config, embedded, errors, logs, serve
-from skipmq.actions import ACTIONS
+from skipmq import config, embedded, errors, logs
 from skipmq.cli import analytics, analytics_reports, queues
-from skipmq.cli.surroundings import configuration, open_database, out
+from skipmq.cli.environment import configuration, open_database, out
 from skipmq.config import ConfigError, Settings
+from skipmq.database import schema, session
+from skipmq.database.schema import SchemaError
 from skipmq.embedded import EmbeddedError
-from skipmq.node import Node
-from skipmq.serve import ServeError, local_call
-from skipmq.store import schema
-from skipmq.store.schema import SchemaError
+from skipmq.server import local, serve
+from skipmq.server.serve import ServeError
 
 # The settings that may hold a password.
 _SECRET = {"database_url", "analytics_url"}
@@ -30,6 +28,7 @@ _SECRET = {"database_url", "analytics_url"}
 
 def main() -> None:
     """Run the command line; what the user can mend is one line, never a traceback."""
+    logs.to_standard_error()
     try:
         cli(standalone_mode=False, prog_name="skipmq")
     except click.exceptions.Exit as exit_:
@@ -43,14 +42,8 @@ def main() -> None:
         _fail(*error.problems, code=2)
     except (EmbeddedError, SchemaError, ServeError) as error:
         _fail(str(error))
-    except psycopg.OperationalError as error:
-        reason = " ".join(str(error).split())
-        _fail(
-            f"the database cannot be reached: {reason}. Check SKIPMQ_DATABASE_URL: `skipmq doctor`"
-        )
-    except psycopg.Error as error:
-        reason = " ".join(str(error).split())
-        _fail(f"the database refuses: {reason}. Check its role and schema: `skipmq doctor`")
+    except session.Error as error:
+        _fail(session.explain(error))
     except errors.ServiceUnavailable:
         _fail("the database cannot be reached. Check SKIPMQ_DATABASE_URL: `skipmq doctor`")
     except errors.SqsError as error:
@@ -83,7 +76,7 @@ def cli(context: click.Context, file: Path | None) -> None:
 @cli.command("serve")
 @click.option("--host", help="Address to listen on (default 127.0.0.1).")
 @click.option("--port", type=int, help="Port to listen on (default 9324).")
-@click.option("--workers", type=int, help="Worker processes (default: one a core, at most 4).")
+@click.option("--workers", type=int, help="Worker processes (default: by the cores, at most 4).")
 @click.option("--data-dir", help="Folder of the embedded PostgreSQL.")
 @click.option("--ephemeral", is_flag=True, help="Use a throw-away database, gone with the server.")
 @click.option("--insecure", is_flag=True, help="Allow every caller, from other machines too.")
@@ -114,7 +107,7 @@ def serve_command(
         open_database(settings, ephemeral=ephemeral) as (_, url),
     ):
         schema.check(url)
-        serve.declare_queues(settings, url)
+        local.declare_queues(settings, url)
         serve.run(settings, address, url, lambda: _greet(settings, ephemeral=ephemeral))
     click.echo("skipmq: stopped", err=True)
 
@@ -173,10 +166,7 @@ def _masked(name: str, value: Any) -> Any:
     if name == "queues":
         return [queue.name for queue in value]
     if name in _SECRET and value:
-        parts = psycopg.conninfo.conninfo_to_dict(value)
-        if "password" in parts:
-            parts["password"] = "***"  # noqa: S105 - instead of it.
-        return psycopg.conninfo.make_conninfo("", **parts)
+        return session.without_password(value)
     return value
 
 
@@ -190,7 +180,7 @@ def doctor(*, as_json: bool) -> None:
     def examine(name: str, look: Callable[[], str]) -> None:
         try:
             findings.append((name, True, look()))
-        except (SchemaError, ServeError, EmbeddedError, psycopg.Error, errors.SqsError) as error:
+        except (SchemaError, ServeError, EmbeddedError, session.Error, errors.SqsError) as error:
             findings.append((name, False, " ".join(str(error).split())))
 
     def database() -> str:
@@ -218,20 +208,14 @@ def doctor(*, as_json: bool) -> None:
 
 
 def _broker(settings: Settings, url: str) -> str:
-    node = Node(settings, url)
-    try:
-        count = len(ACTIONS["ListQueues"](node, local_call("ListQueues")) or {})
-        return "the node's functions can be called" if count >= 0 else ""
-    finally:
-        node.close()
+    with local.opened(settings, url) as node:
+        node.act("ListQueues")
+    return "the node's functions can be called"
 
 
 def _replication(settings: Settings, url: str) -> str:
-    node = Node(settings, url)
-    try:
-        return node.replicated()
-    finally:
-        node.close()
+    with local.opened(settings, url) as node:
+        return str(node.run(node.node.replication.level()))
 
 
 def _port(settings: Settings) -> str:

@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import psycopg
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
-from skipmq.cli.analytics import surroundings
-from skipmq.cli.analytics_errors import telling
-from skipmq.cli.analytics_reading import (
+from skipmq.cli.analytics import spark_and_database
+from skipmq.cli.analytics_errors import one_line_errors
+from skipmq.cli.analytics_options import (
     JSON,
     LAKE,
     QUEUES,
@@ -29,13 +28,14 @@ from skipmq.cli.analytics_reading import (
     known,
     now,
     period_of,
-    reading,
+    spark_and_source,
     utc,
 )
-from skipmq.cli.surroundings import configuration, open_database, out
+from skipmq.cli.environment import configuration, open_database, out
 from skipmq.config import Settings
-from skipmq.model import QueueName
-from skipmq.serve import local_call
+from skipmq.database import session
+from skipmq.database.session import Session
+from skipmq.server import local
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from skipmq.analytics.forget import Found
     from skipmq.analytics.jdbc import Source
 
-# An audit that finds what must not be.
+# Messages were lost, duplicated or left.
 _WRONG = 1
 
 
@@ -53,7 +53,7 @@ _WRONG = 1
 @SINCE
 @UNTIL
 @QUEUES
-@telling
+@one_line_errors
 def report_command(
     *,
     output: Path,
@@ -70,7 +70,7 @@ def report_command(
     """
     in_order(since, until)
     settings = configuration().settings
-    with reading(settings, lake) as (spark, source):
+    with spark_and_source(settings, lake) as (spark, source):
         from skipmq.analytics import page, report, sources  # noqa: PLC0415
 
         known(spark, source, lake, queues)
@@ -95,7 +95,7 @@ def report_command(
             f"lake {lake}" if lake else "the database", period, tables, live=not lake
         )
         file = report.write_page(facts, output)
-    for finding in page.told(facts):
+    for finding in page.findings_of(facts):
         colour = {"bad": "red", "watch": "yellow", "good": "green"}[finding.weight]
         out.print(f"[{colour}]●[/] [bold]{escape(finding.queue)}[/]: {escape(finding.text)}")
     out.print(f"{len(computed)} reports and {file}")
@@ -111,23 +111,23 @@ def _history(
     queues: Sequence[str],
 ) -> "DataFrame":
     """Return the history with its bodies."""
-    from skipmq.analytics import read  # noqa: PLC0415
+    from skipmq.analytics import frames  # noqa: PLC0415
 
     wanted = {"since": utc(since), "until": utc(until), "queues": queues}
     if lake:
-        return read.lake(spark, lake, **wanted)  # type: ignore[arg-type]
+        return frames.lake(spark, lake, **wanted)  # type: ignore[arg-type]
     assert source is not None
-    return read.history(spark, source, **wanted, bodies=True)  # type: ignore[arg-type]
+    return frames.history(spark, source, **wanted, bodies=True)  # type: ignore[arg-type]
 
 
 @contextmanager
-def _owner(settings: Settings) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
-    """Connect as whoever SKIPMQ_DATABASE_URL names, or as the owner of the embedded database."""
+def _writing(settings: Settings) -> Iterator[Session]:
+    """Connect as the role of SKIPMQ_DATABASE_URL, or as the owner of the embedded database."""
     with (
         open_database(settings) as (url, _),
-        psycopg.connect(url, autocommit=True, application_name="skipmq analytics") as connection,
+        session.connect(url, "skipmq analytics", writing=True) as writer,
     ):
-        yield connection
+        yield writer
 
 
 @click.command("replay")
@@ -142,7 +142,7 @@ def _owner(settings: Settings) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
 @click.option("--dry-run", is_flag=True, help="Only show what would be sent.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @JSON
-@telling
+@one_line_errors
 def replay_command(
     *,
     condition: str,
@@ -159,59 +159,58 @@ def replay_command(
 ) -> None:
     """Send settled messages again, selected by an SQL condition over the history.
 
-    For queues whose HistoryMode is full: others have no bodies to send. Each message is sent once
-    by a replay of one --id, however often it is repeated or broken off; without --rate all are sent
-    in one transaction. Each has the attribute skipmq.replayed_from. It wants the database of the
-    owner or of a node, not the reader's.
+    For queues whose HistoryMode is full: others have no bodies to send. A replay of one
+    --id sends each message once, however often it is repeated or interrupted; without --rate all
+    are sent in one transaction. Each has the attribute skipmq.replayed_from. It needs the role of
+    the owner or of a node, not the reader's.
     """
     in_order(since, until)
     settings = configuration().settings
     name = replay_id or sha256(f"{condition}\n{queue}".encode()).hexdigest()[:12]
-    with surroundings(settings) as (spark, source, _), _owner(settings) as connection:
+    with spark_and_database(settings) as (spark, source, _), _writing(settings) as writer:
         from skipmq.analytics import replay  # noqa: PLC0415
 
-        identity = local_call("GetQueueUrl").identity
-        to = replay.target(connection, QueueName(identity.account, identity.region, queue))
+        to = replay.target(writer, local.queue_name(queue))
         known(spark, source, lake, queues)
         history = _history(spark, source, lake, since=since, until=until, queues=queues)
-        with out.status("looking"):
+        with out.status("counting"):
             found = replay.selected(history, condition).persist()
             overview = replay.overview(found)
         if not as_json:
             out.print(_overview(overview, queue))
         there = sum(row["messages"] - row["without_body"] for row in overview)
-        told: dict[str, Any] = {"replay": name, "found": overview, "sent": 0}
+        result: dict[str, Any] = {"replay": name, "found": overview, "sent": 0}
         if there and not dry_run:
             if not yes:
                 click.confirm(f"Send {there} messages to {queue}?", abort=True, err=True)
-            staged = replay.stage(connection, name, to, _ordered(found))
-            told["sent_before"] = staged.sent
+            staged = replay.stage(writer, name, to, _ordered(found))
+            result["sent_before"] = staged.sent
             with Progress(console=Console(stderr=True), transient=True) as progress:
                 bar = progress.add_task(f"to {escape(queue)}", total=staged.to_send)
-                for sent in replay.send(connection, name, to, staged, rate=rate):
-                    told["sent"] += sent
+                for sent in replay.send(writer, name, to, staged, rate=rate):
+                    result["sent"] += sent
                     progress.advance(bar, sent)
     if as_json:
-        click.echo(json.dumps(told, indent=2, default=str))
+        click.echo(json.dumps(result, indent=2, default=str))
     else:
-        out.print(_replayed(told, queue, dry_run=dry_run))
+        out.print(_replayed(result, queue, dry_run=dry_run))
 
 
 def _ordered(found: "DataFrame") -> Iterator[Any]:
     return found.orderBy("id").toLocalIterator(prefetchPartitions=True)
 
 
-def _replayed(told: Mapping[str, Any], queue: str, *, dry_run: bool) -> str:
+def _replayed(result: Mapping[str, Any], queue: str, *, dry_run: bool) -> str:
     if dry_run:
         return "nothing was sent: a dry run"
-    before = told.get("sent_before")
+    before = result.get("sent_before")
     again = f"; {before} were sent by it before: another --id sends them again" if before else ""
-    return f"{told['sent']} messages sent to {queue} by the replay {told['replay']}{again}"
+    return f"{result['sent']} messages sent to {queue} by the replay {result['replay']}{again}"
 
 
 def _overview(rows: Sequence[Mapping[str, Any]], queue: str) -> Any:
     if not rows:
-        return "no settled message is like that"
+        return "no settled message matches"
     table = Table(
         *("from", "outcome", "messages", "bytes", "oldest", "newest", "without body"),
         title=f"to {escape(queue)}", title_justify="left", box=None, pad_edge=False,
@@ -231,24 +230,24 @@ def _overview(rows: Sequence[Mapping[str, Any]], queue: str) -> Any:
 @click.option("--dry-run", is_flag=True, help="Only show what would be erased.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @JSON
-@telling
+@one_line_errors
 def forget_command(
     *, condition: str, lake: str | None, dry_run: bool, yes: bool, as_json: bool
 ) -> None:
     """Erase messages by an SQL condition: live ones, the history, the lake.
 
-    Ends with a second look, and with code 1 if that finds any. It wants the owner's database.
-    Write-ahead logs, backups and copies of the lake are not its business.
+    Counts again at the end, and exits with 1 if any are left. It needs the owner's role.
+    Write-ahead logs, backups and copies of the lake are not erased.
     """
     settings = configuration().settings
     path = lake or settings.archive
-    with surroundings(settings) as (spark, _, _), _owner(settings) as connection:
+    with spark_and_database(settings) as (spark, _, _), _writing(settings) as writer:
         from skipmq.analytics import forget  # noqa: PLC0415
         from skipmq.analytics.lake import Lake  # noqa: PLC0415
 
         with Lake.writing(spark, path) if path else nullcontext() as lake_:
-            with out.status("looking"):
-                before = forget.look(connection, lake_, condition)
+            with out.status("counting"):
+                before = forget.find(writer, lake_, condition)
             if not as_json:
                 out.print(_places(before, "found"))
             after, erased = before, dict.fromkeys(("live", "history", "lake", "replay"), 0)
@@ -256,26 +255,26 @@ def forget_command(
                 number = sum(found.messages for found in before)
                 if not yes:
                     click.confirm(f"Erase these {number} for good?", abort=True, err=True)
-                for place, done in forget.erase(connection, lake_, condition):
+                for place, done in forget.erase(writer, lake_, condition):
                     erased[place] += done
                 days = {f.day for f in before if f.place == "history" and f.day}
-                forget.vacuum(connection, sorted(days))
-                after = forget.look(connection, lake_, condition)
+                forget.vacuum(writer, sorted(days))
+                after = forget.find(writer, lake_, condition)
     if as_json:
         click.echo(json.dumps(forget.report(before, after, erased), indent=2))
     elif dry_run:
         out.print("nothing was erased: a dry run")
     elif before:
-        told = ", ".join(f"{number} from {place}" for place, number in erased.items() if number)
-        out.print(f"erased: {told}")
-        out.print(_places(after, "a second look finds") if after else "a second look finds none")
+        summary = ", ".join(f"{number} from {place}" for place, number in erased.items() if number)
+        out.print(f"erased: {summary}")
+        out.print(_places(after, "still there") if after else "no such message is left")
     if after and not dry_run:
         sys.exit(_WRONG)
 
 
 def _places(found: Sequence["Found"], title: str) -> Any:
     if not found:
-        return "no message is like that, in no place"
+        return "no message matches"
     table = Table(
         *("place", "day", "queue", "messages"), title=title, title_justify="left", box=None,
         pad_edge=False,
@@ -290,7 +289,7 @@ def _places(found: Sequence["Found"], title: str) -> Any:
 @click.option("--late", type=float, default=60.0, help="Seconds to the first receive (60).")
 @click.option("--show", type=click.IntRange(0), default=20, help="So many messages by name (20).")
 @JSON
-@telling
+@one_line_errors
 def audit_command(*, sent: str | None, late: float, show: int, as_json: bool) -> None:
     """Reconcile sends with what is stored, delivered and deleted.
 
@@ -299,7 +298,7 @@ def audit_command(*, sent: str | None, late: float, show: int, as_json: bool) ->
     read in one snapshot. Ends with code 1 when messages were lost or duplicated.
     """
     settings = configuration().settings
-    with surroundings(settings) as (spark, source, _):
+    with spark_and_database(settings) as (spark, source, _):
         from skipmq.analytics import audit, snapshot, sources  # noqa: PLC0415
 
         log = audit.sends(spark, sent) if sent else None

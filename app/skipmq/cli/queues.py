@@ -1,7 +1,6 @@
 """The commands on queues."""
 
 import json
-from base64 import b64encode
 from collections.abc import Callable, Mapping
 from functools import wraps
 from time import sleep
@@ -13,12 +12,9 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
-from skipmq.actions import ACTIONS, EVERY
-from skipmq.cli.surroundings import configuration, open_node, out
-from skipmq.janitor import MOVE_CHUNK
-from skipmq.model import QueueName
-from skipmq.serve import local_call
-from skipmq.store import Upkeep
+from skipmq.cli.environment import configuration, open_node, out
+from skipmq.server import local
+from skipmq.server.janitor import MOVE_CHUNK
 
 # How often the progress of a redrive is looked at, in seconds.
 _GLANCE = 0.2
@@ -47,11 +43,7 @@ def _printing_json(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def _act(action: str, **parameters: Any) -> dict[str, Any]:
     with open_node(configuration().settings) as node:
-        return dict(EVERY[action](node, local_call(action, **parameters)) or {})
-
-
-def _queue_url(name: str) -> str:
-    return f"http://localhost/{local_call('GetQueueUrl').identity.account}/{name}"
+        return node.act(action, **parameters)
 
 
 @queue.command("list")
@@ -96,7 +88,7 @@ def queue_show(name: str) -> tuple[Any, Any]:
     """Show the attributes and the counts of the queue NAME."""
     attributes = _act(
         "GetQueueAttributes",
-        QueueUrl=_queue_url(name),
+        QueueUrl=local.queue_url(name),
         AttributeNames=["All", "HistoryMode", "ReplicationMode"],
     )["Attributes"]
     table = Table("attribute", "value", box=None, pad_edge=False)
@@ -114,7 +106,7 @@ def queue_show(name: str) -> tuple[Any, Any]:
 @_printing_json
 def queue_peek(name: str, state: str | None, limit: int) -> tuple[Any, Any]:
     """Show messages of the queue NAME without receiving them."""
-    url = _queue_url(name)
+    url = local.queue_url(name)
     messages = _act("PeekMessages", QueueUrl=url, State=state, MaxResults=limit)["Messages"]
     if not messages:
         return messages, "no such messages"
@@ -128,10 +120,6 @@ def queue_peek(name: str, state: str | None, limit: int) -> tuple[Any, Any]:
             escape(attributes.get("MessageGroupId", "")),
             escape(message["Body"][:_BODY_SHOWN]),
         )
-    for message in messages:
-        for value in message.get("MessageAttributes", {}).values():
-            if "BinaryValue" in value:
-                value["BinaryValue"] = b64encode(value["BinaryValue"]).decode()
     return messages, table
 
 
@@ -147,21 +135,20 @@ def _state(message: Mapping[str, Any]) -> str:
 @_printing_json
 def queue_redrive(name: str, target: str | None, rate: int | None) -> tuple[Any, Any]:
     """Move the messages of the dead-letter queue NAME back, and wait until all are moved."""
-    wanted = {"DestinationArn": target and _arn(target), "MaxNumberOfMessagesPerSecond": rate}
+    source = local.queue_name(name).arn
+    destination = local.queue_name(target).arn if target else None
     with open_node(configuration().settings) as node:
-        call = local_call(
+        node.act(
             "StartMessageMoveTask",
-            SourceArn=_arn(name),
-            **{key: value for key, value in wanted.items() if value is not None},
+            SourceArn=source,
+            DestinationArn=destination,
+            MaxNumberOfMessagesPerSecond=rate,
         )
-        ACTIONS["StartMessageMoveTask"](node, call)
-        listing = local_call("ListMessageMoveTasks", SourceArn=_arn(name), MaxResults=1)
-        upkeep = Upkeep(node.database)
         with Progress(console=Console(stderr=True), transient=True) as progress:
             bar = progress.add_task(f"moving from {escape(name)}", total=None)
             while True:
-                upkeep.advance_move_tasks(MOVE_CHUNK)
-                (task,) = (ACTIONS["ListMessageMoveTasks"](node, listing) or {})["Results"]
+                node.run(node.upkeep.advance_move_tasks(MOVE_CHUNK))
+                (task,) = node.act("ListMessageMoveTasks", SourceArn=source)["Results"]
                 moved = task["ApproximateNumberOfMessagesMoved"]
                 progress.update(
                     bar, completed=moved, total=task["ApproximateNumberOfMessagesToMove"]
@@ -173,18 +160,13 @@ def queue_redrive(name: str, target: str | None, rate: int | None) -> tuple[Any,
     return {"moved": moved, "status": task["Status"]}, told
 
 
-def _arn(name: str) -> str:
-    identity = local_call("GetQueueUrl").identity
-    return QueueName(identity.account, identity.region, name).arn
-
-
 @queue.command("purge")
 @click.argument("name")
 @click.confirmation_option("--yes", prompt="Delete all messages of the queue?")
 @_printing_json
 def queue_purge(name: str) -> tuple[Any, Any]:
     """Delete all messages of the queue NAME."""
-    _act("PurgeQueue", QueueUrl=_queue_url(name))
+    _act("PurgeQueue", QueueUrl=local.queue_url(name))
     return {"purged": name}, f"queue {name} is empty"
 
 
@@ -194,5 +176,5 @@ def queue_purge(name: str) -> tuple[Any, Any]:
 @_printing_json
 def queue_delete(name: str) -> tuple[Any, Any]:
     """Delete the queue NAME and all its messages."""
-    _act("DeleteQueue", QueueUrl=_queue_url(name))
+    _act("DeleteQueue", QueueUrl=local.queue_url(name))
     return {"deleted": name}, f"queue {name} is gone"

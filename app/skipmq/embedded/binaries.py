@@ -143,14 +143,14 @@ def _wheel_folder() -> Path:
 
 def _version(postgres: Path) -> str:
     try:
-        told = subprocess.run(
+        output = subprocess.run(
             [postgres, "--version"], check=True, capture_output=True, env=keeper.ENVIRONMENT
         )
     except (OSError, subprocess.CalledProcessError) as error:
         raise EmbeddedError(
             f"{postgres} does not run ({error}); set SKIPMQ_DATABASE_URL to a PostgreSQL of yours"
         ) from error
-    numbers = re.search(r"\d+(\.\d+)?", told.stdout.decode())
+    numbers = re.search(r"\d+(\.\d+)?", output.stdout.decode())
     return numbers.group() if numbers else ""
 
 

@@ -24,7 +24,7 @@ _SOCKET_PATH_BYTES = 100
 _STATUS_LINE = 7
 
 _SETTINGS = """\
-# Written by SkipMQ at each start. Your own settings belong into local.conf beside this file.
+# Written by SkipMQ at each start. Your own settings belong into local.conf next to this file.
 max_connections = 200
 shared_buffers = 128MB
 huge_pages = try
@@ -88,7 +88,7 @@ def check_nature(folder: Folder) -> None:
 
 @contextlib.contextmanager
 def opened_log(path: Path) -> Iterator[int]:
-    """Give the log to append to, begun anew when it has grown large."""
+    """Give the log to append to, started again when it has grown large."""
     if path.exists() and path.stat().st_size > _LOG_BYTES:
         path.replace(path.with_suffix(".log.old"))
     output = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
@@ -142,7 +142,7 @@ def make_private(path: Path, account: Account | None) -> None:
 
 
 def make_cluster(folder: Folder, programs: Programs, start_lock: int) -> None:
-    """Run initdb beside the place and rename, so that half a cluster is never taken for one."""
+    """Run initdb in another folder and rename, so that half a cluster is never taken for one."""
     account = programs.account
     fresh = folder.data / "postgresql.new"
     if fresh.exists():

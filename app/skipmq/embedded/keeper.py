@@ -28,7 +28,7 @@ _PROVEN_SECONDS = 10
 
 
 class Orders(NamedTuple):
-    """What a keeper is told, as JSON; `keeper_lock` is the descriptor of a lock it inherits."""
+    """What a keeper is to run, as JSON; `keeper_lock` is the descriptor of an inherited lock."""
 
     command: list[str]
     uid: int | None
@@ -77,13 +77,13 @@ def keep(orders: Orders) -> None:
     proven = False
     while proven or failures < len(_PAUSES):
         stop_orphan(Path(orders.cluster), Path(orders.sockets))
-        if _told_to_stop():
+        if _stop_requested():
             return
-        _disown(Path(orders.cluster) / "postmaster.pid")
-        _disown(Path(orders.sockets) / f"{SOCKET_NAME}.lock")
+        # Nobody answers there, and postmaster.pid alone protects the data.
+        (Path(orders.sockets) / f"{SOCKET_NAME}.lock").unlink(missing_ok=True)
         started = time.monotonic()
         postgres = _start(orders)
-        if _stop_comes_before_the_end_of(postgres):
+        if _stop_requested_before_end_of(postgres):
             # A throw-away database needs no checkpoint.
             postgres.send_signal(signal.SIGQUIT if orders.ephemeral else signal.SIGINT)
             postgres.wait()
@@ -100,45 +100,40 @@ def _start(orders: Orders) -> subprocess.Popen[bytes]:
         orders.command,
         stdin=subprocess.DEVNULL,
         cwd="/",
-        env=ENVIRONMENT,
+        env=_environment(orders),
         user=orders.uid,
         group=orders.gid,
         extra_groups=None if orders.uid is None else [],
     )
 
 
-def _disown(lock_file: Path) -> None:
-    """Let PostgreSQL see that who wrote this file is dead even when its number is in use.
+def _environment(orders: Orders) -> dict[str, str]:
+    """Return what PostgreSQL inherits: the last postmaster's number too if a stranger has it now.
 
-    A zombie has it where process 1 reaps none; after a restart of a container another program may.
-    PostgreSQL takes the number of its parent for stale. The rest of the file stays: it tells of the
-    shared memory, by which PostgreSQL notices backends that are not dead yet.
+    PostgreSQL refuses to start while a process has the number in postmaster.pid. It can be a zombie
+    where process 1 reaps none, or another program after a restart of a container. The number named
+    here counts as stale, as pg_ctl uses it for its own parent. The file stays as it is: it names
+    the shared memory, by which PostgreSQL notices backends that are not dead yet.
     """
-    try:
-        descriptor = os.open(lock_file, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return
-    with os.fdopen(descriptor, "r+b", buffering=0) as file:
-        number, _, rest = file.read().partition(b"\n")
-        if _is_taken_by_another(number.decode()):
-            # Never shorter than before and one write: no kill leaves half a file.
-            own = str(os.getpid()).encode().rjust(len(number), b"0")
-            os.pwrite(descriptor, own + b"\n" + rest, 0)
+    lines = postmaster_file(Path(orders.cluster))
+    if lines and not _is_postgres(lines[0]):
+        return {**ENVIRONMENT, "PG_GRANDPARENT_PID": lines[0]}
+    return ENVIRONMENT
 
 
-def _is_taken_by_another(number: str) -> bool:
+def _is_postgres(pid: str) -> bool:
     try:
-        name, _, state = Path(f"/proc/{number}/stat").read_text().rpartition(") ")
+        name, _, state = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")
     except OSError:
         return False
-    return state[0] in "ZX" or not name.endswith("(postgres")
+    return state[0] not in "ZX" and name.endswith("(postgres")
 
 
-def _told_to_stop() -> bool:
+def _stop_requested() -> bool:
     return signal.SIGTERM in signal.sigpending()
 
 
-def _stop_comes_before_the_end_of(postgres: subprocess.Popen[bytes]) -> bool:
+def _stop_requested_before_end_of(postgres: subprocess.Popen[bytes]) -> bool:
     """Wait for either; blocked signals stay pending, so none is lost between two waits."""
     while postgres.poll() is None:
         if signal.sigwait({signal.SIGTERM, signal.SIGCHLD}) == signal.SIGTERM:

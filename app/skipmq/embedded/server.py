@@ -1,4 +1,4 @@
-"""Starting, sharing and letting go of the server.
+"""Starting, sharing and releasing the server.
 
 Every user of a folder holds a shared lock on `users.lock`; a keeper process (keeper.py) runs the
 server and stops it when that lock is free. Starters take turns by `start.lock`.
@@ -30,7 +30,7 @@ _NOTICE_SECONDS = 5
 
 
 class Server:
-    """A use of the embedded PostgreSQL; it stops when its last user has let go or died.
+    """A use of the embedded PostgreSQL; it stops when its last user has released it or died.
 
     A process forked (not spawned) from the user is a user, too, until it ends.
     """
@@ -44,7 +44,7 @@ class Server:
         self._lock: int | None = lock
 
     def release(self) -> None:
-        """Let go. The server stops soon after if this was its last user."""
+        """Release it. The server stops soon after if this was its last user."""
         lock, self._lock = self._lock, None
         if lock is None:
             return

@@ -6,8 +6,8 @@ A request is on the AWS JSON wire or on the legacy Query wire; its response is o
 from typing import Any
 
 from skipmq import errors
-from skipmq.protocol import json10, query
-from skipmq.protocol.call import Call, Request, Response, speaks_json
+from skipmq.protocol import awsjson, query
+from skipmq.protocol.call import Call, Request, Response
 
 __all__ = ["Call", "Request", "Response", "decode", "encode", "encode_error"]
 
@@ -17,20 +17,20 @@ def decode(request: Request) -> Call:
 
     Raises an errors.SqsError, never anything else, when it makes none.
     """
-    if speaks_json(request):
-        return json10.decode(request)
+    if request.is_json:
+        return awsjson.decode(request)
     return query.decode(request)
 
 
 def encode(call: Call, result: dict[str, Any] | None) -> Response:
     """Return the response that carries an action's result, by the names of AWS's JSON model."""
-    if speaks_json(call.request):
-        return json10.encode(call, result)
+    if call.request.is_json:
+        return awsjson.encode(call, result)
     return query.encode(call, result)
 
 
 def encode_error(request: Request, error: errors.SqsError) -> Response:
     """Return the response that tells the client of an error."""
-    if speaks_json(request):
-        return json10.encode_error(request, error)
+    if request.is_json:
+        return awsjson.encode_error(request, error)
     return query.encode_error(request, error)

@@ -1,6 +1,8 @@
 """What the codecs exchange: the request as it came in, the call it means, the response to send."""
 
 import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from skipmq.model import Identity
@@ -10,13 +12,19 @@ _QUEUE_PATH = re.compile(r"/[^/]+/[^/]+/?")
 
 
 class Headers(Protocol):
-    """Headers by name, in any case: all that the codecs ask of a server's own header type."""
+    """Headers by name in lower case: all that the codecs ask of a server's own header type."""
 
     def get(self, name: str, /) -> str | None:
         """Return the header's value, or None when it was not sent."""
 
 
-class Request(NamedTuple):
+# Has a function called once, on the loop, when the client closes its side of the connection;
+# returns what ends the watch.
+WatchClient = Callable[[Callable[[], None]], Callable[[], None]]
+
+
+@dataclass(slots=True)
+class Request:
     """An HTTP request before anybody has looked into it.
 
     `query` is the raw query string without the question mark, `base_url` the scheme and host under
@@ -30,34 +38,38 @@ class Request(NamedTuple):
     body: bytes
     base_url: str
     request_id: str
+    watch_client: WatchClient | None = None
+    # Whether the request, and so its response, is on the AWS JSON wire.
+    is_json: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.is_json = self.headers.get("x-amz-target") is not None or _is_json(
+            self.headers.get("content-type")
+        )
 
 
-class Call(NamedTuple):
-    """An SQS action with its parameters, by the member names of AWS's JSON model.
+@dataclass(slots=True)
+class Call:
+    """An SQS action with its parameters: a struct whose fields are the members of AWS's JSON model.
 
-    The codecs do not know who calls: `identity` is for the view to fill in.
+    A member that was not sent is None. The codecs do not know who calls: `identity` is for the
+    server to fill in. `deadline` is until when the call may wait for a database, as a time of
+    time.monotonic.
     """
 
     action: str
-    parameters: dict[str, Any]
+    parameters: Any
     request: Request
     identity: Identity = _ANYBODY
+    deadline: float = 0.0
 
 
 class Response(NamedTuple):
     """An HTTP response, ready to be written."""
 
     status: int
-    headers: dict[str, str]
+    headers: list[tuple[str, str]]
     body: bytes
-
-
-def speaks_json(request: Request) -> bool:
-    """Tell whether the request, and so its response, is on the AWS JSON wire."""
-    if request.headers.get("X-Amz-Target") is not None:
-        return True
-    content_type = request.headers.get("Content-Type")
-    return content_type is not None and content_type.lower().startswith("application/x-amz-json")
 
 
 def queue_url(request: Request) -> str | None:
@@ -70,9 +82,15 @@ def queue_url(request: Request) -> str | None:
     return request.base_url + request.path.rstrip("/")
 
 
-def response_headers(request: Request, content_type: str, status: int = 200) -> dict[str, str]:
+def response_headers(
+    request: Request, content_type: str, status: int = 200
+) -> list[tuple[str, str]]:
     """Return the headers that every response carries, whatever the wire."""
-    headers = {"Content-Type": content_type, "x-amzn-RequestId": request.request_id}
+    headers = [("content-type", content_type), ("x-amzn-requestid", request.request_id)]
     if status == 503:  # noqa: PLR2004 - Service Unavailable: the same call may succeed soon.
-        headers["Retry-After"] = "1"
+        headers.append(("retry-after", "1"))
     return headers
+
+
+def _is_json(content_type: str | None) -> bool:
+    return content_type is not None and content_type.lower().startswith("application/x-amz-json")

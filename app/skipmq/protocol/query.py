@@ -12,6 +12,8 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 from urllib.parse import unquote_to_bytes
 
+import msgspec
+
 from skipmq import errors
 from skipmq.protocol import shapes, xml
 from skipmq.protocol.call import Call, Request, Response, queue_url, response_headers
@@ -48,12 +50,14 @@ def decode(request: Request) -> Call:
         raise errors.InvalidAction(f"The action {action} is not valid for this endpoint.")
     if "QueueUrl" not in fields and (url := queue_url(request)) is not None:
         fields["QueueUrl"] = url
-    return Call(action, read(fields, ""), request)
+    parameters = read(fields, "")
+    return Call(action, parameters, request)
 
 
 def encode(call: Call, result: dict[str, Any] | None) -> Response:
     """Return the response that carries an action's result as XML."""
-    body = xml.result(call.action, result or {}, call.request.request_id)
+    plain = msgspec.to_builtins(result or {}, builtin_types=(bytes,))
+    body = xml.result(call.action, plain, call.request.request_id)
     return Response(200, response_headers(call.request, _CONTENT_TYPE), body)
 
 
@@ -150,7 +154,9 @@ def _structure_reader(shape: shapes.Structure) -> Reader:
         for name, member in shape.members.items()
     ]
 
-    def read(fields: Fields, path: str) -> dict[str, Any]:
+    struct = shape.struct
+
+    def read(fields: Fields, path: str) -> msgspec.Struct:
         branches, found = _branches(fields), {}
         for name, location, reader in members:
             here = f"{path}.{location}" if path else location
@@ -162,7 +168,7 @@ def _structure_reader(shape: shapes.Structure) -> Reader:
                 found[name] = []  # A form cannot tell a batch without entries from an empty one.
             elif name in shape.required:
                 raise _missing(here)
-        return found
+        return struct(**found)
 
     return read
 

@@ -5,9 +5,17 @@ list is known by the name of its elements, a map by that of its entries: their s
 Source: botocore's SQS service model; a test holds this table against it member by member.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+from skipmq.model import AttributeValue
+
+# As many as a form can have fields; what is asked of each message has its price for each of them.
+ELEMENTS_MOST = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +45,11 @@ class Map:
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """Named members, in the order in which they are written."""
+    """Named members, in the order in which they are written; `struct` holds values of them."""
 
     members: Mapping[str, "Shape"]
     required: frozenset[str]
+    struct: type[msgspec.Struct] = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +75,69 @@ def location(name: str, shape: Shape) -> str:
     return shape.location if isinstance(shape, List | Map) else name
 
 
-def structure(**members: Shape | Required) -> Structure:
-    """Return the structure of these members."""
-    return Structure(
-        members={
-            name: member.shape if isinstance(member, Required) else member
-            for name, member in members.items()
-        },
-        required=frozenset(
-            name for name, member in members.items() if isinstance(member, Required)
-        ),
-    )
+def structure(
+    struct: type[msgspec.Struct] | None = None, /, **members: Shape | Required
+) -> Structure:
+    """Return the structure of these members; its values are of `struct`, or of one made for it."""
+    plain = {
+        name: member.shape if isinstance(member, Required) else member
+        for name, member in members.items()
+    }
+    required = frozenset(name for name, member in members.items() if isinstance(member, Required))
+    return Structure(plain, required, struct or _struct(plain, required))
+
+
+def required_members(shape: Shape) -> Iterator[str]:
+    """Give the names of the members that must be there, of a shape and all within it."""
+    match shape:
+        case Structure():
+            yield from shape.required
+            for member in shape.members.values():
+                yield from required_members(member)
+        case List():
+            yield from required_members(shape.element)
+        case Map():
+            yield from required_members(shape.value)
+
+
+def _struct(members: Mapping[str, Shape], required: frozenset[str]) -> type[msgspec.Struct]:
+    """Return a type with a field for each member; a member that is not there is None.
+
+    The queue's URL may stand in the path of a request, so that its codec looks whether it is there.
+    """
+    fields: list[tuple[str, Any] | tuple[str, Any, Any]] = [
+        (name, _annotation(shape))
+        if name in required - {"QueueUrl"}
+        else (name, _annotation(shape) | None, None)
+        for name, shape in members.items()
+    ]
+    return msgspec.defstruct("Parameters", fields, kw_only=True, omit_defaults=True, gc=False)
+
+
+def _annotation(shape: Shape) -> Any:
+    match shape:
+        case Scalar(kind):
+            return _ANNOTATIONS[kind]
+        case List(element):
+            return Annotated[list[_annotation(element)], Meta(max_length=ELEMENTS_MOST)]  # type: ignore[misc]
+        case Map(value):
+            return dict[str, _annotation(value)]  # type: ignore[misc]
+        case Structure():
+            return shape.struct
+
+
+def _bits(count: int) -> Any:
+    most = 1 << (count - 1)
+    return Annotated[int, Meta(ge=-most, le=most - 1)]
+
+
+_ANNOTATIONS: dict[str, Any] = {
+    "string": str,
+    "integer": _bits(32),
+    "long": _bits(64),
+    "boolean": bool,
+    "blob": bytes,
+}
 
 
 STRING, INTEGER, LONG = Scalar("string"), Scalar("integer"), Scalar("long")
@@ -89,6 +150,7 @@ TAGS = Map(STRING, "Tag", "Key", "Value")
 QUEUE_URLS = List(STRING, "QueueUrl")
 
 ATTRIBUTE_VALUE = structure(
+    AttributeValue,
     StringValue=STRING,
     BinaryValue=BLOB,
     StringListValues=List(STRING, "StringListValue"),

@@ -1,18 +1,16 @@
 """The XML of the Query wire: results and errors."""
 
-import re
 from base64 import b64encode
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from skipmq import errors
+from skipmq import errors, limits
 from skipmq.protocol import shapes
 
 Writer: TypeAlias = Callable[[Any], str]
 
 _HEAD = '<?xml version="1.0"?>'
 _NAMESPACE = 'xmlns="http://queue.amazonaws.com/doc/2012-11-05/"'
-_ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def result(action: str, content: dict[str, Any], request_id: str) -> bytes:
@@ -46,7 +44,7 @@ def escape(text: str) -> str:
         .replace('"', "&quot;")
         .replace("\r", "&#xD;")
     )
-    return _ILLEGAL.sub("\ufffd", escaped)
+    return limits.FORBIDDEN_CHARACTER.sub("\ufffd", escaped)
 
 
 def _writer(shape: shapes.Shape, tag: str) -> Writer:

@@ -10,12 +10,12 @@
 from pyspark.sql import functions as fn
 
 from skipmq import config
-from skipmq.analytics import read, reports, session
+from skipmq.analytics import frames, reports, session
 from skipmq.analytics.reports.dead_letters import body_shape
 
 settings = config.load().settings
 spark = session.start(settings, "explore")
-history = read.lake(spark, settings.archive).persist()
+history = frames.lake(spark, settings.archive).persist()
 
 # %% [markdown]
 # What is there? A row for each settled message.

@@ -54,13 +54,13 @@ def latency(rows: Sequence[Row], names: Sequence[str], period: Period) -> str:
     for name, across in zip(names, axes, strict=True):
         found = _of(rows, name)
         hours = [row["hour"] + _HALF_HOUR for row in found]
-        for (column, told), one in zip(_LATENCIES, across, strict=True):
+        for (column, label), one in zip(_LATENCIES, across, strict=True):
             values = {q: [row[f"{column}_{q}"] for row in found] for q, _, _ in _QUANTILES}
             if any(value is not None for value in values["p50"]):
                 _band(one, hours, values)
             drawing.durations(one, [value for line in values.values() for value in line])
             drawing.times(one, *_whole_hours(hours, period))
-            title(one, name if column == "send_to_receive" else "", told)
+            title(one, name if column == "send_to_receive" else "", label)
     drawing.legend(figure, [Line2D([], [], color=c, lw=2, label=q) for q, c, _ in _QUANTILES])
     return svg(figure)
 

@@ -6,7 +6,7 @@ from datetime import datetime
 _NOTHING = "\u2013"
 _MILLION = 1e6
 _UNITS = ((86_400, "days"), (3_600, "h"), (60, "min"))
-# Two hours are hours, one is 60 minutes; but whole ones are told as such.
+# Two hours are hours, one is 60 minutes; but whole ones are shown as such.
 _WHOLE = {86_400: "1 day", 3_600: "1 h", 60: "1 min"}
 _MANY = 10_000
 

@@ -14,7 +14,7 @@ from skipmq.analytics.page.numbers import count, duration, percent, size
 from skipmq.analytics.period import Period
 from skipmq.analytics.reports.measures import QUEUE
 
-# Rows of a table that are shown; the files beside the page have all.
+# Rows of a table that are shown; the files next to the page have all.
 _MOST_ROWS = 200
 
 
@@ -80,7 +80,7 @@ def render(facts: Facts) -> str:
     )
 
 
-def told(facts: Facts) -> list[Finding]:
+def findings_of(facts: Facts) -> list[Finding]:
     """Return what the page says in words, the worst first."""
     return findings(_named(facts.tables), live=facts.live)
 
@@ -119,8 +119,8 @@ def _tiles(tables: Tables, *, live: bool) -> list[tuple[str, str, str]]:
         ("dead letters", count(dead), percent(dead / settled if settled else 0)),
     ]
     if slowest:
-        told = f"send to delete, {slowest['name']}"
-        tiles.append(("slowest p99", duration(slowest["send_to_delete_p99"]), told))
+        detail = f"send to delete, {slowest['name']}"
+        tiles.append(("slowest p99", duration(slowest["send_to_delete_p99"]), detail))
     if live:
         waiting = sum(row["waiting"] for row in tables["forecast"])
         oldest = max((row["oldest_age_seconds"] for row in tables["forecast"]), default=0)
@@ -193,7 +193,7 @@ def _traffic(tables: Tables, *plots: str) -> Section:
     ]  # fmt: skip
     about = "What arrived in each hour against what was settled in it, and how."
     if any(row["arrived"] for row in tables["traffic"]):
-        about += " A letter arrives in its dead-letter queue when it is moved there."
+        about += " A message arrives in its dead-letter queue when it is moved there."
     return Section(
         "traffic", "What comes and goes", about, "Nothing came and nothing was settled.",
         _plots(*plots), columns, tables["traffic"], ("traffic",),

@@ -3,7 +3,7 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-from skipmq.analytics.reports.measures import QUEUE, in_order, is_outcome, number
+from skipmq.analytics.reports.measures import QUEUE, in_order, is_outcome
 
 # Causes shown of a queue.
 _MOST = 50
@@ -67,7 +67,7 @@ def dead_letter_causes(history: DataFrame) -> DataFrame:
     settled = history.where(fn.col("settled_at").isNotNull())
     rates = (
         settled.groupBy(*QUEUE)
-        .agg((number(dead) / fn.count("*")).alias("queue_rate"))
+        .agg((fn.count_if(dead) / fn.count("*")).alias("queue_rate"))
         .where("queue_rate > 0")
     )
     counted = (
@@ -75,7 +75,7 @@ def dead_letter_causes(history: DataFrame) -> DataFrame:
         .withColumn("fact", fn.explode(_facts()))
         .groupBy(*QUEUE, "queue_rate", "fact.kind", "fact.cause")
         .agg(
-            number(dead).alias("dead_lettered"),
+            fn.count_if(dead).alias("dead_lettered"),
             fn.count("*").alias("settled"),
             fn.min(fn.when(dead, fn.col("settled_at"))).alias("first_at"),
             fn.max(fn.when(dead, fn.col("settled_at"))).alias("last_at"),

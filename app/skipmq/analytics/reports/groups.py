@@ -7,16 +7,15 @@ from skipmq.analytics.reports.measures import (
     QUEUE,
     in_order,
     is_outcome,
-    number,
     percentiles,
     seconds,
 )
 
 # Groups shown of a queue.
 _MOST = 20
-# The rule of fair queues: a tenant is noisy that holds more than a tenth of what is in flight,
-# and 30 messages at least (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html).
-_NOISY_SHARE, _NOISY_LEAST = 0.1, 30
+# The rule of fair queues, as skipmq.mark_noisy has it: a tenant is noisy that holds more than a
+# tenth of what is in flight, and 30 messages at least (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html).
+NOISY_SHARE, NOISY_LEAST = 0.1, 30
 
 
 def groups(history: DataFrame) -> DataFrame:
@@ -38,8 +37,8 @@ def groups(history: DataFrame) -> DataFrame:
                 "in_flight_seconds"
             ),
             *percentiles(seconds("sent_at", "first_received_at"), "wait"),
-            number(fn.col("receive_count") > 1).alias("redelivered"),
-            number(is_outcome("dead-lettered")).alias("dead_lettered"),
+            fn.count_if(fn.col("receive_count") > 1).alias("redelivered"),
+            fn.count_if(is_outcome("dead-lettered")).alias("dead_lettered"),
         )
     )
     queue = Window.partitionBy(*QUEUE)
@@ -60,9 +59,9 @@ def groups(history: DataFrame) -> DataFrame:
         .withColumn("place", place)
     )
     noisy = (
-        (fn.col("in_flight_share") > _NOISY_SHARE)
-        & (fn.col("messages") >= _NOISY_LEAST)
-        & (fn.col("groups") >= 1 / _NOISY_SHARE)
+        (fn.col("in_flight_share") > NOISY_SHARE)
+        & (fn.col("messages") >= NOISY_LEAST)
+        & (fn.col("groups") >= 1 / NOISY_SHARE)
     )
     return (
         shared.where(fn.col("place") <= _MOST)

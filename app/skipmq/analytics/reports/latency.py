@@ -10,7 +10,6 @@ from skipmq.analytics.reports.measures import (
     hour,
     in_order,
     is_outcome,
-    number,
     outcomes,
     percentiles,
     seconds,
@@ -24,15 +23,15 @@ def latency(history: DataFrame, *, arrived: bool = False) -> DataFrame:
     Columns: the queue, `hour`, `settled`, `deleted`, and in seconds the 50th, 95th and 99th
     percentiles `send_to_receive_p50` … (of all that was received), `receive_to_delete_p50` … and
     `send_to_delete_p50` … (of what was deleted). A message's first receive counts, so that
-    receive to delete has its redeliveries in it; a letter's was not in its dead-letter queue, so
-    that only its send to delete is there.
+    receive to delete has its redeliveries in it; a dead letter's was not in its
+    dead-letter queue, so that only its send to delete is there.
     """
     return (
         with_arrival(history.where(fn.col("settled_at").isNotNull()), arrived=arrived)
         .groupBy(*QUEUE, hour("settled_at"))
         .agg(
             fn.count("*").alias("settled"),
-            number(is_outcome("deleted")).alias("deleted"),
+            fn.count_if(is_outcome("deleted")).alias("deleted"),
             *_latencies(),
         )
         .transform(in_order, *QUEUE, "hour")
@@ -60,7 +59,7 @@ def summary(history: DataFrame, *, arrived: bool = False) -> DataFrame:
 
 def _latencies() -> Sequence[Column]:
     deleted = is_outcome("deleted")
-    here = ~fn.col("letter")
+    here = ~fn.col("dead_letter")
     return [
         *percentiles(fn.when(here, seconds("sent_at", "first_received_at")), "send_to_receive"),
         *percentiles(

@@ -38,11 +38,6 @@ def percentiles(value: Column, name: str) -> Sequence[Column]:
     ]
 
 
-def number(condition: Column) -> Column:
-    """Return the aggregate that counts the rows for which the condition holds."""
-    return fn.count(fn.when(condition, 1))
-
-
 def is_outcome(outcome: str) -> Column:
     """Return whether a row's outcome is this one; false for a message that still waits."""
     return fn.coalesce(fn.col("outcome") == outcome, fn.lit(False))  # noqa: FBT003 - a SQL literal.
@@ -51,7 +46,7 @@ def is_outcome(outcome: str) -> Column:
 def outcomes() -> Sequence[Column]:
     """Return the aggregates `deleted`, `expired`, `purged` and `dead_lettered`."""
     return [
-        number(is_outcome(outcome)).alias(outcome.replace("-", "_"))
+        fn.count_if(is_outcome(outcome)).alias(outcome.replace("-", "_"))
         for outcome in ("deleted", "expired", "purged", "dead-lettered")
     ]
 
@@ -72,35 +67,36 @@ def moves(history: DataFrame) -> DataFrame:
 def with_arrival(
     history: DataFrame, moved: DataFrame | None = None, *, arrived: bool = False
 ) -> DataFrame:
-    """Add `arrived_at`, when a message came to its queue, and `letter`, whether as a dead letter.
+    """Add `arrived_at`, when a message came to its queue, and `dead_letter`, whether as one.
 
-    A letter keeps its number, `sent_at`, `first_received_at` and receive count when it is moved to
+    A dead letter keeps its id, `sent_at`, `first_received_at` and receive count when it is moved to
     its dead-letter queue; it arrives there when the source settles it as dead-lettered. `moved` is
     what `moves` gives, where that is at hand. `arrived` says that the frame has both columns, as
-    all reports can be told: to look would have it analysed, which a pipeline forbids.
+    a caller of all reports knows: to check would have it analysed, which a pipeline forbids.
     """
     if arrived:
         return history
     if moved is None:
-        # Dead letters are few beside all others.
+        # Dead letters are few among all messages.
         moved = fn.broadcast(moves(history))
-    letter = (fn.col("moved_from") != fn.col("queue_id")) & (
+    dead_letter = (fn.col("moved_from") != fn.col("queue_id")) & (
         fn.col("settled_at").isNull() | (fn.col("moved_at") <= fn.col("settled_at"))
     )
     return (
         history.join(moved, "id", "left")
-        .withColumn("letter", fn.coalesce(letter, fn.lit(False)))  # noqa: FBT003 - a SQL literal.
+        .withColumn("dead_letter", fn.coalesce(dead_letter, fn.lit(False)))  # noqa: FBT003 - a SQL literal.
         .withColumn(
-            "arrived_at", fn.when(fn.col("letter"), fn.col("moved_at")).otherwise(fn.col("sent_at"))
+            "arrived_at",
+            fn.when(fn.col("dead_letter"), fn.col("moved_at")).otherwise(fn.col("sent_at")),
         )
         .drop("moved_at", "moved_from")
     )
 
 
-def without_letters(history: DataFrame, *, arrived: bool = False) -> DataFrame:
-    """Return what was settled in the queue that it was sent to: all but letters.
+def without_dead_letters(history: DataFrame, *, arrived: bool = False) -> DataFrame:
+    """Return what was settled in the queue that it was sent to: all but dead letters.
 
-    How often and when a letter was received says nothing of its dead-letter queue.
+    How often and when a dead letter was received says nothing of its dead-letter queue.
     """
     settled = history.where(fn.col("settled_at").isNotNull())
-    return with_arrival(settled, arrived=arrived).where(~fn.col("letter"))
+    return with_arrival(settled, arrived=arrived).where(~fn.col("dead_letter"))

@@ -7,10 +7,9 @@ from skipmq.analytics.reports.measures import (
     QUEUE,
     in_order,
     is_outcome,
-    number,
     percentiles,
     seconds,
-    without_letters,
+    without_dead_letters,
 )
 
 # Messages received more often than this are counted together.
@@ -39,15 +38,15 @@ def redelivery(history: DataFrame, *, arrived: bool = False) -> DataFrame:
     received = fn.col("receive_count") >= 1
     again = fn.col("receive_count") > 1
     return (
-        without_letters(history, arrived=arrived)
+        without_dead_letters(history, arrived=arrived)
         .groupBy(*QUEUE)
         .agg(
-            number(received).alias("received"),
-            number(again).alias("redelivered"),
-            fn.try_divide(number(again), number(received)).alias("redelivery_rate"),
+            fn.count_if(received).alias("received"),
+            fn.count_if(again).alias("redelivered"),
+            fn.try_divide(fn.count_if(again), fn.count_if(received)).alias("redelivery_rate"),
             fn.avg(fn.when(received, fn.col("receive_count"))).alias("receives_mean"),
             fn.max("receive_count").alias("receives_max"),
-            number(is_outcome("dead-lettered")).alias("dead_lettered"),
+            fn.count_if(is_outcome("dead-lettered")).alias("dead_lettered"),
         )
         .transform(in_order, *QUEUE)
     )
@@ -61,7 +60,7 @@ def receive_counts(history: DataFrame, *, arrived: bool = False) -> DataFrame:
     """
     messages = fn.count("*")
     return (
-        without_letters(history, arrived=arrived)
+        without_dead_letters(history, arrived=arrived)
         .groupBy(*QUEUE, fn.least("receive_count", fn.lit(MOST_RECEIVES)).alias("receives"))
         .agg(messages.alias("messages"))
         .withColumn(
@@ -87,17 +86,17 @@ def visibility(history: DataFrame, queues: DataFrame, *, arrived: bool = False) 
     timeout is five minutes or more and more than ten times what is needed; `keep`; null on less
     than 100 messages.
     """
-    counts = without_letters(history, arrived=arrived).join(queues, QUEUE, "left")
+    counts = without_dead_letters(history, arrived=arrived).join(queues, QUEUE, "left")
     elapsed = seconds("first_received_at", "settled_at")
     again = fn.col("receive_count") > 1
     over = elapsed >= (fn.col("receive_count") - 1) * fn.col("visibility_timeout")
     once = is_outcome("deleted") & (fn.col("receive_count") == 1)
     measured = counts.groupBy(*QUEUE, "visibility_timeout").agg(
-        number(is_outcome("deleted")).alias("deleted"),
+        fn.count_if(is_outcome("deleted")).alias("deleted"),
         *percentiles(fn.when(once, elapsed), "processing"),
-        number(again & over).alias("timed_out"),
-        number(again & ~over).alias("given_back"),
-        fn.try_divide(number(again & over), number(fn.col("receive_count") >= 1)).alias(
+        fn.count_if(again & over).alias("timed_out"),
+        fn.count_if(again & ~over).alias("given_back"),
+        fn.try_divide(fn.count_if(again & over), fn.count_if(fn.col("receive_count") >= 1)).alias(
             "timed_out_rate"
         ),
     )

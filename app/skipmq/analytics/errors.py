@@ -1,0 +1,17 @@
+"""What analytics refuses to do. Needs no PySpark."""
+
+
+class AnalyticsError(Exception):
+    """A command on the history cannot be carried out; the message says why and what to do."""
+
+
+class LakeError(AnalyticsError):
+    """A lake cannot be read or written as it is."""
+
+
+class ReplayError(AnalyticsError):
+    """A replay cannot be done."""
+
+
+class AuditError(AnalyticsError):
+    """A log of sends cannot be read; the message says which lines."""

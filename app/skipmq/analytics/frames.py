@@ -1,0 +1,103 @@
+"""The history as one DataFrame, from the database or from the lake.
+
+Both give the columns of `columns.HISTORY` in that order; a report takes such a frame and does not
+ask where it came from.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from skipmq.analytics import jdbc, windows
+from skipmq.analytics.columns import HISTORY, VIEW
+from skipmq.analytics.jdbc import Source
+from skipmq.analytics.lake import Lake
+from skipmq.analytics.period import day_bounds
+
+
+def history(  # noqa: PLR0913 - all but two have defaults.
+    spark: SparkSession,
+    source: Source,
+    *,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    queues: Sequence[str] = (),
+    bodies: bool = False,
+    condition: str = "",
+) -> DataFrame:
+    """Read what was settled from `since` to before `until` in queues of these names (none: all).
+
+    In short queries, each a cursor of its own; attributes and body are null unless `bodies`.
+    `condition` is one more, in PostgreSQL's SQL. The days are those that the database has now.
+    Raises database.session.Error.
+    """
+    days = [day for day in jdbc.days(source) if _overlaps(day, since, until)]
+    time = [
+        *([f"settled_at >= '{_text(since)}'"] if since else []),
+        *([f"settled_at < '{_text(until)}'"] if until else []),
+    ]
+    with source.connect() as connection:
+        plan = windows.plan_within(
+            connection, [" and ".join([f"({day})", *time]) for day in jdbc.by_day(days)]
+        )
+    conditions = [f"{c} and ({condition})" if condition else c for c in plan.conditions]
+    view = "history" if bodies else "history_metadata"
+    frame = source.read(spark, f"skipmq_views.{view}", conditions, fetch=plan.fetch)
+    if queues:
+        frame = frame.where(f.col("queue").isin(list(queues)))
+    return as_history(frame).coalesce(plan.tasks)
+
+
+def lake(
+    spark: SparkSession,
+    path: str,
+    *,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    queues: Sequence[str] = (),
+) -> DataFrame:
+    """Read what the lake at `path` has of that time and those queues (none: all).
+
+    Only what its manifest lists: neither what an export that died left half done, nor a file that
+    was replaced. Raises errors.LakeError when there is no lake.
+    """
+    found = Lake.open(spark, path)
+    first = since and since.astimezone(UTC).date()
+    last = until and until.astimezone(UTC).date()
+    frame = found.frame(
+        lambda file: (
+            (first is None or file.day >= first)
+            and (last is None or file.day <= last)
+            and (not queues or file.queue in queues)
+        )
+    )
+    if since is not None:
+        frame = frame.where(f.col("settled_at") >= f.lit(since))
+    if until is not None:
+        frame = frame.where(f.col("settled_at") < f.lit(until))
+    return frame
+
+
+def as_history(frame: DataFrame) -> DataFrame:
+    """Give a frame of the view's columns those of `columns.HISTORY`; what it lacks is null."""
+    found = frame.select(
+        *(
+            (f.col(c.name) if c.name in frame.columns else f.lit(None))
+            .cast(c.dataType)
+            .alias(c.name)
+            for c in HISTORY
+            if c.name in VIEW
+        )
+    )
+    return found.withColumn("day", f.to_date("settled_at"))
+
+
+def _overlaps(day: date, since: datetime | None, until: datetime | None) -> bool:
+    begin, end = day_bounds(day)
+    return (until is None or begin < until) and (since is None or end > since)
+
+
+def _text(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat()

@@ -1,0 +1,102 @@
+"""What the commands on the history share: options, and where they read from."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import click
+
+from skipmq.cli.analytics import spark_and_database, spark_started
+from skipmq.config import Settings
+from skipmq.database import history
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from skipmq.analytics.jdbc import Source
+    from skipmq.analytics.period import Period
+
+_DAY = timedelta(days=1)
+_TIME = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M"])
+LAKE = click.option("--lake", help="Read the lake there, a folder or any path of Hadoop's.")
+QUEUES = click.option("--queue", "queues", multiple=True, help="Only this queue; repeatable.")
+SINCE = click.option("--since", type=_TIME, help="Begin in UTC (default: a day before the end).")
+UNTIL = click.option("--until", type=_TIME, help="End in UTC (default: now, or the lake's end).")
+WHERE = click.option("--where", "condition", required=True, help="SQL over the history's columns.")
+JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@contextmanager
+def spark_and_source(
+    settings: Settings, lake: str | None
+) -> Iterator[tuple["SparkSession", "Source | None"]]:
+    """Give Spark, and the database unless the lake is read and no database is named."""
+    if lake and not (settings.analytics_url or settings.database_url):
+        with spark_started(settings) as spark:
+            yield spark, None
+        return
+    with spark_and_database(settings) as (spark, source, _):
+        yield spark, source
+
+
+def in_order(since: datetime | None, until: datetime | None) -> None:
+    """Raise click.UsageError for a time that ends before it begins, before anything is started."""
+    if since and until and since >= until:
+        raise click.UsageError(f"--since {since} is not before --until {until}")
+
+
+def known(
+    spark: "SparkSession", source: "Source | None", lake: str | None, queues: Sequence[str]
+) -> None:
+    """Raise click.UsageError for a queue that what is read has never had."""
+    from skipmq.analytics.lake import Lake  # noqa: PLC0415 - as all of the analytics.
+
+    there: set[str] = set()
+    if lake and queues:
+        there = {file.queue for file in Lake.open(spark, lake).files}
+    elif source is not None and queues:
+        with source.connect() as session:
+            there = history.queue_names(session)
+    if missing := [name for name in queues if name not in there]:
+        where = f"the lake {lake}" if lake else "the database: `skipmq queue list`"
+        raise click.UsageError(f"no queue {', '.join(missing)} was ever in {where}")
+
+
+def utc(moment: datetime | None) -> datetime | None:
+    """Return a moment that the user wrote, which is in UTC."""
+    return moment and moment.replace(tzinfo=UTC)
+
+
+def period_of(
+    spark: "SparkSession",
+    source: "Source | None",
+    lake: str | None,
+    since: datetime | None,
+    until: datetime | None,
+) -> "Period":
+    """Return the time to report on; raise click.UsageError when it ends before it begins."""
+    from skipmq.analytics.period import Period  # noqa: PLC0415 - as all of the analytics.
+
+    end = utc(until) or (_end_of(spark, lake) if lake else now(source))
+    begin = utc(since) or end - _DAY
+    if begin >= end:
+        raise click.UsageError(f"--since {begin:%Y-%m-%d %H:%M} is not before the end, {end}")
+    return Period(begin, end)
+
+
+def now(source: "Source | None") -> datetime:
+    """Return the database's time."""
+    assert source is not None
+    with source.connect() as session:
+        return history.now(session).astimezone(UTC)
+
+
+def _end_of(spark: "SparkSession", lake: str) -> datetime:
+    """Return when the lake was last brought up to its database."""
+    from skipmq.analytics.lake import Lake  # noqa: PLC0415
+
+    windows = Lake.open(spark, lake).state.windows
+    if not windows:
+        raise click.UsageError(f"the lake at {lake} is empty: name the time, --since and --until")
+    return windows[-1].at.astimezone(UTC)

@@ -1,0 +1,48 @@
+"""What commands work with: the terminal, the settings, the database, a node."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from skipmq import config, embedded
+from skipmq.config import Configuration, Settings
+from skipmq.database import schema, session
+from skipmq.server import local
+from skipmq.server.local import LocalNode
+
+out = Console(highlight=False)
+
+
+def configuration(**overrides: Any) -> Configuration:
+    """Return the effective settings; raise ConfigError with everything that is wrong in them."""
+    context = click.get_current_context()
+    return config.load(file=context.obj, overrides=overrides)
+
+
+@contextmanager
+def open_database(settings: Settings, *, ephemeral: bool = False) -> Iterator[tuple[str, str]]:
+    """Give the owner's URL and the nodes'; run the embedded server if none is named."""
+    if settings.database_url:
+        yield settings.database_url, settings.database_url
+        return
+    with ExitStack() as stack:
+        if ephemeral:
+            server = stack.enter_context(embedded.start_ephemeral())
+        else:
+            folder = Path(settings.data_dir) if settings.data_dir else embedded.default_data_dir()
+            server = stack.enter_context(embedded.start(folder))
+        schema.migrate(server.url)
+        yield server.url, session.as_role(server.url, "skipmq_node")
+
+
+@contextmanager
+def open_node(settings: Settings) -> Iterator[LocalNode]:
+    """Give a node of this process, which serves nobody else."""
+    with open_database(settings) as (_, url):
+        schema.check(url)
+        with local.opened(settings, url) as node:
+            yield node

@@ -1,0 +1,20 @@
+"""What PostgreSQL needs: connections, statements, what to do when the server goes away."""
+
+from psycopg import Error as DatabaseError
+from psycopg.errors import InsufficientPrivilege
+
+from skipmq.database.availability import NoObserver, Observer
+from skipmq.database.pool import Database
+from skipmq.database.replication import Replication
+from skipmq.database.statement import Rows, Statement
+
+__all__ = [
+    "Database",
+    "DatabaseError",
+    "InsufficientPrivilege",
+    "NoObserver",
+    "Observer",
+    "Replication",
+    "Rows",
+    "Statement",
+]

@@ -1,0 +1,218 @@
+"""One session of PostgreSQL on the event loop: libpq without blocking, a statement at a time.
+
+psycopg's cursors examine every parameter and result; what a node says to the database is the same
+few statements again and again, so that here libpq is driven directly (PostgreSQL manual, 32.4
+"Asynchronous Command Processing").
+"""
+
+import asyncio
+import os
+import socket
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Self
+
+import psycopg
+from psycopg import pq
+from psycopg.adapt import Transformer
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.errors import error_from_result
+
+from skipmq.database.statement import BINARY, Rows, Statement, TimestampLoader
+
+_LOCK_TIMEOUT = "-c lock_timeout=1s"
+_UTC = "-c timezone=UTC"
+_KEEPALIVE = {
+    "connect_timeout": 2,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+# Names the place in the server whatever language its messages are in.
+_SYNC_REP_WAIT = "SyncRepWaitForLSN"
+_DONE = {pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK}
+
+
+def parameters(url: str, application_name: str) -> dict[str, Any]:
+    """Return the connection parameters of a node, from the URL of one server or of several."""
+    given = conninfo_to_dict(url)
+    several = "," in str(given.get("host", "")) or "," in str(given.get("port", ""))
+    return {
+        **_KEEPALIVE,
+        **({"target_session_attrs": "read-write"} if several else {}),
+        "application_name": application_name,
+        **given,
+        "options": f"{_LOCK_TIMEOUT} {given.get('options', '')} {_UTC}",
+        # What statement.py writes, whatever the environment or the role say.
+        "client_encoding": "UTF8",
+    }
+
+
+class Connection:
+    """A session in autocommit mode; for one loop, and one statement at a time.
+
+    `broken` says that no further statement can be run; `timed_out` that this is because one took
+    too long; `unreplicated` that a commit was left without its standby's answer; `may_have_run`
+    that the last statement was sent, and not only prepared.
+    """
+
+    def __init__(self, driver: psycopg.AsyncConnection[Any]) -> None:
+        self._driver = driver
+        self._pgconn = driver.pgconn
+        self._pgconn.nonblocking = 1
+        self._loop = asyncio.get_running_loop()
+        # After a loss the connection no longer says it.
+        self._descriptor = self._pgconn.socket
+        self._result: asyncio.Future[pq.abc.PGresult] | None = None
+        self._results: list[pq.abc.PGresult] = []
+        # What loads the columns of each statement that has been run.
+        self._transformers: dict[Statement, Any] = {}
+        self._prepared: set[Statement] = set()
+        self.broken = self.timed_out = self.unreplicated = self.may_have_run = False
+        driver.add_notice_handler(self._note)
+        driver.adapters.register_loader("timestamptz", TimestampLoader)
+        self._loop.add_reader(self._descriptor, self._readable)
+
+    @classmethod
+    async def open(cls, given: dict[str, Any]) -> Self:
+        """Return a new connection.
+
+        Raises psycopg.OperationalError.
+        """
+        return cls(await psycopg.AsyncConnection.connect(autocommit=True, **given))
+
+    async def rows(
+        self, statement: Statement, values: Sequence[bytes | None], seconds: float
+    ) -> Rows:
+        """Run a statement as a transaction of its own; return its rows.
+
+        One that takes longer than so many seconds breaks the connection: nothing is ever cancelled,
+        since a cancelled commit may count as done where no standby has it (PostgreSQL manual,
+        26.2.8 "Synchronous Replication"). Raises psycopg.Error.
+        """
+        self.may_have_run = False
+        pgconn, name, forms = self._pgconn, statement.name, statement.forms
+        transformer = self._transformers.get(statement)
+        if transformer is None:
+            # Many are run once on a connection: only the second time pays for a preparation.
+            self.may_have_run = True
+            result = await self._ask(
+                seconds,
+                pgconn.send_query_params,
+                statement.text,
+                values,
+                statement.oids,
+                forms,
+                BINARY,
+            )
+            transformer = self._transformers[statement] = Transformer(self._driver)
+            transformer.set_pgresult(result)
+        else:
+            if statement not in self._prepared:
+                await self._ask(seconds, pgconn.send_prepare, name, statement.text, statement.oids)
+                self._prepared.add(statement)
+            self.may_have_run = True
+            result = await self._ask(
+                seconds, pgconn.send_query_prepared, name, values, forms, BINARY
+            )
+            transformer.set_pgresult(result, set_loaders=False)
+        rows: Rows = transformer.load_rows(0, result.ntuples, tuple)
+        return rows
+
+    def close(self) -> None:
+        """Close it."""
+        self._lose()
+        self._pgconn.finish()
+
+    async def _ask(self, seconds: float, send: Any, *arguments: Any) -> pq.abc.PGresult:
+        self._result = self._loop.create_future()
+        timer = self._loop.call_later(seconds, self._time_out)
+        try:
+            send(*arguments)
+            self._flush()
+            result = await self._result
+        except asyncio.CancelledError:
+            # What it would have said must not be taken for the answer to the next one.
+            self._cut()
+            raise
+        except psycopg.OperationalError:
+            self._lose()
+            raise
+        finally:
+            timer.cancel()
+            self._result = None
+        if result.status not in _DONE:
+            if self._pgconn.status == pq.ConnStatus.BAD:
+                self._lose()
+            raise error_from_result(result)
+        return result
+
+    def _flush(self) -> None:
+        if self._pgconn.flush():
+            self._loop.add_writer(self._descriptor, self._writable)
+
+    def _writable(self) -> None:
+        try:
+            if not self._pgconn.flush():
+                self._loop.remove_writer(self._descriptor)
+        except psycopg.OperationalError as error:
+            self._fail(error)
+
+    def _readable(self) -> None:
+        try:
+            self._pgconn.consume_input()
+            while not self._pgconn.is_busy():
+                result = self._pgconn.get_result()
+                if result is None:
+                    break
+                self._results.append(result)
+            else:
+                return
+        except psycopg.OperationalError as error:
+            self._fail(error)
+            return
+        if self._results and self._result is not None and not self._result.done():
+            # Of several, such as an error and the loss that it announces, the first says why.
+            self._result.set_result(self._results[0])
+        self._results.clear()
+
+    def _fail(self, error: psycopg.OperationalError) -> None:
+        """Hand a loss to whoever waits, with the reason that the server gave if it gave one."""
+        self._lose()
+        results, self._results = self._results, []
+        if self._result is not None and not self._result.done():
+            if results:
+                self._result.set_result(results[0])
+            else:
+                self._result.set_exception(error)
+
+    def _time_out(self) -> None:
+        self.timed_out = True
+        self._cut()
+
+    def _cut(self) -> None:
+        """Shut the socket down: the kernel of a frozen server still acknowledges what it is sent.
+
+        The reader sees it at once; the server goes on with what it was at.
+        """
+        self.broken = True
+        if self._descriptor >= 0:
+            # A copy of the descriptor: libpq closes its own.
+            with suppress(OSError), socket.socket(fileno=os.dup(self._descriptor)) as own:
+                own.shutdown(socket.SHUT_RDWR)
+
+    def _lose(self) -> None:
+        self.broken = True
+        self._detach()
+
+    def _detach(self) -> None:
+        if self._descriptor >= 0:
+            self._loop.remove_reader(self._descriptor)
+            self._loop.remove_writer(self._descriptor)
+            self._descriptor = -1
+
+    def _note(self, notice: psycopg.errors.Diagnostic) -> None:
+        # Somebody cancelled the wait for a standby: the commit then counts as a success.
+        if notice.source_function == _SYNC_REP_WAIT:
+            self.unreplicated = True

@@ -1,0 +1,87 @@
+"""Replays in the database: messages are staged in a table, then sent and marked as sent."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+from uuid import UUID
+
+from skipmq.database.session import Session
+from skipmq.model import QueueName
+
+
+class Target(NamedTuple):
+    """A queue to send to."""
+
+    name: str
+    id: int
+    fifo: bool
+    most_bytes: int
+
+
+class State(NamedTuple):
+    """What a replay has: where it sends to (None: nothing is staged), and what.
+
+    Messages to send, their bytes and groups, and how many it has sent.
+    """
+
+    target: str | None
+    to_send: int
+    bytes: int
+    groups: int
+    sent: int
+
+
+class Staged(NamedTuple):
+    """A message to send again; `source_id` is the settled message that it repeats."""
+
+    place: int
+    message_id: UUID
+    source_id: UUID
+    group_id: str | None
+    trace_header: str | None
+    attributes: str
+    body: str
+
+
+def target(session: Session, queue: QueueName) -> Target | None:
+    """Look a queue up; None: there is none."""
+    row = session.execute(
+        "select queue, queue_id, fifo, maximum_message_size from skipmq_views.queue"
+        " where account = %s and region = %s and queue = %s and retired_at is null",
+        (queue.account, queue.region, queue.name),
+    ).fetchone()
+    return Target(*row) if row else None
+
+
+def state(session: Session, replay: str) -> State:
+    """Return what a replay has still to send, and has sent."""
+    row = session.execute(
+        "select target, to_send, bytes, groups, sent from skipmq.replay_state(%s)", (replay,)
+    ).fetchone()
+    assert row is not None
+    return State(*row)
+
+
+def stage(session: Session, replay: str, to: str, messages: Iterable[Staged]) -> None:
+    """Store messages to send; those that the replay has already, or sent itself, are skipped."""
+    session.execute(
+        "select skipmq.stage_replay(%s, %s, %s::bigint[], %s::uuid[], %s::uuid[], %s::text[],"
+        " %s::text[], %s::text[], %s::text[])",
+        (replay, to, *map(list, zip(*messages, strict=True))),
+    )
+
+
+def lock(session: Session, replay: str) -> bool:
+    """Take the lock of a replay until the session ends; return whether nobody else has it."""
+    row = session.execute(
+        "select pg_try_advisory_lock(hashtext('skipmq_replay'), hashtext(%s))", (replay,)
+    ).fetchone()
+    return bool(row and row[0])
+
+
+def send(session: Session, replay: str, to: Target, most: int) -> int:
+    """Send the next staged messages, `most` at most; return how many these were."""
+    row = session.execute(
+        "select skipmq.send_replay(%s, %s::int, %s::int)", (replay, to.id, most)
+    ).fetchone()
+    assert row is not None
+    return int(row[0])

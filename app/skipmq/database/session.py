@@ -1,0 +1,106 @@
+"""Synchronous sessions with PostgreSQL, for the command line and analytics."""
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import Conninfo, TransactionStatus
+
+Session: TypeAlias = psycopg.Connection[tuple[Any, ...]]
+Error = psycopg.Error
+# The server cannot be reached, or ended the session.
+Unavailable = psycopg.OperationalError
+
+# How often a statement is run that a standby cancels.
+_TRIES = 4
+# A server that vanished without a word is noticed within some ten seconds.
+_KEEPALIVE = {
+    "keepalives_idle": "5",
+    "keepalives_interval": "2",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "10000",
+}
+
+
+class _RetryingConnection(Session):
+    """A connection that runs a statement again when a standby cancels it."""
+
+    def execute(self, *args: Any, **options: Any) -> psycopg.Cursor[tuple[Any, ...]]:
+        for _ in range(_TRIES - 1):
+            try:
+                return super().execute(*args, **options)
+            except psycopg.errors.SerializationFailure:
+                # Within a transaction there is nothing to go on with.
+                if self.info.transaction_status != TransactionStatus.IDLE:
+                    raise
+        return super().execute(*args, **options)
+
+
+def connect(url: str, name: str, *, writing: bool = False) -> Session:
+    """Connect in autocommit mode; `name` is shown in pg_stat_activity.
+
+    With `writing` the primary is looked for where the URL names several servers. What a standby
+    cancels is run up to four times. Raises Unavailable.
+    """
+    given = {**_KEEPALIVE, **parameters(url)}
+    if writing and "," in given.get("host", "") + given.get("port", ""):
+        given.setdefault("target_session_attrs", "read-write")
+    given |= {"application_name": name, "client_encoding": "UTF8"}
+    return _RetryingConnection.connect(url_of(given), autocommit=True)
+
+
+def parameters(url: str) -> dict[str, str]:
+    """Return the parameters that a libpq URL or key-value string gives."""
+    found = conninfo_to_dict(url)
+    found.pop("application_name", None)
+    return {key: str(value) for key, value in found.items() if value is not None}
+
+
+def environment() -> dict[str, str]:
+    """Return the parameters that libpq takes from the environment or has by default."""
+    return {
+        option.keyword.decode(): option.val.decode()
+        for option in Conninfo.get_defaults()
+        if option.val
+    }
+
+
+def url_of(given: Mapping[str, str]) -> str:
+    """Return parameters as a key-value string, which libpq takes as it takes a URL."""
+    return make_conninfo("", **given)
+
+
+def as_role(url: str, role: str) -> str:
+    """Return the URL of the same database for another role."""
+    return make_conninfo(url, user=role)
+
+
+def without_password(url: str) -> str:
+    """Return a URL that can be shown."""
+    given = parameters(url)
+    return url_of(given | {"password": "***"} if "password" in given else given)
+
+
+def server(session: Session) -> dict[str, str]:
+    """Return the parameters of the one server that the session is connected to."""
+    info = session.info
+    return {
+        key: value
+        for key, value in (
+            ("host", info.host),
+            ("port", str(info.port)),
+            ("password", info.password),
+        )
+        if value
+    }
+
+
+def explain(error: Error) -> str:
+    """Return one line for the user: what failed, and what to do."""
+    reason = " ".join(str(error).split())
+    if isinstance(error, Unavailable):
+        return (
+            f"the database cannot be reached: {reason}. Check SKIPMQ_DATABASE_URL: `skipmq doctor`"
+        )
+    return f"the database refuses: {reason}. Check its role and schema: `skipmq doctor`"

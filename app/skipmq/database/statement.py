@@ -1,0 +1,119 @@
+"""Statements: prepared once on each connection, called with parameters in PostgreSQL's binary form.
+
+Source of the forms: PostgreSQL manual, 53.2.3 "Extended Query", and the recv functions in
+src/backend/utils/adt (array_recv in arrayfuncs.c).
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import count
+from struct import Struct, pack
+from typing import Any, NamedTuple, TypeAlias
+
+from psycopg.adapt import Loader
+from psycopg.pq import Format
+
+from skipmq import errors
+
+Rows: TypeAlias = list[tuple[Any, ...]]
+
+TEXT_FORM, BINARY = 0, 1
+# Times are microseconds since 1970, as integers; PostgreSQL counts them from 2000.
+_EPOCH = 946_684_800_000_000
+_NULL = b"\xff\xff\xff\xff"
+_INT4_BYTES, _INT8_BYTES = 4, 8
+_INT4_OID, _INT8_OID, _TEXT_OID = 23, 20, 25
+_INT8 = Struct(">q")
+_names = count()
+
+
+class Kind(NamedTuple):
+    """A type of parameters: its OID, the form its values are sent in, and how they are written."""
+
+    oid: int
+    form: int
+    write: Callable[[Any], bytes]
+
+
+class TimestampLoader(Loader):
+    """Loads a `timestamptz` as microseconds since 1970."""
+
+    format = Format.BINARY
+
+    def load(self, data: Any) -> int:
+        """Return the time; the infinities are beyond all others."""
+        value: int = _INT8.unpack(data)[0]
+        return value + _EPOCH
+
+
+def _text(value: str) -> bytes:
+    written = value.encode()
+    if b"\0" in written:
+        raise errors.InvalidParameterValueException("A text cannot contain NUL.")
+    return written
+
+
+def _texts(values: Sequence[str | None]) -> bytes:
+    parts = [b""]
+    for value in values:
+        if value is None:
+            parts.append(_NULL)
+        else:
+            written = _text(value)
+            parts.append(len(written).to_bytes(4, "big"))
+            parts.append(written)
+    parts[0] = _head(_TEXT_OID, len(values), has_nulls=_NULL in parts)
+    return b"".join(parts)
+
+
+def _integers(letter: str, oid: int, size: int) -> Callable[[Sequence[int | None]], bytes]:
+    element = Struct(f">i{letter}")
+
+    def write(values: Sequence[int | None]) -> bytes:
+        parts = [_NULL if value is None else element.pack(size, value) for value in values]
+        return _head(oid, len(values), has_nulls=_NULL in parts) + b"".join(parts)
+
+    return write
+
+
+def _head(oid: int, length: int, *, has_nulls: bool) -> bytes:
+    """Return what stands before the elements: dimensions, nulls, type, length, lower bound."""
+    if not length:
+        return pack(">iiI", 0, 0, oid)
+    return pack(">iiIii", 1, has_nulls, oid, length, 1)
+
+
+BOOLEAN = Kind(16, BINARY, lambda value: b"\1" if value else b"\0")
+INTEGER = Kind(_INT4_OID, BINARY, lambda value: pack(">i", value))
+TEXT = Kind(_TEXT_OID, BINARY, _text)
+JSONB = Kind(3802, TEXT_FORM, _text)
+UUID = Kind(2950, TEXT_FORM, _text)
+TIME = Kind(1184, BINARY, lambda value: _INT8.pack(value - _EPOCH))
+# In seconds.
+INTERVAL = Kind(1186, TEXT_FORM, lambda value: f"{value} s".encode())
+TEXTS = Kind(1009, BINARY, _texts)
+INTEGERS = Kind(1007, BINARY, _integers("i", _INT4_OID, _INT4_BYTES))
+BIGINTS = Kind(1016, BINARY, _integers("q", _INT8_OID, _INT8_BYTES))
+
+
+class Statement:
+    """A statement with $1, $2, …, of these kinds; None is null for all of them."""
+
+    __slots__ = ("_writers", "forms", "name", "oids", "text")
+
+    def __init__(self, text: str, *kinds: Kind) -> None:
+        self.text = text.encode()
+        # Unlike those of another release, which a pooler may have prepared on the same session.
+        self.name = f"skipmq_{next(_names)}_{abs(hash((text, kinds))):x}".encode()
+        self.oids = [kind.oid for kind in kinds]
+        self.forms = [kind.form for kind in kinds]
+        self._writers = [kind.write for kind in kinds]
+
+    def bind(self, parameters: Sequence[Any]) -> list[bytes | None]:
+        """Return the parameters as they are sent.
+
+        Raises errors.InvalidParameterValueException for a text that PostgreSQL cannot hold.
+        """
+        return [
+            None if value is None else write(value)
+            for write, value in zip(self._writers, parameters, strict=True)
+        ]

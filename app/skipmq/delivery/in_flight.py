@@ -1,0 +1,50 @@
+"""The limit of messages in flight, kept without counting at each receive."""
+
+from time import monotonic
+
+from skipmq import limits
+from skipmq.delivery.messages import Messages
+from skipmq.model import Queue
+
+# How many messages a worker gives of one queue between two counts: an eighth of what there is room
+# for, but at least so many. And how long a full queue counts as full, in seconds.
+SHARE = 8
+STRIDE = 1_000
+PAUSE = 1.0
+QUEUES = 10_000
+
+
+class InFlight:
+    """Tells whether a queue may give more messages.
+
+    The limit is approximate, as that of SQS is: each worker may pass it by less than STRIDE, and
+    those beyond SHARE workers by their share.
+    """
+
+    def __init__(self, messages: Messages, limit: int = limits.IN_FLIGHT) -> None:
+        self._messages = messages
+        self._limit = limit
+        self._room: dict[int, int] = {}
+        self._full_until: dict[int, float] = {}
+
+    async def allows(self, queue: Queue, deadline: float) -> bool:
+        """Tell whether another receive is allowed."""
+        if self._room.get(queue.id, 0) > 0:
+            return True
+        now = monotonic()
+        if self._full_until.get(queue.id, 0.0) > now:
+            return False
+        count = await self._messages.in_flight(queue.id, self._limit, deadline)
+        if len(self._room) >= QUEUES:
+            self._room.clear()
+            self._full_until.clear()
+        if count < self._limit:
+            room = self._limit - count
+            self._room[queue.id] = max(room // SHARE, min(room, STRIDE))
+            return True
+        self._full_until[queue.id] = now + PAUSE
+        return False
+
+    def received(self, queue: Queue, count: int) -> None:
+        """Note that so many messages were given."""
+        self._room[queue.id] = self._room.get(queue.id, 0) - count

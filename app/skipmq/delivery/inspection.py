@@ -1,0 +1,58 @@
+"""Peek at messages without receiving them; copy and move those that were picked out."""
+
+from collections.abc import Sequence
+
+from skipmq.database import Database, Statement
+from skipmq.database.statement import BIGINTS, INTEGER, TEXT
+from skipmq.model import PeekedMessage, Queue
+
+_PEEK = Statement(
+    "select place, id, state, extract(epoch from visible_in)::float8, message_id::text, body,"
+    " attributes, approximate_receive_count, sent_at, first_received_at, group_id, sender,"
+    " trace_header, dead_letter_source, sequence_number, deduplication_id"
+    " from skipmq.peek_messages($1, $2, $3, $4)",
+    INTEGER, TEXT, INTEGER, TEXT,
+)  # fmt: skip
+_COPY = Statement(
+    "select outcome from skipmq.copy_messages($1, $2, $3, $4) order by place",
+    INTEGER, BIGINTS, INTEGER, TEXT,
+)  # fmt: skip
+_MOVE = Statement(
+    "select outcome from skipmq.move_messages($1, $2, $3) order by place",
+    INTEGER, BIGINTS, INTEGER,
+)  # fmt: skip
+
+
+class Inspection:
+    """The functions of the database beyond those of SQS.
+
+    Each raises errors.QueueMoved when a queue was purged or deleted since it was looked up.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def peek(
+        self, queue: Queue, state: str | None, limit: int, after: str | None, deadline: float
+    ) -> list[PeekedMessage]:
+        """Return up to `limit` messages from the place `after` on, of one state or of all."""
+        rows = await self._database.rows(
+            _PEEK, (queue.id, state, limit, after), deadline=deadline, tenant=queue.id
+        )
+        return [PeekedMessage(*row) for row in rows]
+
+    async def copy(
+        self, queue: Queue, messages: Sequence[int], target: Queue, sender: str, deadline: float
+    ) -> list[str]:
+        """Send copies of messages to another queue; return each one's outcome in order."""
+        parameters = (queue.id, messages, target.id, sender)
+        rows = await self._database.rows(_COPY, parameters, deadline=deadline, tenant=queue.id)
+        return [outcome for (outcome,) in rows]
+
+    async def move(
+        self, queue: Queue, messages: Sequence[int], target: Queue, deadline: float
+    ) -> list[str]:
+        """Move messages to another queue; return each one's outcome in order."""
+        parameters = (queue.id, messages, target.id)
+        rows = await self._database.rows(_MOVE, parameters, deadline=deadline, tenant=queue.id)
+        return [outcome for (outcome,) in rows]

@@ -1,0 +1,340 @@
+"""Messages: send, receive, delete, change visibility, on standard and on FIFO queues."""
+
+from collections.abc import Sequence
+from itertools import chain, islice
+from typing import Any, TypeAlias, TypeVar
+
+import structlog
+
+from skipmq import errors
+from skipmq.database import Database, DatabaseError, Replication, Rows, Statement
+from skipmq.delivery import message_sql as sql
+from skipmq.delivery.group_commit import GroupCommit
+from skipmq.delivery.watermark import Probe, Scan, Scans
+from skipmq.model import (
+    MessageCounts,
+    OutgoingMessage,
+    Queue,
+    ReceivedMessage,
+    Reception,
+    StoredMessage,
+)
+from skipmq.receipts import Receipt
+
+log = structlog.get_logger()
+
+# What is lost with a crash of the database after such a commit is only ever delivered again.
+_LAX = "off"
+# What a send, and a delete from a FIFO queue, waits for, by the queue's ReplicationMode.
+_DURABLE = {"none": "local", "any": "on", "majority": "on", "all": "on"}
+# How far back a send that is tried again looks for itself, in seconds: the longest
+# SKIPMQ_FAILOVER_WAIT, and what the clocks of two servers may differ by.
+_SENT_WITHIN = 90
+# A waiter polls again within a second anyway.
+_AHEAD = 1
+# Each group's lock takes room in a table of the server that all its sessions share.
+_FIFO_MOST = 200
+_Change: TypeAlias = tuple[Receipt, int]
+T = TypeVar("T")
+
+
+class Messages:
+    """The message functions of the database.
+
+    `deadline` is until when a call may wait for a database, as a time of time.monotonic. Each
+    raises errors.QueueMoved when the queue was purged or deleted since it was looked up.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        replication: Replication,
+        most: int = 500,
+        scans: Scans | None = None,
+    ) -> None:
+        self._database = database
+        self._replication = replication
+        self._scans = scans or Scans()
+        fifo_most = min(most, _FIFO_MOST)
+        self._sends = GroupCommit(self._send, most)
+        self._fifo_sends = GroupCommit(self._send_fifo, fifo_most)
+        self._receives = GroupCommit(self._receive, most)
+        self._fifo_receives = GroupCommit(self._receive_fifo, most)
+        self._deletes = GroupCommit(self._delete, most)
+        self._fifo_deletes = GroupCommit(self._delete_fifo, fifo_most)
+        self._changes = GroupCommit(self._change, most)
+        self._fifo_changes = GroupCommit(self._change_fifo, fifo_most)
+
+    async def send(
+        self, queue: Queue, messages: Sequence[OutgoingMessage], sender: str, deadline: float
+    ) -> list[StoredMessage]:
+        """Store messages durably, all or none; return what to answer for each, in order.
+
+        On a FIFO queue that is the answer to the first sending where the deduplication id is known.
+        """
+        sends = self._fifo_sends if queue.fifo else self._sends
+        return await sends.submit(
+            (queue.id, sender, _mode(queue)), messages, len(messages), deadline
+        )
+
+    async def _send(
+        self,
+        key: tuple[int, str, str],
+        requests: Sequence[Sequence[OutgoingMessage]],
+        deadline: float,
+    ) -> list[list[StoredMessage]]:
+        queue_id, sender, mode = key
+        messages = list(chain.from_iterable(requests))
+        parameters = (
+            queue_id,
+            [m.message_id for m in messages],
+            [m.body for m in messages],
+            _array([m.attributes for m in messages]),
+            _array([m.delay_seconds for m in messages]),
+            _array([m.group_id for m in messages]),
+            _array([m.trace_header for m in messages]),
+            sender,
+            _DURABLE[mode],
+        )
+        await self._durably(
+            queue_id, mode, sql.SEND, (*parameters, None), deadline, (*parameters, _SENT_WITHIN)
+        )
+        return [[StoredMessage(m.message_id) for m in request] for request in requests]
+
+    async def _send_fifo(
+        self,
+        key: tuple[int, str, str],
+        requests: Sequence[Sequence[OutgoingMessage]],
+        deadline: float,
+    ) -> list[list[StoredMessage]]:
+        queue_id, sender, mode = key
+        messages = list(chain.from_iterable(requests))
+        # Again, each deduplication id gives the answer to its first sending.
+        rows = await self._durably(
+            queue_id,
+            mode,
+            sql.SEND_FIFO,
+            (
+                queue_id,
+                [m.message_id for m in messages],
+                [m.body for m in messages],
+                _array([m.attributes for m in messages]),
+                [m.group_id for m in messages],
+                [m.deduplication_id for m in messages],
+                _array([m.trace_header for m in messages]),
+                sender,
+                _DURABLE[mode],
+            ),
+            deadline,
+        )
+        return _dealt([StoredMessage(*row) for row in rows], requests)
+
+    async def _durably(  # noqa: PLR0913, PLR0917 - private.
+        self,
+        queue_id: int,
+        mode: str,
+        statement: Statement,
+        parameters: Sequence[Any],
+        deadline: float,
+        again: Sequence[Any] | None = None,
+    ) -> Rows:
+        """Run a statement; return its rows when as many servers have it as the mode asks for."""
+        durable = mode != "none"
+        while True:
+            rows = await self._database.rows(
+                statement,
+                parameters,
+                deadline=deadline,
+                tenant=queue_id,
+                again=again,
+                durable=durable,
+            )
+            if await self._replication.confirm(mode, deadline):
+                return rows
+            parameters = again or parameters
+
+    async def receive(
+        self,
+        queue: Queue,
+        limit: int,
+        visibility_timeout: int | None,
+        deadline: float,
+        attempt: str | None = None,
+    ) -> Reception:
+        """Claim up to `limit` visible messages for so many seconds (None: the queue's timeout).
+
+        With an `attempt`, on a FIFO queue, what it was given before if nobody has changed it.
+        """
+        if attempt is not None:
+            parameters = (queue.id, attempt, limit, visibility_timeout, _LAX)
+            rows = await self._database.rows(
+                sql.RECEIVE_ATTEMPT, parameters, deadline=deadline, tenant=queue.id
+            )
+            return _reception(rows)
+        receives = self._fifo_receives if queue.fifo else self._receives
+        return await receives.submit((queue.id, visibility_timeout), limit, limit, deadline)
+
+    async def _receive(
+        self, key: tuple[int, int | None], limits: Sequence[int], deadline: float
+    ) -> list[Reception]:
+        queue_id, timeout = key
+        scan = self._scans.of(queue_id)
+        await self._probe(queue_id, scan)
+        bounds = scan.bounds()
+        parameters = (queue_id, sum(limits), timeout, _LAX, bounds.low, bounds.start, _AHEAD)
+        rows = await self._database.rows(
+            sql.RECEIVE, parameters, deadline=deadline, tenant=queue_id
+        )
+        first, received_at, reached = rows[0][0], rows[0][2], rows[-1][-1]
+        rows = [row[:-1] for row in rows]
+        if first is None:
+            scan.claimed(bounds, 0, received_at, None)
+            return [_reception(rows)] * len(limits)
+        scan.claimed(bounds, len(rows), received_at, reached)
+        receptions, given = [], 0
+        for limit in limits:
+            share = rows[given : given + limit]
+            given += limit
+            # Who comes away empty-handed polls again at once, to learn when the next comes.
+            receptions.append(_reception(share) if share else Reception([], 0.0))
+        return receptions
+
+    async def _probe(self, queue_id: int, scan: Scan) -> None:
+        """Ask the database, if that is due, whether the low watermark is higher by now.
+
+        A probe that fails leaves it where it is: whether a receive fails, its claim decides.
+        """
+        pending = scan.begin_probe(self._database.generation)
+        if pending is None:
+            return
+        probe: Probe | None = None
+        try:
+            (row,) = await self._database.rows(
+                sql.PROBE, (queue_id, pending.start), tenant=queue_id
+            )
+            probe = Probe(*row)
+        except (errors.SqsError, DatabaseError) as error:
+            log.warning("cannot probe the low watermark", error=" ".join(str(error).split()))
+        finally:
+            scan.end_probe(pending, probe)
+
+    async def _receive_fifo(
+        self, key: tuple[int, int | None], limits: Sequence[int], deadline: float
+    ) -> list[Reception]:
+        # Each request claims groups of its own: two consumers never share one.
+        rows = await self._database.rows(
+            sql.RECEIVE_FIFO,
+            (list(limits), key[0], key[1], _LAX),
+            deadline=deadline,
+            tenant=key[0],
+        )
+        shares: list[Rows] = [[] for _ in limits]
+        for row in rows:
+            shares[row[0] - 1].append(row[1:])
+        return [_reception(share) for share in shares]
+
+    async def delete(self, queue: Queue, receipts: Sequence[Receipt], deadline: float) -> list[str]:
+        """Delete the messages that are still at the receive their receipt stands for.
+
+        Returns each one's outcome in order; on a standard queue that is always the same.
+        """
+        if queue.fifo:
+            key = (queue.id, _mode(queue))
+            return await self._fifo_deletes.submit(key, receipts, len(receipts), deadline)
+        return await self._deletes.submit(queue.id, receipts, len(receipts), deadline)
+
+    async def _delete(
+        self, queue_id: int, requests: Sequence[Sequence[Receipt]], deadline: float
+    ) -> list[list[str]]:
+        parameters = (*_receipts(queue_id, requests), _LAX, _received_at(requests))
+        await self._database.rows(sql.DELETE, parameters, deadline=deadline, tenant=queue_id)
+        return [["deleted"] * len(request) for request in requests]
+
+    async def _delete_fifo(
+        self, key: tuple[int, str], requests: Sequence[Sequence[Receipt]], deadline: float
+    ) -> list[list[str]]:
+        queue_id, mode = key
+        parameters = (*_receipts(queue_id, requests), _DURABLE[mode], _received_at(requests))
+        rows = await self._durably(queue_id, mode, sql.DELETE_FIFO, parameters, deadline)
+        return _dealt([outcome for (outcome,) in rows], requests)
+
+    async def change_visibility(
+        self, queue: Queue, receipts: Sequence[Receipt], timeouts: Sequence[int], deadline: float
+    ) -> list[str]:
+        """Hide messages in flight for so many seconds; return each one's outcome in order."""
+        changes = self._fifo_changes if queue.fifo else self._changes
+        request = list(zip(receipts, timeouts, strict=True))
+        return await changes.submit(queue.id, request, len(request), deadline)
+
+    async def _change(
+        self, queue_id: int, requests: Sequence[Sequence[_Change]], deadline: float
+    ) -> list[list[str]]:
+        return await self._changed(sql.CHANGE, queue_id, requests, deadline)
+
+    async def _change_fifo(
+        self, queue_id: int, requests: Sequence[Sequence[_Change]], deadline: float
+    ) -> list[list[str]]:
+        return await self._changed(sql.CHANGE_FIFO, queue_id, requests, deadline)
+
+    async def _changed(
+        self,
+        statement: Statement,
+        queue_id: int,
+        requests: Sequence[Sequence[_Change]],
+        deadline: float,
+    ) -> list[list[str]]:
+        receipts = [[receipt for receipt, _ in request] for request in requests]
+        timeouts = [timeout for request in requests for _, timeout in request]
+        parameters = (*_receipts(queue_id, receipts), _received_at(receipts), timeouts, _LAX)
+        rows = await self._database.rows(statement, parameters, deadline=deadline, tenant=queue_id)
+        return _dealt([outcome for (outcome,) in rows], requests)
+
+    async def count(self, queue_id: int, deadline: float) -> MessageCounts:
+        """Count the messages of a queue."""
+        (row,) = await self._database.rows(sql.COUNT, (queue_id,), deadline=deadline)
+        return MessageCounts(*row)
+
+    async def in_flight(self, queue_id: int, most: int, deadline: float) -> int:
+        """Count the messages of a queue that are in flight, up to `most`."""
+        ((count,),) = await self._database.rows(
+            sql.IN_FLIGHT, (queue_id, most), deadline=deadline, tenant=queue_id
+        )
+        return int(count)
+
+
+def _mode(queue: Queue) -> str:
+    """Return how many servers must have what must not be lost on a queue."""
+    return queue.attributes["ReplicationMode"]
+
+
+def _receipts(
+    queue_id: int, requests: Sequence[Sequence[Receipt]]
+) -> tuple[int, list[int], list[int]]:
+    """Return the parameters that name a queue and receives of its messages."""
+    return (
+        queue_id,
+        [receipt.message for request in requests for receipt in request],
+        [receipt.receive_count for request in requests for receipt in request],
+    )
+
+
+def _received_at(requests: Sequence[Sequence[Receipt]]) -> list[int]:
+    return [receipt.received_at for request in requests for receipt in request]
+
+
+def _array(values: list[Any]) -> list[Any] | None:
+    """Return the values, or null for nothing but nulls."""
+    return values if any(value is not None for value in values) else None
+
+
+def _dealt(results: Sequence[T], requests: Sequence[Sequence[Any]]) -> list[list[T]]:
+    """Return the results of each request, of all that were run together."""
+    dealt = iter(results)
+    return [list(islice(dealt, len(request))) for request in requests]
+
+
+def _reception(rows: Rows) -> Reception:
+    if rows[0][0] is None:
+        wait = rows[0][-1]
+        return Reception([], None if wait is None else wait.total_seconds())
+    return Reception([ReceivedMessage(*row[:-1]) for row in rows])

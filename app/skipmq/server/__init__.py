@@ -1,0 +1,1 @@
+"""What serves: processes, the doors to HTTP, upkeep."""

@@ -1,0 +1,127 @@
+"""Looks after the database: partitions ahead, retention, what gone queues leave behind.
+
+One task a node. Each job is idempotent and takes an advisory lock for as long as it runs, so that
+of many nodes one does it at a time, and none has to be elected. What it shows in the metrics each
+node reads for itself.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from math import nan
+from time import monotonic
+
+import structlog
+
+from skipmq import errors
+from skipmq.config import Settings
+from skipmq.database import NoObserver, Observer
+from skipmq.delivery import Upkeep
+
+log = structlog.get_logger()
+
+CHUNK = 5_000
+# Each emptied FIFO group takes a lock until the end of the transaction: few enough for any server.
+EXPIRED = 1_000
+# Few enough that a task which is being cancelled stops soon.
+MOVE_CHUNK = 1_000
+DAYS_AHEAD = 7
+# The chunk of a job that does all there is at once.
+MANY = 2**31
+
+
+@dataclass(slots=True)
+class Job:
+    """A piece of upkeep: how often, in seconds, and what; it returns how much it did."""
+
+    name: str
+    interval: float
+    run: Callable[[], Awaitable[int]]
+    chunk: int = CHUNK
+    due: float = 0.0
+
+
+class Janitor:
+    """Runs each job when it is due, and again at once after a full chunk; for one loop."""
+
+    def __init__(
+        self, upkeep: Upkeep, settings: Settings, observer: Observer | None = None
+    ) -> None:
+        self._observer = observer or NoObserver()
+        keep = settings.history_retention
+        self._jobs = [
+            # First: what the other jobs settle needs a partition.
+            Job("create partitions", 3600.0, lambda: upkeep.create_history_partitions(DAYS_AHEAD)),
+            Job("move messages", 1.0, lambda: upkeep.advance_move_tasks(MOVE_CHUNK), MOVE_CHUNK),
+            Job("fold counts", 1.0, upkeep.fold_counts, chunk=MANY),
+            Job("fold all counts", 60.0, lambda: upkeep.fold_counts(everything=True), chunk=MANY),
+            Job("mark noisy tenants", 1.0, lambda: upkeep.mark_noisy(CHUNK)),
+            Job("clear retired", 1.0, lambda: upkeep.clear_retired(CHUNK)),
+            Job("expire messages", 5.0, lambda: upkeep.expire_messages(EXPIRED), EXPIRED),
+            Job("forget sends", 5.0, lambda: upkeep.expire_deduplication(CHUNK)),
+            Job(
+                "drop partitions",
+                settings.cleanup_interval,
+                lambda: upkeep.drop_history_partitions(keep, archived=bool(settings.archive)),
+            ),
+            self._gauge("oldest snapshot", 5.0, upkeep.oldest_snapshot),
+        ]
+        if limit := settings.snapshot_limit:
+            self._jobs.append(
+                Job(
+                    "end long snapshots",
+                    5.0,
+                    lambda: self._end_long_snapshots(upkeep, limit),
+                    MANY,
+                )
+            )
+        if settings.archive:
+            self._jobs.append(
+                self._gauge("unarchived days", 60.0, lambda: upkeep.count_unarchived_days(keep))
+            )
+        else:
+            self._observer.show("unarchived days", 0)
+
+    async def run(self) -> None:
+        """Run until it is cancelled."""
+        pause = 0.0
+        while True:
+            await asyncio.sleep(pause)
+            pause = await self.tick()
+
+    async def tick(self) -> float:
+        """Run what is due; return the seconds until the next job is."""
+        for job in self._jobs:
+            if job.due > monotonic():
+                continue
+            try:
+                done = await job.run()
+            except (errors.ServiceUnavailable, errors.Locked):
+                done = 0
+            except Exception:
+                log.exception("upkeep failed", job=job.name)
+                done = 0
+            if done:
+                log.debug("upkeep", job=job.name, done=done)
+            job.due = monotonic() + (0 if done >= job.chunk else job.interval)
+        return max(0.0, min(job.due for job in self._jobs) - monotonic())
+
+    def _gauge(self, state: str, interval: float, read: Callable[[], Awaitable[float]]) -> Job:
+        """Return the job that shows a state, as not a number for as long as nobody knows it."""
+
+        async def show() -> int:
+            value = nan
+            try:
+                value = await read()
+            finally:
+                self._observer.show(state, value)
+            return 0
+
+        self._observer.show(state, nan)
+        return Job(f"show {state}", interval, show)
+
+    async def _end_long_snapshots(self, upkeep: Upkeep, limit: float) -> int:
+        ended = await upkeep.end_long_snapshots(limit)
+        for _ in range(ended):
+            self._observer.count("snapshots ended")
+        return ended

@@ -1,0 +1,107 @@
+"""A node for this process alone: the actions as plain calls, for the command line and start-up."""
+
+import asyncio
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import msgspec
+
+from skipmq import errors
+from skipmq.actions import EVERY
+from skipmq.config import Settings
+from skipmq.delivery import Upkeep
+from skipmq.model import Identity, QueueName
+from skipmq.node import Node
+from skipmq.protocol import Call, Request, shapes
+from skipmq.server.serve import ServeError
+
+T = TypeVar("T")
+IDENTITY = Identity()
+_SHAPES = {**shapes.ACTIONS, **shapes.EXTENSIONS}
+
+
+class LocalNode:
+    """A node on an event loop of its own, which runs while something is asked of it."""
+
+    def __init__(self, settings: Settings, database_url: str) -> None:
+        self._runner = asyncio.Runner()
+        self.node = self.run(_opened(settings, database_url))
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine to its end and return its result."""
+        return self._runner.run(coroutine)
+
+    def act(self, action: str, **parameters: Any) -> dict[str, Any]:
+        """Run an action as the default account; return its result, with binary values in base64.
+
+        Raises an errors.SqsError.
+        """
+        given = {name: value for name, value in parameters.items() if value is not None}
+        struct = msgspec.convert(given, _SHAPES[action].takes.struct)
+        request = Request("POST", "/", {}, "", b"", "http://localhost", "local")
+        call = Call(action, struct, request, IDENTITY, self.node.deadline())
+        result: dict[str, Any] = msgspec.to_builtins(self.run(_act(self.node, call)) or {})
+        return result
+
+    @property
+    def upkeep(self) -> Upkeep:
+        """Return the upkeep functions of the database."""
+        return Upkeep(self.node.database)
+
+    def close(self) -> None:
+        """Close its connections and its loop."""
+        self.run(self.node.close())
+        self._runner.close()
+
+
+@contextmanager
+def opened(settings: Settings, database_url: str) -> Iterator[LocalNode]:
+    """Give a node of this process, which serves nobody else.
+
+    Raises errors.ServiceUnavailable.
+    """
+    local = LocalNode(settings, database_url)
+    try:
+        yield local
+    finally:
+        local.close()
+
+
+def queue_name(name: str) -> QueueName:
+    """Return the full name of a queue of the default account and region."""
+    return QueueName(IDENTITY.account, IDENTITY.region, name)
+
+
+def queue_url(name: str) -> str:
+    """Return a URL of a queue of the default account."""
+    return f"http://localhost/{IDENTITY.account}/{name}"
+
+
+def declare_queues(settings: Settings, database_url: str) -> None:
+    """Create the queues that the configuration file asks for.
+
+    Raises ServeError when one cannot be, or exists already with other attributes.
+    """
+    if not settings.queues:
+        return
+    with opened(settings, database_url) as local:
+        for queue in settings.queues:
+            try:
+                local.act("CreateQueue", QueueName=queue.name, Attributes=dict(queue.attributes))
+            except errors.SqsError as error:
+                raise ServeError(f"the declared queue {queue.name}: {error.message}") from error
+
+
+async def _opened(settings: Settings, database_url: str) -> Node:
+    node = Node(settings, database_url)
+    try:
+        await node.open()
+    except BaseException:
+        await node.close()
+        raise
+    return node
+
+
+async def _act(node: Node, call: Call) -> dict[str, Any] | None:
+    return await EVERY[call.action](node, call)

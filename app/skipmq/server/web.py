@@ -1,0 +1,189 @@
+"""The Flask application: health, metrics, and the SQS view for any WSGI server.
+
+Under `skipmq serve` it answers what the RSGI door hands it, in a thread; under another server, such
+as `gunicorn 'skipmq.server.web:application()'`, it answers everything. Either way a request of SQS
+is answered by the one broker, on the one event loop.
+"""
+
+import asyncio
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from io import BytesIO
+from typing import Any
+from uuid import uuid4
+
+import flask
+from werkzeug.exceptions import ClientDisconnected, HTTPException
+
+from skipmq import config, errors, limits, logs, protocol
+from skipmq.database import schema
+from skipmq.delivery import Upkeep
+from skipmq.metrics import Metrics
+from skipmq.node import Node
+from skipmq.protocol import Request, Response
+from skipmq.server.answer import Broker
+from skipmq.server.janitor import Janitor
+
+_METHODS = ["GET", "POST"]
+_CHUNKS = 64
+_BROKEN_OFF = "The request body ends too early."
+
+
+def application() -> flask.Flask:
+    """Return the application of a node with its janitor, for a WSGI server that has threads.
+
+    Raises config.ConfigError, schema.SchemaError, errors.ServiceUnavailable.
+    """
+    settings = config.load().settings
+    if not settings.database_url:
+        raise config.ConfigError(["SKIPMQ_DATABASE_URL: a WSGI server needs a database of its own"])
+    logs.configure(settings)
+    schema.check(settings.database_url)
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="broker", daemon=True).start()
+
+    async def start() -> Broker:
+        node = Node(settings, settings.database_url)
+        await node.open()
+        node.start(Janitor(Upkeep(node.database), settings))
+        return Broker(node)
+
+    return create_app(asyncio.run_coroutine_threadsafe(start(), loop).result(), loop)
+
+
+def create_app(
+    broker: Broker, loop: asyncio.AbstractEventLoop, metrics: Metrics | None = None
+) -> flask.Flask:
+    """Return the application of a broker, with its metrics where they are counted."""
+    app = flask.Flask("skipmq", static_folder=None)
+    # No path is answered by sending the client elsewhere; a queue's may end with a slash.
+    app.url_map.merge_slashes = app.url_map.strict_slashes = False
+
+    @app.route("/", methods=_METHODS, provide_automatic_options=False)
+    @app.route("/<account>/<queue>", methods=_METHODS, provide_automatic_options=False)
+    def sqs(account: str = "", queue: str = "") -> flask.Response:
+        del account, queue  # The codec reads the path itself.
+        if flask.request.method not in _METHODS:
+            flask.abort(405)  # HEAD comes along with GET.
+        request = _request(broker)
+        try:
+            request.body = _body()
+        except errors.SqsError as error:
+            return _sent(protocol.encode_error(request, error))
+        return _sent(asyncio.run_coroutine_threadsafe(broker.answer(request), loop).result())
+
+    @app.get("/health/live")
+    def live() -> dict[str, str]:
+        return {"status": "live"}
+
+    @app.get("/health/ready")
+    def ready() -> tuple[dict[str, str], int]:
+        status, found = asyncio.run_coroutine_threadsafe(broker.health(), loop).result()
+        return found, status
+
+    if metrics is not None:
+
+        @app.get("/metrics")
+        def show_metrics() -> flask.Response:
+            return flask.Response(metrics.text(), content_type=metrics.content_type)
+
+    @app.errorhandler(HTTPException)
+    def unknown(error: HTTPException) -> flask.Response:
+        with suppress(errors.SqsError):
+            _body()
+        found = errors.UnknownOperationException(f"{error.code} {error.name}")
+        return _sent(protocol.encode_error(_request(broker), found))
+
+    return app
+
+
+def bridge(app: flask.Flask) -> Callable[[Any, bytes], Response]:
+    """Return what answers a request of RSGI, of which the body has been read, by Flask."""
+
+    def answer(scope: Any, body: bytes) -> Response:
+        host, _, port = scope.server.rpartition(":")
+        environ = {
+            "REQUEST_METHOD": scope.method,
+            "SCRIPT_NAME": "",
+            "PATH_INFO": scope.path.encode().decode("latin-1"),
+            "QUERY_STRING": scope.query_string,
+            "SERVER_NAME": host,
+            "SERVER_PORT": port,
+            "SERVER_PROTOCOL": f"HTTP/{scope.http_version}",
+            "wsgi.version": (1, 0),
+            "wsgi.url_scheme": scope.scheme,
+            "wsgi.input": BytesIO(body),
+            "wsgi.errors": sys.stderr,
+            "wsgi.multithread": True,
+            "wsgi.multiprocess": True,
+            "wsgi.run_once": False,
+            **{_variable(name): value for name, value in scope.headers.items()},
+            "CONTENT_LENGTH": str(len(body)),
+        }
+        environ.pop("HTTP_TRANSFER_ENCODING", None)  # Werkzeug would read nothing.
+        response = flask.Response.from_app(app, environ)
+        headers = [(name.lower(), value) for name, value in response.headers.items()]
+        return Response(response.status_code, headers, response.get_data())
+
+    return answer
+
+
+class _Headers:
+    """The headers of a request, by name in lower case."""
+
+    __slots__ = ("_environ",)
+
+    def __init__(self, environ: Mapping[str, Any]) -> None:
+        self._environ = environ
+
+    def get(self, name: str, /) -> str | None:
+        """Return the header's value, or None when it was not sent."""
+        return self._environ.get(_variable(name))
+
+
+def _variable(header: str) -> str:
+    """Return under which name WSGI has a header."""
+    name = header.upper().replace("-", "_")
+    return name if name in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{name}"
+
+
+def _request(broker: Broker) -> Request:
+    """Return the request without its body."""
+    found = flask.request
+    return Request(
+        method=found.method,
+        path=found.path,
+        headers=_Headers(found.environ),
+        query=found.query_string.decode("latin-1"),
+        body=b"",
+        base_url=broker.base_url(found.scheme, found.headers.get("Host")),
+        request_id=str(uuid4()),
+    )
+
+
+def _body() -> bytes:
+    """Return the body of the request, read to the end: before that a client may not listen.
+
+    Raises errors.InvalidParameterValueException when it is longer than any valid one, and
+    errors.SerializationException when the client broke off: what it sent may look complete.
+    """
+    stream = flask.request.stream
+    try:
+        body = stream.read(limits.REQUEST_BYTES + 1)
+        if len(body) > limits.REQUEST_BYTES:
+            for _ in range(_CHUNKS):
+                if not stream.read(limits.MESSAGE_BYTES):
+                    break
+            raise errors.InvalidParameterValueException(limits.TOO_LONG)
+    except (OSError, ClientDisconnected) as error:
+        raise errors.SerializationException(_BROKEN_OFF) from error
+    length = flask.request.content_length
+    if length is not None and len(body) < length:
+        raise errors.SerializationException(_BROKEN_OFF)
+    return body
+
+
+def _sent(response: Response) -> flask.Response:
+    return flask.Response(response.body, response.status, response.headers)

@@ -1,0 +1,28 @@
+-- Does: clears the head of a shard of a standard queue of what a receive does not give, up to 1,000 messages of
+--   each kind: puts those of noisy tenants into shard 1, settles those past retention, moves those received
+--   p_most times to the dead-letter queue p_target (null: there is none). Gives how many it cleared.
+-- Called by: receive_messages, when its claim gives too few.
+-- Locks, in order: those of deprioritise, expire_visible and move_to_dead_letter_queue.
+-- Raises: nothing.
+-- Relies on index: message_visible.
+create function skipmq.clear_head(
+  p_queue_id integer, p_shard smallint, p_from timestamptz, p_to timestamptz, p_horizon timestamptz,
+  p_target integer, p_most integer, p_noisy text[]
+) returns integer
+language plpgsql volatile
+as $$
+declare
+  v_most_at_once constant integer := 1000;
+  v_count integer := 0;
+begin
+  if p_noisy <> '{}' then
+    v_count := skipmq.deprioritise(p_queue_id, p_noisy, p_to, v_most_at_once);
+  end if;
+  if v_count = 0 then
+    v_count := skipmq.expire_visible(p_queue_id, p_shard, p_from, p_to, p_horizon, v_most_at_once);
+  end if;
+  if v_count = 0 and p_target is not null then
+    v_count := skipmq.move_to_dead_letter_queue(p_queue_id, p_shard, p_target, p_most, p_from, p_to, v_most_at_once);
+  end if;
+  return v_count;
+end $$;

@@ -1,0 +1,16 @@
+-- Does: gives the present generation of a queue's dead-letter queue; null when it has none, that was deleted, or
+--   it is the queue itself.
+-- Called by: receive_messages, receive_fifo_messages.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: queue_id, queue_pkey.
+create function skipmq.dead_letter_queue(p_queue_id integer) returns integer
+language plpgsql stable
+as $$
+begin
+  return (
+    select d.queue_id
+    from skipmq.queue q
+    join skipmq.queue d on d.account = q.dead_letter_account and d.region = q.region and d.name = q.dead_letter_name
+    where q.queue_id = p_queue_id and d.queue_id <> p_queue_id);
+end $$;

@@ -1,0 +1,28 @@
+-- Does: reads up to p_limit visible messages at the head of a standard queue and puts those of the noisy tenants
+--   into shard 1, where they keep their order; gives their number.
+-- Called by: clear_head, mark_noisy.
+-- Locks, in order: message rows, skipping those that others hold.
+-- Raises: nothing.
+-- Relies on index: message_visible.
+create function skipmq.deprioritise(p_queue_id integer, p_noisy text[], p_to timestamptz, p_limit integer)
+returns integer
+language plpgsql volatile
+as $$
+declare
+  v_count integer;
+begin
+  with head as materialized (
+    select m.ctid as tid, m.group_id
+    from skipmq.message m
+    where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null
+      and m.visible_at > '-infinity' and m.visible_at <= p_to
+    order by m.visible_at
+    limit p_limit
+    for no key update skip locked
+  )
+  update skipmq.message m set shard = 1
+  from head h
+  where m.ctid = h.tid and h.group_id = any (p_noisy);
+  get diagnostics v_count = row_count;
+  return v_count;
+end $$;

@@ -1,0 +1,29 @@
+-- Does: takes messages out of a queue, as a purge does, and leaves no row of history; gives their number.
+-- Called by: `skipmq analytics forget`, as the owner.
+-- Locks, in order: group rows by number (a FIFO queue), messages by id.
+-- Raises: nothing.
+-- Relies on index: message_pkey, message_group_pkey, history_xid.
+--
+-- With the caller's rights: only the owner may erase.
+create function skipmq.erase_messages(p_queue_id integer, p_ids bigint[]) returns integer
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_groups bigint[] := skipmq.lock_groups(p_queue_id, p_ids);
+  v_count integer;
+begin
+  v_count := skipmq.settle(
+    array(
+      select m.ctid from skipmq.message m
+      where m.id = any (p_ids) and m.queue_id = p_queue_id
+      order by m.id
+      for update),
+    'purged');
+  delete from skipmq.history h
+  where h.id = any (p_ids) and h.xid = pg_current_xact_id()::text::bigint;
+  if v_groups is not null then
+    perform skipmq.refresh_groups(p_queue_id, v_groups);
+  end if;
+  return v_count;
+end $$;

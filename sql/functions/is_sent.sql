@@ -1,0 +1,17 @@
+-- Does: says whether one of these messages is in a standard queue, sent since p_since; waits for the try that
+--   may be sending them.
+-- Called by: send_messages, for a retry.
+-- Locks, in order: advisory lock of the first message id.
+-- Raises: nothing.
+-- Relies on index: message_visible.
+create function skipmq.is_sent(p_queue_id integer, p_message_ids uuid[], p_since timestamptz) returns boolean
+language plpgsql volatile
+as $$
+begin
+  perform pg_advisory_xact_lock(uuid_hash_extended(p_message_ids[1], 0));
+  -- In a statement of its own, which sees what was committed during the wait.
+  return exists (
+    select from skipmq.message m
+    where m.queue_id = p_queue_id and m.shard = any ('{0,1}') and m.group_no is null
+      and m.visible_at >= p_since and m.message_id = any (p_message_ids));
+end $$;

@@ -1,0 +1,15 @@
+-- Does: gives the clock's time moved by the session setting skipmq.clock_offset.
+-- Called by: clock, when the setting is set.
+-- Locks, in order: none.
+-- Raises: 42501 when the session's user is no member of the schema's owner.
+-- Relies on index: none.
+create function skipmq.moved_clock() returns timestamptz
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if not pg_has_role(session_user, (select nspowner from pg_namespace where nspname = 'skipmq'), 'member') then
+    raise exception 'only the owner of the schema may move the clock' using errcode = '42501';
+  end if;
+  return clock_timestamp() + current_setting('skipmq.clock_offset')::interval;
+end $$;

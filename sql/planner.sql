@@ -1,0 +1,24 @@
+-- How statements on tables of messages are planned, whoever calls: by index. On a table that was vacuumed while
+-- it was empty the planner prefers sequential scans, and a session keeps them when the table has filled. The
+-- settings hold in what these functions call, too. README.md says what they cost.
+do $$
+declare
+  v_function text;
+begin
+  foreach v_function in array '{
+    receive_messages, delete_messages, change_visibility, is_sent, low_watermark,
+    receive_fifo_messages, receive_fifo_attempt, delete_fifo_messages, change_fifo_visibility,
+    count_messages, count_in_flight, peek_messages, copy_messages, move_messages,
+    advance_move_tasks, move_batch, move_fifo_batch, erase_messages, clear_retired, expire_deduplication, expire_messages, fold_counts, mark_noisy
+  }'::text[] loop
+    execute format(
+      'alter function skipmq.%I
+        set plan_cache_mode = force_generic_plan
+        set enable_seqscan = off
+        set enable_bitmapscan = off
+        set enable_sort = off
+        set enable_hashjoin = off
+        set enable_mergejoin = off
+        set jit = off', v_function);
+  end loop;
+end $$;

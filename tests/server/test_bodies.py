@@ -1,0 +1,151 @@
+"""Bodies that break off, stall or are too much for the event loop; clients that hang up."""
+
+import socket
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from support.http import ACCOUNT, NodeProcess, WsgiProcess, client, eventually
+from support.postgres import Databases, as_node
+from support.wire import FORM, exchange, target
+
+DOORS = {"rsgi": NodeProcess, "wsgi": WsgiProcess}
+# A prefix of it names another queue, and is a whole request.
+DELETE = f"Action=DeleteQueue&QueueUrl=http://localhost/{ACCOUNT}/prod-orders-old".encode()
+
+
+@pytest.fixture(scope="module", params=DOORS)
+def node(request: pytest.FixtureRequest, embedded_databases: Databases) -> Iterator[NodeProcess]:
+    """Give a node behind either door."""
+    url = as_node(embedded_databases.migrated())
+    with DOORS[request.param](database_url=url, workers=1, name_cooldown=0) as process:
+        yield process.ready()
+
+
+@pytest.fixture(scope="module")
+def rsgi_node(embedded_databases: Databases) -> Iterator[NodeProcess]:
+    url = as_node(embedded_databases.migrated())
+    with NodeProcess(database_url=url, workers=1) as process:
+        yield process.ready()
+
+
+def connected(node: NodeProcess) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", node.port), timeout=40)
+
+
+def head(*lines: str) -> bytes:
+    start = ["POST / HTTP/1.1", "Host: localhost", f"Content-Type: {FORM['Content-Type']}"]
+    return "\r\n".join([*start, *lines, "", ""]).encode()
+
+
+def close(connection: socket.socket) -> None:
+    connection.close()
+
+
+def reset(connection: socket.socket) -> None:
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
+
+
+def half_close(connection: socket.socket) -> None:
+    connection.shutdown(socket.SHUT_WR)
+    connection.recv(4096)
+    connection.close()
+
+
+@pytest.mark.parametrize("leave", [close, reset, half_close])
+@pytest.mark.parametrize(
+    "request_",
+    [
+        head(f"Content-Length: {len(DELETE)}") + DELETE[:-4],
+        head("Transfer-Encoding: chunked") + f"{len(DELETE):x}\r\n".encode() + DELETE[:-4],
+        head("Transfer-Encoding: chunked") + f"{len(DELETE) - 4:x}\r\n".encode() + DELETE[:-4],
+        head("Transfer-Encoding: chunked")
+        + f"{len(DELETE) - 4:x}\r\n".encode()
+        + DELETE[:-4]
+        + b"\r\n",
+        head("Transfer-Encoding: chunked")
+        + f"{len(DELETE) - 4:x}\r\n".encode()
+        + DELETE[:-4]
+        + b"\r\nzz\r\n",
+    ],
+    ids=["length", "within chunk", "after chunk", "between chunks", "broken chunk"],
+)
+def test_request_that_breaks_off_is_not_executed(
+    node: NodeProcess, request_: bytes, leave: Callable[[socket.socket], None]
+) -> None:
+    sqs = client(node.url)
+    sqs.create_queue(QueueName="prod-orders")
+    connection = connected(node)
+    connection.sendall(request_)
+
+    leave(connection)
+
+    # What came before it on the loop has been done when this is answered.
+    exchange(node.port, b"Action=ListQueues", FORM)
+    assert sqs.get_queue_url(QueueName="prod-orders")["QueueUrl"]
+
+
+def test_body_that_stalls_is_ended_and_keeps_nobody_else_waiting(rsgi_node: NodeProcess) -> None:
+    with ExitStack() as stack:
+        stalled = [stack.enter_context(connected(rsgi_node)) for _ in range(200)]
+        for connection in stalled:
+            connection.sendall(head("Content-Length: 100") + b"A")
+
+        answer = exchange(rsgi_node.port, b"Action=ListQueues", FORM)
+        ends = [connection.recv(4096) for connection in stalled]
+
+    assert answer.status == 200
+    assert all(end.startswith(b"HTTP/1.1 408") for end in ends)
+    assert b"<Code>RequestTimeout</Code>" in ends[0]
+
+
+def test_stop_ends_bodies_that_stall(embedded_databases: Databases) -> None:
+    url = as_node(embedded_databases.migrated())
+    with NodeProcess(database_url=url, workers=1) as node, connected(node.ready()) as stalled:
+        stalled.sendall(head("Content-Length: 100") + b"A")
+        exchange(node.port, b"Action=ListQueues", FORM)  # The other one is being read by now.
+
+        assert node.stop() == 0
+
+
+@pytest.mark.parametrize("leave", [close, reset, half_close])
+def test_receiver_whose_client_hangs_up_waits_no_longer(
+    rsgi_node: NodeProcess, leave: Callable[[socket.socket], None]
+) -> None:
+    client(rsgi_node.url).create_queue(QueueName="waited-on")
+    body = f"Action=ReceiveMessage&WaitTimeSeconds=20&QueueUrl=/{ACCOUNT}/waited-on".encode()
+    connection = connected(rsgi_node)
+    connection.sendall(head(f"Content-Length: {len(body)}") + body)
+    eventually(lambda: rsgi_node.metric("skipmq_waiting_receivers") == 1)
+
+    leave(connection)
+
+    eventually(lambda: rsgi_node.metric("skipmq_waiting_receivers") == 0, seconds=10)
+
+
+@pytest.mark.parametrize(
+    "headers", [("Content-Length: 17", "Transfer-Encoding: chunked"), ("Content-Length: x",)]
+)
+def test_body_of_unclear_length_is_refused(
+    rsgi_node: NodeProcess, headers: tuple[str, ...]
+) -> None:
+    with connected(rsgi_node) as connection:
+        connection.sendall(head(*headers) + b"Action=ListQueues")
+
+        answer = connection.recv(4096)
+
+    assert answer.startswith(b"HTTP/1.1 400")
+
+
+def test_many_texts_are_refused_before_they_are_decoded(rsgi_node: NodeProcess) -> None:
+    entries: list[Any] = ['{"Id":"a","MessageBody":""}'] * 100_000
+    body = f'{{"QueueUrl":"/{ACCOUNT}/q","Entries":[{",".join(entries)}]}}'.encode()
+
+    answer = exchange(rsgi_node.port, body, target("SendMessageBatch"))
+
+    assert answer.status == 400
+    assert "at most 20000 texts" in answer.body

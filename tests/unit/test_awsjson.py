@@ -1,0 +1,312 @@
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from botocore.compat import HTTPHeaders
+from botocore.model import ServiceModel
+from botocore.parsers import create_parser
+from botocore.serialize import create_serializer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from skipmq import errors, protocol
+from skipmq.protocol import Call, Request, Response, shapes
+from support.wire import plain, target
+
+Ask = Callable[..., Request]
+Allowed = Callable[..., SearchStrategy[Any]]
+
+MESSAGE = {"QueueUrl": "http://localhost/1/q", "MessageBody": "hello"}
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["Id", "DataType", "StringValue", "BinaryValue", "x"]), inner
+        )
+    ),
+    max_leaves=8,
+)
+
+
+def call(ask: Ask, action: str, document: Any, path: str = "/") -> Call:
+    body = json.dumps(document).encode()
+    return protocol.decode(ask(body, headers=target(action), path=path))
+
+
+def parsed(response: Response, shape: Any = None) -> dict[str, Any]:
+    headers = HTTPHeaders()
+    for name, value in response.headers:
+        headers[name] = value
+    answer: dict[str, Any] = create_parser("json").parse(
+        {"headers": headers, "body": response.body, "status_code": response.status}, shape
+    )
+    return answer
+
+
+@pytest.mark.parametrize("action", shapes.ACTIONS)
+@given(data=st.data())
+@settings(max_examples=25, deadline=None)
+def test_request_of_botocore_decodes_to_its_parameters(
+    action: str, data: st.DataObject, json_model: ServiceModel, ask: Ask, allowed: Allowed
+) -> None:
+    parameters = data.draw(allowed(shapes.ACTIONS[action].takes))
+    serialised = create_serializer("json", include_validation=False).serialize_to_request(
+        parameters, json_model.operation_model(action)
+    )
+
+    decoded = protocol.decode(ask(serialised["body"], headers=serialised["headers"]))
+
+    assert decoded.action == action
+    assert plain(decoded) == parameters
+
+
+@pytest.mark.parametrize("action", shapes.ACTIONS)
+@given(data=st.data())
+@settings(max_examples=25, deadline=None)
+def test_response_parses_in_botocore_to_the_result(
+    action: str, data: st.DataObject, json_model: ServiceModel, ask: Ask, allowed: Allowed
+) -> None:
+    gives = shapes.ACTIONS[action].gives
+    result = None if gives is None else data.draw(allowed(gives))
+
+    response = protocol.encode(Call(action, {}, ask(headers=target(action))), result)
+
+    answer = parsed(response, json_model.operation_model(action).output_shape)
+    assert answer.pop("ResponseMetadata")["HTTPStatusCode"] == 200
+    assert answer == (result or {})
+    assert dict(response.headers) == {
+        "content-type": "application/x-amz-json-1.0",
+        "x-amzn-requestid": "4f1c3c1e-request",
+    }
+
+
+@pytest.mark.parametrize(("action", "body"), [("PurgeQueue", b""), ("ReceiveMessage", b"{}")])
+def test_response_without_content_depends_on_the_shape(action: str, body: bytes, ask: Ask) -> None:
+    assert protocol.encode(Call(action, {}, ask(headers=target(action))), None).body == body
+
+
+def test_member_unknown_or_null_is_left_out(ask: Ask) -> None:
+    document = MESSAGE | {
+        "DelaySeconds": None,
+        "Colour": ["red"],
+        "MessageAttributes": {"a": {"DataType": "String", "BinaryValue": None}},
+    }
+
+    assert plain(call(ask, "SendMessage", document)) == MESSAGE | {
+        "MessageAttributes": {"a": {"DataType": "String"}}
+    }
+
+
+@pytest.mark.parametrize(
+    ("action", "document", "missing"),
+    [
+        ("SendMessage", {"MessageBody": "x"}, "QueueUrl"),
+        ("PurgeQueue", {}, "QueueUrl"),
+        ("SendMessage", {"QueueUrl": "u"}, "MessageBody"),
+        ("SendMessage", {"QueueUrl": "u", "MessageBody": None}, "MessageBody"),
+        ("SendMessage", MESSAGE | {"MessageAttributes": {"a": {}}}, "DataType"),
+        ("DeleteMessageBatch", {"QueueUrl": "u"}, "Entries"),
+        ("DeleteMessageBatch", {"QueueUrl": "u", "Entries": [{"Id": "1"}]}, "ReceiptHandle"),
+    ],
+)
+def test_member_required_but_missing_is_named(
+    action: str, document: Any, missing: str, ask: Ask
+) -> None:
+    with pytest.raises(errors.MissingRequiredParameterException) as raised:
+        call(ask, action, document)
+
+    assert raised.value.message == f"The request must contain the parameter {missing}."
+
+
+@pytest.mark.parametrize(
+    ("member", "value", "text"),
+    [
+        ("MessageBody", 1, "NUMBER_VALUE can not be converted to a String"),
+        ("MessageBody", 1.5, "NUMBER_VALUE can not be converted to a String"),
+        ("MessageBody", True, "TRUE_VALUE can not be converted to a String"),
+        ("MessageBody", [], "Start of list found where not expected"),
+        ("MessageBody", {}, "Start of structure or map found where not expected."),
+        ("DelaySeconds", "1", "STRING_VALUE can not be converted to an Integer"),
+        ("DelaySeconds", False, "FALSE_VALUE can not be converted to an Integer"),
+        ("DelaySeconds", 1.0, "NUMBER_VALUE can not be converted to an Integer"),
+        ("DelaySeconds", 2**31, "NUMBER_VALUE can not be converted to an Integer"),
+        ("DelaySeconds", -(2**31) - 1, "NUMBER_VALUE can not be converted to an Integer"),
+        ("DelaySeconds", 10**30, "NUMBER_VALUE can not be converted to an Integer"),
+        ("MessageAttributes", [], "Start of list found where not expected"),
+        ("MessageAttributes", "x", "Unexpected field type"),
+        ("MessageAttributes", {"a": "x"}, "Unexpected field type"),
+        ("MessageAttributes", {"a": None}, "Unexpected field type"),
+    ],
+)
+def test_member_of_another_type_is_a_serialization_error(
+    member: str, value: Any, text: str, ask: Ask
+) -> None:
+    with pytest.raises(errors.SerializationException) as raised:
+        call(ask, "SendMessage", MESSAGE | {member: value})
+
+    assert raised.value.message == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("x", "Unexpected field type"),
+        ({}, "Start of structure or map found where not expected."),
+        (["x", None], "NULL_VALUE can not be converted to a String"),
+    ],
+)
+def test_list_of_another_type_is_a_serialization_error(value: Any, text: str, ask: Ask) -> None:
+    with pytest.raises(errors.SerializationException) as raised:
+        call(ask, "GetQueueAttributes", {"QueueUrl": "u", "AttributeNames": value})
+
+    assert raised.value.message == text
+
+
+@pytest.mark.parametrize("value", ["====", "a", "a-_b", "é", 1])
+def test_blob_that_is_not_base64_is_a_serialization_error(value: Any, ask: Ask) -> None:
+    attribute = {"DataType": "Binary", "BinaryValue": value}
+
+    with pytest.raises(errors.SerializationException):
+        call(ask, "SendMessage", MESSAGE | {"MessageAttributes": {"a": attribute}})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"x",
+        b"{",
+        b"[]",
+        b"null",
+        b'"text"',
+        b"{}{}",
+        b'{"QueueUrl": NaN}',
+        b'{"QueueUrl": "\xff"}',
+        b'{"QueueUrl": "\\ud800"}',
+        b"[" * 1_000_000,
+        b'{"a":' * 19_000,
+        b'{"a":' * 1_000_000,
+    ],
+    ids=lambda body: f"{body[:20]!r}*{len(body)}",
+)
+def test_body_that_is_not_a_json_object_is_a_serialization_error(body: bytes, ask: Ask) -> None:
+    with pytest.raises(errors.SerializationException):
+        protocol.decode(ask(body, headers=target("DeleteQueue")))
+
+
+@pytest.mark.parametrize("text", ['"' * 100_000, '\\"' * 50_000, "\\" * 100_001])
+def test_text_of_many_quotation_marks_is_one_text(text: str, ask: Ask) -> None:
+    assert plain(call(ask, "SendMessage", MESSAGE | {"MessageBody": text}))["MessageBody"] == text
+
+
+def test_list_of_too_many_elements_is_an_invalid_value(ask: Ask) -> None:
+    names = ["All"] * (shapes.ELEMENTS_MOST + 1)
+
+    with pytest.raises(errors.InvalidParameterValueException):
+        call(ask, "GetQueueAttributes", {"QueueUrl": "u", "AttributeNames": names})
+
+
+@given(body=st.binary(), action=st.sampled_from(list(shapes.ACTIONS)))
+def test_body_of_any_bytes_raises_only_sqs_errors(body: bytes, action: str, ask: Ask) -> None:
+    try:
+        protocol.decode(ask(body, headers=target(action)))
+    except errors.SqsError as error:
+        protocol.encode_error(ask(headers=target(action)), error)
+
+
+@given(data=st.data(), action=st.sampled_from(list(shapes.ACTIONS)))
+@settings(deadline=None)
+def test_body_of_any_json_raises_only_sqs_errors(
+    data: st.DataObject, action: str, ask: Ask
+) -> None:
+    members = list(shapes.ACTIONS[action].takes.members)
+    document = data.draw(st.dictionaries(st.sampled_from(members), JSON_VALUES) | JSON_VALUES)
+
+    try:
+        call(ask, action, document)
+    except errors.SqsError as error:
+        protocol.encode_error(ask(headers=target(action)), error)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"X-Amz-Target": "AmazonSQS.Explode"},
+        {"X-Amz-Target": "AmazonSQS."},
+        {"X-Amz-Target": "SendMessage"},
+        {"X-Amz-Target": "AmazonSNS.SendMessage"},
+        {"X-Amz-Target": ""},
+        {"Content-Type": "application/x-amz-json-1.0"},
+        {"content-type": "Application/X-AMZ-JSON-1.0; charset=utf-8"},
+    ],
+)
+def test_target_unknown_or_missing_is_answered_in_json(headers: dict[str, str], ask: Ask) -> None:
+    request = ask(b"{}", headers=headers)
+
+    with pytest.raises(errors.UnknownOperationException) as raised:
+        protocol.decode(request)
+
+    answer = parsed(protocol.encode_error(request, raised.value))
+    assert answer["Error"]["Code"] == "UnknownOperationException"
+
+
+@pytest.mark.parametrize("path", ["/000000000000/jobs", "/queue/jobs", "/queue/jobs/"])
+def test_path_of_a_queue_stands_in_for_the_url(path: str, ask: Ask) -> None:
+    for document in ({"MessageBody": "x"}, {"MessageBody": "x", "QueueUrl": None}):
+        parameters = plain(call(ask, "SendMessage", document, path))
+
+        assert parameters["QueueUrl"] == "http://localhost:9324" + path.rstrip("/")
+
+
+def test_path_of_a_queue_yields_to_the_url_in_the_body(ask: Ask) -> None:
+    assert plain(call(ask, "SendMessage", MESSAGE, "/1/other")) == MESSAGE
+
+
+def test_path_of_a_queue_is_no_parameter_of_other_actions(ask: Ask) -> None:
+    assert plain(call(ask, "GetQueueUrl", {"QueueName": "q"}, "/1/q")) == {"QueueName": "q"}
+
+
+@pytest.mark.parametrize("path", ["", "/", "/jobs", "/a/b/c", "//"])
+def test_path_of_no_queue_leaves_the_url_missing(path: str, ask: Ask) -> None:
+    with pytest.raises(errors.MissingRequiredParameterException):
+        call(ask, "DeleteQueue", {}, path)
+
+
+@pytest.mark.parametrize(
+    ("mode", "error", "status"),
+    [
+        ("true", errors.OverLimit(), 403),
+        ("false", errors.OverLimit(), 400),
+        ("false", errors.ResourceNotFoundException(), 400),
+        ("true", errors.ResourceNotFoundException(), 404),
+        ("true", errors.QueueDoesNotExist(), 400),
+        ("false", errors.InternalFailure(), 500),
+        ("false", errors.ServiceUnavailable(), 503),
+    ],
+)
+def test_error_status_depends_on_the_query_mode(
+    mode: str, error: errors.SqsError, status: int, ask: Ask
+) -> None:
+    headers = target("SendMessage") | {"x-amzn-query-mode": mode}
+
+    response = protocol.encode_error(ask(headers=headers), error)
+
+    assert response.status == status
+    assert dict(response.headers).get("retry-after") == ("1" if status == 503 else None)
+
+
+def test_error_parses_in_botocore_with_both_names(ask: Ask) -> None:
+    error = errors.QueueDoesNotExist()
+
+    response = protocol.encode_error(ask(headers=target("SendMessage")), error)
+
+    assert parsed(response)["Error"] == {
+        "Code": "AWS.SimpleQueueService.NonExistentQueue",
+        "Message": "The specified queue does not exist.",
+        "QueryErrorCode": "QueueDoesNotExist",
+        "Type": "Sender",
+    }
+    assert json.loads(response.body)["__type"] == "com.amazonaws.sqs#QueueDoesNotExist"

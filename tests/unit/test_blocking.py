@@ -1,0 +1,56 @@
+"""How long a body keeps the event loop from everybody else, by the processor time of its thread."""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+
+from skipmq import errors, limits, protocol
+from skipmq.protocol import Request
+
+Ask = Callable[..., Request]
+MOST = limits.REQUEST_BYTES
+HEAD = b'{"QueueUrl":"/000000000000/q","Entries":['
+ENTRY = b'{"Id":"a","MessageBody":"'
+
+
+def filled(head: bytes, piece: bytes, tail: bytes) -> bytes:
+    """Return a body of as many pieces as the longest that is read has room for."""
+    return head + piece * ((MOST - len(head) - len(tail)) // len(piece)) + tail
+
+
+# As dear as any body can be without being refused by its length.
+PLAIN = filled(HEAD + ENTRY, b"\\u0041", b'"}]}')
+WORST = {
+    "surrogates": filled(HEAD + ENTRY, b"\\ud83d\\ude00", b'"}]}'),
+    "unknown lists": filled(HEAD + b'],"a":[', b"[],", b"1]}"),
+    "unknown numbers": filled(HEAD + b'],"a":[', b"1,", b"1]}"),
+    "unknown names": filled(HEAD + b"],", b'"":1,', b'"":1}'),
+    "entries": filled(HEAD, b'{"Id":"a","MessageBody":""},', b"1]}"),
+    "attributes": filled(
+        HEAD + b'{"Id":"a","MessageBody":"x","MessageAttributes":{',
+        b'"":{"DataType":""},',
+        b'"":{"DataType":""}}}]}',
+    ),
+    "lists for entries": filled(HEAD, b"[],", b"1]}"),
+    "depth": filled(b"", b'{"a":', b""),
+    "texts cut short": filled(HEAD + ENTRY, b"\\\\", b"\\"),
+}
+
+
+def seconds(ask: Ask, body: bytes) -> float:
+    """Return the least processor time that decoding takes, of several times."""
+    request = ask(body, headers={"X-Amz-Target": "AmazonSQS.SendMessageBatch"})
+    taken = []
+    for _ in range(7):
+        began = time.thread_time()
+        with suppress(errors.SqsError):
+            protocol.decode(request)
+        taken.append(time.thread_time() - began)
+    return min(taken)
+
+
+@pytest.mark.parametrize("name", WORST)
+def test_no_body_blocks_the_loop_much_longer_than_a_valid_one(ask: Ask, name: str) -> None:
+    assert seconds(ask, WORST[name]) < 4 * seconds(ask, PLAIN)

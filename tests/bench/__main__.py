@@ -1,6 +1,7 @@
 """Run the benchmark: `make bench`, `make bench-quick`, or `python -m bench` in the folder tests."""
 
 import json
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -12,31 +13,34 @@ import click
 import psycopg
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from bench import chart, databases, machine, programs, report
+from bench import chart, databases, machine, report
 from bench.cases import CASES, Case
-from bench.programs import Unavailable
+from bench.machine import Unavailable
 from bench.record import Comparison
 from bench.run import PEERS, TROUBLE, Run
 
-RESULTS = programs.FOLDER / "results"
+RESULTS = machine.FOLDER / "results"
 # The peers whose versions a chart names.
 PEERS_NAMED = ("ElasticMQ", "moto", "PGMQ")
 
 
 class Results:
-    """The files of one run, written anew after each case: a run that breaks keeps what it has."""
+    """The files of one run, written again after each case: a run that breaks keeps what it has."""
 
     def __init__(self, folder: Path, *, quick: bool, about: dict[str, Any]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.about = about
         name = f"{about['date']}-{about['commit']}{'-quick' if quick else ''}"
-        self.json, self.png = folder / f"{name}.json", folder / f"{name}.png"
+        self.json = folder / f"{name}.json"
+        self.markdown, self.png = self.json.with_suffix(".md"), self.json.with_suffix(".png")
 
     def write(self, comparisons: Sequence[Comparison], failures: dict[str, str]) -> None:
         found = [comparison.as_json() for comparison in comparisons]
         content = self.about | {"failures": failures, "comparisons": found}
         self.json.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
-        chart.ratios(comparisons, subtitle(self.about, *PEERS_NAMED), self.png)
+        line = subtitle(self.about, *PEERS_NAMED)
+        self.markdown.write_text(report.markdown(comparisons, line))
+        chart.ratios(comparisons, line, self.png)
 
 
 def about(*, quick: bool) -> dict[str, Any]:
@@ -83,8 +87,10 @@ def bench(
         for name, case in CASES.items():
             click.echo(f"{name:<12} {(case.measure.__doc__ or '').splitlines()[0]}")
         return
+    # What was started is stopped again.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
-        programs.find("wrk")
+        machine.find("wrk")
     except Unavailable as error:
         raise click.ClickException(str(error)) from error
     console = report.console()
@@ -101,7 +107,7 @@ def bench(
             databases=server,
             wanted=frozenset(PEERS[name] for name in wanted or PEERS),
             progress=progress,
-            show=lambda comparison: console.print(report.medians(comparison)),
+            show=lambda comparison: console.print(report.comparison_shown(comparison)),
         )
         for name in names or CASES:
             began = time.monotonic()
@@ -112,7 +118,8 @@ def bench(
             console.print(f"[dim]{name} took {time.monotonic() - began:.0f} s[/]\n")
             results.write(run.comparisons, failures)
     console.print(report.summary(run.comparisons))
-    files = [file for file in (results.json, results.png) if file.exists()]
+    written = (results.json, results.markdown, results.png)
+    files = [file for file in written if file.exists()]
     console.print("", subtitle(results.about), *files, sep="\n")
     if failures or any(comparison.failures for comparison in run.comparisons):
         console.print("[red]not all could be measured: see above[/]")
@@ -129,7 +136,7 @@ def _measure(
     try:
         case.measure(run)
     except (*TROUBLE, psycopg.Error) as error:
-        return programs.reason(error)
+        return machine.reason(error)
     return ""
 
 

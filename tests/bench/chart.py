@@ -11,19 +11,26 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from bench.record import Comparison
-from bench.report import Line, heading, lines, number
+from bench.report import Goal, goals, heading
 
-_MET, _MISSED, _NEITHER, _INK, _PALE = "#2a7f9e", "#d9653b", "#93a1ad", "#22303c", "#dfe5ea"
+_MET, _MISSED, _NOT_WARM, _INK, _PALE = "#2a7f9e", "#d9653b", "#93a1ad", "#22303c", "#dfe5ea"
 _ROW, _WIDTH = 0.27, 11
-_MARGIN, _LEFT, _ACROSS = 0.02, 0.43, 0.4
+_MARGIN, _LEFT, _ACROSS = 0.02, 0.36, 0.36
 _LEAST = 0.01
 _TICKS = [b * 10**e for e in range(-4, 5) for b in (1, 2, 5)]
+_STEPS = {
+    "export": "#2a7f9e",
+    "export, nothing new": "#93a1ad",
+    "report, lake": "#d9653b",
+    "report, database": "#8c5fa8",
+}
+_SECONDS = (1, 3, 10, 30, 100, 300, 1000)
 mpl.rcParams |= {"font.family": "DejaVu Sans", "font.size": 9, "text.color": _INK}
 
 
 def ratios(comparisons: Sequence[Comparison], subtitle: str, path: Path) -> None:
-    """Draw all ratios as bars from 1, on a logarithmic scale, with their goals and spread."""
-    groups = [(heading(c), lines(c)) for c in comparisons]
+    """Draw what has a goal as bars from the goal, as shares of it, on a logarithmic scale."""
+    groups = [(heading(c), goals(c)) for c in comparisons]
     groups = [(title, found) for title, found in groups if found]
     if not groups:
         return
@@ -32,7 +39,7 @@ def ratios(comparisons: Sequence[Comparison], subtitle: str, path: Path) -> None
     inches = figure.get_figheight()
     top, bottom = 1 - 1.05 / inches, 0.45 / inches
     axes = figure.add_axes((_LEFT, bottom, _ACROSS, top - bottom))
-    figure.text(0.02, 1 - 0.32 / inches, "SkipMQ benchmark: ratios", fontsize=15, weight="bold")
+    figure.text(0.02, 1 - 0.32 / inches, "SkipMQ benchmark: goals", fontsize=15, weight="bold")
     figure.text(0.02, 1 - 0.58 / inches, subtitle, fontsize=8.5, color="#5b6b78")
     _legend(figure, 1 - 0.32 / inches)
     y = 0.0
@@ -50,9 +57,9 @@ def ratios(comparisons: Sequence[Comparison], subtitle: str, path: Path) -> None
 def _legend(figure: Figure, y: float) -> None:
     handles: list[Any] = [
         Patch(color=_MET, label="meets its goal"),
-        Patch(color=_MISSED, label="misses it"),
-        Patch(color=_NEITHER, label="has none"),
-        Line2D([], [], color=_INK, lw=0, marker="|", ms=9, mew=1.8, label="goal"),
+        Patch(color=_MISSED, label="misses its goal"),
+        Patch(color=_NOT_WARM, label="was not warm"),
+        Line2D([], [], color=_INK, lw=0, marker="|", ms=9, mew=1, label="goal"),
         Line2D([], [], color=_INK, lw=0.9, alpha=0.6, label="all rounds"),
     ]
     figure.legend(
@@ -65,19 +72,14 @@ def _label(axes: Any, y: float, text: str, *, x: float, **style: Any) -> None:
     axes.text(x, y, text, transform=axes.get_yaxis_transform(), va="center", **style)
 
 
-def _bar(axes: Any, y: float, line: Line) -> None:
-    colour = {None: _NEITHER, True: _MET, False: _MISSED}[line.met]
-    axes.barh(y, _shown(line.median) - 1, left=1, height=0.66, color=colour, zorder=2)
-    axes.plot(
-        [_shown(line.lowest), _shown(line.highest)], [y, y], color=_INK, lw=0.9, alpha=0.6, zorder=3
-    )
-    if line.goal is not None:
-        axes.plot([line.goal] * 2, [y - 0.42, y + 0.42], color=_INK, lw=1.8, zorder=4)
-    _label(axes, y, line.label, x=-0.015, ha="right", fontsize=8.5)
-    text = f"{number(line.median)} x"
-    _label(axes, y, text, x=1.025, color=colour, weight="bold", fontsize=8.5)
-    if line.goal_text:
-        _label(axes, y, line.goal_text, x=1.16, color="#5b6b78", fontsize=7.5)
+def _bar(axes: Any, y: float, goal: Goal) -> None:
+    colour = {True: _MET, False: _MISSED, None: _NOT_WARM}[goal.met]
+    lowest, middle, highest = (_shown(share) for share in goal.shares)
+    axes.barh(y, middle - 1, left=1, height=0.66, color=colour, zorder=2)
+    axes.plot([lowest, highest], [y, y], color=_INK, lw=0.9, alpha=0.6, zorder=3)
+    _label(axes, y, goal.label, x=-0.015, ha="right", fontsize=8.5)
+    _label(axes, y, goal.shown, x=1.025, color=colour, weight="bold", fontsize=8.5)
+    _label(axes, y, goal.goal_shown, x=1.5, color="#5b6b78", fontsize=8.5)
 
 
 def _shown(value: float) -> float:
@@ -85,9 +87,8 @@ def _shown(value: float) -> float:
     return max(value, _LEAST)
 
 
-def _dress(axes: Any, found: Sequence[Line], height: float) -> None:
-    values = [value for line in found for value in (line.lowest, line.highest, line.goal or 1)]
-    ends = [_shown(value) for value in values]
+def _dress(axes: Any, found: Sequence[Goal], height: float) -> None:
+    ends = [_shown(share) for goal in found for share in goal.shares]
     axes.set_xscale("log")
     axes.set_xlim(min(0.4, *ends) / 1.15, max(2.5, *ends) * 1.15)
     axes.set_ylim(height + 0.2, 0.4)
@@ -97,7 +98,7 @@ def _dress(axes: Any, found: Sequence[Line], height: float) -> None:
         ticks = [tick for tick in ticks if f"{tick:e}".startswith("1")]
     axes.xaxis.set_major_locator(FixedLocator(ticks))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} x"))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.tick_params(axis="x", labeltop=True, length=0, colors="#5b6b78", labelsize=8)
     axes.grid(axis="x", color=_PALE, lw=0.8, zorder=0)
     axes.axvline(1, color=_INK, lw=1, zorder=1)
@@ -132,4 +133,30 @@ def memory(
     axes.grid(color=_PALE, lw=0.8)
     for side in axes.spines.values():
         side.set_visible(False)
+    figure.savefig(path)
+
+
+def growth(found: dict[str, Any], path: Path) -> None:
+    """Draw seconds and memory of each step over the number of rows."""
+    figure = Figure(figsize=(11, 4.4), dpi=150, facecolor="white", layout="constrained")
+    figure.suptitle(
+        "Analytics by the size of the history", fontsize=13, weight="bold", x=0.02, ha="left"
+    )
+    seconds, memory = figure.subplots(1, 2)
+    sizes = [size["rows"] for size in found["sizes"]]
+    for name, colour in _STEPS.items():
+        steps = [size["steps"][name] for size in found["sizes"]]
+        for axes, what in ((seconds, "seconds"), (memory, "java_mib")):
+            axes.plot(sizes, [step[what] for step in steps], "o-", color=colour, label=name)
+    base = found["sizes"][0]["steps"]["export"]["seconds"]
+    seconds.plot(sizes, [base * n / sizes[0] for n in sizes], ":", color=_INK, label="proportional")
+    seconds.set(xscale="log", yscale="log", title="seconds", ylim=(1, None))
+    memory.set(xscale="log", title="JVM at most, MiB", ylim=(0, None))
+    for axes in (seconds, memory):
+        axes.set_xticks(sizes, [f"{n / 1e6:g} M rows" for n in sizes])
+        axes.minorticks_off()
+        axes.grid(color=_PALE)
+        axes.spines[["top", "right"]].set_visible(False)
+    seconds.set_yticks(_SECONDS, [str(tick) for tick in _SECONDS])
+    seconds.legend(frameon=False, fontsize=8)
     figure.savefig(path)

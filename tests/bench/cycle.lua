@@ -9,7 +9,7 @@ local threads = {}
 local urls, sends, receipts, turn, sending = {}, {}, {}, 0, false
 local batch, padding, groups, run
 -- Of many queues, those are received from whose send has been answered: more than there are connections.
-local LAG = 32
+local LAG = 100
 
 function setup(thread) table.insert(threads, thread) end
 

@@ -1,16 +1,15 @@
 """The one PostgreSQL of a run, and databases on it: real settings, data on disk, synced."""
 
 import contextlib
-import fcntl
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import psycopg
 
-from bench import programs
+from bench import machine
 from skipmq import embedded
 from support import standby
 from support.http import eventually
@@ -38,8 +37,9 @@ def workplace() -> Iterator[Path]:
 def server(folder: Path) -> Iterator[Databases]:
     """Run the server that SkipMQ brings along, with the settings that it gives it."""
     with embedded.start(folder / "postgresql") as running:
+        postgresql = psutil.Process(postmaster(running.url))
         yield Databases(running)
-    _until_stopped(folder / "postgresql")
+    postgresql.wait(_STOP_SECONDS)
 
 
 @contextlib.contextmanager
@@ -59,14 +59,10 @@ def replicated(folder: Path) -> Iterator[Databases]:
             connection.execute("select pg_reload_conf()")
 
 
-def _until_stopped(data: Path) -> None:
-    deadline = time.monotonic() + _STOP_SECONDS
-    with (data / "keeper.lock").open("rb") as lock:
-        while time.monotonic() < deadline:
-            with contextlib.suppress(BlockingIOError):
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
-            time.sleep(0.05)
+def postmaster(url: str) -> int:
+    """Return the process that all processes of this database's server descend from."""
+    with psycopg.connect(url) as connection:
+        return psutil.Process(connection.info.backend_pid).ppid()
 
 
 @contextlib.contextmanager
@@ -82,7 +78,7 @@ def migrated(databases: Databases) -> Iterator[str]:
 @contextlib.contextmanager
 def with_pgmq(databases: Databases) -> Iterator[str]:
     """Give the URL of a fresh database with PGMQ and one queue of it."""
-    text = programs.pgmq_sql().read_text()
+    text = machine.pgmq_sql().read_text()
     url = databases.empty()
     try:
         with psycopg.connect(url, autocommit=True) as connection:
@@ -112,16 +108,15 @@ def ask(url: str, statement: str) -> str:
         return str(row[0]) if row else ""
 
 
-def fill(url: str, queue_url: str, messages: int, groups: int, tell: Callable[[int], None]) -> None:
-    """Send a backlog through the SQL functions, 256 bytes each, and settle the tables."""
-    name = queue_url.rpartition("/")[2]
+def fill(url: str, name: str, messages: int, groups: int, progress: Callable[[int], None]) -> None:
+    """Send a backlog through the SQL functions, 256 bytes each, then vacuum and checkpoint."""
     with psycopg.connect(url, autocommit=True) as connection:
         for first in range(0, messages, _CHUNK):
             size = min(_CHUNK, messages - first)
             connection.execute(
                 _fill_fifo(name, first, size, groups) if groups else _fill_standard(name, size)
             )
-            tell(size)
+            progress(size)
         connection.execute("vacuum analyze")
         connection.execute("checkpoint")
 

@@ -20,7 +20,7 @@ import psycopg
 from rich.console import Console
 from rich.table import Table
 
-from bench import databases, growth, load, report
+from bench import chart, databases, load, report
 from bench.__main__ import RESULTS, about
 from bench.load import Shape
 from support.postgres import as_node
@@ -117,7 +117,7 @@ def history(*, rows: tuple[int, ...], rounds: int, seconds: int, output: Path) -
     output.mkdir(parents=True, exist_ok=True)
     file = output / f"{found['date']}-{found['commit']}-history.json"
     file.write_text(json.dumps(found, indent=2) + "\n")
-    growth.draw(found, file.with_suffix(".png"))
+    chart.growth(found, file.with_suffix(".png"))
     _show(found, console)
     console.print(str(file))
 

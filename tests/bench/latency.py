@@ -1,127 +1,237 @@
-"""How long requests take: sends at a fixed rate, and from a send to the receiver that waits."""
+"""The cases of latency, memory and idleness."""
 
-import asyncio
-import random
-import subprocess
-import sys
-import threading
+import contextlib
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
-from statistics import quantiles
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
 
-from bench.load import Failed
-from bench.programs import FOLDER
-from bench.wire import PATIENCE, Client, request
+from bench import clients, databases, load, peers, usage
+from bench.clients import Crowd
+from bench.load import Failed, Outcome, Shape
+from bench.peers import ELASTICMQ, MOTO, SKIPMQ_NAME, Broker
+from bench.record import Pair, WarmUp
+from bench.run import Measure, Run, warm_up
+from support.postgres import as_node
 
-Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-_CONNECTIONS = 32
-LONGEST_POLL = 20
-
-
-def percentile(samples: Sequence[float], percent: int) -> float:
-    return quantiles(samples, n=100, method="inclusive")[percent - 1]
-
-
-async def answered(streams: Streams, question: bytes) -> bytes:
-    """Send a request on a kept connection; return the body of its answer.
-
-    Raises Failed.
-    """
-    reader, writer = streams
-    writer.write(question)
-    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
-    _, found, length = head.partition("content-length:")
-    body = await reader.readexactly(int(length.split("\r\n")[0])) if found else b""
-    if head.split(" ", 2)[1] != "200":
-        raise Failed(f"{head.splitlines()[0]} {body[:200].decode(errors='replace')}")
-    return body
+_QUEUES = 100
+# Requests of the other clients of a node that has many.
+_OTHERS = 1000
+# One call each, of one message of 256 bytes, as nodes make it. The variable n is the id of the last
+# message that was deleted.
+CALLS = {
+    "select 1": "select 1;",
+    "send": """select skipmq.send_messages(:queue, array[gen_random_uuid()],
+      array[repeat('x', 256)], null, null, null, null, null, 'off');""",
+    "receive": "select id, receive_count from skipmq.receive_messages(:queue, 1, 600, 'off');",
+    "delete": """\\set n :n + 1
+      select skipmq.delete_messages(:queue, array[:n]::bigint[], array[1], 'off');""",
+}
+_LIMITS = {"send": 120, "receive": 180, "delete": 120}
 
 
-def sends(url: str, queue: str, rate: int, seconds: float) -> list[float]:
-    """Send at a fixed rate; return each send's milliseconds from when it was due.
+def idle(run: Run) -> None:
+    """The memory of a broker that has just started."""
 
-    An open loop: the times of the sends are fixed before the first, so that a send that finds the
-    broker, or every connection, busy is not sent later at the cost of nobody. A closed loop would
-    leave out what all those had to wait that it did not send meanwhile (coordinated omission).
-    """
-    question = request(url, "SendMessage", QueueUrl=queue, MessageBody="x" * 256)
-    return asyncio.run(_sends(url, question, rate, int(rate * seconds)))
+    def measure(broker: Broker) -> Measure:
+        def idled(seconds: int) -> Outcome:
+            used = usage.processor_seconds(broker.pid)
+            time.sleep(seconds)
+            used = usage.processor_seconds(broker.pid) - used
+            memory, resident = usage.memory(broker.pid)
+            return Outcome(memory, {"resident_mb": resident, "idle_percent": 100 * used / seconds})
 
+        return idled
 
-async def _sends(url: str, question: bytes, rate: int, number: int) -> list[float]:
-    host, _, port = url.removeprefix("http://").rpartition(":")
-    idle: asyncio.Queue[Streams] = asyncio.Queue()
-    for _ in range(_CONNECTIONS):
-        idle.put_nowait(await asyncio.open_connection(host, int(port)))
-    loop = asyncio.get_running_loop()
-    start = loop.time() + 0.05
-
-    async def send(due: float) -> float:
-        await asyncio.sleep(due - loop.time())
-        streams = await idle.get()
-        await answered(streams, question)
-        idle.put_nowait(streams)
-        return (loop.time() - due) * 1e3
-
-    try:
-        async with asyncio.timeout(number / rate + PATIENCE):
-            return list(await asyncio.gather(*(send(start + n / rate) for n in range(number))))
-    finally:
-        while not idle.empty():
-            idle.get_nowait()[1].close()
+    with run.brokers(SKIPMQ_NAME, ELASTICMQ, MOTO) as brokers:
+        run.compare(
+            "default settings", "MB", {name: measure(b) for name, b in brokers.items()},
+            SKIPMQ_NAME, warm=False, less_is_better=True, limits={SKIPMQ_NAME: 110},
+        )  # fmt: skip
 
 
-@contextmanager
-def parked(url: str, queue: str, polls: int) -> Iterator[None]:
-    """Keep so many long polls waiting, from a process of its own.
+def waiting_receivers(run: Run) -> None:
+    """Ten thousand receivers that wait on one worker: wake-ups, sends, memory, processor."""
+    number, rate, samples = (run.form.sizes[name] for name in ("receivers", "rate", "samples"))
 
-    Raises Failed when one was not left waiting.
-    """
-    words = [sys.executable, "-m", "bench.parked", url, queue, str(polls)]
-    process = subprocess.Popen(
-        words, cwd=FOLDER.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    with process:
-        try:
-            assert process.stdout is not None
-            if process.stdout.readline() != "parked\n":
-                raise Failed(f"long polls: {' '.join(process.communicate()[1].split())[-300:]}")
-            yield
-            if process.poll() is not None:
-                raise Failed(f"long polls: {' '.join(process.communicate()[1].split())[-300:]}")
-        finally:
-            process.kill()
+    def measure(node: Broker, seconds: int) -> Outcome:
+        used, began = usage.processor_seconds(node.pid), time.monotonic()
+        time.sleep(seconds)
+        used = usage.processor_seconds(node.pid) - used
+        details = {"idle_percent": 100 * used / (time.monotonic() - began)}
+        details["memory_mb"], details["resident_mb"] = usage.memory(node.pid)
+        wake_ups = clients.wake_ups(node.url, node.url, node.queue(), samples)
+        sends = _sends(node, rate, seconds)
+        details |= {"wake_up_p99_ms": clients.percentile(wake_ups, 99)}
+        details["sends_p99_ms"] = clients.percentile(sends, 99)
+        return Outcome(clients.percentile(wake_ups, 50), details)
+
+    def alone(seconds: int) -> Outcome:
+        with _one_worker(run, number) as node:
+            return measure(node, seconds)
+
+    def crowded(seconds: int) -> Outcome:
+        with _one_worker(run, number) as node:
+            queues = [node.queue() for _ in range(_QUEUES)]
+            with Crowd("wait", node.url, number, *queues):
+                return measure(node, seconds)
+
+    none, many = "no receivers", f"{number:,} receivers"
+    pairs = [Pair(many, none)]
+    found = run.compare(
+        "p50 from a send to a waiting receiver", "ms", {none: alone, many: crowded}, none,
+        warm=False, less_is_better=True, pairs=pairs,
+    )  # fmt: skip
+    run.derive(
+        found, "sends_p99_ms", f"p99 of {rate} sends a second", "ms", none,
+        pairs=[Pair(many, none, 1.2)],
+    )  # fmt: skip
+    run.derive(found, "memory_mb", "memory", "MB", none, limits={many: 250})
+    run.derive(
+        found, "idle_percent", "processor, each receiver asking again every 20 s", "% of a core",
+        none,
+    )  # fmt: skip
 
 
-def wake_ups(sender_url: str, receiver_url: str, queue: str, samples: int) -> list[float]:
-    """Return milliseconds from a send to the answer that a waiting receiver gets.
+def slow_clients(run: Run) -> None:
+    """Five thousand clients that send one byte of a body and wait: what others notice."""
+    number, rate = run.form.sizes["clients"], run.form.sizes["rate"]
 
-    Each receiver waits for some time, which is not always the same, before the message is sent.
-    """
+    def alone(seconds: int) -> Outcome:
+        with _one_worker(run, number) as node:
+            return _p99(node, rate, seconds)
+
+    def crowded(seconds: int) -> Outcome:
+        with _one_worker(run, number) as node:
+            with Crowd("stall", node.url, number) as crowd:
+                outcome = _p99(node, rate, seconds)
+            return Outcome(outcome.rate, outcome.details | {"cut_off": float(crowd.ended)})
+
+    none, many = "no slow clients", f"{number:,} slow clients"
+    run.compare(
+        f"p99 of {rate} sends a second", "ms", {none: alone, many: crowded}, none,
+        warm=False, less_is_better=True, pairs=[Pair(many, none, 2)],
+    )  # fmt: skip
+
+
+@contextlib.contextmanager
+def _one_worker(run: Run, number: int) -> Iterator[Broker]:
+    """Run a fresh node of one worker that has room for so many clients and some."""
+    clients.raise_file_limit(number + _OTHERS)
+    run.absent = {}
     with ExitStack() as stack:
-        sender = stack.enter_context(closing(Client(sender_url)))
-        receiver = stack.enter_context(closing(Client(receiver_url)))
-        sender.call("ReceiveMessage", QueueUrl=queue, WaitTimeSeconds=0)
-        return [_wake_up(sender, receiver, queue) for _ in range(samples)]
+        database = run.database(stack)
+        node = peers.skipmq(database, workers=1, requests=number + _OTHERS)
+        yield stack.enter_context(node)
 
 
-def _wake_up(sender: Client, receiver: Client, queue: str) -> float:
-    answers: list[tuple[float, str]] = []
+def _sends(node: Broker, rate: int, seconds: int) -> list[float]:
+    queue = node.queue()
+    clients.sends(node.url, queue, rate, 1)
+    return clients.sends(node.url, queue, rate, seconds)
 
-    def receive() -> None:
-        answer = receiver.call("ReceiveMessage", QueueUrl=queue, WaitTimeSeconds=LONGEST_POLL)
-        if messages := answer.get("Messages"):
-            answers.append((time.perf_counter(), messages[0]["ReceiptHandle"]))
 
-    thread = threading.Thread(target=receive)
-    thread.start()
-    time.sleep(random.uniform(0.1, 0.2))  # noqa: S311 - no secret.
-    sent = time.perf_counter()
-    sender.call("SendMessage", QueueUrl=queue, MessageBody="wake up")
-    thread.join(PATIENCE)
-    if not answers:
-        raise Failed("a waiting receiver was not given the message")
-    at, handle = answers[0]
-    sender.call("DeleteMessage", QueueUrl=queue, ReceiptHandle=handle)
-    return (at - sent) * 1e3
+def _p99(node: Broker, rate: int, seconds: int) -> Outcome:
+    samples = _sends(node, rate, seconds)
+    memory, _ = usage.memory(node.pid)
+    return _percentiles(samples, 99, memory_mb=memory)
+
+
+def wake_up(run: Run) -> None:
+    """From a send to the receiver that waits, on the same node and on another one."""
+    samples = run.form.sizes["samples"]
+    same, other = f"{SKIPMQ_NAME}, same node", f"{SKIPMQ_NAME}, other node"
+
+    def measure(sender: Broker, receiver: Broker) -> Measure:
+        queue = receiver.queue()
+        return lambda _: _percentiles(
+            clients.wake_ups(sender.url, receiver.url, queue, samples), 50
+        )
+
+    with run.brokers(ELASTICMQ) as brokers, ExitStack() as stack:
+        measures: dict[str, Measure] = {}
+        if run.wants(SKIPMQ_NAME):
+            database = run.database(stack)
+            one = stack.enter_context(peers.skipmq(database))
+            two = stack.enter_context(peers.skipmq(database))
+            measures = {same: measure(one, one), other: measure(two, one)}
+        warm_ups: dict[str, WarmUp] = {}
+        for name, broker in brokers.items():
+            # Wake-ups are too few to warm a JVM: it is put under load.
+            warm_ups[name] = warm_up(run.cycles(broker, Shape(1)), run.form, jvm=True)
+            measures[name] = measure(broker, broker)
+        run.compare(
+            "p50 from send to receiver", "ms", measures, same,
+            warm=False, warm_ups=warm_ups, less_is_better=True, limits={same: 2, other: 6},
+        )  # fmt: skip
+
+
+def calls(run: Run) -> None:
+    """One SQL call of one message by pgbench, one client, commits not synced."""
+    run.absent = {}
+    number = run.form.sizes["calls"]
+    with ExitStack() as stack:
+        database = run.database(stack)
+
+        def measure(name: str) -> Measure:
+            return lambda _: Outcome(_call(database, name, number), {})
+
+        run.compare(
+            "one client", "µs", {name: measure(name) for name in CALLS}, "select 1",
+            warm=False, less_is_better=True, limits=_LIMITS,
+        )  # fmt: skip
+
+
+def _call(database: str, name: str, number: int) -> float:
+    """Return the microseconds of a call, each of which had one message to work on."""
+    queue_name = f"calls-{time.monotonic_ns()}"
+    queue = databases.create_queue(database, queue_name)
+    if name in {"receive", "delete"}:
+        databases.fill(database, queue_name, number, 0, lambda _: None)
+    if name == "delete":
+        databases.ask(
+            database, f"select count(*) from skipmq.receive_messages({queue}, {number}, 600)"
+        )
+    messages = f"from skipmq.message where queue_id = {queue}"
+    first = databases.ask(database, f"select coalesce(min(id), 0) - 1 {messages}")
+    found = load.call(as_node(database), CALLS[name], number, queue=str(queue), n=first)
+    stored, received = (
+        int(databases.ask(database, f"select count(*) {messages} {which}"))
+        for which in ("", "and receive_count > 0")
+    )
+    expected = {"send": (number, 0), "receive": (number, number)}
+    if (stored, received) != expected.get(name, (0, 0)):
+        raise Failed(f"{number} calls left {stored} messages, {received} of them received")
+    return found
+
+
+def start_up(run: Run) -> None:
+    """From the command to the first message that is taken."""
+    run.absent = {}
+    ephemeral, lasting = f"{SKIPMQ_NAME}, --ephemeral", f"{SKIPMQ_NAME}, new data folder"
+    starts: dict[str, Callable[[], AbstractContextManager[Broker]]] = {}
+    if run.wants(SKIPMQ_NAME):
+        starts[ephemeral] = lambda: peers.skipmq_alone(run.folder, ephemeral=True)
+        starts[lasting] = lambda: peers.skipmq_alone(run.folder, ephemeral=False)
+    if run.wants(ELASTICMQ):
+        starts[ELASTICMQ] = lambda: peers.elasticmq(run.folder)
+    if run.wants(MOTO):
+        starts[MOTO] = lambda: peers.moto(run.folder)
+
+    def measure(start: Callable[[], AbstractContextManager[Broker]]) -> Measure:
+        def timed(_: int) -> Outcome:
+            began = time.monotonic()
+            with start():
+                return Outcome(time.monotonic() - began, {})
+
+        return timed
+
+    run.compare(
+        "from nothing to the first message", "s",
+        {name: measure(start) for name, start in starts.items()}, lasting,
+        warm=False, less_is_better=True, limits={ephemeral: 1.5, lasting: 1.5},
+    )  # fmt: skip
+
+
+def _percentiles(samples: list[float], value: int, **more: float) -> Outcome:
+    details = {f"p{n}_ms": clients.percentile(samples, n) for n in (50, 99)}
+    return Outcome(details[f"p{value}_ms"], details | {"worst_ms": max(samples)} | more)

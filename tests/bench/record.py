@@ -8,8 +8,8 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A ratio to show, of one contestant to another, and what it is to reach or, where less is
-    better, not to exceed."""
+    """A ratio to show, of one contestant to another, and its goal: the least, or the most where
+    less is better."""
 
     of: str
     to: str
@@ -25,14 +25,23 @@ class Ratio:
     rounds: list[float]
     goal: float | None = None
 
-    @property
-    def median(self) -> float:
-        return median(self.rounds)
+
+@dataclass(frozen=True, slots=True)
+class WarmUp:
+    """The warm-up of a contestant: its windows' rates, and whether the last two were alike."""
+
+    seconds: int
+    rates: list[float]
+    steady: bool
+
+    def as_json(self) -> dict[str, Any]:
+        first, last = (round(self.rates[i], 1) for i in (0, -1))
+        return {"seconds": self.seconds, "first": first, "last": last, "steady": self.steady}
 
 
 @dataclass(slots=True)
 class Comparison:
-    """Contestants that were measured in turn, round by round; the reference's number is 1."""
+    """Contestants that were measured in turn, round by round; ratios are shown to the reference."""
 
     case: str
     title: str
@@ -44,6 +53,7 @@ class Comparison:
     limits: dict[str, float] = field(default_factory=dict)
     values: dict[str, list[float]] = field(default_factory=dict)
     details: dict[str, list[dict[str, float]]] = field(default_factory=dict)
+    warm_ups: dict[str, WarmUp] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
 
     def add(self, name: str, value: float, details: dict[str, float] | None = None) -> None:
@@ -54,6 +64,13 @@ class Comparison:
     def median(self, name: str) -> float:
         return median(self.values[name])
 
+    def detail_medians(self, name: str) -> dict[str, float]:
+        """Return the median of each detail of a contestant over the rounds."""
+        rounds = self.details.get(name, [])
+        return {
+            key: median(found[key] for found in rounds) for key in (rounds[0] if rounds else ())
+        }
+
     def ratio(self, of: str, to: str, goal: float | None = None) -> Ratio | None:
         """Return the ratio by rounds, or None when one of the two was not measured in each."""
         one, other = self.values.get(of), self.values.get(to)
@@ -62,39 +79,39 @@ class Comparison:
         return Ratio(of, to, [a / b for a, b in zip(one, other, strict=True)], goal)
 
     def ratios(self) -> list[Ratio]:
-        """Return those of the pairs, then those of the other contestants to the reference."""
-        pairs: dict[tuple[str, str], float | None] = {(p.of, p.to): p.goal for p in self.pairs}
-        for name in self.values:
-            told = any(name in pair and self.reference in pair for pair in pairs)
-            if name != self.reference and not told:
-                pairs[name, self.reference] = None
-        found = [self.ratio(of, to, goal) for (of, to), goal in pairs.items()]
+        """Return the ratios of the pairs that were measured."""
+        found = [self.ratio(pair.of, pair.to, pair.goal) for pair in self.pairs]
         return [ratio for ratio in found if ratio is not None]
 
-    def meets(self, value: float, goal: float) -> bool:
-        return value <= goal if self.less_is_better else value >= goal
-
     def as_json(self) -> dict[str, Any]:
+        """Return medians and extremes; what a single round gave is not kept."""
         return {
             "case": self.case,
             "title": self.title,
             "unit": self.unit,
             "seconds": self.seconds,
+            "rounds": max((len(values) for values in self.values.values()), default=0),
             "less_is_better": self.less_is_better,
-            "reference": self.reference,
-            "values": self.values,
-            "medians": {name: self.median(name) for name in self.values},
+            "contestants": {
+                name: _spread(values)
+                | {key: _rounded(value) for key, value in self.detail_medians(name).items()}
+                for name, values in self.values.items()
+            },
             "ratios": [
-                {
-                    "of": ratio.of,
-                    "to": ratio.to,
-                    "median": ratio.median,
-                    "rounds": ratio.rounds,
-                    "goal": ratio.goal,
-                }
+                {"of": ratio.of, "to": ratio.to, "goal": ratio.goal} | _spread(ratio.rounds)
                 for ratio in self.ratios()
             ],
             "limits": self.limits,
-            "details": self.details,
+            "warm_up": {name: found.as_json() for name, found in self.warm_ups.items()},
             "failures": self.failures,
         }
+
+
+def _spread(values: Sequence[float]) -> dict[str, float]:
+    found = {"median": median(values), "lowest": min(values), "highest": max(values)}
+    return {name: _rounded(value) for name, value in found.items()}
+
+
+def _rounded(value: float) -> float:
+    """Return four significant digits, or all before the point."""
+    return float(f"{value:.4g}") if abs(value) < 10_000 else float(round(value))

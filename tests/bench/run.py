@@ -1,44 +1,90 @@
 """One run of the benchmark: what its cases share, and how contestants are measured in turn."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import count
+from math import inf
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from rich.progress import Progress
 
-from bench import databases, load, peers, programs
+from bench import databases, load, machine, peers
 from bench.load import Failed, Outcome, Shape
+from bench.machine import Unavailable
 from bench.peers import Broker
-from bench.programs import Unavailable
-from bench.record import Comparison
+from bench.record import Comparison, WarmUp
+from bench.usage import Meter
 from bench.wire import Refused
 from support.postgres import Databases, as_node
 
 SQL, PGMQ = "SQL functions", "PGMQ"
-_JVM_SECONDS = 6
 # What --peer calls them.
 PEERS = {
     "skipmq": peers.SKIPMQ_NAME,
     "sql": SQL,
     "pgmq": PGMQ,
+    "empty": peers.EMPTY,
     "elasticmq": peers.ELASTICMQ,
     "elasticmq-persistent": peers.ELASTICMQ_PERSISTENT,
     "moto": peers.MOTO,
 }
 Measure: TypeAlias = Callable[[int], Outcome]
-TROUBLE = (Failed, Unavailable, Refused, OSError)
+TROUBLE = (Failed, Unavailable, Refused, OSError, EOFError)
+_ALIKE = 0.05
+_numbers = count(1)
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How long a case is: rounds, seconds to measure and to warm up, and its own sizes."""
+    """How long a case is: rounds, seconds of a measurement, its warm-up, and sizes of its own.
+
+    A warm-up consists of windows of `window` seconds (0: no warm-up) until two in succession give
+    rates within 5 % and, of a JVM, its processor time a request has reached no new low for `jvm`
+    seconds; for `most` seconds at most.
+    """
 
     rounds: int
     seconds: int
-    warm: int = 1
+    window: int = 5
+    most: int = 180
+    jvm: int = 30
     sizes: Mapping[str, Any] = field(default_factory=dict)
+
+
+def quick(rounds: int, seconds: int, **sizes: Any) -> Form:
+    """Return a form whose warm-up is too short for a JVM to show what it can."""
+    return Form(rounds, seconds, window=1, most=3, jvm=3, sizes=sizes)
+
+
+def warm_up(measure: Measure, form: Form, *, jvm: bool) -> WarmUp:
+    """Measure windows until the contestant is steady or the time is up.
+
+    On a busy machine a JVM that still compiles has windows of like rates long before it is warm: it
+    is steady when its processor time a request has reached no new low for `form.jvm` seconds.
+    """
+    rates: list[float] = []
+    costs: list[float] = []
+    while True:
+        # One that is cold may not answer yet; if it never does, its first round says why.
+        outcome = Outcome(0, {})
+        with suppress(Failed):
+            outcome = measure(form.window)
+        rates.append(outcome.rate)
+        costs.append(outcome.details.get("broker_us", inf))
+        seconds = len(rates) * form.window
+        steady = len(rates) > 1 and abs(rates[-1] - rates[-2]) < _ALIKE * max(rates[-2:])
+        if jvm:
+            steady = steady and _at_its_lowest(costs, form.jvm // form.window)
+        if steady or seconds >= form.most:
+            return WarmUp(seconds, rates, steady)
+
+
+def _at_its_lowest(costs: Sequence[float], windows: int) -> bool:
+    """Say whether so many last windows are hardly cheaper than those before them."""
+    earlier, later = costs[:-windows], costs[-windows:]
+    return bool(earlier) and min(later) >= (1 - _ALIKE) * min(earlier) < inf
 
 
 @dataclass(slots=True)
@@ -52,17 +98,17 @@ class Run:
     case: str = ""
     comparisons: list[Comparison] = field(default_factory=list)
     absent: dict[str, str] = field(default_factory=dict)
-    _queues: int = 0
 
     def wants(self, name: str) -> bool:
         return name in self.wanted
 
     @contextmanager
-    def brokers(self, *names: str, warm: bool = True) -> Iterator[dict[str, Broker]]:
-        """Run those of the brokers that are wanted here; who cannot start is noted as absent."""
+    def brokers(self, *names: str) -> Iterator[dict[str, Broker]]:
+        """Run those of the brokers that are wanted; one that cannot start is noted as absent."""
         self.absent = {}
         starts: dict[str, Callable[[ExitStack], Broker]] = {
-            peers.SKIPMQ_NAME: lambda s: s.enter_context(peers.skipmq(self.database(s))),
+            # One worker: what `skipmq serve` runs on two cores that are the database's too.
+            peers.SKIPMQ_NAME: lambda s: s.enter_context(peers.skipmq(self.database(s), workers=1)),
             peers.ELASTICMQ: lambda s: s.enter_context(peers.elasticmq(self.folder)),
             peers.ELASTICMQ_PERSISTENT: lambda s: s.enter_context(
                 peers.elasticmq(self.folder, persistent=True)
@@ -75,15 +121,7 @@ class Run:
                 if self.wants(name):
                     with self.noting(name):
                         found[name] = starts[name](stack)
-                        if warm:
-                            self._warm(found[name])
             yield found
-
-    def _warm(self, broker: Broker) -> None:
-        """Let a broker run for a while: a JVM has to compile before it shows what it can."""
-        jvm = broker.name in (peers.ELASTICMQ, peers.ELASTICMQ_PERSISTENT)
-        with suppress(Failed):
-            load.wrk([broker.url], [broker.queue()], Shape(), _JVM_SECONDS if jvm else 1)
 
     def database(self, stack: ExitStack) -> str:
         return stack.enter_context(databases.migrated(self.databases))
@@ -94,7 +132,7 @@ class Run:
         try:
             yield
         except TROUBLE as error:
-            self.absent[name] = programs.reason(error)
+            self.absent[name] = machine.reason(error)
 
     def compare(
         self,
@@ -107,7 +145,7 @@ class Run:
         warm: bool = True,
         **about: Any,
     ) -> Comparison:
-        """Measure each contestant in turn, round by round, after a warm-up of each.
+        """Warm each contestant up, then measure each in turn, round by round.
 
         One that fails is reported with its reason and takes no further part.
         """
@@ -115,61 +153,77 @@ class Run:
             self.case, title, unit, reference, seconds=self.form.seconds, **about
         )
         comparison.failures |= self.absent
+        warm = warm and self.form.window > 0
         rounds = rounds or self.form.rounds
-        warm = warm and self.form.warm > 0
-        steps = rounds + (1 if warm else 0)
-        task = self.progress.add_task(f"{self.case}: {title}", total=steps * len(measures))
-        for step in range(steps):
+        task = self.progress.add_task("", total=(rounds + warm) * len(measures))
+        for step in range(rounds + warm):
             for name, measure in measures.items():
                 self.progress.update(task, description=f"{self.case}: {title}: {name}")
                 if name not in comparison.failures:
-                    seconds = self.form.warm if warm and not step else self.form.seconds
                     try:
-                        outcome = measure(seconds)
-                    except TROUBLE as error:
-                        comparison.failures[name] = programs.reason(error)
-                    else:
-                        if step or not warm:
+                        if warm and not step:
+                            comparison.warm_ups[name] = warm_up(
+                                measure, self.form, jvm=name in peers.JVMS
+                            )
+                        else:
+                            outcome = measure(self.form.seconds)
                             comparison.add(name, outcome.rate, outcome.details)
+                    except TROUBLE as error:
+                        comparison.failures[name] = machine.reason(error)
                 self.progress.advance(task)
         self.progress.remove_task(task)
-        self.comparisons.append(comparison)
-        self.show(comparison)
+        self._record(comparison)
         return comparison
 
     def derive(
         self, source: Comparison, detail: str, title: str, unit: str, reference: str, **about: Any
     ) -> None:
-        """Compare by another number that was measured along with a comparison; less is better."""
+        """Compare by another number that was measured with a comparison; less is better."""
         derived = Comparison(
             self.case, title, unit, reference, less_is_better=True, seconds=source.seconds, **about
         )
-        derived.failures |= source.failures
+        derived.warm_ups = source.warm_ups
         for name, rounds in source.details.items():
-            derived.values[name] = [found[detail] for found in rounds]
-        self.comparisons.append(derived)
-        self.show(derived)
+            if all(detail in found for found in rounds):
+                derived.values[name] = [found[detail] for found in rounds]
+        self._record(derived)
 
-    def cycles(self, broker: Broker, shape: Shape, queue: str = "", **attributes: str) -> Measure:
+    def _record(self, comparison: Comparison) -> None:
+        self.comparisons.append(comparison)
+        self.show(comparison)
+
+    def cycles(
+        self,
+        broker: Broker,
+        shape: Shape,
+        queue: str = "",
+        *,
+        whole: bool = True,
+        **attributes: str,
+    ) -> Measure:
         """Return a measure of life cycles over HTTP, on a fresh queue unless one is given."""
-        return lambda seconds: load.wrk(
-            [broker.url],
-            [queue or broker.queue(fifo=shape.groups > 0, **attributes)],
-            shape,
-            seconds,
-        )
+
+        def measure(seconds: int) -> Outcome:
+            url = queue or broker.queue(fifo=shape.groups > 0, **attributes)
+            meter = Meter.start(broker.pid, broker.postmaster)
+            outcome = load.wrk([broker.url], [url], shape, seconds, whole=whole)
+            details = outcome.details
+            used = meter.per_request(details.pop("requests"))
+            return Outcome(outcome.rate, details | used)
+
+        return measure
 
     def sql_cycles(
         self, database: str, shape: Shape, *, lax: bool = False, history: str = "metadata"
     ) -> Measure:
         """Return a measure of life cycles in SQL, every commit durable.
 
-        Lax as the nodes are: what a crash could lose of receives and deletes only comes again.
+        With `lax`, commits of receives and deletes are not, as nodes do it: after a crash such a
+        message is only received again.
         """
 
         def measure(seconds: int) -> Outcome:
-            self._queues += 1
-            queue = databases.create_queue(database, f"sql-{self._queues}", history)
+            queue = databases.create_queue(database, f"sql-{next(_numbers)}", history)
             return load.pgbench(
                 as_node(database),
                 "skipmq.sql",

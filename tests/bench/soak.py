@@ -12,10 +12,10 @@ from statistics import median
 import click
 from rich.console import Console
 
-from bench import chart, databases, load, peers, report
+from bench import chart, databases, load, peers, report, usage
 from bench.__main__ import RESULTS, about, subtitle
 from bench.load import Outcome, Shape
-from bench.programs import Unavailable
+from bench.machine import Unavailable
 
 _HOUR, _MINUTE = 3600, 60
 _MOST_MB, _MOST_SHARE = 10, 0.05
@@ -95,7 +95,7 @@ def _measure(seconds: int, console: Console) -> tuple[list[Sample], Outcome]:
         with console.status("") as status:
             while worker.is_alive():
                 at = time.monotonic() - began
-                samples.append((round(at, 1), round(node.memory(), 2)))
+                samples.append((round(at, 1), round(usage.memory(node.pid)[0], 2)))
                 status.update(f"soak: {at:.0f} of {seconds} s, {samples[-1][1]:.0f} MB")
                 worker.join(seconds / _SAMPLES)
     if errors:

@@ -8,12 +8,13 @@ import pytest
 
 from bench.cases import CASES
 from bench.chart import memory, ratios
-from bench.latency import percentile
-from bench.load import Failed, Shape, parse_pgbench, parse_wrk
-from bench.record import Comparison, Pair
-from bench.report import lines, number, summary
-from bench.run import PEERS, SQL
+from bench.clients import percentile
+from bench.load import Failed, Outcome, Shape, parse_pgbench, parse_wrk
+from bench.record import Comparison, Pair, WarmUp
+from bench.report import goals, markdown, notes, number, summary
+from bench.run import PEERS, SQL, Form, warm_up
 from bench.soak import growth
+from bench.usage import Meter
 from support.http import ROOT
 from support.programs import need
 
@@ -28,6 +29,16 @@ Requests/sec:   1285.16
 Transfer/sec:      1.35MB
 {"seconds": 1.000653, "requests": 1286, "sent": 4340, "received": 4204, "deleted": 4174, \
 "failed": 0, "lost": 0, "p50_ms": 11.317, "p99_ms": 42.164, "why": ""}
+"""
+# A child uses 0.25 s of processor time and ends; then its parent says so.
+BUSY = """
+import subprocess, sys
+child = "import time\\nwhile time.process_time() < 0.25: pass"
+print("ready", flush=True)
+sys.stdin.readline()
+subprocess.run([sys.executable, "-c", child], check=True)
+print("used", flush=True)
+sys.stdin.read()
 """
 PGBENCH = """\
 pgbench (18.6)
@@ -62,6 +73,7 @@ def test_rate_of_wrk_is_of_messages_that_lived_their_whole_life() -> None:
 
     assert outcome.rate == pytest.approx(4171.28, abs=0.01)
     assert outcome.details["p99_ms"] == 42.164
+    assert parse_wrk(WRK, whole=False).rate == pytest.approx(1285.16, abs=0.01)
 
 
 @pytest.mark.parametrize(
@@ -98,12 +110,12 @@ def test_run_of_pgbench_that_deletes_nothing_does_not_count() -> None:
         parse_pgbench(PGBENCH, 10, 7740)
 
 
-def test_ratio_is_the_median_of_the_rounds_ratios_not_of_medians() -> None:
+def test_ratio_is_of_the_rounds_not_of_medians() -> None:
     (ratio,) = comparison().ratios()
 
     assert ratio.rounds == [3, 3, 0.5]
-    assert ratio.median == 3
     assert comparison().median("other") / comparison().median("one") == 1.5
+    assert [(goal.shown, goal.met) for goal in goals(comparison())] == [("3 x", True)]
 
 
 def test_ratio_of_a_contestant_that_missed_a_round_is_left_out() -> None:
@@ -115,20 +127,32 @@ def test_ratio_of_a_contestant_that_missed_a_round_is_left_out() -> None:
 
 def test_goal_is_met_from_the_side_that_is_better() -> None:
     found = comparison()
-    assert [line.met for line in lines(found)] == [True]
+    assert [goal.met for goal in goals(found)] == [True]
 
     found.less_is_better, found.limits = True, {"one": 99}
-    assert [(line.met, line.goal_text) for line in lines(found)] == [
+    assert [(goal.met, goal.goal_shown) for goal in goals(found)] == [
         (False, "≤ 2"),
-        (False, "≤ 99 messages/s"),
+        (False, "≤ 99"),
     ]
 
 
-def test_results_keep_numbers_and_why_others_are_missing() -> None:
+def test_goal_of_a_contestant_that_was_not_warm_has_no_verdict() -> None:
+    found = comparison()
+    found.warm_ups = {"other": WarmUp(60, [10, 20, 30], steady=False)}
+
+    page = markdown([found], "subtitle")
+
+    assert "| 3 x | ≥ 2 | not warm |" in page
+    assert notes(found)[-1] == "other: not steady after 60 s of warm-up"
+
+
+def test_results_are_medians_and_extremes_and_why_others_are_missing() -> None:
     found = comparison().as_json()
 
     assert json.loads(json.dumps(found)) == found
-    assert found["medians"] == {"one": 100, "other": 150}
+    assert found["contestants"]["other"] == {
+        "median": 150, "lowest": 100, "highest": 300, "p50_ms": 1.5
+    }  # fmt: skip
     assert found["failures"] == {"moto": "the package moto is not installed"}
 
 
@@ -141,6 +165,57 @@ def test_results_are_drawn(tmp_path: Path) -> None:
     assert (tmp_path / "ratios.png").stat().st_size > 10_000
     assert (tmp_path / "memory.png").stat().st_size > 10_000
     assert summary([comparison()]).row_count == 1
+
+
+@pytest.mark.parametrize(
+    ("jvm", "windows", "steady", "rates", "costs"),
+    [
+        (False, 3, True, [50, 100, 104, 999], [1, 1, 1, 1]),
+        (False, 6, False, [1, 2, 4, 8, 16, 32, 64], [1] * 7),
+        (True, 4, True, [100] * 5, [90, 50, 49, 49, 49]),
+        # Like rates, as the machine is busy, of a JVM that still compiles.
+        (True, 6, False, [100] * 7, [900, 600, 400, 300, 250, 200, 150]),
+    ],
+)
+def test_warm_up_ends_when_rate_and_cost_stand_still(
+    jvm: bool, windows: int, steady: bool, rates: list[float], costs: list[float]
+) -> None:
+    left = iter(zip(rates, costs, strict=True))
+    form = Form(1, 10, window=5, most=30, jvm=10)
+
+    def measure(_: int) -> Outcome:
+        rate, cost = next(left)
+        return Outcome(rate, {"broker_us": cost})
+
+    assert warm_up(measure, form, jvm=jvm) == WarmUp(5 * windows, rates[:windows], steady)
+
+
+def test_warm_up_of_one_that_never_answers_is_not_steady() -> None:
+    def measure(_: int) -> Outcome:
+        raise Failed("nothing was received")
+
+    assert not warm_up(measure, Form(1, 10, window=5, most=30, jvm=10), jvm=True).steady
+
+
+def test_meter_counts_what_children_used_that_ended_meanwhile() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", BUSY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as parent:
+        assert parent.stdin is not None
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == "ready\n"
+        meter = Meter.start(parent.pid, parent.pid)
+        parent.stdin.write("go\n")
+        parent.stdin.flush()
+        assert parent.stdout.readline() == "used\n"
+
+        found = meter.per_request(1000)
+
+        assert found["broker_us"] >= 200
+        assert found["database_us"] >= 200
+        assert found["switches"] > 0
+        assert 0 < found["memory_mb"] <= found["resident_mb"]
+        parent.stdin.close()
 
 
 @pytest.mark.parametrize(
@@ -170,7 +245,9 @@ def test_each_case_says_what_it_is_and_has_two_forms_of_the_same_sizes() -> None
     for name, case in CASES.items():
         assert case.measure.__doc__, name
         assert set(case.quick.sizes) == set(case.full.sizes), name
-    assert [field.name for field in fields(Shape)] == ["batch", "size", "groups"]
+    assert [field.name for field in fields(Shape)] == [
+        "batch", "size", "groups", "connections"
+    ]  # fmt: skip
 
 
 def test_life_cycle_is_measured_for_real(tmp_path: Path) -> None:
@@ -187,10 +264,15 @@ def test_life_cycle_is_measured_for_real(tmp_path: Path) -> None:
     found = json.loads(file.read_text())
     assert found["failures"] == {}
     assert len(found["comparisons"]) == len(CASES["life-cycle"].quick.sizes["shapes"])
-    for told in found["comparisons"]:
-        assert set(told["values"]) == {PEERS["skipmq"], SQL}
-        assert all(min(values) > 0 for values in told["values"].values())
-        assert [ratio["median"] > 0 for ratio in told["ratios"]] == [True]
-        assert told["failures"] == {}
+    for comparison in found["comparisons"]:
+        assert set(comparison["contestants"]) == {PEERS["skipmq"], SQL}
+        node = comparison["contestants"][PEERS["skipmq"]]
+        wanted = {"broker_us", "database_us", "switches", "p50_ms", "p99_ms", "memory_mb"}
+        assert wanted < set(node)
+        assert min(node.values()) > 0
+        assert comparison["warm_up"][PEERS["skipmq"]]["seconds"] in {2, 3}
+        assert [ratio["median"] > 0 for ratio in comparison["ratios"]] == [True]
+        assert comparison["failures"] == {}
     assert found["versions"]["PostgreSQL"].startswith("18.")
     assert file.with_suffix(".png").stat().st_size > 10_000
+    assert "## life-cycle: batch 1, 256 B" in file.with_suffix(".md").read_text()

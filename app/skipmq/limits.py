@@ -45,7 +45,6 @@ TAG_VALUE_LENGTH = 256
 # A 1 MiB body may be escaped to six bytes a character on the wire; a batch holds at most 1 MiB as
 # well, so that a request longer than that and its names can never be a valid one.
 REQUEST_BYTES = 6 * MESSAGE_BYTES + 262_144
-TOO_LONG = "One or more parameters are invalid. Reason: Message must be shorter than 1048576 bytes."
 
 DEFAULT_ACCOUNT = "000000000000"
 DEFAULT_REGION = "us-east-1"

@@ -149,3 +149,13 @@ def test_many_texts_are_refused_before_they_are_decoded(rsgi_node: NodeProcess) 
 
     assert answer.status == 400
     assert "at most 20000 texts" in answer.body
+
+
+def test_body_announced_longer_than_all_bodies_together_is_too_long(rsgi_node: NodeProcess) -> None:
+    with connected(rsgi_node) as connection:
+        connection.sendall(head("Content-Length: 300000000") + b"A")
+        connection.shutdown(socket.SHUT_WR)
+
+        answer = connection.recv(4096)
+
+    assert answer.startswith(b"HTTP/1.1 400")

@@ -6,7 +6,7 @@ from time import perf_counter
 
 import structlog
 
-from skipmq import auth, errors, protocol
+from skipmq import auth, errors, limits, protocol
 from skipmq.actions import EVERY
 from skipmq.node import Node
 from skipmq.protocol import Request, Response
@@ -14,6 +14,13 @@ from skipmq.server.admission import Admission
 
 log = structlog.get_logger()
 
+# What both doors take, and say of bodies that they cannot.
+METHODS = frozenset({"GET", "POST"})
+BODY_TOO_LONG = (
+    "One or more parameters are invalid. Reason: Message must be shorter than"
+    f" {limits.MESSAGE_BYTES} bytes."
+)
+BODY_BROKEN_OFF = "The request body ends too early."
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
 
 

@@ -18,7 +18,7 @@ from skipmq import errors, ids, limits, protocol
 from skipmq.metrics import Metrics
 from skipmq.protocol import Request, Response
 from skipmq.server import web
-from skipmq.server.answer import Broker
+from skipmq.server.answer import BODY_BROKEN_OFF, BODY_TOO_LONG, METHODS, Broker
 
 # A body that arrives more slowly than this, in bytes a second, or not within BODY_SECONDS, is given
 # up; a short one gets BODY_LEAST_SECONDS.
@@ -28,9 +28,7 @@ SMALL_BODY, BODIES_BYTES = 65_536, 256 * 1_048_576
 # How much of a body that is too long is read, so that its sender listens to the answer.
 DISCARDED_BYTES = 64 * 1_048_576
 TICK = 0.25
-_BROKEN_OFF = "The request body ends too early."
 _QUEUE_PATH = re.compile("/[^/]+/[^/]+/?")
-_METHODS = frozenset({"GET", "POST"})
 _UNKNOWN_METHOD = errors.UnknownOperationException("405 Method Not Allowed")
 _JSON = [("content-type", "application/json")]
 
@@ -65,7 +63,7 @@ class Door:
 
     async def _answer(self, scope: Any, proto: Any) -> Response:
         request = self._request(scope, proto)
-        known = scope.method in _METHODS
+        known = scope.method in METHODS
         try:
             request.body = await self._body(scope.headers, proto)
         except errors.SqsError as error:
@@ -102,7 +100,8 @@ class Door:
         if chunked and length is not None:
             raise errors.SerializationException("Content-Length goes without Transfer-Encoding.")
         size = limits.REQUEST_BYTES if chunked else _number(length)
-        large = size if size > SMALL_BODY else 0
+        # Of one that is too long no more is kept.
+        large = min(size, limits.REQUEST_BYTES) if size > SMALL_BODY else 0
         if self._large_bytes + large > BODIES_BYTES:
             raise errors.Overloaded
         self._large_bytes += large
@@ -115,7 +114,7 @@ class Door:
                 return await _pieces(proto, None if chunked else size)
             body: bytes = await proto()
         except ProtocolClosed:
-            raise errors.SerializationException(_BROKEN_OFF) from None
+            raise errors.SerializationException(BODY_BROKEN_OFF) from None
         except asyncio.CancelledError:
             task.uncancel()
             raise errors.RequestTimeout from None
@@ -123,7 +122,7 @@ class Door:
             del self._receiving[task]
             self._large_bytes -= large
         if len(body) != size:
-            raise errors.SerializationException(_BROKEN_OFF)
+            raise errors.SerializationException(BODY_BROKEN_OFF)
         return body
 
     async def _page(self, scope: Any, proto: Any) -> Response:
@@ -171,9 +170,9 @@ async def _pieces(proto: Any, size: int | None) -> bytes:
         elif received > DISCARDED_BYTES:
             break
     if received > limits.REQUEST_BYTES or size is not None:
-        raise errors.InvalidParameterValueException(limits.TOO_LONG)
+        raise errors.InvalidParameterValueException(BODY_TOO_LONG)
     if ends != 1:
-        raise errors.SerializationException(_BROKEN_OFF)
+        raise errors.SerializationException(BODY_BROKEN_OFF)
     return b"".join(pieces)
 
 

@@ -23,12 +23,10 @@ from skipmq.delivery import Upkeep
 from skipmq.metrics import Metrics
 from skipmq.node import Node
 from skipmq.protocol import Request, Response
-from skipmq.server.answer import Broker
+from skipmq.server.answer import BODY_BROKEN_OFF, BODY_TOO_LONG, METHODS, Broker
 from skipmq.server.janitor import Janitor
 
-_METHODS = ["GET", "POST"]
 _CHUNKS = 64
-_BROKEN_OFF = "The request body ends too early."
 
 
 def application() -> flask.Flask:
@@ -61,11 +59,11 @@ def create_app(
     # No path is answered by sending the client elsewhere; a queue's may end with a slash.
     app.url_map.merge_slashes = app.url_map.strict_slashes = False
 
-    @app.route("/", methods=_METHODS, provide_automatic_options=False)
-    @app.route("/<account>/<queue>", methods=_METHODS, provide_automatic_options=False)
+    @app.route("/", methods=METHODS, provide_automatic_options=False)
+    @app.route("/<account>/<queue>", methods=METHODS, provide_automatic_options=False)
     def sqs(account: str = "", queue: str = "") -> flask.Response:
         del account, queue  # The codec reads the path itself.
-        if flask.request.method not in _METHODS:
+        if flask.request.method not in METHODS:
             flask.abort(405)  # HEAD comes along with GET.
         request = _request(broker)
         try:
@@ -176,12 +174,12 @@ def _body() -> bytes:
             for _ in range(_CHUNKS):
                 if not stream.read(limits.MESSAGE_BYTES):
                     break
-            raise errors.InvalidParameterValueException(limits.TOO_LONG)
+            raise errors.InvalidParameterValueException(BODY_TOO_LONG)
     except (OSError, ClientDisconnected) as error:
-        raise errors.SerializationException(_BROKEN_OFF) from error
+        raise errors.SerializationException(BODY_BROKEN_OFF) from error
     length = flask.request.content_length
     if length is not None and len(body) < length:
-        raise errors.SerializationException(_BROKEN_OFF)
+        raise errors.SerializationException(BODY_BROKEN_OFF)
     return body
 
 

@@ -2,12 +2,14 @@
 
 import socket
 import struct
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
+from skipmq.server.rsgi import BODY_LEAST_SECONDS
 from support.http import ACCOUNT, NodeProcess, WsgiProcess, client, eventually
 from support.postgres import Databases, as_node
 from support.wire import FORM, exchange, target
@@ -110,6 +112,24 @@ def test_stop_ends_bodies_that_stall(embedded_databases: Databases) -> None:
         exchange(node.port, b"Action=ListQueues", FORM)  # The other one is being read by now.
 
         assert node.stop() == 0
+        assert stalled.recv(4096).startswith(b"HTTP/1.1 503")
+
+
+def test_time_in_which_the_node_stood_still_is_not_the_client_s(
+    embedded_databases: Databases,
+) -> None:
+    url = as_node(embedded_databases.migrated())
+    with NodeProcess(database_url=url, workers=1) as node, connected(node.ready()) as slow:
+        slow.sendall(head("Content-Length: 17") + b"A")
+        exchange(node.port, b"Action=ListQueues", FORM)  # The other one is being read by now.
+        worker = node.workers()[0]
+
+        worker.suspend()
+        time.sleep(BODY_LEAST_SECONDS + 1)
+        slow.sendall(b"ction=ListQueues")
+        worker.resume()
+
+        assert slow.recv(4096).startswith(b"HTTP/1.1 200")
 
 
 @pytest.mark.parametrize("leave", [close, reset, half_close])

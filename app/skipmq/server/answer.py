@@ -21,6 +21,7 @@ BODY_TOO_LONG = (
     f" {limits.MESSAGE_BYTES} bytes."
 )
 BODY_BROKEN_OFF = "The request body ends too early."
+NODE_STOPS = "The node is stopping; nothing has been done; try again."
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
 
 

@@ -18,7 +18,7 @@ from skipmq import errors, ids, limits, protocol
 from skipmq.metrics import Metrics
 from skipmq.protocol import Request, Response
 from skipmq.server import web
-from skipmq.server.answer import BODY_BROKEN_OFF, BODY_TOO_LONG, METHODS, Broker
+from skipmq.server.answer import BODY_BROKEN_OFF, BODY_TOO_LONG, METHODS, NODE_STOPS, Broker
 
 # A body that arrives more slowly than this, in bytes a second, or not within BODY_SECONDS, is given
 # up; a short one gets BODY_LEAST_SECONDS.
@@ -43,6 +43,7 @@ class Door:
         # Tasks that receive a body, with the time of the loop until which they may.
         self._receiving: dict[asyncio.Task[Any], float] = {}
         self._large_bytes = 0
+        self._is_draining = False
         self._pages: Callable[[Any, bytes], Response] | None = None
         self._threads = ThreadPoolExecutor(2, "pages")
         self._tick(self._loop.time())
@@ -91,7 +92,8 @@ class Door:
 
         Raises errors.InvalidParameterValueException when it is longer than any valid one,
         errors.SerializationException when it is incomplete, errors.Overloaded when too much of
-        other bodies is on its way, errors.RequestTimeout when it takes too long.
+        other bodies is on its way, errors.RequestTimeout when it takes too long,
+        errors.ServiceUnavailable when the node stops before it is there.
         """
         length = headers.get("content-length")
         chunked = headers.get("transfer-encoding") is not None
@@ -117,6 +119,8 @@ class Door:
             raise errors.SerializationException(BODY_BROKEN_OFF) from None
         except asyncio.CancelledError:
             task.uncancel()
+            if self._is_draining:
+                raise errors.ServiceUnavailable(NODE_STOPS) from None
             raise errors.RequestTimeout from None
         finally:
             del self._receiving[task]
@@ -136,7 +140,8 @@ class Door:
         return await self._loop.run_in_executor(self._threads, self._pages, scope, body)
 
     def drain(self) -> None:
-        """End all bodies that are on their way: their senders get an error."""
+        """End all bodies that are on their way: their senders shall try another node."""
+        self._is_draining = True
         for task in [*self._receiving]:
             task.cancel()
 
@@ -147,8 +152,11 @@ class Door:
     def _tick(self, due: float) -> None:
         """End bodies that are late, and show how late the loop itself runs what is due."""
         now = self._loop.time()
+        lag = max(0.0, now - due)
+        if lag > TICK:  # What came while the process stood still has not been looked at.
+            self._receiving = {task: until + lag for task, until in self._receiving.items()}
         node = self._broker.node
-        node.observer.show("loop lag", max(0.0, now - due))
+        node.observer.show("loop lag", lag)
         node.observer.show("waiting receivers", node.waiters.count())
         for task in [task for task, until in self._receiving.items() if until < now]:
             task.cancel()

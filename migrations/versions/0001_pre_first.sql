@@ -1231,8 +1231,8 @@ $$;
 --   missing (settled before, or purged) or expired (visible again, or received since).
 -- Called by: the DeleteMessage and DeleteMessageBatch actions; SQL users.
 -- Locks, in order: group rows by number, message rows by id.
--- Raises: SQ005 when no queue has this generation.
--- Relies on index: message_pkey, queue_id, and those of lock_groups and refresh_groups.
+-- Raises: SQ005 when no queue has this generation, SQ007 when the queue is not FIFO.
+-- Relies on index: message_pkey, queue_id, and those of lock_groups, settle and refresh_groups.
 --
 -- p_received_at is the time of the receive that the receipt stands for (null: not checked); delete_messages
 -- says why.
@@ -1249,30 +1249,36 @@ declare
   v_now timestamptz := skipmq.clock();
   v_groups bigint[];
   v_outcomes text[];
+  v_tids tid[];
 begin
   if p_commit is not null then
     p_commit := set_config('synchronous_commit', p_commit, true);
   end if;
   v_groups := skipmq.lock_groups(p_queue_id, p_ids);
-  select array_agg(
-    case
+  select array_agg(f.outcome order by f.place), array_agg(f.tid) filter (where f.outcome = 'deleted')
+  into v_outcomes, v_tids
+  from (
+    select u.place, m.tid, case
       when m.queue_id = p_queue_id and m.receive_count = u.receive_count and m.visible_at > v_now
         and (u.received_at is null or m.first_received_at <= u.received_at) then 'deleted'
       when exists (select from skipmq.queue q where q.queue_id = m.queue_id) then 'expired'
       -- Settled, or purged and not cleared yet.
       else 'missing'
-    end order by u.place)
-  into v_outcomes
-  from unnest(p_ids, p_receive_counts, p_received_at) with ordinality u (id, receive_count, received_at, place)
-  left join lateral (
-    select m.id, m.queue_id, m.receive_count, m.visible_at, m.first_received_at from skipmq.message m where m.id = u.id
-  ) m on true;
-  perform skipmq.delete_messages(
-    p_queue_id,
-    array(select u.id from unnest(p_ids, v_outcomes) with ordinality u (id, outcome, place)
-      where u.outcome = 'deleted' order by u.place),
-    array(select u.receive_count from unnest(p_receive_counts, v_outcomes) with ordinality u (receive_count, outcome, place)
-      where u.outcome = 'deleted' order by u.place));
+    end as outcome
+    from unnest(p_ids, p_receive_counts, p_received_at) with ordinality u (id, receive_count, received_at, place)
+    left join lateral (
+      select m.ctid as tid, m.queue_id, m.receive_count, m.visible_at, m.first_received_at
+      from skipmq.message m
+      where m.id = u.id
+      for no key update
+    ) m on true
+  ) f;
+  if not exists (select from skipmq.queue q where q.queue_id = p_queue_id and q.fifo) then
+    perform skipmq.check_generation(p_queue_id, true);
+  end if;
+  if v_tids is not null then
+    perform skipmq.settle(v_tids, 'deleted');
+  end if;
   perform skipmq.refresh_groups(p_queue_id, v_groups);
   return query
   select u.place, u.outcome from unnest(v_outcomes) with ordinality u (outcome, place) order by u.place;
@@ -1282,7 +1288,7 @@ end $$;
 --   does nothing, and deleting twice is no error.
 -- Called by: the DeleteMessage and DeleteMessageBatch actions; SQL users.
 -- Locks, in order: message rows by id.
--- Raises: SQ005 when no queue has this generation.
+-- Raises: SQ005 when no queue has this generation, SQ007 when the queue is FIFO.
 -- Relies on index: message_pkey, queue_id.
 --
 -- The delete finds its rows by key, not by ctid: a change of visibility that commits meanwhile moves the
@@ -1301,25 +1307,24 @@ declare
   v_now timestamptz := skipmq.clock();
   v_xid bigint := pg_current_xact_id()::text::bigint;
   v_count integer;
+  v_mode text;
 begin
   if p_commit is not null then
     p_commit := set_config('synchronous_commit', p_commit, true);
   end if;
-  with receipt as materialized (
-    select r.id, r.receive_count, r.received_at, q.history_mode
-    from skipmq.queue q
-    cross join (
-      select
-        unnest(p_ids) as id, unnest(p_receive_counts) as receive_count, unnest(p_received_at) as received_at
-    ) r
-    where q.queue_id = p_queue_id
-    order by r.id
-  ), gone as (
+  select q.history_mode into v_mode from skipmq.queue q where q.queue_id = p_queue_id and not q.fifo;
+  if not found then
+    perform skipmq.check_generation(p_queue_id, false);
+  end if;
+  with gone as (
     delete from skipmq.message m
-    using receipt r
+    using (
+      select u.* from unnest(p_ids, p_receive_counts, p_received_at) u (id, receive_count, received_at)
+      order by u.id
+    ) r
     where m.id = r.id and m.receive_count = r.receive_count and m.queue_id = p_queue_id
       and (r.received_at is null or m.first_received_at <= r.received_at)
-    returning m.*, r.history_mode
+    returning m.*
   ), kept as (
     -- As write_history; in this statement, since every delete would pay for another.
     insert into skipmq.history (
@@ -1329,19 +1334,17 @@ begin
       v_now, g.sent_at, g.first_received_at, v_xid, g.id, g.queue_id, g.receive_count - g.receive_base,
       octet_length(g.body), coalesce(octet_length(g.attributes), 0), g.message_id, 'deleted', g.group_id,
       g.deduplication_id, g.sender, g.trace_header,
-      case when g.history_mode = 'full' then g.attributes end,
-      case when g.history_mode = 'full' then g.body end,
+      case when v_mode = 'full' then g.attributes end,
+      case when v_mode = 'full' then g.body end,
       nullif(current_setting('application_name'), '')
     from gone g
-    where g.history_mode <> 'off'
+    where v_mode <> 'off'
   )
-  insert into skipmq.queue_delta (at, queue_id, change)
-  select v_now, p_queue_id, -count(*) from gone having count(*) > 0
-  returning -change into v_count;
-  if v_count is null and not exists (select from skipmq.queue q where q.queue_id = p_queue_id) then
-    raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
+  select count(*) into v_count from gone;
+  if v_count > 0 then
+    insert into skipmq.queue_delta (at, queue_id, change) values (v_now, p_queue_id, -v_count);
   end if;
-  return coalesce(v_count, 0);
+  return v_count;
 end $$;
 -- Does: deletes a queue at once and leaves its messages to the janitor.
 -- Called by: the DeleteQueue action; SQL users.
@@ -3354,7 +3357,7 @@ begin
 end $$;
 -- Does: deletes the given rows of messages, which the caller has locked, and leaves a row of history for each;
 --   gives their number.
--- Called by: expire_visible, clear_group, clear_retired, expire_fifo.
+-- Called by: delete_fifo_messages, expire_visible, clear_group, clear_retired, expire_fifo.
 -- Locks, in order: none but what the caller holds.
 -- Raises: nothing.
 -- Relies on index: none (rows by ctid), and those of write_history.

@@ -3,8 +3,8 @@
 --   missing (settled before, or purged) or expired (visible again, or received since).
 -- Called by: the DeleteMessage and DeleteMessageBatch actions; SQL users.
 -- Locks, in order: group rows by number, message rows by id.
--- Raises: SQ005 when no queue has this generation.
--- Relies on index: message_pkey, queue_id, and those of lock_groups and refresh_groups.
+-- Raises: SQ005 when no queue has this generation, SQ007 when the queue is not FIFO.
+-- Relies on index: message_pkey, queue_id, and those of lock_groups, settle and refresh_groups.
 --
 -- p_received_at is the time of the receive that the receipt stands for (null: not checked); delete_messages
 -- says why.
@@ -21,30 +21,36 @@ declare
   v_now timestamptz := skipmq.clock();
   v_groups bigint[];
   v_outcomes text[];
+  v_tids tid[];
 begin
   if p_commit is not null then
     p_commit := set_config('synchronous_commit', p_commit, true);
   end if;
   v_groups := skipmq.lock_groups(p_queue_id, p_ids);
-  select array_agg(
-    case
+  select array_agg(f.outcome order by f.place), array_agg(f.tid) filter (where f.outcome = 'deleted')
+  into v_outcomes, v_tids
+  from (
+    select u.place, m.tid, case
       when m.queue_id = p_queue_id and m.receive_count = u.receive_count and m.visible_at > v_now
         and (u.received_at is null or m.first_received_at <= u.received_at) then 'deleted'
       when exists (select from skipmq.queue q where q.queue_id = m.queue_id) then 'expired'
       -- Settled, or purged and not cleared yet.
       else 'missing'
-    end order by u.place)
-  into v_outcomes
-  from unnest(p_ids, p_receive_counts, p_received_at) with ordinality u (id, receive_count, received_at, place)
-  left join lateral (
-    select m.id, m.queue_id, m.receive_count, m.visible_at, m.first_received_at from skipmq.message m where m.id = u.id
-  ) m on true;
-  perform skipmq.delete_messages(
-    p_queue_id,
-    array(select u.id from unnest(p_ids, v_outcomes) with ordinality u (id, outcome, place)
-      where u.outcome = 'deleted' order by u.place),
-    array(select u.receive_count from unnest(p_receive_counts, v_outcomes) with ordinality u (receive_count, outcome, place)
-      where u.outcome = 'deleted' order by u.place));
+    end as outcome
+    from unnest(p_ids, p_receive_counts, p_received_at) with ordinality u (id, receive_count, received_at, place)
+    left join lateral (
+      select m.ctid as tid, m.queue_id, m.receive_count, m.visible_at, m.first_received_at
+      from skipmq.message m
+      where m.id = u.id
+      for no key update
+    ) m on true
+  ) f;
+  if not exists (select from skipmq.queue q where q.queue_id = p_queue_id and q.fifo) then
+    perform skipmq.check_generation(p_queue_id, true);
+  end if;
+  if v_tids is not null then
+    perform skipmq.settle(v_tids, 'deleted');
+  end if;
   perform skipmq.refresh_groups(p_queue_id, v_groups);
   return query
   select u.place, u.outcome from unnest(v_outcomes) with ordinality u (outcome, place) order by u.place;

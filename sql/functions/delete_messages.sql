@@ -3,7 +3,7 @@
 --   does nothing, and deleting twice is no error.
 -- Called by: the DeleteMessage and DeleteMessageBatch actions; SQL users.
 -- Locks, in order: message rows by id.
--- Raises: SQ005 when no queue has this generation.
+-- Raises: SQ005 when no queue has this generation, SQ007 when the queue is FIFO.
 -- Relies on index: message_pkey, queue_id.
 --
 -- The delete finds its rows by key, not by ctid: a change of visibility that commits meanwhile moves the
@@ -22,25 +22,24 @@ declare
   v_now timestamptz := skipmq.clock();
   v_xid bigint := pg_current_xact_id()::text::bigint;
   v_count integer;
+  v_mode text;
 begin
   if p_commit is not null then
     p_commit := set_config('synchronous_commit', p_commit, true);
   end if;
-  with receipt as materialized (
-    select r.id, r.receive_count, r.received_at, q.history_mode
-    from skipmq.queue q
-    cross join (
-      select
-        unnest(p_ids) as id, unnest(p_receive_counts) as receive_count, unnest(p_received_at) as received_at
-    ) r
-    where q.queue_id = p_queue_id
-    order by r.id
-  ), gone as (
+  select q.history_mode into v_mode from skipmq.queue q where q.queue_id = p_queue_id and not q.fifo;
+  if not found then
+    perform skipmq.check_generation(p_queue_id, false);
+  end if;
+  with gone as (
     delete from skipmq.message m
-    using receipt r
+    using (
+      select u.* from unnest(p_ids, p_receive_counts, p_received_at) u (id, receive_count, received_at)
+      order by u.id
+    ) r
     where m.id = r.id and m.receive_count = r.receive_count and m.queue_id = p_queue_id
       and (r.received_at is null or m.first_received_at <= r.received_at)
-    returning m.*, r.history_mode
+    returning m.*
   ), kept as (
     -- As write_history; in this statement, since every delete would pay for another.
     insert into skipmq.history (
@@ -50,17 +49,15 @@ begin
       v_now, g.sent_at, g.first_received_at, v_xid, g.id, g.queue_id, g.receive_count - g.receive_base,
       octet_length(g.body), coalesce(octet_length(g.attributes), 0), g.message_id, 'deleted', g.group_id,
       g.deduplication_id, g.sender, g.trace_header,
-      case when g.history_mode = 'full' then g.attributes end,
-      case when g.history_mode = 'full' then g.body end,
+      case when v_mode = 'full' then g.attributes end,
+      case when v_mode = 'full' then g.body end,
       nullif(current_setting('application_name'), '')
     from gone g
-    where g.history_mode <> 'off'
+    where v_mode <> 'off'
   )
-  insert into skipmq.queue_delta (at, queue_id, change)
-  select v_now, p_queue_id, -count(*) from gone having count(*) > 0
-  returning -change into v_count;
-  if v_count is null and not exists (select from skipmq.queue q where q.queue_id = p_queue_id) then
-    raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
+  select count(*) into v_count from gone;
+  if v_count > 0 then
+    insert into skipmq.queue_delta (at, queue_id, change) values (v_now, p_queue_id, -v_count);
   end if;
-  return coalesce(v_count, 0);
+  return v_count;
 end $$;

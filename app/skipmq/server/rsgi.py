@@ -28,6 +28,9 @@ SMALL_BODY, BODIES_BYTES = 65_536, 256 * 1_048_576
 # How much of a body that is too long is read, so that its sender listens to the answer.
 DISCARDED_BYTES = 64 * 1_048_576
 TICK = 0.25
+# How many late bodies are ended at once, and the pause before others are: thousands that came together
+# are late together.
+ENDED_AT_ONCE, BETWEEN_ENDS = 20, 0.01
 _QUEUE_PATH = re.compile("/[^/]+/[^/]+/?")
 _UNKNOWN_METHOD = errors.UnknownOperationException("405 Method Not Allowed")
 _JSON = [("content-type", "application/json")]
@@ -158,9 +161,11 @@ class Door:
         node = self._broker.node
         node.observer.show("loop lag", lag)
         node.observer.show("waiting receivers", node.waiters.count())
-        for task in [task for task, until in self._receiving.items() if until < now]:
+        late = [task for task, until in self._receiving.items() if until < now]
+        for task in late[:ENDED_AT_ONCE]:
             task.cancel()
-        self._loop.call_at(now + TICK, self._tick, now + TICK)
+        due = now + (BETWEEN_ENDS if len(late) > ENDED_AT_ONCE else TICK)
+        self._loop.call_at(due, self._tick, due)
 
 
 async def _pieces(proto: Any, size: int | None) -> bytes:

@@ -156,7 +156,7 @@ create table skipmq.history (
   body_bytes integer not null,
   attribute_bytes integer not null,
   message_id uuid not null,
-  outcome text not null check (outcome in ('deleted', 'expired', 'purged', 'dead-lettered')),
+  outcome text not null check (outcome in ('deleted', 'expired', 'purged', 'dead-lettered', 'redriven')),
   group_id text,
   deduplication_id text,
   sender text,
@@ -394,8 +394,9 @@ begin
   return v_total;
 end $$;
 -- Does: moves messages of a FIFO queue, whose groups the caller has locked, to the ends of their groups in
---   other FIFO queues, in the order given. As 'dead-lettered' they go on counting their receives, remember
---   where they came from and leave a row of history; as 'redriven' they start again. Gives their number.
+--   other FIFO queues, in the order given, with a row of history each. As 'dead-lettered' they go on counting their
+--   receives and remember where they came from; as 'redriven' each is a new message, as resend makes it. Gives their
+--   number.
 -- Called by: clear_group, move_fifo_batch.
 -- Locks, in order: queue rows of the targets (shared: they are neither purged nor deleted meanwhile),
 --   advisory locks of the target groups by number, message rows. As 'dead-lettered' they wait for no sender, whom
@@ -429,17 +430,15 @@ begin
     return 0;
   end if;
   v_now := skipmq.clock();
-  if v_dead then
-    perform skipmq.write_history(
-      array(
-        select m.tid
-        from unnest(p_ids, p_targets) u (id, target)
-        cross join lateral (
-          select m.ctid as tid from skipmq.message m where m.id = u.id and m.queue_id = p_queue_id
-        ) m
-        where exists (select from skipmq.queue q where q.queue_id = u.target)),
-      p_how, v_now);
-  end if;
+  perform skipmq.write_history(
+    array(
+      select m.tid
+      from unnest(p_ids, p_targets) u (id, target)
+      cross join lateral (
+        select m.ctid as tid from skipmq.message m where m.id = u.id and m.queue_id = p_queue_id
+      ) m
+      where exists (select from skipmq.queue q where q.queue_id = u.target)),
+    p_how, v_now);
   with numbered as materialized (
     select u.id, u.target, nextval('skipmq.sequence_number_seq') as sequence_number
     from (
@@ -451,13 +450,16 @@ begin
     ) u
   ), moved as (
     update skipmq.message m set
+      id = case when v_dead then m.id else nextval('skipmq.message_id_seq') end,
+      message_id = case when v_dead then m.message_id else gen_random_uuid() end,
       queue_id = n.target,
       group_no = hashtextextended(m.group_id, n.target),
       sequence_number = n.sequence_number,
       visible_at = v_now,
+      sent_at = case when v_dead then m.sent_at else v_now end,
       enqueued_at = v_now,
-      receive_count = m.receive_count + 1,
-      receive_base = case when v_dead then m.receive_base + 1 else m.receive_count + 1 end,
+      receive_count = case when v_dead then m.receive_count + 1 else 0 end,
+      receive_base = case when v_dead then m.receive_base + 1 else 0 end,
       first_received_at = case when v_dead then m.first_received_at end,
       dead_letter_source = case when v_dead
         then format('arn:aws:sqs:%s:%s:%s', v_source.region, v_source.account, v_source.name) end
@@ -1942,22 +1944,25 @@ begin
   return v_count;
 end $$;
 -- Does: moves up to p_limit visible messages from one standard queue to another (p_destination null: each
---   to the queue it came from), where they are visible at once and their receive count starts again; gives
---   their number. What came from a queue that is gone stays.
+--   to the queue it came from), where each is a new message: with another id, sent now, never received; gives their
+--   number. Each leaves a row of history. What came from a queue that is gone stays.
 -- Called by: advance_move_tasks.
 -- Locks, in order: message rows, skipping those that others hold.
 -- Raises: nothing.
--- Relies on index: message_visible.
+-- Relies on index: message_visible, and those of write_history and resend.
 create function skipmq.move_batch(p_source integer, p_destination integer, p_limit integer) returns integer
 language plpgsql volatile
 as $$
 declare
   v_now timestamptz := skipmq.write_time();
   v_shard smallint;
+  v_tids tid[];
+  v_targets integer[];
   v_count integer := 0;
 begin
   foreach v_shard in array array[0, 1] loop
-    with head as materialized (
+    select array_agg(h.tid), array_agg(h.target) into v_tids, v_targets
+    from (
       select m.ctid as tid, coalesce(p_destination, origin.queue_id) as target
       from skipmq.message m
       left join lateral (
@@ -1973,26 +1978,10 @@ begin
       order by m.visible_at
       limit p_limit - v_count
       for no key update of m skip locked
-    ), moved as (
-      update skipmq.message m set
-        queue_id = h.target,
-        shard = 0,
-        visible_at = v_now,
-        receive_count = m.receive_count + 1,
-        receive_base = m.receive_count + 1,
-        first_received_at = null,
-        dead_letter_source = null
-      from head h
-      where m.ctid = h.tid
-      returning m.queue_id
-    ), counted as (
-      insert into skipmq.queue_delta (at, queue_id, change)
-      select v_now, c.queue_id, sum(c.change)
-      from moved m
-      cross join lateral (values (m.queue_id, 1), (p_source, -1)) c (queue_id, change)
-      group by c.queue_id
-    )
-    select v_count + count(*) into v_count from moved;
+    ) h;
+    if v_tids is not null then
+      v_count := v_count + skipmq.resend(p_source, v_tids, v_targets, v_now);
+    end if;
     exit when v_count >= p_limit;
   end loop;
   return v_count;
@@ -2077,13 +2066,13 @@ begin
   end if;
   return v_count;
 end $$;
--- Does: moves messages that are not in flight to another queue of the same type, where their receive count
---   starts again; says for each by its place in p_ids: moved, missing or in-flight.
+-- Does: moves messages that are not in flight to another queue of the same type, where each is a new message: with
+--   another id, sent now, never received; says for each by its place in p_ids: moved, missing or in-flight.
 -- Called by: the MoveMessages action; SQL users.
 -- Locks, in order: queue row of the target (shared: it is neither purged nor deleted meanwhile); message
 --   rows by id; for FIFO group rows by number before, and those of append_fifo.
 -- Raises: SQ005 when no queue has one of the generations, SQ007 when the queues are of different types.
--- Relies on index: queue_id, message_pkey; for FIFO those of lock_groups, append_fifo and refresh_groups.
+-- Relies on index: queue_id, message_pkey, and those of resend; for FIFO those of lock_groups, append_fifo and refresh_groups.
 create function skipmq.move_messages(p_queue_id integer, p_ids bigint[], p_target integer)
 returns table (place bigint, outcome text)
 language plpgsql volatile security definer
@@ -2096,6 +2085,7 @@ declare
   v_groups bigint[];
   v_free bigint[];
   v_held bigint[];
+  v_tids tid[];
 begin
   select q.fifo into v_fifo from skipmq.queue q where q.queue_id = p_queue_id;
   select q.fifo into v_target from skipmq.queue q where q.queue_id = p_target for key share;
@@ -2109,13 +2099,14 @@ begin
   end if;
   select
     array_agg(m.id order by m.sequence_number, m.id) filter (where m.visible_at <= v_now or not m.received),
-    array_agg(m.id) filter (where m.visible_at > v_now and m.received)
-  into v_free, v_held
+    array_agg(m.id) filter (where m.visible_at > v_now and m.received),
+    array_agg(m.tid order by m.id) filter (where m.visible_at <= v_now or not m.received)
+  into v_free, v_held, v_tids
   from (
     select m.*
     from (select distinct u.id from unnest(p_ids) u (id) order by u.id) u
     cross join lateral (
-      select m.id, m.sequence_number, m.visible_at, m.receive_count > m.receive_base as received
+      select m.ctid as tid, m.id, m.sequence_number, m.visible_at, m.receive_count > m.receive_base as received
       from skipmq.message m
       where m.id = u.id and m.queue_id = p_queue_id
       for no key update
@@ -2127,17 +2118,7 @@ begin
     perform skipmq.append_fifo(p_queue_id, v_free, array_fill(p_target, array[cardinality(v_free)]), 'redriven');
     perform skipmq.refresh_groups(p_queue_id, v_groups);
   else
-    update skipmq.message m set
-      queue_id = p_target,
-      shard = 0,
-      visible_at = v_now,
-      receive_count = m.receive_count + 1,
-      receive_base = m.receive_count + 1,
-      first_received_at = null,
-      dead_letter_source = null
-    where m.id = any (v_free);
-    insert into skipmq.queue_delta (at, queue_id, change)
-    values (v_now, p_queue_id, -cardinality(v_free)), (v_now, p_target, cardinality(v_free));
+    perform skipmq.resend(p_queue_id, v_tids, array_fill(p_target, array[cardinality(v_tids)]), v_now);
   end if;
   return query
   select u.place, case
@@ -2960,6 +2941,49 @@ begin
     else cardinality(v_candidates)
   end;
 end $$;
+-- Does: makes new messages of the given rows of a standard queue, which the caller has locked, each in the
+--   standard queue that stands in its place: with another id, sent now, never received. The old ones leave rows of
+--   history, as redriven. Gives their number.
+-- Called by: move_batch, move_messages.
+-- Locks, in order: none but what the caller holds.
+-- Raises: nothing.
+-- Relies on index: none (rows by ctid), and those of write_history.
+--
+-- Source: SQS Developer Guide, "Learn how to configure a dead-letter queue redrive": a redriven message is a new
+-- message, whose retention period begins again.
+create function skipmq.resend(p_source integer, p_tids tid[], p_targets integer[], p_now timestamptz) returns integer
+language plpgsql volatile
+as $$
+declare
+  v_count integer;
+begin
+  perform skipmq.write_history(p_tids, 'redriven', p_now);
+  with moved as (
+    update skipmq.message m set
+      id = nextval('skipmq.message_id_seq'),
+      message_id = gen_random_uuid(),
+      queue_id = t.target,
+      shard = 0,
+      visible_at = p_now,
+      sent_at = p_now,
+      enqueued_at = p_now,
+      receive_count = 0,
+      receive_base = 0,
+      first_received_at = null,
+      dead_letter_source = null
+    from unnest(p_tids, p_targets) t (tid, target)
+    where m.ctid = t.tid
+    returning m.queue_id
+  ), counted as (
+    insert into skipmq.queue_delta (at, queue_id, change)
+    select p_now, c.queue_id, sum(c.change)
+    from moved m
+    cross join lateral (values (m.queue_id, 1), (p_source, -1)) c (queue_id, change)
+    group by c.queue_id
+  )
+  select count(*) into v_count from moved;
+  return v_count;
+end $$;
 -- Does: stores one message in the FIFO queue of that name, within the caller's transaction; gives its id,
 --   or that of the first sending of the last five minutes under the same deduplication id.
 -- Called by: SQL users.
@@ -3538,7 +3562,7 @@ begin
 end $$;
 -- Does: leaves a row of history for each of the given rows of messages, which the caller has locked and is about
 --   to settle, as the history mode of their queue says.
--- Called by: settle, move_to_dead_letter_queue, append_fifo; delete_messages has it in its own statement.
+-- Called by: settle, move_to_dead_letter_queue, append_fifo, resend; delete_messages has it in its own statement.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none (rows by ctid), generation_pkey, queue_id.
@@ -3591,7 +3615,7 @@ begin
     receive_messages, delete_messages, change_visibility, is_sent, low_watermark,
     receive_fifo_messages, receive_fifo_attempt, delete_fifo_messages, change_fifo_visibility,
     count_messages, count_in_flight, peek_messages, copy_messages, move_messages,
-    advance_move_tasks, move_batch, move_fifo_batch, erase_messages, clear_retired, expire_deduplication, expire_messages, fold_counts, mark_noisy
+    advance_move_tasks, move_batch, move_fifo_batch, resend, erase_messages, clear_retired, expire_deduplication, expire_messages, fold_counts, mark_noisy
   }'::text[] loop
     execute format(
       'alter function skipmq.%I
@@ -3622,8 +3646,8 @@ select
   q.replication_mode, q.tags::text as tags
 from skipmq.generation g
 left join skipmq.queue q on q.queue_id = g.queue_id;
--- Every settled message, with the name of its queue, which may be gone. outcome is deleted, expired, purged
--- or dead-lettered (then it lives on in another queue). attributes (JSON) and body are there where the queue's
+-- Every settled message, with the name of its queue, which may be gone. outcome is deleted, expired, purged,
+-- dead-lettered (then it lives on in another queue) or redriven (then another message stands for it). attributes (JSON) and body are there where the queue's
 -- history mode was full. An incremental reader takes windows of xid below the oldest open transaction,
 -- pg_snapshot_xmin(pg_current_snapshot()), and never `id > last`: ids are not in the order of commits.
 create view skipmq_views.history as

@@ -1,6 +1,7 @@
 -- Does: moves messages of a FIFO queue, whose groups the caller has locked, to the ends of their groups in
---   other FIFO queues, in the order given. As 'dead-lettered' they go on counting their receives, remember
---   where they came from and leave a row of history; as 'redriven' they start again. Gives their number.
+--   other FIFO queues, in the order given, with a row of history each. As 'dead-lettered' they go on counting their
+--   receives and remember where they came from; as 'redriven' each is a new message, as resend makes it. Gives their
+--   number.
 -- Called by: clear_group, move_fifo_batch.
 -- Locks, in order: queue rows of the targets (shared: they are neither purged nor deleted meanwhile),
 --   advisory locks of the target groups by number, message rows. As 'dead-lettered' they wait for no sender, whom
@@ -34,17 +35,15 @@ begin
     return 0;
   end if;
   v_now := skipmq.clock();
-  if v_dead then
-    perform skipmq.write_history(
-      array(
-        select m.tid
-        from unnest(p_ids, p_targets) u (id, target)
-        cross join lateral (
-          select m.ctid as tid from skipmq.message m where m.id = u.id and m.queue_id = p_queue_id
-        ) m
-        where exists (select from skipmq.queue q where q.queue_id = u.target)),
-      p_how, v_now);
-  end if;
+  perform skipmq.write_history(
+    array(
+      select m.tid
+      from unnest(p_ids, p_targets) u (id, target)
+      cross join lateral (
+        select m.ctid as tid from skipmq.message m where m.id = u.id and m.queue_id = p_queue_id
+      ) m
+      where exists (select from skipmq.queue q where q.queue_id = u.target)),
+    p_how, v_now);
   with numbered as materialized (
     select u.id, u.target, nextval('skipmq.sequence_number_seq') as sequence_number
     from (
@@ -56,13 +55,16 @@ begin
     ) u
   ), moved as (
     update skipmq.message m set
+      id = case when v_dead then m.id else nextval('skipmq.message_id_seq') end,
+      message_id = case when v_dead then m.message_id else gen_random_uuid() end,
       queue_id = n.target,
       group_no = hashtextextended(m.group_id, n.target),
       sequence_number = n.sequence_number,
       visible_at = v_now,
+      sent_at = case when v_dead then m.sent_at else v_now end,
       enqueued_at = v_now,
-      receive_count = m.receive_count + 1,
-      receive_base = case when v_dead then m.receive_base + 1 else m.receive_count + 1 end,
+      receive_count = case when v_dead then m.receive_count + 1 else 0 end,
+      receive_base = case when v_dead then m.receive_base + 1 else 0 end,
       first_received_at = case when v_dead then m.first_received_at end,
       dead_letter_source = case when v_dead
         then format('arn:aws:sqs:%s:%s:%s', v_source.region, v_source.account, v_source.name) end

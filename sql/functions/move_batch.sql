@@ -1,20 +1,23 @@
 -- Does: moves up to p_limit visible messages from one standard queue to another (p_destination null: each
---   to the queue it came from), where they are visible at once and their receive count starts again; gives
---   their number. What came from a queue that is gone stays.
+--   to the queue it came from), where each is a new message: with another id, sent now, never received; gives their
+--   number. Each leaves a row of history. What came from a queue that is gone stays.
 -- Called by: advance_move_tasks.
 -- Locks, in order: message rows, skipping those that others hold.
 -- Raises: nothing.
--- Relies on index: message_visible.
+-- Relies on index: message_visible, and those of write_history and resend.
 create function skipmq.move_batch(p_source integer, p_destination integer, p_limit integer) returns integer
 language plpgsql volatile
 as $$
 declare
   v_now timestamptz := skipmq.write_time();
   v_shard smallint;
+  v_tids tid[];
+  v_targets integer[];
   v_count integer := 0;
 begin
   foreach v_shard in array array[0, 1] loop
-    with head as materialized (
+    select array_agg(h.tid), array_agg(h.target) into v_tids, v_targets
+    from (
       select m.ctid as tid, coalesce(p_destination, origin.queue_id) as target
       from skipmq.message m
       left join lateral (
@@ -30,26 +33,10 @@ begin
       order by m.visible_at
       limit p_limit - v_count
       for no key update of m skip locked
-    ), moved as (
-      update skipmq.message m set
-        queue_id = h.target,
-        shard = 0,
-        visible_at = v_now,
-        receive_count = m.receive_count + 1,
-        receive_base = m.receive_count + 1,
-        first_received_at = null,
-        dead_letter_source = null
-      from head h
-      where m.ctid = h.tid
-      returning m.queue_id
-    ), counted as (
-      insert into skipmq.queue_delta (at, queue_id, change)
-      select v_now, c.queue_id, sum(c.change)
-      from moved m
-      cross join lateral (values (m.queue_id, 1), (p_source, -1)) c (queue_id, change)
-      group by c.queue_id
-    )
-    select v_count + count(*) into v_count from moved;
+    ) h;
+    if v_tids is not null then
+      v_count := v_count + skipmq.resend(p_source, v_tids, v_targets, v_now);
+    end if;
     exit when v_count >= p_limit;
   end loop;
   return v_count;

@@ -1,10 +1,10 @@
--- Does: moves messages that are not in flight to another queue of the same type, where their receive count
---   starts again; says for each by its place in p_ids: moved, missing or in-flight.
+-- Does: moves messages that are not in flight to another queue of the same type, where each is a new message: with
+--   another id, sent now, never received; says for each by its place in p_ids: moved, missing or in-flight.
 -- Called by: the MoveMessages action; SQL users.
 -- Locks, in order: queue row of the target (shared: it is neither purged nor deleted meanwhile); message
 --   rows by id; for FIFO group rows by number before, and those of append_fifo.
 -- Raises: SQ005 when no queue has one of the generations, SQ007 when the queues are of different types.
--- Relies on index: queue_id, message_pkey; for FIFO those of lock_groups, append_fifo and refresh_groups.
+-- Relies on index: queue_id, message_pkey, and those of resend; for FIFO those of lock_groups, append_fifo and refresh_groups.
 create function skipmq.move_messages(p_queue_id integer, p_ids bigint[], p_target integer)
 returns table (place bigint, outcome text)
 language plpgsql volatile security definer
@@ -17,6 +17,7 @@ declare
   v_groups bigint[];
   v_free bigint[];
   v_held bigint[];
+  v_tids tid[];
 begin
   select q.fifo into v_fifo from skipmq.queue q where q.queue_id = p_queue_id;
   select q.fifo into v_target from skipmq.queue q where q.queue_id = p_target for key share;
@@ -30,13 +31,14 @@ begin
   end if;
   select
     array_agg(m.id order by m.sequence_number, m.id) filter (where m.visible_at <= v_now or not m.received),
-    array_agg(m.id) filter (where m.visible_at > v_now and m.received)
-  into v_free, v_held
+    array_agg(m.id) filter (where m.visible_at > v_now and m.received),
+    array_agg(m.tid order by m.id) filter (where m.visible_at <= v_now or not m.received)
+  into v_free, v_held, v_tids
   from (
     select m.*
     from (select distinct u.id from unnest(p_ids) u (id) order by u.id) u
     cross join lateral (
-      select m.id, m.sequence_number, m.visible_at, m.receive_count > m.receive_base as received
+      select m.ctid as tid, m.id, m.sequence_number, m.visible_at, m.receive_count > m.receive_base as received
       from skipmq.message m
       where m.id = u.id and m.queue_id = p_queue_id
       for no key update
@@ -48,17 +50,7 @@ begin
     perform skipmq.append_fifo(p_queue_id, v_free, array_fill(p_target, array[cardinality(v_free)]), 'redriven');
     perform skipmq.refresh_groups(p_queue_id, v_groups);
   else
-    update skipmq.message m set
-      queue_id = p_target,
-      shard = 0,
-      visible_at = v_now,
-      receive_count = m.receive_count + 1,
-      receive_base = m.receive_count + 1,
-      first_received_at = null,
-      dead_letter_source = null
-    where m.id = any (v_free);
-    insert into skipmq.queue_delta (at, queue_id, change)
-    values (v_now, p_queue_id, -cardinality(v_free)), (v_now, p_target, cardinality(v_free));
+    perform skipmq.resend(p_queue_id, v_tids, array_fill(p_target, array[cardinality(v_tids)]), v_now);
   end if;
   return query
   select u.place, case

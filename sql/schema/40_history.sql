@@ -12,7 +12,7 @@ create table skipmq.history (
   body_bytes integer not null,
   attribute_bytes integer not null,
   message_id uuid not null,
-  outcome text not null check (outcome in ('deleted', 'expired', 'purged', 'dead-lettered')),
+  outcome text not null check (outcome in ('deleted', 'expired', 'purged', 'dead-lettered', 'redriven')),
   group_id text,
   deduplication_id text,
   sender text,

@@ -1,5 +1,5 @@
--- Every settled message, with the name of its queue, which may be gone. outcome is deleted, expired, purged
--- or dead-lettered (then it lives on in another queue). attributes (JSON) and body are there where the queue's
+-- Every settled message, with the name of its queue, which may be gone. outcome is deleted, expired, purged,
+-- dead-lettered (then it lives on in another queue) or redriven (then another message stands for it). attributes (JSON) and body are there where the queue's
 -- history mode was full. An incremental reader takes windows of xid below the oldest open transaction,
 -- pg_snapshot_xmin(pg_current_snapshot()), and never `id > last`: ids are not in the order of commits.
 create view skipmq_views.history as

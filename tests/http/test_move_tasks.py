@@ -62,6 +62,21 @@ def test_task_brings_letters_back_to_their_source(sqs: Any, dead: str, name: str
     assert {m["Attributes"]["ApproximateReceiveCount"] for m in received} == {"1"}
 
 
+def test_letters_come_back_as_new_messages_sent_now(sqs: Any, dead: str, name: str) -> None:
+    letters = sqs.get_queue_url(QueueName=f"{name}-dead")["QueueUrl"]
+    wanted = {"MaxNumberOfMessages": 10, "AttributeNames": ["SentTimestamp"]}
+    before = sqs.receive_message(QueueUrl=letters, VisibilityTimeout=0, **wanted)["Messages"]
+
+    sqs.start_message_move_task(SourceArn=dead)
+    eventually(lambda: newest(sqs, dead)["Status"] == "COMPLETED")
+
+    source = sqs.get_queue_url(QueueName=f"{name}-source")["QueueUrl"]
+    after = sqs.receive_message(QueueUrl=source, **wanted)["Messages"]
+    assert not {m["MessageId"] for m in after} & {m["MessageId"] for m in before}
+    sent = {m["Body"]: int(m["Attributes"]["SentTimestamp"]) for m in before}
+    assert all(int(m["Attributes"]["SentTimestamp"]) > sent[m["Body"]] for m in after)
+
+
 def test_task_takes_letters_elsewhere(sqs: Any, dead: str, queue: str, name: str) -> None:
     sqs.start_message_move_task(SourceArn=dead, DestinationArn=f"{ARN}{name}")
 

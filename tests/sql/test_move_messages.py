@@ -8,7 +8,13 @@ def test_old_receipt_does_nothing_after_a_move_there_and_back(orders: Queue) -> 
     orders.send("a")
     (old,) = orders.receive(timeout=0)
     for source, target in ((orders, other), (other, orders)):
-        outcomes = number(orders.connection, MOVE, source.id, [old["id"], old["id"]], target.id)
+        (id_,) = (
+            orders.connection.execute(
+                "select id from skipmq.message where queue_id = %s", (source.id,)
+            ).fetchone()
+            or ()
+        )
+        outcomes = number(orders.connection, MOVE, source.id, [id_, id_], target.id)
         assert outcomes == ["moved", "moved"]
 
     assert orders.delete(old) == 0

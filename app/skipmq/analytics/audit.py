@@ -10,7 +10,7 @@ from skipmq.analytics.errors import AuditError
 
 _LOG = "message_id string, queue string, sent_at string, unreadable string"
 # What each message comes to; those of the second line are what an audit searches for.
-FATES = ("waiting", "deleted", "expired", "purged", "unknown", "lost", "duplicated")
+FATES = ("waiting", "deleted", "expired", "purged", "redriven", "unknown", "lost", "duplicated")
 WRONG = ("lost", "duplicated")
 
 
@@ -57,7 +57,8 @@ def fates(  # noqa: PLR0913 - three have defaults.
 
     lost: nowhere, or last seen when it was dead-lettered. unknown: the same where the history
     cannot know: sent before `known_since`, or in queues that keep none (`unkept`). duplicated:
-    settled twice, or settled and there still; being dead-lettered is not an end.
+    settled twice, or settled and there still; being dead-lettered is not an end. redriven: it goes
+    on as another message, under an id that the log does not have.
     """
     live = fn.col("settled_at").isNull()
     end = ~live & (fn.col("outcome") != "dead-lettered")

@@ -40,8 +40,9 @@ _VIEW: list[tuple[str, DataType]] = [
 ]
 
 # The view `skipmq_views.history`, and the day of settlement in UTC. Sizes are in bytes. outcome is
-# one of deleted, expired, purged and dead-lettered. attributes is JSON text; it and the body are
-# null where the queue's history mode was not `full`, node where the database did not know it.
+# one of deleted, expired, purged, dead-lettered and redriven. attributes is JSON text; it and the
+# body are null where the queue's history mode was not `full`, node where the database did not know
+# it.
 HISTORY = StructType([StructField(n, t) for n, t in [*_VIEW, ("day", DateType())]])
 
 # What `skipmq_views.history_metadata` leaves out.

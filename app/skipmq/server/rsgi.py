@@ -28,8 +28,8 @@ SMALL_BODY, BODIES_BYTES = 65_536, 256 * 1_048_576
 # How much of a body that is too long is read, so that its sender listens to the answer.
 DISCARDED_BYTES = 64 * 1_048_576
 TICK = 0.25
-# How many late bodies are ended at once, and the pause before others are: thousands that came together
-# are late together.
+# How many late bodies are ended at once, and the pause before others are: thousands that came
+# together are late together.
 ENDED_AT_ONCE, BETWEEN_ENDS = 20, 0.01
 _QUEUE_PATH = re.compile("/[^/]+/[^/]+/?")
 _UNKNOWN_METHOD = errors.UnknownOperationException("405 Method Not Allowed")

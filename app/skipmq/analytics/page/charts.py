@@ -34,7 +34,13 @@ _LATENCIES = (
     ("send_to_delete", "send to delete"),
 )
 _QUANTILES = (("p50", TEAL, 1.8), ("p95", GOLD, 1.3), ("p99", ORANGE, 1.3))
-_OUTCOMES = (("deleted", TEAL), ("dead_lettered", ORANGE), ("expired", VIOLET), ("purged", GREY))
+_OUTCOMES = (
+    ("deleted", TEAL),
+    ("dead_lettered", ORANGE),
+    ("redriven", GOLD),
+    ("expired", VIOLET),
+    ("purged", GREY),
+)
 _HALF_HOUR = timedelta(minutes=30)
 # The forecast is drawn for at most this share of the time that is shown.
 _AHEAD = 0.35

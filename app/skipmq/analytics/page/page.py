@@ -189,7 +189,7 @@ def _traffic(tables: Tables, *plots: str) -> Section:
         _number("body p50", "body_p50", size), _number("p95", "body_p95", size),
         _number("largest", "body_max", size), _number("deleted", "deleted"),
         _number("dead-lettered", "dead_lettered"), _number("expired", "expired"),
-        _number("purged", "purged"),
+        _number("purged", "purged"), _number("redriven", "redriven"),
     ]  # fmt: skip
     about = "What arrived in each hour against what was settled in it, and how."
     if any(row["arrived"] for row in tables["traffic"]):

@@ -41,8 +41,8 @@ def latency(history: DataFrame, *, arrived: bool = False) -> DataFrame:
 def summary(history: DataFrame, *, arrived: bool = False) -> DataFrame:
     """Give the same over all hours, by queue, with what else there is to say in one line.
 
-    Columns: the queue, `settled`, `deleted`, `expired`, `purged`, `dead_lettered`, `bytes` (bodies
-    and attributes), and the percentiles of `latency`.
+    Columns: the queue, `settled`, `deleted`, `expired`, `purged`, `dead_lettered`, `redriven`,
+    `bytes` (bodies and attributes), and the percentiles of `latency`.
     """
     return (
         with_arrival(history.where(fn.col("settled_at").isNotNull()), arrived=arrived)

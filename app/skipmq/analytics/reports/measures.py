@@ -44,10 +44,10 @@ def is_outcome(outcome: str) -> Column:
 
 
 def outcomes() -> Sequence[Column]:
-    """Return the aggregates `deleted`, `expired`, `purged` and `dead_lettered`."""
+    """Return the aggregates `deleted`, `expired`, `purged`, `dead_lettered` and `redriven`."""
     return [
         fn.count_if(is_outcome(outcome)).alias(outcome.replace("-", "_"))
-        for outcome in ("deleted", "expired", "purged", "dead-lettered")
+        for outcome in ("deleted", "expired", "purged", "dead-lettered", "redriven")
     ]
 
 

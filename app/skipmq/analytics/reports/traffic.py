@@ -18,8 +18,8 @@ def traffic(history: DataFrame, *, arrived: bool = False) -> DataFrame:
 
     Columns: the queue, `hour`; of what arrived in that hour `arrived`, `arrived_bytes` (bodies and
     attributes) and the sizes of bodies in bytes `body_p50`, `body_p95`, `body_max`; of what was
-    settled in it `deleted`, `expired`, `purged`, `dead_lettered` and `settled_bytes`. A dead
-    letter arrives in a dead-letter queue when it is moved there.
+    settled in it `deleted`, `expired`, `purged`, `dead_lettered`, `redriven` and
+    `settled_bytes`. A dead letter arrives in a dead-letter queue when it is moved there.
     """
     size = fn.col("body_bytes") + fn.col("attribute_bytes")
     body = fn.percentile_approx("body_bytes", [0.5, 0.95], ACCURACY)
@@ -42,7 +42,15 @@ def traffic(history: DataFrame, *, arrived: bool = False) -> DataFrame:
             fn.sum(size).alias("settled_bytes"),
         )
     )
-    counts = ["arrived", "arrived_bytes", "deleted", "expired", "purged", "dead_lettered"]
+    counts = [
+        "arrived",
+        "arrived_bytes",
+        "deleted",
+        "expired",
+        "purged",
+        "dead_lettered",
+        "redriven",
+    ]
     return (
         came.join(settled, [*QUEUE, "hour"], "full")
         .fillna(0, [*counts, "settled_bytes"])

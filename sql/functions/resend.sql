@@ -1,0 +1,43 @@
+-- Does: makes new messages of the given rows of a standard queue, which the caller has locked, each in the
+--   standard queue that stands in its place: with another id, sent now, never received. The old ones leave rows of
+--   history, as redriven. Gives their number.
+-- Called by: move_batch, move_messages.
+-- Locks, in order: none but what the caller holds.
+-- Raises: nothing.
+-- Relies on index: none (rows by ctid), and those of write_history.
+--
+-- Source: SQS Developer Guide, "Learn how to configure a dead-letter queue redrive": a redriven message is a new
+-- message, whose retention period begins again.
+create function skipmq.resend(p_source integer, p_tids tid[], p_targets integer[], p_now timestamptz) returns integer
+language plpgsql volatile
+as $$
+declare
+  v_count integer;
+begin
+  perform skipmq.write_history(p_tids, 'redriven', p_now);
+  with moved as (
+    update skipmq.message m set
+      id = nextval('skipmq.message_id_seq'),
+      message_id = gen_random_uuid(),
+      queue_id = t.target,
+      shard = 0,
+      visible_at = p_now,
+      sent_at = p_now,
+      enqueued_at = p_now,
+      receive_count = 0,
+      receive_base = 0,
+      first_received_at = null,
+      dead_letter_source = null
+    from unnest(p_tids, p_targets) t (tid, target)
+    where m.ctid = t.tid
+    returning m.queue_id
+  ), counted as (
+    insert into skipmq.queue_delta (at, queue_id, change)
+    select p_now, c.queue_id, sum(c.change)
+    from moved m
+    cross join lateral (values (m.queue_id, 1), (p_source, -1)) c (queue_id, change)
+    group by c.queue_id
+  )
+  select count(*) into v_count from moved;
+  return v_count;
+end $$;

@@ -40,7 +40,10 @@ begin
       skipmq.append_fifo(integer, bigint[], integer[], text),
       skipmq.clear_groups(integer, bigint[], timestamptz, timestamptz, integer, integer),
       skipmq.clear_group(integer, bigint, timestamptz, timestamptz, integer, integer),
-      skipmq.lock_groups(integer, bigint[]),
+      skipmq.lock_groups(integer, bigint[], boolean),
+      skipmq.resend(integer, tid[], integer[], timestamptz),
+      skipmq.hold_generation(integer),
+      skipmq.hold_queue(text, text, text),
       skipmq.refresh_groups(integer, bigint[]),
       skipmq.check_message(integer, text, jsonb),
       skipmq.check_redrive(integer, text, text[])

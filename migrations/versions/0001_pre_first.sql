@@ -510,7 +510,8 @@ begin
   return v_moved;
 end $$;
 -- Does: what change_visibility does, for messages of a FIFO queue: with the first message of a group the
---   whole group becomes available sooner or later.
+--   whole group becomes available sooner or later. Another outcome is held: nothing was done, since another
+--   transaction holds the group, and p_waits is false.
 -- Called by: the ChangeMessageVisibility and ChangeMessageVisibilityBatch actions; SQL users.
 -- Locks, in order: group rows by number, message rows by id.
 -- Raises: nothing.
@@ -521,17 +522,36 @@ create function skipmq.change_fifo_visibility(
   p_receive_counts integer[],
   p_received_at timestamptz[],
   p_timeouts integer[],
-  p_commit text default null
+  p_commit text default null,
+  p_waits boolean default true
 ) returns table (place bigint, outcome text)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_groups bigint[] := skipmq.lock_groups(p_queue_id, p_ids);
+  v_groups bigint[] := skipmq.lock_groups(p_queue_id, p_ids, p_waits);
+  v_held bigint[];
 begin
+  if not p_waits then
+    v_held := array(
+      select m.id
+      from unnest(p_ids) u (id)
+      cross join lateral (
+        select m.id
+        from skipmq.message m
+        where m.id = u.id and m.queue_id = p_queue_id and m.group_no = any (v_groups) is not true
+      ) m);
+  end if;
   return query
-  select c.place, c.outcome
-  from skipmq.change_visibility(p_queue_id, p_ids, p_receive_counts, p_received_at, p_timeouts, p_commit) c;
+  select c.place, case when p_ids[c.place] = any (v_held) then 'held' else c.outcome end
+  from skipmq.change_visibility(
+    p_queue_id,
+    case when v_held <> '{}' then array(
+      select case when u.id = any (v_held) is not true then u.id end
+      from unnest(p_ids) with ordinality u (id, place)
+      order by u.place)
+    else p_ids end,
+    p_receive_counts, p_received_at, p_timeouts, p_commit) c;
   perform skipmq.refresh_groups(p_queue_id, v_groups);
 end $$;
 -- Does: hides messages in flight for p_timeouts seconds from now on (0: makes them visible), and says for
@@ -1230,7 +1250,8 @@ as $$
 $$;
 -- Does: deletes messages of a FIFO queue that are still in flight by the receive named by
 --   p_receive_counts, with a row of history each, and says for each by its place in the arrays: deleted,
---   missing (settled before, or purged) or expired (visible again, or received since).
+--   missing (settled before, or purged), expired (visible again, or received since) or held (nothing was
+--   done, since another transaction holds the group, and p_waits is false).
 -- Called by: the DeleteMessage and DeleteMessageBatch actions; SQL users.
 -- Locks, in order: group rows by number, message rows by id.
 -- Raises: SQ005 when no queue has this generation, SQ007 when the queue is not FIFO.
@@ -1241,7 +1262,7 @@ $$;
 -- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
 create function skipmq.delete_fifo_messages(
   p_queue_id integer, p_ids bigint[], p_receive_counts integer[], p_commit text default null,
-  p_received_at timestamptz[] default null
+  p_received_at timestamptz[] default null, p_waits boolean default true
 ) returns table (place bigint, outcome text)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -1251,16 +1272,17 @@ declare
   v_now timestamptz := skipmq.clock();
   v_groups bigint[];
   v_outcomes text[];
-  v_tids tid[];
+  v_ids bigint[];
 begin
   if p_commit is not null then
     p_commit := set_config('synchronous_commit', p_commit, true);
   end if;
-  v_groups := skipmq.lock_groups(p_queue_id, p_ids);
-  select array_agg(f.outcome order by f.place), array_agg(f.tid) filter (where f.outcome = 'deleted')
-  into v_outcomes, v_tids
+  v_groups := skipmq.lock_groups(p_queue_id, p_ids, p_waits);
+  select array_agg(f.outcome order by f.place), array_agg(f.id order by f.id) filter (where f.outcome = 'deleted')
+  into v_outcomes, v_ids
   from (
-    select u.place, m.tid, case
+    select u.place, u.id, case
+      when m.queue_id = p_queue_id and not p_waits and m.group_no = any (v_groups) is not true then 'held'
       when m.queue_id = p_queue_id and m.receive_count = u.receive_count and m.visible_at > v_now
         and (u.received_at is null or m.first_received_at <= u.received_at) then 'deleted'
       when exists (select from skipmq.queue q where q.queue_id = m.queue_id) then 'expired'
@@ -1269,17 +1291,23 @@ begin
     end as outcome
     from unnest(p_ids, p_receive_counts, p_received_at) with ordinality u (id, receive_count, received_at, place)
     left join lateral (
-      select m.ctid as tid, m.queue_id, m.receive_count, m.visible_at, m.first_received_at
+      select m.queue_id, m.group_no, m.receive_count, m.visible_at, m.first_received_at
       from skipmq.message m
       where m.id = u.id
-      for no key update
     ) m on true
   ) f;
   if not exists (select from skipmq.queue q where q.queue_id = p_queue_id and q.fifo) then
     perform skipmq.check_generation(p_queue_id, true);
   end if;
-  if v_tids is not null then
-    perform skipmq.settle(v_tids, 'deleted');
+  if v_ids is not null then
+    perform skipmq.settle(
+      array(
+        select m.tid
+        from unnest(v_ids) u (id)
+        cross join lateral (
+          select m.ctid as tid from skipmq.message m where m.id = u.id and m.queue_id = p_queue_id for no key update
+        ) m),
+      'deleted');
   end if;
   perform skipmq.refresh_groups(p_queue_id, v_groups);
   return query
@@ -1350,7 +1378,8 @@ begin
 end $$;
 -- Does: deletes a queue at once and leaves its messages to the janitor.
 -- Called by: the DeleteQueue action; SQL users.
--- Locks, in order: queue row, generation row.
+-- Locks, in order: advisory lock of the generation (SQL users' transactions that sent to it are over then), queue row,
+--   generation row.
 -- Raises: SQ005 when no queue has this generation.
 -- Relies on index: queue_id, generation_pkey.
 create function skipmq.delete_queue(p_queue_id integer) returns void
@@ -1360,6 +1389,7 @@ as $$
 declare
   v_mode text;
 begin
+  perform pg_advisory_xact_lock(hashtext('skipmq.queue'), p_queue_id);
   delete from skipmq.queue q where q.queue_id = p_queue_id returning q.history_mode into v_mode;
   if not found then
     raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
@@ -1770,6 +1800,45 @@ as $$
   from skipmq.queue q
   where q.account = p_account and q.region = p_region and q.name = p_name
 $$;
+-- Does: keeps a queue from being purged or deleted until the transaction ends, so that what it sends is there when
+--   it has committed.
+-- Called by: hold_queue; send_messages and send_fifo_messages for SQL users: a transaction of a node is over in an
+--   instant, and counts as before or after a purge.
+-- Locks, in order: advisory lock of the generation, shared.
+-- Raises: 40001 when the queue was purged or deleted since the transaction's snapshot was taken.
+-- Relies on index: queue_id.
+--
+-- An advisory lock, since a lock of the row would write it at each send. A transaction with one snapshot for all
+-- statements cannot see what happened before it had the lock: it locks the row besides, as a foreign key does.
+create function skipmq.hold_generation(p_queue_id integer) returns void
+language plpgsql volatile
+as $$
+begin
+  perform pg_advisory_xact_lock_shared(hashtext('skipmq.queue'), p_queue_id);
+  if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+    perform from skipmq.queue q where q.queue_id = p_queue_id for key share;
+  end if;
+end $$;
+-- Does: gives the present generation of a queue, by name, and keeps it until the transaction ends: it is neither
+--   purged nor deleted before.
+-- Called by: send_message, send_fifo_message.
+-- Locks, in order: those of hold_generation.
+-- Raises: what queue_id and hold_generation raise.
+-- Relies on index: queue_pkey, queue_id.
+create function skipmq.hold_queue(p_name text, p_account text, p_region text) returns integer
+language plpgsql volatile
+as $$
+declare
+  v_id integer;
+begin
+  loop
+    v_id := skipmq.queue_id(p_name, p_account, p_region);
+    perform skipmq.hold_generation(v_id);
+    -- It may have been purged while this one waited: then the name stands for another generation by now.
+    exit when exists (select from skipmq.queue q where q.queue_id = v_id);
+  end loop;
+  return v_id;
+end $$;
 -- Does: says whether one of these messages is in a standard queue, sent since p_since; waits for the try that
 --   may be sending them.
 -- Called by: send_messages, for a retry.
@@ -1839,12 +1908,12 @@ as $$
   limit p_limit
 $$;
 -- Does: locks the groups of a FIFO queue that the given messages belong to; gives the numbers of those it
---   has locked, without those that have gone meanwhile.
+--   has locked, without those that have gone meanwhile, and those that others hold where p_waits is false.
 -- Called by: delete_fifo_messages, change_fifo_visibility, receive_fifo_attempt.
 -- Locks, in order: group rows by number.
 -- Raises: nothing.
 -- Relies on index: message_pkey, message_group_pkey.
-create function skipmq.lock_groups(p_queue_id integer, p_ids bigint[]) returns bigint[]
+create function skipmq.lock_groups(p_queue_id integer, p_ids bigint[], p_waits boolean default true) returns bigint[]
 language plpgsql volatile
 as $$
 declare
@@ -1855,14 +1924,25 @@ begin
   cross join lateral (
     select m.group_no from skipmq.message m where m.id = u.id and m.queue_id = p_queue_id
   ) m;
-  select array_agg(l.group_no) into v_groups
-  from (select u.group_no from unnest(v_groups) u (group_no) order by u.group_no) u
-  cross join lateral (
-    select g.group_no
-    from skipmq.message_group g
-    where g.queue_id = p_queue_id and g.group_no = u.group_no
-    for no key update
-  ) l;
+  if p_waits then
+    select array_agg(l.group_no) into v_groups
+    from (select u.group_no from unnest(v_groups) u (group_no) order by u.group_no) u
+    cross join lateral (
+      select g.group_no
+      from skipmq.message_group g
+      where g.queue_id = p_queue_id and g.group_no = u.group_no
+      for no key update
+    ) l;
+  else
+    select array_agg(l.group_no) into v_groups
+    from unnest(v_groups) u (group_no)
+    cross join lateral (
+      select g.group_no
+      from skipmq.message_group g
+      where g.queue_id = p_queue_id and g.group_no = u.group_no
+      for no key update skip locked
+    ) l;
+  end if;
   return v_groups;
 end $$;
 -- Does: reads what a node needs to raise the low watermark of a standard queue, the time before which nothing is
@@ -2301,7 +2381,8 @@ begin
 end $$;
 -- Does: empties a queue at once, in-flight messages included, by giving its name a new generation.
 -- Called by: the PurgeQueue action; SQL users.
--- Locks, in order: queue row, generation row.
+-- Locks, in order: advisory lock of the generation (SQL users' transactions that sent to it are over then), queue row,
+--   generation row.
 -- Raises: SQ005 when no queue has this generation, SQ004 within p_cooldown of the last purge.
 -- Relies on index: queue_id, generation_pkey.
 create function skipmq.purge_queue(p_queue_id integer, p_cooldown interval default '60 seconds')
@@ -2314,6 +2395,7 @@ declare
   v_queue skipmq.queue;
   v_id integer;
 begin
+  perform pg_advisory_xact_lock(hashtext('skipmq.queue'), p_queue_id);
   select q.* into v_queue from skipmq.queue q where q.queue_id = p_queue_id for update;
   if not found then
     raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
@@ -2362,7 +2444,7 @@ as $$
     else '{}' end
 $$;
 -- Does: gives the present generation of a queue, by name: the first parameter of the message functions.
--- Called by: send_message; SQL users.
+-- Called by: hold_queue; SQL users.
 -- Locks, in order: none.
 -- Raises: SQ001 when there is no such queue.
 -- Relies on index: queue_pkey.
@@ -2987,8 +3069,8 @@ end $$;
 -- Does: stores one message in the FIFO queue of that name, within the caller's transaction; gives its id,
 --   or that of the first sending of the last five minutes under the same deduplication id.
 -- Called by: SQL users.
--- Locks, in order: those of send_fifo_messages.
--- Raises: what check_message raises; SQ001 when there is no such queue, SQ008 when a group is missing, or
+-- Locks, in order: those of hold_queue, then of send_fifo_messages.
+-- Raises: what check_message and hold_queue raise; SQ001 when there is no such queue, SQ008 when a group is missing, or
 --   a deduplication id where the queue does not take it from the body.
 -- Relies on index: queue_pkey, and those of send_fifo_messages.
 create function skipmq.send_fifo_message(
@@ -3004,7 +3086,7 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_queue_id integer := skipmq.queue_id(p_queue, p_account, p_region);
+  v_queue_id integer := skipmq.hold_queue(p_queue, p_account, p_region);
   v_by_content boolean;
   v_id uuid;
 begin
@@ -3026,18 +3108,20 @@ begin
     array[p_deduplication_id], array[null::text], session_user::text) s;
   return v_id;
 end $$;
--- Does: stores messages in a FIFO queue, all or none, and says for each by its place in the arrays the
---   message id and sequence number to answer with: those of the first sending where the deduplication id
---   is known.
+-- Does: stores messages in a FIFO queue and says for each by its place in the arrays the message id and sequence
+--   number to answer with: those of the first sending where the deduplication id is known. All or none, unless
+--   p_requests says which request each belongs to: then those of a request of which a group is held by another sender
+--   are not stored, nor in the result, and nobody waits.
 -- Called by: the SendMessage and SendMessageBatch actions, send_fifo_message; SQL users.
--- Locks, in order: advisory locks of the groups by number (one sender at a time, no receiver waits),
---   deduplication rows by key.
+-- Locks, in order: those of hold_generation, for SQL users; advisory locks of the groups by number (one sender at a
+--   time, no receiver waits); deduplication rows by key.
 -- Raises: SQ005 when no queue has this generation, SQ007 when the queue is not FIFO.
 -- Relies on index: queue_id, deduplication_pkey, message_group_pkey.
 --
 -- The locks come before the sequence numbers, and are held until the commit: so the messages of a group
 -- become visible in the order of their numbers.
--- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
+-- p_commit sets synchronous_commit for the rest of the transaction; null, for SQL users, leaves it as it is and keeps
+-- the queue from being purged or deleted until the transaction ends.
 create function skipmq.send_fifo_messages(
   p_queue_id integer,
   p_message_ids uuid[],
@@ -3047,7 +3131,8 @@ create function skipmq.send_fifo_messages(
   p_deduplication_ids text[],
   p_trace_headers text[],
   p_sender text default null,
-  p_commit text default null
+  p_commit text default null,
+  p_requests integer[] default null
 ) returns table (place bigint, message_id uuid, sequence_number bigint)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -3065,9 +3150,13 @@ declare
   v_keys uuid[];
   v_fresh bigint[];
   v_numbers bigint[];
+  v_held bigint[];
+  v_places bigint[];
 begin
   if p_commit is not null then
     p_commit := set_config('synchronous_commit', p_commit, true);
+  else
+    perform skipmq.hold_generation(p_queue_id);
   end if;
   select q.fifo, q.lineage, q.deduplication_scope into v_fifo, v_lineage, v_scope
   from skipmq.queue q where q.queue_id = p_queue_id;
@@ -3076,12 +3165,36 @@ begin
   elsif not v_fifo then
     raise exception 'send_fifo_messages is for FIFO queues' using errcode = 'SQ007';
   end if;
-  perform pg_advisory_xact_lock(g.group_no)
-  from (
-    select distinct hashtextextended(u.group_id, p_queue_id) as group_no
-    from unnest(p_group_ids) u (group_id)
-    order by group_no
-  ) g;
+  if p_requests is null then
+    perform pg_advisory_xact_lock(g.group_no)
+    from (
+      select distinct hashtextextended(u.group_id, p_queue_id) as group_no
+      from unnest(p_group_ids) u (group_id)
+      order by group_no
+    ) g;
+  else
+    v_held := array(
+      select g.group_no
+      from (select distinct hashtextextended(u.group_id, p_queue_id) as group_no from unnest(p_group_ids) u (group_id)) g
+      where not pg_try_advisory_xact_lock(g.group_no));
+    if v_held <> '{}' then
+      select array_agg(u.place order by u.place) into v_places
+      from unnest(p_requests) with ordinality u (request, place)
+      where u.request not in (
+        select h.request
+        from unnest(p_requests, p_group_ids) h (request, group_id)
+        where hashtextextended(h.group_id, p_queue_id) = any (v_held));
+      if v_places is null then
+        return;
+      end if;
+      p_message_ids := array(select p_message_ids[u.place] from unnest(v_places) u (place));
+      p_bodies := array(select p_bodies[u.place] from unnest(v_places) u (place));
+      p_attributes := array(select p_attributes[u.place] from unnest(v_places) u (place));
+      p_group_ids := array(select p_group_ids[u.place] from unnest(v_places) u (place));
+      p_deduplication_ids := array(select p_deduplication_ids[u.place] from unnest(v_places) u (place));
+      p_trace_headers := array(select p_trace_headers[u.place] from unnest(v_places) u (place));
+    end if;
+  end if;
 
   -- The clock again: it may have been a long wait.
   v_now := greatest(v_now, skipmq.clock());
@@ -3145,15 +3258,15 @@ begin
   end if;
 
   return query
-  select u.place, d.message_id, d.sequence_number
+  select coalesce(v_places[u.place], u.place), d.message_id, d.sequence_number
   from unnest(v_keys) with ordinality u (key, place)
   join skipmq.deduplication d on d.lineage = v_lineage and d.key = u.key
   order by u.place;
 end $$;
 -- Does: stores one message in the standard queue of that name, within the caller's transaction.
 -- Called by: SQL users: `insert into orders …; select skipmq.send_message('orders', …); commit;`.
--- Locks, in order: none.
--- Raises: what check_message raises; SQ001 when there is no such queue, SQ008 when the delay is out of range.
+-- Locks, in order: those of hold_queue, then of send_messages.
+-- Raises: what check_message and hold_queue raise; SQ001 when there is no such queue, SQ008 when the delay is out of range.
 -- Relies on index: queue_pkey, queue_id.
 create function skipmq.send_message(
   p_queue text,
@@ -3167,7 +3280,7 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_queue_id integer := skipmq.queue_id(p_queue, p_account, p_region);
+  v_queue_id integer := skipmq.hold_queue(p_queue, p_account, p_region);
   v_message_id uuid := gen_random_uuid();
 begin
   perform skipmq.check_message(v_queue_id, p_body, p_attributes);
@@ -3182,13 +3295,14 @@ begin
 end $$;
 -- Does: stores messages in a standard queue: all of them, or none when it raises.
 -- Called by: the SendMessage and SendMessageBatch actions, send_message; SQL users.
--- Locks, in order: advisory lock of the first message id; queue row, with the first message that has a group.
+-- Locks, in order: those of hold_generation, for SQL users; advisory lock of the first message id; queue row, with the first message that has a group.
 -- Raises: SQ005 when no queue has this generation, SQ007 when the queue is FIFO.
 -- Relies on index: queue_id, noisy_tenant_pkey, message_visible.
 --
 -- The arrays run in parallel, one element a message; null stands for nothing but nulls. A null in p_delays is
 -- the queue's delay.
--- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
+-- p_commit sets synchronous_commit for the rest of the transaction; null, for SQL users, leaves it as it is and keeps
+-- the queue from being purged or deleted until the transaction ends.
 -- p_again is for a retry of a send that may have been done within that time: nothing is stored when one of its
 -- messages is there. The retry waits for the lock, which the first try holds until its commit has been
 -- acknowledged by its standbys: nobody sees its messages before. What was received and deleted since is not
@@ -3218,6 +3332,8 @@ begin
   -- Assignments, where PERFORM would run a statement.
   if p_commit is not null then
     p_commit := set_config('synchronous_commit', p_commit, true);
+  else
+    perform skipmq.hold_generation(p_queue_id);
   end if;
   v_locked := pg_try_advisory_xact_lock(uuid_hash_extended(p_message_ids[1], 0));
   if p_again is not null and skipmq.is_sent(p_queue_id, p_message_ids, v_now - p_again) then

@@ -1,5 +1,6 @@
 -- Does: what change_visibility does, for messages of a FIFO queue: with the first message of a group the
---   whole group becomes available sooner or later.
+--   whole group becomes available sooner or later. Another outcome is held: nothing was done, since another
+--   transaction holds the group, and p_waits is false.
 -- Called by: the ChangeMessageVisibility and ChangeMessageVisibilityBatch actions; SQL users.
 -- Locks, in order: group rows by number, message rows by id.
 -- Raises: nothing.
@@ -10,16 +11,35 @@ create function skipmq.change_fifo_visibility(
   p_receive_counts integer[],
   p_received_at timestamptz[],
   p_timeouts integer[],
-  p_commit text default null
+  p_commit text default null,
+  p_waits boolean default true
 ) returns table (place bigint, outcome text)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_groups bigint[] := skipmq.lock_groups(p_queue_id, p_ids);
+  v_groups bigint[] := skipmq.lock_groups(p_queue_id, p_ids, p_waits);
+  v_held bigint[];
 begin
+  if not p_waits then
+    v_held := array(
+      select m.id
+      from unnest(p_ids) u (id)
+      cross join lateral (
+        select m.id
+        from skipmq.message m
+        where m.id = u.id and m.queue_id = p_queue_id and m.group_no = any (v_groups) is not true
+      ) m);
+  end if;
   return query
-  select c.place, c.outcome
-  from skipmq.change_visibility(p_queue_id, p_ids, p_receive_counts, p_received_at, p_timeouts, p_commit) c;
+  select c.place, case when p_ids[c.place] = any (v_held) then 'held' else c.outcome end
+  from skipmq.change_visibility(
+    p_queue_id,
+    case when v_held <> '{}' then array(
+      select case when u.id = any (v_held) is not true then u.id end
+      from unnest(p_ids) with ordinality u (id, place)
+      order by u.place)
+    else p_ids end,
+    p_receive_counts, p_received_at, p_timeouts, p_commit) c;
   perform skipmq.refresh_groups(p_queue_id, v_groups);
 end $$;

@@ -1,6 +1,7 @@
 -- Does: deletes messages of a FIFO queue that are still in flight by the receive named by
 --   p_receive_counts, with a row of history each, and says for each by its place in the arrays: deleted,
---   missing (settled before, or purged) or expired (visible again, or received since).
+--   missing (settled before, or purged), expired (visible again, or received since) or held (nothing was
+--   done, since another transaction holds the group, and p_waits is false).
 -- Called by: the DeleteMessage and DeleteMessageBatch actions; SQL users.
 -- Locks, in order: group rows by number, message rows by id.
 -- Raises: SQ005 when no queue has this generation, SQ007 when the queue is not FIFO.
@@ -11,7 +12,7 @@
 -- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
 create function skipmq.delete_fifo_messages(
   p_queue_id integer, p_ids bigint[], p_receive_counts integer[], p_commit text default null,
-  p_received_at timestamptz[] default null
+  p_received_at timestamptz[] default null, p_waits boolean default true
 ) returns table (place bigint, outcome text)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -21,16 +22,17 @@ declare
   v_now timestamptz := skipmq.clock();
   v_groups bigint[];
   v_outcomes text[];
-  v_tids tid[];
+  v_ids bigint[];
 begin
   if p_commit is not null then
     p_commit := set_config('synchronous_commit', p_commit, true);
   end if;
-  v_groups := skipmq.lock_groups(p_queue_id, p_ids);
-  select array_agg(f.outcome order by f.place), array_agg(f.tid) filter (where f.outcome = 'deleted')
-  into v_outcomes, v_tids
+  v_groups := skipmq.lock_groups(p_queue_id, p_ids, p_waits);
+  select array_agg(f.outcome order by f.place), array_agg(f.id order by f.id) filter (where f.outcome = 'deleted')
+  into v_outcomes, v_ids
   from (
-    select u.place, m.tid, case
+    select u.place, u.id, case
+      when m.queue_id = p_queue_id and not p_waits and m.group_no = any (v_groups) is not true then 'held'
       when m.queue_id = p_queue_id and m.receive_count = u.receive_count and m.visible_at > v_now
         and (u.received_at is null or m.first_received_at <= u.received_at) then 'deleted'
       when exists (select from skipmq.queue q where q.queue_id = m.queue_id) then 'expired'
@@ -39,17 +41,23 @@ begin
     end as outcome
     from unnest(p_ids, p_receive_counts, p_received_at) with ordinality u (id, receive_count, received_at, place)
     left join lateral (
-      select m.ctid as tid, m.queue_id, m.receive_count, m.visible_at, m.first_received_at
+      select m.queue_id, m.group_no, m.receive_count, m.visible_at, m.first_received_at
       from skipmq.message m
       where m.id = u.id
-      for no key update
     ) m on true
   ) f;
   if not exists (select from skipmq.queue q where q.queue_id = p_queue_id and q.fifo) then
     perform skipmq.check_generation(p_queue_id, true);
   end if;
-  if v_tids is not null then
-    perform skipmq.settle(v_tids, 'deleted');
+  if v_ids is not null then
+    perform skipmq.settle(
+      array(
+        select m.tid
+        from unnest(v_ids) u (id)
+        cross join lateral (
+          select m.ctid as tid from skipmq.message m where m.id = u.id and m.queue_id = p_queue_id for no key update
+        ) m),
+      'deleted');
   end if;
   perform skipmq.refresh_groups(p_queue_id, v_groups);
   return query

@@ -1,6 +1,7 @@
 -- Does: deletes a queue at once and leaves its messages to the janitor.
 -- Called by: the DeleteQueue action; SQL users.
--- Locks, in order: queue row, generation row.
+-- Locks, in order: advisory lock of the generation (SQL users' transactions that sent to it are over then), queue row,
+--   generation row.
 -- Raises: SQ005 when no queue has this generation.
 -- Relies on index: queue_id, generation_pkey.
 create function skipmq.delete_queue(p_queue_id integer) returns void
@@ -10,6 +11,7 @@ as $$
 declare
   v_mode text;
 begin
+  perform pg_advisory_xact_lock(hashtext('skipmq.queue'), p_queue_id);
   delete from skipmq.queue q where q.queue_id = p_queue_id returning q.history_mode into v_mode;
   if not found then
     raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';

@@ -1,10 +1,10 @@
 -- Does: locks the groups of a FIFO queue that the given messages belong to; gives the numbers of those it
---   has locked, without those that have gone meanwhile.
+--   has locked, without those that have gone meanwhile, and those that others hold where p_waits is false.
 -- Called by: delete_fifo_messages, change_fifo_visibility, receive_fifo_attempt.
 -- Locks, in order: group rows by number.
 -- Raises: nothing.
 -- Relies on index: message_pkey, message_group_pkey.
-create function skipmq.lock_groups(p_queue_id integer, p_ids bigint[]) returns bigint[]
+create function skipmq.lock_groups(p_queue_id integer, p_ids bigint[], p_waits boolean default true) returns bigint[]
 language plpgsql volatile
 as $$
 declare
@@ -15,13 +15,24 @@ begin
   cross join lateral (
     select m.group_no from skipmq.message m where m.id = u.id and m.queue_id = p_queue_id
   ) m;
-  select array_agg(l.group_no) into v_groups
-  from (select u.group_no from unnest(v_groups) u (group_no) order by u.group_no) u
-  cross join lateral (
-    select g.group_no
-    from skipmq.message_group g
-    where g.queue_id = p_queue_id and g.group_no = u.group_no
-    for no key update
-  ) l;
+  if p_waits then
+    select array_agg(l.group_no) into v_groups
+    from (select u.group_no from unnest(v_groups) u (group_no) order by u.group_no) u
+    cross join lateral (
+      select g.group_no
+      from skipmq.message_group g
+      where g.queue_id = p_queue_id and g.group_no = u.group_no
+      for no key update
+    ) l;
+  else
+    select array_agg(l.group_no) into v_groups
+    from unnest(v_groups) u (group_no)
+    cross join lateral (
+      select g.group_no
+      from skipmq.message_group g
+      where g.queue_id = p_queue_id and g.group_no = u.group_no
+      for no key update skip locked
+    ) l;
+  end if;
   return v_groups;
 end $$;

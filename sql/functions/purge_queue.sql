@@ -1,6 +1,7 @@
 -- Does: empties a queue at once, in-flight messages included, by giving its name a new generation.
 -- Called by: the PurgeQueue action; SQL users.
--- Locks, in order: queue row, generation row.
+-- Locks, in order: advisory lock of the generation (SQL users' transactions that sent to it are over then), queue row,
+--   generation row.
 -- Raises: SQ005 when no queue has this generation, SQ004 within p_cooldown of the last purge.
 -- Relies on index: queue_id, generation_pkey.
 create function skipmq.purge_queue(p_queue_id integer, p_cooldown interval default '60 seconds')
@@ -13,6 +14,7 @@ declare
   v_queue skipmq.queue;
   v_id integer;
 begin
+  perform pg_advisory_xact_lock(hashtext('skipmq.queue'), p_queue_id);
   select q.* into v_queue from skipmq.queue q where q.queue_id = p_queue_id for update;
   if not found then
     raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';

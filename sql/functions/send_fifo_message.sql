@@ -1,8 +1,8 @@
 -- Does: stores one message in the FIFO queue of that name, within the caller's transaction; gives its id,
 --   or that of the first sending of the last five minutes under the same deduplication id.
 -- Called by: SQL users.
--- Locks, in order: those of send_fifo_messages.
--- Raises: what check_message raises; SQ001 when there is no such queue, SQ008 when a group is missing, or
+-- Locks, in order: those of hold_queue, then of send_fifo_messages.
+-- Raises: what check_message and hold_queue raise; SQ001 when there is no such queue, SQ008 when a group is missing, or
 --   a deduplication id where the queue does not take it from the body.
 -- Relies on index: queue_pkey, and those of send_fifo_messages.
 create function skipmq.send_fifo_message(
@@ -18,7 +18,7 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_queue_id integer := skipmq.queue_id(p_queue, p_account, p_region);
+  v_queue_id integer := skipmq.hold_queue(p_queue, p_account, p_region);
   v_by_content boolean;
   v_id uuid;
 begin

@@ -1,15 +1,17 @@
--- Does: stores messages in a FIFO queue, all or none, and says for each by its place in the arrays the
---   message id and sequence number to answer with: those of the first sending where the deduplication id
---   is known.
+-- Does: stores messages in a FIFO queue and says for each by its place in the arrays the message id and sequence
+--   number to answer with: those of the first sending where the deduplication id is known. All or none, unless
+--   p_requests says which request each belongs to: then those of a request of which a group is held by another sender
+--   are not stored, nor in the result, and nobody waits.
 -- Called by: the SendMessage and SendMessageBatch actions, send_fifo_message; SQL users.
--- Locks, in order: advisory locks of the groups by number (one sender at a time, no receiver waits),
---   deduplication rows by key.
+-- Locks, in order: those of hold_generation, for SQL users; advisory locks of the groups by number (one sender at a
+--   time, no receiver waits); deduplication rows by key.
 -- Raises: SQ005 when no queue has this generation, SQ007 when the queue is not FIFO.
 -- Relies on index: queue_id, deduplication_pkey, message_group_pkey.
 --
 -- The locks come before the sequence numbers, and are held until the commit: so the messages of a group
 -- become visible in the order of their numbers.
--- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
+-- p_commit sets synchronous_commit for the rest of the transaction; null, for SQL users, leaves it as it is and keeps
+-- the queue from being purged or deleted until the transaction ends.
 create function skipmq.send_fifo_messages(
   p_queue_id integer,
   p_message_ids uuid[],
@@ -19,7 +21,8 @@ create function skipmq.send_fifo_messages(
   p_deduplication_ids text[],
   p_trace_headers text[],
   p_sender text default null,
-  p_commit text default null
+  p_commit text default null,
+  p_requests integer[] default null
 ) returns table (place bigint, message_id uuid, sequence_number bigint)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -37,9 +40,13 @@ declare
   v_keys uuid[];
   v_fresh bigint[];
   v_numbers bigint[];
+  v_held bigint[];
+  v_places bigint[];
 begin
   if p_commit is not null then
     p_commit := set_config('synchronous_commit', p_commit, true);
+  else
+    perform skipmq.hold_generation(p_queue_id);
   end if;
   select q.fifo, q.lineage, q.deduplication_scope into v_fifo, v_lineage, v_scope
   from skipmq.queue q where q.queue_id = p_queue_id;
@@ -48,12 +55,36 @@ begin
   elsif not v_fifo then
     raise exception 'send_fifo_messages is for FIFO queues' using errcode = 'SQ007';
   end if;
-  perform pg_advisory_xact_lock(g.group_no)
-  from (
-    select distinct hashtextextended(u.group_id, p_queue_id) as group_no
-    from unnest(p_group_ids) u (group_id)
-    order by group_no
-  ) g;
+  if p_requests is null then
+    perform pg_advisory_xact_lock(g.group_no)
+    from (
+      select distinct hashtextextended(u.group_id, p_queue_id) as group_no
+      from unnest(p_group_ids) u (group_id)
+      order by group_no
+    ) g;
+  else
+    v_held := array(
+      select g.group_no
+      from (select distinct hashtextextended(u.group_id, p_queue_id) as group_no from unnest(p_group_ids) u (group_id)) g
+      where not pg_try_advisory_xact_lock(g.group_no));
+    if v_held <> '{}' then
+      select array_agg(u.place order by u.place) into v_places
+      from unnest(p_requests) with ordinality u (request, place)
+      where u.request not in (
+        select h.request
+        from unnest(p_requests, p_group_ids) h (request, group_id)
+        where hashtextextended(h.group_id, p_queue_id) = any (v_held));
+      if v_places is null then
+        return;
+      end if;
+      p_message_ids := array(select p_message_ids[u.place] from unnest(v_places) u (place));
+      p_bodies := array(select p_bodies[u.place] from unnest(v_places) u (place));
+      p_attributes := array(select p_attributes[u.place] from unnest(v_places) u (place));
+      p_group_ids := array(select p_group_ids[u.place] from unnest(v_places) u (place));
+      p_deduplication_ids := array(select p_deduplication_ids[u.place] from unnest(v_places) u (place));
+      p_trace_headers := array(select p_trace_headers[u.place] from unnest(v_places) u (place));
+    end if;
+  end if;
 
   -- The clock again: it may have been a long wait.
   v_now := greatest(v_now, skipmq.clock());
@@ -117,7 +148,7 @@ begin
   end if;
 
   return query
-  select u.place, d.message_id, d.sequence_number
+  select coalesce(v_places[u.place], u.place), d.message_id, d.sequence_number
   from unnest(v_keys) with ordinality u (key, place)
   join skipmq.deduplication d on d.lineage = v_lineage and d.key = u.key
   order by u.place;

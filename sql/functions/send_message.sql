@@ -1,7 +1,7 @@
 -- Does: stores one message in the standard queue of that name, within the caller's transaction.
 -- Called by: SQL users: `insert into orders …; select skipmq.send_message('orders', …); commit;`.
--- Locks, in order: none.
--- Raises: what check_message raises; SQ001 when there is no such queue, SQ008 when the delay is out of range.
+-- Locks, in order: those of hold_queue, then of send_messages.
+-- Raises: what check_message and hold_queue raise; SQ001 when there is no such queue, SQ008 when the delay is out of range.
 -- Relies on index: queue_pkey, queue_id.
 create function skipmq.send_message(
   p_queue text,
@@ -15,7 +15,7 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_queue_id integer := skipmq.queue_id(p_queue, p_account, p_region);
+  v_queue_id integer := skipmq.hold_queue(p_queue, p_account, p_region);
   v_message_id uuid := gen_random_uuid();
 begin
   perform skipmq.check_message(v_queue_id, p_body, p_attributes);

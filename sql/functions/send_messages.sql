@@ -1,12 +1,13 @@
 -- Does: stores messages in a standard queue: all of them, or none when it raises.
 -- Called by: the SendMessage and SendMessageBatch actions, send_message; SQL users.
--- Locks, in order: advisory lock of the first message id; queue row, with the first message that has a group.
+-- Locks, in order: those of hold_generation, for SQL users; advisory lock of the first message id; queue row, with the first message that has a group.
 -- Raises: SQ005 when no queue has this generation, SQ007 when the queue is FIFO.
 -- Relies on index: queue_id, noisy_tenant_pkey, message_visible.
 --
 -- The arrays run in parallel, one element a message; null stands for nothing but nulls. A null in p_delays is
 -- the queue's delay.
--- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
+-- p_commit sets synchronous_commit for the rest of the transaction; null, for SQL users, leaves it as it is and keeps
+-- the queue from being purged or deleted until the transaction ends.
 -- p_again is for a retry of a send that may have been done within that time: nothing is stored when one of its
 -- messages is there. The retry waits for the lock, which the first try holds until its commit has been
 -- acknowledged by its standbys: nobody sees its messages before. What was received and deleted since is not
@@ -36,6 +37,8 @@ begin
   -- Assignments, where PERFORM would run a statement.
   if p_commit is not null then
     p_commit := set_config('synchronous_commit', p_commit, true);
+  else
+    perform skipmq.hold_generation(p_queue_id);
   end if;
   v_locked := pg_try_advisory_xact_lock(uuid_hash_extended(p_message_ids[1], 0));
   if p_again is not null and skipmq.is_sent(p_queue_id, p_message_ids, v_now - p_again) then

@@ -57,6 +57,8 @@ async def delete(
             failures[place] = checks.invalid(
                 handle, "ReceiptHandle", "The receipt handle has expired."
             )
+        elif outcome == "held":
+            failures[place] = errors.Locked()
     if queue.fifo:
         # Their groups may go on.
         node.sent(name, len(good))
@@ -223,6 +225,8 @@ def _failure(outcome: str, handle: str, timeout: int) -> errors.SqsError | None:
                 "ReceiptHandle",
                 "Message does not exist or is not available for visibility timeout change.",
             )
+        case "held":
+            return errors.Locked()
         case "not-in-flight":
             return errors.MessageNotInflight()
         case "beyond-limit":

@@ -37,9 +37,9 @@ SEND = Statement(
     INTEGER, TEXTS, TEXTS, TEXTS, INTEGERS, TEXTS, TEXTS, TEXT, TEXT, INTERVAL,
 )  # fmt: skip
 SEND_FIFO = Statement(
-    "select message_id::text, sequence_number"
-    " from skipmq.send_fifo_messages($1, $2::uuid[], $3, $4, $5, $6, $7, $8, $9) order by place",
-    INTEGER, TEXTS, TEXTS, TEXTS, TEXTS, TEXTS, TEXTS, TEXT, TEXT,
+    "select place, message_id::text, sequence_number"
+    " from skipmq.send_fifo_messages($1, $2::uuid[], $3, $4, $5, $6, $7, $8, $9, $10)",
+    INTEGER, TEXTS, TEXTS, TEXTS, TEXTS, TEXTS, TEXTS, TEXT, TEXT, INTEGERS,
 )  # fmt: skip
 # Times, of microseconds.
 _MOMENTS = "array(select 'epoch'::timestamptz + t * interval '1 microsecond' from unnest({}) t)"
@@ -49,20 +49,22 @@ DELETE = Statement(
 )  # fmt: skip
 DELETE_FIFO = Statement(
     "select outcome"  # noqa: S608
-    f" from skipmq.delete_fifo_messages($1, $2, $3, $4, {_MOMENTS.format('$5')}) order by place",
+    f" from skipmq.delete_fifo_messages($1, $2, $3, $4, {_MOMENTS.format('$5')}, false)"
+    " order by place",
     INTEGER, BIGINTS, INTEGERS, TEXT, BIGINTS,
 )  # fmt: skip
 
 
-def _changing(function: str) -> Statement:
+def _changing(function: str, *, waits: str = "") -> Statement:
     return Statement(
         f"select outcome from skipmq.{function}($1, $2, $3,"  # noqa: S608
-        f" {_MOMENTS.format('$4')}, $5, $6) order by place",
+        f" {_MOMENTS.format('$4')}, $5, $6{waits}) order by place",
         INTEGER, BIGINTS, INTEGERS, BIGINTS, INTEGERS, TEXT,
     )  # fmt: skip
 
 
-CHANGE, CHANGE_FIFO = _changing("change_visibility"), _changing("change_fifo_visibility")
+CHANGE = _changing("change_visibility")
+CHANGE_FIFO = _changing("change_fifo_visibility", waits=", false")
 RECEIVE_ATTEMPT = Statement(
     f"select {_RECEIVED_FIFO}, next_visible_in"  # noqa: S608
     " from skipmq.receive_fifo_attempt($1, $2, $3, $4, $5)",

@@ -1,7 +1,9 @@
 """Messages: send, receive, delete, change visibility, on standard and on FIFO queues."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import chain, islice
+from time import monotonic
 from typing import Any, TypeAlias, TypeVar
 
 import structlog
@@ -34,7 +36,13 @@ _SENT_WITHIN = 90
 _AHEAD = 1
 # Each group's lock takes room in a table of the server that all its sessions share.
 _FIFO_MOST = 200
+# What the database says of a message whose group another transaction holds.
+_HELD = "held"
+# How long a request waits for such a group, which others in its place in the queue do not, and the
+# pauses between its tries, in seconds.
+_HELD_SECONDS, _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 0.001, 0.1
 _Change: TypeAlias = tuple[Receipt, int]
+Key = TypeVar("Key", bound=Hashable)
 T = TypeVar("T")
 
 
@@ -71,11 +79,18 @@ class Messages:
         """Store messages durably, all or none; return what to answer for each, in order.
 
         On a FIFO queue that is the answer to the first sending where the deduplication id is known.
+        Raises errors.Locked when another transaction goes on sending to one of their groups.
         """
-        sends = self._fifo_sends if queue.fifo else self._sends
-        return await sends.submit(
-            (queue.id, sender, _mode(queue)), messages, len(messages), deadline
-        )
+        key = (queue.id, sender, _mode(queue))
+        if not queue.fifo:
+            return await self._sends.submit(key, messages, len(messages), deadline)
+        for pause in _pauses(deadline):
+            if pause:
+                await asyncio.sleep(pause)
+            stored = await self._fifo_sends.submit(key, messages, len(messages), deadline)
+            if stored is not None:
+                return stored
+        raise errors.Locked
 
     async def _send(
         self,
@@ -106,7 +121,8 @@ class Messages:
         key: tuple[int, str, str],
         requests: Sequence[Sequence[OutgoingMessage]],
         deadline: float,
-    ) -> list[list[StoredMessage]]:
+    ) -> list[list[StoredMessage] | None]:
+        """Store those requests whose groups nobody else holds; return None for the others."""
         queue_id, sender, mode = key
         messages = list(chain.from_iterable(requests))
         # Again, each deduplication id gives the answer to its first sending.
@@ -124,10 +140,14 @@ class Messages:
                 _array([m.trace_header for m in messages]),
                 sender,
                 _DURABLE[mode],
+                [number for number, request in enumerate(requests) for _ in request],
             ),
             deadline,
         )
-        return _dealt([StoredMessage(*row) for row in rows], requests)
+        stored = {place: StoredMessage(*answer) for place, *answer in rows}
+        places = iter(range(1, len(messages) + 1))
+        shares = [[stored.get(place) for place in islice(places, len(r))] for r in requests]
+        return [None if None in share else share for share in shares]  # type: ignore[misc]
 
     async def _durably(  # noqa: PLR0913, PLR0917 - private.
         self,
@@ -240,7 +260,7 @@ class Messages:
         """
         if queue.fifo:
             key = (queue.id, _mode(queue))
-            return await self._fifo_deletes.submit(key, receipts, len(receipts), deadline)
+            return await _unheld(self._fifo_deletes, key, receipts, deadline)
         return await self._deletes.submit(queue.id, receipts, len(receipts), deadline)
 
     async def _delete(
@@ -262,9 +282,10 @@ class Messages:
         self, queue: Queue, receipts: Sequence[Receipt], timeouts: Sequence[int], deadline: float
     ) -> list[str]:
         """Hide messages in flight for so many seconds; return each one's outcome in order."""
-        changes = self._fifo_changes if queue.fifo else self._changes
         request = list(zip(receipts, timeouts, strict=True))
-        return await changes.submit(queue.id, request, len(request), deadline)
+        if queue.fifo:
+            return await _unheld(self._fifo_changes, queue.id, request, deadline)
+        return await self._changes.submit(queue.id, request, len(request), deadline)
 
     async def _change(
         self, queue_id: int, requests: Sequence[Sequence[_Change]], deadline: float
@@ -300,6 +321,37 @@ class Messages:
             sql.IN_FLIGHT, (queue_id, most), deadline=deadline, tenant=queue_id
         )
         return int(count)
+
+
+def _pauses(deadline: float) -> Iterator[float]:
+    """Give the pauses before tries, in seconds, while one may wait for a group that is held."""
+    yield 0
+    until = min(deadline, monotonic() + _HELD_SECONDS)
+    pause = _FIRST_PAUSE
+    while monotonic() + pause < until:
+        yield pause
+        pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+async def _unheld(
+    group_commit: GroupCommit[Key, Sequence[T], list[str]],
+    key: Key,
+    items: Sequence[T],
+    deadline: float,
+) -> list[str]:
+    """Return each item's outcome; those whose groups others hold are tried again, by themselves."""
+    outcomes = [_HELD] * len(items)
+    for pause in _pauses(deadline):
+        if pause:
+            await asyncio.sleep(pause)
+        left = [place for place, outcome in enumerate(outcomes) if outcome == _HELD]
+        chosen = [items[place] for place in left]
+        found = await group_commit.submit(key, chosen, len(chosen), deadline)
+        for place, outcome in zip(left, found, strict=True):
+            outcomes[place] = outcome
+        if _HELD not in outcomes:
+            break
+    return outcomes
 
 
 def _mode(queue: Queue) -> str:

@@ -1,6 +1,6 @@
 """The records that travel between the layers."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -67,6 +67,23 @@ class StoredMessage(NamedTuple):
 
     message_id: str
     sequence_number: int | None = None
+
+
+class Recipient:
+    """Who asked for messages; `left` says that its connection is gone."""
+
+    __slots__ = ("left", "when_left")
+
+    def __init__(self) -> None:
+        self.left = False
+        # Called when it leaves.
+        self.when_left: Callable[[], None] | None = None
+
+    def leave(self) -> None:
+        """Note that nobody is there any more."""
+        self.left = True
+        if self.when_left is not None:
+            self.when_left()
 
 
 class ReceivedMessage(NamedTuple):

@@ -1909,7 +1909,7 @@ as $$
 $$;
 -- Does: locks the groups of a FIFO queue that the given messages belong to; gives the numbers of those it
 --   has locked, without those that have gone meanwhile, and those that others hold where p_waits is false.
--- Called by: delete_fifo_messages, change_fifo_visibility, receive_fifo_attempt.
+-- Called by: delete_fifo_messages, change_fifo_visibility, receive_fifo_attempt, return_fifo_messages.
 -- Locks, in order: group rows by number.
 -- Raises: nothing.
 -- Relies on index: message_pkey, message_group_pkey.
@@ -2887,7 +2887,7 @@ begin
 end $$;
 -- Does: sets again when groups of a FIFO queue, which the caller has locked, can give their first message,
 --   and removes the rows of those that have none.
--- Called by: clear_group, delete_fifo_messages, change_fifo_visibility, expire_fifo,
+-- Called by: clear_group, delete_fifo_messages, change_fifo_visibility, return_fifo_messages, expire_fifo,
 --   move_fifo_batch.
 -- Locks, in order: advisory locks of empty groups, only if free: a sender that is about to commit keeps
 --   the row. In a transaction with one snapshot for all statements the row stays too: what was sent since
@@ -3064,6 +3064,63 @@ begin
     group by c.queue_id
   )
   select count(*) into v_count from moved;
+  return v_count;
+end $$;
+-- Does: what return_messages does, for messages of a FIFO queue: their groups can be received from again at once.
+-- Called by: the ReceiveMessage action; SQL users.
+-- Locks, in order: group rows by number, message rows by id.
+-- Raises: nothing.
+-- Relies on index: those of lock_groups, return_messages and refresh_groups.
+create function skipmq.return_fifo_messages(
+  p_queue_id integer, p_ids bigint[], p_receive_counts integer[], p_commit text default null
+) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_groups bigint[] := skipmq.lock_groups(p_queue_id, p_ids);
+  v_count integer := skipmq.return_messages(p_queue_id, p_ids, p_receive_counts, p_commit);
+begin
+  perform skipmq.refresh_groups(p_queue_id, v_groups);
+  return v_count;
+end $$;
+-- Does: takes back what was received and reached nobody: makes messages of a standard queue visible at once and
+--   does not count the receive. Passes over those that are not at that receive any more; gives the number of the others.
+-- Called by: the ReceiveMessage action, when its client has hung up before the answer was written; return_fifo_messages;
+--   SQL users.
+-- Locks, in order: message rows by id.
+-- Raises: nothing.
+-- Relies on index: message_pkey, queue_id.
+--
+-- The fencing token stays: the receipt that nobody has must not fit the next receive.
+-- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
+create function skipmq.return_messages(
+  p_queue_id integer, p_ids bigint[], p_receive_counts integer[], p_commit text default null
+) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_now timestamptz := skipmq.write_time();
+  v_count integer;
+begin
+  if p_commit is not null then
+    p_commit := set_config('synchronous_commit', p_commit, true);
+  end if;
+  with returned as (
+    update skipmq.message m set
+      -- As refresh_groups reads it: a FIFO message that was never received has its queue's delay ahead of it.
+      visible_at = v_now - case when m.group_no is null then interval '0' else (
+        select make_interval(secs => q.delay_seconds) from skipmq.queue q where q.queue_id = p_queue_id) end,
+      receive_base = m.receive_base + 1,
+      first_received_at = case when m.receive_count > m.receive_base + 1 then m.first_received_at end
+    from (
+      select u.id, u.receive_count from unnest(p_ids, p_receive_counts) u (id, receive_count) order by u.id
+    ) r
+    where m.id = r.id and m.receive_count = r.receive_count and m.queue_id = p_queue_id
+    returning m.id
+  )
+  select count(*) into v_count from returned;
   return v_count;
 end $$;
 -- Does: stores one message in the FIFO queue of that name, within the caller's transaction; gives its id,
@@ -3728,8 +3785,8 @@ declare
   v_function text;
 begin
   foreach v_function in array '{
-    receive_messages, delete_messages, change_visibility, is_sent, low_watermark,
-    receive_fifo_messages, receive_fifo_attempt, delete_fifo_messages, change_fifo_visibility,
+    receive_messages, return_messages, delete_messages, change_visibility, is_sent, low_watermark,
+    receive_fifo_messages, receive_fifo_attempt, return_fifo_messages, delete_fifo_messages, change_fifo_visibility,
     count_messages, count_in_flight, peek_messages, copy_messages, move_messages,
     advance_move_tasks, move_batch, move_fifo_batch, resend, erase_messages, clear_retired, expire_deduplication, expire_messages, fold_counts, mark_noisy
   }'::text[] loop

@@ -18,6 +18,7 @@ from skipmq.model import (
     QueueName,
     ReceivedMessage,
     Reception,
+    Recipient,
 )
 from skipmq.node import Node
 from skipmq.protocol import Call
@@ -62,6 +63,8 @@ async def receive_message(node: Node, call: Call) -> dict[str, Any]:
     if wait is None:
         wait = queue.number("ReceiveMessageWaitTimeSeconds")
 
+    recipient = Recipient()
+
     async def poll(queue: Queue) -> Reception:
         deadline = call.deadline
         if not await node.in_flight.allows(queue, deadline):
@@ -69,25 +72,40 @@ async def receive_message(node: Node, call: Call) -> dict[str, Any]:
                 raise errors.OverLimit("The maximum number of messages in flight is reached.")
             return Reception([], in_flight.PAUSE)
         reception = await node.messages.receive(
-            queue, limit, wanted.VisibilityTimeout, deadline, attempt
+            queue,
+            limit,
+            wanted.VisibilityTimeout,
+            deadline,
+            attempt=attempt,
+            recipient=recipient,
         )
+        if reception.messages and recipient.left:
+            await node.messages.give_back(queue, reception.messages, deadline)
+            node.sent(name, len(reception.messages))
+            return Reception([])
         node.in_flight.received(queue, len(reception.messages))
         return reception
 
-    if wait:
-        reception = await _awaited(node, call, name, poll, wait)
-    else:
-        reception = await node.on_queue(name, call.deadline, poll)
+    unwatch = call.request.watch_client and call.request.watch_client(recipient.leave)
+    try:
+        if wait:
+            reception = await _awaited(node, call, name, poll, wait, recipient)
+        else:
+            reception = await node.on_queue(name, call.deadline, poll)
+    finally:
+        if unwatch is not None:
+            unwatch()
     messages = [_shown(node, name, m, shown, wanted) for m in reception.messages]
     return {"Messages": messages} if messages else {}
 
 
-async def _awaited(
+async def _awaited(  # noqa: PLR0913, PLR0917 - private.
     node: Node,
     call: Call,
     name: QueueName,
     poll: Callable[[Queue], Awaitable[Reception]],
     wait: int,
+    recipient: Recipient,
 ) -> Reception:
     """Poll until there is something, for up to `wait` seconds, or the client is gone.
 
@@ -97,18 +115,16 @@ async def _awaited(
     ends = monotonic() + wait
     may_wait = not node.waiters.is_full
     with node.waiters.register(name.arn) as waiter:
-        unwatch = call.request.watch_client and call.request.watch_client(waiter.leave)
-        try:
-            node.notifier.announce(name.arn)
+        recipient.when_left = waiter.leave
+        if recipient.left:
+            waiter.leave()
+        node.notifier.announce(name.arn)
+        reception = await node.on_queue(name, call.deadline, poll)
+        if not (reception.messages or may_wait):
+            raise errors.Overloaded("As many receivers wait as the node can take; try again.")
+        while not reception.messages and await waiter.wait(ends, reception.next_visible_in):
+            call.deadline = node.deadline()
             reception = await node.on_queue(name, call.deadline, poll)
-            if not (reception.messages or may_wait):
-                raise errors.Overloaded("As many receivers wait as the node can take; try again.")
-            while not reception.messages and await waiter.wait(ends, reception.next_visible_in):
-                call.deadline = node.deadline()
-                reception = await node.on_queue(name, call.deadline, poll)
-        finally:
-            if unwatch is not None:
-                unwatch()
     return reception
 
 

@@ -22,6 +22,12 @@ RECEIVE = Statement(
     " from skipmq.receive_messages($1, $2, $3, $4, $5, $6, $7)",
     INTEGER, INTEGER, INTEGER, TEXT, TIME, TIME, INTERVAL,
 )  # fmt: skip
+RETURN = Statement(
+    "select skipmq.return_messages($1, $2, $3, $4)", INTEGER, BIGINTS, INTEGERS, TEXT
+)
+RETURN_FIFO = Statement(
+    "select skipmq.return_fifo_messages($1, $2, $3, $4)", INTEGER, BIGINTS, INTEGERS, TEXT
+)
 PROBE = Statement(
     "select read_at, oldest_xid, xid, first_visible_at from skipmq.low_watermark($1, $2)",
     INTEGER, TIME,
@@ -29,7 +35,7 @@ PROBE = Statement(
 RECEIVE_FIFO = Statement(
     f"select place, {_RECEIVED_FIFO}, next_visible_in"  # noqa: S608
     " from unnest($1) with ordinality l (most, place)"
-    " cross join lateral skipmq.receive_fifo_messages($2, l.most, $3, $4)",
+    " cross join lateral skipmq.receive_fifo_messages($2, l.most, $3, $4) where l.most > 0",
     INTEGERS, INTEGER, INTEGER, TEXT,
 )  # fmt: skip
 SEND = Statement(

@@ -19,6 +19,7 @@ from skipmq.model import (
     Queue,
     ReceivedMessage,
     Reception,
+    Recipient,
     StoredMessage,
 )
 from skipmq.receipts import Receipt
@@ -42,6 +43,10 @@ _HELD = "held"
 # pauses between its tries, in seconds.
 _HELD_SECONDS, _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 0.001, 0.1
 _Change: TypeAlias = tuple[Receipt, int]
+# How many messages a recipient wants.
+_Claim: TypeAlias = tuple[int, Recipient]
+# A recipient that never leaves.
+SOMEBODY = Recipient()
 Key = TypeVar("Key", bound=Hashable)
 T = TypeVar("T")
 
@@ -68,6 +73,7 @@ class Messages:
         self._fifo_sends = GroupCommit(self._send_fifo, fifo_most)
         self._receives = GroupCommit(self._receive, most)
         self._fifo_receives = GroupCommit(self._receive_fifo, most)
+        self._returns = GroupCommit(self._return, most)
         self._deletes = GroupCommit(self._delete, most)
         self._fifo_deletes = GroupCommit(self._delete_fifo, fifo_most)
         self._changes = GroupCommit(self._change, most)
@@ -173,30 +179,39 @@ class Messages:
                 return rows
             parameters = again or parameters
 
-    async def receive(
+    async def receive(  # noqa: PLR0913 - two have defaults.
         self,
         queue: Queue,
         limit: int,
         visibility_timeout: int | None,
         deadline: float,
+        *,
         attempt: str | None = None,
+        recipient: Recipient = SOMEBODY,
     ) -> Reception:
         """Claim up to `limit` visible messages for so many seconds (None: the queue's timeout).
 
-        With an `attempt`, on a FIFO queue, what it was given before if nobody has changed it.
+        With an `attempt`, on a FIFO queue, what it was given before if nobody has changed it. For a
+        recipient that has left nothing is claimed; one that leaves while its claim runs has to
+        `give_back` what comes of it.
         """
-        if attempt is not None:
+        if attempt is not None and not recipient.left:
             parameters = (queue.id, attempt, limit, visibility_timeout, _LAX)
             rows = await self._database.rows(
                 sql.RECEIVE_ATTEMPT, parameters, deadline=deadline, tenant=queue.id
             )
             return _reception(rows)
         receives = self._fifo_receives if queue.fifo else self._receives
-        return await receives.submit((queue.id, visibility_timeout), limit, limit, deadline)
+        return await receives.submit(
+            (queue.id, visibility_timeout), (limit, recipient), limit, deadline
+        )
 
     async def _receive(
-        self, key: tuple[int, int | None], limits: Sequence[int], deadline: float
+        self, key: tuple[int, int | None], claims: Sequence[_Claim], deadline: float
     ) -> list[Reception]:
+        limits = _limits(claims)
+        if not any(limits):
+            return [Reception([])] * len(limits)
         queue_id, timeout = key
         scan = self._scans.of(queue_id)
         await self._probe(queue_id, scan)
@@ -239,8 +254,11 @@ class Messages:
             scan.end_probe(pending, probe)
 
     async def _receive_fifo(
-        self, key: tuple[int, int | None], limits: Sequence[int], deadline: float
+        self, key: tuple[int, int | None], claims: Sequence[_Claim], deadline: float
     ) -> list[Reception]:
+        limits = _limits(claims)
+        if not any(limits):
+            return [Reception([])] * len(limits)
         # Each request claims groups of its own: two consumers never share one.
         rows = await self._database.rows(
             sql.RECEIVE_FIFO,
@@ -251,7 +269,23 @@ class Messages:
         shares: list[Rows] = [[] for _ in limits]
         for row in rows:
             shares[row[0] - 1].append(row[1:])
-        return [_reception(share) for share in shares]
+        return [_reception(share) if share else Reception([]) for share in shares]
+
+    async def give_back(
+        self, queue: Queue, messages: Sequence[ReceivedMessage], deadline: float
+    ) -> None:
+        """Make messages that were claimed and reached nobody visible, and not count the receive."""
+        receipts = [Receipt(m.id, m.receive_count, m.received_at) for m in messages]
+        await self._returns.submit((queue.id, queue.fifo), receipts, len(receipts), deadline)
+
+    async def _return(
+        self, key: tuple[int, bool], requests: Sequence[Sequence[Receipt]], deadline: float
+    ) -> list[None]:
+        queue_id, fifo = key
+        parameters = (*_receipts(queue_id, requests), _LAX)
+        statement = sql.RETURN_FIFO if fifo else sql.RETURN
+        await self._database.rows(statement, parameters, deadline=deadline, tenant=queue_id)
+        return [None] * len(requests)
 
     async def delete(self, queue: Queue, receipts: Sequence[Receipt], deadline: float) -> list[str]:
         """Delete the messages that are still at the receive their receipt stands for.
@@ -357,6 +391,11 @@ async def _unheld(
 def _mode(queue: Queue) -> str:
     """Return how many servers must have what must not be lost on a queue."""
     return queue.attributes["ReplicationMode"]
+
+
+def _limits(claims: Sequence[_Claim]) -> list[int]:
+    """Return how many messages each claim is for: none for those who are gone."""
+    return [0 if recipient.left else limit for limit, recipient in claims]
 
 
 def _receipts(

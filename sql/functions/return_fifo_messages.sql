@@ -1,0 +1,18 @@
+-- Does: what return_messages does, for messages of a FIFO queue: their groups can be received from again at once.
+-- Called by: the ReceiveMessage action; SQL users.
+-- Locks, in order: group rows by number, message rows by id.
+-- Raises: nothing.
+-- Relies on index: those of lock_groups, return_messages and refresh_groups.
+create function skipmq.return_fifo_messages(
+  p_queue_id integer, p_ids bigint[], p_receive_counts integer[], p_commit text default null
+) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_groups bigint[] := skipmq.lock_groups(p_queue_id, p_ids);
+  v_count integer := skipmq.return_messages(p_queue_id, p_ids, p_receive_counts, p_commit);
+begin
+  perform skipmq.refresh_groups(p_queue_id, v_groups);
+  return v_count;
+end $$;

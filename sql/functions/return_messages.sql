@@ -1,0 +1,39 @@
+-- Does: takes back what was received and reached nobody: makes messages of a standard queue visible at once and
+--   does not count the receive. Passes over those that are not at that receive any more; gives the number of the others.
+-- Called by: the ReceiveMessage action, when its client has hung up before the answer was written; return_fifo_messages;
+--   SQL users.
+-- Locks, in order: message rows by id.
+-- Raises: nothing.
+-- Relies on index: message_pkey, queue_id.
+--
+-- The fencing token stays: the receipt that nobody has must not fit the next receive.
+-- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
+create function skipmq.return_messages(
+  p_queue_id integer, p_ids bigint[], p_receive_counts integer[], p_commit text default null
+) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_now timestamptz := skipmq.write_time();
+  v_count integer;
+begin
+  if p_commit is not null then
+    p_commit := set_config('synchronous_commit', p_commit, true);
+  end if;
+  with returned as (
+    update skipmq.message m set
+      -- As refresh_groups reads it: a FIFO message that was never received has its queue's delay ahead of it.
+      visible_at = v_now - case when m.group_no is null then interval '0' else (
+        select make_interval(secs => q.delay_seconds) from skipmq.queue q where q.queue_id = p_queue_id) end,
+      receive_base = m.receive_base + 1,
+      first_received_at = case when m.receive_count > m.receive_base + 1 then m.first_received_at end
+    from (
+      select u.id, u.receive_count from unnest(p_ids, p_receive_counts) u (id, receive_count) order by u.id
+    ) r
+    where m.id = r.id and m.receive_count = r.receive_count and m.queue_id = p_queue_id
+    returning m.id
+  )
+  select count(*) into v_count from returned;
+  return v_count;
+end $$;

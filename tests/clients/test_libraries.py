@@ -1,0 +1,22 @@
+"""Libraries that take messages off queues for their users, each in a program of its own.
+
+Each program checks what its library gives it, and prints a summary.
+"""
+
+from support import programs
+
+
+def test_sqs_consumer_handles_and_deletes_every_message_and_stops(endpoint: str) -> None:
+    summary = programs.javascript("consumer.js").run(endpoint, "consumer", "handles")
+
+    assert summary["bodies"] == sorted(f"task {n}" for n in range(50))
+    assert (summary["processed"], summary["refusals"], summary["left"]) == (50, [], ["0", "0"])
+    assert summary["status"] == {"isRunning": False, "isPolling": False}
+
+
+def test_sqs_consumer_gets_a_message_again_whose_handler_threw(endpoint: str) -> None:
+    summary = programs.javascript("consumer.js").run(endpoint, "consumer", "throws")
+
+    assert summary["attempts"] == ["1", "2"]
+    assert summary["refusals"] == ["Unexpected message handler failure: not now"]
+    assert (summary["processed"], summary["left"]) == (1, ["0", "0"])

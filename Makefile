@@ -13,6 +13,7 @@ BOTO3_QUERY := .cache/clients/boto3_query/.installed
 AIOBOTOCORE := .cache/clients/aiobotocore/.installed
 JAVASCRIPT := tests/clients/javascript/node_modules/.installed
 JAVA := tests/clients/java/target/.installed
+GO := tests/clients/go/target/.installed
 # What the benchmark compares with.
 ELASTICMQ := tests/bench/elasticmq/target/.installed
 # Tests wait for servers more than they compute: two files at once. WORKERS= for one.
@@ -58,7 +59,7 @@ wheel: $(VENV)/.dev ## Build the wheel into dist/
 packages: ## Install the Debian packages that tests want (as root; otherwise name them)
 	@.ci/packages
 
-clients: $(BOTO3_QUERY) $(AIOBOTOCORE) $(JAVASCRIPT) $(JAVA) ## Install the SQS clients that tests run
+clients: $(BOTO3_QUERY) $(AIOBOTOCORE) $(JAVASCRIPT) $(JAVA) $(GO) ## Install the SQS clients that tests run
 
 bench: bench-peers ## Compare with peers under the same load: hours; CASES="fifo pgmq" for some
 	$(BENCH) bench $(addprefix --case ,$(CASES))
@@ -88,7 +89,7 @@ constraints: ## Write the tested versions again, the newest that the ranges admi
 
 clean: ## Remove what was built and installed here
 	rm -rf $(VENV) .cache .cluster dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	rm -rf $(dir $(JAVASCRIPT)) $(dir $(JAVA)) $(dir $(ELASTICMQ))
+	rm -rf $(dir $(JAVASCRIPT)) $(dir $(JAVA)) $(dir $(GO)) $(dir $(ELASTICMQ))
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -128,6 +129,14 @@ $(JAVA): $(addprefix tests/clients/java/,pom.xml Life.java) | packages
 	  echo "building tests/clients/java" && \
 	  rm -rf $(@D) && \
 	  mvn -q -B -f $< compiler:compile dependency:copy-dependencies && touch $@; \
+	fi
+
+$(GO): $(addprefix tests/clients/go/,go.mod go.sum life/main.go subscriber/main.go) | packages
+	@if command -v go >/dev/null; then \
+	  [ -n "$$(go env GOTOOLCHAIN)" ] || { echo "tests/clients/go needs Go 1.21 or newer" >&2; exit 1; }; \
+	  echo "building tests/clients/go" && \
+	  rm -rf $(@D) && \
+	  cd tests/clients/go && go build -buildvcs=false -o target/ ./... && touch target/.installed; \
 	fi
 
 $(ELASTICMQ): tests/bench/elasticmq/pom.xml | packages

@@ -20,3 +20,27 @@ def test_sqs_consumer_gets_a_message_again_whose_handler_threw(endpoint: str) ->
     assert summary["attempts"] == ["1", "2"]
     assert summary["refusals"] == ["Unexpected message handler failure: not now"]
     assert (summary["processed"], summary["left"]) == (1, ["0", "0"])
+
+
+def test_gocloud_subscription_takes_and_deletes_every_message(endpoint: str) -> None:
+    summary = programs.go("subscriber").run(endpoint, "gocloud", "acknowledges")
+
+    assert summary == {
+        "bodies": sorted(f"task {n}" for n in range(60)),
+        "metadata": {"plain": "value", "with space/☕": "any \n text"},
+        "left": ["0", "0"],
+        "absent": "NotFound",
+    }
+
+
+def test_gocloud_subscription_outlives_what_it_gives_back(endpoint: str) -> None:
+    summary = programs.go("subscriber").run(endpoint, "gocloud", "refuses")
+
+    assert summary == {"attempts": ["1", "2"], "last": "last", "left": ["0", "0"]}
+
+
+def test_gocloud_subscription_keeps_the_order_of_a_group(endpoint: str) -> None:
+    summary = programs.go("subscriber").run(endpoint, "gocloud", "fifo")
+
+    assert summary["taken"] == {"a": ["a1", "a2", "a3"], "b": ["b1", "b2"]}
+    assert summary["left"] == ["0", "0"]

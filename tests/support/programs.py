@@ -102,3 +102,8 @@ def java(main: str) -> Program:
         installed=target / ".installed",
         commands=("java", "javac", "mvn"),
     )
+
+
+def go(name: str) -> Program:
+    target = FOLDER / "go" / "target"
+    return Program([str(target / name)], installed=target / ".installed", commands=("go",))

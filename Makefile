@@ -124,7 +124,7 @@ $(JAVASCRIPT): $(addprefix tests/clients/javascript/,package.json package-lock.j
 	  cd tests/clients/javascript && npm ci --loglevel=error >/dev/null && touch node_modules/.installed; \
 	fi
 
-$(JAVA): $(addprefix tests/clients/java/,pom.xml Life.java) | packages
+$(JAVA): $(addprefix tests/clients/java/,pom.xml Life.java Listeners.java) | packages
 	@if command -v javac >/dev/null && command -v mvn >/dev/null; then \
 	  echo "building tests/clients/java" && \
 	  rm -rf $(@D) && \

@@ -4,6 +4,7 @@ Each program checks what its library gives it, and prints a summary.
 """
 
 from support import programs
+from support.http import client
 
 
 def test_sqs_consumer_handles_and_deletes_every_message_and_stops(endpoint: str) -> None:
@@ -44,3 +45,25 @@ def test_gocloud_subscription_keeps_the_order_of_a_group(endpoint: str) -> None:
 
     assert summary["taken"] == {"a": ["a1", "a2", "a3"], "b": ["b1", "b2"]}
     assert summary["left"] == ["0", "0"]
+
+
+def test_spring_listeners_take_messages_of_standard_queues_and_of_a_fifo(endpoint: str) -> None:
+    summary = programs.java("Listeners").run(endpoint, "spring")
+
+    assert summary == {
+        "plain": sorted(f"task {n}, süß" for n in range(50)),
+        "batch": sorted(f"task {n}" for n in range(50)),
+        "manual": ["by hand"],
+        "again": ["1", "2"],
+        "poisoned": ["poison", "poison"],
+        "buried": ["poison"],
+        "ordered": [["a1", "a2", "a3", "a4"], ["b1", "b2", "b3"]],
+    }
+    # The listeners made these queues themselves, and deleted all that they took.
+    sqs = client(endpoint)
+    queues = sqs.list_queues(QueueNamePrefix="spring-")["QueueUrls"]
+    assert len(queues) == 7
+    for queue in queues:
+        found = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["All"])["Attributes"]
+        assert found["ApproximateNumberOfMessages"] == "0", queue
+        assert found["ApproximateNumberOfMessagesNotVisible"] == "0", queue

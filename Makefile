@@ -11,6 +11,7 @@ CONSTRAINTS := deploy/constraints.txt
 # boto3_query makes a Query client of any botocore, so that all tests want it.
 BOTO3_QUERY := .cache/clients/boto3_query/.installed
 AIOBOTOCORE := .cache/clients/aiobotocore/.installed
+DRAMATIQ := .cache/clients/dramatiq/.installed
 JAVASCRIPT := tests/clients/javascript/node_modules/.installed
 JAVA := tests/clients/java/target/.installed
 GO := tests/clients/go/target/.installed
@@ -59,7 +60,7 @@ wheel: $(VENV)/.dev ## Build the wheel into dist/
 packages: ## Install the Debian packages that tests want (as root; otherwise name them)
 	@.ci/packages
 
-clients: $(BOTO3_QUERY) $(AIOBOTOCORE) $(JAVASCRIPT) $(JAVA) $(GO) ## Install the SQS clients that tests run
+clients: $(BOTO3_QUERY) $(AIOBOTOCORE) $(DRAMATIQ) $(JAVASCRIPT) $(JAVA) $(GO) ## Install the SQS clients that tests run
 
 bench: bench-peers ## Compare with peers under the same load: hours; CASES="fifo pgmq" for some
 	$(BENCH) bench $(addprefix --case ,$(CASES))

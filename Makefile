@@ -11,8 +11,10 @@ CONSTRAINTS := deploy/constraints.txt
 # boto3_query makes a Query client of any botocore, so that all tests want it.
 BOTO3_QUERY := .cache/clients/boto3_query/.installed
 AIOBOTOCORE := .cache/clients/aiobotocore/.installed
+DRAMATIQ := .cache/clients/dramatiq/.installed
 JAVASCRIPT := tests/clients/javascript/node_modules/.installed
 JAVA := tests/clients/java/target/.installed
+GO := tests/clients/go/target/.installed
 # What the benchmark compares with.
 ELASTICMQ := tests/bench/elasticmq/target/.installed
 # Tests wait for servers more than they compute: two files at once. WORKERS= for one.
@@ -58,7 +60,7 @@ wheel: $(VENV)/.dev ## Build the wheel into dist/
 packages: ## Install the Debian packages that tests want (as root; otherwise name them)
 	@.ci/packages
 
-clients: $(BOTO3_QUERY) $(AIOBOTOCORE) $(JAVASCRIPT) $(JAVA) ## Install the SQS clients that tests run
+clients: $(BOTO3_QUERY) $(AIOBOTOCORE) $(DRAMATIQ) $(JAVASCRIPT) $(JAVA) $(GO) ## Install the SQS clients that tests run
 
 bench: bench-peers ## Compare with peers under the same load: hours; CASES="fifo pgmq" for some
 	$(BENCH) bench $(addprefix --case ,$(CASES))
@@ -88,7 +90,7 @@ constraints: ## Write the tested versions again, the newest that the ranges admi
 
 clean: ## Remove what was built and installed here
 	rm -rf $(VENV) .cache .cluster dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	rm -rf $(dir $(JAVASCRIPT)) $(dir $(JAVA)) $(dir $(ELASTICMQ))
+	rm -rf $(dir $(JAVASCRIPT)) $(dir $(JAVA)) $(dir $(GO)) $(dir $(ELASTICMQ))
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -123,11 +125,19 @@ $(JAVASCRIPT): $(addprefix tests/clients/javascript/,package.json package-lock.j
 	  cd tests/clients/javascript && npm ci --loglevel=error >/dev/null && touch node_modules/.installed; \
 	fi
 
-$(JAVA): $(addprefix tests/clients/java/,pom.xml Life.java) | packages
+$(JAVA): $(addprefix tests/clients/java/,pom.xml Life.java Listeners.java) | packages
 	@if command -v javac >/dev/null && command -v mvn >/dev/null; then \
 	  echo "building tests/clients/java" && \
 	  rm -rf $(@D) && \
 	  mvn -q -B -f $< compiler:compile dependency:copy-dependencies && touch $@; \
+	fi
+
+$(GO): $(addprefix tests/clients/go/,go.mod go.sum life/main.go subscriber/main.go) | packages
+	@if command -v go >/dev/null; then \
+	  [ -n "$$(go env GOTOOLCHAIN)" ] || { echo "tests/clients/go needs Go 1.21 or newer" >&2; exit 1; }; \
+	  echo "building tests/clients/go" && \
+	  rm -rf $(@D) && \
+	  cd tests/clients/go && go build -buildvcs=false -o target/ ./... && touch target/.installed; \
 	fi
 
 $(ELASTICMQ): tests/bench/elasticmq/pom.xml | packages

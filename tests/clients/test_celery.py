@@ -19,7 +19,11 @@ from celery import Celery
 
 app = Celery("shop", broker=os.environ["BROKER"])
 app.conf.update(
-    broker_transport_options={"region": "us-east-1", "wait_time_seconds": 5},
+    broker_transport_options={
+        "region": "us-east-1",
+        "wait_time_seconds": 5,
+        "polling_interval": 0.1,  # The client's own pause between polls: a second by default.
+    },
     task_default_queue="celery-tasks",
     worker_prefetch_multiplier=4,
     broker_connection_retry_on_startup=True,

@@ -154,3 +154,27 @@ def test_change_visibility_batch_changes_the_good_and_names_the_bad(sqs: Any, qu
         "long": "InvalidParameterValue",
     }
     assert sqs.receive_message(QueueUrl=queue)["Messages"]
+
+
+def test_change_visibility_batch_says_of_a_deleted_message_that_its_handle_is_invalid(
+    sqs: Any, queue: str
+) -> None:
+    sqs.send_message(QueueUrl=queue, MessageBody="x")
+    (message,) = sqs.receive_message(QueueUrl=queue)["Messages"]
+    handle = message["ReceiptHandle"]
+    sqs.delete_message(QueueUrl=queue, ReceiptHandle=handle)
+
+    answer = sqs.change_message_visibility_batch(
+        QueueUrl=queue,
+        Entries=[{"Id": "gone", "ReceiptHandle": handle, "VisibilityTimeout": 1}],
+    )
+
+    # A client of gocloud.dev tells by this code that there is nothing left to give back.
+    assert answer["Failed"] == [
+        {
+            "Id": "gone",
+            "SenderFault": True,
+            "Code": "ReceiptHandleIsInvalid",
+            "Message": "Message does not exist or is not available for visibility timeout change",
+        }
+    ]

@@ -19,7 +19,7 @@ LONGEST_TIMEOUT = 43_200
 # What a refused request says; nothing when it succeeds.
 DONE = ""
 HANDLE_EXPIRED = "The receipt handle has expired."
-NOT_AVAILABLE = "Message does not exist or is not available for visibility timeout change."
+NOT_AVAILABLE = "Message does not exist or is not available for visibility timeout change"
 BEYOND_LIMIT = "Total VisibilityTimeout for the message is beyond the limit"
 NOT_IN_FLIGHT = "MessageNotInflight"
 

@@ -40,6 +40,12 @@ def not_here(why: str) -> NoReturn:
     pytest.skip(why)
 
 
+def environment(variables: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return this process's environment with credentials for AWS and with these variables."""
+    others = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")}  # noqa: TID251
+    return others | CREDENTIALS | dict(variables or {})
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     """How a program is run, and what there must be for that."""
@@ -57,10 +63,9 @@ class Program:
     def run(self, *arguments: str) -> dict[str, Any]:
         """Return the summary that the program prints."""
         self.check()
-        others = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")}  # noqa: TID251
         done = subprocess.run(
             [*self.words, *arguments],
-            env=others | CREDENTIALS | dict(self.variables),
+            env=environment(self.variables),
             capture_output=True,
             text=True,
             timeout=180,
@@ -71,13 +76,13 @@ class Program:
         return summary
 
 
-def python(client: str, script: str) -> Program:
-    """Return a script that imports the client from the folder where it is installed."""
+def python(script: str, client: str = "") -> Program:
+    """Return a script that imports a client from the folder where it is installed, or our own."""
     folder = INSTALLED / client
     return Program(
         [sys.executable, str(FOLDER / "python" / script)],
-        installed=folder / ".installed",
-        variables={"PYTHONPATH": str(folder), "PYTHONUTF8": "1"},
+        installed=folder / ".installed" if client else Path(sys.executable),
+        variables={"PYTHONPATH": str(folder) if client else "", "PYTHONUTF8": "1"},
     )
 
 
@@ -97,3 +102,8 @@ def java(main: str) -> Program:
         installed=target / ".installed",
         commands=("java", "javac", "mvn"),
     )
+
+
+def go(name: str) -> Program:
+    target = FOLDER / "go" / "target"
+    return Program([str(target / name)], installed=target / ".installed", commands=("go",))

@@ -64,7 +64,13 @@ async def change_message_visibility_batch(node: Node, call: Call) -> dict[str, A
     await node.queue(name, call.deadline)
     entries: Sequence[Any] = call.parameters.Entries
     checks.batch(entries, "ChangeMessageVisibilityBatchRequestEntry")
-    return _each(entries, await messages.change_visibilities(node, call, name, entries))
+    failures = await messages.change_visibilities(node, call, name, entries, _gone)
+    return _each(entries, failures)
+
+
+def _gone(_: str) -> errors.SqsError:
+    """Return the failure of an entry whose message is gone, as SQS names it in batches alone."""
+    return errors.ReceiptHandleIsInvalid(messages.GONE)
 
 
 def _each(entries: Sequence[Any], failures: Sequence[errors.SqsError | None]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from skipmq.model import OutgoingMessage, Queue, QueueName, StoredMessage
 from skipmq.node import Node
 from skipmq.protocol import Call
 
+GONE = "Message does not exist or is not available for visibility timeout change"
 _SEQUENCE_BASE = 10**19
 
 
@@ -69,15 +70,22 @@ async def change_message_visibility(node: Node, call: Call) -> None:
     """Hide a message in flight for so long from now on, or show it again."""
     name = checks.queue_name(call.parameters.QueueUrl, call.identity)
     await node.queue(name, call.deadline)
-    (failure,) = await change_visibilities(node, call, name, [call.parameters])
+    (failure,) = await change_visibilities(node, call, name, [call.parameters], _gone)
     if failure is not None:
         raise failure
 
 
 async def change_visibilities(
-    node: Node, call: Call, name: QueueName, entries: Sequence[Any]
+    node: Node,
+    call: Call,
+    name: QueueName,
+    entries: Sequence[Any],
+    gone: Callable[[str], errors.SqsError],
 ) -> list[errors.SqsError | None]:
-    """Change the visibility of messages; return each one's failure, or None, in order."""
+    """Change the visibility of messages; return each one's failure, or None, in order.
+
+    Of a message that is not there any more it is what `gone` makes of the handle.
+    """
     failures, good, decoded = _decoded(
         node, name, entries, lambda entry: checks.visibility_timeout(entry.VisibilityTimeout)
     )
@@ -92,7 +100,8 @@ async def change_visibilities(
 
     outcomes = await node.on_queue(name, call.deadline, change)
     for place, timeout, outcome in zip(good, timeouts, outcomes, strict=True):
-        failures[place] = _failure(outcome, entries[place].ReceiptHandle, timeout)
+        handle = entries[place].ReceiptHandle
+        failures[place] = gone(handle) if outcome == "missing" else _failure(outcome, timeout)
     if 0 in timeouts:
         node.sent(name, timeouts.count(0))
     return failures
@@ -217,14 +226,12 @@ def _decoded(
     return failures, good, decoded
 
 
-def _failure(outcome: str, handle: str, timeout: int) -> errors.SqsError | None:
+def _gone(handle: str) -> errors.SqsError:
+    return checks.invalid(handle, "ReceiptHandle", f"{GONE}.")
+
+
+def _failure(outcome: str, timeout: int) -> errors.SqsError | None:
     match outcome:
-        case "missing":
-            return checks.invalid(
-                handle,
-                "ReceiptHandle",
-                "Message does not exist or is not available for visibility timeout change.",
-            )
         case "held":
             return errors.Locked()
         case "not-in-flight":

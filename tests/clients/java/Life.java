@@ -350,7 +350,7 @@ public final class Life {
   }
 
   /** Writes maps, lists, numbers and booleans, and texts that hold no control characters. */
-  private static String json(Object value) {
+  static String json(Object value) {
     if (value instanceof Map<?, ?> map) {
       return map.entrySet().stream()
           .map(e -> json(e.getKey()) + ":" + json(e.getValue()))

@@ -1,4 +1,4 @@
-"""The life of queues and messages through a boto3 that speaks Query: URL PREFIX standard|fifo."""
+"""The life of queues and messages through boto3 of today or of old: URL PREFIX standard|fifo."""
 
 import json
 import sys
@@ -9,7 +9,7 @@ import message_attributes
 from botocore.config import Config
 
 ENTRIES = [f"entry {n}" for n in range(10)]
-# What stood on the wire: each request's content type, action and version of the API.
+# What stood on the wire: each request's content type, and of a form action and version of the API.
 WIRE: set[tuple[str, str, str]] = set()
 
 
@@ -21,7 +21,8 @@ def connected(url: str) -> Any:
 
 def note(request: Any, **_: Any) -> None:
     kind = request.headers["Content-Type"].split(";")[0]
-    WIRE.add((kind, request.data.get("Action"), request.data.get("Version")))
+    form = request.data if isinstance(request.data, dict) else {}
+    WIRE.add((kind, form.get("Action", ""), form.get("Version", "")))
 
 
 def receive(sqs: Any, queue: str, *, wait: int = 20, **options: Any) -> list[dict[str, Any]]:

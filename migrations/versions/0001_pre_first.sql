@@ -38,8 +38,6 @@ create table skipmq.queue (
   created_at timestamptz not null,
   modified_at timestamptz not null,
   purged_at timestamptz,
-  -- The queue_id at creation: what outlives a purge is kept under it.
-  lineage integer not null,
   content_based_deduplication boolean not null default false,
   deduplication_scope text not null default 'queue' check (deduplication_scope in ('queue', 'messageGroup')),
   fifo_throughput_limit text not null default 'perQueue'
@@ -240,15 +238,15 @@ analyze skipmq.message_group;
 create sequence skipmq.sequence_number_seq as bigint cache 1;
 
 -- What was sent to a FIFO queue in the last five minutes, with the answer to repeat. It outlives the
--- message, and a purge.
+-- message, but no purge: it belongs to the generation.
 create table skipmq.deduplication (
-  lineage integer not null,
+  queue_id integer not null,
   -- The first half of the SHA-256 of the deduplication id, with the group where that is the scope.
   key uuid not null,
   expires_at timestamptz not null,
   sequence_number bigint not null,
   message_id uuid not null,
-  constraint deduplication_pkey primary key (lineage, key)
+  constraint deduplication_pkey primary key (queue_id, key)
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000);
 -- For expire_deduplication.
 create index deduplication_expires on skipmq.deduplication (expires_at);
@@ -1156,8 +1154,8 @@ begin
   end if;
 
   insert into skipmq.queue (
-    account, region, name, queue_id, lineage, fifo, history_mode, tags, created_at, modified_at)
-  select p_account, p_region, p_name, n, n, p_name like '%.fifo', p_history_mode, p_tags, v_now, v_now
+    account, region, name, queue_id, fifo, history_mode, tags, created_at, modified_at)
+  select p_account, p_region, p_name, n, p_name like '%.fifo', p_history_mode, p_tags, v_now, v_now
   from nextval('skipmq.queue_id_seq') n
   on conflict do nothing
   returning queue_id into v_id;
@@ -2315,7 +2313,8 @@ begin
   order by m.shard, m.visible_at, m.id
   limit p_limit;
 end $$;
--- Does: empties a queue at once, in-flight messages included, by giving its name a new generation.
+-- Does: empties a queue at once, in-flight messages and deduplication ids included, by giving its name a new
+--   generation.
 -- Called by: the PurgeQueue action; SQL users.
 -- Locks, in order: queue row, generation row.
 -- Raises: SQ005 when no queue has this generation, SQ004 within p_cooldown of the last purge.
@@ -3033,7 +3032,6 @@ as $$
 declare
   v_now timestamptz := skipmq.clock();
   v_fifo boolean;
-  v_lineage integer;
   v_scope text;
   v_keys uuid[];
   v_fresh bigint[];
@@ -3042,7 +3040,7 @@ begin
   if p_commit is not null then
     p_commit := set_config('synchronous_commit', p_commit, true);
   end if;
-  select q.fifo, q.lineage, q.deduplication_scope into v_fifo, v_lineage, v_scope
+  select q.fifo, q.deduplication_scope into v_fifo, v_scope
   from skipmq.queue q where q.queue_id = p_queue_id;
   if v_fifo is null then
     raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
@@ -3076,8 +3074,8 @@ begin
       order by 1
     ) f
   ), fresh as (
-    insert into skipmq.deduplication as d (lineage, key, expires_at, sequence_number, message_id)
-    select v_lineage, n.key, v_now + interval '5 minutes', n.sequence_number, p_message_ids[n.place]
+    insert into skipmq.deduplication as d (queue_id, key, expires_at, sequence_number, message_id)
+    select p_queue_id, n.key, v_now + interval '5 minutes', n.sequence_number, p_message_ids[n.place]
     from numbered n
     order by n.key
     on conflict on constraint deduplication_pkey do update set
@@ -3120,7 +3118,7 @@ begin
   return query
   select u.place, d.message_id, d.sequence_number
   from unnest(v_keys) with ordinality u (key, place)
-  join skipmq.deduplication d on d.lineage = v_lineage and d.key = u.key
+  join skipmq.deduplication d on d.queue_id = p_queue_id and d.key = u.key
   order by u.place;
 end $$;
 -- Does: stores one message in the standard queue of that name, within the caller's transaction.

@@ -1,4 +1,5 @@
--- Does: empties a queue at once, in-flight messages included, by giving its name a new generation.
+-- Does: empties a queue at once, in-flight messages and deduplication ids included, by giving its name a new
+--   generation.
 -- Called by: the PurgeQueue action; SQL users.
 -- Locks, in order: queue row, generation row.
 -- Raises: SQ005 when no queue has this generation, SQ004 within p_cooldown of the last purge.

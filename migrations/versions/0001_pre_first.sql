@@ -393,7 +393,8 @@ begin
 end $$;
 -- Does: moves messages of a FIFO queue, whose groups the caller has locked, to the ends of their groups in
 --   other FIFO queues, in the order given. As 'dead-lettered' they go on counting their receives, remember
---   where they came from and leave a row of history; as 'redriven' they start again. Gives their number.
+--   where they came from, have their message id as deduplication id, as on AWS, and leave a row of history; as
+--   'redriven' they start again. Gives their number.
 -- Called by: clear_group, move_fifo_batch.
 -- Locks, in order: queue rows of the targets (shared: they are neither purged nor deleted meanwhile),
 --   advisory locks of the target groups by number, message rows. As 'dead-lettered' they wait for no sender, whom
@@ -456,6 +457,7 @@ begin
       enqueued_at = v_now,
       receive_count = m.receive_count + 1,
       receive_base = case when v_dead then m.receive_base + 1 else m.receive_count + 1 end,
+      deduplication_id = case when v_dead then m.message_id::text else m.deduplication_id end,
       first_received_at = case when v_dead then m.first_received_at end,
       dead_letter_source = case when v_dead
         then format('arn:aws:sqs:%s:%s:%s', v_source.region, v_source.account, v_source.name) end

@@ -68,6 +68,7 @@ def test_fifo_queue_has_its_attributes(sqs: Any, name: str) -> None:
         (".fifo", {}, "InvalidParameterValue", "Can only include alphanumeric characters"),
         (".fifo", {"FifoQueue": "false"}, "InvalidAttributeName", "Unknown Attribute FifoQueue."),
         ("", {"FifoQueue": "false"}, "InvalidAttributeName", "Unknown Attribute FifoQueue."),
+        ("", {"FifoQueue": "False"}, "InvalidAttributeName", "Unknown Attribute FifoQueue."),
         (".fifo", {"FifoQueue": "yes"}, "InvalidAttributeValue", "FifoQueue"),
         ("", {"DeduplicationScope": "queue"}, "InvalidAttributeName", "only when FifoQueue"),
         (
@@ -109,11 +110,31 @@ def test_type_of_a_queue_cannot_be_changed(sqs: Any, fifo: str, queue: str) -> N
         "Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not supported."
     )
     wrong = ("InvalidAttributeValue", text)
+    unknown = ("InvalidAttributeName", "Unknown Attribute FifoQueue.")
 
     change = sqs.set_queue_attributes
-    assert refused(change, QueueUrl=queue, Attributes={"FifoQueue": "true"}) == wrong
-    assert refused(change, QueueUrl=fifo, Attributes={"FifoQueue": "false"}) == wrong
-    change(QueueUrl=fifo, Attributes={"FifoQueue": "true"})
+    for value in ("true", "false", "True"):
+        assert refused(change, QueueUrl=queue, Attributes={"FifoQueue": value}) == unknown
+    for value in ("false", "False"):
+        assert refused(change, QueueUrl=fifo, Attributes={"FifoQueue": value}) == wrong
+    for value in ("true", "TRUE"):
+        change(QueueUrl=fifo, Attributes={"FifoQueue": value})
+
+
+def test_boolean_attributes_are_taken_in_any_case_and_shown_in_lower(sqs: Any, name: str) -> None:
+    given = {"FifoQueue": "True", "ContentBasedDeduplication": "TRUE"}
+    url = sqs.create_queue(QueueName=f"{name}.fifo", Attributes=given)["QueueUrl"]
+    # It has these attributes already.
+    sqs.create_queue(
+        QueueName=f"{name}.fifo",
+        Attributes={"FifoQueue": "true", "ContentBasedDeduplication": "tRue"},
+    )
+    sqs.set_queue_attributes(
+        QueueUrl=url, Attributes={"ContentBasedDeduplication": "False", "FifoQueue": "TRUE"}
+    )
+
+    shown = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=list(given))["Attributes"]
+    assert shown == {"FifoQueue": "true", "ContentBasedDeduplication": "false"}
 
 
 def test_send_and_receive_show_sequence_group_and_deduplication(sqs: Any, fifo: str) -> None:
@@ -171,14 +192,23 @@ def test_duplicates_within_a_batch_are_one_message(sqs: Any, fifo: str) -> None:
     assert len(received(sqs, fifo)) == 1
 
 
-def test_deduplication_outlives_a_purge(sqs: Any, fifo: str) -> None:
-    first = sqs.send_message(QueueUrl=fifo, MessageBody="1", MessageGroupId="g")
+@pytest.mark.parametrize("given", [{}, {"MessageDeduplicationId": "explicit"}], ids=str)
+def test_purge_clears_deduplication(sqs: Any, fifo: str, given: dict[str, str]) -> None:
+    def send() -> dict[str, Any]:
+        sent: dict[str, Any] = sqs.send_message(
+            QueueUrl=fifo, MessageBody="1", MessageGroupId="g", **given
+        )
+        return sent
+
+    first = send()
     sqs.purge_queue(QueueUrl=fifo)
 
-    again = sqs.send_message(QueueUrl=fifo, MessageBody="1", MessageGroupId="g")
+    again, duplicate = send(), send()
 
-    assert again["SequenceNumber"] == first["SequenceNumber"]
-    assert received(sqs, fifo) == []
+    assert again["MessageId"] != first["MessageId"]
+    assert int(again["SequenceNumber"]) > int(first["SequenceNumber"])
+    assert duplicate["MessageId"] == again["MessageId"]
+    assert [m["MessageId"] for m in received(sqs, fifo)] == [again["MessageId"]]
 
 
 def test_deduplication_may_be_by_group(sqs: Any, name: str) -> None:
@@ -213,24 +243,35 @@ def test_send_needs_group_and_deduplication_id(sqs: Any, name: str) -> None:
         "InvalidParameterValue",
         no_id,
     )
-    failed = sqs.send_message_batch(
-        QueueUrl=fifo,
-        Entries=[
-            {"Id": "a", "MessageBody": "x"},
-            {"Id": "b", "MessageBody": "x", "MessageGroupId": "g"},
-            {
-                "Id": "c",
-                "MessageBody": "x",
-                "MessageGroupId": "g",
-                "MessageDeduplicationId": "fine",
-            },
-        ],
+    fine = {"MessageBody": "x", "MessageGroupId": "g", "MessageDeduplicationId": "fine"}
+    for lacking, text in (
+        ({"MessageBody": "x"}, no_group),
+        ({"MessageBody": "x", "MessageDeduplicationId": "y"}, no_group),
+        ({"MessageBody": "x", "MessageGroupId": "g"}, no_id),
+    ):
+        for entries in ([lacking], [fine, lacking], [lacking, fine]):
+            # One such entry is enough to fail the whole batch.
+            assert refused(
+                sqs.send_message_batch,
+                QueueUrl=fifo,
+                Entries=[{"Id": str(n), **entry} for n, entry in enumerate(entries)],
+            ) == ("InvalidParameterValue", text)
+    assert received(sqs, fifo) == []
+
+
+def test_batch_to_a_queue_that_deduplicates_by_content_needs_the_group_alone(
+    sqs: Any, fifo: str
+) -> None:
+    fine = {"Id": "a", "MessageBody": "x", "MessageGroupId": "g"}
+
+    refusal = refused(
+        sqs.send_message_batch, QueueUrl=fifo, Entries=[fine, {"Id": "b", "MessageBody": "y"}]
     )
-    assert {f["Id"]: (f["Code"], f["Message"]) for f in failed["Failed"]} == {
-        "a": ("InvalidParameterValue", no_group),
-        "b": ("InvalidParameterValue", no_id),
-    }
-    assert [entry["Id"] for entry in failed["Successful"]] == ["c"]
+    answer = sqs.send_message_batch(QueueUrl=fifo, Entries=[fine])
+
+    assert refusal[1] == "The request must contain the parameter MessageGroupId."
+    assert [entry["Id"] for entry in answer["Successful"]] == ["a"]
+    assert bodies(received(sqs, fifo)) == ["x"]
 
 
 def test_delay_of_a_single_message_is_refused(sqs: Any, fifo: str) -> None:
@@ -373,6 +414,10 @@ def test_dead_letters_keep_their_order_there_and_back(sqs: Any, fifo: str, name:
     assert received(sqs, fifo) == []
 
     dead_letters = received(sqs, dead, VisibilityTimeout=0)
+    # So that messages of one deduplication id, sent minutes apart, do not meet there.
+    assert [m["Attributes"]["MessageDeduplicationId"] for m in dead_letters] == [
+        m["MessageId"] for m in dead_letters
+    ]
     sqs.start_message_move_task(SourceArn=arn)
     back = eventually(lambda: received(sqs, fifo, WaitTimeSeconds=5))
 

@@ -62,9 +62,7 @@ def check(tags: Mapping[str, str], queue: str) -> None:
     The database counts them together with those that the queue has already.
     """
     if len(tags) > limits.TAGS:
-        raise errors.InvalidParameterValueException(
-            f"Too many tags added for queue {errors.shown(queue)}."
-        )
+        raise errors.InvalidParameterValueException(f"Too many tags added for queue {queue}.")
     for key, value in tags.items():
         if not 1 <= len(key) <= limits.TAG_KEY_LENGTH:
             raise errors.InvalidParameterValueException(

@@ -14,6 +14,14 @@ CORAL = "com.amazon.coral.service"
 LEGACY = "AWS.SimpleQueueService."
 
 BY_SQLSTATE: dict[str, type["SqsError"]] = {}
+# As much of a client's value as an error text repeats.
+_SHOWN = 200
+
+
+def shown(value: object) -> str:
+    """Return a value as error texts repeat it: a long one without its end."""
+    text = str(value)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 
 
 class SqsError(Exception):
@@ -122,10 +130,6 @@ class InvalidAttributeValue(SqsError, sqlstate="23514"):
     """A queue attribute value is invalid."""
 
 
-class InvalidAddress(SqsError, status=404):
-    """The specified queue URL is not valid for this endpoint."""
-
-
 class RequestThrottled(SqsError, status=403):
     """The request was denied due to request throttling."""
 
@@ -150,6 +154,16 @@ class NoSuchVersion(SqsError, namespace=CORAL):
 
 class UnknownOperationException(SqsError, status=404, namespace=CORAL):
     """The operation is unknown."""
+
+
+class MethodNotAllowed(
+    SqsError,
+    code="UnknownOperationException",
+    status=405,
+    namespace=CORAL,
+    shape="UnknownOperationException",
+):
+    """The methods of this endpoint are GET and POST."""
 
 
 class SerializationException(SqsError, namespace=CORAL):

@@ -44,7 +44,7 @@ def decode(handle: str, key: bytes, queue: str) -> Receipt:
     payload, mac = content[: _PAYLOAD.size], content[_PAYLOAD.size :]
     if len(payload) != _PAYLOAD.size or not compare_digest(mac, _mac(payload, key, queue)):
         raise errors.ReceiptHandleIsInvalid(
-            f'The input receipt handle "{handle}" is not a valid receipt handle.'
+            f'The input receipt handle "{errors.shown(handle)}" is not a valid receipt handle.'
         )
     _, message, receive_count, received_at = _PAYLOAD.unpack(payload)
     return Receipt(message, receive_count, received_at)

@@ -38,8 +38,6 @@ create table skipmq.queue (
   created_at timestamptz not null,
   modified_at timestamptz not null,
   purged_at timestamptz,
-  -- The queue_id at creation: what outlives a purge is kept under it.
-  lineage integer not null,
   content_based_deduplication boolean not null default false,
   deduplication_scope text not null default 'queue' check (deduplication_scope in ('queue', 'messageGroup')),
   fifo_throughput_limit text not null default 'perQueue'
@@ -240,15 +238,15 @@ analyze skipmq.message_group;
 create sequence skipmq.sequence_number_seq as bigint cache 1;
 
 -- What was sent to a FIFO queue in the last five minutes, with the answer to repeat. It outlives the
--- message, and a purge.
+-- message, but no purge: it belongs to the generation.
 create table skipmq.deduplication (
-  lineage integer not null,
+  queue_id integer not null,
   -- The first half of the SHA-256 of the deduplication id, with the group where that is the scope.
   key uuid not null,
   expires_at timestamptz not null,
   sequence_number bigint not null,
   message_id uuid not null,
-  constraint deduplication_pkey primary key (lineage, key)
+  constraint deduplication_pkey primary key (queue_id, key)
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000);
 -- For expire_deduplication.
 create index deduplication_expires on skipmq.deduplication (expires_at);
@@ -395,8 +393,8 @@ begin
 end $$;
 -- Does: moves messages of a FIFO queue, whose groups the caller has locked, to the ends of their groups in
 --   other FIFO queues, in the order given, with a row of history each. As 'dead-lettered' they go on counting their
---   receives and remember where they came from; as 'redriven' each is a new message, as resend makes it. Gives their
---   number.
+--   receives, remember where they came from and have their message id as deduplication id, as on AWS; as 'redriven'
+--   each is a new message, as resend makes it. Gives their number.
 -- Called by: clear_group, move_fifo_batch.
 -- Locks, in order: queue rows of the targets (shared: they are neither purged nor deleted meanwhile),
 --   advisory locks of the target groups by number, message rows. As 'dead-lettered' they wait for no sender, whom
@@ -460,6 +458,7 @@ begin
       enqueued_at = v_now,
       receive_count = case when v_dead then m.receive_count + 1 else 0 end,
       receive_base = case when v_dead then m.receive_base + 1 else 0 end,
+      deduplication_id = case when v_dead then m.message_id::text else m.deduplication_id end,
       first_received_at = case when v_dead then m.first_received_at end,
       dead_letter_source = case when v_dead
         then format('arn:aws:sqs:%s:%s:%s', v_source.region, v_source.account, v_source.name) end
@@ -554,9 +553,9 @@ begin
     p_receive_counts, p_received_at, p_timeouts, p_commit) c;
   perform skipmq.refresh_groups(p_queue_id, v_groups);
 end $$;
--- Does: hides messages in flight for p_timeouts seconds from now on (0: makes them visible), and says for
---   each, by its place in the arrays, what became of it: changed, missing (settled or received again),
---   not-in-flight (visible already) or beyond-limit (more than 12 hours after its receive).
+-- Does: hides messages that were received for p_timeouts seconds from now on (0: makes them visible), and says
+--   for each, by its place in the arrays, what became of it: changed, missing (settled), beyond-limit (more than
+--   12 hours after its receive); and, of a FIFO queue, missing (received again) or not-in-flight (visible already).
 -- Called by: the ChangeMessageVisibility and ChangeMessageVisibilityBatch actions; SQL users.
 -- Locks, in order: message rows by id.
 -- Raises: nothing.
@@ -583,13 +582,11 @@ begin
   end if;
   -- Locked in a statement of its own, so that the next one sees the rows as they are now.
   perform from (
-    select u.id, u.receive_count
-    from unnest(p_ids, p_receive_counts) u (id, receive_count)
-    order by u.id
+    select u.id from unnest(p_ids) u (id) order by u.id
   ) r
   cross join lateral (
     select from skipmq.message m
-    where m.id = r.id and m.receive_count = r.receive_count and m.queue_id = p_queue_id
+    where m.id = r.id and m.queue_id = p_queue_id
     for no key update
   ) l;
   return query
@@ -598,25 +595,26 @@ begin
     from unnest(p_ids, p_receive_counts, p_received_at, p_timeouts) with ordinality
       u (id, receive_count, received_at, timeout, place)
   ), found as materialized (
-    select r.*, m.tid, m.visible_at
+    select r.*, m.tid, m.strict and m.visible_at <= v_now as late
     from receipt r
     left join lateral (
-      select m.ctid as tid, m.visible_at
+      select m.ctid as tid, m.visible_at, m.group_no is not null as strict
       from skipmq.message m
-      where m.id = r.id and m.receive_count = r.receive_count and m.queue_id = p_queue_id
+      where m.id = r.id and m.queue_id = p_queue_id
+        and (m.receive_count = r.receive_count or m.group_no is null and m.receive_count > r.receive_count)
         and (r.received_at is null or m.first_received_at <= r.received_at)
     ) m on true
   ), changed as (
     update skipmq.message m set visible_at = f.until
     from found f
-    where m.ctid = f.tid and f.visible_at > v_now
+    where m.ctid = f.tid and not f.late
       and (f.received_at is null or f.until <= f.received_at + interval '12 hours')
   )
   select
     f.place,
     case
       when f.tid is null then 'missing'
-      when f.visible_at <= v_now then 'not-in-flight'
+      when f.late then 'not-in-flight'
       when f.until > f.received_at + interval '12 hours' then 'beyond-limit'
       else 'changed'
     end
@@ -679,8 +677,7 @@ end $$;
 -- Does: checks that a queue may name another as its dead-letter queue; p_target is the ARN in parts.
 -- Called by: set_queue_attributes.
 -- Locks, in order: queue row of the dead-letter queue (shared, so that it is not deleted meanwhile).
--- Raises: SQ008 when it is not there, in another region or account, of the other type, the
---   source itself, or does not allow it.
+-- Raises: SQ008 when it is not there, in another region or account, of the other type, or does not allow it.
 -- Relies on index: queue_id, queue_pkey.
 create function skipmq.check_redrive(p_queue_id integer, p_policy text, p_target text[]) returns void
 language plpgsql volatile
@@ -701,8 +698,6 @@ begin
       then 'Dead letter target owner should be same as the source.'
     when p_target[4] is distinct from v_source.region
       then 'Dead-letter target region must be the same as the source.'
-    when p_target[6] = v_source.name
-      then 'Dead-letter queue must be another queue than the source.'
     when v_target.name is null then 'Dead letter target does not exist.'
     when v_target.fifo <> v_source.fifo
       then 'Dead-letter queue must be same type of queue as the source.'
@@ -712,7 +707,7 @@ begin
       then 'Dead letter target does not allow the source queue to use it.'
   end;
   if v_reason is not null then
-    raise exception 'Value % for parameter RedrivePolicy is invalid. Reason: %', p_policy, v_reason
+    raise exception 'Value % for parameter RedrivePolicy is invalid. Reason: %', left(p_policy, 200), v_reason
       using errcode = 'SQ008';
   end if;
 end $$;
@@ -1178,8 +1173,8 @@ begin
   end if;
 
   insert into skipmq.queue (
-    account, region, name, queue_id, lineage, fifo, history_mode, tags, created_at, modified_at)
-  select p_account, p_region, p_name, n, n, p_name like '%.fifo', p_history_mode, p_tags, v_now, v_now
+    account, region, name, queue_id, fifo, history_mode, tags, created_at, modified_at)
+  select p_account, p_region, p_name, n, p_name like '%.fifo', p_history_mode, p_tags, v_now, v_now
   from nextval('skipmq.queue_id_seq') n
   on conflict do nothing
   returning queue_id into v_id;
@@ -2379,7 +2374,8 @@ begin
   order by m.shard, m.visible_at, m.id
   limit p_limit;
 end $$;
--- Does: empties a queue at once, in-flight messages included, by giving its name a new generation.
+-- Does: empties a queue at once, in-flight messages and deduplication ids included, by giving its name a new
+--   generation.
 -- Called by: the PurgeQueue action; SQL users.
 -- Locks, in order: advisory lock of the generation (SQL users' transactions that sent to it are over then), queue row,
 --   generation row.
@@ -3202,7 +3198,6 @@ as $$
 declare
   v_now timestamptz := skipmq.clock();
   v_fifo boolean;
-  v_lineage integer;
   v_scope text;
   v_keys uuid[];
   v_fresh bigint[];
@@ -3215,7 +3210,7 @@ begin
   else
     perform skipmq.hold_generation(p_queue_id);
   end if;
-  select q.fifo, q.lineage, q.deduplication_scope into v_fifo, v_lineage, v_scope
+  select q.fifo, q.deduplication_scope into v_fifo, v_scope
   from skipmq.queue q where q.queue_id = p_queue_id;
   if v_fifo is null then
     raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
@@ -3273,8 +3268,8 @@ begin
       order by 1
     ) f
   ), fresh as (
-    insert into skipmq.deduplication as d (lineage, key, expires_at, sequence_number, message_id)
-    select v_lineage, n.key, v_now + interval '5 minutes', n.sequence_number, p_message_ids[n.place]
+    insert into skipmq.deduplication as d (queue_id, key, expires_at, sequence_number, message_id)
+    select p_queue_id, n.key, v_now + interval '5 minutes', n.sequence_number, p_message_ids[n.place]
     from numbered n
     order by n.key
     on conflict on constraint deduplication_pkey do update set
@@ -3317,7 +3312,7 @@ begin
   return query
   select coalesce(v_places[u.place], u.place), d.message_id, d.sequence_number
   from unnest(v_keys) with ordinality u (key, place)
-  join skipmq.deduplication d on d.lineage = v_lineage and d.key = u.key
+  join skipmq.deduplication d on d.queue_id = p_queue_id and d.key = u.key
   order by u.place;
 end $$;
 -- Does: stores one message in the standard queue of that name, within the caller's transaction.
@@ -3687,13 +3682,15 @@ as $$
 declare
   v_most constant integer := 50;
   v_tags jsonb;
+  v_name text;
 begin
-  update skipmq.queue q set tags = q.tags || p_tags where q.queue_id = p_queue_id returning q.tags into v_tags;
+  update skipmq.queue q set tags = q.tags || p_tags where q.queue_id = p_queue_id
+  returning q.tags, q.name into v_tags, v_name;
   if not found then
     raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
   end if;
   if (select count(*) from jsonb_object_keys(v_tags)) > v_most then
-    raise exception 'Too many tags: a queue can have at most %.', v_most using errcode = 'SQ008';
+    raise exception 'Too many tags added for queue %.', v_name using errcode = 'SQ008';
   end if;
 end $$;
 -- Does: gives the timeline of this server, which a failover makes another: on a primary the one that it writes,

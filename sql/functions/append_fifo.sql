@@ -1,7 +1,7 @@
 -- Does: moves messages of a FIFO queue, whose groups the caller has locked, to the ends of their groups in
 --   other FIFO queues, in the order given, with a row of history each. As 'dead-lettered' they go on counting their
---   receives and remember where they came from; as 'redriven' each is a new message, as resend makes it. Gives their
---   number.
+--   receives, remember where they came from and have their message id as deduplication id, as on AWS; as 'redriven'
+--   each is a new message, as resend makes it. Gives their number.
 -- Called by: clear_group, move_fifo_batch.
 -- Locks, in order: queue rows of the targets (shared: they are neither purged nor deleted meanwhile),
 --   advisory locks of the target groups by number, message rows. As 'dead-lettered' they wait for no sender, whom
@@ -65,6 +65,7 @@ begin
       enqueued_at = v_now,
       receive_count = case when v_dead then m.receive_count + 1 else 0 end,
       receive_base = case when v_dead then m.receive_base + 1 else 0 end,
+      deduplication_id = case when v_dead then m.message_id::text else m.deduplication_id end,
       first_received_at = case when v_dead then m.first_received_at end,
       dead_letter_source = case when v_dead
         then format('arn:aws:sqs:%s:%s:%s', v_source.region, v_source.account, v_source.name) end

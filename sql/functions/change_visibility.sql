@@ -1,6 +1,6 @@
--- Does: hides messages in flight for p_timeouts seconds from now on (0: makes them visible), and says for
---   each, by its place in the arrays, what became of it: changed, missing (settled or received again),
---   not-in-flight (visible already) or beyond-limit (more than 12 hours after its receive).
+-- Does: hides messages that were received for p_timeouts seconds from now on (0: makes them visible), and says
+--   for each, by its place in the arrays, what became of it: changed, missing (settled), beyond-limit (more than
+--   12 hours after its receive); and, of a FIFO queue, missing (received again) or not-in-flight (visible already).
 -- Called by: the ChangeMessageVisibility and ChangeMessageVisibilityBatch actions; SQL users.
 -- Locks, in order: message rows by id.
 -- Raises: nothing.
@@ -27,13 +27,11 @@ begin
   end if;
   -- Locked in a statement of its own, so that the next one sees the rows as they are now.
   perform from (
-    select u.id, u.receive_count
-    from unnest(p_ids, p_receive_counts) u (id, receive_count)
-    order by u.id
+    select u.id from unnest(p_ids) u (id) order by u.id
   ) r
   cross join lateral (
     select from skipmq.message m
-    where m.id = r.id and m.receive_count = r.receive_count and m.queue_id = p_queue_id
+    where m.id = r.id and m.queue_id = p_queue_id
     for no key update
   ) l;
   return query
@@ -42,25 +40,26 @@ begin
     from unnest(p_ids, p_receive_counts, p_received_at, p_timeouts) with ordinality
       u (id, receive_count, received_at, timeout, place)
   ), found as materialized (
-    select r.*, m.tid, m.visible_at
+    select r.*, m.tid, m.strict and m.visible_at <= v_now as late
     from receipt r
     left join lateral (
-      select m.ctid as tid, m.visible_at
+      select m.ctid as tid, m.visible_at, m.group_no is not null as strict
       from skipmq.message m
-      where m.id = r.id and m.receive_count = r.receive_count and m.queue_id = p_queue_id
+      where m.id = r.id and m.queue_id = p_queue_id
+        and (m.receive_count = r.receive_count or m.group_no is null and m.receive_count > r.receive_count)
         and (r.received_at is null or m.first_received_at <= r.received_at)
     ) m on true
   ), changed as (
     update skipmq.message m set visible_at = f.until
     from found f
-    where m.ctid = f.tid and f.visible_at > v_now
+    where m.ctid = f.tid and not f.late
       and (f.received_at is null or f.until <= f.received_at + interval '12 hours')
   )
   select
     f.place,
     case
       when f.tid is null then 'missing'
-      when f.visible_at <= v_now then 'not-in-flight'
+      when f.late then 'not-in-flight'
       when f.until > f.received_at + interval '12 hours' then 'beyond-limit'
       else 'changed'
     end

@@ -1,8 +1,7 @@
 -- Does: checks that a queue may name another as its dead-letter queue; p_target is the ARN in parts.
 -- Called by: set_queue_attributes.
 -- Locks, in order: queue row of the dead-letter queue (shared, so that it is not deleted meanwhile).
--- Raises: SQ008 when it is not there, in another region or account, of the other type, the
---   source itself, or does not allow it.
+-- Raises: SQ008 when it is not there, in another region or account, of the other type, or does not allow it.
 -- Relies on index: queue_id, queue_pkey.
 create function skipmq.check_redrive(p_queue_id integer, p_policy text, p_target text[]) returns void
 language plpgsql volatile
@@ -23,8 +22,6 @@ begin
       then 'Dead letter target owner should be same as the source.'
     when p_target[4] is distinct from v_source.region
       then 'Dead-letter target region must be the same as the source.'
-    when p_target[6] = v_source.name
-      then 'Dead-letter queue must be another queue than the source.'
     when v_target.name is null then 'Dead letter target does not exist.'
     when v_target.fifo <> v_source.fifo
       then 'Dead-letter queue must be same type of queue as the source.'
@@ -34,7 +31,7 @@ begin
       then 'Dead letter target does not allow the source queue to use it.'
   end;
   if v_reason is not null then
-    raise exception 'Value % for parameter RedrivePolicy is invalid. Reason: %', p_policy, v_reason
+    raise exception 'Value % for parameter RedrivePolicy is invalid. Reason: %', left(p_policy, 200), v_reason
       using errcode = 'SQ008';
   end if;
 end $$;

@@ -34,8 +34,8 @@ begin
   end if;
 
   insert into skipmq.queue (
-    account, region, name, queue_id, lineage, fifo, history_mode, tags, created_at, modified_at)
-  select p_account, p_region, p_name, n, n, p_name like '%.fifo', p_history_mode, p_tags, v_now, v_now
+    account, region, name, queue_id, fifo, history_mode, tags, created_at, modified_at)
+  select p_account, p_region, p_name, n, p_name like '%.fifo', p_history_mode, p_tags, v_now, v_now
   from nextval('skipmq.queue_id_seq') n
   on conflict do nothing
   returning queue_id into v_id;

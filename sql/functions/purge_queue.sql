@@ -1,4 +1,5 @@
--- Does: empties a queue at once, in-flight messages included, by giving its name a new generation.
+-- Does: empties a queue at once, in-flight messages and deduplication ids included, by giving its name a new
+--   generation.
 -- Called by: the PurgeQueue action; SQL users.
 -- Locks, in order: advisory lock of the generation (SQL users' transactions that sent to it are over then), queue row,
 --   generation row.

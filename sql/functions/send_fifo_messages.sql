@@ -35,7 +35,6 @@ as $$
 declare
   v_now timestamptz := skipmq.clock();
   v_fifo boolean;
-  v_lineage integer;
   v_scope text;
   v_keys uuid[];
   v_fresh bigint[];
@@ -48,7 +47,7 @@ begin
   else
     perform skipmq.hold_generation(p_queue_id);
   end if;
-  select q.fifo, q.lineage, q.deduplication_scope into v_fifo, v_lineage, v_scope
+  select q.fifo, q.deduplication_scope into v_fifo, v_scope
   from skipmq.queue q where q.queue_id = p_queue_id;
   if v_fifo is null then
     raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
@@ -106,8 +105,8 @@ begin
       order by 1
     ) f
   ), fresh as (
-    insert into skipmq.deduplication as d (lineage, key, expires_at, sequence_number, message_id)
-    select v_lineage, n.key, v_now + interval '5 minutes', n.sequence_number, p_message_ids[n.place]
+    insert into skipmq.deduplication as d (queue_id, key, expires_at, sequence_number, message_id)
+    select p_queue_id, n.key, v_now + interval '5 minutes', n.sequence_number, p_message_ids[n.place]
     from numbered n
     order by n.key
     on conflict on constraint deduplication_pkey do update set
@@ -150,6 +149,6 @@ begin
   return query
   select coalesce(v_places[u.place], u.place), d.message_id, d.sequence_number
   from unnest(v_keys) with ordinality u (key, place)
-  join skipmq.deduplication d on d.lineage = v_lineage and d.key = u.key
+  join skipmq.deduplication d on d.queue_id = p_queue_id and d.key = u.key
   order by u.place;
 end $$;

@@ -10,12 +10,14 @@ as $$
 declare
   v_most constant integer := 50;
   v_tags jsonb;
+  v_name text;
 begin
-  update skipmq.queue q set tags = q.tags || p_tags where q.queue_id = p_queue_id returning q.tags into v_tags;
+  update skipmq.queue q set tags = q.tags || p_tags where q.queue_id = p_queue_id
+  returning q.tags, q.name into v_tags, v_name;
   if not found then
     raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
   end if;
   if (select count(*) from jsonb_object_keys(v_tags)) > v_most then
-    raise exception 'Too many tags: a queue can have at most %.', v_most using errcode = 'SQ008';
+    raise exception 'Too many tags added for queue %.', v_name using errcode = 'SQ008';
   end if;
 end $$;

@@ -30,8 +30,6 @@ create table skipmq.queue (
   created_at timestamptz not null,
   modified_at timestamptz not null,
   purged_at timestamptz,
-  -- The queue_id at creation: what outlives a purge is kept under it.
-  lineage integer not null,
   content_based_deduplication boolean not null default false,
   deduplication_scope text not null default 'queue' check (deduplication_scope in ('queue', 'messageGroup')),
   fifo_throughput_limit text not null default 'perQueue'

@@ -29,15 +29,15 @@ analyze skipmq.message_group;
 create sequence skipmq.sequence_number_seq as bigint cache 1;
 
 -- What was sent to a FIFO queue in the last five minutes, with the answer to repeat. It outlives the
--- message, and a purge.
+-- message, but no purge: it belongs to the generation.
 create table skipmq.deduplication (
-  lineage integer not null,
+  queue_id integer not null,
   -- The first half of the SHA-256 of the deduplication id, with the group where that is the scope.
   key uuid not null,
   expires_at timestamptz not null,
   sequence_number bigint not null,
   message_id uuid not null,
-  constraint deduplication_pkey primary key (lineage, key)
+  constraint deduplication_pkey primary key (queue_id, key)
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000);
 -- For expire_deduplication.
 create index deduplication_expires on skipmq.deduplication (expires_at);

@@ -70,5 +70,7 @@ def test_shell_of_the_readme_runs(environment: dict[str, str], text: str) -> Non
 
 
 @pytest.mark.parametrize("text", blocks("sql"))
-def test_sql_of_the_readme_runs(environment: dict[str, str], text: str) -> None:
-    run("sql", text, environment)
+def test_sql_of_the_readme_deletes_what_it_received(environment: dict[str, str], text: str) -> None:
+    told = run("sql", text, environment)
+
+    assert re.search(r" delete_messages \n-+\n +1\n", told)

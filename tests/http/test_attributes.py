@@ -102,6 +102,16 @@ def test_key_of_kms_turns_the_other_encryption_off(sqs: Any, name: str) -> None:
     assert "one type of server-side encryption" in caught.value.response["Error"]["Message"]
 
 
+def test_boolean_attribute_is_taken_in_any_case_and_shown_in_lower(sqs: Any, name: str) -> None:
+    given = {"SqsManagedSseEnabled": "FALSE"}
+    queue = sqs.create_queue(QueueName=name, Attributes=given)["QueueUrl"]
+    made = attributes(sqs, queue, "SqsManagedSseEnabled")
+    sqs.set_queue_attributes(QueueUrl=queue, Attributes={"SqsManagedSseEnabled": "True"})
+
+    assert made == {"SqsManagedSseEnabled": "false"}
+    assert attributes(sqs, queue, "SqsManagedSseEnabled") == {"SqsManagedSseEnabled": "true"}
+
+
 @pytest.mark.parametrize(
     ("attribute", "value"),
     [

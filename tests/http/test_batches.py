@@ -65,7 +65,7 @@ def test_send_batch_stores_each_and_answers_by_id(sqs: Any, queue: str) -> None:
     assert {m["MessageId"]: m["Body"] for m in received} == {
         entry["MessageId"]: f"body {entry['Id'][3:]}" for entry in answer["Successful"]
     }
-    assert not answer.get("Failed")
+    assert "Failed" not in answer
 
 
 def test_send_batch_with_bad_entries_stores_the_good_ones(sqs: Any, queue: str) -> None:
@@ -87,19 +87,50 @@ def test_send_batch_with_bad_entries_stores_the_good_ones(sqs: Any, queue: str) 
     }
 
 
-def test_send_batch_with_one_too_long_for_the_queue_fails_that_entry(sqs: Any, name: str) -> None:
+def test_send_batch_is_not_bound_by_the_size_that_the_queue_sets(sqs: Any, name: str) -> None:
     queue = sqs.create_queue(QueueName=name, Attributes={"MaximumMessageSize": "1024"})["QueueUrl"]
+    sizes = {"a": 1024, "b": 1025, "c": 100_000}
 
     answer = sqs.send_message_batch(
         QueueUrl=queue,
-        Entries=[{"Id": "a", "MessageBody": "x" * 1024}, {"Id": "b", "MessageBody": "x" * 1025}],
+        Entries=[{"Id": id_, "MessageBody": id_ * size} for id_, size in sizes.items()],
     )
+    with pytest.raises(ClientError) as caught:
+        sqs.send_message(QueueUrl=queue, MessageBody="x" * 1025)
 
-    assert [e["Id"] for e in answer["Successful"]] == ["a"]
-    assert answer["Failed"][0]["Message"] == (
-        "One or more parameters cannot be validated."
-        " Reason: Message must be shorter than 1024 bytes."
-    )
+    received = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10)["Messages"]
+    assert [e["Id"] for e in answer["Successful"]] == [*sizes]
+    assert {m["Body"][0]: len(m["Body"]) for m in received} == sizes
+    assert "shorter than 1024 bytes" in caught.value.response["Error"]["Message"]
+
+
+def test_send_batch_of_one_message_has_the_limit_of_the_batch(sqs: Any, queue: str) -> None:
+    def send(size: int) -> Any:
+        entry = {"Id": "a", "MessageBody": "x" * size}
+        return sqs.send_message_batch(QueueUrl=queue, Entries=[entry])
+
+    with pytest.raises(sqs.exceptions.BatchRequestTooLong):
+        send(1_048_577)
+
+    assert "Failed" not in send(1_048_576)
+
+
+@Batch
+def test_batch_answers_leave_out_the_list_that_is_empty(sqs: Any, queue: str, batch: str) -> None:
+    sqs.send_message(QueueUrl=queue, MessageBody="x")
+    (message,) = sqs.receive_message(QueueUrl=queue)["Messages"]
+    bad: dict[str, Any] = {"Id": "bad", **BATCHES[batch], "DelaySeconds": 901}
+    good: dict[str, Any] = {"Id": "good", **BATCHES[batch]}
+    if batch != "send_message_batch":
+        del bad["DelaySeconds"]
+        good["ReceiptHandle"] = message["ReceiptHandle"]
+
+    def lists(*given: dict[str, Any]) -> set[str]:
+        return set(getattr(sqs, batch)(QueueUrl=queue, Entries=[*given])) - {"ResponseMetadata"}
+
+    assert lists(bad) == {"Failed"}
+    assert lists(bad, good) == {"Failed", "Successful"}
+    assert lists(good) == {"Successful"}
 
 
 def test_send_batch_too_long_in_all_is_refused_whole(sqs: Any, queue: str) -> None:

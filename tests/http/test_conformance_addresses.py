@@ -1,4 +1,4 @@
-"""What each action says of a queue that is not there, and of an address that is none."""
+"""What each action says of a queue that is not there, and of an address that names none."""
 
 import re
 from typing import Any
@@ -10,7 +10,6 @@ from support.conformance import actions_of
 from support.http import ACCOUNT, NodeProcess
 
 NOTHING_THERE = "test_queue_that_is_not_there_is_told"
-NO_ADDRESS = "test_address_that_is_none_is_told"
 # What each action needs besides the queue.
 NEEDS: dict[str, dict[str, Any]] = {
     "AddPermission": {"Label": "a", "AWSAccountIds": [ACCOUNT], "Actions": ["*"]},
@@ -52,11 +51,15 @@ def test_queue_that_is_not_there_is_told(
     )
 
 
-@pytest.mark.parametrize("action", actions_of(NO_ADDRESS))
-def test_address_that_is_none_is_told(sqs: Any, broker: NodeProcess, action: str) -> None:
-    address = f"{broker.url}/"
-
-    assert refused(sqs, action, QueueUrl=address) == (
-        "InvalidAddress",
-        f"The address {address} is not valid for this endpoint.",
-    )
+@pytest.mark.parametrize("action", sorted({*actions_of(NOTHING_THERE)} - {"GetQueueUrl"}))
+def test_address_that_names_no_queue_is_a_queue_that_is_not_there(sqs: Any, action: str) -> None:
+    for address in (
+        "http://nonsense",
+        "http://host/",
+        "http://host/only",
+        "sqs.example.com",
+        "a b",
+    ):
+        assert refused(sqs, action, QueueUrl=address)[0] == (
+            "AWS.SimpleQueueService.NonExistentQueue"
+        )

@@ -11,9 +11,12 @@ from support.http import ACCOUNT, eventually
 # At one a second they last for longer than a machine stands still.
 LETTERS = 10
 ARN = f"arn:aws:sqs:us-east-1:{ACCOUNT}:"
-NO_TASK = b64encode(
-    json.dumps({"taskId": "00000000-0000-0000-0000-000000000000", "sourceArn": ARN}).encode()
-).decode()
+
+
+def handle_of_no_task(source: str) -> str:
+    """Return the handle of a task that is not there."""
+    task = {"taskId": "00000000-0000-0000-0000-000000000000", "sourceArn": source}
+    return b64encode(json.dumps(task).encode()).decode()
 
 
 @pytest.fixture
@@ -96,7 +99,14 @@ def test_task_of_nothing_is_not_found(sqs: Any, dead_arn: str) -> None:
             lambda: sqs.list_message_move_tasks(SourceArn=f"{ARN}nowhere"),
             "The resource that you specified for the SourceArn parameter doesn't exist.",
         ),
-        (lambda: sqs.cancel_message_move_task(TaskHandle=NO_TASK), "Task does not exist."),
+        (
+            lambda: sqs.cancel_message_move_task(TaskHandle=handle_of_no_task(dead_arn)),
+            "Task does not exist.",
+        ),
+        (
+            lambda: sqs.cancel_message_move_task(TaskHandle=handle_of_no_task(f"{ARN}nowhere")),
+            "The resource that you specified for the SourceArn parameter doesn't exist.",
+        ),
     ):
         with pytest.raises(sqs.exceptions.ResourceNotFoundException) as caught:
             call()

@@ -79,6 +79,54 @@ def test_policies_are_shown_as_aws_writes_them_and_vanish_when_emptied(
     assert "RedriveAllowPolicy" not in attributes(dead)
 
 
+def own_policy(arn: str) -> dict[str, str]:
+    return {"RedrivePolicy": json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 1})}
+
+
+@pytest.mark.parametrize("suffix", ["", ".fifo"])
+@pytest.mark.parametrize("when", ["create", "set"])
+def test_queue_may_be_its_own_dead_letter_queue(
+    sqs: Any, name: str, suffix: str, when: str
+) -> None:
+    kind = {"FifoQueue": "true", "ContentBasedDeduplication": "true"} if suffix else {}
+    given = own_policy(f"{ARN}{name}{suffix}")
+    made = kind | given if when == "create" else kind
+    queue = sqs.create_queue(QueueName=f"{name}{suffix}", Attributes=made)["QueueUrl"]
+    if when == "set":
+        sqs.set_queue_attributes(QueueUrl=queue, Attributes=given)
+
+    assert sqs.list_dead_letter_source_queues(QueueUrl=queue)["queueUrls"] == [queue]
+
+    # What is received too often is already where it goes: it stays, and its receives count on.
+    group = {"MessageGroupId": "g"} if suffix else {}
+    sent = [
+        sqs.send_message(QueueUrl=queue, MessageBody=str(n), **group)["MessageId"] for n in range(3)
+    ]
+    for count in ("1", "2", "3"):
+        received = sqs.receive_message(
+            QueueUrl=queue, MaxNumberOfMessages=10, AttributeNames=["All"], VisibilityTimeout=0
+        )["Messages"]
+        assert sorted(m["MessageId"] for m in received) == sorted(sent)
+        assert {m["Attributes"]["ApproximateReceiveCount"] for m in received} == {count}
+
+
+def test_move_task_of_a_queue_that_is_its_own_dead_letter_queue_loses_nothing(
+    sqs: Any, queue: str, name: str
+) -> None:
+    arn = f"{ARN}{name}"
+    sqs.set_queue_attributes(QueueUrl=queue, Attributes=own_policy(arn))
+    sqs.send_message(QueueUrl=queue, MessageBody="poison")
+    bodies(sqs, queue, VisibilityTimeout=0)
+
+    sqs.start_message_move_task(SourceArn=arn)
+
+    def status() -> str:
+        return str(sqs.list_message_move_tasks(SourceArn=arn)["Results"][0]["Status"])
+
+    eventually(lambda: status() == "COMPLETED")
+    assert bodies(sqs, queue) == ["poison"]
+
+
 @pytest.mark.parametrize(
     ("policy", "reason"),
     [

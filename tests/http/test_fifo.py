@@ -44,78 +44,6 @@ def bodies(messages: list[dict[str, Any]]) -> list[str]:
     return [message["Body"] for message in messages]
 
 
-def test_fifo_queue_has_its_attributes(sqs: Any, name: str) -> None:
-    url = sqs.create_queue(QueueName=f"{name}.fifo", Attributes={"FifoQueue": "true"})["QueueUrl"]
-
-    found = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
-
-    own = {
-        "FifoQueue": "true",
-        "ContentBasedDeduplication": "false",
-        "DeduplicationScope": "queue",
-        "FifoThroughputLimit": "perQueue",
-    }
-    assert {key: found[key] for key in own} == own
-    assert found["QueueArn"].endswith(".fifo")
-    again = sqs.create_queue(QueueName=f"{name}.fifo", Attributes={"FifoQueue": "true"})
-    assert again["QueueUrl"] == url
-
-
-@pytest.mark.parametrize(
-    ("suffix", "attributes", "code", "text"),
-    [
-        ("", {"FifoQueue": "true"}, "InvalidParameterValue", "must end with .fifo suffix"),
-        (".fifo", {}, "InvalidParameterValue", "Can only include alphanumeric characters"),
-        (".fifo", {"FifoQueue": "false"}, "InvalidAttributeName", "Unknown Attribute FifoQueue."),
-        ("", {"FifoQueue": "false"}, "InvalidAttributeName", "Unknown Attribute FifoQueue."),
-        (".fifo", {"FifoQueue": "yes"}, "InvalidAttributeValue", "FifoQueue"),
-        ("", {"DeduplicationScope": "queue"}, "InvalidAttributeName", "only when FifoQueue"),
-        (
-            ".fifo",
-            {"FifoQueue": "true", "DeduplicationScope": "group"},
-            "InvalidAttributeValue",
-            "DeduplicationScope",
-        ),
-        (
-            ".fifo",
-            {"FifoQueue": "true", "FifoThroughputLimit": "perMessageGroupId"},
-            "InvalidAttributeValue",
-            "only when the value for DeduplicationScope is messageGroup",
-        ),
-    ],
-)
-def test_fifo_attributes_are_checked(
-    sqs: Any, name: str, suffix: str, attributes: dict[str, str], code: str, text: str
-) -> None:
-    found = refused(sqs.create_queue, QueueName=name + suffix, Attributes=attributes)
-
-    assert found[0] == code
-    assert text in found[1]
-
-
-def test_high_throughput_needs_its_scope_and_keeps_it(sqs: Any, fifo: str) -> None:
-    def change(**attributes: str) -> None:
-        sqs.set_queue_attributes(QueueUrl=fifo, Attributes=attributes)
-
-    wrong = "only when the value for DeduplicationScope is messageGroup"
-    assert wrong in refused(change, FifoThroughputLimit="perMessageGroupId")[1]
-    change(DeduplicationScope="messageGroup", FifoThroughputLimit="perMessageGroupId")
-    assert wrong in refused(change, DeduplicationScope="queue")[1]
-    change(DeduplicationScope="queue", FifoThroughputLimit="perQueue")
-
-
-def test_type_of_a_queue_cannot_be_changed(sqs: Any, fifo: str, queue: str) -> None:
-    text = (
-        "Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not supported."
-    )
-    wrong = ("InvalidAttributeValue", text)
-
-    change = sqs.set_queue_attributes
-    assert refused(change, QueueUrl=queue, Attributes={"FifoQueue": "true"}) == wrong
-    assert refused(change, QueueUrl=fifo, Attributes={"FifoQueue": "false"}) == wrong
-    change(QueueUrl=fifo, Attributes={"FifoQueue": "true"})
-
-
 def test_send_and_receive_show_sequence_group_and_deduplication(sqs: Any, fifo: str) -> None:
     first = sqs.send_message(QueueUrl=fifo, MessageBody="1", MessageGroupId="g")
     batch = sqs.send_message_batch(
@@ -171,14 +99,23 @@ def test_duplicates_within_a_batch_are_one_message(sqs: Any, fifo: str) -> None:
     assert len(received(sqs, fifo)) == 1
 
 
-def test_deduplication_outlives_a_purge(sqs: Any, fifo: str) -> None:
-    first = sqs.send_message(QueueUrl=fifo, MessageBody="1", MessageGroupId="g")
+@pytest.mark.parametrize("given", [{}, {"MessageDeduplicationId": "explicit"}], ids=str)
+def test_purge_clears_deduplication(sqs: Any, fifo: str, given: dict[str, str]) -> None:
+    def send() -> dict[str, Any]:
+        sent: dict[str, Any] = sqs.send_message(
+            QueueUrl=fifo, MessageBody="1", MessageGroupId="g", **given
+        )
+        return sent
+
+    first = send()
     sqs.purge_queue(QueueUrl=fifo)
 
-    again = sqs.send_message(QueueUrl=fifo, MessageBody="1", MessageGroupId="g")
+    again, duplicate = send(), send()
 
-    assert again["SequenceNumber"] == first["SequenceNumber"]
-    assert received(sqs, fifo) == []
+    assert again["MessageId"] != first["MessageId"]
+    assert int(again["SequenceNumber"]) > int(first["SequenceNumber"])
+    assert duplicate["MessageId"] == again["MessageId"]
+    assert [m["MessageId"] for m in received(sqs, fifo)] == [again["MessageId"]]
 
 
 def test_deduplication_may_be_by_group(sqs: Any, name: str) -> None:
@@ -213,24 +150,35 @@ def test_send_needs_group_and_deduplication_id(sqs: Any, name: str) -> None:
         "InvalidParameterValue",
         no_id,
     )
-    failed = sqs.send_message_batch(
-        QueueUrl=fifo,
-        Entries=[
-            {"Id": "a", "MessageBody": "x"},
-            {"Id": "b", "MessageBody": "x", "MessageGroupId": "g"},
-            {
-                "Id": "c",
-                "MessageBody": "x",
-                "MessageGroupId": "g",
-                "MessageDeduplicationId": "fine",
-            },
-        ],
+    fine = {"MessageBody": "x", "MessageGroupId": "g", "MessageDeduplicationId": "fine"}
+    for lacking, text in (
+        ({"MessageBody": "x"}, no_group),
+        ({"MessageBody": "x", "MessageDeduplicationId": "y"}, no_group),
+        ({"MessageBody": "x", "MessageGroupId": "g"}, no_id),
+    ):
+        for entries in ([lacking], [fine, lacking], [lacking, fine]):
+            # One such entry is enough to fail the whole batch.
+            assert refused(
+                sqs.send_message_batch,
+                QueueUrl=fifo,
+                Entries=[{"Id": str(n), **entry} for n, entry in enumerate(entries)],
+            ) == ("InvalidParameterValue", text)
+    assert received(sqs, fifo) == []
+
+
+def test_batch_to_a_queue_that_deduplicates_by_content_needs_the_group_alone(
+    sqs: Any, fifo: str
+) -> None:
+    fine = {"Id": "a", "MessageBody": "x", "MessageGroupId": "g"}
+
+    refusal = refused(
+        sqs.send_message_batch, QueueUrl=fifo, Entries=[fine, {"Id": "b", "MessageBody": "y"}]
     )
-    assert {f["Id"]: (f["Code"], f["Message"]) for f in failed["Failed"]} == {
-        "a": ("InvalidParameterValue", no_group),
-        "b": ("InvalidParameterValue", no_id),
-    }
-    assert [entry["Id"] for entry in failed["Successful"]] == ["c"]
+    answer = sqs.send_message_batch(QueueUrl=fifo, Entries=[fine])
+
+    assert refusal[1] == "The request must contain the parameter MessageGroupId."
+    assert [entry["Id"] for entry in answer["Successful"]] == ["a"]
+    assert bodies(received(sqs, fifo)) == ["x"]
 
 
 def test_delay_of_a_single_message_is_refused(sqs: Any, fifo: str) -> None:
@@ -373,6 +321,10 @@ def test_dead_letters_keep_their_order_there_and_back(sqs: Any, fifo: str, name:
     assert received(sqs, fifo) == []
 
     dead_letters = received(sqs, dead, VisibilityTimeout=0)
+    # So that messages of one deduplication id, sent minutes apart, do not meet there.
+    assert [m["Attributes"]["MessageDeduplicationId"] for m in dead_letters] == [
+        m["MessageId"] for m in dead_letters
+    ]
     sqs.start_message_move_task(SourceArn=arn)
     back = eventually(lambda: received(sqs, fifo, WaitTimeSeconds=5))
 

@@ -1,5 +1,5 @@
 import json
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ from support.http import eventually
 ARN = "arn:aws:sqs:us-east-1:000000000000:"
 # At one a second they last for longer than a machine stands still.
 LETTERS = 10
+TASK = "00000000-0000-0000-0000-000000000000"
 
 
 @pytest.fixture
@@ -115,12 +116,68 @@ def test_task_of_no_queue_is_not_found(sqs: Any, action: str) -> None:
     assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 404
 
 
-@pytest.mark.parametrize("handle", ["nonsense", "e30=", "ß", "W10="])
-def test_handle_that_is_none_is_refused(sqs: Any, handle: str) -> None:
+def encoded(content: Any) -> str:
+    return b64encode(json.dumps(content).encode()).decode()
+
+
+@pytest.mark.parametrize(
+    "handle",
+    [
+        *("nonsense", "e30=", "ß", "W10=", "====", "e30", "x" * 3000),
+        encoded({"taskId": TASK}),
+        encoded({"sourceArn": f"{ARN}x"}),
+        encoded({"taskId": "1", "sourceArn": f"{ARN}x"}),
+        encoded({"taskId": TASK, "sourceArn": 1}),
+        encoded([TASK, f"{ARN}x"]),
+    ],
+    ids=lambda handle: handle[:40],
+)
+def test_handle_that_cannot_be_read_is_refused(sqs: Any, handle: str) -> None:
     with pytest.raises(ClientError) as caught:
         sqs.cancel_message_move_task(TaskHandle=handle)
 
-    assert told(caught)[0] == "InvalidParameterValue"
+    assert told(caught) == ("InvalidParameterValue", "Value for parameter TaskHandle is invalid.")
+
+
+@pytest.mark.parametrize("source", [f"{ARN}nowhere", "arn:aws:sqs:eu-west-1:1:x", "nonsense", ""])
+def test_handle_whose_source_does_not_exist_is_not_found(sqs: Any, source: str) -> None:
+    with pytest.raises(sqs.exceptions.ResourceNotFoundException) as caught:
+        sqs.cancel_message_move_task(TaskHandle=encoded({"taskId": TASK, "sourceArn": source}))
+
+    assert told(caught)[1] == (
+        "The resource that you specified for the SourceArn parameter doesn't exist."
+    )
+    assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 404
+
+
+def test_handle_of_a_task_whose_source_was_deleted_is_not_found(
+    sqs: Any, dead: str, name: str
+) -> None:
+    handle = sqs.start_message_move_task(SourceArn=dead, MaxNumberOfMessagesPerSecond=1)
+    sqs.delete_queue(QueueUrl=sqs.get_queue_url(QueueName=f"{name}-dead")["QueueUrl"])
+
+    with pytest.raises(sqs.exceptions.ResourceNotFoundException):
+        sqs.cancel_message_move_task(TaskHandle=handle["TaskHandle"])
+
+
+@pytest.mark.parametrize("bad", ["nonsense", "arn:aws:sqs", "http://h/000000000000/q", ":" * 9, ""])
+def test_what_is_no_arn_is_an_invalid_value(sqs: Any, dead: str, bad: str) -> None:
+    for call, parameter in (
+        (lambda: sqs.start_message_move_task(SourceArn=bad), "SourceArn"),
+        (
+            lambda: sqs.start_message_move_task(SourceArn=dead, DestinationArn=bad),
+            "DestinationArn",
+        ),
+        (lambda: sqs.list_message_move_tasks(SourceArn=bad), "SourceArn"),
+    ):
+        with pytest.raises(ClientError) as caught:
+            call()
+        assert told(caught) == (
+            "InvalidParameterValue",
+            f"Value {bad} for parameter {parameter} is invalid."
+            " Reason: Must be the ARN of a queue.",
+        )
+    assert sqs.list_message_move_tasks(SourceArn=dead).get("Results", []) == []
 
 
 @pytest.mark.parametrize("rate", [0, 501])

@@ -1,9 +1,12 @@
+import json
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from botocore.exceptions import ClientError
 
 from support.http import ACCOUNT, NodeProcess, client, raw
+from support.wire import FORM, target, told
 
 
 def code(caught: pytest.ExceptionInfo[ClientError]) -> tuple[str, str]:
@@ -179,16 +182,51 @@ def test_any_host_in_a_queue_url_is_accepted(
     assert sqs.receive_message(QueueUrl=sqs.get_queue_url(QueueName=name)["QueueUrl"])["Messages"]
 
 
-@pytest.mark.parametrize("bad", ["nonsense", "http://host/", "http://host/only"])
-def test_queue_url_without_account_and_name_is_an_invalid_address(sqs: Any, bad: str) -> None:
-    body = f'{{"QueueUrl": "{bad}"}}'.encode()
-    headers = {"X-Amz-Target": "AmazonSQS.ReceiveMessage"}
+def asked(sqs: Any, wire: str, action: str, url: str) -> Any:
+    """Return the answer to an action on whatever stands for a queue's URL."""
+    if wire == "query":
+        form = urlencode({"Action": action, "QueueUrl": url, "MessageBody": "x"}).encode()
+        return raw(sqs.meta.endpoint_url + "/", form, FORM)
+    body = json.dumps({"QueueUrl": url, "MessageBody": "x"}).encode()
+    return raw(sqs.meta.endpoint_url + "/", body, target(action) | {"x-amzn-query-mode": "true"})
 
-    answer = raw(sqs.meta.endpoint_url + "/", body, headers)
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        *("http://nonsense", "http://host/", "http://host/only", "sqs.example.com", "", "/", "a b"),
+        *("localhost", "nothing.fifo", "x" * 81, f"http://h/{ACCOUNT}/{'x' * 81}", "ftp://"),
+    ],
+)
+def test_queue_url_that_names_no_queue_is_one_that_is_not_there(
+    sqs: Any, wire: str, bad: str
+) -> None:
+    answer = asked(sqs, wire, "ReceiveMessage", bad)
 
     assert answer.status == 400
-    assert answer.headers["x-amzn-query-error"] == "InvalidAddress;Sender"
-    assert f"The address {bad} is not valid for this endpoint." in answer.body
+    assert told(answer) == (
+        "QueueDoesNotExist" if wire == "json" else "AWS.SimpleQueueService.NonExistentQueue"
+    )
+
+
+@pytest.mark.parametrize("suffix", ["", ".fifo"])
+def test_queue_url_may_be_the_name_of_a_queue_of_the_callers(
+    broker: NodeProcess, wire: str, name: str, suffix: str
+) -> None:
+    attributes = {"FifoQueue": "true"} if suffix else {}
+    group = {"MessageGroupId": "g", "MessageDeduplicationId": "d"} if suffix else {}
+    queue = name + suffix
+    urls = {}
+    for account in (ACCOUNT, "111111111111"):
+        sqs = client(broker.url, wire, key=account)
+        urls[account] = sqs.create_queue(QueueName=queue, Attributes=attributes)["QueueUrl"]
+        # The SDKs themselves take a name for an URL.
+        sqs.send_message(QueueUrl=queue, MessageBody=account, **group)
+
+    for account, url in urls.items():
+        sqs = client(broker.url, wire, key=account)
+        received = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)["Messages"]
+        assert [m["Body"] for m in received] == [account]
 
 
 def test_queue_url_follows_the_host_of_the_request(

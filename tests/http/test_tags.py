@@ -63,8 +63,8 @@ def test_tag_with_the_longest_texts_and_all_signs_is_kept(sqs: Any, queue: str) 
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        ({"": "v"}, "A tag key must be 1 to 128 characters long."),
-        ({"k" * 129: "v"}, "A tag key must be 1 to 128 characters long."),
+        ({"": "v"}, "Tag keys must be between 1 and 128 characters in length."),
+        ({"k" * 129: "v"}, "Tag keys must be between 1 and 128 characters in length."),
         ({"k": "v" * 257}, "A tag value must be at most 256 characters long."),
         ({"aws:k": "v"}, "The prefix aws: is reserved for AWS."),
         ({"AwS:k": "v"}, "The prefix aws: is reserved for AWS."),
@@ -86,7 +86,7 @@ def test_tag_out_of_bounds_is_refused_with_all_others(
     assert tags(sqs, queue) == {}
 
 
-def test_fifty_tags_fit_and_one_more_is_refused(sqs: Any, queue: str) -> None:
+def test_fifty_tags_fit_and_one_more_is_refused(sqs: Any, queue: str, name: str) -> None:
     fifty = {f"key-{n}": "old" for n in range(50)}
     sqs.tag_queue(QueueUrl=queue, Tags=fifty)
 
@@ -94,16 +94,21 @@ def test_fifty_tags_fit_and_one_more_is_refused(sqs: Any, queue: str) -> None:
         sqs.tag_queue(QueueUrl=queue, Tags={"one-more": ""})
     sqs.tag_queue(QueueUrl=queue, Tags={"key-0": "new"})
 
-    text = "Too many tags: a queue can have at most 50."
+    text = f"Too many tags added for queue {name}."
     assert refused(caught) == ("InvalidParameterValue", text)
     assert tags(sqs, queue) == fifty | {"key-0": "new"}
 
 
-def test_fifty_one_tags_at_once_are_refused(sqs: Any, queue: str) -> None:
-    with pytest.raises(ClientError) as caught:
-        sqs.tag_queue(QueueUrl=queue, Tags={f"key-{n}": "" for n in range(51)})
-
-    assert refused(caught)[1] == "Too many tags: a queue can have at most 50."
+def test_fifty_one_tags_at_once_are_refused(sqs: Any, queue: str, name: str) -> None:
+    many = {f"key-{n}": "" for n in range(51)}
+    for call, tagged in (
+        (lambda: sqs.tag_queue(QueueUrl=queue, Tags=many), name),
+        (lambda: sqs.create_queue(QueueName=f"{name}-new", tags=many), f"{name}-new"),
+    ):
+        with pytest.raises(ClientError) as caught:
+            call()
+        text = f"Too many tags added for queue {tagged}."
+        assert refused(caught) == ("InvalidParameterValue", text)
 
 
 def test_request_without_tags_is_refused(sqs: Any, queue: str, wire: str) -> None:

@@ -37,7 +37,9 @@ def test_method_that_sqs_has_not_is_told_and_does_nothing(
     answer = exchange(broker.port, body, headers, path=f"/{ACCOUNT}/{name}", method=method)
 
     assert told(answer) == "UnknownOperationException"
-    assert answer.status == (400 if wire == "json" else 404)
+    assert "GET and POST" in answer.body
+    assert (answer.status, answer.headers["Allow"]) == (405, "GET, POST")
+    assert ("json" in answer.headers["Content-Type"]) == (wire == "json")
     assert bodies(sqs, queue) == []
 
 
@@ -48,7 +50,7 @@ def test_head_is_refused_without_a_body_and_does_nothing(
 
     answer = exchange(broker.port, path=path, method="HEAD")
 
-    assert (answer.status, answer.body) == (404, "")
+    assert (answer.status, answer.headers["Allow"], answer.body) == (405, "GET, POST", "")
     assert bodies(sqs, queue) == []
 
 
@@ -141,7 +143,119 @@ def test_connection_goes_on_after_requests_that_were_refused(broker: NodeProcess
     finally:
         connection.close()
 
-    assert statuses == [404, 404, 400, 400, 200]
+    assert statuses == [405, 404, 400, 400, 200]
+
+
+def written(start: str, *headers: str, body: bytes = SEND) -> bytes:
+    """Return a request with these header lines and no others but that it is the last."""
+    lines = [start, *headers, "Connection: close", "", ""]
+    return "\r\n".join(lines).encode() + body
+
+
+@pytest.mark.parametrize(
+    "hosts",
+    [(), ("Host: a", "Host: b"), ("Host: a", "Host: a")],
+    ids=["none", "two", "the same twice"],
+)
+def test_request_of_http_1_1_without_one_host_is_refused(
+    broker: NodeProcess, sqs: Any, queue: str, name: str, wire: str, hosts: tuple[str, ...]
+) -> None:
+    headers, body = REQUESTS[wire]
+    lines = [*hosts, *(f"{key}: {value}" for key, value in headers.items())]
+
+    lines.append(f"Content-Length: {len(body)}")
+    request = written(f"POST /{ACCOUNT}/{name} HTTP/1.1", *lines, body=body)
+
+    answer = spoken(broker.port, request, ends=False)
+
+    assert answer.status == 400
+    assert bodies(sqs, queue) == []
+
+
+def test_request_of_http_1_0_needs_no_host(
+    broker: NodeProcess, sqs: Any, queue: str, name: str
+) -> None:
+    request = written(f"POST /{ACCOUNT}/{name} HTTP/1.0", f"Content-Length: {len(SEND)}")
+
+    answer = spoken(broker.port, request, ends=False)
+
+    assert answer.status == 200
+    assert bodies(sqs, queue) == ["hello"]
+
+
+CHUNKED = f"{len(SEND):x}\r\n".encode() + SEND + b"\r\n0\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("headers", "body"),
+    [
+        (("Content-Length: 3", f"Content-Length: {len(SEND)}"), SEND),
+        ((f"Content-Length: {len(SEND)}, 3",), SEND),
+        (("Content-Length: +36",), SEND),
+        (("Content-Length : 36",), SEND),
+        (("Transfer-Encoding: chunked, identity",), CHUNKED),
+        (("Transfer-Encoding: identity",), SEND),
+        (("X: a\r b", f"Content-Length: {len(SEND)}"), SEND),
+        # The length is for a body that is not chunked.
+        ((f"Content-Length: {len(SEND)}", "Transfer-Encoding: chunked"), SEND),
+    ],
+    ids=lambda value: str(value)[:60],
+)
+def test_body_of_unclear_length_is_refused(
+    broker: NodeProcess, sqs: Any, queue: str, name: str, headers: tuple[str, ...], body: bytes
+) -> None:
+    request = written(f"POST /{ACCOUNT}/{name} HTTP/1.1", "Host: a", *headers, body=body)
+
+    answer = spoken(broker.port, request, ends=False)
+
+    assert answer.status in (400, 501)
+    assert bodies(sqs, queue) == []
+
+
+def test_body_with_a_length_and_chunks_is_its_chunks_or_refused(
+    broker: NodeProcess, sqs: Any, queue: str, name: str
+) -> None:
+    """RFC 9112, section 6.3: the chunks win. Nobody must believe the length instead."""
+    inner = CHUNKED + SEND.replace(b"hello", b"smuggled")
+    request = written(
+        f"POST /{ACCOUNT}/{name} HTTP/1.1",
+        "Host: a",
+        f"Content-Length: {len(inner)}",
+        "Transfer-Encoding: chunked",
+        body=inner,
+    )
+
+    answer = spoken(broker.port, request, ends=False)
+
+    assert bodies(sqs, queue) == (["hello"] if answer.status == 200 else [])
+
+
+def test_lines_that_end_in_a_bare_line_feed_are_read_as_lines_or_refused(
+    broker: NodeProcess, sqs: Any, queue: str, name: str
+) -> None:
+    """RFC 9112, section 2.2, lets a server take them; gunicorn does not."""
+    request = written(f"POST /{ACCOUNT}/{name} HTTP/1.1", "Host: a", f"Content-Length: {len(SEND)}")
+
+    answer = spoken(broker.port, request.replace(b"\r\n", b"\n"), ends=False)
+
+    assert bodies(sqs, queue) == (["hello"] if answer.status == 200 else [])
+
+
+def test_chunks_that_end_in_a_bare_line_feed_are_refused(
+    broker: NodeProcess, sqs: Any, queue: str, name: str
+) -> None:
+    request = written(
+        f"POST /{ACCOUNT}/{name} HTTP/1.1",
+        "Host: a",
+        "Transfer-Encoding: chunked",
+        # gunicorn reads up to the end of a line.
+        body=CHUNKED.replace(b"\r\n", b"\n") + b"\r\n",
+    )
+
+    answer = spoken(broker.port, request, ends=False)
+
+    assert answer.status in (400, 404)  # gunicorn leaves nothing of such a body.
+    assert bodies(sqs, queue) == []
 
 
 TRACE = "Root=1-67891233-abcdef012345678912345678"
@@ -167,3 +281,20 @@ def test_trace_header_of_the_request_is_the_messages_unless_it_has_its_own(
     (message,) = sqs.receive_message(QueueUrl=queue, AttributeNames=["AWSTraceHeader"])["Messages"]
     assert message["Attributes"] == {"AWSTraceHeader": given or TRACE}
     assert ("MD5OfMessageSystemAttributes" in answer.body) == (given is not None)
+
+
+@pytest.mark.parametrize(
+    "header", ["x" * 1025, "Root=1-\x80", "Root=\xe9", "Root=1\tParent=2"], ids=lambda h: h[:20]
+)
+def test_trace_header_of_the_request_that_no_tracer_writes_is_passed_over(
+    broker: NodeProcess, sqs: Any, queue: str, name: str, wire: str, header: str
+) -> None:
+    headers, body = REQUESTS[wire]
+    traced = headers | {"X-Amzn-Trace-Id": header}
+
+    answer = exchange(broker.port, body, traced, path=f"/{ACCOUNT}/{name}")
+
+    (message,) = sqs.receive_message(QueueUrl=queue, AttributeNames=["All"])["Messages"]
+    assert answer.status == 200
+    assert message["Body"] == "hello"
+    assert "AWSTraceHeader" not in message["Attributes"]

@@ -100,6 +100,44 @@ def test_value_of_another_type_is_refused(
     assert told(answer) == "SerializationException"
 
 
+NULL = {"a": None, "b": "c"}
+NO_ATTRIBUTE = {"a": None, "b": {"DataType": "String", "StringValue": "c"}}
+
+
+@pytest.mark.parametrize(
+    ("action", "members"),
+    [
+        ("TagQueue", {"Tags": NULL}),
+        ("UntagQueue", {"TagKeys": ["b", None]}),
+        ("SetQueueAttributes", {"Attributes": {"VisibilityTimeout": "7", "DelaySeconds": None}}),
+        ("CreateQueue", {"QueueName": "never-made", "tags": NULL}),
+        ("CreateQueue", {"QueueName": "never-made", "Attributes": {"DelaySeconds": None}}),
+        ("SendMessage", {"MessageBody": "x", "MessageAttributes": NO_ATTRIBUTE}),
+        (
+            "SendMessage",
+            {"MessageBody": "x", "MessageSystemAttributes": {"AWSTraceHeader": None}},
+        ),
+        (
+            "SendMessageBatch",
+            {"Entries": [{"Id": "a", "MessageBody": "x", "MessageAttributes": NO_ATTRIBUTE}]},
+        ),
+        ("SendMessageBatch", {"Entries": [{"Id": "a", "MessageBody": "x"}, None]}),
+    ],
+)
+def test_null_within_a_list_or_map_is_refused_and_nothing_done(
+    broker: NodeProcess, sqs: Any, queue: str, action: str, members: dict[str, Any]
+) -> None:
+    body = json.dumps({"QueueUrl": queue, **members}).encode()
+
+    assert told(exchange(broker.port, body, target(action))) == "SerializationException"
+
+    asked = {"QueueUrl": queue, "AttributeNames": ["VisibilityTimeout"]}
+    assert sqs.get_queue_attributes(**asked)["Attributes"] == {"VisibilityTimeout": "30"}
+    assert "Tags" not in sqs.list_queue_tags(QueueUrl=queue)
+    assert "Messages" not in sqs.receive_message(QueueUrl=queue)
+    assert "QueueUrls" not in sqs.list_queues(QueueNamePrefix="never-made")
+
+
 @pytest.mark.parametrize(("length", "status"), [(2_000, 200), (2_001, 400)])
 def test_list_that_no_form_could_hold_is_refused(
     broker: NodeProcess, queue: str, length: int, status: int
@@ -160,6 +198,20 @@ def test_status_is_the_modelled_one_for_clients_in_query_mode(
     assert answer.headers["x-amzn-query-error"] == "ResourceNotFoundException;Sender"
 
 
+@pytest.mark.parametrize("mode", ["true", "false", None])
+def test_queue_that_is_not_there_is_400_in_every_mode(
+    broker: NodeProcess, mode: str | None
+) -> None:
+    headers = {"x-amzn-query-mode": mode} if mode else {}
+    for action, body in (
+        ("GetQueueUrl", {"QueueName": "nowhere"}),
+        ("SendMessage", {"QueueUrl": f"http://h/{ACCOUNT}/nowhere", "MessageBody": "x"}),
+    ):
+        answer = exchange(broker.port, json.dumps(body).encode(), target(action) | headers)
+
+        assert (told(answer), answer.status) == ("QueueDoesNotExist", 400)
+
+
 @pytest.mark.parametrize(
     ("action", "body", "shape"),
     [
@@ -170,7 +222,12 @@ def test_status_is_the_modelled_one_for_clients_in_query_mode(
             "InvalidParameterValueException",
         ),
         ("ListMessageMoveTasks", {"SourceArn": "\0"}, "InvalidParameterValueException"),
-        ("ListMessageMoveTasks", {"SourceArn": ":" * 100_000}, "ResourceNotFoundException"),
+        ("ListMessageMoveTasks", {"SourceArn": ":" * 100_000}, "InvalidParameterValueException"),
+        (
+            "ListMessageMoveTasks",
+            {"SourceArn": f"{ARN}{':' * 99_999}"},
+            "ResourceNotFoundException",
+        ),
         ("CancelMessageMoveTask", {"TaskHandle": "\0"}, "InvalidParameterValueException"),
         ("ReceiveMessage", {"AttributeNames": ["\0"]}, "InvalidAttributeName"),
         ("RemovePermission", {"Label": "\0"}, "InvalidParameterValueException"),
@@ -182,7 +239,7 @@ def test_status_is_the_modelled_one_for_clients_in_query_mode(
                 "MessageBody": "x",
                 "MessageAttributes": {"a": {"DataType": "String.\1", "StringValue": "x"}},
             },
-            "InvalidMessageContents",
+            "InvalidParameterValueException",
         ),
         (
             "SendMessage",

@@ -62,7 +62,10 @@ def presigned(url: str, account: str = ACCOUNT) -> str:
         ("Action=CreateQueue&QueueName=a&Attribute.1=DelaySeconds", "MissingParameter"),
         ("Action=CreateQueue&QueueName=a&Attribute.-1.Name=a", "InvalidParameterValue"),
         ("Action=CreateQueue&QueueName=a&Attribute.1e3.Name=a", "InvalidParameterValue"),
-        ("Action=SendMessage&QueueUrl=nonsense&MessageBody=x", "InvalidAddress"),
+        (
+            "Action=SendMessage&QueueUrl=nonsense&MessageBody=x",
+            "AWS.SimpleQueueService.NonExistentQueue",
+        ),
         ("Action=SendMessage&MessageBody=x", "MissingParameter"),
         ("&".join(f"x{n}=" for n in range(2001)) + "&Action=ListQueues", "InvalidParameterValue"),
     ],
@@ -74,9 +77,7 @@ def test_form_that_says_nothing_valid_is_refused(
     answer = post(broker, form)
 
     assert told(answer) == (code or "InvalidParameterValue")
-    assert answer.status == (
-        404 if code in ("UnknownOperationException", "InvalidAddress") else 400
-    )
+    assert answer.status == (404 if code == "UnknownOperationException" else 400)
 
 
 @pytest.mark.parametrize(
@@ -173,12 +174,39 @@ def test_get_of_a_queues_url_acts_on_the_queue(
     assert "Messages" not in sqs.receive_message(QueueUrl=queue)
 
 
-def test_get_without_action_is_told(broker: NodeProcess, queue: str, name: str) -> None:
+@pytest.mark.parametrize("accept", [None, "application/json", "text/html", "*/*"])
+@pytest.mark.parametrize("path", [f"/{ACCOUNT}/{{}}", "/", "/?Version=2012-11-05", "/?Action="])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_request_without_action_is_an_unknown_operation_in_xml(
+    broker: NodeProcess, queue: str, name: str, accept: str | None, path: str, method: str
+) -> None:
+    del queue
+    headers = {"Accept": accept} if accept else {}
+
+    answer = exchange(broker.port, b"", headers, path=path.format(name), method=method)
+
+    assert answer.body == "<UnknownOperationException/>"
+    assert (answer.status, answer.headers["Content-Type"]) == (404, "text/xml")
+
+
+@pytest.mark.parametrize(
+    ("action", "result"),
+    [("ReceiveMessage", "ReceiveMessageResult"), ("ListQueueTags", "ListQueueTagsResult")],
+)
+def test_empty_result_is_an_element_that_closes_itself(
+    broker: NodeProcess, queue: str, name: str, action: str, result: str
+) -> None:
     del queue
 
-    answer = get(broker, f"/{ACCOUNT}/{name}")
+    answer = get(broker, f"/{ACCOUNT}/{name}?Action={action}")
 
-    assert (told(answer), answer.status) == ("UnknownOperationException", 404)
+    assert f'/doc/2012-11-05/"><{result}/><ResponseMetadata>' in answer.body
+
+
+def test_empty_list_of_queues_is_an_element_that_closes_itself(broker: NodeProcess) -> None:
+    answer = post(broker, "Action=ListQueues&QueueNamePrefix=none")
+
+    assert "<ListQueuesResult/>" in answer.body
 
 
 @pytest.mark.parametrize("action", ["CreateQueue", "ListQueues"])

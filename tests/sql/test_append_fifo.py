@@ -19,6 +19,17 @@ def test_letter_goes_behind_what_its_group_has_there(owner: Connection) -> None:
     assert dead.take() == ["a:before", "a:letter", "a:after"]
 
 
+def test_letter_has_its_message_id_as_deduplication_id(owner: Connection) -> None:
+    dead = FifoQueue(owner, "dead.fifo")
+    fifo = FifoQueue(owner, RedrivePolicy=POLICY)
+    (sent,) = fifo.put("a:letter", ids=["once"])
+    fifo.take(timeout=0)
+    fifo.take()
+
+    (letter,) = dead.receive()
+    assert letter["deduplication_id"] == sent.message_id
+
+
 def test_letter_lets_a_sender_of_its_group_there_go_first(owner: Connection, database: str) -> None:
     dead = FifoQueue(owner, "dead.fifo")
     fifo = FifoQueue(owner, RedrivePolicy=POLICY)

@@ -3,7 +3,8 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
-from support.sql import Queue, advance, until_blocked
+from support.postgres import Connection
+from support.sql import Queue, Redrive, advance, until_blocked
 
 
 def test_change_to_longer_hides_for_that_long_from_now(orders: Queue) -> None:
@@ -29,12 +30,16 @@ def test_change_to_zero_shows_the_message_at_once(orders: Queue) -> None:
     assert orders.bodies() == ["a"]
 
 
-def test_change_after_the_timeout_says_not_in_flight(orders: Queue) -> None:
+def test_change_after_the_timeout_hides_again(orders: Queue) -> None:
     orders.send("a")
     received = orders.receive()
     advance(orders.connection, "31 seconds")
 
-    assert orders.hide(10, *received) == ["not-in-flight"]
+    assert orders.hide(10, *received) == ["changed"]
+
+    assert orders.bodies() == []
+    advance(orders.connection, "42 seconds")
+    assert orders.bodies() == ["a"]
 
 
 def test_change_after_delete_says_missing(orders: Queue) -> None:
@@ -45,12 +50,38 @@ def test_change_after_delete_says_missing(orders: Queue) -> None:
     assert orders.hide(10, *received) == ["missing"]
 
 
-def test_change_with_an_earlier_receipt_says_missing_and_changes_nothing(orders: Queue) -> None:
+def test_change_with_an_earlier_receipt_changes_the_message(orders: Queue) -> None:
     orders.send("a")
     earlier = orders.receive(timeout=0)
-    orders.receive(timeout=30)
+    later = orders.receive(timeout=30)
 
-    assert orders.hide(0, *earlier) == ["missing"]
+    assert orders.hide(600, *earlier) == ["changed"]
+    advance(orders.connection, "31 seconds")
+    assert orders.bodies() == []
+    assert orders.hide(0, *earlier) == ["changed"]
+    assert orders.hide(50, *earlier, *later) == ["changed", "changed"]
+
+
+def test_change_with_a_receipt_from_before_a_move_there_and_back_says_missing(
+    owner: Connection,
+) -> None:
+    redrive = Redrive(owner, 0)
+    redrive.source.send("a")
+    received = redrive.source.receive(timeout=0)
+    assert redrive.source.bodies() == []
+    redrive.start()
+    owner.execute("select skipmq.advance_move_tasks()")
+
+    assert redrive.source.hide(60, *received) == ["missing"]
+    assert redrive.source.bodies() == ["a"]
+
+
+def test_change_with_a_receipt_that_is_yet_to_come_says_missing(orders: Queue) -> None:
+    orders.send("a")
+    (received,) = orders.receive()
+    received["receive_count"] += 1
+
+    assert orders.hide(0, received) == ["missing"]
     assert orders.bodies() == []
 
 

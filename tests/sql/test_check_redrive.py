@@ -39,10 +39,22 @@ def test_target_in_another_region_is_refused(owner: Connection) -> None:
     )
 
 
-def test_target_that_is_the_source_itself_is_refused(owner: Connection) -> None:
-    assert (
-        refused(owner, ARN + "source") == "Dead-letter queue must be another queue than the source."
-    )
+def test_target_may_be_the_source_itself(owner: Connection) -> None:
+    source = Queue(owner, "source", RedrivePolicy=policy(ARN + "source"))
+    source.send("poison")
+
+    # It is where it goes: nothing moves, and each receive gives it once.
+    assert [source.bodies(timeout=0) for _ in range(3)] == [["poison"]] * 3
+
+
+def test_target_that_is_the_source_itself_must_allow_it(owner: Connection) -> None:
+    source = Queue(owner, "source", RedriveAllowPolicy='{"redrivePermission":"denyAll"}')
+
+    with pytest.raises(psycopg.Error, match="does not allow"):
+        owner.execute(
+            "select skipmq.set_queue_attributes(%s, %s::jsonb)",
+            (source.id, psycopg.types.json.Json({"RedrivePolicy": policy(ARN + "source")})),
+        )
 
 
 @pytest.mark.parametrize(

@@ -36,17 +36,19 @@ def test_duplicate_does_not_make_the_five_minutes_longer(fifo: FifoQueue) -> Non
     assert fifo.put("a:1", ids=["x"]) != [first]
 
 
-def test_deduplication_outlives_purge_but_not_the_queue(fifo: FifoQueue) -> None:
+def test_deduplication_outlives_neither_a_purge_nor_the_queue(fifo: FifoQueue) -> None:
     (first,) = fifo.put("a:1", ids=["x"])
     fifo.id = number(fifo.connection, "select skipmq.purge_queue(%s)", fifo.id)
-    assert fifo.put("a:1", ids=["x"]) == [first]
-    assert fifo.take() == []
+    (second,) = fifo.put("a:1", ids=["x"])
+    assert second != first
+    assert fifo.put("a:1", ids=["x"]) == [second]
+    assert fifo.take() == ["a:1"]
 
     fifo.connection.execute("select skipmq.delete_queue(%s)", (fifo.id,))
     advance(fifo.connection, "61 s")
     again = FifoQueue(fifo.connection)
 
-    assert again.put("a:1", ids=["x"]) != [first]
+    assert again.put("a:1", ids=["x"]) not in ([first], [second])
     assert again.take() == ["a:1"]
 
 

@@ -9,7 +9,20 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
-from support.model import ALWAYS, DONE, HANDLE_EXPIRED, Departed, Message, Queue, Receipt, Shown
+from support.model import (
+    ALWAYS,
+    BEYOND_LIMIT,
+    DONE,
+    HANDLE_EXPIRED,
+    LONGEST_TIMEOUT,
+    NOT_AVAILABLE,
+    NOT_IN_FLIGHT,
+    Departed,
+    Message,
+    Queue,
+    Receipt,
+    Shown,
+)
 
 DEDUPLICATION = ATTEMPT = 300.0
 SEQUENCE_DIGITS = 20
@@ -74,7 +87,7 @@ class FifoQueue(Queue):
 
     def adopt(self, message: Message, now: float) -> None:
         # It begins again to count towards retention, at the end of its group.
-        message.enqueued, message.number = now, None
+        message.enqueued, message.number, message.deduplication = now, None, message.id
         super().adopt(message, now)
 
     def candidates(self, now: float) -> tuple[dict[str | None, list[Message]], list[Message]]:
@@ -157,6 +170,16 @@ class FifoQueue(Queue):
         old = message.home is not None and message.home.is_old(message, now)
         return {HANDLE_EXPIRED, DONE} if old else {HANDLE_EXPIRED}
 
+    def _outcomes_of_change(self, receipt: Receipt, timeout: int, now: float) -> set[str]:
+        message = receipt.message
+        if not receipt.is_last:
+            return {NOT_AVAILABLE}
+        if self.state(message, now) != "in flight":
+            return {NOT_IN_FLIGHT} | ({NOT_AVAILABLE} if self.is_old(message, now) else set())
+        # It counts from the receive, which was before.
+        return {BEYOND_LIMIT} if timeout == LONGEST_TIMEOUT else {DONE}
+
     def purge(self) -> None:
         super().purge()
+        self.sent.clear()
         self.attempts.clear()

@@ -224,17 +224,12 @@ class Queue:
 
     def change(self, receipt: Receipt, timeout: int, outcome: str, now: float) -> None:
         """Check what became of a change of visibility, and take note of it."""
-        message = receipt.message
-        if not receipt.is_last:
-            expected = {NOT_AVAILABLE}
-        elif self.state(message, now) != "in flight":
-            expected = {NOT_IN_FLIGHT} | ({NOT_AVAILABLE} if self.is_old(message, now) else set())
-        elif timeout == LONGEST_TIMEOUT:  # It counts from the receive, which was before.
-            expected = {BEYOND_LIMIT}
-        else:
-            expected = {DONE}
-            message.visible = now + timeout if timeout else ALWAYS
-        check(outcome, expected)
+        check(outcome, self._outcomes_of_change(receipt, timeout, now))
+        if outcome == DONE:
+            receipt.message.visible = now + timeout if timeout else ALWAYS
+
+    def _outcomes_of_change(self, receipt: Receipt, timeout: int, now: float) -> set[str]:
+        raise NotImplementedError
 
     def purge(self) -> None:
         """Take note of a purge."""
@@ -251,6 +246,20 @@ class StandardQueue(Queue):
         delay = self.delay if delay is None else delay
         message.visible = message.sent + delay if delay else ALWAYS
         self.add(message)
+
+    def _outcomes_of_change(self, receipt: Receipt, timeout: int, now: float) -> set[str]:
+        message = receipt.message
+        if message not in self.messages:
+            return {NOT_AVAILABLE}
+        # Upkeep may have settled it.
+        gone = self.is_old(message, now) and self.state(message, now) != "in flight"
+        if timeout == LONGEST_TIMEOUT:  # It counts from the receive, which was before.
+            expected = {BEYOND_LIMIT}
+        elif now + timeout > message.first_received + LONGEST_TIMEOUT:
+            expected = {BEYOND_LIMIT, DONE}
+        else:
+            expected = {DONE}
+        return expected | ({NOT_AVAILABLE} if gone else set())
 
     def candidates(self, now: float) -> tuple[dict[str | None, list[Message]], list[Message]]:
         visible = [

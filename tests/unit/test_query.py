@@ -191,7 +191,8 @@ def test_number_that_is_none_is_an_invalid_value(value: str, ask: Ask) -> None:
         parameters(ask, RECEIVE | {"MaxNumberOfMessages": value})
 
     assert raised.value.message == (
-        f"Value {value} for parameter MaxNumberOfMessages is invalid. Reason: Must be an integer."
+        f"Value {errors.shown(value)} for parameter MaxNumberOfMessages is invalid."
+        " Reason: Must be an integer."
     )
 
 

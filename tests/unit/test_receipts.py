@@ -64,5 +64,5 @@ def test_handle_of_garbage_is_invalid(handle: str) -> None:
         receipts.decode(handle, KEY, QUEUE)
 
     assert raised.value.message == (
-        f'The input receipt handle "{handle}" is not a valid receipt handle.'
+        f'The input receipt handle "{errors.shown(handle)}" is not a valid receipt handle.'
     )

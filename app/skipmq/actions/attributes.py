@@ -100,7 +100,7 @@ async def get_queue_attributes(node: Node, call: Call) -> dict[str, Any]:
     names = call.parameters.AttributeNames or []
     for each in names:
         if each != "All" and each not in _KNOWN:
-            raise errors.InvalidAttributeName(f"Unknown Attribute {each}.")
+            raise checks.unknown_attribute(each)
     node.forget(name)
     queue = await node.queue(name, call.deadline)
     wanted = (_KNOWN - _OWN) | set(names) if "All" in names else set(names)
@@ -118,8 +118,6 @@ async def set_queue_attributes(node: Node, call: Call) -> None:
     wanted = call.parameters.Attributes
 
     async def change(queue: Queue) -> None:
-        if not queue.fifo and wanted.get("FifoQueue") == "true":
-            raise _fixed_type()
         changes = stored(wanted, fifo=queue.fifo)
         await check_replication(node, changes, call.deadline)
         await node.queues.set_attributes(queue.id, changes, call.deadline)
@@ -133,18 +131,12 @@ def is_fifo(attributes: Mapping[str, str]) -> bool:
 
     Raises errors.InvalidAttributeName: a standard queue has no FifoQueue, not even a false one.
     """
-    value = attributes.get("FifoQueue")
+    value = attributes.get("FifoQueue", "").lower()
     if value == "false":
-        raise errors.InvalidAttributeName("Unknown Attribute FifoQueue.")
-    if value not in (None, "true"):
+        raise checks.unknown_attribute("FifoQueue")
+    if value != "true" and "FifoQueue" in attributes:
         raise errors.InvalidAttributeValue("Invalid value for the parameter FifoQueue.")
     return value == "true"
-
-
-def _fixed_type() -> errors.SqsError:
-    return errors.InvalidAttributeValue(
-        "Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not supported."
-    )
 
 
 def stored(attributes: Mapping[str, str], *, fifo: bool) -> dict[str, str]:
@@ -161,10 +153,13 @@ def stored(attributes: Mapping[str, str], *, fifo: bool) -> dict[str, str]:
                 f"You can specify the {name} only when FifoQueue is set to true."
             )
         if name not in settable:
-            raise errors.InvalidAttributeName(f"Unknown Attribute {name}.")
+            raise checks.unknown_attribute(name)
         form = settable[name](value)
         if form is None and name == "FifoQueue":
-            raise _fixed_type()
+            raise errors.InvalidAttributeValue(
+                "Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not"
+                " supported."
+            )
         if form is None:
             raise errors.InvalidAttributeValue(f"Invalid value for the parameter {name}.")
         result[name] = form

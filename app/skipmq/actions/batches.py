@@ -5,7 +5,7 @@ from typing import Any
 
 from skipmq import errors, limits
 from skipmq.actions import checks, messages
-from skipmq.model import OutgoingMessage
+from skipmq.model import OutgoingMessage, Queue
 from skipmq.node import Node
 from skipmq.protocol import Call
 
@@ -16,23 +16,19 @@ async def send_message_batch(node: Node, call: Call) -> dict[str, Any]:
     queue = await node.queue(name, call.deadline)
     entries: Sequence[Any] = call.parameters.Entries
     checks.batch(entries, "SendMessageBatchRequestEntry")
-    sizes = [messages.size(entry) for entry in entries]
-    if sum(sizes) > limits.BATCH_BYTES:
+    size = sum(messages.size(entry) for entry in entries)
+    if size > limits.BATCH_BYTES:
         raise errors.BatchRequestTooLong(
             f"Batch requests cannot be longer than {limits.BATCH_BYTES} bytes."
-            f" You have sent {sum(sizes)} bytes."
+            f" You have sent {size} bytes."
         )
-    most = queue.number("MaximumMessageSize")
+    if queue.fifo:
+        _check_fifo(entries, queue)
     trace = messages.trace_header(call)
     accepted: dict[str, OutgoingMessage] = {}
     answer = _Answer()
-    for entry, length in zip(entries, sizes, strict=True):
+    for entry in entries:
         try:
-            if length > most:
-                raise errors.InvalidParameterValueException(
-                    "One or more parameters cannot be validated. Reason: Message must be shorter"
-                    f" than {most} bytes."
-                )
             message = messages.outgoing(entry, queue, trace)
         except errors.MissingRequiredParameterException as error:
             answer.fail(entry, errors.InvalidParameterValueException(error.message))
@@ -73,6 +69,15 @@ def _gone(_: str) -> errors.SqsError:
     return errors.ReceiptHandleIsInvalid(messages.GONE)
 
 
+def _check_fifo(entries: Sequence[Any], queue: Queue) -> None:
+    """Refuse the whole batch for a message without its group or its deduplication id."""
+    try:
+        for entry in entries:
+            messages.check_fifo(entry, queue)
+    except errors.MissingRequiredParameterException as error:
+        raise errors.InvalidParameterValueException(error.message) from error
+
+
 def _each(entries: Sequence[Any], failures: Sequence[errors.SqsError | None]) -> dict[str, Any]:
     answer = _Answer()
     for entry, failure in zip(entries, failures, strict=True):
@@ -84,16 +89,17 @@ def _each(entries: Sequence[Any], failures: Sequence[errors.SqsError | None]) ->
 
 
 class _Answer:
-    """The Successful and Failed lists of a batch's answer."""
+    """The Successful and Failed lists of a batch's answer; an empty one is not there."""
 
     def __init__(self) -> None:
-        self.content: dict[str, Any] = {"Successful": [], "Failed": []}
+        self.content: dict[str, list[Any]] = {}
 
     def succeed(self, entry: Any, result: Mapping[str, Any] | None = None) -> None:
-        self.content["Successful"].append({"Id": entry.Id, **(result or {})})
+        succeeded = self.content.setdefault("Successful", [])
+        succeeded.append({"Id": entry.Id, **(result or {})})
 
     def fail(self, entry: Any, error: errors.SqsError) -> None:
-        self.content["Failed"].append(
+        self.content.setdefault("Failed", []).append(
             {
                 "Id": entry.Id,
                 "SenderFault": error.fault == "Sender",

@@ -28,7 +28,7 @@ _KINDS = ("String", "Number", "Binary")
 def invalid(value: object, parameter: str, reason: str) -> errors.SqsError:
     """Return the error for a parameter whose value is out of bounds."""
     return errors.InvalidParameterValueException(
-        f"Value {value} for parameter {parameter} is invalid. Reason: {reason}"
+        f"Value {errors.shown(value)} for parameter {parameter} is invalid. Reason: {reason}"
     )
 
 
@@ -39,19 +39,26 @@ def missing(parameter: str) -> errors.SqsError:
     )
 
 
+def unknown_attribute(name: str) -> errors.SqsError:
+    """Return the error for an attribute that there is not."""
+    return errors.InvalidAttributeName(f"Unknown Attribute {errors.shown(name)}.")
+
+
 def queue_name(url: str, identity: Identity) -> QueueName:
     """Return the queue that a URL names by its last two parts, whatever its host.
 
-    Raises errors.InvalidAddress.
+    A name alone is a queue of the caller's. Raises errors.QueueDoesNotExist.
     """
     return _queue_name(url, identity.account, identity.region)
 
 
 @lru_cache(maxsize=10_000)
 def _queue_name(url: str, own_account: str, region: str) -> QueueName:
+    if _ANY_QUEUE_NAME.fullmatch(url):
+        return QueueName(own_account, region, url)
     match = _QUEUE_URL.fullmatch(url)
     if match is None:
-        raise errors.InvalidAddress(f"The address {url} is not valid for this endpoint.")
+        raise errors.QueueDoesNotExist
     account = own_account if match[1] == "queue" else match[1]
     return existing_queue_name(account, match[2], region)
 
@@ -124,12 +131,14 @@ def fifo_only(value: object, parameter: str) -> None:
         raise invalid(value, parameter, reason)
 
 
-def characters(text: str) -> None:
-    """Check that a text has only the characters that XML 1.0 allows."""
+def characters(
+    text: str, error: type[errors.SqsError] = errors.InvalidParameterValueException
+) -> None:
+    """Check that a text has only the characters that XML 1.0 allows; raise `error` if not."""
     if text.isascii() and not text.encode().translate(None, _ASCII):
         return
     if limits.FORBIDDEN_CHARACTER.search(text):
-        raise errors.InvalidMessageContents(
+        raise error(
             "Invalid characters found. Valid unicode characters are #x9 | #xA | #xD |"
             " #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF"
         )
@@ -184,45 +193,51 @@ def message_attributes(attributes: Mapping[str, AttributeValue]) -> None:
 
 def _attribute_name(name: str) -> None:
     if (
-        not _ATTRIBUTE_NAME.fullmatch(name)
+        not _ATTRIBUTE_NAME.fullmatch(_latin(name))
         or len(name) > limits.ATTRIBUTE_NAME_LENGTH
         or name.lower().startswith(_RESERVED)
     ):
         raise errors.InvalidParameterValueException(
-            f"The message attribute name '{name}' is invalid. It can contain A-Z, a-z, 0-9,"
-            " underscore (_), hyphen (-) and period (.), 1 to 256 characters; it must not start or"
-            " end with a period, have two in a row, or start with AWS. or Amazon."
+            f"The message attribute name '{errors.shown(name)}' is invalid. Attribute name can"
+            " contain A-Z, a-z, 0-9, underscore (_), hyphen (-), and period (.) characters."
         )
+
+
+def _latin(name: str) -> str:
+    """Return a name with the letters and digits of other alphabets as one of ours."""
+    if name.isascii():
+        return name
+    return "".join("a" if each.isalpha() or each.isdecimal() else each for each in name)
 
 
 def _attribute_value(name: str, value: AttributeValue) -> None:
-    data_type = value.DataType
+    data_type, shown = value.DataType, errors.shown(name)
     kind = data_type.split(".", 1)[0]
     if not data_type:
         raise errors.InvalidParameterValueException(
-            f"The message attribute '{name}' must contain a non-empty message attribute type."
+            f"The message attribute '{shown}' must contain a non-empty message attribute type."
         )
     if kind not in _KINDS:
         raise errors.InvalidParameterValueException(
-            f"The type of message (user) attribute '{name}' is invalid. You must use only the"
-            " following supported type prefixes: Binary, Number, String."
+            f"The message attribute '{shown}' has an invalid message attribute type, the set of"
+            " supported type prefixes is Binary, Number, and String."
         )
     if len(data_type) > limits.ATTRIBUTE_TYPE_LENGTH:
         raise errors.InvalidParameterValueException(
-            f"The type of message (user) attribute '{name}' can be at most"
+            f"The type of message (user) attribute '{shown}' can be at most"
             f" {limits.ATTRIBUTE_TYPE_LENGTH} characters long."
         )
     characters(data_type)
     text, binary = value.StringValue, value.BinaryValue
     if not (binary if kind == "Binary" else text) or (text is not None and binary is not None):
         raise errors.InvalidParameterValueException(
-            f"Message (user) attribute '{name}' must contain a non-empty value of type '{kind}'."
+            f"Message (user) attribute '{shown}' must contain a non-empty value of type '{kind}'."
         )
     if text is not None:
         characters(text)
     if kind == "Number" and not _is_number(text or ""):
         raise errors.InvalidParameterValueException(
-            f"Can't cast the value of message (user) attribute '{name}' to a number."
+            f"Can't cast the value of message (user) attribute '{shown}' to a number."
         )
 
 
@@ -260,7 +275,7 @@ def trace_header(attributes: Mapping[str, AttributeValue]) -> str | None:
     for name, value in attributes.items():
         if name != "AWSTraceHeader":
             raise errors.InvalidParameterValueException(
-                f"Message system attribute name '{name}' is invalid."
+                f"Message system attribute name '{errors.shown(name)}' is invalid."
             )
         if value.DataType != "String" or not value.StringValue:
             raise errors.InvalidParameterValueException(

@@ -1,5 +1,6 @@
 """Send, delete and hide messages. A single send, delete or change is a batch of one."""
 
+import re
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Any
@@ -14,6 +15,7 @@ from skipmq.protocol import Call
 
 GONE = "Message does not exist or is not available for visibility timeout change"
 _SEQUENCE_BASE = 10**19
+_TRACE_HEADER = re.compile("[ -~]{1,1024}")
 
 
 async def send_message(node: Node, call: Call) -> dict[str, Any]:
@@ -108,8 +110,12 @@ async def change_visibilities(
 
 
 def trace_header(call: Call) -> str | None:
-    """Return the trace header of a request, which its messages have that bring none."""
-    return call.request.headers.get("x-amzn-trace-id") or None
+    """Return the trace header of a request, which its messages have that bring none.
+
+    One that no tracer writes is passed over: whoever put it there, the message is to be sent.
+    """
+    header = call.request.headers.get("x-amzn-trace-id")
+    return header if header and _TRACE_HEADER.fullmatch(header) else None
 
 
 def outgoing(entry: Any, queue: Queue, trace: str | None) -> OutgoingMessage:
@@ -117,7 +123,7 @@ def outgoing(entry: Any, queue: Queue, trace: str | None) -> OutgoingMessage:
     body, attributes = entry.MessageBody, entry.MessageAttributes
     if not body:
         raise checks.missing("MessageBody")
-    checks.characters(body)
+    checks.characters(body, errors.InvalidMessageContents)
     if attributes:
         checks.message_attributes(attributes)
     checks.delay(entry.DelaySeconds)
@@ -144,16 +150,20 @@ def _deduplication_id(entry: Any, queue: Queue) -> str | None:
     checks.identifier(given, "MessageDeduplicationId")
     if entry.DelaySeconds:
         checks.fifo_only(entry.DelaySeconds, "DelaySeconds")
+    check_fifo(entry, queue)
+    return sha256(entry.MessageBody.encode()).hexdigest() if given is None else given
+
+
+def check_fifo(entry: Any, queue: Queue) -> None:
+    """Check that a message for a FIFO queue has its group, and what tells it from others."""
     if entry.MessageGroupId is None:
         raise checks.missing("MessageGroupId")
-    if given is not None:
-        return given
-    if queue.attributes["ContentBasedDeduplication"] == "true":
-        return sha256(entry.MessageBody.encode()).hexdigest()
-    raise errors.InvalidParameterValueException(
-        "The queue should either have ContentBasedDeduplication enabled or"
-        " MessageDeduplicationId provided explicitly"
-    )
+    by_content = queue.attributes["ContentBasedDeduplication"] == "true"
+    if entry.MessageDeduplicationId is None and not by_content:
+        raise errors.InvalidParameterValueException(
+            "The queue should either have ContentBasedDeduplication enabled or"
+            " MessageDeduplicationId provided explicitly"
+        )
 
 
 async def store(

@@ -4,17 +4,31 @@ Source: SQS API Reference, StartMessageMoveTask, ListMessageMoveTasks and Cancel
 handle is the base64 form of {"taskId": ..., "sourceArn": ...}.
 """
 
+import re
 from base64 import b64decode, b64encode
 from typing import Any
 from uuid import UUID
 
 import msgspec
 
-from skipmq import limits
+from skipmq import errors, limits
 from skipmq.actions import checks
 from skipmq.model import MoveTask
 from skipmq.node import Node
 from skipmq.protocol import Call
+
+# The parts of an ARN: partition, service, region, account and resource.
+_ARN = re.compile(r"arn:[^:\0]+:[^:\0]+:[^:\0]*:[^:\0]*:[^\0]+")
+
+
+class _Handle(msgspec.Struct):
+    """What the handle of a task is made of."""
+
+    taskId: UUID  # noqa: N815 - the name in the handle.
+    sourceArn: str  # noqa: N815
+
+
+_read_handle = msgspec.json.Decoder(_Handle).decode
 
 
 async def start_message_move_task(node: Node, call: Call) -> dict[str, Any]:
@@ -23,6 +37,9 @@ async def start_message_move_task(node: Node, call: Call) -> dict[str, Any]:
     source, rate = wanted.SourceArn, wanted.MaxNumberOfMessagesPerSecond
     fastest, parameter = limits.MOVES_PER_SECOND, "MaxNumberOfMessagesPerSecond"
     checks.between(rate, 1, fastest, parameter, f"Must be between 1 and {fastest}, if provided.")
+    _check_arn(source, "SourceArn")
+    if wanted.DestinationArn is not None:
+        _check_arn(wanted.DestinationArn, "DestinationArn")
     task = await node.moves.start(source, wanted.DestinationArn, rate, call.deadline)
     return {"TaskHandle": _handle(task, source)}
 
@@ -32,23 +49,32 @@ async def list_message_move_tasks(node: Node, call: Call) -> dict[str, Any]:
     source, most = call.parameters.SourceArn, call.parameters.MaxResults
     listed = limits.MOVE_TASKS_LISTED
     checks.between(most, 1, listed, "MaxResults", f"Must be between 1 and {listed}, if provided.")
+    _check_arn(source, "SourceArn")
     tasks = await node.moves.list(source, most or 1, call.deadline)
     return {"Results": [_shown(task, source) for task in tasks]}
 
 
 async def cancel_message_move_task(node: Node, call: Call) -> dict[str, Any]:
     """Stop a task; what it has moved stays moved."""
-    handle = call.parameters.TaskHandle
     try:
-        content = msgspec.json.decode(b64decode(handle.encode(), validate=True))
-        task = UUID(content["taskId"])
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise checks.invalid(handle, "TaskHandle", "The task handle is not valid.") from error
-    return {"ApproximateNumberOfMessagesMoved": await node.moves.cancel(task, call.deadline)}
+        handle = _read_handle(b64decode(call.parameters.TaskHandle.encode(), validate=True))
+    except (ValueError, RecursionError) as error:
+        raise errors.InvalidParameterValueException(
+            "Value for parameter TaskHandle is invalid."
+        ) from error
+    # A source that does not exist is told before a task that does not.
+    await node.moves.list(handle.sourceArn, 1, call.deadline)
+    moved = await node.moves.cancel(handle.taskId, call.deadline)
+    return {"ApproximateNumberOfMessagesMoved": moved}
 
 
 def _handle(task: str, source: str) -> str:
-    return b64encode(msgspec.json.encode({"taskId": task, "sourceArn": source})).decode()
+    return b64encode(msgspec.json.encode(_Handle(UUID(task), source))).decode()
+
+
+def _check_arn(value: str, parameter: str) -> None:
+    if not _ARN.fullmatch(value):
+        raise checks.invalid(value, parameter, "Must be the ARN of a queue.")
 
 
 def _shown(task: MoveTask, source: str) -> dict[str, Any]:

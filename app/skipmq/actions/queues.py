@@ -15,7 +15,7 @@ async def create_queue(node: Node, call: Call) -> dict[str, Any]:
     fifo = attributes.is_fifo(wanted)
     checks.new_queue_name(name, fifo=fifo)
     given = call.parameters.tags or {}
-    tags.check(given)
+    tags.check(given, name)
     queue = QueueName(call.identity.account, call.identity.region, name)
     stored = attributes.stored(wanted, fifo=fifo)
     await attributes.check_replication(node, stored, call.deadline)

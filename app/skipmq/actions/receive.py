@@ -134,7 +134,7 @@ def _system_names(wanted: Any) -> list[str]:
         return []
     for name in names:
         if name not in SYSTEM_ATTRIBUTES and name not in ("All", "SqsManagedSseEnabled"):
-            raise errors.InvalidAttributeName(f"Unknown Attribute {name}.")
+            raise checks.unknown_attribute(name)
     return [name for name in SYSTEM_ATTRIBUTES if "All" in names or name in names]
 
 
@@ -174,6 +174,6 @@ def stored_attributes(message: ReceivedMessage | PeekedMessage) -> dict[str, Att
 def _is_wanted(attribute: str, patterns: Sequence[str]) -> bool:
     return any(
         pattern in ("All", ".*", "*", attribute)
-        or (pattern.endswith(".*") and attribute.startswith(pattern[:-1]))
+        or (pattern.endswith(".*") and attribute.startswith(pattern[:-2]))
         for pattern in patterns
     )

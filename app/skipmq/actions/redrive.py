@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from skipmq import limits
+from skipmq import errors, limits
 from skipmq.actions import checks, paging
 from skipmq.node import Node
 from skipmq.protocol import Call
@@ -36,7 +36,7 @@ def policy(value: str) -> str:
     count = int(most) if re.fullmatch("[0-9]{1,4}", str(most)) and most is not True else 0
     if not 1 <= count <= limits.MAX_RECEIVE_COUNT:
         reason = (
-            f"Invalid value for maxReceiveCount: {most}, valid values are from 1 to"
+            f"Invalid value for maxReceiveCount: {errors.shown(most)}, valid values are from 1 to"
             f" {limits.MAX_RECEIVE_COUNT} both inclusive."
         )
         raise checks.invalid(value, "RedrivePolicy", reason)

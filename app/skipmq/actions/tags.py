@@ -25,7 +25,7 @@ async def tag_queue(node: Node, call: Call) -> None:
     wanted: Mapping[str, str] = call.parameters.Tags
     if not wanted:
         raise checks.missing("Tags")
-    check(wanted)
+    check(wanted, name.name)
 
     async def tag(queue: Queue) -> None:
         await node.queues.tag(queue.id, wanted, call.deadline)
@@ -56,19 +56,18 @@ async def list_queue_tags(node: Node, call: Call) -> dict[str, Any]:
     return {"Tags": dict(sorted(found.items()))} if found else {}
 
 
-def check(tags: Mapping[str, str]) -> None:
-    """Check the tags that a user gives a queue.
+def check(tags: Mapping[str, str], queue: str) -> None:
+    """Check the tags that a user gives the queue of that name.
 
     The database counts them together with those that the queue has already.
     """
     if len(tags) > limits.TAGS:
-        raise errors.InvalidParameterValueException(
-            f"Too many tags: a queue can have at most {limits.TAGS}."
-        )
+        raise errors.InvalidParameterValueException(f"Too many tags added for queue {queue}.")
     for key, value in tags.items():
         if not 1 <= len(key) <= limits.TAG_KEY_LENGTH:
-            reason = f"A tag key must be 1 to {limits.TAG_KEY_LENGTH} characters long."
-            raise checks.invalid(key, "TagKey", reason)
+            raise errors.InvalidParameterValueException(
+                f"Tag keys must be between 1 and {limits.TAG_KEY_LENGTH} characters in length."
+            )
         if key.lower().startswith(_RESERVED):
             raise checks.invalid(key, "TagKey", f"The prefix {_RESERVED} is reserved for AWS.")
         _check_characters(key, "TagKey")

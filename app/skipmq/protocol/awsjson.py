@@ -67,9 +67,10 @@ def encode_error(request: Request, error: errors.SqsError) -> Response:
 
     The modelled status is for clients that ask for the Query wire's errors; others get 400 for it.
     """
-    sender = error.status < 500  # noqa: PLR2004 - the border between the client's and our faults.
-    modelled = request.headers.get("x-amzn-query-mode") == "true"
-    status = 400 if sender and not modelled else error.status
+    status = error.status
+    # What a model says of its errors; the rest is of HTTP.
+    if status in (403, 404, 408) and request.headers.get("x-amzn-query-mode") != "true":
+        status = 400
     headers = response_headers(request, _CONTENT_TYPE, status)
     headers.append(("x-amzn-query-error", f"{error.code};{error.fault}"))
     body = {"__type": f"{error.namespace}#{error.shape}", "message": error.message}

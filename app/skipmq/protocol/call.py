@@ -89,6 +89,8 @@ def response_headers(
     headers = [("content-type", content_type), ("x-amzn-requestid", request.request_id)]
     if status == 503:  # noqa: PLR2004 - Service Unavailable: the same call may succeed soon.
         headers.append(("retry-after", "1"))
+    elif status == 405:  # noqa: PLR2004 - Method Not Allowed.
+        headers.append(("allow", "GET, POST"))
     return headers
 
 

@@ -1,4 +1,4 @@
-"""The legacy Query wire: a form in, XML out.
+"""The legacy Query wire: a form in, XML out, or JSON where the client accepts that first.
 
 Lists and maps are flattened: `Tag.2.Key=colour`. The numbers only order the elements. Fields are
 grouped by the next part of their name while the shape is walked, so that no name leads deeper than
@@ -15,14 +15,15 @@ from urllib.parse import unquote_to_bytes
 import msgspec
 
 from skipmq import errors
-from skipmq.protocol import shapes, xml
+from skipmq.protocol import queryjson, shapes, xml
 from skipmq.protocol.call import Call, Request, Response, queue_url, response_headers
 
 # What follows the part of the name that has been read, and the value: {"1.Key": "colour"}.
 Fields: TypeAlias = dict[str, str]
 Reader: TypeAlias = Callable[[Fields, str], Any]
 
-_CONTENT_TYPE = "text/xml"
+_CONTENT_TYPE, _JSON_TYPE = "text/xml", "application/json"
+_JSON_FIRST = re.compile(r"\s*application/json\s*(?:[,;]|$)", re.IGNORECASE)
 _FIELDS_MOST = 2_000  # A full batch with all its attributes has about 400.
 _NUMBER = re.compile(r"-?[0-9]{1,19}")
 _POSITION = re.compile(r"[0-9]{0,9}")
@@ -47,7 +48,9 @@ def decode(request: Request) -> Call:
         raise errors.NoSuchVersion
     read = _READERS.get(action)
     if read is None or (action in _NOT_FOR_QUEUES and request.path not in ("", "/")):
-        raise errors.InvalidAction(f"The action {action} is not valid for this endpoint.")
+        raise errors.InvalidAction(
+            f"The action {errors.shown(action)} is not valid for this endpoint."
+        )
     if "QueueUrl" not in fields and (url := queue_url(request)) is not None:
         fields["QueueUrl"] = url
     parameters = read(fields, "")
@@ -55,16 +58,32 @@ def decode(request: Request) -> Call:
 
 
 def encode(call: Call, result: dict[str, Any] | None) -> Response:
-    """Return the response that carries an action's result as XML."""
+    """Return the response that carries an action's result, as XML unless JSON was asked for."""
     plain = msgspec.to_builtins(result or {}, builtin_types=(bytes,))
+    if _accepts_json(call.request):
+        body = queryjson.result(call.action, plain, call.request.request_id)
+        return Response(200, response_headers(call.request, _JSON_TYPE), body)
     body = xml.result(call.action, plain, call.request.request_id)
     return Response(200, response_headers(call.request, _CONTENT_TYPE), body)
 
 
 def encode_error(request: Request, error: errors.SqsError) -> Response:
-    """Return the response that tells the client of an error, with its modelled status."""
-    body = xml.error(error, request.request_id)
-    return Response(error.status, response_headers(request, _CONTENT_TYPE, error.status), body)
+    """Return the response that tells the client of an error, with its modelled status.
+
+    That there is no such operation is told in XML, whatever was asked for.
+    """
+    unknown = isinstance(error, errors.UnknownOperationException)
+    if _accepts_json(request) and not unknown:
+        content_type, body = _JSON_TYPE, queryjson.error(error, request.request_id)
+    else:
+        content_type, body = _CONTENT_TYPE, xml.error(error, request.request_id)
+    return Response(error.status, response_headers(request, content_type, error.status), body)
+
+
+def _accepts_json(request: Request) -> bool:
+    """Tell whether JSON is the first type that a request accepts."""
+    accepted = request.headers.get("accept")
+    return accepted is not None and _JSON_FIRST.match(accepted) is not None
 
 
 def _fields(request: Request) -> Fields:
@@ -211,7 +230,7 @@ def _missing(path: str) -> errors.MissingRequiredParameterException:
 
 def _invalid(value: str, path: str, reason: str) -> errors.InvalidParameterValueException:
     return errors.InvalidParameterValueException(
-        f"Value {value} for parameter {path} is invalid. Reason: {reason}"
+        f"Value {errors.shown(value)} for parameter {path} is invalid. Reason: {reason}"
     )
 
 

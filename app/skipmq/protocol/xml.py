@@ -25,14 +25,21 @@ def result(action: str, content: dict[str, Any], request_id: str) -> bytes:
 
 def error(told: errors.SqsError, request_id: str) -> bytes:
     """Return the document that tells of an error."""
-    message = told.message
-    if isinstance(told, errors.QueueDoesNotExist) and message.endswith(" does not exist."):
-        message = f"{message[:-1]} for this wsdl version."
+    if isinstance(told, errors.UnknownOperationException):
+        return b"<UnknownOperationException/>"
     return (
         f"{_HEAD}<ErrorResponse {_NAMESPACE}><Error><Type>{told.fault}</Type>"
-        f"<Code>{escape(told.code)}</Code><Message>{escape(message)}</Message><Detail/></Error>"
+        f"<Code>{escape(told.code)}</Code><Message>{escape(message(told))}</Message><Detail/></Error>"
         f"<RequestId>{escape(request_id)}</RequestId></ErrorResponse>"
     ).encode()
+
+
+def message(told: errors.SqsError) -> str:
+    """Return the text of an error as the Query wire has it."""
+    text = told.message
+    if isinstance(told, errors.QueueDoesNotExist) and text.endswith(" does not exist."):
+        return f"{text[:-1]} for this wsdl version."
+    return text
 
 
 def escape(text: str) -> str:
@@ -75,7 +82,7 @@ def _structure_writer(shape: shapes.Structure, tag: str) -> Writer:
 
     def write(value: dict[str, Any]) -> str:
         inner = "".join(writer(value[name]) for name, writer in writers if name in value)
-        return f"<{tag}>{inner}</{tag}>"
+        return f"<{tag}>{inner}</{tag}>" if inner else f"<{tag}/>"
 
     return write
 

@@ -25,6 +25,15 @@ NODE_STOPS = "The node is stopping; nothing has been done; try again."
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
 
 
+def refusal(method: str, version: str, hosts: int) -> errors.SqsError | None:
+    """Return what HTTP has against a request, before anybody has read its body."""
+    if method not in METHODS:
+        return errors.MethodNotAllowed()
+    if hosts != 1 and version == "1.1":  # RFC 9112, section 3.2.
+        return errors.SerializationException("A request of HTTP/1.1 has one Host.")
+    return None
+
+
 class Broker:
     """A node behind its admission: decodes, identifies, acts and encodes; for one loop."""
 

@@ -18,7 +18,7 @@ from skipmq import errors, ids, limits, protocol
 from skipmq.metrics import Metrics
 from skipmq.protocol import Request, Response
 from skipmq.server import web
-from skipmq.server.answer import BODY_BROKEN_OFF, BODY_TOO_LONG, METHODS, NODE_STOPS, Broker
+from skipmq.server.answer import BODY_BROKEN_OFF, BODY_TOO_LONG, NODE_STOPS, Broker, refusal
 
 # A body that arrives more slowly than this, in bytes a second, or not within BODY_SECONDS, is given
 # up; a short one gets BODY_LEAST_SECONDS.
@@ -32,7 +32,6 @@ TICK = 0.25
 # together are late together.
 ENDED_AT_ONCE, BETWEEN_ENDS = 20, 0.01
 _QUEUE_PATH = re.compile("/[^/]+/[^/]+/?")
-_UNKNOWN_METHOD = errors.UnknownOperationException("405 Method Not Allowed")
 _JSON = [("content-type", "application/json")]
 
 
@@ -66,26 +65,26 @@ class Door:
         proto.response_bytes(response.status, response.headers, response.body)
 
     async def _answer(self, scope: Any, proto: Any) -> Response:
-        request = self._request(scope, proto)
-        known = scope.method in METHODS
+        hosts = scope.headers.get_all("host")
+        request = self._request(scope, proto, hosts[0] if hosts else None)
+        refused = refusal(scope.method, scope.http_version, len(hosts))
         try:
             request.body = await self._body(scope.headers, proto)
         except errors.SqsError as error:
-            return protocol.encode_error(request, error if known else _UNKNOWN_METHOD)
-        if not known:
-            return protocol.encode_error(request, _UNKNOWN_METHOD)
+            return protocol.encode_error(request, refused or error)
+        if refused is not None:
+            return protocol.encode_error(request, refused)
         return await self._broker.answer(request)
 
-    def _request(self, scope: Any, proto: Any) -> Request:
+    def _request(self, scope: Any, proto: Any, host: str | None) -> Request:
         """Return the request without its body."""
-        headers = scope.headers
         return Request(
             scope.method,
             scope.path,
-            headers,
+            scope.headers,
             scope.query_string,
             b"",
-            self._broker.base_url(scope.scheme, headers.get("host")),
+            self._broker.base_url(scope.scheme, host),
             ids.new(),
             lambda left: _watch_client(proto, left),
         )
@@ -99,11 +98,10 @@ class Door:
         errors.ServiceUnavailable when the node stops before it is there.
         """
         length = headers.get("content-length")
+        # Of a request that has both, the server has dropped the length (RFC 9112, section 6.3).
         chunked = headers.get("transfer-encoding") is not None
         if length is None and not chunked:
             return b""
-        if chunked and length is not None:
-            raise errors.SerializationException("Content-Length goes without Transfer-Encoding.")
         size = limits.REQUEST_BYTES if chunked else _number(length)
         # Of one that is too long no more is kept.
         large = min(size, limits.REQUEST_BYTES) if size > SMALL_BODY else 0

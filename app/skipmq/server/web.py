@@ -23,7 +23,7 @@ from skipmq.delivery import Upkeep
 from skipmq.metrics import Metrics
 from skipmq.node import Node
 from skipmq.protocol import Request, Response
-from skipmq.server.answer import BODY_BROKEN_OFF, BODY_TOO_LONG, METHODS, Broker
+from skipmq.server.answer import BODY_BROKEN_OFF, BODY_TOO_LONG, METHODS, Broker, refusal
 from skipmq.server.janitor import Janitor
 
 _CHUNKS = 64
@@ -63,13 +63,16 @@ def create_app(
     @app.route("/<account>/<queue>", methods=METHODS, provide_automatic_options=False)
     def sqs(account: str = "", queue: str = "") -> flask.Response:
         del account, queue  # The codec reads the path itself.
-        if flask.request.method not in METHODS:
-            flask.abort(405)  # HEAD comes along with GET.
         request = _request(broker)
+        environ = flask.request.environ
+        version = environ["SERVER_PROTOCOL"].removeprefix("HTTP/")
+        refused = refusal(request.method, version, "HTTP_HOST" in environ)
         try:
             request.body = _body()
         except errors.SqsError as error:
-            return _sent(protocol.encode_error(request, error))
+            return _sent(protocol.encode_error(request, refused or error))
+        if refused is not None:
+            return _sent(protocol.encode_error(request, refused))
         return _sent(asyncio.run_coroutine_threadsafe(broker.answer(request), loop).result())
 
     @app.get("/health/live")
@@ -91,7 +94,8 @@ def create_app(
     def unknown(error: HTTPException) -> flask.Response:
         with suppress(errors.SqsError):
             _body()
-        found = errors.UnknownOperationException(f"{error.code} {error.name}")
+        is_method = error.code == errors.MethodNotAllowed.status
+        found = errors.MethodNotAllowed() if is_method else errors.UnknownOperationException()
         return _sent(protocol.encode_error(_request(broker), found))
 
     return app

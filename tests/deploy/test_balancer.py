@@ -1,0 +1,96 @@
+"""A node behind HAProxy with the shipped file: requests that one of them might read otherwise."""
+
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from http.client import HTTPConnection
+from itertools import count
+
+import pytest
+
+from support.http import ACCOUNT, ROOT, NodeProcess, client, eventually, free_port
+from support.postgres import Databases, as_node
+from support.programs import need
+from support.wire import FORM, exchange, spoken
+
+SEND = b"Action=SendMessage&MessageBody=hello"
+LENGTH = f"Content-Length: {len(SEND)}"
+CHUNKED = f"{len(SEND):x}\r\n".encode() + SEND + b"\r\n0\r\n\r\n"
+
+_number = count(1)
+
+
+@pytest.fixture(scope="module")
+def node(embedded_databases: Databases) -> Iterator[NodeProcess]:
+    url = as_node(embedded_databases.migrated())
+    with NodeProcess(database_url=url, workers=1) as process:
+        yield process.ready()
+
+
+@pytest.fixture(scope="module")
+def balancer(node: NodeProcess) -> Iterator[int]:
+    """Give the port of a balancer before the node."""
+    need("haproxy")
+    port = free_port()
+    program, file = shutil.which("haproxy"), ROOT / "deploy" / "haproxy" / "nodes.cfg"
+    addresses = {"LISTEN": f"127.0.0.1:{port}", "NODE1": f"127.0.0.1:{node.port}"}
+    process = subprocess.Popen([str(program), "-db", "-f", str(file)], env=addresses)
+
+    def is_ready() -> bool:
+        connection = HTTPConnection("127.0.0.1", port, timeout=5)
+        try:
+            connection.request("GET", "/health/ready")
+            return connection.getresponse().status == 200
+        except OSError:
+            return False
+        finally:
+            connection.close()
+
+    try:
+        eventually(is_ready)
+        yield port
+    finally:
+        process.terminate()
+        process.wait(timeout=60)
+
+
+def written(name: str, *headers: str, body: bytes = SEND) -> bytes:
+    """Return a request that sends a message, with these header lines."""
+    lines = [f"POST /{ACCOUNT}/{name} HTTP/1.1", *headers, "Connection: close", "", ""]
+    return "\r\n".join(lines).encode() + body
+
+
+def smuggling(name: str) -> bytes:
+    """Return a request that ends with its chunks, or, by its length, with another request."""
+    hidden = written(name, "Host: a", LENGTH, body=SEND.replace(b"hello", b"smuggled"))
+    body = CHUNKED + hidden
+    lines = ("Host: a", f"Content-Length: {len(body)}", "Transfer-Encoding: chunked")
+    return written(name, *lines, body=body)
+
+
+@pytest.mark.parametrize(
+    ("make", "stored"),
+    [
+        (lambda name: written(name, LENGTH), []),
+        (lambda name: written(name, "Host: a", "Host: b", LENGTH), []),
+        (lambda name: written(name, "Host: a", "Content-Length: 3", LENGTH), []),
+        (lambda name: written(name, "Host: a", "Transfer-Encoding: identity"), []),
+        (smuggling, ["hello"]),
+        (lambda name: written(name, "Host: a", LENGTH).replace(b"\r\n", b"\n"), ["hello"]),
+    ],
+    ids=["no host", "two hosts", "two lengths", "identity", "length and chunks", "bare line feeds"],
+)
+def test_balancer_and_node_agree_on_where_a_request_ends(
+    node: NodeProcess, balancer: int, make: Callable[[str], bytes], stored: list[str]
+) -> None:
+    name = f"queue-{next(_number)}"
+    sqs = client(node.url)
+    queue = sqs.create_queue(QueueName=name)["QueueUrl"]
+
+    answer = spoken(balancer, make(name), ends=False)
+    # Whatever a request left behind would come before the next one.
+    after = exchange(balancer, f"Action=GetQueueUrl&QueueName={name}".encode(), FORM)
+
+    found = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10).get("Messages", [])
+    assert (answer.status, [m["Body"] for m in found]) == (200 if stored else 400, stored)
+    assert f"/{ACCOUNT}/{name}</QueueUrl>" in after.body

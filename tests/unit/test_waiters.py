@@ -1,10 +1,12 @@
 import asyncio
+from collections.abc import Callable
 from time import monotonic
 
 import pytest
 
-from skipmq.delivery.waiters import Waiter, Waiters
+from skipmq.delivery.waiters import Waiter, Waiters, registry
 from skipmq.delivery.waiters.notifier import PAYLOAD_BYTES, SENT, WAITING, payloads
+from skipmq.delivery.waiters.registry import SCOUT_INTERVAL
 from support.loop import eventually
 
 SOON = 60.0
@@ -76,9 +78,9 @@ def test_scout_that_leaves_makes_the_next_one_poll(waiters: Waiters) -> None:
     with waiters.register("q") as first:
         context = waiters.register("q")
         second = context.__enter__()
-        assert waiters.is_scout(first)
+        assert first.is_scout
     try:
-        assert waiters.is_scout(second)
+        assert second.is_scout
         assert second.is_woken
     finally:
         context.__exit__(None, None, None)
@@ -162,7 +164,7 @@ async def test_scout_whose_client_left_makes_the_next_one_poll(waiters: Waiters)
         context.__exit__(None, None, None)
 
         assert await staying_on is True
-        assert waiters.is_scout(staying)
+        assert staying.is_scout
 
 
 async def test_waiter_that_is_cancelled_hands_its_duties_on(waiters: Waiters) -> None:
@@ -243,3 +245,67 @@ def test_payloads_stay_below_the_limit_and_carry_everything() -> None:
 
 def test_payloads_of_nothing_are_none() -> None:
     assert payloads("p", set()) == []
+
+
+def polled(waiter: Waiter, next_visible_in: float | None = None) -> None:
+    """Have a waiter poll and find nothing."""
+    waiter.poll_begins()
+    waiter.poll_found_nothing(next_visible_in)
+
+
+def test_first_of_a_queue_polls(waiters: Waiters) -> None:
+    with waiters.register("q") as waiter:
+        assert not waiter.need_not_poll()
+
+
+def test_who_comes_after_a_poll_that_found_nothing_need_not_poll(waiters: Waiters) -> None:
+    with waiters.register("q") as scout, waiters.register("r") as elsewhere:
+        polled(scout)
+        with waiters.register("q") as other:
+            assert other.need_not_poll()
+        assert not elsewhere.need_not_poll()
+
+
+def test_nothing_is_known_of_a_queue_that_nobody_waited_on(waiters: Waiters) -> None:
+    with waiters.register("q") as waiter:
+        polled(waiter)
+
+    with waiters.register("q") as waiter:
+        assert not waiter.need_not_poll()
+
+
+@pytest.mark.parametrize("wake", [lambda w: w.wake("q"), lambda w: w.wake_all()])
+def test_who_comes_after_a_wake_up_polls(waiters: Waiters, wake: Callable[[Waiters], None]) -> None:
+    with waiters.register("q") as scout:
+        polled(scout)
+        wake(waiters)
+
+        with waiters.register("q") as other:
+            assert not other.need_not_poll()
+
+
+def test_poll_during_which_a_wake_up_came_says_nothing(waiters: Waiters) -> None:
+    with waiters.register("q") as scout, waiters.register("q") as other:
+        scout.poll_begins()
+        waiters.wake("q")
+        scout.poll_found_nothing(None)
+
+        assert not other.need_not_poll()
+
+
+def test_who_comes_when_the_next_message_is_visible_polls(waiters: Waiters) -> None:
+    with waiters.register("q") as scout, waiters.register("q") as other:
+        polled(scout, next_visible_in=0.0)
+
+        assert not other.need_not_poll()
+
+
+def test_what_a_poll_found_is_forgotten_when_the_scout_polls_again(
+    waiters: Waiters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with waiters.register("q") as scout, waiters.register("q") as other:
+        polled(scout)
+        later = monotonic() + SCOUT_INTERVAL
+        monkeypatch.setattr(registry, "monotonic", lambda: later)
+
+        assert not other.need_not_poll()

@@ -119,13 +119,23 @@ async def _awaited(  # noqa: PLR0913, PLR0917 - private.
         if recipient.left:
             waiter.leave()
         node.notifier.announce(name.arn)
-        reception = await node.on_queue(name, call.deadline, poll)
-        if not (reception.messages or may_wait):
-            raise errors.Overloaded("As many receivers wait as the node can take; try again.")
-        while not reception.messages and await waiter.wait(ends, reception.next_visible_in):
+        reception = Reception([])
+        # An attempt may be given what it was given before.
+        polls = not waiter.need_not_poll() or call.parameters.ReceiveRequestAttemptId is not None
+        while True:
+            if polls:
+                waiter.poll_begins()
+                reception = await node.on_queue(name, call.deadline, poll)
+                if reception.messages:
+                    return reception
+                if not recipient.left:
+                    waiter.poll_found_nothing(reception.next_visible_in)
+            if not may_wait:
+                raise errors.Overloaded("As many receivers wait as the node can take; try again.")
+            if not await waiter.wait(ends, reception.next_visible_in):
+                return reception
+            polls = True
             call.deadline = node.deadline()
-            reception = await node.on_queue(name, call.deadline, poll)
-    return reception
 
 
 def _system_names(wanted: Any) -> list[str]:

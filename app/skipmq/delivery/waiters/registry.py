@@ -2,7 +2,8 @@
 
 A waiter registers before it polls, so that nothing sent after the poll can be missed. Of those on
 one queue the first is the scout: it alone polls again when a hidden message becomes visible and, in
-case a wake-up was lost, once a second. The others sleep until they are woken or become the scout.
+case a wake-up was lost, once a second. The others sleep until they are woken or become the scout;
+who comes while the queue is known to be empty sleeps at once.
 """
 
 import asyncio
@@ -15,19 +16,58 @@ SCOUT_INTERVAL = 1.0
 _LEAST_PAUSE = 0.001
 
 
+class _Line:
+    """Those who wait on one queue."""
+
+    __slots__ = ("quiet_until", "waiters", "wakes")
+
+    def __init__(self) -> None:
+        # In the order of arrival.
+        self.waiters: OrderedDict[Waiter, None] = OrderedDict()
+        # How often one of them should have been woken.
+        self.wakes = 0
+        # Until when, as a time of time.monotonic, a poll would find nothing that wakes nobody.
+        self.quiet_until = 0.0
+
+    @property
+    def scout(self) -> "Waiter":
+        return next(iter(self.waiters))
+
+
 class Waiter:
     """One waiting receiver; it holds a future and no connection."""
 
-    __slots__ = ("_registry", "_sleep", "is_woken", "left", "queue")
+    __slots__ = ("_line", "_polled_at", "_registry", "_sleep", "_wakes", "is_woken", "left")
 
-    def __init__(self, registry: "Waiters", queue: str) -> None:
-        self.queue = queue
+    def __init__(self, registry: "Waiters", line: _Line) -> None:
+        self._line = line
+        self._polled_at = 0.0
+        self._wakes = 0
         # Whether a wake-up came that no poll has followed yet.
         self.is_woken = False
         # Whether the client is gone.
         self.left = False
         self._registry = registry
         self._sleep: asyncio.Future[None] | None = None
+
+    @property
+    def is_scout(self) -> bool:
+        """Return whether this is the first of its queue."""
+        return self._line.scout is self
+
+    def need_not_poll(self) -> bool:
+        """Tell whether another one on the queue has just found nothing, and nothing came since."""
+        return monotonic() < self._line.quiet_until
+
+    def poll_begins(self) -> None:
+        """Note that what comes from now on may be missed by the waiter's poll."""
+        self._polled_at, self._wakes = monotonic(), self._line.wakes
+
+    def poll_found_nothing(self, next_visible_in: float | None) -> None:
+        """Note that the poll that began last found nothing."""
+        if self._line.wakes == self._wakes:
+            quiet = SCOUT_INTERVAL if next_visible_in is None else next_visible_in
+            self._line.quiet_until = self._polled_at + min(quiet, SCOUT_INTERVAL)
 
     async def wait(self, deadline: float, next_visible_in: float | None) -> bool:
         """Sleep until there is reason to poll again; return False when the waiting is over.
@@ -37,7 +77,7 @@ class Waiter:
         remaining = deadline - monotonic()
         if remaining <= 0 or self._is_over():
             return False
-        if self._registry.is_scout(self):
+        if self.is_scout:
             due = SCOUT_INTERVAL if next_visible_in is None else next_visible_in
             remaining = min(remaining, SCOUT_INTERVAL, due)
         if not self.is_woken:
@@ -79,8 +119,8 @@ class Waiters:
     """All waiters of a process by queue (its ARN), at most so many; for one loop."""
 
     def __init__(self, most: int) -> None:
-        # The waiters of a queue in the order of arrival.
-        self._by_queue: dict[str, OrderedDict[Waiter, None]] = {}
+        # Only queues that somebody waits on.
+        self._lines: dict[str, _Line] = {}
         self._most = most
         self._count = 0
         self.stopped = False
@@ -93,17 +133,25 @@ class Waiters:
     @contextmanager
     def register(self, queue: str) -> Iterator[Waiter]:
         """Count a waiter in for as long as the block runs; then hand its duties on."""
-        waiter = Waiter(self, queue)
-        self._by_queue.setdefault(queue, OrderedDict())[waiter] = None
+        line = self._lines.get(queue)
+        if line is None:
+            line = self._lines[queue] = _Line()
+        waiter = Waiter(self, line)
+        line.waiters[waiter] = None
         self._count += 1
         try:
             yield waiter
         finally:
-            self._remove(waiter)
+            self._remove(waiter, queue, line)
 
     def wake(self, queue: str, count: int = 1) -> None:
         """Wake up to `count` waiters of a queue, those who came first first."""
-        for waiter in self._by_queue.get(queue, ()):
+        line = self._lines.get(queue)
+        if line is None:
+            return
+        line.wakes += 1
+        line.quiet_until = 0.0
+        for waiter in line.waiters:
             if count <= 0:
                 break
             if not waiter.is_woken:
@@ -112,34 +160,34 @@ class Waiters:
 
     def wake_all(self) -> None:
         """Wake the scout of every queue: after a time in which wake-ups may have been lost."""
-        for waiting in self._by_queue.values():
-            next(iter(waiting)).wake()
+        for line in self._lines.values():
+            line.wakes += 1
+            line.quiet_until = 0.0
+            line.scout.wake()
 
     def stop(self) -> None:
         """End all waiting, now and in future: the node is stopping."""
         self.stopped = True
-        for waiting in self._by_queue.values():
-            for waiter in waiting:
+        for line in self._lines.values():
+            for waiter in line.waiters:
                 waiter.wake()
-
-    def is_scout(self, waiter: Waiter) -> bool:
-        """Return whether a waiter is the first of its queue."""
-        return next(iter(self._by_queue[waiter.queue])) is waiter
 
     def count(self, queue: str | None = None) -> int:
         """Return how many wait, on one queue or in all."""
-        return self._count if queue is None else len(self._by_queue.get(queue, ()))
+        if queue is None:
+            return self._count
+        line = self._lines.get(queue)
+        return 0 if line is None else len(line.waiters)
 
     def queues(self) -> list[str]:
         """Return the queues that somebody waits on."""
-        return list(self._by_queue)
+        return list(self._lines)
 
-    def _remove(self, waiter: Waiter) -> None:
-        waiting = self._by_queue[waiter.queue]
-        was_scout = next(iter(waiting)) is waiter
-        del waiting[waiter]
+    def _remove(self, waiter: Waiter, queue: str, line: _Line) -> None:
+        was_scout = waiter.is_scout
+        del line.waiters[waiter]
         self._count -= 1
-        if not waiting:
-            del self._by_queue[waiter.queue]
+        if not line.waiters:
+            del self._lines[queue]
         elif was_scout or waiter.is_woken:
-            next(iter(waiting)).wake()
+            line.scout.wake()

@@ -43,6 +43,7 @@ begin
       skipmq.lock_groups(integer, bigint[], boolean),
       skipmq.resend(integer, tid[], integer[], timestamptz),
       skipmq.hold_generation(integer),
+      skipmq.lock_for_sending(integer, text[], integer[]),
       skipmq.hold_queue(text, text, text),
       skipmq.refresh_groups(integer, bigint[]),
       skipmq.check_message(integer, text, jsonb),

@@ -1902,6 +1902,44 @@ as $$
   order by q.name
   limit p_limit
 $$;
+-- Does: takes the locks of the groups that messages are sent to (one sender at a time, no receiver waits). With
+--   p_requests, which request each message belongs to, it waits for nobody: it gives the places of the messages of
+--   those requests of which it has all groups. Null: of all.
+-- Called by: send_fifo_messages.
+-- Locks, in order: advisory locks of the groups, by number where it waits.
+-- Raises: nothing.
+-- Relies on index: none.
+create function skipmq.lock_for_sending(p_queue_id integer, p_group_ids text[], p_requests integer[]) returns bigint[]
+language plpgsql volatile
+as $$
+declare
+  v_held bigint[];
+begin
+  if p_requests is null then
+    perform pg_advisory_xact_lock(g.group_no)
+    from (
+      select distinct hashtextextended(u.group_id, p_queue_id) as group_no
+      from unnest(p_group_ids) u (group_id)
+      order by group_no
+    ) g;
+    return null;
+  end if;
+  v_held := array(
+    select g.group_no
+    from (select distinct hashtextextended(u.group_id, p_queue_id) as group_no from unnest(p_group_ids) u (group_id)) g
+    where not pg_try_advisory_xact_lock(g.group_no));
+  if v_held = '{}' then
+    return null;
+  end if;
+  return array(
+    select u.place
+    from unnest(p_requests) with ordinality u (request, place)
+    where u.request not in (
+      select h.request
+      from unnest(p_requests, p_group_ids) h (request, group_id)
+      where hashtextextended(h.group_id, p_queue_id) = any (v_held))
+    order by u.place);
+end $$;
 -- Does: locks the groups of a FIFO queue that the given messages belong to; gives the numbers of those it
 --   has locked, without those that have gone meanwhile, and those that others hold where p_waits is false.
 -- Called by: delete_fifo_messages, change_fifo_visibility, receive_fifo_attempt, return_fifo_messages.
@@ -3166,8 +3204,7 @@ end $$;
 --   p_requests says which request each belongs to: then those of a request of which a group is held by another sender
 --   are not stored, nor in the result, and nobody waits.
 -- Called by: the SendMessage and SendMessageBatch actions, send_fifo_message; SQL users.
--- Locks, in order: those of hold_generation, for SQL users; advisory locks of the groups by number (one sender at a
---   time, no receiver waits); deduplication rows by key.
+-- Locks, in order: those of hold_generation, for SQL users; those of lock_for_sending; deduplication rows by key.
 -- Raises: SQ005 when no queue has this generation, SQ007 when the queue is not FIFO.
 -- Relies on index: queue_id, deduplication_pkey, message_group_pkey.
 --
@@ -3202,7 +3239,6 @@ declare
   v_keys uuid[];
   v_fresh bigint[];
   v_numbers bigint[];
-  v_held bigint[];
   v_places bigint[];
 begin
   if p_commit is not null then
@@ -3217,35 +3253,16 @@ begin
   elsif not v_fifo then
     raise exception 'send_fifo_messages is for FIFO queues' using errcode = 'SQ007';
   end if;
-  if p_requests is null then
-    perform pg_advisory_xact_lock(g.group_no)
-    from (
-      select distinct hashtextextended(u.group_id, p_queue_id) as group_no
-      from unnest(p_group_ids) u (group_id)
-      order by group_no
-    ) g;
-  else
-    v_held := array(
-      select g.group_no
-      from (select distinct hashtextextended(u.group_id, p_queue_id) as group_no from unnest(p_group_ids) u (group_id)) g
-      where not pg_try_advisory_xact_lock(g.group_no));
-    if v_held <> '{}' then
-      select array_agg(u.place order by u.place) into v_places
-      from unnest(p_requests) with ordinality u (request, place)
-      where u.request not in (
-        select h.request
-        from unnest(p_requests, p_group_ids) h (request, group_id)
-        where hashtextextended(h.group_id, p_queue_id) = any (v_held));
-      if v_places is null then
-        return;
-      end if;
-      p_message_ids := array(select p_message_ids[u.place] from unnest(v_places) u (place));
-      p_bodies := array(select p_bodies[u.place] from unnest(v_places) u (place));
-      p_attributes := array(select p_attributes[u.place] from unnest(v_places) u (place));
-      p_group_ids := array(select p_group_ids[u.place] from unnest(v_places) u (place));
-      p_deduplication_ids := array(select p_deduplication_ids[u.place] from unnest(v_places) u (place));
-      p_trace_headers := array(select p_trace_headers[u.place] from unnest(v_places) u (place));
-    end if;
+  v_places := skipmq.lock_for_sending(p_queue_id, p_group_ids, p_requests);
+  if v_places = '{}' then
+    return;
+  elsif v_places is not null then
+    p_message_ids := array(select p_message_ids[u.place] from unnest(v_places) u (place));
+    p_bodies := array(select p_bodies[u.place] from unnest(v_places) u (place));
+    p_attributes := array(select p_attributes[u.place] from unnest(v_places) u (place));
+    p_group_ids := array(select p_group_ids[u.place] from unnest(v_places) u (place));
+    p_deduplication_ids := array(select p_deduplication_ids[u.place] from unnest(v_places) u (place));
+    p_trace_headers := array(select p_trace_headers[u.place] from unnest(v_places) u (place));
   end if;
 
   -- The clock again: it may have been a long wait.

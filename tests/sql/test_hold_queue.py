@@ -8,17 +8,8 @@ import psycopg
 import pytest
 
 from support.postgres import Connection
-from support.sql import Queue, number, until_blocked
+from support.sql import ENDS, SENDS, Queue, number, until_blocked
 
-SENDS = {
-    "orders": "select skipmq.send_message('orders', 'sent by SQL')",
-    "orders.fifo": "select skipmq.send_fifo_message"
-    "('orders.fifo', 'sent by SQL', 'g', gen_random_uuid()::text)",
-}
-ENDS = {
-    "purge": "select skipmq.purge_queue(skipmq.queue_id(%s), '0')",
-    "delete": "select skipmq.delete_queue(skipmq.queue_id(%s))",
-}
 BODIES = """
   select array_agg(m.body) from skipmq.message m
   join skipmq.queue q using (queue_id) where q.name = %s"""
@@ -103,45 +94,6 @@ def test_send_to_a_queue_that_is_deleted_meanwhile_fails(
 
         with pytest.raises(psycopg.Error, match="does not exist"):
             sender.execute(SENDS[name])
-
-
-@each_kind
-@each_end
-@pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
-def test_transaction_that_cannot_see_the_end_of_its_queue_fails(
-    owner: Connection, database: str, name: str, end: str, isolation: str
-) -> None:
-    Queue(owner, name)
-    with psycopg.connect(database) as sender:
-        sender.execute(f"set transaction isolation level {isolation}")
-        sender.execute("select count(*) from skipmq.queue")
-        owner.execute(ENDS[end], (name,))
-
-        with pytest.raises(psycopg.errors.SerializationFailure):
-            sender.execute(SENDS[name])
-
-
-@each_end
-def test_send_to_a_generation_that_is_over_fails(owner: Connection, end: str) -> None:
-    queue = Queue(owner)
-    owner.execute(ENDS[end], ("orders",))
-
-    with pytest.raises(psycopg.Error) as caught:
-        queue.send("to nobody")
-
-    assert caught.value.sqlstate == "SQ005"
-
-
-@pytest.mark.parametrize("undo", ["rollback", "rollback to savepoint before"])
-def test_send_that_is_undone_holds_nothing(owner: Connection, database: str, undo: str) -> None:
-    Queue(owner)
-    with psycopg.connect(database) as sender:
-        sender.execute("savepoint before")
-        sender.execute(SENDS["orders"])
-        sender.execute(undo)
-
-        owner.execute("set lock_timeout = '10s'")
-        owner.execute(ENDS["purge"], ("orders",))
 
 
 def test_transactions_that_send_to_each_others_queues_do_not_wait_for_each_other(

@@ -13,6 +13,17 @@ from support.postgres import Connection
 # A day, its rows, and a transaction beyond them.
 RECORD = "select skipmq.record_archived_day(%s::date, %s::bigint, %s::bigint)"
 
+# How a transaction sends to a queue by SQL, and how a queue of that name ends.
+SENDS = {
+    "orders": "select skipmq.send_message('orders', 'sent by SQL')",
+    "orders.fifo": "select skipmq.send_fifo_message"
+    "('orders.fifo', 'sent by SQL', 'g', gen_random_uuid()::text)",
+}
+ENDS = {
+    "purge": "select skipmq.purge_queue(skipmq.queue_id(%s), '0')",
+    "delete": "select skipmq.delete_queue(skipmq.queue_id(%s))",
+}
+
 
 class Queue:
     """A queue on a connection; each method is one statement."""

@@ -1,15 +1,15 @@
 """Messages: send, receive, delete, change visibility, on standard and on FIFO queues."""
 
 import asyncio
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain, islice
-from time import monotonic
 from typing import Any, TypeAlias, TypeVar
 
 import structlog
 
 from skipmq import errors
 from skipmq.database import Database, DatabaseError, Replication, Rows, Statement
+from skipmq.delivery import held_groups
 from skipmq.delivery import message_sql as sql
 from skipmq.delivery.group_commit import GroupCommit
 from skipmq.delivery.watermark import Probe, Scan, Scans
@@ -37,17 +37,11 @@ _SENT_WITHIN = 90
 _AHEAD = 1
 # Each group's lock takes room in a table of the server that all its sessions share.
 _FIFO_MOST = 200
-# What the database says of a message whose group another transaction holds.
-_HELD = "held"
-# How long a request waits for such a group, which others in its place in the queue do not, and the
-# pauses between its tries, in seconds.
-_HELD_SECONDS, _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 0.001, 0.1
 _Change: TypeAlias = tuple[Receipt, int]
 # How many messages a recipient wants.
 _Claim: TypeAlias = tuple[int, Recipient]
 # A recipient that never leaves.
 SOMEBODY = Recipient()
-Key = TypeVar("Key", bound=Hashable)
 T = TypeVar("T")
 
 
@@ -90,7 +84,7 @@ class Messages:
         key = (queue.id, sender, _mode(queue))
         if not queue.fifo:
             return await self._sends.submit(key, messages, len(messages), deadline)
-        for pause in _pauses(deadline):
+        for pause in held_groups.pauses(deadline):
             if pause:
                 await asyncio.sleep(pause)
             stored = await self._fifo_sends.submit(key, messages, len(messages), deadline)
@@ -294,7 +288,7 @@ class Messages:
         """
         if queue.fifo:
             key = (queue.id, _mode(queue))
-            return await _unheld(self._fifo_deletes, key, receipts, deadline)
+            return await held_groups.passed(self._fifo_deletes, key, receipts, deadline)
         return await self._deletes.submit(queue.id, receipts, len(receipts), deadline)
 
     async def _delete(
@@ -318,7 +312,7 @@ class Messages:
         """Hide messages in flight for so many seconds; return each one's outcome in order."""
         request = list(zip(receipts, timeouts, strict=True))
         if queue.fifo:
-            return await _unheld(self._fifo_changes, queue.id, request, deadline)
+            return await held_groups.passed(self._fifo_changes, queue.id, request, deadline)
         return await self._changes.submit(queue.id, request, len(request), deadline)
 
     async def _change(
@@ -355,37 +349,6 @@ class Messages:
             sql.IN_FLIGHT, (queue_id, most), deadline=deadline, tenant=queue_id
         )
         return int(count)
-
-
-def _pauses(deadline: float) -> Iterator[float]:
-    """Give the pauses before tries, in seconds, while one may wait for a group that is held."""
-    yield 0
-    until = min(deadline, monotonic() + _HELD_SECONDS)
-    pause = _FIRST_PAUSE
-    while monotonic() + pause < until:
-        yield pause
-        pause = min(2 * pause, _LONGEST_PAUSE)
-
-
-async def _unheld(
-    group_commit: GroupCommit[Key, Sequence[T], list[str]],
-    key: Key,
-    items: Sequence[T],
-    deadline: float,
-) -> list[str]:
-    """Return each item's outcome; those whose groups others hold are tried again, by themselves."""
-    outcomes = [_HELD] * len(items)
-    for pause in _pauses(deadline):
-        if pause:
-            await asyncio.sleep(pause)
-        left = [place for place, outcome in enumerate(outcomes) if outcome == _HELD]
-        chosen = [items[place] for place in left]
-        found = await group_commit.submit(key, chosen, len(chosen), deadline)
-        for place, outcome in zip(left, found, strict=True):
-            outcomes[place] = outcome
-        if _HELD not in outcomes:
-            break
-    return outcomes
 
 
 def _mode(queue: Queue) -> str:

@@ -125,9 +125,22 @@ begin
     insert into skipmq.queue_delta (at, queue_id, change) values (v_now, p_queue_id, cardinality(v_fresh));
   end if;
 
+  if cardinality(v_fresh) = cardinality(v_keys) then
+    return query
+    select coalesce(v_places[u.place], u.place), p_message_ids[u.place], u.number
+    from unnest(v_fresh, v_numbers) u (place, number)
+    order by u.place;
+    return;
+  end if;
   return query
   select coalesce(v_places[u.place], u.place), d.message_id, d.sequence_number
   from unnest(v_keys) with ordinality u (key, place)
-  join skipmq.deduplication d on d.queue_id = p_queue_id and d.key = u.key
+  -- A probe each, however few rows the planner believes the queue to have.
+  cross join lateral (
+    select d.message_id, d.sequence_number
+    from skipmq.deduplication d
+    where d.queue_id = p_queue_id and d.key = u.key
+    limit 1
+  ) d
   order by u.place;
 end $$;

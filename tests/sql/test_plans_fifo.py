@@ -29,8 +29,15 @@ GROUPS = """
   select queue_id, group_no, min(visible_at), min(sequence_number)
   from skipmq.message where queue_id = %s group by 1, 2
 """
+KEYS = """
+  insert into skipmq.deduplication (queue_id, key, expires_at, sequence_number, message_id)
+  select queue_id, gen_random_uuid(), now() + interval '5 minutes', sequence_number, message_id
+  from skipmq.message where queue_id = %s
+"""
+TABLES = "skipmq.message, skipmq.message_group, skipmq.deduplication"
 OPERATIONS: dict[str, Callable[[FifoQueue], object]] = {
     "send": lambda q: q.put("g1:x", "new:x"),
+    "send again": lambda q: q.put("g1:x", "new:x", ids=["one", "two"]),
     "receive": lambda q: q.receive(10),
     "receive under an attempt": lambda q: q.poll(10, attempt="x"),
     "delete": lambda q: q.delete(*q.receive(10)),
@@ -84,7 +91,8 @@ def filled(owner: Connection, groups: int, *, analyzed: bool) -> FifoQueue:
     """Return a queue that was used while the table was known as empty, and has filled since."""
     owner.execute("delete from skipmq.message")
     owner.execute("delete from skipmq.message_group")
-    owner.execute("vacuum analyze skipmq.message, skipmq.message_group")
+    owner.execute("delete from skipmq.deduplication")
+    owner.execute(f"vacuum analyze {TABLES}")
     fifo = FifoQueue(owner)
     FifoQueue(owner, "other.fifo")
     for _ in range(7):
@@ -94,8 +102,9 @@ def filled(owner: Connection, groups: int, *, analyzed: bool) -> FifoQueue:
     owner.execute(FILL, parameters)
     owner.execute("delete from skipmq.message_group")
     owner.execute(GROUPS, (fifo.id,))
+    owner.execute(KEYS, (fifo.id,))
     if analyzed:
-        owner.execute("vacuum analyze skipmq.message, skipmq.message_group")
+        owner.execute(f"vacuum analyze {TABLES}")
     return fifo
 
 

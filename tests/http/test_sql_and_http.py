@@ -1,0 +1,422 @@
+"""What comes by SQL is held to the rules of what comes over HTTP, and arrives as the same."""
+
+import base64
+import json
+from itertools import count
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from skipmq.errors import BY_SQLSTATE
+from support.http import ACCOUNT, NodeProcess
+from support.postgres import Connection
+from support.sql import number
+from support.wire import exchange, target
+
+ACCEPTED = "accepted"
+# What neither a text of PostgreSQL nor its JSON can hold: there is no SQLSTATE of ours for it.
+INEXPRESSIBLE = "inexpressible"
+MOST = 2048
+THOUSAND = settings(
+    max_examples=1000,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+_number = count(1)
+
+SIGNS = (
+    'aZ09_-. \t\n\r\0\x01\x0b\x1f\x7f"\\<&ßé中٣²Ⅷ\u0301\ud7ff\ud800\udfff\ue000\ufffd\ufffe\uffff'
+    "\U0001f600\U0001fffe"
+)
+TEXT = st.text(st.sampled_from(SIGNS), max_size=4) | st.sampled_from(SIGNS).map("a{}b".format)
+NAMES = st.sampled_from(
+    [
+        *(
+            "",
+            ".",
+            ".a",
+            "a.",
+            "a..b",
+            "a.b.c",
+            "a b",
+            "a/b",
+            "a:b",
+            "AWS",
+            "AWS.",
+            "aws.x",
+            "aWs.y",
+        ),
+        *("awsx", "x.AWS.y", "Amazon", "Amazon.x", "AMAZON.", "amazon-x", "x" * 256, "x" * 257),
+        *("ß" * 256, "ß" * 257, "attr.1øßä", "日本.é", "٣", "²", "Ⅷ", "a\u0301", "\U0001d7d8", "ª"),
+    ]
+) | st.text(st.sampled_from("aZ9_-.ß٣² "), max_size=5)
+TYPES = st.sampled_from(
+    [
+        *("String", "Number", "String.", "String.x.y", "Number.int", "String.ß ", "String.\t"),
+        *("string", "Str", "Strings", "", ".String", " String", "Binary", "Binary.x", "Number "),
+        *("String.\x01", "String.\ufffe", "String." + "x" * 249, "String." + "x" * 250, "Boolean"),
+        "String." + "ß" * 249,
+    ]
+)
+NUMBERS = st.sampled_from(
+    [
+        *("0", "-0", "+1", "1.", ".5", "-.5e-3", "1e+5", "007", "1E5", "0e999", "0.0", "00"),
+        *("1e126", "1e127", "9.9e126", "-1e126", "1e-128", "9e-129", "0.1e-127", "0.01e-127"),
+        *("9" * 38, "9" * 39, "1" + "0" * 126, "1" + "0" * 127, "0" * 60 + "1", "0." + "0" * 140),
+        *("0." + "0" * 127 + "1", "0." + "0" * 128 + "1", "1." + "0" * 50, "0." + "1" * 39),
+        *("1e0000000000000000000000005", "1e999999999999999999", "1e9999999999999999999"),
+        *(
+            "",
+            ".",
+            "+",
+            "-",
+            "e5",
+            "1e",
+            "1e+",
+            "--1",
+            "1-",
+            "0x1f",
+            "NaN",
+            "Infinity",
+            "1,5",
+            "1_0",
+        ),
+        *(" 1", "1 ", "1\n", "\uff11", "٣", "1.2.3", "1e1.5", "½"),
+    ]
+) | st.from_regex(r"[+-]?[0-9]{0,4}\.?[0-9]{0,4}([eE][+-]?[0-9]{0,4})?", fullmatch=True)
+BASE64 = st.sampled_from(
+    [
+        *(
+            "YQ==",
+            "YR==",
+            "YWI=",
+            "YWJ=",
+            "YWJj",
+            "+/==",
+            "",
+            "YQ=",
+            "YQ",
+            "Y",
+            "Y===",
+            "====",
+            "=",
+            "YQ=a",
+        ),
+        *("YQ==YQ==", "YW Jj", "YWJj\n", " YWJj", "_-==", "YWJjZA===", "ßWJj", "YW\0=", "A" * 400),
+    ]
+) | st.binary(max_size=9).map(lambda value: base64.b64encode(value).decode())
+IDENTIFIERS = st.sampled_from(
+    [*("a", "!~", "a-b_c", "x" * 128), *("", " ", "a b", "a\n", "ß", "\x7f", "\0", "x" * 129)]
+) | st.text(st.sampled_from("aZ!~\x20\x21\x7e\x7f\t"), max_size=4)
+
+STRING = {"DataType": "String", "StringValue": "ß"}
+ODD_VALUES = st.sampled_from(
+    [
+        *({"DataType": "String"}, {"StringValue": "x"}, {}, [], None, "x", 1, {"DataType": None}),
+        *({**STRING, "BinaryValue": ""}, {**STRING, "BinaryValue": "YQ=="}, {**STRING, "Other": 1}),
+        *({**STRING, "BinaryValue": None}, {**STRING, "StringListValues": None}),
+        *({**STRING, "StringListValues": []}, {**STRING, "BinaryListValues": ["YQ=="]}),
+        *({**STRING, "StringValue": 5}, {**STRING, "DataType": 5}, {**STRING, "StringValue": None}),
+        *(
+            {"DataType": "Binary", "StringValue": "x"},
+            {"DataType": "Number", "BinaryValue": "MQ=="},
+        ),
+        {"DataType": "Binary", "BinaryValue": 5},
+    ]
+)
+VALUES = (
+    ODD_VALUES
+    | TYPES.map(lambda kind: {"DataType": kind, "StringValue": "1"})
+    | TEXT.map(lambda text: {"DataType": "String", "StringValue": text})
+    | NUMBERS.map(lambda text: {"DataType": "Number", "StringValue": text})
+    | BASE64.map(lambda text: {"DataType": "Binary.x", "BinaryValue": text})
+)
+ATTRIBUTES = (
+    NAMES.map(lambda name: {name: STRING})
+    | VALUES.map(lambda value: {"a": value})
+    | st.integers(0, 12).map(lambda n: {f"name-{each}": STRING for each in range(n)})
+    | st.sampled_from([None, {}, [], "x", 5])
+)
+TRACES = st.sampled_from(["Root=1-5759e988", "", " ", "ß"]) | TEXT
+DELAYS = st.sampled_from([None, -(2**31), -1, 0, 1, 899, 900, 901, 999_999_999, 2**31 - 1])
+BODIES = st.just("") | TEXT | st.integers(-1, 1).map(lambda n: "x" * (MOST + n))
+FIELDS: dict[str, SearchStrategy[Any]] = {
+    "MessageBody": BODIES,
+    "MessageAttributes": ATTRIBUTES,
+    "MessageGroupId": st.none() | IDENTIFIERS,
+    "trace": TRACES,
+}
+STANDARD = FIELDS | {"DelaySeconds": DELAYS}
+FIFO = FIELDS | {"MessageDeduplicationId": st.none() | IDENTIFIERS}
+GOOD = {"MessageBody": "{}", "MessageAttributes": {"a": STRING}, "MessageGroupId": "g"}
+
+
+@st.composite
+def messages(draw: st.DrawFn, fields: dict[str, SearchStrategy[Any]], good: Any) -> Any:
+    """Give a message, and how many of its fields are perhaps not as they should be."""
+    changed = draw(st.lists(st.sampled_from(sorted(fields)), max_size=2, unique=True))
+    return good | {field: draw(fields[field]) for field in changed}, len(changed)
+
+
+class Door:
+    """The ways in, HTTP and SQL, to queues of a kind; each gives a verdict on what it is asked."""
+
+    def __init__(self, broker: NodeProcess, owner: Connection, kind: str = "", **more: str) -> None:
+        self.port, self.owner = broker.port, owner
+        self.names: dict[str, str] = {}
+        self.ids: dict[str, int] = {}
+        attributes = {"MaximumMessageSize": str(MOST)} | more
+        for way in ("http", "sql", "late"):
+            self.names[way] = f"{way}-{next(_number)}{kind}"
+            self.ids[way] = number(
+                owner,
+                "select skipmq.create_queue(%s, %s::jsonb)",
+                self.names[way],
+                json.dumps(attributes),
+            )
+
+    def http(self, action: str, way: str, **parameters: Any) -> tuple[str, dict[str, Any]]:
+        body = {"QueueUrl": f"http://any/{ACCOUNT}/{self.names[way]}", **parameters}
+        answer = exchange(self.port, json.dumps(body).encode(), target(action))
+        told = answer.headers.get("x-amzn-query-error")
+        return (
+            (told.partition(";")[0], {}) if told else (ACCEPTED, json.loads(answer.body or b"{}"))
+        )
+
+    def sql(self, statement: str, **parameters: Any) -> str:
+        try:
+            self.owner.execute(statement.encode(), parameters)
+        except (UnicodeEncodeError, psycopg.DataError):
+            return INEXPRESSIBLE
+        except psycopg.Error as error:
+            return BY_SQLSTATE[error.sqlstate or ""].code
+        return ACCEPTED
+
+    def received(self, way: str) -> dict[str, Any]:
+        """Receive the one message of a queue over HTTP and delete it; return what it shows."""
+        _, answer = self.http(
+            "ReceiveMessage", way, MessageAttributeNames=["All"], AttributeNames=["All"]
+        )
+        (message,) = answer["Messages"]
+        self.http("DeleteMessage", way, ReceiptHandle=message.pop("ReceiptHandle"))
+        del message["MessageId"]
+        for other in (
+            "SentTimestamp",
+            "ApproximateFirstReceiveTimestamp",
+            "SenderId",
+            "SequenceNumber",
+        ):
+            message["Attributes"].pop(other, None)
+        return dict(message)
+
+
+def agree(door: Door, message: dict[str, Any], faults: int, statement: str) -> None:
+    """Send a message both ways; compare the verdicts, and what a receiver is shown."""
+    # What is delayed would turn up among others.
+    late = bool(message.get("DelaySeconds"))
+    given = {key: value for key, value in message.items() if key != "trace"}
+    if "trace" in message:
+        trace = {"DataType": "String", "StringValue": message["trace"]}
+        given["MessageSystemAttributes"] = {"AWSTraceHeader": trace}
+    attributes = message["MessageAttributes"]
+    over_http, _ = door.http("SendMessage", "late" if late else "http", **given)
+    by_sql = door.sql(
+        statement,
+        queue=door.ids["late" if late else "sql"],
+        id=uuid4(),
+        body=message["MessageBody"],
+        attributes=None if attributes is None else json.dumps(attributes),
+        delay=message.get("DelaySeconds"),
+        group=message["MessageGroupId"],
+        deduplication=message.get("MessageDeduplicationId"),
+        trace=message.get("trace"),
+    )
+
+    if by_sql == INEXPRESSIBLE:
+        assert r"\x00" in repr(given) or r"\ud" in repr(given)
+        assert over_http != ACCEPTED
+    elif faults < 2:
+        assert by_sql == over_http
+    else:
+        # Each may have told of another of its faults.
+        assert (by_sql == ACCEPTED) == (over_http == ACCEPTED)
+    if over_http == ACCEPTED and not late:
+        assert door.received("sql") == door.received("http")
+
+
+def test_standard_messages_fare_alike_by_sql_and_over_http(
+    broker: NodeProcess, owner: Connection
+) -> None:
+    door = Door(broker, owner)
+    send = (
+        "select skipmq.send_messages(%(queue)s, array[%(id)s]::uuid[], array[%(body)s]::text[],"
+        " array[%(attributes)s]::text[], array[%(delay)s]::int[], array[%(group)s]::text[],"
+        " array[%(trace)s]::text[])"
+    )
+
+    @THOUSAND
+    @given(messages(STANDARD, GOOD))
+    def run(drawn: tuple[dict[str, Any], int]) -> None:
+        agree(door, *drawn, send)
+
+    run()
+
+
+@pytest.mark.parametrize("by_content", ["false", "true"])
+def test_fifo_messages_fare_alike_by_sql_and_over_http(
+    broker: NodeProcess, owner: Connection, by_content: str
+) -> None:
+    door = Door(broker, owner, ".fifo", FifoQueue="true", ContentBasedDeduplication=by_content)
+    send = (
+        "select skipmq.send_fifo_messages(%(queue)s, array[%(id)s]::uuid[],"
+        " array[%(body)s]::text[], array[%(attributes)s]::text[], array[%(group)s]::text[],"
+        " array[%(deduplication)s]::text[], array[%(trace)s]::text[])"
+    )
+
+    @settings(THOUSAND, max_examples=500)
+    @given(messages(FIFO, GOOD | {"MessageDeduplicationId": "id"}))
+    def run(drawn: tuple[dict[str, Any], int]) -> None:
+        # The same id again would be a duplicate, which is accepted and not there.
+        owner.execute("delete from skipmq.deduplication")
+        agree(door, *drawn, send)
+
+    run()
+
+
+@pytest.mark.parametrize(
+    ("kind", "wrapper"),
+    [
+        ("", "send_message(%(name)s, %(body)s, %(attributes)s::jsonb, %(delay)s::int)"),
+        (
+            ".fifo",
+            "send_fifo_message(%(name)s, %(body)s, %(group)s, %(id)s, %(attributes)s::jsonb)",
+        ),
+    ],
+)
+def test_sending_by_name_has_the_same_rules(
+    broker: NodeProcess, owner: Connection, kind: str, wrapper: str
+) -> None:
+    door = Door(broker, owner, kind, **({"FifoQueue": "true"} if kind else {}))
+    good = {"name": door.names["sql"], "body": "x", "group": "g", "id": "i", "delay": None}
+
+    def verdict(attributes: Any = None, **more: Any) -> str:
+        return door.sql(
+            f"select skipmq.{wrapper}", **good | {"attributes": json.dumps(attributes)} | more
+        )
+
+    verdicts = [
+        verdict(),
+        verdict({"a": STRING}, body="y", id="j"),
+        verdict({"AWS.x": STRING}),
+        verdict(body=""),
+        verdict(body="\ufffe"),
+        verdict(delay=901) if not kind else verdict(group=" "),
+    ]
+
+    assert verdicts == [
+        *(ACCEPTED, ACCEPTED, "InvalidParameterValue", "MissingParameter"),
+        *("InvalidMessageContents", "InvalidParameterValue"),
+    ]
+
+
+NUMBERS_NEAR_LIMITS = [None, -(2**31), -5, -1, 0, 1, 10, 11, 43_199, 43_200, 43_201, 999_999_999]
+RECEIVES = {
+    "": "select from skipmq.receive_messages(%(queue)s, %(limit)s::int, %(timeout)s::int)",
+    ".fifo": "select from skipmq.receive_fifo_messages("
+    "%(queue)s, %(limit)s::int, %(timeout)s::int)",
+    "attempt.fifo": "select from skipmq.receive_fifo_attempt("
+    "%(queue)s, %(attempt)s, %(limit)s::int, %(timeout)s::int)",
+}
+
+
+@pytest.mark.parametrize("kind", RECEIVES)
+def test_receives_fare_alike_by_sql_and_over_http(
+    broker: NodeProcess, owner: Connection, kind: str
+) -> None:
+    door = Door(broker, owner, kind, **({"FifoQueue": "true"} if kind else {}))
+    attempts = ["a", "x" * 128, "", "a b", "x" * 129, "ß"] if "attempt" in kind else [None]
+    asked = [
+        *({"limit": n} for n in NUMBERS_NEAR_LIMITS),
+        *({"timeout": n} for n in NUMBERS_NEAR_LIMITS),
+        *({"attempt": attempt} for attempt in attempts),
+    ]
+
+    verdicts = []
+    for each in asked:
+        limit, timeout = each.get("limit", 1), each.get("timeout")
+        attempt = each.get("attempt", attempts[0])
+        over_http, _ = door.http(
+            "ReceiveMessage",
+            "http",
+            MaxNumberOfMessages=limit,
+            VisibilityTimeout=timeout,
+            ReceiveRequestAttemptId=attempt,
+        )
+        by_sql = door.sql(
+            RECEIVES[kind], queue=door.ids["sql"], limit=limit, timeout=timeout, attempt=attempt
+        )
+        verdicts.append((each, over_http, by_sql))
+
+    assert [over_http for _, over_http, _ in verdicts].count("InvalidParameterValue") >= 13
+    assert [each for each in verdicts if each[1] != each[2]] == []
+
+
+@pytest.mark.parametrize("timeout", [-(2**31), -1, 0, 43_199, 43_201, 999_999_999])
+@pytest.mark.parametrize("kind", ["", ".fifo"])
+def test_changes_of_visibility_fare_alike_by_sql_and_over_http(
+    broker: NodeProcess, owner: Connection, kind: str, timeout: int
+) -> None:
+    door = Door(broker, owner, kind, **({"FifoQueue": "true"} if kind else {}))
+    ids = {"MessageGroupId": "g", "MessageDeduplicationId": "i"} if kind else {}
+    door.http("SendMessage", "http", MessageBody="x", **ids)
+    _, answer = door.http("ReceiveMessage", "http")
+    (message,) = answer["Messages"]
+    over_http, _ = door.http(
+        "ChangeMessageVisibility",
+        "http",
+        ReceiptHandle=message["ReceiptHandle"],
+        VisibilityTimeout=timeout,
+    )
+    change = f"change{'_fifo' if kind else ''}_visibility"
+    by_sql = door.sql(
+        f"select skipmq.{change}(%(queue)s, array[1], array[1], null, array[%(timeout)s])",
+        queue=door.ids["sql"],
+        timeout=timeout,
+    )
+
+    assert by_sql == over_http
+
+
+@pytest.mark.parametrize("more", [0, 1])
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {},
+        {"a": {"DataType": "String.é", "StringValue": "日" * 100_000}},
+        {"a": {"DataType": "Binary", "BinaryValue": base64.b64encode(b"\0" * 400_001).decode()}},
+    ],
+)
+def test_size_counts_alike_by_sql_and_over_http(
+    broker: NodeProcess, owner: Connection, attributes: dict[str, Any], more: int
+) -> None:
+    door = Door(broker, owner, MaximumMessageSize="1048576")
+    length = 1_048_576 + more
+    for name, value in attributes.items():
+        text = name + value["DataType"] + value.get("StringValue", "")
+        length -= len(text.encode()) + len(base64.b64decode(value.get("BinaryValue", "")))
+    over_http, _ = door.http(
+        "SendMessage", "http", MessageBody="x" * length, MessageAttributes=attributes
+    )
+    by_sql = door.sql(
+        "select skipmq.send_message(%(name)s, %(body)s, %(attributes)s::jsonb)",
+        name=door.names["sql"],
+        body="x" * length,
+        attributes=json.dumps(attributes),
+    )
+
+    assert by_sql == over_http == ("InvalidParameterValue" if more else ACCEPTED)

@@ -217,6 +217,8 @@ class Door:
 
 def agree(door: Door, message: dict[str, Any], faults: int, statement: str) -> None:
     """Send a message both ways; compare the verdicts, and what a receiver is shown."""
+    # Halves of a pair that came together are no halves.
+    message = json.loads(json.dumps(message))
     # What is delayed would turn up among others.
     late = bool(message.get("DelaySeconds"))
     given = {key: value for key, value in message.items() if key != "trace"}

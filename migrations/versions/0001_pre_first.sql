@@ -167,12 +167,14 @@ create table skipmq.history (
 -- For incremental readers, which take windows of xid.
 create index history_xid on skipmq.history
   using brin (xid) with (pages_per_range = 32, autosummarize = on);
--- The days that an export has in whole: how many rows, all of transactions below to_xid.
+-- The days that an export has in whole: how many rows, all of transactions below to_xid; when the last export saw that
+-- all their files are as it wrote them; whether the database has dropped them since.
 create table skipmq.archived_day (
   day date primary key,
   rows bigint not null,
   to_xid bigint not null,
-  archived_at timestamptz not null
+  archived_at timestamptz not null,
+  dropped boolean not null default false
 );
 -- Catches what is settled should nobody have made the day's partition: nothing fails, nothing is lost.
 create table skipmq.history_default partition of skipmq.history default;
@@ -1242,8 +1244,8 @@ begin
   visible := greatest(v_all - v_expired - in_flight - delayed, 0);
   return next;
 end $$;
--- Does: gives how many days of the history ended more than p_keep ago and are there only because no export is
---   recorded that has all of them.
+-- Does: gives how many days of the history ended more than p_keep ago and are there only because no export of
+--   the last day is recorded that has all of them.
 -- Called by: the janitor, for skipmq_history_days_unarchived.
 -- Locks, in order: none.
 -- Raises: nothing.
@@ -1264,7 +1266,9 @@ as $$
     group by 1
   ) d (day, xid)
   where d.day < ((skipmq.clock() - p_keep) at time zone 'UTC')::date
-    and not exists (select from skipmq.archived_day a where a.day = d.day and a.to_xid > d.xid)
+    and not exists (
+      select from skipmq.archived_day a
+      where a.day = d.day and a.to_xid > d.xid and a.archived_at > skipmq.clock() - interval '1 day')
 $$;
 -- Does: makes the history's partitions of today and the p_days after it (UTC), and moves what the default
 --   partition caught of such a day into the day's own; gives the number made.
@@ -1589,8 +1593,8 @@ begin
   return v_count;
 end $$;
 -- Does: drops the history's partitions whose last day ended more than p_keep ago, and deletes what the
---   default partition has of such days; gives the number of partitions. With p_archived only of days that
---   an export has recorded, and only if nothing was settled in them since.
+--   default partition has of such days; gives the number of partitions. With p_archived only of days that an export has
+--   recorded within the last day, when it had seen their files, and only if nothing was settled in them since.
 -- Called by: the janitor.
 -- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), the partition
 --   and the history table, briefly.
@@ -1604,6 +1608,7 @@ set lock_timeout = '200ms'
 as $$
 declare
   v_oldest date := ((skipmq.clock() - p_keep) at time zone 'UTC')::date;
+  v_seen timestamptz := skipmq.clock() - interval '1 day';
   v_day date;
   v_name text;
   v_to bigint;
@@ -1625,7 +1630,7 @@ begin
     where i.inhparent = 'skipmq.history'::regclass
       and c.relname ~ '^history_[0-9]{8}$'
       and d.day < v_oldest
-      and (not p_archived or a.day is not null)
+      and (not p_archived or a.archived_at > v_seen)
     order by 1
   loop
     if p_archived then
@@ -1644,11 +1649,18 @@ begin
   where h.settled_at < v_oldest::timestamp at time zone 'UTC'
     and (not p_archived or exists (
       select from skipmq.archived_day a
-      where a.day = (h.settled_at at time zone 'UTC')::date and h.xid < a.to_xid));
+      where a.day = (h.settled_at at time zone 'UTC')::date and h.xid < a.to_xid and a.archived_at > v_seen));
   -- Last, and at once: from here on whoever settles a message waits for this to end.
   foreach v_name in array v_names loop
     execute format('drop table skipmq.%I', v_name);
   end loop;
+  update skipmq.archived_day a set dropped = true
+  where not a.dropped and a.day < v_oldest
+    and to_regclass('skipmq.history_' || to_char(a.day, 'YYYYMMDD')) is null
+    and not exists (
+      select from skipmq.history_default h
+      where h.settled_at >= a.day::timestamp at time zone 'UTC'
+        and h.settled_at < (a.day + 1)::timestamp at time zone 'UTC');
   return cardinality(v_names);
 end $$;
 -- Does: ends the sessions in this database of skipmq_reader, and of its members, whose transaction is older than
@@ -3232,15 +3244,16 @@ begin
     return next;
   end if;
 end $$;
--- Does: records that an export has all of a day of the history: p_rows rows, all of transactions below p_to.
---   Gives false, and records nothing, while that is not so: the day is not over, transactions below p_to may
---   still be open, or the day has other rows. Of a day whose partition was dropped it gives true.
+-- Does: records that an export has all of a day of the history: p_rows rows, all of transactions below p_to, in files
+--   that it has just seen. Gives false, and withdraws what was recorded, while that is not so: the day is not over,
+--   transactions below p_to may still be open, or the day has other rows. Of a day that was dropped it gives true.
 -- Called by: the export, as a node; SQL users.
 -- Locks, in order: archived_day row.
 -- Raises: nothing.
 -- Relies on index: archived_day_pkey.
 --
--- It counts the day's rows itself, so that a day is dropped on the word of the database, not of the export.
+-- It counts the day's rows itself, so that a day is dropped on the word of the database, not of the export. Once: what
+-- is settled in the day later is seen by drop_history_partitions.
 create function skipmq.record_archived_day(p_day date, p_rows bigint, p_to bigint) returns boolean
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -3252,9 +3265,11 @@ declare
   v_rows bigint;
   v_late bigint;
 begin
-  if exists (select from skipmq.archived_day a where a.day = p_day and a.rows = p_rows) then
+  update skipmq.archived_day a set archived_at = skipmq.clock() where a.day = p_day and a.rows = p_rows;
+  if found then
     return true;
   end if;
+  delete from skipmq.archived_day a where a.day = p_day and not a.dropped;
   if skipmq.clock() < v_until or pg_snapshot_xmin(pg_current_snapshot())::text::bigint < p_to then
     return false;
   end if;
@@ -4238,9 +4253,10 @@ select
   m.sequence_number, m.group_id, m.deduplication_id, m.sender, m.trace_header, m.dead_letter_source
 from skipmq.message m
 join skipmq.generation g on g.queue_id = m.queue_id;
--- The days of the history that an export has in whole: how many rows each, all of transactions below to_xid.
+-- The days of the history that an export has in whole: how many rows each, all of transactions below to_xid; when the
+-- last export saw their files; whether the database has dropped them since.
 create view skipmq_views.archived_day as
-select a.day, a.rows, a.to_xid, a.archived_at
+select a.day, a.rows, a.to_xid, a.archived_at, a.dropped
 from skipmq.archived_day a;
 -- The server that is asked, in one row: whether it is a standby, and its timeline, which each failover makes
 -- another; null where it cannot be known.

@@ -51,6 +51,7 @@ begin
       skipmq.check_attributes(text[]),
       skipmq.check_receive(integer, integer),
       skipmq.check_timeouts(integer[]),
+      skipmq.deduplication_ids(integer, text[], text[]),
       skipmq.has_forbidden_character(text),
       skipmq.is_attribute_name(text),
       skipmq.is_identifier(text),

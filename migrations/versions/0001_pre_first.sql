@@ -629,7 +629,7 @@ end $$;
 --   nodes store them (null for none), and how many bytes of each message's limit they take: names, types and values.
 -- Called by: check_messages.
 -- Locks, in order: none.
--- Raises, with the error texts of the nodes: SQ007 for lists; SQ008 for more than ten attributes, names, types,
+-- Raises: with the error texts of the nodes, SQ007 for lists; SQ008 for more than ten attributes, names, types,
 --   values and characters that SQS does not take; SQ011 without a type; SQ012 for JSON of another form and for
 --   binary values that are not base64; 22P02, 22P05 for what is no JSON to PostgreSQL.
 -- Relies on index: none.
@@ -736,7 +736,7 @@ end $$;
 -- Does: checks all but the attributes of a message that comes by SQL as the nodes check what comes over HTTP.
 -- Called by: check_messages.
 -- Locks, in order: none.
--- Raises, with the error texts of the nodes: SQ008 for a delay, an id or a trace header that SQS does not take, and
+-- Raises: with the error texts of the nodes, SQ008 for a delay, an id or a trace header that SQS does not take, and
 --   for more than p_most bytes of body and attributes; SQ009 when the body has characters that XML 1.0 does not
 --   allow; SQ011 without a body, or without a group where p_fifo.
 -- Relies on index: none.
@@ -1413,6 +1413,21 @@ as $$
     and q.name > p_after collate "C"
   order by q.name
   limit p_limit
+$$;
+-- Does: gives the deduplication ids of messages: those that they have, and where one has none and the queue takes it
+--   from the body, the body's.
+-- Called by: send_fifo_messages, for SQL users.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: queue_id.
+create function skipmq.deduplication_ids(p_queue_id integer, p_deduplication_ids text[], p_bodies text[]) returns text[]
+language sql stable
+as $$
+  select array_agg(coalesce(u.deduplication_id, case when q.content_based_deduplication then
+    encode(sha256(convert_to(u.body, 'UTF8')), 'hex') end) order by u.place)
+  from skipmq.queue q
+  cross join unnest(p_deduplication_ids, p_bodies) with ordinality u (deduplication_id, body, place)
+  where q.queue_id = p_queue_id
 $$;
 -- Does: deletes messages of a FIFO queue that are still in flight by the receive named by
 --   p_receive_counts, with a row of history each, and says for each by its place in the arrays: deleted,
@@ -3608,13 +3623,7 @@ begin
     raise exception 'send_fifo_messages is for FIFO queues' using errcode = 'SQ007';
   end if;
   if p_commit is null then
-    p_deduplication_ids := array(
-      select coalesce(u.deduplication_id, case when q.content_based_deduplication then
-        encode(sha256(convert_to(u.body, 'UTF8')), 'hex') end)
-      from skipmq.queue q
-      cross join unnest(p_deduplication_ids, p_bodies) with ordinality u (deduplication_id, body, place)
-      where q.queue_id = p_queue_id
-      order by u.place);
+    p_deduplication_ids := skipmq.deduplication_ids(p_queue_id, p_deduplication_ids, p_bodies);
     p_attributes := skipmq.check_messages(
       p_queue_id, p_bodies, p_attributes, null, p_group_ids, p_deduplication_ids, p_trace_headers);
   end if;

@@ -2,7 +2,7 @@
 --   nodes store them (null for none), and how many bytes of each message's limit they take: names, types and values.
 -- Called by: check_messages.
 -- Locks, in order: none.
--- Raises, with the error texts of the nodes: SQ007 for lists; SQ008 for more than ten attributes, names, types,
+-- Raises: with the error texts of the nodes, SQ007 for lists; SQ008 for more than ten attributes, names, types,
 --   values and characters that SQS does not take; SQ011 without a type; SQ012 for JSON of another form and for
 --   binary values that are not base64; 22P02, 22P05 for what is no JSON to PostgreSQL.
 -- Relies on index: none.

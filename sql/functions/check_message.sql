@@ -1,7 +1,7 @@
 -- Does: checks all but the attributes of a message that comes by SQL as the nodes check what comes over HTTP.
 -- Called by: check_messages.
 -- Locks, in order: none.
--- Raises, with the error texts of the nodes: SQ008 for a delay, an id or a trace header that SQS does not take, and
+-- Raises: with the error texts of the nodes, SQ008 for a delay, an id or a trace header that SQS does not take, and
 --   for more than p_most bytes of body and attributes; SQ009 when the body has characters that XML 1.0 does not
 --   allow; SQ011 without a body, or without a group where p_fifo.
 -- Relies on index: none.

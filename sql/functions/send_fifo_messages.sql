@@ -55,13 +55,7 @@ begin
     raise exception 'send_fifo_messages is for FIFO queues' using errcode = 'SQ007';
   end if;
   if p_commit is null then
-    p_deduplication_ids := array(
-      select coalesce(u.deduplication_id, case when q.content_based_deduplication then
-        encode(sha256(convert_to(u.body, 'UTF8')), 'hex') end)
-      from skipmq.queue q
-      cross join unnest(p_deduplication_ids, p_bodies) with ordinality u (deduplication_id, body, place)
-      where q.queue_id = p_queue_id
-      order by u.place);
+    p_deduplication_ids := skipmq.deduplication_ids(p_queue_id, p_deduplication_ids, p_bodies);
     p_attributes := skipmq.check_messages(
       p_queue_id, p_bodies, p_attributes, null, p_group_ids, p_deduplication_ids, p_trace_headers);
   end if;

@@ -46,7 +46,18 @@ begin
       skipmq.lock_for_sending(integer, text[], integer[]),
       skipmq.hold_queue(text, text, text),
       skipmq.refresh_groups(integer, bigint[]),
-      skipmq.check_message(integer, text, jsonb),
+      skipmq.check_messages(integer, text[], text[], integer[], text[], text[], text[]),
+      skipmq.check_message(boolean, integer, text, bigint, integer, text, text, text),
+      skipmq.check_attributes(text[]),
+      skipmq.check_receive(integer, integer),
+      skipmq.check_timeouts(integer[]),
+      skipmq.deduplication_ids(integer, text[], text[]),
+      skipmq.has_forbidden_character(text),
+      skipmq.is_attribute_name(text),
+      skipmq.is_identifier(text),
+      skipmq.is_number(text),
+      skipmq.latin(text),
+      skipmq.shown(text),
       skipmq.check_redrive(integer, text, text[])
       from skipmq_node;
   end if;

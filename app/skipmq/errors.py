@@ -140,7 +140,9 @@ class InvalidParameterValueException(
     """One or more parameters are invalid."""
 
 
-class MissingRequiredParameterException(SqsError, code="MissingParameter", namespace=CORAL):
+class MissingRequiredParameterException(
+    SqsError, code="MissingParameter", namespace=CORAL, sqlstate="SQ011"
+):
     """The request must contain a required parameter."""
 
 
@@ -166,7 +168,7 @@ class MethodNotAllowed(
     """The methods of this endpoint are GET and POST."""
 
 
-class SerializationException(SqsError, namespace=CORAL):
+class SerializationException(SqsError, namespace=CORAL, sqlstate="SQ012"):
     """The request body could not be read."""
 
 

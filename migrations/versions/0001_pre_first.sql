@@ -167,12 +167,14 @@ create table skipmq.history (
 -- For incremental readers, which take windows of xid.
 create index history_xid on skipmq.history
   using brin (xid) with (pages_per_range = 32, autosummarize = on);
--- The days that an export has in whole: how many rows, all of transactions below to_xid.
+-- The days that an export has in whole: how many rows, all of transactions below to_xid; when the last export saw that
+-- all their files are as it wrote them; whether the database has dropped them since.
 create table skipmq.archived_day (
   day date primary key,
   rows bigint not null,
   to_xid bigint not null,
-  archived_at timestamptz not null
+  archived_at timestamptz not null,
+  dropped boolean not null default false
 );
 -- Catches what is settled should nobody have made the day's partition: nothing fails, nothing is lost.
 create table skipmq.history_default partition of skipmq.history default;
@@ -513,7 +515,7 @@ end $$;
 --   transaction holds the group, and p_waits is false.
 -- Called by: the ChangeMessageVisibility and ChangeMessageVisibilityBatch actions; SQL users.
 -- Locks, in order: group rows by number, message rows by id.
--- Raises: nothing.
+-- Raises: what change_visibility raises.
 -- Relies on index: those of lock_groups, change_visibility and refresh_groups.
 create function skipmq.change_fifo_visibility(
   p_queue_id integer,
@@ -558,7 +560,7 @@ end $$;
 --   12 hours after its receive); and, of a FIFO queue, missing (received again) or not-in-flight (visible already).
 -- Called by: the ChangeMessageVisibility and ChangeMessageVisibilityBatch actions; SQL users.
 -- Locks, in order: message rows by id.
--- Raises: nothing.
+-- Raises: for an SQL user (p_commit is null) what check_timeouts raises.
 -- Relies on index: message_pkey.
 --
 -- p_received_at is the time of the receive that the receipt stands for (null: not checked).
@@ -579,6 +581,8 @@ declare
 begin
   if p_commit is not null then
     p_commit := set_config('synchronous_commit', p_commit, true);
+  else
+    perform skipmq.check_timeouts(p_timeouts);
   end if;
   -- Locked in a statement of its own, so that the next one sees the rows as they are now.
   perform from (
@@ -621,6 +625,96 @@ begin
   from found f
   order by f.place;
 end $$;
+-- Does: checks the attributes of messages that come by SQL as the nodes check what comes over HTTP; gives them as the
+--   nodes store them (null for none), and how many bytes of each message's limit they take: names, types and values.
+-- Called by: check_messages.
+-- Locks, in order: none.
+-- Raises: with the error texts of the nodes, SQ007 for lists; SQ008 for more than ten attributes, names, types,
+--   values and characters that SQS does not take; SQ011 without a type; SQ012 for JSON of another form and for
+--   binary values that are not base64; 22P02, 22P05 for what is no JSON to PostgreSQL.
+-- Relies on index: none.
+--
+-- One statement for all: what it costs to start it is half of what it costs for one message.
+create function skipmq.check_attributes(p_attributes text[], out stored text[], out bytes bigint[])
+language plpgsql immutable
+as $$
+declare
+  v_refusal text;
+begin
+  select
+    array_agg('{' || g.stored || '}' order by g.place), array_agg(coalesce(g.bytes, 0) order by g.place),
+    min(coalesce(g.refusal, case when g.count > 10 then
+      format('SQ008 Number of message attributes [%s] exceeds the allowed maximum [10].', g.count) end))
+  into stored, bytes, v_refusal
+  from (
+    select
+      a.place, count(a.name) as count,
+      string_agg(
+        to_json(a.name) || case
+          when a.text is null then ':{"BinaryValue":"' || a.binary || '"'
+          else ':{"StringValue":' || to_json(a.text) end || ',"DataType":' || to_json(a.type) || '}', ',') as stored,
+      sum(octet_length(a.name) + octet_length(a.type) + coalesce(
+        octet_length(a.text), octet_length(a.binary) / 4 * 3 - length(a.binary) + length(rtrim(a.binary, '=')))) as bytes,
+      min(case
+        when a.name is null then
+          case when jsonb_typeof(a.given) not in ('object', 'null') then
+            'SQ012 Message attributes are {"name": {"DataType": "String", "StringValue": "value"}}.' end
+        when jsonb_typeof(a.value) <> 'object' or jsonb_typeof(a.value -> 'DataType') not in ('string', 'null')
+          or jsonb_typeof(a.value -> 'StringValue') not in ('string', 'null')
+          or jsonb_typeof(a.value -> 'BinaryValue') not in ('string', 'null') then
+          'SQ012 Message attributes are {"name": {"DataType": "String", "StringValue": "value"}}.'
+        when a.type is null then
+          'SQ011 The request must contain the parameter DataType.'
+        when a.binary !~ '^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$' then
+          'SQ012 The value of a blob is not base64.'
+        when coalesce(a.value ->> 'StringListValues', a.value ->> 'BinaryListValues') is not null then
+          'SQ007 Message attribute list values in SendMessage operation are not supported.'
+        when not skipmq.is_attribute_name(a.name) then format(
+          'SQ008 The message attribute name ''%s'' is invalid. Attribute name can contain A-Z, a-z, 0-9, underscore (_), hyphen (-), and period (.) characters.',
+          skipmq.shown(a.name))
+        when a.type = '' then format(
+          'SQ008 The message attribute ''%s'' must contain a non-empty message attribute type.', skipmq.shown(a.name))
+        when a.kind not in ('String', 'Number', 'Binary') then format(
+          'SQ008 The message attribute ''%s'' has an invalid message attribute type, the set of supported type prefixes is Binary, Number, and String.',
+          skipmq.shown(a.name))
+        when length(a.type) > 256 then format(
+          'SQ008 The type of message (user) attribute ''%s'' can be at most 256 characters long.', skipmq.shown(a.name))
+        when coalesce(case a.kind when 'Binary' then a.binary else a.text end, '') = '' or num_nulls(a.text, a.binary) = 0
+          then format(
+          'SQ008 Message (user) attribute ''%s'' must contain a non-empty value of type ''%s''.',
+          skipmq.shown(a.name), a.kind)
+        when skipmq.has_forbidden_character(a.type || coalesce(a.text, '')) then
+          'SQ008 Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF'
+        when a.kind = 'Number' and not skipmq.is_number(a.text) then format(
+          'SQ008 Can''t cast the value of message (user) attribute ''%s'' to a number.', skipmq.shown(a.name))
+      end) as refusal
+    from (
+      select
+        v.*, v.value ->> 'DataType' as type, split_part(v.value ->> 'DataType', '.', 1) as kind,
+        v.value ->> 'StringValue' as text, v.value ->> 'BinaryValue' as binary
+      from (
+        select n.place, n.given, n.name, n.given -> n.name as value
+        from (
+          -- The series gives a row where there is no name.
+          select
+            m.place, m.given, generate_series(1, 1),
+            jsonb_object_keys(case when jsonb_typeof(m.given) = 'object' then m.given end) as name
+          from (
+            select u.place, u.attributes::jsonb as given
+            from unnest(p_attributes) with ordinality u (attributes, place)
+            offset 0 -- So that it is computed once; below, too.
+          ) m
+        ) n
+        offset 0
+      ) v
+      offset 0
+    ) a
+    group by a.place
+  ) g;
+  if v_refusal is not null then
+    raise exception '%', substr(v_refusal, 7) using errcode = left(v_refusal, 5);
+  end if;
+end $$;
 -- Does: checks that a generation is a queue's present one, and that the queue is of the caller's type.
 -- Called by: the message functions, where they find nothing to do.
 -- Locks, in order: none.
@@ -639,40 +733,97 @@ begin
     raise exception 'the queue is %', case when v_fifo then 'FIFO' else 'standard' end using errcode = 'SQ007';
   end if;
 end $$;
--- Does: checks a message that comes by SQL, as the nodes check what comes over HTTP.
--- Called by: send_message, send_fifo_message.
+-- Does: checks all but the attributes of a message that comes by SQL as the nodes check what comes over HTTP.
+-- Called by: check_messages.
 -- Locks, in order: none.
--- Raises: SQ008 when body and attributes are longer than the queue takes, the body is empty or the attributes
---   are not what SQS takes; SQ009 when the body has characters that XML 1.0 does not allow.
--- Relies on index: queue_id.
-create function skipmq.check_message(p_queue_id integer, p_body text, p_attributes jsonb) returns void
-language plpgsql stable
+-- Raises: with the error texts of the nodes, SQ008 for a delay, an id or a trace header that SQS does not take, and
+--   for more than p_most bytes of body and attributes; SQ009 when the body has characters that XML 1.0 does not
+--   allow; SQ011 without a body, or without a group where p_fifo.
+-- Relies on index: none.
+create function skipmq.check_message(
+  p_fifo boolean, p_most integer, p_body text, p_attribute_bytes bigint, p_delay integer, p_group_id text,
+  p_deduplication_id text, p_trace_header text
+) returns void
+language plpgsql immutable
 as $$
-declare
-  v_most integer;
 begin
-  select q.maximum_message_size into v_most from skipmq.queue q where q.queue_id = p_queue_id;
-  if octet_length(p_body) + coalesce(octet_length(p_attributes::text), 0) > v_most then
-    raise exception 'One or more parameters are invalid. Reason: Message must be shorter than % bytes.', v_most
-      using errcode = 'SQ008';
-  elsif p_body is null or p_body = '' then
-    raise exception 'The request must contain the parameter MessageBody.' using errcode = 'SQ008';
-  end if;
-  if p_body ~ E'[\\x01-\\x08\\x0b\\x0c\\x0e-\\x1f\\ufffe\\uffff]' then
+  if p_body is null or p_body = '' then
+    raise exception 'The request must contain the parameter MessageBody.' using errcode = 'SQ011';
+  elsif skipmq.has_forbidden_character(p_body) then
     raise exception 'Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF'
       using errcode = 'SQ009';
   end if;
-  if jsonb_typeof(p_attributes) <> 'object' or exists (
-    select
-    from jsonb_each(case when jsonb_typeof(p_attributes) = 'object' then p_attributes end) a
-    where jsonb_typeof(a.value) <> 'object'
-      or jsonb_typeof(a.value -> 'DataType') is distinct from 'string'
-      or jsonb_typeof(coalesce(a.value -> 'StringValue', a.value -> 'BinaryValue'))
-        is distinct from 'string')
-  then
-    raise exception 'Message attributes are {"name": {"DataType": "String", "StringValue": "value"}}.'
+  if p_delay not between 0 and 900 then
+    raise exception 'Value % for parameter DelaySeconds is invalid. Reason: DelaySeconds must be >= 0 and <= 900.',
+      p_delay using errcode = 'SQ008';
+  elsif not skipmq.is_identifier(p_group_id) then
+    raise exception 'Value % for parameter MessageGroupId is invalid. Reason: MessageGroupId can only include alphanumeric and punctuation characters. 1 to 128 in length.',
+      skipmq.shown(p_group_id) using errcode = 'SQ008';
+  elsif p_trace_header = '' then
+    raise exception 'Message (system) attribute ''AWSTraceHeader'' must contain a non-empty value of type ''String''.'
+      using errcode = 'SQ008';
+  elsif skipmq.has_forbidden_character(p_trace_header) then
+    raise exception 'Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF'
+      using errcode = 'SQ008';
+  elsif not skipmq.is_identifier(p_deduplication_id) then
+    raise exception 'Value % for parameter MessageDeduplicationId is invalid. Reason: MessageDeduplicationId can only include alphanumeric and punctuation characters. 1 to 128 in length.',
+      skipmq.shown(p_deduplication_id) using errcode = 'SQ008';
+  elsif p_fifo and p_group_id is null then
+    raise exception 'The request must contain the parameter MessageGroupId.' using errcode = 'SQ011';
+  elsif p_fifo and p_deduplication_id is null then
+    raise exception 'The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly'
+      using errcode = 'SQ008';
+  elsif octet_length(p_body) + coalesce(p_attribute_bytes, 0) > p_most then
+    raise exception 'One or more parameters are invalid. Reason: Message must be shorter than % bytes.', p_most
       using errcode = 'SQ008';
   end if;
+end $$;
+-- Does: checks messages that come by SQL as the nodes check what comes over HTTP, and gives their attributes as the
+--   nodes store them.
+-- Called by: send_messages and send_fifo_messages, for SQL users.
+-- Locks, in order: none.
+-- Raises: what check_message and check_attributes raise.
+-- Relies on index: queue_id.
+create function skipmq.check_messages(
+  p_queue_id integer, p_bodies text[], p_attributes text[], p_delays integer[], p_group_ids text[],
+  p_deduplication_ids text[], p_trace_headers text[]
+) returns text[]
+language plpgsql stable
+as $$
+declare
+  v_attributes record;
+  v_stored text[];
+  v_bytes bigint[];
+begin
+  if array_remove(p_attributes, null) <> '{}' then
+    v_attributes := skipmq.check_attributes(p_attributes);
+    v_stored := v_attributes.stored;
+    v_bytes := v_attributes.bytes;
+  end if;
+  perform skipmq.check_message(
+    q.fifo, q.maximum_message_size, u.body, u.bytes, u.delay, u.group_id, u.deduplication_id, u.trace_header)
+  from skipmq.queue q
+  cross join unnest(p_bodies, v_bytes, p_delays, p_group_ids, p_deduplication_ids, p_trace_headers)
+    u (body, bytes, delay, group_id, deduplication_id, trace_header)
+  where q.queue_id = p_queue_id;
+  return v_stored;
+end $$;
+-- Does: checks the limit and the visibility timeout of a receive by SQL as the nodes check those over HTTP; gives the
+--   limit, 1 when there is none.
+-- Called by: receive_messages, receive_fifo_messages and receive_fifo_attempt, for SQL users.
+-- Locks, in order: none.
+-- Raises: SQ008 when one of them is out of range.
+-- Relies on index: none.
+create function skipmq.check_receive(p_limit integer, p_visibility_timeout integer) returns integer
+language plpgsql immutable
+as $$
+begin
+  if p_limit not between 1 and 10 then
+    raise exception 'Value % for parameter MaxNumberOfMessages is invalid. Reason: Must be between 1 and 10, if provided.',
+      p_limit using errcode = 'SQ008';
+  end if;
+  perform skipmq.check_timeouts(array[p_visibility_timeout]);
+  return coalesce(p_limit, 1);
 end $$;
 -- Does: checks that a queue may name another as its dead-letter queue; p_target is the ARN in parts.
 -- Called by: set_queue_attributes.
@@ -710,6 +861,24 @@ begin
     raise exception 'Value % for parameter RedrivePolicy is invalid. Reason: %', left(p_policy, 200), v_reason
       using errcode = 'SQ008';
   end if;
+end $$;
+-- Does: checks visibility timeouts that come by SQL as the nodes check those that come over HTTP.
+-- Called by: check_receive, change_visibility, for SQL users.
+-- Locks, in order: none.
+-- Raises: SQ008 when one is out of range.
+-- Relies on index: none.
+create function skipmq.check_timeouts(p_timeouts integer[]) returns void
+language plpgsql immutable
+as $$
+declare
+  v_timeout integer;
+begin
+  foreach v_timeout in array p_timeouts loop
+    if v_timeout not between 0 and 43200 then
+      raise exception 'Value % for parameter VisibilityTimeout is invalid. Reason: VisibilityTimeout must be >= 0 and <= 43200.',
+        v_timeout using errcode = 'SQ008';
+    end if;
+  end loop;
 end $$;
 -- Does: clears the head of a group, which the caller has locked, of up to 1,000 messages that are past
 --   retention, or were received p_most times and go to the dead-letter queue p_target; and says when the
@@ -1075,8 +1244,8 @@ begin
   visible := greatest(v_all - v_expired - in_flight - delayed, 0);
   return next;
 end $$;
--- Does: gives how many days of the history ended more than p_keep ago and are there only because no export is
---   recorded that has all of them.
+-- Does: gives how many days of the history ended more than p_keep ago and are there only because no export of
+--   the last day is recorded that has all of them.
 -- Called by: the janitor, for skipmq_history_days_unarchived.
 -- Locks, in order: none.
 -- Raises: nothing.
@@ -1097,7 +1266,9 @@ as $$
     group by 1
   ) d (day, xid)
   where d.day < ((skipmq.clock() - p_keep) at time zone 'UTC')::date
-    and not exists (select from skipmq.archived_day a where a.day = d.day and a.to_xid > d.xid)
+    and not exists (
+      select from skipmq.archived_day a
+      where a.day = d.day and a.to_xid > d.xid and a.archived_at > skipmq.clock() - interval '1 day')
 $$;
 -- Does: makes the history's partitions of today and the p_days after it (UTC), and moves what the default
 --   partition caught of such a day into the day's own; gives the number made.
@@ -1242,6 +1413,21 @@ as $$
     and q.name > p_after collate "C"
   order by q.name
   limit p_limit
+$$;
+-- Does: gives the deduplication ids of messages: those that they have, and where one has none and the queue takes it
+--   from the body, the body's.
+-- Called by: send_fifo_messages, for SQL users.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: queue_id.
+create function skipmq.deduplication_ids(p_queue_id integer, p_deduplication_ids text[], p_bodies text[]) returns text[]
+language sql stable
+as $$
+  select array_agg(coalesce(u.deduplication_id, case when q.content_based_deduplication then
+    encode(sha256(convert_to(u.body, 'UTF8')), 'hex') end) order by u.place)
+  from skipmq.queue q
+  cross join unnest(p_deduplication_ids, p_bodies) with ordinality u (deduplication_id, body, place)
+  where q.queue_id = p_queue_id
 $$;
 -- Does: deletes messages of a FIFO queue that are still in flight by the receive named by
 --   p_receive_counts, with a row of history each, and says for each by its place in the arrays: deleted,
@@ -1422,8 +1608,8 @@ begin
   return v_count;
 end $$;
 -- Does: drops the history's partitions whose last day ended more than p_keep ago, and deletes what the
---   default partition has of such days; gives the number of partitions. With p_archived only of days that
---   an export has recorded, and only if nothing was settled in them since.
+--   default partition has of such days; gives the number of partitions. With p_archived only of days that an export has
+--   recorded within the last day, when it had seen their files, and only if nothing was settled in them since.
 -- Called by: the janitor.
 -- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), the partition
 --   and the history table, briefly.
@@ -1437,6 +1623,7 @@ set lock_timeout = '200ms'
 as $$
 declare
   v_oldest date := ((skipmq.clock() - p_keep) at time zone 'UTC')::date;
+  v_seen timestamptz := skipmq.clock() - interval '1 day';
   v_day date;
   v_name text;
   v_to bigint;
@@ -1458,7 +1645,7 @@ begin
     where i.inhparent = 'skipmq.history'::regclass
       and c.relname ~ '^history_[0-9]{8}$'
       and d.day < v_oldest
-      and (not p_archived or a.day is not null)
+      and (not p_archived or a.archived_at > v_seen)
     order by 1
   loop
     if p_archived then
@@ -1477,11 +1664,18 @@ begin
   where h.settled_at < v_oldest::timestamp at time zone 'UTC'
     and (not p_archived or exists (
       select from skipmq.archived_day a
-      where a.day = (h.settled_at at time zone 'UTC')::date and h.xid < a.to_xid));
+      where a.day = (h.settled_at at time zone 'UTC')::date and h.xid < a.to_xid and a.archived_at > v_seen));
   -- Last, and at once: from here on whoever settles a message waits for this to end.
   foreach v_name in array v_names loop
     execute format('drop table skipmq.%I', v_name);
   end loop;
+  update skipmq.archived_day a set dropped = true
+  where not a.dropped and a.day < v_oldest
+    and to_regclass('skipmq.history_' || to_char(a.day, 'YYYYMMDD')) is null
+    and not exists (
+      select from skipmq.history_default h
+      where h.settled_at >= a.day::timestamp at time zone 'UTC'
+        and h.settled_at < (a.day + 1)::timestamp at time zone 'UTC');
   return cardinality(v_names);
 end $$;
 -- Does: ends the sessions in this database of skipmq_reader, and of its members, whose transaction is older than
@@ -1795,6 +1989,16 @@ as $$
   from skipmq.queue q
   where q.account = p_account and q.region = p_region and q.name = p_name
 $$;
+-- Does: says whether a text has characters that XML 1.0, and so SQS, does not allow.
+-- Called by: check_message, check_attributes.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: none.
+create function skipmq.has_forbidden_character(p_text text) returns boolean
+language sql immutable
+as $$
+  select p_text ~ '[\x01-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]'
+$$;
 -- Does: keeps a queue from being purged or deleted until the transaction ends, so that what it sends is there when
 --   it has committed.
 -- Called by: hold_queue; send_messages and send_fifo_messages for SQL users: a transaction of a node is over in an
@@ -1834,6 +2038,58 @@ begin
   end loop;
   return v_id;
 end $$;
+-- Does: says whether a text may be the name of a message attribute.
+-- Called by: check_attributes.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: none.
+create function skipmq.is_attribute_name(p_text text) returns boolean
+language sql immutable
+as $$
+  select length(p_text) <= 256 and p_text !~* '^(aws|amazon)\.'
+    and case when octet_length(p_text) = length(p_text) then p_text else skipmq.latin(p_text) end
+      ~ '^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$'
+$$;
+-- Does: says whether a text may be a MessageGroupId, a MessageDeduplicationId or a ReceiveRequestAttemptId.
+-- Called by: check_message, receive_fifo_attempt.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: none.
+create function skipmq.is_identifier(p_text text) returns boolean
+language sql immutable
+as $$
+  select p_text ~ '^[!-~]+$' and octet_length(p_text) <= 128
+$$;
+-- Does: says whether a text is a number as SQS takes it: of at most 38 digits, between 10^-128 and 10^126.
+-- Called by: check_attributes.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: none.
+create function skipmq.is_number(p_text text) returns boolean
+language plpgsql immutable
+as $$
+declare
+  v_parts text[];
+  v_digits text;
+  v_significant text;
+  v_exponent text;
+begin
+  -- As nearly all are.
+  if p_text ~ '^[+-]?[0-9]{1,38}$' then
+    return true;
+  end if;
+  v_parts := regexp_match(p_text, '^[+-]?([0-9]*)\.?([0-9]*)(?:[eE]([+-]?[0-9]+))?$');
+  v_digits := v_parts[1] || v_parts[2];
+  v_significant := ltrim(v_digits, '0');
+  v_exponent := coalesce(v_parts[3], '0');
+  -- An exponent of more digits is beyond all bounds, and beyond bigint.
+  if v_digits is null or v_digits = '' or length(ltrim(v_exponent, '+-0')) > 18 then
+    return false;
+  end if;
+  return length(rtrim(v_significant, '0')) <= 38 and (
+    v_significant = ''
+    or length(v_parts[1]) - length(v_digits) + length(v_significant) - 1 + v_exponent::bigint between -128 and 126);
+end $$;
 -- Does: says whether one of these messages is in a standard queue, sent since p_since; waits for the try that
 --   may be sending them.
 -- Called by: send_messages, for a retry.
@@ -1851,6 +2107,112 @@ begin
     where m.queue_id = p_queue_id and m.shard = any ('{0,1}') and m.group_no is null
       and m.visible_at >= p_since and m.message_id = any (p_message_ids));
 end $$;
+-- Does: gives a text in which letters and decimal digits of other alphabets are the letter a.
+-- Called by: is_attribute_name.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: none.
+--
+-- Which characters these are must not depend on the server: some have no ICU, and locales know other letters. So they
+-- are here, those of Unicode 14 by the categories L and Nd, which are those of Python's isalpha and isdecimal.
+create function skipmq.latin(p_text text) returns text
+language sql immutable
+as $$
+  select string_agg(case when ascii(c.character) <@ '{
+    [170,171), [181,182), [186,187), [192,215), [216,247), [248,706), [710,722), [736,741), [748,749), [750,751),
+    [880,885), [886,888), [890,894), [895,896), [902,903), [904,907), [908,909), [910,930), [931,1014), [1015,1154),
+    [1162,1328), [1329,1367), [1369,1370), [1376,1417), [1488,1515), [1519,1523), [1568,1611), [1632,1642), [1646,1648),
+    [1649,1748), [1749,1750), [1765,1767), [1774,1789), [1791,1792), [1808,1809), [1810,1840), [1869,1958), [1969,1970),
+    [1984,2027), [2036,2038), [2042,2043), [2048,2070), [2074,2075), [2084,2085), [2088,2089), [2112,2137), [2144,2155),
+    [2160,2184), [2185,2191), [2208,2250), [2308,2362), [2365,2366), [2384,2385), [2392,2402), [2406,2416), [2417,2433),
+    [2437,2445), [2447,2449), [2451,2473), [2474,2481), [2482,2483), [2486,2490), [2493,2494), [2510,2511), [2524,2526),
+    [2527,2530), [2534,2546), [2556,2557), [2565,2571), [2575,2577), [2579,2601), [2602,2609), [2610,2612), [2613,2615),
+    [2616,2618), [2649,2653), [2654,2655), [2662,2672), [2674,2677), [2693,2702), [2703,2706), [2707,2729), [2730,2737),
+    [2738,2740), [2741,2746), [2749,2750), [2768,2769), [2784,2786), [2790,2800), [2809,2810), [2821,2829), [2831,2833),
+    [2835,2857), [2858,2865), [2866,2868), [2869,2874), [2877,2878), [2908,2910), [2911,2914), [2918,2928), [2929,2930),
+    [2947,2948), [2949,2955), [2958,2961), [2962,2966), [2969,2971), [2972,2973), [2974,2976), [2979,2981), [2984,2987),
+    [2990,3002), [3024,3025), [3046,3056), [3077,3085), [3086,3089), [3090,3113), [3114,3130), [3133,3134), [3160,3163),
+    [3165,3166), [3168,3170), [3174,3184), [3200,3201), [3205,3213), [3214,3217), [3218,3241), [3242,3252), [3253,3258),
+    [3261,3262), [3293,3295), [3296,3298), [3302,3312), [3313,3315), [3332,3341), [3342,3345), [3346,3387), [3389,3390),
+    [3406,3407), [3412,3415), [3423,3426), [3430,3440), [3450,3456), [3461,3479), [3482,3506), [3507,3516), [3517,3518),
+    [3520,3527), [3558,3568), [3585,3633), [3634,3636), [3648,3655), [3664,3674), [3713,3715), [3716,3717), [3718,3723),
+    [3724,3748), [3749,3750), [3751,3761), [3762,3764), [3773,3774), [3776,3781), [3782,3783), [3792,3802), [3804,3808),
+    [3840,3841), [3872,3882), [3904,3912), [3913,3949), [3976,3981), [4096,4139), [4159,4170), [4176,4182), [4186,4190),
+    [4193,4194), [4197,4199), [4206,4209), [4213,4226), [4238,4239), [4240,4250), [4256,4294), [4295,4296), [4301,4302),
+    [4304,4347), [4348,4681), [4682,4686), [4688,4695), [4696,4697), [4698,4702), [4704,4745), [4746,4750), [4752,4785),
+    [4786,4790), [4792,4799), [4800,4801), [4802,4806), [4808,4823), [4824,4881), [4882,4886), [4888,4955), [4992,5008),
+    [5024,5110), [5112,5118), [5121,5741), [5743,5760), [5761,5787), [5792,5867), [5873,5881), [5888,5906), [5919,5938),
+    [5952,5970), [5984,5997), [5998,6001), [6016,6068), [6103,6104), [6108,6109), [6112,6122), [6160,6170), [6176,6265),
+    [6272,6277), [6279,6313), [6314,6315), [6320,6390), [6400,6431), [6470,6510), [6512,6517), [6528,6572), [6576,6602),
+    [6608,6618), [6656,6679), [6688,6741), [6784,6794), [6800,6810), [6823,6824), [6917,6964), [6981,6989), [6992,7002),
+    [7043,7073), [7086,7142), [7168,7204), [7232,7242), [7245,7294), [7296,7305), [7312,7355), [7357,7360), [7401,7405),
+    [7406,7412), [7413,7415), [7418,7419), [7424,7616), [7680,7958), [7960,7966), [7968,8006), [8008,8014), [8016,8024),
+    [8025,8026), [8027,8028), [8029,8030), [8031,8062), [8064,8117), [8118,8125), [8126,8127), [8130,8133), [8134,8141),
+    [8144,8148), [8150,8156), [8160,8173), [8178,8181), [8182,8189), [8305,8306), [8319,8320), [8336,8349), [8450,8451),
+    [8455,8456), [8458,8468), [8469,8470), [8473,8478), [8484,8485), [8486,8487), [8488,8489), [8490,8494), [8495,8506),
+    [8508,8512), [8517,8522), [8526,8527), [8579,8581), [11264,11493), [11499,11503), [11506,11508), [11520,11558),
+    [11559,11560), [11565,11566), [11568,11624), [11631,11632), [11648,11671), [11680,11687), [11688,11695),
+    [11696,11703), [11704,11711), [11712,11719), [11720,11727), [11728,11735), [11736,11743), [11823,11824),
+    [12293,12295), [12337,12342), [12347,12349), [12353,12439), [12445,12448), [12449,12539), [12540,12544),
+    [12549,12592), [12593,12687), [12704,12736), [12784,12800), [13312,19904), [19968,42125), [42192,42238),
+    [42240,42509), [42512,42540), [42560,42607), [42623,42654), [42656,42726), [42775,42784), [42786,42889),
+    [42891,42955), [42960,42962), [42963,42964), [42965,42970), [42994,43010), [43011,43014), [43015,43019),
+    [43020,43043), [43072,43124), [43138,43188), [43216,43226), [43250,43256), [43259,43260), [43261,43263),
+    [43264,43302), [43312,43335), [43360,43389), [43396,43443), [43471,43482), [43488,43493), [43494,43519),
+    [43520,43561), [43584,43587), [43588,43596), [43600,43610), [43616,43639), [43642,43643), [43646,43696),
+    [43697,43698), [43701,43703), [43705,43710), [43712,43713), [43714,43715), [43739,43742), [43744,43755),
+    [43762,43765), [43777,43783), [43785,43791), [43793,43799), [43808,43815), [43816,43823), [43824,43867),
+    [43868,43882), [43888,44003), [44016,44026), [44032,55204), [55216,55239), [55243,55292), [63744,64110),
+    [64112,64218), [64256,64263), [64275,64280), [64285,64286), [64287,64297), [64298,64311), [64312,64317),
+    [64318,64319), [64320,64322), [64323,64325), [64326,64434), [64467,64830), [64848,64912), [64914,64968),
+    [65008,65020), [65136,65141), [65142,65277), [65296,65306), [65313,65339), [65345,65371), [65382,65471),
+    [65474,65480), [65482,65488), [65490,65496), [65498,65501), [65536,65548), [65549,65575), [65576,65595),
+    [65596,65598), [65599,65614), [65616,65630), [65664,65787), [66176,66205), [66208,66257), [66304,66336),
+    [66349,66369), [66370,66378), [66384,66422), [66432,66462), [66464,66500), [66504,66512), [66560,66718),
+    [66720,66730), [66736,66772), [66776,66812), [66816,66856), [66864,66916), [66928,66939), [66940,66955),
+    [66956,66963), [66964,66966), [66967,66978), [66979,66994), [66995,67002), [67003,67005), [67072,67383),
+    [67392,67414), [67424,67432), [67456,67462), [67463,67505), [67506,67515), [67584,67590), [67592,67593),
+    [67594,67638), [67639,67641), [67644,67645), [67647,67670), [67680,67703), [67712,67743), [67808,67827),
+    [67828,67830), [67840,67862), [67872,67898), [67968,68024), [68030,68032), [68096,68097), [68112,68116),
+    [68117,68120), [68121,68150), [68192,68221), [68224,68253), [68288,68296), [68297,68325), [68352,68406),
+    [68416,68438), [68448,68467), [68480,68498), [68608,68681), [68736,68787), [68800,68851), [68864,68900),
+    [68912,68922), [69248,69290), [69296,69298), [69376,69405), [69415,69416), [69424,69446), [69488,69506),
+    [69552,69573), [69600,69623), [69635,69688), [69734,69744), [69745,69747), [69749,69750), [69763,69808),
+    [69840,69865), [69872,69882), [69891,69927), [69942,69952), [69956,69957), [69959,69960), [69968,70003),
+    [70006,70007), [70019,70067), [70081,70085), [70096,70107), [70108,70109), [70144,70162), [70163,70188),
+    [70272,70279), [70280,70281), [70282,70286), [70287,70302), [70303,70313), [70320,70367), [70384,70394),
+    [70405,70413), [70415,70417), [70419,70441), [70442,70449), [70450,70452), [70453,70458), [70461,70462),
+    [70480,70481), [70493,70498), [70656,70709), [70727,70731), [70736,70746), [70751,70754), [70784,70832),
+    [70852,70854), [70855,70856), [70864,70874), [71040,71087), [71128,71132), [71168,71216), [71236,71237),
+    [71248,71258), [71296,71339), [71352,71353), [71360,71370), [71424,71451), [71472,71482), [71488,71495),
+    [71680,71724), [71840,71914), [71935,71943), [71945,71946), [71948,71956), [71957,71959), [71960,71984),
+    [71999,72000), [72001,72002), [72016,72026), [72096,72104), [72106,72145), [72161,72162), [72163,72164),
+    [72192,72193), [72203,72243), [72250,72251), [72272,72273), [72284,72330), [72349,72350), [72368,72441),
+    [72704,72713), [72714,72751), [72768,72769), [72784,72794), [72818,72848), [72960,72967), [72968,72970),
+    [72971,73009), [73030,73031), [73040,73050), [73056,73062), [73063,73065), [73066,73098), [73112,73113),
+    [73120,73130), [73440,73459), [73648,73649), [73728,74650), [74880,75076), [77712,77809), [77824,78895),
+    [82944,83527), [92160,92729), [92736,92767), [92768,92778), [92784,92863), [92864,92874), [92880,92910),
+    [92928,92976), [92992,92996), [93008,93018), [93027,93048), [93053,93072), [93760,93824), [93952,94027),
+    [94032,94033), [94099,94112), [94176,94178), [94179,94180), [94208,100344), [100352,101590), [101632,101641),
+    [110576,110580), [110581,110588), [110589,110591), [110592,110883), [110928,110931), [110948,110952),
+    [110960,111356), [113664,113771), [113776,113789), [113792,113801), [113808,113818), [119808,119893),
+    [119894,119965), [119966,119968), [119970,119971), [119973,119975), [119977,119981), [119982,119994),
+    [119995,119996), [119997,120004), [120005,120070), [120071,120075), [120077,120085), [120086,120093),
+    [120094,120122), [120123,120127), [120128,120133), [120134,120135), [120138,120145), [120146,120486),
+    [120488,120513), [120514,120539), [120540,120571), [120572,120597), [120598,120629), [120630,120655),
+    [120656,120687), [120688,120713), [120714,120745), [120746,120771), [120772,120780), [120782,120832),
+    [122624,122655), [123136,123181), [123191,123198), [123200,123210), [123214,123215), [123536,123566),
+    [123584,123628), [123632,123642), [124896,124903), [124904,124908), [124909,124911), [124912,124927),
+    [124928,125125), [125184,125252), [125259,125260), [125264,125274), [126464,126468), [126469,126496),
+    [126497,126499), [126500,126501), [126503,126504), [126505,126515), [126516,126520), [126521,126522),
+    [126523,126524), [126530,126531), [126535,126536), [126537,126538), [126539,126540), [126541,126544),
+    [126545,126547), [126548,126549), [126551,126552), [126553,126554), [126555,126556), [126557,126558),
+    [126559,126560), [126561,126563), [126564,126565), [126567,126571), [126572,126579), [126580,126584),
+    [126585,126589), [126590,126591), [126592,126602), [126603,126620), [126625,126628), [126629,126634),
+    [126635,126652), [130032,130042), [131072,173792), [173824,177977), [177984,178206), [178208,183970),
+    [183984,191457), [194560,195102), [196608,201547)}'::int4multirange then 'a' else c.character end, '' order by c.place)
+  from regexp_split_to_table(p_text, '') with ordinality c (character, place)
+$$;
 -- Does: lists the newest tasks of a source, newest first.
 -- Called by: the ListMessageMoveTasks action; SQL users.
 -- Locks, in order: none.
@@ -2533,7 +2895,8 @@ $$;
 --   messages and receipts again, hidden for p_visibility_timeout seconds from now on.
 -- Called by: the ReceiveMessage action; SQL users.
 -- Locks, in order: advisory lock of the attempt, then those of lock_groups or receive_fifo_messages.
--- Raises: SQ005 when no queue has this generation, SQ007 when the queue is not FIFO.
+-- Raises: SQ005 when no queue has this generation, SQ007 when the queue is not FIFO; for an SQL user
+--   (p_commit is null) SQ008 when the attempt's id is invalid, and what check_receive raises.
 -- Relies on index: receive_attempt_pkey, message_pkey, and those of the functions it calls.
 --
 -- Source: SQS API Reference, ReceiveMessage, ReceiveRequestAttemptId.
@@ -2559,6 +2922,13 @@ declare
   v_attempt skipmq.receive_attempt;
   v_groups bigint[];
 begin
+  if p_commit is null then
+    p_limit := skipmq.check_receive(p_limit, p_visibility_timeout);
+    if skipmq.is_identifier(p_attempt_id) is not true then
+      raise exception 'Value % for parameter ReceiveRequestAttemptId is invalid. Reason: ReceiveRequestAttemptId can only include alphanumeric and punctuation characters. 1 to 128 in length.',
+        skipmq.shown(p_attempt_id) using errcode = 'SQ008';
+    end if;
+  end if;
   perform pg_advisory_xact_lock(hashtextextended('attempt ' || p_attempt_id, p_queue_id));
   v_now := skipmq.clock();
   select a.* into v_attempt
@@ -2622,10 +2992,11 @@ end $$;
 --   gives what it has. When there is none it gives one row without an id, as receive_messages does.
 -- Called by: the ReceiveMessage action, receive_fifo_attempt; SQL users.
 -- Locks, in order: group rows, skipping those that others hold; message rows, and those of clear_groups.
--- Raises: SQ005 when no queue has this generation, SQ007 when the queue is not FIFO.
+-- Raises: SQ005 when no queue has this generation, SQ007 when the queue is not FIFO; what check_receive raises.
 -- Relies on index: queue_id, message_group_available, message_group_order.
 --
--- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
+-- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is, and is for SQL users,
+-- whose limit and timeout are checked here: the nodes have checked theirs.
 create function skipmq.receive_fifo_messages(
   p_queue_id integer, p_limit integer default 1, p_visibility_timeout integer default null, p_commit text default null
 ) returns table (
@@ -2647,7 +3018,7 @@ declare
   v_delay interval;
   v_most integer := 2147483647;
   v_dead_letter_queue integer;
-  v_left integer := p_limit;
+  v_left integer;
   v_width integer := 1; -- Most groups have enough for a whole receive: read one first.
   v_groups bigint[];
   v_firsts bigint[];
@@ -2656,7 +3027,10 @@ declare
 begin
   if p_commit is not null then
     p_commit := set_config('synchronous_commit', p_commit, true);
+  else
+    p_limit := skipmq.check_receive(p_limit, p_visibility_timeout);
   end if;
+  v_left := p_limit;
   select
     q.fifo, v_now - make_interval(secs => q.message_retention_period), make_interval(secs => q.delay_seconds),
     v_now + greatest(
@@ -2753,14 +3127,15 @@ end $$;
 --   noisy tenants come last (SQS Developer Guide, fair queues).
 -- Called by: the ReceiveMessage action; SQL users.
 -- Locks, in order: message rows, skipping those that others hold; those of clear_head.
--- Raises: SQ005 when no queue has this generation, SQ007 when the queue is FIFO.
+-- Raises: SQ005 when no queue has this generation, SQ007 when the queue is FIFO; what check_receive raises.
 -- Relies on index: queue_id, message_visible, noisy_tenant_pkey.
 --
 -- No visible message lies before p_low_watermark (low_watermark says how that is known). The claim starts at
 -- p_scan_start, where the last one ended (the last row's scan_start), and at p_low_watermark when that gave too
 -- little. Messages past retention that lie further back are excluded by the index condition.
 -- p_within bounds how far ahead next_visible_in reads: in-flight messages that were deleted lie there too.
--- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
+-- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is, and is for SQL users,
+-- whose limit and timeout are checked here: the nodes have checked theirs.
 create function skipmq.receive_messages(
   p_queue_id integer, p_limit integer default 1, p_visibility_timeout integer default null,
   p_commit text default null, p_low_watermark timestamptz default null, p_scan_start timestamptz default null,
@@ -2790,13 +3165,16 @@ declare
   v_shard smallint;
   v_low timestamptz;
   v_from timestamptz;
-  v_left integer := p_limit;
+  v_left integer;
   v_got integer;
   v_rounds integer := 0;
 begin
   if p_commit is not null then
     p_commit := set_config('synchronous_commit', p_commit, true);
+  else
+    p_limit := skipmq.check_receive(p_limit, p_visibility_timeout);
   end if;
+  v_left := p_limit;
   select
     q.fifo, coalesce(p_visibility_timeout, q.visibility_timeout),
     v_now - make_interval(secs => q.message_retention_period), q.max_receive_count, q.tenants
@@ -2881,15 +3259,16 @@ begin
     return next;
   end if;
 end $$;
--- Does: records that an export has all of a day of the history: p_rows rows, all of transactions below p_to.
---   Gives false, and records nothing, while that is not so: the day is not over, transactions below p_to may
---   still be open, or the day has other rows. Of a day whose partition was dropped it gives true.
+-- Does: records that an export has all of a day of the history: p_rows rows, all of transactions below p_to, in files
+--   that it has just seen. Gives false, and withdraws what was recorded, while that is not so: the day is not over,
+--   transactions below p_to may still be open, or the day has other rows. Of a day that was dropped it gives true.
 -- Called by: the export, as a node; SQL users.
 -- Locks, in order: archived_day row.
 -- Raises: nothing.
 -- Relies on index: archived_day_pkey.
 --
--- It counts the day's rows itself, so that a day is dropped on the word of the database, not of the export.
+-- It counts the day's rows itself, so that a day is dropped on the word of the database, not of the export. Once: what
+-- is settled in the day later is seen by drop_history_partitions.
 create function skipmq.record_archived_day(p_day date, p_rows bigint, p_to bigint) returns boolean
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -2901,9 +3280,11 @@ declare
   v_rows bigint;
   v_late bigint;
 begin
-  if exists (select from skipmq.archived_day a where a.day = p_day and a.rows = p_rows) then
+  update skipmq.archived_day a set archived_at = skipmq.clock() where a.day = p_day and a.rows = p_rows;
+  if found then
     return true;
   end if;
+  delete from skipmq.archived_day a where a.day = p_day and not a.dropped;
   if skipmq.clock() < v_until or pg_snapshot_xmin(pg_current_snapshot())::text::bigint < p_to then
     return false;
   end if;
@@ -3161,8 +3542,7 @@ end $$;
 --   or that of the first sending of the last five minutes under the same deduplication id.
 -- Called by: SQL users.
 -- Locks, in order: those of hold_queue, then of send_fifo_messages.
--- Raises: what check_message and hold_queue raise; SQ001 when there is no such queue, SQ008 when a group is missing, or
---   a deduplication id where the queue does not take it from the body.
+-- Raises: SQ001 when there is no such queue, and what hold_queue and send_fifo_messages raise.
 -- Relies on index: queue_pkey, and those of send_fifo_messages.
 create function skipmq.send_fifo_message(
   p_queue text,
@@ -3178,21 +3558,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_queue_id integer := skipmq.hold_queue(p_queue, p_account, p_region);
-  v_by_content boolean;
   v_id uuid;
 begin
-  perform skipmq.check_message(v_queue_id, p_body, p_attributes);
-  select q.content_based_deduplication into v_by_content from skipmq.queue q where q.queue_id = v_queue_id;
-  if p_deduplication_id is null and v_by_content then
-    p_deduplication_id := encode(sha256(convert_to(p_body, 'UTF8')), 'hex');
-  end if;
-  if p_group_id is null or p_group_id !~ '^[!-~]{1,128}$' then
-    raise exception 'The request must contain the parameter MessageGroupId: alphanumeric and punctuation characters, 1 to 128 in length.'
-      using errcode = 'SQ008';
-  elsif p_deduplication_id is null or p_deduplication_id !~ '^[!-~]{1,128}$' then
-    raise exception 'The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly'
-      using errcode = 'SQ008';
-  end if;
   select s.message_id into v_id
   from skipmq.send_fifo_messages(
     v_queue_id, array[gen_random_uuid()], array[p_body], array[p_attributes::text], array[p_group_id],
@@ -3205,13 +3572,15 @@ end $$;
 --   are not stored, nor in the result, and nobody waits.
 -- Called by: the SendMessage and SendMessageBatch actions, send_fifo_message; SQL users.
 -- Locks, in order: those of hold_generation, for SQL users; those of lock_for_sending; deduplication rows by key.
--- Raises: SQ005 when no queue has this generation, SQ007 when the queue is not FIFO.
+-- Raises: SQ005 when no queue has this generation, SQ007 when the queue is not FIFO; what check_messages raises.
 -- Relies on index: queue_id, deduplication_pkey, message_group_pkey.
 --
 -- The locks come before the sequence numbers, and are held until the commit: so the messages of a group
 -- become visible in the order of their numbers.
 -- p_commit sets synchronous_commit for the rest of the transaction; null, for SQL users, leaves it as it is and keeps
--- the queue from being purged or deleted until the transaction ends.
+-- the queue from being purged or deleted until the transaction ends; their
+-- messages are checked here, and get the deduplication ids that content-based deduplication gives them, as the nodes
+-- have done with theirs.
 create function skipmq.send_fifo_messages(
   p_queue_id integer,
   p_message_ids uuid[],
@@ -3252,6 +3621,11 @@ begin
     raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
   elsif not v_fifo then
     raise exception 'send_fifo_messages is for FIFO queues' using errcode = 'SQ007';
+  end if;
+  if p_commit is null then
+    p_deduplication_ids := skipmq.deduplication_ids(p_queue_id, p_deduplication_ids, p_bodies);
+    p_attributes := skipmq.check_messages(
+      p_queue_id, p_bodies, p_attributes, null, p_group_ids, p_deduplication_ids, p_trace_headers);
   end if;
   v_places := skipmq.lock_for_sending(p_queue_id, p_group_ids, p_requests);
   if v_places = '{}' then
@@ -3348,7 +3722,7 @@ end $$;
 -- Does: stores one message in the standard queue of that name, within the caller's transaction.
 -- Called by: SQL users: `insert into orders …; select skipmq.send_message('orders', …); commit;`.
 -- Locks, in order: those of hold_queue, then of send_messages.
--- Raises: what check_message and hold_queue raise; SQ001 when there is no such queue, SQ008 when the delay is out of range.
+-- Raises: SQ001 when there is no such queue, and what hold_queue and send_messages raise.
 -- Relies on index: queue_pkey, queue_id.
 create function skipmq.send_message(
   p_queue text,
@@ -3365,11 +3739,6 @@ declare
   v_queue_id integer := skipmq.hold_queue(p_queue, p_account, p_region);
   v_message_id uuid := gen_random_uuid();
 begin
-  perform skipmq.check_message(v_queue_id, p_body, p_attributes);
-  if p_delay_seconds not between 0 and 900 then
-    raise exception 'Value % for parameter DelaySeconds is invalid. Reason: DelaySeconds must be >= 0 and <= 900.',
-      p_delay_seconds using errcode = 'SQ008';
-  end if;
   perform skipmq.send_messages(
     v_queue_id, array[v_message_id], array[p_body], array[p_attributes::text], array[p_delay_seconds],
     array[null::text], array[null::text], session_user::text);
@@ -3378,13 +3747,14 @@ end $$;
 -- Does: stores messages in a standard queue: all of them, or none when it raises.
 -- Called by: the SendMessage and SendMessageBatch actions, send_message; SQL users.
 -- Locks, in order: those of hold_generation, for SQL users; advisory lock of the first message id; queue row, with the first message that has a group.
--- Raises: SQ005 when no queue has this generation, SQ007 when the queue is FIFO.
+-- Raises: SQ005 when no queue has this generation, SQ007 when the queue is FIFO; what check_messages raises.
 -- Relies on index: queue_id, noisy_tenant_pkey, message_visible.
 --
 -- The arrays run in parallel, one element a message; null stands for nothing but nulls. A null in p_delays is
 -- the queue's delay.
 -- p_commit sets synchronous_commit for the rest of the transaction; null, for SQL users, leaves it as it is and keeps
--- the queue from being purged or deleted until the transaction ends.
+-- the queue from being purged or deleted until the transaction ends; their
+-- messages are checked here, as the nodes have checked theirs.
 -- p_again is for a retry of a send that may have been done within that time: nothing is stored when one of its
 -- messages is there. The retry waits for the lock, which the first try holds until its commit has been
 -- acknowledged by its standbys: nobody sees its messages before. What was received and deleted since is not
@@ -3416,6 +3786,8 @@ begin
     p_commit := set_config('synchronous_commit', p_commit, true);
   else
     perform skipmq.hold_generation(p_queue_id);
+    p_attributes := skipmq.check_messages(
+      p_queue_id, p_bodies, p_attributes, p_delays, p_group_ids, null, p_trace_headers);
   end if;
   v_locked := pg_try_advisory_xact_lock(uuid_hash_extended(p_message_ids[1], 0));
   if p_again is not null and skipmq.is_sent(p_queue_id, p_message_ids, v_now - p_again) then
@@ -3451,7 +3823,7 @@ end $$;
 -- Does: sends the next p_limit staged messages of a replay to a queue and marks them as sent, in one transaction;
 --   gives their number. Bodies of messages that are sent are removed, their ids stay.
 -- Called by: `skipmq analytics replay`, as a node; SQL users.
--- Locks, in order: replay_message rows, then as send_messages or send_fifo_messages.
+-- Locks, in order: replay_message rows, then those of hold_generation, and of send_messages or send_fifo_messages.
 -- Raises: SQ005 when the queue has another generation, and what send_messages and send_fifo_messages raise.
 -- Relies on index: replay_message_unsent, replay_message_pkey, queue_id.
 create function skipmq.send_replay(p_replay text, p_queue_id integer, p_limit integer) returns integer
@@ -3460,6 +3832,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_sender text := 'skipmq replay ' || p_replay;
+  -- Not null, as a node's: what was sent once is not checked again.
+  v_commit text := current_setting('synchronous_commit');
   v_ids uuid[];
   v_bodies text[];
   v_attributes text[];
@@ -3482,12 +3856,13 @@ begin
   if v_ids is null then
     return 0;
   end if;
+  perform skipmq.hold_generation(p_queue_id);
   if exists (select from skipmq.queue q where q.queue_id = p_queue_id and q.fifo) then
     perform skipmq.send_fifo_messages(
-      p_queue_id, v_ids, v_bodies, v_attributes, v_groups, v_ids::text[], v_traces, v_sender);
+      p_queue_id, v_ids, v_bodies, v_attributes, v_groups, v_ids::text[], v_traces, v_sender, v_commit);
   else
     perform skipmq.send_messages(
-      p_queue_id, v_ids, v_bodies, v_attributes, null, v_groups, v_traces, v_sender);
+      p_queue_id, v_ids, v_bodies, v_attributes, null, v_groups, v_traces, v_sender, v_commit);
   end if;
   update skipmq.replay_message r
   set sent_at = skipmq.clock(), body = null, attributes = null, group_id = null, trace_header = null
@@ -3614,6 +3989,16 @@ begin
     from skipmq.noisy_tenant t
     where t.queue_id = p_queue_id and t.group_id = p_group_id and t.until > p_now);
 end $$;
+-- Does: gives a client's value as error texts repeat it: a long one without its end.
+-- Called by: check_message, check_attributes, receive_fifo_attempt.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: none.
+create function skipmq.shown(p_text text) returns text
+language sql immutable
+as $$
+  select case when length(p_text) <= 200 then p_text else left(p_text, 197) || '...' end
+$$;
 -- Does: stores messages that a replay is to send; gives how many are new. Messages that the replay has already,
 --   and messages that it sent itself, are skipped.
 -- Called by: `skipmq analytics replay`, as a node; SQL users.
@@ -3890,9 +4275,10 @@ select
   m.sequence_number, m.group_id, m.deduplication_id, m.sender, m.trace_header, m.dead_letter_source
 from skipmq.message m
 join skipmq.generation g on g.queue_id = m.queue_id;
--- The days of the history that an export has in whole: how many rows each, all of transactions below to_xid.
+-- The days of the history that an export has in whole: how many rows each, all of transactions below to_xid; when the
+-- last export saw their files; whether the database has dropped them since.
 create view skipmq_views.archived_day as
-select a.day, a.rows, a.to_xid, a.archived_at
+select a.day, a.rows, a.to_xid, a.archived_at, a.dropped
 from skipmq.archived_day a;
 -- The server that is asked, in one row: whether it is a standby, and its timeline, which each failover makes
 -- another; null where it cannot be known.

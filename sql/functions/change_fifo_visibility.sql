@@ -3,7 +3,7 @@
 --   transaction holds the group, and p_waits is false.
 -- Called by: the ChangeMessageVisibility and ChangeMessageVisibilityBatch actions; SQL users.
 -- Locks, in order: group rows by number, message rows by id.
--- Raises: nothing.
+-- Raises: what change_visibility raises.
 -- Relies on index: those of lock_groups, change_visibility and refresh_groups.
 create function skipmq.change_fifo_visibility(
   p_queue_id integer,

@@ -3,7 +3,7 @@
 --   12 hours after its receive); and, of a FIFO queue, missing (received again) or not-in-flight (visible already).
 -- Called by: the ChangeMessageVisibility and ChangeMessageVisibilityBatch actions; SQL users.
 -- Locks, in order: message rows by id.
--- Raises: nothing.
+-- Raises: for an SQL user (p_commit is null) what check_timeouts raises.
 -- Relies on index: message_pkey.
 --
 -- p_received_at is the time of the receive that the receipt stands for (null: not checked).
@@ -24,6 +24,8 @@ declare
 begin
   if p_commit is not null then
     p_commit := set_config('synchronous_commit', p_commit, true);
+  else
+    perform skipmq.check_timeouts(p_timeouts);
   end if;
   -- Locked in a statement of its own, so that the next one sees the rows as they are now.
   perform from (

@@ -1,35 +1,45 @@
--- Does: checks a message that comes by SQL, as the nodes check what comes over HTTP.
--- Called by: send_message, send_fifo_message.
+-- Does: checks all but the attributes of a message that comes by SQL as the nodes check what comes over HTTP.
+-- Called by: check_messages.
 -- Locks, in order: none.
--- Raises: SQ008 when body and attributes are longer than the queue takes, the body is empty or the attributes
---   are not what SQS takes; SQ009 when the body has characters that XML 1.0 does not allow.
--- Relies on index: queue_id.
-create function skipmq.check_message(p_queue_id integer, p_body text, p_attributes jsonb) returns void
-language plpgsql stable
+-- Raises: with the error texts of the nodes, SQ008 for a delay, an id or a trace header that SQS does not take, and
+--   for more than p_most bytes of body and attributes; SQ009 when the body has characters that XML 1.0 does not
+--   allow; SQ011 without a body, or without a group where p_fifo.
+-- Relies on index: none.
+create function skipmq.check_message(
+  p_fifo boolean, p_most integer, p_body text, p_attribute_bytes bigint, p_delay integer, p_group_id text,
+  p_deduplication_id text, p_trace_header text
+) returns void
+language plpgsql immutable
 as $$
-declare
-  v_most integer;
 begin
-  select q.maximum_message_size into v_most from skipmq.queue q where q.queue_id = p_queue_id;
-  if octet_length(p_body) + coalesce(octet_length(p_attributes::text), 0) > v_most then
-    raise exception 'One or more parameters are invalid. Reason: Message must be shorter than % bytes.', v_most
-      using errcode = 'SQ008';
-  elsif p_body is null or p_body = '' then
-    raise exception 'The request must contain the parameter MessageBody.' using errcode = 'SQ008';
-  end if;
-  if p_body ~ E'[\\x01-\\x08\\x0b\\x0c\\x0e-\\x1f\\ufffe\\uffff]' then
+  if p_body is null or p_body = '' then
+    raise exception 'The request must contain the parameter MessageBody.' using errcode = 'SQ011';
+  elsif skipmq.has_forbidden_character(p_body) then
     raise exception 'Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF'
       using errcode = 'SQ009';
   end if;
-  if jsonb_typeof(p_attributes) <> 'object' or exists (
-    select
-    from jsonb_each(case when jsonb_typeof(p_attributes) = 'object' then p_attributes end) a
-    where jsonb_typeof(a.value) <> 'object'
-      or jsonb_typeof(a.value -> 'DataType') is distinct from 'string'
-      or jsonb_typeof(coalesce(a.value -> 'StringValue', a.value -> 'BinaryValue'))
-        is distinct from 'string')
-  then
-    raise exception 'Message attributes are {"name": {"DataType": "String", "StringValue": "value"}}.'
+  if p_delay not between 0 and 900 then
+    raise exception 'Value % for parameter DelaySeconds is invalid. Reason: DelaySeconds must be >= 0 and <= 900.',
+      p_delay using errcode = 'SQ008';
+  elsif not skipmq.is_identifier(p_group_id) then
+    raise exception 'Value % for parameter MessageGroupId is invalid. Reason: MessageGroupId can only include alphanumeric and punctuation characters. 1 to 128 in length.',
+      skipmq.shown(p_group_id) using errcode = 'SQ008';
+  elsif p_trace_header = '' then
+    raise exception 'Message (system) attribute ''AWSTraceHeader'' must contain a non-empty value of type ''String''.'
+      using errcode = 'SQ008';
+  elsif skipmq.has_forbidden_character(p_trace_header) then
+    raise exception 'Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF'
+      using errcode = 'SQ008';
+  elsif not skipmq.is_identifier(p_deduplication_id) then
+    raise exception 'Value % for parameter MessageDeduplicationId is invalid. Reason: MessageDeduplicationId can only include alphanumeric and punctuation characters. 1 to 128 in length.',
+      skipmq.shown(p_deduplication_id) using errcode = 'SQ008';
+  elsif p_fifo and p_group_id is null then
+    raise exception 'The request must contain the parameter MessageGroupId.' using errcode = 'SQ011';
+  elsif p_fifo and p_deduplication_id is null then
+    raise exception 'The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly'
+      using errcode = 'SQ008';
+  elsif octet_length(p_body) + coalesce(p_attribute_bytes, 0) > p_most then
+    raise exception 'One or more parameters are invalid. Reason: Message must be shorter than % bytes.', p_most
       using errcode = 'SQ008';
   end if;
 end $$;

@@ -1,5 +1,5 @@
--- Does: gives how many days of the history ended more than p_keep ago and are there only because no export is
---   recorded that has all of them.
+-- Does: gives how many days of the history ended more than p_keep ago and are there only because no export of
+--   the last day is recorded that has all of them.
 -- Called by: the janitor, for skipmq_history_days_unarchived.
 -- Locks, in order: none.
 -- Raises: nothing.
@@ -20,5 +20,7 @@ as $$
     group by 1
   ) d (day, xid)
   where d.day < ((skipmq.clock() - p_keep) at time zone 'UTC')::date
-    and not exists (select from skipmq.archived_day a where a.day = d.day and a.to_xid > d.xid)
+    and not exists (
+      select from skipmq.archived_day a
+      where a.day = d.day and a.to_xid > d.xid and a.archived_at > skipmq.clock() - interval '1 day')
 $$;

@@ -1,6 +1,6 @@
 -- Does: drops the history's partitions whose last day ended more than p_keep ago, and deletes what the
---   default partition has of such days; gives the number of partitions. With p_archived only of days that
---   an export has recorded, and only if nothing was settled in them since.
+--   default partition has of such days; gives the number of partitions. With p_archived only of days that an export has
+--   recorded within the last day, when it had seen their files, and only if nothing was settled in them since.
 -- Called by: the janitor.
 -- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), the partition
 --   and the history table, briefly.
@@ -14,6 +14,7 @@ set lock_timeout = '200ms'
 as $$
 declare
   v_oldest date := ((skipmq.clock() - p_keep) at time zone 'UTC')::date;
+  v_seen timestamptz := skipmq.clock() - interval '1 day';
   v_day date;
   v_name text;
   v_to bigint;
@@ -35,7 +36,7 @@ begin
     where i.inhparent = 'skipmq.history'::regclass
       and c.relname ~ '^history_[0-9]{8}$'
       and d.day < v_oldest
-      and (not p_archived or a.day is not null)
+      and (not p_archived or a.archived_at > v_seen)
     order by 1
   loop
     if p_archived then
@@ -54,10 +55,17 @@ begin
   where h.settled_at < v_oldest::timestamp at time zone 'UTC'
     and (not p_archived or exists (
       select from skipmq.archived_day a
-      where a.day = (h.settled_at at time zone 'UTC')::date and h.xid < a.to_xid));
+      where a.day = (h.settled_at at time zone 'UTC')::date and h.xid < a.to_xid and a.archived_at > v_seen));
   -- Last, and at once: from here on whoever settles a message waits for this to end.
   foreach v_name in array v_names loop
     execute format('drop table skipmq.%I', v_name);
   end loop;
+  update skipmq.archived_day a set dropped = true
+  where not a.dropped and a.day < v_oldest
+    and to_regclass('skipmq.history_' || to_char(a.day, 'YYYYMMDD')) is null
+    and not exists (
+      select from skipmq.history_default h
+      where h.settled_at >= a.day::timestamp at time zone 'UTC'
+        and h.settled_at < (a.day + 1)::timestamp at time zone 'UTC');
   return cardinality(v_names);
 end $$;

@@ -3,7 +3,8 @@
 --   messages and receipts again, hidden for p_visibility_timeout seconds from now on.
 -- Called by: the ReceiveMessage action; SQL users.
 -- Locks, in order: advisory lock of the attempt, then those of lock_groups or receive_fifo_messages.
--- Raises: SQ005 when no queue has this generation, SQ007 when the queue is not FIFO.
+-- Raises: SQ005 when no queue has this generation, SQ007 when the queue is not FIFO; for an SQL user
+--   (p_commit is null) SQ008 when the attempt's id is invalid, and what check_receive raises.
 -- Relies on index: receive_attempt_pkey, message_pkey, and those of the functions it calls.
 --
 -- Source: SQS API Reference, ReceiveMessage, ReceiveRequestAttemptId.
@@ -29,6 +30,13 @@ declare
   v_attempt skipmq.receive_attempt;
   v_groups bigint[];
 begin
+  if p_commit is null then
+    p_limit := skipmq.check_receive(p_limit, p_visibility_timeout);
+    if skipmq.is_identifier(p_attempt_id) is not true then
+      raise exception 'Value % for parameter ReceiveRequestAttemptId is invalid. Reason: ReceiveRequestAttemptId can only include alphanumeric and punctuation characters. 1 to 128 in length.',
+        skipmq.shown(p_attempt_id) using errcode = 'SQ008';
+    end if;
+  end if;
   perform pg_advisory_xact_lock(hashtextextended('attempt ' || p_attempt_id, p_queue_id));
   v_now := skipmq.clock();
   select a.* into v_attempt

@@ -5,10 +5,11 @@
 --   gives what it has. When there is none it gives one row without an id, as receive_messages does.
 -- Called by: the ReceiveMessage action, receive_fifo_attempt; SQL users.
 -- Locks, in order: group rows, skipping those that others hold; message rows, and those of clear_groups.
--- Raises: SQ005 when no queue has this generation, SQ007 when the queue is not FIFO.
+-- Raises: SQ005 when no queue has this generation, SQ007 when the queue is not FIFO; what check_receive raises.
 -- Relies on index: queue_id, message_group_available, message_group_order.
 --
--- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
+-- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is, and is for SQL users,
+-- whose limit and timeout are checked here: the nodes have checked theirs.
 create function skipmq.receive_fifo_messages(
   p_queue_id integer, p_limit integer default 1, p_visibility_timeout integer default null, p_commit text default null
 ) returns table (
@@ -30,7 +31,7 @@ declare
   v_delay interval;
   v_most integer := 2147483647;
   v_dead_letter_queue integer;
-  v_left integer := p_limit;
+  v_left integer;
   v_width integer := 1; -- Most groups have enough for a whole receive: read one first.
   v_groups bigint[];
   v_firsts bigint[];
@@ -39,7 +40,10 @@ declare
 begin
   if p_commit is not null then
     p_commit := set_config('synchronous_commit', p_commit, true);
+  else
+    p_limit := skipmq.check_receive(p_limit, p_visibility_timeout);
   end if;
+  v_left := p_limit;
   select
     q.fifo, v_now - make_interval(secs => q.message_retention_period), make_interval(secs => q.delay_seconds),
     v_now + greatest(

@@ -5,14 +5,15 @@
 --   noisy tenants come last (SQS Developer Guide, fair queues).
 -- Called by: the ReceiveMessage action; SQL users.
 -- Locks, in order: message rows, skipping those that others hold; those of clear_head.
--- Raises: SQ005 when no queue has this generation, SQ007 when the queue is FIFO.
+-- Raises: SQ005 when no queue has this generation, SQ007 when the queue is FIFO; what check_receive raises.
 -- Relies on index: queue_id, message_visible, noisy_tenant_pkey.
 --
 -- No visible message lies before p_low_watermark (low_watermark says how that is known). The claim starts at
 -- p_scan_start, where the last one ended (the last row's scan_start), and at p_low_watermark when that gave too
 -- little. Messages past retention that lie further back are excluded by the index condition.
 -- p_within bounds how far ahead next_visible_in reads: in-flight messages that were deleted lie there too.
--- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
+-- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is, and is for SQL users,
+-- whose limit and timeout are checked here: the nodes have checked theirs.
 create function skipmq.receive_messages(
   p_queue_id integer, p_limit integer default 1, p_visibility_timeout integer default null,
   p_commit text default null, p_low_watermark timestamptz default null, p_scan_start timestamptz default null,
@@ -42,13 +43,16 @@ declare
   v_shard smallint;
   v_low timestamptz;
   v_from timestamptz;
-  v_left integer := p_limit;
+  v_left integer;
   v_got integer;
   v_rounds integer := 0;
 begin
   if p_commit is not null then
     p_commit := set_config('synchronous_commit', p_commit, true);
+  else
+    p_limit := skipmq.check_receive(p_limit, p_visibility_timeout);
   end if;
+  v_left := p_limit;
   select
     q.fifo, coalesce(p_visibility_timeout, q.visibility_timeout),
     v_now - make_interval(secs => q.message_retention_period), q.max_receive_count, q.tenants

@@ -1,12 +1,13 @@
--- Does: records that an export has all of a day of the history: p_rows rows, all of transactions below p_to.
---   Gives false, and records nothing, while that is not so: the day is not over, transactions below p_to may
---   still be open, or the day has other rows. Of a day whose partition was dropped it gives true.
+-- Does: records that an export has all of a day of the history: p_rows rows, all of transactions below p_to, in files
+--   that it has just seen. Gives false, and withdraws what was recorded, while that is not so: the day is not over,
+--   transactions below p_to may still be open, or the day has other rows. Of a day that was dropped it gives true.
 -- Called by: the export, as a node; SQL users.
 -- Locks, in order: archived_day row.
 -- Raises: nothing.
 -- Relies on index: archived_day_pkey.
 --
--- It counts the day's rows itself, so that a day is dropped on the word of the database, not of the export.
+-- It counts the day's rows itself, so that a day is dropped on the word of the database, not of the export. Once: what
+-- is settled in the day later is seen by drop_history_partitions.
 create function skipmq.record_archived_day(p_day date, p_rows bigint, p_to bigint) returns boolean
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -18,9 +19,11 @@ declare
   v_rows bigint;
   v_late bigint;
 begin
-  if exists (select from skipmq.archived_day a where a.day = p_day and a.rows = p_rows) then
+  update skipmq.archived_day a set archived_at = skipmq.clock() where a.day = p_day and a.rows = p_rows;
+  if found then
     return true;
   end if;
+  delete from skipmq.archived_day a where a.day = p_day and not a.dropped;
   if skipmq.clock() < v_until or pg_snapshot_xmin(pg_current_snapshot())::text::bigint < p_to then
     return false;
   end if;

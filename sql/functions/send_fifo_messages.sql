@@ -4,13 +4,15 @@
 --   are not stored, nor in the result, and nobody waits.
 -- Called by: the SendMessage and SendMessageBatch actions, send_fifo_message; SQL users.
 -- Locks, in order: those of hold_generation, for SQL users; those of lock_for_sending; deduplication rows by key.
--- Raises: SQ005 when no queue has this generation, SQ007 when the queue is not FIFO.
+-- Raises: SQ005 when no queue has this generation, SQ007 when the queue is not FIFO; what check_messages raises.
 -- Relies on index: queue_id, deduplication_pkey, message_group_pkey.
 --
 -- The locks come before the sequence numbers, and are held until the commit: so the messages of a group
 -- become visible in the order of their numbers.
 -- p_commit sets synchronous_commit for the rest of the transaction; null, for SQL users, leaves it as it is and keeps
--- the queue from being purged or deleted until the transaction ends.
+-- the queue from being purged or deleted until the transaction ends; their
+-- messages are checked here, and get the deduplication ids that content-based deduplication gives them, as the nodes
+-- have done with theirs.
 create function skipmq.send_fifo_messages(
   p_queue_id integer,
   p_message_ids uuid[],
@@ -51,6 +53,11 @@ begin
     raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
   elsif not v_fifo then
     raise exception 'send_fifo_messages is for FIFO queues' using errcode = 'SQ007';
+  end if;
+  if p_commit is null then
+    p_deduplication_ids := skipmq.deduplication_ids(p_queue_id, p_deduplication_ids, p_bodies);
+    p_attributes := skipmq.check_messages(
+      p_queue_id, p_bodies, p_attributes, null, p_group_ids, p_deduplication_ids, p_trace_headers);
   end if;
   v_places := skipmq.lock_for_sending(p_queue_id, p_group_ids, p_requests);
   if v_places = '{}' then

@@ -1,7 +1,7 @@
 -- Does: stores one message in the standard queue of that name, within the caller's transaction.
 -- Called by: SQL users: `insert into orders …; select skipmq.send_message('orders', …); commit;`.
 -- Locks, in order: those of hold_queue, then of send_messages.
--- Raises: what check_message and hold_queue raise; SQ001 when there is no such queue, SQ008 when the delay is out of range.
+-- Raises: SQ001 when there is no such queue, and what hold_queue and send_messages raise.
 -- Relies on index: queue_pkey, queue_id.
 create function skipmq.send_message(
   p_queue text,
@@ -18,11 +18,6 @@ declare
   v_queue_id integer := skipmq.hold_queue(p_queue, p_account, p_region);
   v_message_id uuid := gen_random_uuid();
 begin
-  perform skipmq.check_message(v_queue_id, p_body, p_attributes);
-  if p_delay_seconds not between 0 and 900 then
-    raise exception 'Value % for parameter DelaySeconds is invalid. Reason: DelaySeconds must be >= 0 and <= 900.',
-      p_delay_seconds using errcode = 'SQ008';
-  end if;
   perform skipmq.send_messages(
     v_queue_id, array[v_message_id], array[p_body], array[p_attributes::text], array[p_delay_seconds],
     array[null::text], array[null::text], session_user::text);

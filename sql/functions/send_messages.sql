@@ -1,13 +1,14 @@
 -- Does: stores messages in a standard queue: all of them, or none when it raises.
 -- Called by: the SendMessage and SendMessageBatch actions, send_message; SQL users.
 -- Locks, in order: those of hold_generation, for SQL users; advisory lock of the first message id; queue row, with the first message that has a group.
--- Raises: SQ005 when no queue has this generation, SQ007 when the queue is FIFO.
+-- Raises: SQ005 when no queue has this generation, SQ007 when the queue is FIFO; what check_messages raises.
 -- Relies on index: queue_id, noisy_tenant_pkey, message_visible.
 --
 -- The arrays run in parallel, one element a message; null stands for nothing but nulls. A null in p_delays is
 -- the queue's delay.
 -- p_commit sets synchronous_commit for the rest of the transaction; null, for SQL users, leaves it as it is and keeps
--- the queue from being purged or deleted until the transaction ends.
+-- the queue from being purged or deleted until the transaction ends; their
+-- messages are checked here, as the nodes have checked theirs.
 -- p_again is for a retry of a send that may have been done within that time: nothing is stored when one of its
 -- messages is there. The retry waits for the lock, which the first try holds until its commit has been
 -- acknowledged by its standbys: nobody sees its messages before. What was received and deleted since is not
@@ -39,6 +40,8 @@ begin
     p_commit := set_config('synchronous_commit', p_commit, true);
   else
     perform skipmq.hold_generation(p_queue_id);
+    p_attributes := skipmq.check_messages(
+      p_queue_id, p_bodies, p_attributes, p_delays, p_group_ids, null, p_trace_headers);
   end if;
   v_locked := pg_try_advisory_xact_lock(uuid_hash_extended(p_message_ids[1], 0));
   if p_again is not null and skipmq.is_sent(p_queue_id, p_message_ids, v_now - p_again) then

@@ -1,7 +1,7 @@
 -- Does: sends the next p_limit staged messages of a replay to a queue and marks them as sent, in one transaction;
 --   gives their number. Bodies of messages that are sent are removed, their ids stay.
 -- Called by: `skipmq analytics replay`, as a node; SQL users.
--- Locks, in order: replay_message rows, then as send_messages or send_fifo_messages.
+-- Locks, in order: replay_message rows, then those of hold_generation, and of send_messages or send_fifo_messages.
 -- Raises: SQ005 when the queue has another generation, and what send_messages and send_fifo_messages raise.
 -- Relies on index: replay_message_unsent, replay_message_pkey, queue_id.
 create function skipmq.send_replay(p_replay text, p_queue_id integer, p_limit integer) returns integer
@@ -10,6 +10,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_sender text := 'skipmq replay ' || p_replay;
+  -- Not null, as a node's: what was sent once is not checked again.
+  v_commit text := current_setting('synchronous_commit');
   v_ids uuid[];
   v_bodies text[];
   v_attributes text[];
@@ -32,12 +34,13 @@ begin
   if v_ids is null then
     return 0;
   end if;
+  perform skipmq.hold_generation(p_queue_id);
   if exists (select from skipmq.queue q where q.queue_id = p_queue_id and q.fifo) then
     perform skipmq.send_fifo_messages(
-      p_queue_id, v_ids, v_bodies, v_attributes, v_groups, v_ids::text[], v_traces, v_sender);
+      p_queue_id, v_ids, v_bodies, v_attributes, v_groups, v_ids::text[], v_traces, v_sender, v_commit);
   else
     perform skipmq.send_messages(
-      p_queue_id, v_ids, v_bodies, v_attributes, null, v_groups, v_traces, v_sender);
+      p_queue_id, v_ids, v_bodies, v_attributes, null, v_groups, v_traces, v_sender, v_commit);
   end if;
   update skipmq.replay_message r
   set sent_at = skipmq.clock(), body = null, attributes = null, group_id = null, trace_header = null

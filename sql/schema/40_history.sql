@@ -25,12 +25,14 @@ create table skipmq.history (
 -- For incremental readers, which take windows of xid.
 create index history_xid on skipmq.history
   using brin (xid) with (pages_per_range = 32, autosummarize = on);
--- The days that an export has in whole: how many rows, all of transactions below to_xid.
+-- The days that an export has in whole: how many rows, all of transactions below to_xid; when the last export saw that
+-- all their files are as it wrote them; whether the database has dropped them since.
 create table skipmq.archived_day (
   day date primary key,
   rows bigint not null,
   to_xid bigint not null,
-  archived_at timestamptz not null
+  archived_at timestamptz not null,
+  dropped boolean not null default false
 );
 -- Catches what is settled should nobody have made the day's partition: nothing fails, nothing is lost.
 create table skipmq.history_default partition of skipmq.history default;

@@ -11,6 +11,7 @@ import click
 import pytest
 
 from skipmq.cli.analytics_errors import one_line_errors
+from support.analytics import age, settle
 from support.postgres import Connection, as_node
 from support.programs import need
 
@@ -120,6 +121,27 @@ def test_errors_of_spark_and_the_database_take_one_line(
             one_line_errors(fails)()
         assert raised.value.message.startswith(text)
         assert "\n" not in raised.value.message
+
+
+def test_export_names_a_file_that_is_gone_and_fails(
+    database: str, owner: Connection, tmp_path: Path
+) -> None:
+    settle(owner, 10)
+    age(owner, 10)
+    whole = run(database, "export", "--lake", str(tmp_path / "lake"))
+    (file,) = (tmp_path / "lake").rglob("*.parquet")
+    file.unlink()
+
+    done = run(database, "export", "--lake", str(tmp_path / "lake"))
+
+    assert (whole.returncode, done.returncode) == (0, 1)
+    assert "; 1 days may be dropped" in " ".join(whole.stdout.split())
+    assert "may be dropped" not in " ".join(done.stdout.split())
+    place = f"{tmp_path.as_uri()}/{file.relative_to(tmp_path)}"
+    assert done.stderr.splitlines()[-1] == (
+        f"Error: {place} is missing: put back copies, or begin another lake; what the database"
+        " still has of their days it keeps"
+    )
 
 
 def test_export_without_a_lake_says_how_to_name_it(database: str) -> None:

@@ -182,6 +182,88 @@ def test_days_that_are_over_are_recorded_and_may_then_be_dropped(
     assert frames.lake(spark, place).count() == 25
 
 
+def truncate(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-100])
+
+
+def overwrite(file: Path) -> None:
+    file.write_bytes(b"x" * file.stat().st_size)
+
+
+def shorten(file: Path) -> None:
+    """Replace a file by one of fewer rows and, with a gap before its footer, of the same size."""
+    import pyarrow.parquet as pq  # noqa: PLC0415 - it comes with PySpark, an extra.
+
+    size = file.stat().st_size
+    shorter = pq.ParquetFile(file).read().slice(1).replace_schema_metadata()
+    options = {"store_schema": False, "write_statistics": False, "use_dictionary": False}
+    pq.write_table(shorter, file, compression="zstd", **options)
+    content = file.read_bytes()
+    footer = int.from_bytes(content[-8:-4], "little") + 8
+    gap = size - len(content)
+    assert gap >= 0
+    file.write_bytes(content[:-footer] + bytes(gap) + content[-footer:])
+
+
+DAMAGE = {"is missing": Path.unlink, "bytes of": truncate, "has 0 rows of": overwrite}
+
+
+@pytest.mark.parametrize("recorded_before", [True, False])
+@pytest.mark.parametrize(("wrong", "spoil"), [*DAMAGE.items(), ("has 59 rows of 60", shorten)])
+def test_day_whose_file_is_damaged_is_not_dropped(
+    spark: SparkSession,
+    source: Source,
+    database: str,
+    owner: Connection,
+    place: str,
+    wrong: str,
+    spoil: Callable[[Path], Any],
+    recorded_before: bool,
+) -> None:
+    settle(owner, 60)
+    settle(owner, 10, "mails")
+    age(owner, 10)
+    drop = "select skipmq.drop_history_partitions('7 days', true)"
+    with session.connect(as_node(database), "test", writing=True) as writer:
+        record = partial(history.record_archived_day, writer)
+        first = export(spark, source, place, record=record if recorded_before else None)
+        (file,) = (Path(place) / "history").glob("day=*/queue=orders/*.parquet")
+        copy = file.read_bytes()
+        spoil(file)
+
+        spoilt = export(spark, source, place, record=record)
+        dropped = [writer.execute(drop).fetchone()]
+        file.write_bytes(copy)
+        whole = export(spark, source, place, record=record)
+        dropped.append(writer.execute(drop).fetchone())
+        after = export(spark, source, place, record=record)
+
+    assert len(first.days) == recorded_before
+    assert (spoilt.days, len(spoilt.damage)) == ((), 1)
+    assert f"{file.name} " in spoilt.damage[0]
+    assert wrong in spoilt.damage[0]
+    assert (len(whole.days), whole.damage) == (1, ())
+    assert dropped == [(0,), (1,)]
+    assert (after.days, after.damage) == ((), ())
+    assert frames.lake(spark, place).count() == 70
+
+
+def test_damaged_files_are_not_put_together_with_others(
+    spark: SparkSession, source: Source, owner: Connection, place: str
+) -> None:
+    for _ in range(3):
+        settle(owner, 10)
+        age(owner, 10)
+        export(spark, source, place, compact=False)
+    (lost, *left) = sorted((Path(place) / "history").rglob("*.parquet"))
+    lost.unlink()
+
+    done = export(spark, source, place)
+
+    assert len(left) == 2
+    assert (done.compacted, len(done.damage)) == (1, 1)
+
+
 def test_files_of_a_day_that_is_over_are_put_together(
     spark: SparkSession, source: Source, owner: Connection, place: str
 ) -> None:

@@ -125,7 +125,7 @@ def _fill_standard(name: str, size: int) -> bytes:
     return f"""
       select skipmq.send_messages(
         skipmq.queue_id('{name}'), array_agg(gen_random_uuid()), array_agg(rpad('1 ', 256, 'x')),
-        null, null, null, null)
+        null, null, null, null, null, 'on')
       from generate_series(1, {size})""".encode()
 
 
@@ -138,7 +138,7 @@ def _fill_fifo(name: str, first: int, size: int, groups: int) -> bytes:
         null,
         array(select 'group-' || n % {groups} from generate_series(1, {size}) n),
         array(select 'backlog-' || n + {first} from generate_series(1, {size}) n),
-        null)""".encode()
+        null, null, 'on')""".encode()
 
 
 @contextlib.contextmanager

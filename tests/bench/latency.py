@@ -189,7 +189,7 @@ def _call(database: str, name: str, number: int) -> float:
         databases.fill(database, queue_name, number, 0, lambda _: None)
     if name == "delete":
         databases.ask(
-            database, f"select count(*) from skipmq.receive_messages({queue}, {number}, 600)"
+            database, f"select count(*) from skipmq.receive_messages({queue}, {number}, 600, 'off')"
         )
     messages = f"from skipmq.message where queue_id = {queue}"
     first = databases.ask(database, f"select coalesce(min(id), 0) - 1 {messages}")

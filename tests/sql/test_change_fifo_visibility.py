@@ -1,3 +1,6 @@
+import psycopg
+import pytest
+
 from support.fifo import FifoQueue
 from support.sql import advance
 
@@ -47,3 +50,14 @@ def test_change_says_what_became_of_each(fifo: FifoQueue) -> None:
         "beyond-limit",
         "changed",
     ]
+
+
+@pytest.mark.parametrize("timeout", [-1, 43_201])
+def test_change_by_sql_out_of_range_is_refused(fifo: FifoQueue, timeout: int) -> None:
+    fifo.put("a:1")
+    received = fifo.receive()
+
+    with pytest.raises(psycopg.Error) as caught:
+        fifo.hide(timeout, *received)
+
+    assert caught.value.sqlstate == "SQ008"

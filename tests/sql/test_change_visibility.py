@@ -144,3 +144,14 @@ def test_changes_of_overlapping_batches_in_opposite_order_do_not_deadlock(
         outcomes = list(pool.map(change, [received, received[::-1]]))
 
     assert outcomes == [{"changed"}, {"changed"}]
+
+
+@pytest.mark.parametrize("timeout", [-1, 43_201])
+def test_change_by_sql_out_of_range_is_refused(orders: Queue, timeout: int) -> None:
+    orders.send("a")
+    received = orders.receive()
+
+    with pytest.raises(psycopg.Error) as caught:
+        orders.hide(timeout, *received)
+
+    assert caught.value.sqlstate == "SQ008"

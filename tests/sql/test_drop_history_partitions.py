@@ -70,7 +70,7 @@ def test_drop_with_archive_takes_only_days_that_were_recorded(owner: Connection)
 def test_drop_with_archive_keeps_a_day_that_got_rows_since(orders: Queue) -> None:
     owner = orders.connection
     settle_on_recorded_day(orders)
-    advance(owner, "10 days")
+    advance(owner, "8 days")
 
     assert number(owner, DROP_ARCHIVED) == 0
     assert number(owner, "select count(*) from skipmq.archived_day") == 0
@@ -92,7 +92,24 @@ def test_drop_with_archive_leaves_in_the_default_partition_what_no_export_has(
     advance(owner, "10 days")
     orders.delete(received[1])
     advance(owner, "18 days")
+    assert recorded(owner, day, 1, to)
 
     number(owner, DROP_ARCHIVED)
 
     assert history(owner, "id") == [(received[1]["id"],)]
+
+
+def test_drop_with_archive_waits_for_an_export_that_has_just_seen_the_files(
+    owner: Connection,
+) -> None:
+    day = number(owner, "select (clock_timestamp() at time zone 'UTC')::date")
+    advance(owner, "6 days")
+    assert number(owner, RECORD, day, 0, 0)
+    advance(owner, "8 days")
+    assert number(owner, DROP_ARCHIVED) == 0
+
+    assert number(owner, RECORD, day, 0, 0)
+
+    assert number(owner, DROP_ARCHIVED) == 1
+    assert number(owner, "select dropped from skipmq.archived_day")
+    assert number(owner, RECORD, day, 0, 0)

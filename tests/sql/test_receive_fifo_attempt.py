@@ -2,6 +2,7 @@ import threading
 from typing import Any
 
 import psycopg
+import pytest
 
 from support.fifo import FifoQueue
 from support.sql import advance, until_blocked
@@ -89,3 +90,18 @@ def test_two_at_once_with_one_attempt_get_the_same(fifo: FifoQueue, database: st
         thread.join(timeout=30)
 
     assert handles(answers) == handles(first)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "limit", "timeout"), [("", 1, 0), ("a b", 1, 0), ("a", 11, 0), ("a", 1, 43_201)]
+)
+def test_attempt_by_sql_that_sqs_refuses_is_refused(
+    fifo: FifoQueue, attempt: str, limit: int, timeout: int
+) -> None:
+    fifo.put("a:1")
+
+    with pytest.raises(psycopg.Error) as caught:
+        fifo.poll(limit, timeout, attempt)
+
+    assert caught.value.sqlstate == "SQ008"
+    assert fifo.take() == ["a:1"]

@@ -285,3 +285,14 @@ def test_receive_while_its_queue_is_purged_ends(owner: Connection, database: str
         assert polling.result() == ["a:2"]
 
     assert dead.take() == ["a:1"]
+
+
+@pytest.mark.parametrize(("limit", "timeout"), [(0, 0), (11, 0), (1, -5), (1, 999_999_999)])
+def test_receive_by_sql_out_of_range_is_refused(fifo: FifoQueue, limit: int, timeout: int) -> None:
+    fifo.put("a:1")
+
+    with pytest.raises(psycopg.Error) as caught:
+        fifo.receive(limit, timeout)
+
+    assert caught.value.sqlstate == "SQ008"
+    assert fifo.take() == ["a:1"]

@@ -150,3 +150,14 @@ def test_receive_count_is_a_fence_that_only_grows(orders: Queue) -> None:
 
     assert counts == [1, 2, 3]
     assert number(orders.connection, "select receive_count from skipmq.message where id > 0") == 3
+
+
+@pytest.mark.parametrize(("limit", "timeout"), [(0, 0), (11, 0), (1, -5), (1, 999_999_999)])
+def test_receive_by_sql_out_of_range_is_refused(orders: Queue, limit: int, timeout: int) -> None:
+    orders.send("a")
+
+    with pytest.raises(psycopg.Error) as caught:
+        orders.receive(limit, timeout)
+
+    assert caught.value.sqlstate == "SQ008"
+    assert orders.bodies() == ["a"]

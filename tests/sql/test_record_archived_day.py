@@ -29,6 +29,17 @@ def test_day_that_is_over_is_recorded_with_its_rows(orders: Queue) -> None:
     ]
 
 
+def test_day_that_the_export_has_no_more_is_withdrawn(orders: Queue) -> None:
+    day, owner = settle(orders, 3), orders.connection
+    to = number(owner, NEXT)
+    advance(owner, "1 day")
+    assert recorded(owner, day, 3, to)
+
+    assert number(owner, RECORD, day, 2, to) is False
+
+    assert number(owner, "select count(*) from skipmq.archived_day") == 0
+
+
 def test_day_that_goes_on_is_not_recorded(orders: Queue) -> None:
     day = settle(orders, 1)
 

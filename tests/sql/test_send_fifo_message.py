@@ -28,13 +28,19 @@ def test_id_may_come_from_the_body(owner: Connection) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "group", "deduplication_id"),
-    [("x", None, "id"), ("x", "a b", "id"), ("x", "a", None), ("x", "a", "a b"), ("", "a", "id")],
+    ("body", "group", "deduplication_id", "sqlstate"),
+    [
+        ("x", None, "id", "SQ011"),
+        ("", "a", "id", "SQ011"),
+        ("x", "a b", "id", "SQ008"),
+        ("x", "a", None, "SQ008"),
+        ("x", "a", "a b", "SQ008"),
+    ],
 )
 def test_what_sqs_refuses_is_refused(
-    fifo: FifoQueue, body: str, group: str | None, deduplication_id: str | None
+    fifo: FifoQueue, body: str, group: str | None, deduplication_id: str | None, sqlstate: str
 ) -> None:
     with pytest.raises(psycopg.Error) as caught:
         number(fifo.connection, SEND, fifo.name, body, group, deduplication_id)
 
-    assert caught.value.sqlstate == "SQ008"
+    assert caught.value.sqlstate == sqlstate

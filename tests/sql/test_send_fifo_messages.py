@@ -1,4 +1,6 @@
 import threading
+from hashlib import sha256
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -170,3 +172,27 @@ def test_send_that_sees_a_group_of_the_past_makes_its_row_anew(
         fifo.on(past).put("a:2", "b:1")
 
     assert sorted(fifo.take()) == ["a:2", "b:1"]
+
+
+def test_send_by_sql_takes_missing_deduplication_ids_from_the_bodies(owner: Connection) -> None:
+    fifo = FifoQueue(owner, ContentBasedDeduplication="true")
+    send = (
+        "select message_id from skipmq.send_fifo_messages(%s, array[%s, %s]::uuid[],"
+        " array['same', 'other'], null, array['a', 'a'], array[null, 'mine'], null)"
+    )
+
+    ids = [owner.execute(send, (fifo.id, uuid4(), uuid4())).fetchall() for _ in range(2)]
+
+    assert ids[0] == ids[1]
+    assert [row["deduplication_id"] for row in fifo.receive()] == [
+        sha256(b"same").hexdigest(),
+        "mine",
+    ]
+
+
+def test_send_by_sql_of_a_message_that_sqs_refuses_is_refused(fifo: FifoQueue) -> None:
+    with pytest.raises(psycopg.Error) as caught:
+        fifo.put("a:1", "a:")
+
+    assert caught.value.sqlstate == "SQ011"
+    assert fifo.take() == []

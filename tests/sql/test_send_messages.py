@@ -9,16 +9,17 @@ from support.sql import Queue, advance, number
 
 def test_send_stores_every_column(orders: Queue) -> None:
     message_id = str(uuid4())
+    attributes = '{"a":{"StringValue":"x","DataType":"String"}}'
 
     orders.connection.execute(
-        "select skipmq.send_messages(%s, array[%s]::uuid[], array['body'], array['{}'], array[0],"
+        "select skipmq.send_messages(%s, array[%s]::uuid[], array['body'], array[%s], array[0],"
         " array['tenant'], array['Root=1'], 'sender')",
-        (orders.id, message_id),
+        (orders.id, message_id, attributes),
     )
 
     (row,) = orders.receive()
     assert str(row["message_id"]) == message_id
-    assert (row["body"], row["attributes"], row["group_id"]) == ("body", "{}", "tenant")
+    assert (row["body"], row["attributes"], row["group_id"]) == ("body", attributes, "tenant")
     assert (row["trace_header"], row["sender"]) == ("Root=1", "sender")
 
 
@@ -45,16 +46,34 @@ def test_send_without_delay_takes_the_queues(owner: Connection) -> None:
 
 
 def test_send_that_fails_stores_none_of_its_messages(orders: Queue) -> None:
-    same = str(uuid4())
+    nodes = ", array[null, null], array[0, 0], array[null, null], array[null, null], 'me', 'on')"
 
     with pytest.raises(psycopg.errors.NotNullViolation):
         orders.connection.execute(
-            "select skipmq.send_messages(%s, array[%s, %s]::uuid[], array['a', null],"
-            " array[null, null], array[0, 0], array[null, null], array[null, null])",
-            (orders.id, same, str(uuid4())),
+            "select skipmq.send_messages(%s, array[%s, %s]::uuid[], array['a', null]" + nodes,
+            (orders.id, str(uuid4()), str(uuid4())),
         )
 
     assert orders.counts() == (0, 0, 0)
+
+
+def test_send_by_sql_of_one_message_that_sqs_refuses_stores_none(orders: Queue) -> None:
+    with pytest.raises(psycopg.Error) as caught:
+        orders.send("a", "")
+
+    assert caught.value.sqlstate == "SQ011"
+    assert orders.counts() == (0, 0, 0)
+
+
+def test_what_a_node_sends_is_not_checked_again(orders: Queue) -> None:
+    orders.connection.execute(
+        "select skipmq.send_messages(%s, array[%s]::uuid[], array[''], array['{}'], null,"
+        " array[' '], array[''], 'node', 'on')",
+        (orders.id, str(uuid4())),
+    )
+
+    (row,) = orders.receive()
+    assert (row["body"], row["attributes"], row["group_id"]) == ("", "{}", " ")
 
 
 def test_send_to_no_queue_raises_moved(orders: Queue) -> None:
@@ -89,14 +108,11 @@ def test_send_in_a_transaction_that_rolls_back_sends_nothing(orders: Queue) -> N
     assert orders.counts() == (0, 0, 0)
 
 
-def test_negative_delay_is_none_at_all(orders: Queue) -> None:
-    orders.send("early", delay=-10)
+def test_negative_delay_is_refused(orders: Queue) -> None:
+    with pytest.raises(psycopg.Error, match="DelaySeconds") as caught:
+        orders.send("early", delay=-1)
 
-    assert number(
-        orders.connection,
-        "select visible_at = sent_at from skipmq.message where queue_id = %s",
-        orders.id,
-    )
+    assert caught.value.sqlstate == "SQ008"
 
 
 AGAIN = (

@@ -48,3 +48,12 @@ def test_nothing_is_marked_as_sent_when_the_queue_is_gone(owner: Connection) -> 
 
     assert raised.value.sqlstate == "SQ005"
     assert ids(owner, "sent_at is null") == ids(owner)
+
+
+def test_what_was_sent_once_is_not_checked_again(owner: Connection) -> None:
+    orders = Queue(owner, MaximumMessageSize=1024)
+    stage(owner, 1)
+    owner.execute("update skipmq.replay_message set body = repeat('x', 1025)")
+
+    assert number(owner, SEND, orders.id, 10) == 1
+    assert orders.bodies() == ["x" * 1025]

@@ -155,7 +155,7 @@ def settle_on_recorded_day(orders: Queue) -> None:
     """Record this day as archived, and settle a message on it after that; the clock is as ever."""
     owner = orders.connection
     day = number(owner, "select (clock_timestamp() at time zone 'UTC')::date")
-    advance(owner, "1 day")
+    advance(owner, "8 days")
     assert number(owner, RECORD, day, 0, 0)
     advance(owner, "0")
     orders.send("late")

@@ -1,6 +1,6 @@
 """The export: what was settled since the last one goes to the lake, exactly once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import UTC, date, timedelta
 from typing import Protocol
@@ -35,8 +35,9 @@ class Summary:
     """What an export did.
 
     Rows written, windows (commits of the lake), rows that a failover undid and that were taken
-    back, days that the database now knows to be archived, files that compaction saved, and `until`,
-    the transaction up to which the lake now reaches.
+    back, days that are over and that the database now knows to be archived, files that compaction
+    saved, `until`, the transaction up to which the lake now reaches, and what is wrong with those
+    files of such days that are not as they were written.
     """
 
     rows: int
@@ -45,6 +46,7 @@ class Summary:
     days: tuple[date, ...]
     compacted: int
     until: int
+    damage: tuple[str, ...]
 
 
 def export(  # noqa: PLR0913 - the last three have defaults.
@@ -83,9 +85,13 @@ def export(  # noqa: PLR0913 - the last three have defaults.
             if progress:
                 progress(window.until - start, server.horizon - start, rows)
         today = server.now.astimezone(UTC).date()
-        fewer = lake.compact(before=today) if compact else 0
-        archived = _record(lake, session, days, server, record) if record else ()
-        return Summary(rows, count, taken_back, archived, fewer, server.horizon)
+        over = {day for day in (*days, *(file.day for file in lake.files)) if day < today}
+        over -= history.dropped_days(session)
+        damage = lake.damage(over)
+        fewer = lake.compact(before=today, spared=damage) if compact else 0
+        archived = _record(lake, over, damage, server, record) if record else ()
+        found = tuple(damage.values())
+        return Summary(rows, count, taken_back, archived, fewer, server.horizon, found)
 
 
 def _take_back(lake: Lake, session: Session, server: Server, days: list[date]) -> int:
@@ -118,19 +124,18 @@ def _take_back(lake: Lake, session: Session, server: Server, days: list[date]) -
 
 def _record(
     lake: Lake,
-    session: Session,
-    days: list[date],
+    days: Collection[date],
+    damage: Collection[str],
     server: Server,
     record: Callable[[date, int, int], bool],
 ) -> tuple[date, ...]:
-    """Tell the database of days that are over and that it does not know; return those it took."""
-    known = history.archived_days(session)
-    today = server.now.astimezone(UTC).date()
+    """Tell the database how many rows of each day the lake has; return the days that are whole.
+
+    Rows of files with a damage do not count: so a day that the database has recorded before, and
+    that has lost one since, is dropped no more.
+    """
     held = dict.fromkeys(days, 0)
     for file in lake.files:
-        held[file.day] = held.get(file.day, 0) + file.rows
-    return tuple(
-        day
-        for day, count in sorted(held.items())
-        if day < today and day not in known and record(day, count, server.horizon)
-    )
+        if file.day in held and file.path not in damage:
+            held[file.day] += file.rows
+    return tuple(day for day, rows in sorted(held.items()) if record(day, rows, server.horizon))

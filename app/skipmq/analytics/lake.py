@@ -7,7 +7,7 @@ A change is written to _staging, counted, and then moved in. Killed at any momen
 or not: the next writer finishes what was counted and throws the rest away.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
 from secrets import token_hex
@@ -128,14 +128,56 @@ class Lake:
         )
         return row["rows"], int(row["ids"] or 0), int(row["times"] or 0)
 
-    def compact(self, *, before: date, most_files: int = 32) -> int:
+    def damage(self, days: Collection[date]) -> dict[str, str]:
+        """Return the files of these days that are not as they were written: what is wrong, by path.
+
+        Their sizes are looked at, and how many rows their ends say there are.
+        """
+        sizes: dict[str, int] = {}
+        for folder in {file.path.split("/")[0] for file in self.files if file.day in days}:
+            found = self.storage.files(f"{DATA}/{folder}")
+            sizes |= {f"{folder}/{path}": size for path, size in found}
+        wanted = [file for file in self.files if file.day in days]
+        rows = self._rows({file.path for file in wanted if sizes.get(file.path) == file.size})
+        damage = {}
+        for file in wanted:
+            if file.path not in sizes:
+                damage[file.path] = "is missing"
+            elif sizes[file.path] != file.size:
+                damage[file.path] = f"has {sizes[file.path]} bytes of {file.size}"
+            elif rows.get(file.path, 0) != file.rows:
+                damage[file.path] = f"has {rows.get(file.path, 0)} rows of {file.rows}"
+        place = f"{self.storage.root}/{DATA}"
+        return {path: f"{place}/{path} {wrong}" for path, wrong in damage.items()}
+
+    def _rows(self, paths: Collection[str]) -> dict[str, int]:
+        """Count the rows of files by path; a file that is no Parquet has none."""
+        if not paths:
+            return {}
+        frame = (
+            self.spark.read.schema(HISTORY)
+            .options(ignoreCorruptFiles="true", ignoreMissingFiles="true")
+            .option("basePath", f"{self.storage.root}/{DATA}")
+            .parquet(*(f"{self.storage.root}/{DATA}/{path}" for path in sorted(paths)))
+        )
+        name = f.col("_metadata.file_name").alias("name")
+        counted = frame.groupBy("day", "queue", name).agg(f.count("*").alias("rows")).collect()
+        rows = {(row["day"], row["queue"], row["name"]): row["rows"] for row in counted}
+        files = (self.state.files[path] for path in paths)
+        return {
+            file.path: rows.get((file.day, file.queue, file.path.rpartition("/")[2]), 0)
+            for file in files
+        }
+
+    def compact(self, *, before: date, most_files: int = 32, spared: Collection[str] = ()) -> int:
         """Put small files of a queue and day together; return how many files there are fewer.
 
-        Of days before that one all, of others where there are more than `most_files`.
+        Of days before that one all, of others where there are more than `most_files`; not those
+        whose paths are `spared`.
         """
         groups: dict[tuple[date, str], list[File]] = {}
         for file in self.files:
-            if file.size < BIG // 2:
+            if file.size < BIG // 2 and file.path not in spared:
                 groups.setdefault((file.day, file.queue), []).append(file)
         fewer, batch, rows = 0, [], 0
         for (day, _), group in groups.items():

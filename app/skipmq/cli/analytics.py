@@ -82,8 +82,8 @@ def lake_of(settings: Settings, given: str | None) -> str:
 def export_command(*, lake: str | None, compact: bool) -> None:
     """Add to the lake what was settled since the last export: each row once.
 
-    It may be killed at any moment, and run again. Days that the lake has in whole are recorded in
-    the database, which may drop them from then on.
+    It may be killed at any moment, and run again. Days that the lake has in whole, in files that
+    are still as they were written, are recorded in the database, which may drop them within a day.
     """
     settings = configuration().settings
     path = lake_of(settings, lake)
@@ -120,6 +120,12 @@ def export_command(*, lake: str | None, compact: bool) -> None:
         f"{done.rows} rows in {done.windows} windows, up to transaction {done.until}, to {path}"
         f"{back}{days}"
     )
+    if done.damage:
+        more = f", and {len(done.damage) - 1} more are damaged" if done.damage[1:] else ""
+        raise click.ClickException(
+            f"{done.damage[0]}{more}: put back copies, or begin another lake; what the database"
+            " still has of their days it keeps"
+        )
 
 
 @analytics.command("stream")

@@ -83,15 +83,15 @@ def days(session: Session) -> list[date]:
     )
 
 
-def archived_days(session: Session) -> set[date]:
-    """Return the days that the database knows an export to have in whole."""
-    return set(_column(session, "select a.day from skipmq_views.archived_day a"))
+def dropped_days(session: Session) -> set[date]:
+    """Return the days that the database has dropped, since an export has them."""
+    return set(_column(session, "select a.day from skipmq_views.archived_day a where a.dropped"))
 
 
 def record_archived_day(session: Session, day: date, rows: int, until: int) -> bool:
     """Record that an export has all of a day: so many rows, of transactions below `until`.
 
-    Returns false where the database counts otherwise.
+    Returns false where the database counts otherwise, which then takes back what was recorded.
     """
     (done,) = _one(session, "select skipmq.record_archived_day(%s, %s, %s)", day, rows, until)
     return bool(done)

@@ -1,0 +1,30 @@
+-- Does: checks messages that come by SQL as the nodes check what comes over HTTP, and gives their attributes as the
+--   nodes store them.
+-- Called by: send_messages and send_fifo_messages, for SQL users.
+-- Locks, in order: none.
+-- Raises: what check_message and check_attributes raise.
+-- Relies on index: queue_id.
+create function skipmq.check_messages(
+  p_queue_id integer, p_bodies text[], p_attributes text[], p_delays integer[], p_group_ids text[],
+  p_deduplication_ids text[], p_trace_headers text[]
+) returns text[]
+language plpgsql stable
+as $$
+declare
+  v_attributes record;
+  v_stored text[];
+  v_bytes bigint[];
+begin
+  if array_remove(p_attributes, null) <> '{}' then
+    v_attributes := skipmq.check_attributes(p_attributes);
+    v_stored := v_attributes.stored;
+    v_bytes := v_attributes.bytes;
+  end if;
+  perform skipmq.check_message(
+    q.fifo, q.maximum_message_size, u.body, u.bytes, u.delay, u.group_id, u.deduplication_id, u.trace_header)
+  from skipmq.queue q
+  cross join unnest(p_bodies, v_bytes, p_delays, p_group_ids, p_deduplication_ids, p_trace_headers)
+    u (body, bytes, delay, group_id, deduplication_id, trace_header)
+  where q.queue_id = p_queue_id;
+  return v_stored;
+end $$;

@@ -3578,9 +3578,8 @@ end $$;
 -- The locks come before the sequence numbers, and are held until the commit: so the messages of a group
 -- become visible in the order of their numbers.
 -- p_commit sets synchronous_commit for the rest of the transaction; null, for SQL users, leaves it as it is and keeps
--- the queue from being purged or deleted until the transaction ends; their
--- messages are checked here, and get the deduplication ids that content-based deduplication gives them, as the nodes
--- have done with theirs.
+-- the queue from being purged or deleted until the transaction ends; their messages are checked here, and get the
+-- deduplication ids that content-based deduplication gives them, as the nodes have done with theirs.
 create function skipmq.send_fifo_messages(
   p_queue_id integer,
   p_message_ids uuid[],
@@ -3603,7 +3602,6 @@ as $$
 #variable_conflict use_column
 declare
   v_now timestamptz := skipmq.clock();
-  v_fifo boolean;
   v_scope text;
   v_keys uuid[];
   v_fresh bigint[];
@@ -3615,12 +3613,9 @@ begin
   else
     perform skipmq.hold_generation(p_queue_id);
   end if;
-  select q.fifo, q.deduplication_scope into v_fifo, v_scope
-  from skipmq.queue q where q.queue_id = p_queue_id;
-  if v_fifo is null then
-    raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
-  elsif not v_fifo then
-    raise exception 'send_fifo_messages is for FIFO queues' using errcode = 'SQ007';
+  select q.deduplication_scope into v_scope from skipmq.queue q where q.queue_id = p_queue_id and q.fifo;
+  if not found then
+    perform skipmq.check_generation(p_queue_id, true);
   end if;
   if p_commit is null then
     p_deduplication_ids := skipmq.deduplication_ids(p_queue_id, p_deduplication_ids, p_bodies);

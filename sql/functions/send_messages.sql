@@ -40,6 +40,7 @@ begin
     p_commit := set_config('synchronous_commit', p_commit, true);
   else
     perform skipmq.hold_generation(p_queue_id);
+    perform skipmq.check_generation(p_queue_id, false);
     p_attributes := skipmq.check_messages(
       p_queue_id, p_bodies, p_attributes, p_delays, p_group_ids, null, p_trace_headers);
   end if;

@@ -8,7 +8,7 @@ is answered by the one broker, on the one event loop.
 import asyncio
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from io import BytesIO
 from typing import Any
@@ -143,6 +143,14 @@ class _Headers:
     def get(self, name: str, /) -> str | None:
         """Return the header's value, or None when it was not sent."""
         return self._environ.get(_variable(name))
+
+    def items(self) -> Iterator[tuple[str, str]]:
+        """Return all headers; the values of one that was sent twice are joined by a comma."""
+        for variable, value in self._environ.items():
+            if variable.startswith("HTTP_"):
+                yield variable[5:].replace("_", "-").lower(), value
+            elif variable in ("CONTENT_TYPE", "CONTENT_LENGTH") and value:
+                yield variable.replace("_", "-").lower(), value
 
 
 def _variable(header: str) -> str:

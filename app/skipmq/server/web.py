@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from io import BytesIO
 from typing import Any
 from uuid import uuid4
@@ -37,6 +38,13 @@ def application() -> flask.Flask:
     settings = config.load().settings
     if not settings.database_url:
         raise config.ConfigError(["SKIPMQ_DATABASE_URL: a WSGI server needs a database of its own"])
+    if not settings.auth:
+        # Which address the server listens on is not known here.
+        settings = replace(settings, auth="on")
+    if settings.checks_signatures and not settings.master_key:
+        raise config.ConfigError(
+            ["SKIPMQ_MASTER_KEY: signatures need one; SKIPMQ_AUTH=off allows every caller"]
+        )
     logs.configure(settings)
     schema.check(settings.database_url)
     loop = asyncio.new_event_loop()

@@ -160,6 +160,19 @@ def test_key_is_refused_while_it_is_disabled_and_when_it_is_revoked(
     eventually(refused)
 
 
+def test_change_whose_notification_is_lost_is_found_all_the_same(
+    node: NodeProcess, url: str, keys: Keys, wire: str
+) -> None:
+    made = keys.create()
+    sqs = until_known(client(node.url, wire, **made))
+
+    with psycopg.connect(url) as owner:
+        owner.execute("delete from skipmq.access_key where key_id = %s", (made["key"],))
+        owner.execute("update skipmq.cluster set access_key_version = access_key_version + 1")
+
+    eventually(lambda: all(refusal(sqs) == "InvalidClientTokenId" for _ in range(10)))
+
+
 def test_temporary_credentials_work_until_they_expire(
     node: NodeProcess, url: str, keys: Keys, wire: str
 ) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import psutil
 import psycopg
 import pytest
 from botocore.auth import SIGV4_TIMESTAMP, SigV4Auth
@@ -52,6 +53,9 @@ def node(request: pytest.FixtureRequest, url: str, key: dict[str, str]) -> Itera
     settings = {"auth": "on", "master_key": MASTER_KEY, "log_level": "debug"}
     with door(database_url=as_node(url), workers=2, **settings) as process:
         yield process.ready()
+        main = psutil.Process(process.process.pid)
+        for each in (main, *main.children(recursive=True)):
+            assert MASTER_KEY not in " ".join(each.cmdline())
     assert MASTER_KEY not in process.log
 
 

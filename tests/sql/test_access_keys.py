@@ -26,7 +26,7 @@ def test_keys_are_given_as_they_were_stored(owner: Connection) -> None:
     assert temporary["expires_at"] - temporary["created_at"] == 3600
 
 
-def test_credentials_of_a_disabled_or_expired_key_are_not_usable(owner: Connection) -> None:
+def test_credentials_are_disabled_and_expire_with_their_key(owner: Connection) -> None:
     create(owner)
     create_session(owner)
 
@@ -34,12 +34,16 @@ def test_credentials_of_a_disabled_or_expired_key_are_not_usable(owner: Connecti
     assert [key["usable"] for key in keys(owner).values()] == [False, False]
     owner.execute("select skipmq.change_access_key(%s, true, '1 minute')", (KEY,))
     assert [key["usable"] for key in keys(owner).values()] == [True, True]
-    advance(owner, "2 minutes")
-    assert not keys(owner)[SESSION]["usable"]
+    permanent, temporary = keys(owner).values()
+    assert permanent["expires_at"] == temporary["expires_at"]
+    owner.execute("select skipmq.change_access_key(%s, null, '2 hours')", (KEY,))
+    permanent, temporary = keys(owner).values()
+    assert permanent["expires_at"] > temporary["expires_at"]
 
 
-def test_expired_key_is_given_for_another_day(owner: Connection) -> None:
+def test_expired_credentials_are_given_for_another_day(owner: Connection) -> None:
     create(owner)
+    owner.execute("select skipmq.change_access_key(%s, null, '1 hour')", (KEY,))
     create_session(owner)
 
     advance(owner, "24 hours")

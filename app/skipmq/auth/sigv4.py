@@ -26,6 +26,9 @@ EXPIRES_MOST = 604_800
 _UNRESERVED = "-_.~"
 _FAMILY = "x-amz-"
 _HEAD = re.compile(rf"{ALGORITHM} +Credential=([^\s,]+), *SignedHeaders=([^\s,]+), *")
+# Longer ones would fill the memory: they are kept.
+_HEAD_MOST = 4_096
+_PLAIN_PATH = re.compile("/|(?:/[A-Za-z0-9_~-][A-Za-z0-9_.~-]*)+/?")
 _CREDENTIAL = re.compile(r"([^/\s]+)/([0-9]{8})/([a-z0-9-]{1,32})/sqs/aws4_request")
 _HEADER_NAMES = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+(?:;[a-z0-9!#$%&'*+.^_`|~-]+)*")
 _SIGNATURE = re.compile("[0-9a-f]{64}")
@@ -113,8 +116,7 @@ def verify(
         raise errors.InvalidClientTokenId
     key.check(claim.token, now)
     _check_date(claim, now)
-    path = request.path
-    canonical = canonical_path(path) if path != "/" else path
+    canonical = canonical_path(request.path)
     body = sha256(request.body).hexdigest()
     signing_key = key.signing_key(scope.day, scope.region)
     head = f"{ALGORITHM}\n{claim.date}\n{scope.day}/{scope.region}/sqs/aws4_request\n"
@@ -148,13 +150,14 @@ def signature(signing_key: bytes, head: str, text: str) -> str:
     return hmac.digest(signing_key, f"{head}{digest}".encode(), "sha256").hex()
 
 
-@lru_cache(maxsize=1024)
 def canonical_path(path: str) -> str:
     """Return a decoded path encoded twice: as it was sent, and once more.
 
     Raises errors.SignatureDoesNotMatch for a path with empty or dot segments: what is signed is
     the path without them, and what would be executed the one with them.
     """
+    if _PLAIN_PATH.fullmatch(path):
+        return path
     if normalised(path) != path:
         raise errors.SignatureDoesNotMatch
     safe = f"/{_UNRESERVED}"
@@ -234,6 +237,8 @@ def _header_claim(authorization: str, headers: Mapping[str, str], query: str) ->
         raise errors.IncompleteSignature(f"Unsupported AWS 'algorithm': '{algorithm}'.")
     # What precedes the signature is the same in all requests that a client sends in a day.
     head, _, found = authorization.rpartition("Signature=")
+    if len(head) > _HEAD_MOST:
+        raise errors.IncompleteSignature("The Authorization header is too long.")
     scope = _head(head)
     _check_form(found)
     date = headers.get("x-amz-date")

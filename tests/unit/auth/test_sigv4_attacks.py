@@ -342,6 +342,15 @@ def test_broken_authorization_is_refused(forged: str) -> None:
     refuse(changed(signed(), headers={"authorization": forged}), errors.IncompleteSignature)
 
 
+def test_authorization_of_any_length_is_not_kept() -> None:
+    names = ";".join(f"x-amz-{n:06}" for n in range(400))
+    long = header(signed()).replace("x-amz-date;", f"{names};x-amz-date;")
+
+    refuse(
+        changed(signed(), headers={"authorization": long}), errors.IncompleteSignature, "too long"
+    )
+
+
 def test_unknown_key_is_refused() -> None:
     unknown = header(signed()).replace(KEY.id, "AKIAOTHEROTHEROTHER1")
 

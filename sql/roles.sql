@@ -58,7 +58,15 @@ begin
       skipmq.is_number(text),
       skipmq.latin(text),
       skipmq.shown(text),
-      skipmq.check_redrive(integer, text, text[])
+      skipmq.check_redrive(integer, text, text[]),
+      skipmq.announce_access_keys()
+      from skipmq_node;
+    -- Who may sign is the owner's to say.
+    revoke execute on function
+      skipmq.create_access_key(text, text, text, bytea, text, text, bytea, interval),
+      skipmq.change_access_key(text, boolean, interval),
+      skipmq.revoke_access_key(text),
+      skipmq.reencrypt_access_key(text, bytea, bytea, text)
       from skipmq_node;
   end if;
   if exists (select from pg_roles where rolname = 'skipmq_node') then

@@ -3,6 +3,7 @@
 import os
 import sys
 import tomllib
+from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
@@ -16,6 +17,11 @@ from skipmq.model import DeclaredQueue
 PREFIX = "SKIPMQ_"
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 _ABOUT, _ONE_OF_US = "about", frozenset({"SKIPMQ_CONFIG"})
+# Settings that are secret, or hold a password: SKIPMQ_X_FILE names a file with SKIPMQ_X in it.
+SECRETS = ("database_url", "analytics_url", "master_key")
+# Where systemd's LoadCredential= puts it.
+_CREDENTIAL = "skipmq-master-key"
+_MASTER_KEY_BYTES = 32
 
 Seconds = Annotated[float, Meta(ge=0)]
 
@@ -28,8 +34,8 @@ class ConfigError(Exception):
         super().__init__("; ".join(problems))
 
 
-def _setting(default: Any, about: str) -> Any:
-    return field(default=default, metadata={_ABOUT: about})
+def _setting(default: Any, about: str, *, secret: bool = False) -> Any:
+    return field(default=default, metadata={_ABOUT: about}, repr=not secret)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +43,7 @@ class Settings:
     """Every setting of a node; the variable of `x` is SKIPMQ_X, its key in the TOML file `x`."""
 
     database_url: str = _setting(
-        "", "PostgreSQL 15-18 to use, as a libpq URL; empty: the embedded one"
+        "", "PostgreSQL 15-18 to use, as a libpq URL; empty: the embedded one", secret=True
     )
     data_dir: str = _setting("", "folder of the embedded PostgreSQL; empty: the user's data folder")
     host: str = _setting("127.0.0.1", "address to listen on")
@@ -74,6 +80,12 @@ class Settings:
     auth: Literal["", "on", "off"] = _setting(
         "", "check signatures; empty: off on loopback, on elsewhere"
     )
+    master_key: str = _setting(
+        "",
+        "key that the secrets of access keys are encrypted under, 32 bytes in base64; several, with"
+        " a space between: the first encrypts, all decrypt",
+        secret=True,
+    )
     purge_cooldown: Seconds = _setting(60.0, "seconds between two purges of a queue; 0: no rule")
     name_cooldown: Seconds = _setting(
         60.0, "seconds before the name of a deleted queue can be used again; 0: no rule"
@@ -101,6 +113,7 @@ class Settings:
         "",
         "database that Spark reads, as a libpq URL: a standby's, with the role skipmq_reader;"
         " empty: SKIPMQ_DATABASE_URL",
+        secret=True,
     )
     spark_master: str = _setting("local[*]", "master of Spark, unless spark-submit names one")
     spark_jars: str = _setting(
@@ -144,6 +157,11 @@ class Settings:
     def checks_signatures(self) -> bool:
         """Return whether requests must be signed."""
         return self.auth == "on" or (self.auth == "" and self.host not in LOOPBACK)
+
+    @property
+    def master_keys(self) -> tuple[bytes, ...]:
+        """Return the master keys, the one that encrypts first."""
+        return tuple(b64decode(key) for key in self.master_key.split())
 
 
 def share_metrics(folder: Path) -> None:
@@ -199,8 +217,9 @@ def load(
     if file is not None:
         _read_file(file, found, problems)
     known = {f.name for f in fields(Settings)} - {"queues"}
+    files = {f"{PREFIX}{name.upper()}_FILE": name for name in SECRETS}
     for variable, text in sorted(environment.items()):
-        if not variable.startswith(PREFIX) or variable in _ONE_OF_US:
+        if not variable.startswith(PREFIX) or variable in _ONE_OF_US or variable in files:
             continue
         name = variable.removeprefix(PREFIX).lower()
         if name in known:
@@ -209,16 +228,57 @@ def load(
             problems.append(
                 f"{variable}: there is no such setting{_resembling(name, known, PREFIX)}"
             )
+    _read_secrets(environment, files, found, problems)
     for name, value in (overrides or {}).items():
         if value is not None:
             found[name] = (value, "command line")
     values = {
         name: _typed(name, value, source, problems) for name, (value, source) in found.items()
     }
+    if not _are_master_keys(values.get("master_key") or ""):
+        source = found["master_key"][1]
+        problems.append(f"{source}: a master key is 32 bytes in base64: `openssl rand -base64 32`")
     if problems:
         raise ConfigError(problems)
     sources = {f.name: found[f.name][1] if f.name in found else "default" for f in fields(Settings)}
     return Configuration(Settings(**values), sources)
+
+
+def _read_secrets(
+    environment: Mapping[str, str],
+    files: Mapping[str, str],
+    found: dict[str, tuple[Any, str]],
+    problems: list[str],
+) -> None:
+    """Read the files that hold a secret setting each, and systemd's credential."""
+    for variable, name in files.items():
+        if not (path := environment.get(variable)):
+            continue
+        if (other := f"{PREFIX}{name.upper()}") in environment:
+            problems.append(f"{variable}: {other} is set too")
+            continue
+        try:
+            found[name] = (Path(path).read_text(encoding="utf-8").strip(), variable)
+        except (OSError, ValueError) as error:
+            problems.append(f"{variable}: {path} cannot be read: {_reason(error)}")
+    folder = environment.get("CREDENTIALS_DIRECTORY")
+    if folder and "master_key" not in found and (file := Path(folder) / _CREDENTIAL).is_file():
+        try:
+            found["master_key"] = (file.read_text(encoding="utf-8").strip(), str(file))
+        except (OSError, ValueError) as error:
+            problems.append(f"{file} cannot be read: {_reason(error)}")
+
+
+def _reason(error: Exception) -> str:
+    """Return why a file cannot be read, without what is in it."""
+    return (isinstance(error, OSError) and error.strerror) or "it is not text"
+
+
+def _are_master_keys(text: str) -> bool:
+    try:
+        return all(len(b64decode(key, validate=True)) == _MASTER_KEY_BYTES for key in text.split())
+    except ValueError:
+        return False
 
 
 def _read_file(file: Path, found: dict[str, tuple[Any, str]], problems: list[str]) -> None:
@@ -261,7 +321,8 @@ def _typed(name: str, value: Any, source: str, problems: list[str]) -> Any:
         default = next(f.default for f in fields(Settings) if f.name == name)
         expected = f" (default {default!r})" if default not in ("", MISSING) else ""
         origin = source if source.startswith(PREFIX) else f"{source}: {name}"
-        problems.append(f"{origin}={value!r}: {str(error).lower()}{expected}")
+        shown = "" if name in SECRETS else f"={value!r}"
+        problems.append(f"{origin}{shown}: {str(error).lower()}{expected}")
         return None
 
 

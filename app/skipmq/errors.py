@@ -168,6 +168,40 @@ class MethodNotAllowed(
     """The methods of this endpoint are GET and POST."""
 
 
+class MissingAuthenticationToken(
+    SqsError, status=403, namespace=CORAL, shape="MissingAuthenticationTokenException"
+):
+    """Request is missing Authentication Token."""
+
+
+class IncompleteSignature(SqsError, namespace=CORAL, shape="IncompleteSignatureException"):
+    """The request signature does not conform to AWS standards."""
+
+
+class InvalidClientTokenId(
+    SqsError, status=403, namespace=CORAL, shape="UnrecognizedClientException"
+):
+    """The security token included in the request is invalid."""
+
+
+class ExpiredToken(SqsError, status=403, namespace=CORAL, shape="ExpiredTokenException"):
+    """The security token included in the request is expired."""
+
+
+class SignatureDoesNotMatch(
+    SqsError, status=403, namespace=CORAL, shape="InvalidSignatureException"
+):
+    """The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method. Consult the service documentation for details."""
+
+
+class RequestExpired(SqsError, namespace=CORAL):
+    """The request has expired."""
+
+
+class AccessDenied(SqsError, status=403, namespace=CORAL, shape="AccessDeniedException"):
+    """Access to the resource is denied."""
+
+
 class SerializationException(SqsError, namespace=CORAL, sqlstate="SQ012"):
     """The request body could not be read."""
 

@@ -50,6 +50,22 @@ class Queue:
         return int(self.attributes[attribute])
 
 
+class StoredKey(NamedTuple):
+    """An access key as it is stored; times in seconds since 1970, by the database's clock."""
+
+    id: str
+    account: str
+    name: str | None
+    parent: str | None
+    token_digest: bytes | None
+    secret: bytes
+    master_key_id: str
+    usable: bool
+    created_at: float
+    expires_at: float | None
+    last_used_at: float | None
+
+
 class OutgoingMessage(NamedTuple):
     """A checked message on its way in; `attributes` is the JSON text that is stored."""
 
@@ -164,6 +180,8 @@ class Identity:
     account: str = limits.DEFAULT_ACCOUNT
     region: str = limits.DEFAULT_REGION
     sender: str = limits.DEFAULT_ACCOUNT
+    # Whether the caller has proved it: then other accounts are closed.
+    is_proved: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from skipmq.database import Database, NoObserver, Observer, Replication
 from skipmq.delivery import InFlight, Inspection, Messages, Moves, Queues
 from skipmq.delivery.group_commit import GroupCommit
 from skipmq.delivery.waiters import Listener, Notifier, Waiters
+from skipmq.key_store import KeyStore
 from skipmq.model import Queue, QueueName
 
 log = structlog.get_logger()
@@ -64,9 +65,16 @@ class Node:
         self.queues = Queues(self.database)
         self.receipt_key = b""
         self.waiters = Waiters(settings.max_waiting)
+        # Who may sign, where requests must be signed.
+        self.keys = KeyStore(settings, self.database) if settings.checks_signatures else None
         self.notifier = Notifier(self.database.session, self.process)
         self._listener = Listener(
-            self.database.session, self.process, self.waiters, self.notifier, self._forget
+            self.database.session,
+            self.process,
+            self.waiters,
+            self.notifier,
+            self._forget,
+            self._keys_changed,
         )
         self._tasks: list[asyncio.Task[None]] = []
         # Of many requests that look the same queue up, one asks for all.
@@ -83,11 +91,14 @@ class Node:
         Raises errors.ServiceUnavailable while there is no database.
         """
         self.receipt_key = await self.queues.receipt_key()
+        if self.keys is not None:
+            await self.keys.refresh()
 
     def start(self, *others: Runnable) -> None:
         """Begin to listen and to notify, and to run what else this process runs."""
         loop = asyncio.get_running_loop()
-        parts: tuple[Runnable, ...] = (self._listener, self.notifier, *others)
+        own = (self.keys,) if self.keys is not None else ()
+        parts: tuple[Runnable, ...] = (self._listener, self.notifier, *own, *others)
         self._tasks = [loop.create_task(part.run()) for part in parts]
 
     def leave(self) -> None:
@@ -147,6 +158,10 @@ class Node:
             self._cache.clear()
         else:
             self._cache.pop(queue, None)
+
+    def _keys_changed(self) -> None:
+        if self.keys is not None:
+            self.keys.changed()
 
     async def on_queue(
         self, name: QueueName, deadline: float, operation: Callable[[Queue], Awaitable[T]]

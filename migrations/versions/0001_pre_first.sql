@@ -183,6 +183,8 @@ create table skipmq.cluster (
   one boolean primary key default true check (one),
   receipt_key bytea not null,
   created_at timestamptz not null default clock_timestamp(),
+  -- Grows with every change of the access keys.
+  access_key_version bigint not null default 0,
   -- Up to when fold_counts has added up everything.
   counted_to timestamptz not null default '-infinity'
 );
@@ -311,6 +313,62 @@ create table skipmq.replay_message (
 );
 -- For send_replay: what is still to send.
 create index replay_message_unsent on skipmq.replay_message (replay, place) where sent_at is null;
+-- Keys that may sign requests. The secret is encrypted (AES-256-GCM) under a master key that only nodes and
+-- the command line have; the id of the key is authenticated with it.
+create table skipmq.access_key (
+  key_id text collate "C" primary key,
+  account text collate "C" not null check (account ~ '^[0-9]{12}$'),
+  name text,
+  -- Of temporary credentials: the key that they stand for, and the SHA-256 of their session token.
+  parent text collate "C" references skipmq.access_key on delete cascade,
+  token_digest bytea,
+  secret bytea not null,
+  master_key_id text not null,
+  enabled boolean not null default true,
+  created_at timestamptz not null,
+  expires_at timestamptz,
+  last_used_at timestamptz,
+  check ((parent is null) = (token_digest is null)),
+  check (parent is null or expires_at is not null)
+);
+-- For the cascade.
+create index access_key_parent on skipmq.access_key (parent);
+-- Does: gives a number that grows when the access keys change, and the time, in seconds since 1970.
+-- Called by: nodes that check signatures, every second.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: none.
+create function skipmq.access_key_version() returns table (version bigint, now float8)
+language sql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select c.access_key_version, extract(epoch from skipmq.clock())::float8 from skipmq.cluster c
+$$;
+-- Does: gives all access keys but temporary ones that expired a day ago, with the secrets as they are encrypted.
+-- Called by: nodes that check signatures, when the keys have changed; the command line.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: none.
+--
+-- A key that is `usable` may sign until it expires: it and the key that it stands for are enabled. It expires
+-- with that one at the latest. The times are in seconds since 1970.
+create function skipmq.access_keys()
+returns table (
+  key_id text, account text, name text, parent text, token_digest bytea, secret bytea, master_key_id text,
+  usable boolean, created_at float8, expires_at float8, last_used_at float8
+)
+language sql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select k.key_id, k.account, k.name, k.parent, k.token_digest, k.secret, k.master_key_id,
+    k.enabled and coalesce(p.enabled, true),
+    extract(epoch from k.created_at)::float8, extract(epoch from least(k.expires_at, p.expires_at))::float8,
+    extract(epoch from k.last_used_at)::float8
+  from skipmq.access_key k
+  left join skipmq.access_key p on p.key_id = k.parent
+  where k.parent is null or k.expires_at > skipmq.clock() - interval '1 day'
+  order by k.created_at, k.key_id
+$$;
 -- Does: counts the synchronous standbys that have written everything up to p_position to disk; null stands for
 --   everything that this server has written by now. Gives the position, to ask again.
 -- Called by: nodes, for queues whose ReplicationMode asks for more standbys than the cluster's commits wait for.
@@ -393,6 +451,19 @@ begin
   end loop;
   return v_total;
 end $$;
+-- Does: notes that the access keys have changed, and notifies all nodes when the transaction commits.
+-- Called by: the functions that change them.
+-- Locks, in order: the row of the cluster.
+-- Raises: nothing.
+-- Relies on index: none.
+--
+-- Not for nodes. The form of the notification is that of the nodes' own: PROCESS KIND WHAT.
+create function skipmq.announce_access_keys() returns void
+language sql volatile
+as $$
+  update skipmq.cluster set access_key_version = access_key_version + 1;
+  select pg_catalog.pg_notify('skipmq', 'sql keys all')
+$$;
 -- Does: moves messages of a FIFO queue, whose groups the caller has locked, to the ends of their groups in
 --   other FIFO queues, in the order given, with a row of history each. As 'dead-lettered' they go on counting their
 --   receives, remember where they came from and have their message id as deduplication id, as on AWS; as 'redriven'
@@ -509,6 +580,27 @@ begin
   end if;
   update skipmq.move_task t set status = 'CANCELLING' where t.task_id = p_task_id;
   return v_moved;
+end $$;
+-- Does: enables or disables an access key, or lets it expire; null changes nothing.
+-- Called by: the command line, as the owner.
+-- Locks, in order: the access key, the row of the cluster.
+-- Raises: SQ010 when there is no such key.
+-- Relies on index: access_key_pkey.
+--
+-- Not for nodes.
+create function skipmq.change_access_key(p_key_id text, p_enabled boolean, p_lifetime interval) returns void
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  update skipmq.access_key k set
+    enabled = coalesce(p_enabled, k.enabled),
+    expires_at = coalesce(skipmq.clock() + p_lifetime, k.expires_at)
+  where k.key_id = p_key_id;
+  if not found then
+    raise exception 'there is no access key %', p_key_id using errcode = 'SQ010';
+  end if;
+  perform skipmq.announce_access_keys();
 end $$;
 -- Does: what change_visibility does, for messages of a FIFO queue: with the first message of a group the
 --   whole group becomes available sooner or later. Another outcome is held: nothing was done, since another
@@ -1270,6 +1362,40 @@ as $$
       select from skipmq.archived_day a
       where a.day = d.day and a.to_xid > d.xid and a.archived_at > skipmq.clock() - interval '1 day')
 $$;
+-- Does: stores an access key, encrypted by the caller; forgets temporary ones that expired a day ago.
+-- Called by: the command line, as the owner.
+-- Locks, in order: access keys by id, the row of the cluster.
+-- Raises: 23505 when there is a key of this id, 23514 for an account that is none, SQ010 when the parent is
+--   not there or is itself temporary.
+-- Relies on index: access_key_pkey.
+--
+-- Temporary credentials have the account of their parent. Not for nodes.
+create function skipmq.create_access_key(
+  p_key_id text, p_account text, p_name text, p_secret bytea, p_master_key_id text,
+  p_parent text default null, p_token_digest bytea default null, p_lifetime interval default null
+) returns void
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_account text := p_account;
+begin
+  if p_parent is not null then
+    select k.account into v_account from skipmq.access_key k
+    where k.key_id = p_parent and k.parent is null and k.enabled and coalesce(k.expires_at > v_now, true)
+    for key share;
+    if not found then
+      raise exception 'there is no enabled access key %', p_parent using errcode = 'SQ010';
+    end if;
+  end if;
+  delete from skipmq.access_key k where k.parent is not null and k.expires_at < v_now - interval '1 day';
+  insert into skipmq.access_key
+    (key_id, account, name, parent, token_digest, secret, master_key_id, created_at, expires_at)
+  values
+    (p_key_id, v_account, p_name, p_parent, p_token_digest, p_secret, p_master_key_id, v_now, v_now + p_lifetime);
+  perform skipmq.announce_access_keys();
+end $$;
 -- Does: makes the history's partitions of today and the p_days after it (UTC), and moves what the default
 --   partition caught of such a day into the day's own; gives the number made.
 -- Called by: the installation, the janitor.
@@ -2670,6 +2796,22 @@ begin
   end if;
   return clock_timestamp() + current_setting('skipmq.clock_offset')::interval;
 end $$;
+-- Does: notes that access keys were used, at most once a minute each.
+-- Called by: nodes that check signatures, for many requests at once.
+-- Locks, in order: access keys, those skipped that somebody else holds.
+-- Raises: nothing.
+-- Relies on index: access_key_pkey.
+create function skipmq.note_access_key_use(p_key_ids text[]) returns void
+language sql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  update skipmq.access_key k set last_used_at = skipmq.clock()
+  where k.key_id in (
+    select u.key_id from skipmq.access_key u
+    where u.key_id = any (p_key_ids)
+      and coalesce(u.last_used_at < skipmq.clock() - interval '1 minute', true)
+    for no key update skip locked)
+$$;
 -- Does: gives since when the oldest transaction has been open that keeps this database from clearing up: one here
 --   that has a snapshot or wrote, one of another database that wrote (every snapshot here keeps what it might see),
 --   one that is prepared, since then. Null when there is none.
@@ -3300,6 +3442,28 @@ begin
   on conflict (day) do update set rows = excluded.rows, to_xid = excluded.to_xid, archived_at = excluded.archived_at;
   return true;
 end $$;
+-- Does: replaces the encrypted secret of an access key by the same one under another master key; tells whether
+--   it still was as the caller had read it.
+-- Called by: the command line, as the owner.
+-- Locks, in order: the access key, the row of the cluster.
+-- Raises: nothing.
+-- Relies on index: access_key_pkey.
+--
+-- Not for nodes.
+create function skipmq.reencrypt_access_key(p_key_id text, p_old bytea, p_secret bytea, p_master_key_id text)
+returns boolean
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  update skipmq.access_key k set secret = p_secret, master_key_id = p_master_key_id
+  where k.key_id = p_key_id and k.secret = p_old;
+  if not found then
+    return false;
+  end if;
+  perform skipmq.announce_access_keys();
+  return true;
+end $$;
 -- Does: sets again when groups of a FIFO queue, which the caller has locked, can give their first message,
 --   and removes the rows of those that have none.
 -- Called by: clear_group, delete_fifo_messages, change_fifo_visibility, return_fifo_messages, expire_fifo,
@@ -3537,6 +3701,24 @@ begin
   )
   select count(*) into v_count from returned;
   return v_count;
+end $$;
+-- Does: deletes an access key, its secret, and the temporary credentials that stand for it.
+-- Called by: the command line, as the owner.
+-- Locks, in order: the access key and those that stand for it, the row of the cluster.
+-- Raises: SQ010 when there is no such key.
+-- Relies on index: access_key_pkey, access_key_parent.
+--
+-- Not for nodes.
+create function skipmq.revoke_access_key(p_key_id text) returns void
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  delete from skipmq.access_key k where k.key_id = p_key_id;
+  if not found then
+    raise exception 'there is no access key %', p_key_id using errcode = 'SQ010';
+  end if;
+  perform skipmq.announce_access_keys();
 end $$;
 -- Does: stores one message in the FIFO queue of that name, within the caller's transaction; gives its id,
 --   or that of the first sending of the last five minutes under the same deduplication id.

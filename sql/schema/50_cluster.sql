@@ -3,6 +3,8 @@ create table skipmq.cluster (
   one boolean primary key default true check (one),
   receipt_key bytea not null,
   created_at timestamptz not null default clock_timestamp(),
+  -- Grows with every change of the access keys.
+  access_key_version bigint not null default 0,
   -- Up to when fold_counts has added up everything.
   counted_to timestamptz not null default '-infinity'
 );

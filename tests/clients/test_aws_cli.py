@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ AWS = Path(sys.executable).with_name("aws")
 class Shell:
     """Runs commands of the CLI on queues of an endpoint."""
 
-    def __init__(self, endpoint: str) -> None:
+    def __init__(self, endpoint: str, key: Mapping[str, str] | None = None) -> None:
+        self._key = key
         self._words = [str(AWS), "--endpoint-url", endpoint, "--output", "json", "sqs"]
 
     def run(self, command: str, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -27,7 +29,7 @@ class Shell:
             words += [f"--{name.replace('_', '-')}", text]
         return subprocess.run(
             words,
-            env=programs.environment(),
+            env=programs.environment(self._key),
             capture_output=True,
             text=True,
             timeout=120,
@@ -110,3 +112,15 @@ def test_aws_cli_lists_page_by_page_and_tells_what_is_absent(endpoint: str, aws:
     assert [url.rsplit("/", 1)[1] for url in urls] == names
     assert absent.returncode != 0
     assert "(AWS.SimpleQueueService.NonExistentQueue)" in absent.stderr
+
+
+def test_aws_cli_signs_as_the_node_verifies(signed_endpoint: Any) -> None:
+    url, key = signed_endpoint
+    aws, wrong = Shell(url, key), Shell(url, key | {"AWS_SECRET_ACCESS_KEY": "wrong"})
+
+    queue = aws("create-queue", queue_name="cli-signed")["QueueUrl"]
+    aws("send-message", queue_url=queue, message_body="hello")
+    (message,) = aws("receive-message", queue_url=queue, wait_time_seconds="20")["Messages"]
+
+    assert message["Body"] == "hello"
+    assert "SignatureDoesNotMatch" in wrong.run("list-queues").stderr

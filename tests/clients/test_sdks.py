@@ -76,6 +76,21 @@ def test_sdk_goes_through_the_life_of_standard_queues(endpoint: str, sdk: str) -
 
 
 @each_sdk
+def test_sdk_signs_as_the_node_verifies(signed_endpoint: Any, sdk: str) -> None:
+    prefix = f"{sdk}-life"
+    summary = PROGRAMS[sdk].run(signed_endpoint.url, prefix, "standard", key=signed_endpoint.key)
+
+    assert {name: summary[name] for name in expected(prefix)} == expected(prefix)
+    with pytest.raises(AssertionError, match=r"SignatureDoesNotMatch|signature we calculated"):
+        PROGRAMS[sdk].run(
+            signed_endpoint.url,
+            prefix,
+            "standard",
+            key=signed_endpoint.key | {"AWS_SECRET_ACCESS_KEY": "wrong"},
+        )
+
+
+@each_sdk
 def test_sdk_goes_through_the_life_of_a_fifo(endpoint: str, sdk: str) -> None:
     summary = PROGRAMS[sdk].run(endpoint, f"{sdk}-life", "fifo")
     sent = summary["sent"]

@@ -155,6 +155,11 @@ class NodeProcess:
 class WsgiProcess(NodeProcess):
     """The Flask application of a node under gunicorn."""
 
+    def __init__(self, *options: str, **settings: Any) -> None:
+        # It cannot know that it listens on loopback only.
+        settings.setdefault("auth", "off")
+        super().__init__(*options, **settings)
+
     def command(self, *options: str) -> list[str]:
         del options
         server = [sys.executable, "-m", "gunicorn", "--bind", f"127.0.0.1:{self.port}"]
@@ -174,7 +179,14 @@ def _session(wire: str) -> botocore.session.Session:
 
 
 def client(
-    url: str, wire: str = "json", *, key: str = "key", region: str = "us-east-1", tries: int = 1
+    url: str,
+    wire: str = "json",
+    *,
+    key: str = "key",
+    secret: str = "secret",  # noqa: S107 - of a temporary broker.
+    token: str | None = None,
+    region: str = "us-east-1",
+    tries: int = 1,
 ) -> Any:
     """Return an SQS client that tries each request once, or as often as is said."""
     found = _session(wire).create_client(
@@ -182,7 +194,8 @@ def client(
         endpoint_url=url,
         region_name=region,
         aws_access_key_id=key,
-        aws_secret_access_key="secret",
+        aws_secret_access_key=secret,
+        aws_session_token=token,
         config=Config(
             retries={"mode": "standard", "total_max_attempts": tries},
             max_pool_connections=50,

@@ -60,12 +60,12 @@ class Program:
         need(*self.commands)
         assert self.installed.exists(), "run `make clients`, which installs it"
 
-    def run(self, *arguments: str) -> dict[str, Any]:
-        """Return the summary that the program prints."""
+    def run(self, *arguments: str, key: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Return the summary that the program prints; it signs with a key, or with any."""
         self.check()
         done = subprocess.run(
             [*self.words, *arguments],
-            env=environment(self.variables),
+            env=environment({**self.variables, **(key or {})}),
             capture_output=True,
             text=True,
             timeout=180,

@@ -13,7 +13,7 @@ from rich.table import Table
 
 import skipmq
 from skipmq import config, embedded, errors, logs
-from skipmq.cli import analytics, analytics_reports, queues
+from skipmq.cli import analytics, analytics_reports, keys, queues
 from skipmq.cli.environment import configuration, open_database, out
 from skipmq.config import ConfigError, Settings
 from skipmq.database import schema, session
@@ -21,9 +21,6 @@ from skipmq.database.schema import SchemaError
 from skipmq.embedded import EmbeddedError
 from skipmq.server import local, serve
 from skipmq.server.serve import ServeError
-
-# The settings that may hold a password.
-_SECRET = {"database_url", "analytics_url"}
 
 
 def main() -> None:
@@ -165,7 +162,9 @@ def config_command(*, as_json: bool) -> None:
 def _masked(name: str, value: Any) -> Any:
     if name == "queues":
         return [queue.name for queue in value]
-    if name in _SECRET and value:
+    if name == "master_key":
+        return value and "***"
+    if name in config.SECRETS and value:
         return session.without_password(value)
     return value
 
@@ -224,6 +223,7 @@ def _port(settings: Settings) -> str:
 
 
 cli.add_command(queues.queue)
+cli.add_command(keys.keys)
 for command in analytics_reports.COMMANDS:
     analytics.analytics.add_command(command)
 cli.add_command(analytics.analytics)

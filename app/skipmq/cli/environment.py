@@ -1,7 +1,9 @@
 """What commands work with: the terminal, the settings, the database, a node."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,21 @@ from skipmq.server import local
 from skipmq.server.local import LocalNode
 
 out = Console(highlight=False)
+
+
+def printing_json(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command `--json`, and print what it returns as JSON when it is used."""
+
+    @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+    @wraps(command)
+    def wrapped(*args: Any, as_json: bool, **options: Any) -> None:
+        result, told = command(*args, **options)
+        if as_json:
+            click.echo(json.dumps(result, indent=2))
+        else:
+            out.print(told)
+
+    return wrapped
 
 
 def configuration(**overrides: Any) -> Configuration:

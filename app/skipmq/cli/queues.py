@@ -1,8 +1,6 @@
 """The commands on queues."""
 
-import json
-from collections.abc import Callable, Mapping
-from functools import wraps
+from collections.abc import Mapping
 from time import sleep
 from typing import Any
 
@@ -12,7 +10,7 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
-from skipmq.cli.environment import configuration, open_node, out
+from skipmq.cli.environment import configuration, open_node, printing_json
 from skipmq.server import local
 from skipmq.server.janitor import MOVE_CHUNK
 
@@ -26,21 +24,6 @@ def queue() -> None:
     """List, create, show, look into, redrive, purge and delete queues."""
 
 
-def _printing_json(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command `--json`, and print what it returns as JSON when it is used."""
-
-    @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-    @wraps(command)
-    def wrapped(*args: Any, as_json: bool, **options: Any) -> None:
-        result, told = command(*args, **options)
-        if as_json:
-            click.echo(json.dumps(result, indent=2))
-        else:
-            out.print(told)
-
-    return wrapped
-
-
 def _act(action: str, **parameters: Any) -> dict[str, Any]:
     with open_node(configuration().settings) as node:
         return node.act(action, **parameters)
@@ -48,7 +31,7 @@ def _act(action: str, **parameters: Any) -> dict[str, Any]:
 
 @queue.command("list")
 @click.argument("prefix", default="")
-@_printing_json
+@printing_json
 def queue_list(prefix: str) -> tuple[Any, Any]:
     """List the names of queues that begin with PREFIX."""
     urls = _act("ListQueues", QueueNamePrefix=prefix).get("QueueUrls", [])
@@ -66,7 +49,7 @@ def queue_list(prefix: str) -> tuple[Any, Any]:
     metavar="NAME=VALUE",
     help="Such as DelaySeconds=5.",
 )
-@_printing_json
+@printing_json
 def queue_create(name: str, pairs: tuple[str, ...]) -> tuple[Any, Any]:
     """Create the queue NAME; one that ends in .fifo is a FIFO queue."""
     attributes = {}
@@ -83,7 +66,7 @@ def queue_create(name: str, pairs: tuple[str, ...]) -> tuple[Any, Any]:
 
 @queue.command("show")
 @click.argument("name")
-@_printing_json
+@printing_json
 def queue_show(name: str) -> tuple[Any, Any]:
     """Show the attributes and the counts of the queue NAME."""
     attributes = _act(
@@ -103,7 +86,7 @@ def queue_show(name: str) -> tuple[Any, Any]:
     "--state", type=click.Choice(["visible", "in-flight", "delayed"]), help="Only these messages."
 )
 @click.option("--limit", type=click.IntRange(1, 100), default=10, help="At most so many.")
-@_printing_json
+@printing_json
 def queue_peek(name: str, state: str | None, limit: int) -> tuple[Any, Any]:
     """Show messages of the queue NAME without receiving them."""
     url = local.queue_url(name)
@@ -132,7 +115,7 @@ def _state(message: Mapping[str, Any]) -> str:
 @click.argument("name")
 @click.option("--to", "target", help="Queue to move to (default: where each message came from).")
 @click.option("--rate", type=click.IntRange(1, 500), help="At most so many a second.")
-@_printing_json
+@printing_json
 def queue_redrive(name: str, target: str | None, rate: int | None) -> tuple[Any, Any]:
     """Move the messages of the dead-letter queue NAME back, and wait until all are moved."""
     source = local.queue_name(name).arn
@@ -163,7 +146,7 @@ def queue_redrive(name: str, target: str | None, rate: int | None) -> tuple[Any,
 @queue.command("purge")
 @click.argument("name")
 @click.confirmation_option("--yes", prompt="Delete all messages of the queue?")
-@_printing_json
+@printing_json
 def queue_purge(name: str) -> tuple[Any, Any]:
     """Delete all messages of the queue NAME."""
     _act("PurgeQueue", QueueUrl=local.queue_url(name))
@@ -173,7 +156,7 @@ def queue_purge(name: str) -> tuple[Any, Any]:
 @queue.command("delete")
 @click.argument("name")
 @click.confirmation_option("--yes", prompt="Delete the queue and all its messages?")
-@_printing_json
+@printing_json
 def queue_delete(name: str) -> tuple[Any, Any]:
     """Delete the queue NAME and all its messages."""
     _act("DeleteQueue", QueueUrl=local.queue_url(name))

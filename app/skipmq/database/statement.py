@@ -85,6 +85,7 @@ def _head(oid: int, length: int, *, has_nulls: bool) -> bytes:
 BOOLEAN = Kind(16, BINARY, lambda value: b"\1" if value else b"\0")
 INTEGER = Kind(_INT4_OID, BINARY, lambda value: pack(">i", value))
 TEXT = Kind(_TEXT_OID, BINARY, _text)
+BYTES = Kind(17, BINARY, bytes)
 JSONB = Kind(3802, TEXT_FORM, _text)
 UUID = Kind(2950, TEXT_FORM, _text)
 TIME = Kind(1184, BINARY, lambda value: _INT8.pack(value - _EPOCH))

@@ -1,7 +1,7 @@
 """What the codecs exchange: the request as it came in, the call it means, the response to send."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -12,10 +12,13 @@ _QUEUE_PATH = re.compile(r"/[^/]+/[^/]+/?")
 
 
 class Headers(Protocol):
-    """Headers by name in lower case: all that the codecs ask of a server's own header type."""
+    """Headers by name in lower case: all that is asked of a server's own header type."""
 
     def get(self, name: str, /) -> str | None:
         """Return the header's value, or None when it was not sent."""
+
+    def items(self) -> Iterable[tuple[str, str]]:
+        """Return all headers; one that was sent twice may stand there twice, in its order."""
 
 
 # Has a function called once, on the loop, when the client closes its side of the connection;

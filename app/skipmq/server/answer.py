@@ -8,6 +8,7 @@ import structlog
 
 from skipmq import auth, errors, limits, protocol
 from skipmq.actions import EVERY
+from skipmq.model import Identity
 from skipmq.node import Node
 from skipmq.protocol import Request, Response
 from skipmq.server.admission import Admission
@@ -49,9 +50,10 @@ class Broker:
         try:
             self.admission.enter()
             try:
+                identity = self._identify(request)
                 call = protocol.decode(request)
                 action = call.action
-                call.identity = auth.identify(request.headers.get("authorization"), request.query)
+                call.identity = identity
                 call.deadline = self.node.deadline()
                 response = protocol.encode(call, await EVERY[action](self.node, call))
             finally:
@@ -72,6 +74,15 @@ class Broker:
                 milliseconds=round((perf_counter() - began) * 1000, 1),
             )
         return response
+
+    def _identify(self, request: Request) -> Identity:
+        """Return who a request is from: who has signed it, where signatures are checked.
+
+        Raises an errors.SqsError when it is not signed as it must be.
+        """
+        if self.node.keys is not None:
+            return self.node.keys.identify(request)
+        return auth.identify(request.headers.get("authorization"), request.query)
 
     def base_url(self, scheme: str, host: str | None) -> str:
         """Return the base of the URL that a client used, by its Host where that can be one."""

@@ -42,12 +42,13 @@ class ServeError(Exception):
 def address(settings: Settings) -> Iterator[str]:
     """Hold the address to listen on for as long as the block runs; give it in figures.
 
-    Raises ServeError when it is taken, is not this machine's, or would need signature checks.
+    Raises ServeError when it is taken, is not this machine's, or a master key is missing.
     """
-    if settings.checks_signatures:
+    if settings.checks_signatures and not settings.master_key:
         raise ServeError(
-            f"{settings.host} can be reached from other machines and this release cannot check"
-            " signatures: listen on 127.0.0.1, or allow every caller with --insecure"
+            f"requests to {settings.host} must be signed, and that needs SKIPMQ_MASTER_KEY or"
+            " SKIPMQ_MASTER_KEY_FILE (`openssl rand -base64 32` makes one; then `skipmq keys"
+            " create`). Or listen on 127.0.0.1, or allow every caller with --insecure"
         )
     with ExitStack() as held:
         try:

@@ -8,8 +8,9 @@ is answered by the one broker, on the one event loop.
 import asyncio
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from io import BytesIO
 from typing import Any
 from uuid import uuid4
@@ -37,6 +38,13 @@ def application() -> flask.Flask:
     settings = config.load().settings
     if not settings.database_url:
         raise config.ConfigError(["SKIPMQ_DATABASE_URL: a WSGI server needs a database of its own"])
+    if not settings.auth:
+        # Which address the server listens on is not known here.
+        settings = replace(settings, auth="on")
+    if settings.checks_signatures and not settings.master_key:
+        raise config.ConfigError(
+            ["SKIPMQ_MASTER_KEY: signatures need one; SKIPMQ_AUTH=off allows every caller"]
+        )
     logs.configure(settings)
     schema.check(settings.database_url)
     loop = asyncio.new_event_loop()
@@ -143,6 +151,14 @@ class _Headers:
     def get(self, name: str, /) -> str | None:
         """Return the header's value, or None when it was not sent."""
         return self._environ.get(_variable(name))
+
+    def items(self) -> Iterator[tuple[str, str]]:
+        """Return all headers; the values of one that was sent twice are joined by a comma."""
+        for variable, value in self._environ.items():
+            if variable.startswith("HTTP_"):
+                yield variable[5:].replace("_", "-").lower(), value
+            elif variable in ("CONTENT_TYPE", "CONTENT_LENGTH") and value:
+                yield variable.replace("_", "-").lower(), value
 
 
 def _variable(header: str) -> str:

@@ -7,7 +7,14 @@ import structlog
 
 from skipmq.database import DatabaseError
 from skipmq.database.listener import Session
-from skipmq.delivery.waiters.notifier import CHANGED, CHANNEL, SENT, WAITING, Notifier
+from skipmq.delivery.waiters.notifier import (
+    CHANGED,
+    CHANNEL,
+    KEYS,
+    SENT,
+    WAITING,
+    Notifier,
+)
 from skipmq.delivery.waiters.registry import Waiters
 
 log = structlog.get_logger()
@@ -21,13 +28,14 @@ _RETRY_SECONDS = 1.0
 class Listener:
     """A task with a connection of its own, which it opens again when it is lost."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - what it works with.
         self,
         connect: Callable[[], Awaitable[Session]],
         process: str,
         waiters: Waiters,
         notifier: Notifier,
         forget: Callable[[str | None], None],
+        keys_changed: Callable[[], None] = lambda: None,
     ) -> None:
         self._connect = connect
         self._process = process
@@ -35,6 +43,7 @@ class Listener:
         self._notifier = notifier
         # What is cached of a queue, or of all.
         self._forget = forget
+        self._keys_changed = keys_changed
 
     async def run(self) -> None:
         """Listen until it is cancelled."""
@@ -54,6 +63,7 @@ class Listener:
             await session.execute(f"listen {CHANNEL}")
             # What was said while nobody listened is lost: everybody polls once.
             self._forget(None)
+            self._keys_changed()
             self._waiters.wake_all()
             while session.is_current:
                 async for payload in session.notifications(seconds=1):
@@ -73,3 +83,5 @@ class Listener:
                 self._notifier.somebody_waits(queue)
             elif kind == CHANGED:
                 self._forget(queue)
+            elif kind == KEYS:
+                self._keys_changed()

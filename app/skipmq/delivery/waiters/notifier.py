@@ -18,6 +18,8 @@ log = structlog.get_logger()
 
 CHANNEL = "skipmq"
 SENT, WAITING, CHANGED = "sent", "waiting", "changed"
+# By the functions of the database that change access keys.
+KEYS = "keys"
 INTERVAL = 0.010
 PAYLOAD_BYTES = 7_900
 # Announced again when the last announcement is older than ANNOUNCE; believed for INTEREST. No

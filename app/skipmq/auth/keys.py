@@ -1,0 +1,61 @@
+"""Access keys as nodes hold them: decrypted, in memory, by their ids."""
+
+import hmac
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from skipmq import errors
+
+# A client signs with the key of its day and region; a second day begins at midnight.
+_SIGNING_KEYS = 8
+
+
+@dataclass(slots=True)
+class AccessKey:
+    """A key that may sign; `expires_at` in seconds since 1970, by the database's clock.
+
+    Temporary credentials also have a session token, of which only the SHA-256 is known.
+    """
+
+    id: str
+    account: str
+    secret: str = field(repr=False)
+    token_digest: bytes | None = field(default=None, repr=False)
+    expires_at: float | None = None
+    _signing_keys: dict[tuple[str, str], bytes] = field(default_factory=dict, repr=False)
+
+    def signing_key(self, day: str, region: str) -> bytes:
+        """Return the key that signs the requests of a day (YYYYMMDD) in a region."""
+        found = self._signing_keys.get((day, region))
+        if found is None:
+            found = signing_key(self.secret, day, region, "sqs")
+            if len(self._signing_keys) >= _SIGNING_KEYS:
+                self._signing_keys.clear()
+            self._signing_keys[day, region] = found
+        return found
+
+    def check(self, token: str | None, now: float) -> None:
+        """Check the session token of a request, and that the key has not expired.
+
+        Raises errors.InvalidClientTokenId, errors.ExpiredToken.
+        """
+        if self.token_digest is None:
+            if token is not None:
+                raise errors.InvalidClientTokenId
+        elif token is None or not hmac.compare_digest(digest(token), self.token_digest):
+            raise errors.InvalidClientTokenId
+        if self.expires_at is not None and now >= self.expires_at:
+            raise errors.ExpiredToken
+
+
+def signing_key(secret: str, day: str, region: str, service: str) -> bytes:
+    """Return the key that a secret gives for a day, a region and a service."""
+    key = f"AWS4{secret}".encode()
+    for part in (day, region, service, "aws4_request"):
+        key = hmac.digest(key, part.encode(), "sha256")
+    return key
+
+
+def digest(token: str) -> bytes:
+    """Return what is kept of a session token."""
+    return sha256(token.encode()).digest()

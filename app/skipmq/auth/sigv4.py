@@ -1,0 +1,353 @@
+"""Verifies AWS Signature Version 4, in the Authorization header or in the query string.
+
+What is signed is what is executed: the method, the path, every parameter of the query string, the
+host, every `x-amz-*` header, and the body by its own digest, whatever the request says of it.
+Source: AWS Identity and Access Management User Guide, "Create a signed AWS API request" and
+"Authenticating Requests: Using Query Parameters"; errors: SQS API Reference, "Common Errors".
+"""
+
+import hmac
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from hashlib import sha256
+from typing import NamedTuple, Protocol
+from urllib.parse import quote, quote_from_bytes, unquote_to_bytes
+
+from skipmq import errors
+from skipmq.auth.keys import AccessKey
+
+ALGORITHM = "AWS4-HMAC-SHA256"
+# Seconds by which a client's clock may differ, either way.
+WINDOW = 900
+EXPIRES_MOST = 604_800
+
+_UNRESERVED = "-_.~"
+_FAMILY = "x-amz-"
+_HEAD = re.compile(rf"{ALGORITHM} +Credential=([^\s,]+), *SignedHeaders=([^\s,]+), *")
+# Longer ones would fill the memory: they are kept.
+_HEAD_MOST = 4_096
+_PLAIN_PATH = re.compile("/|(?:/[A-Za-z0-9_~-][A-Za-z0-9_.~-]*)+/?")
+_CREDENTIAL = re.compile(r"([^/\s]+)/([0-9]{8})/([a-z0-9-]{1,32})/sqs/aws4_request")
+_HEADER_NAMES = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+(?:;[a-z0-9!#$%&'*+.^_`|~-]+)*")
+_SIGNATURE = re.compile("[0-9a-f]{64}")
+_DATE = re.compile("([0-9]{4})([0-9]{2})([0-9]{2})T([0-9]{2})([0-9]{2})([0-9]{2})Z")
+_SPACES = re.compile("[ \t]+")
+_SECONDS = re.compile("[0-9]{1,6}")
+_PARAMETERS = ("Algorithm", "Credential", "Date", "Expires", "SignedHeaders", "Signature")
+_UNSIGNED = "Headers that begin with 'x-amz-' must be signed: '{}' is not."
+
+Pairs = list[tuple[bytes, bytes]]
+
+
+class Headers(Protocol):
+    """The headers of a request, by name in lower case."""
+
+    def items(self) -> Iterable[tuple[str, str]]:
+        """Return all headers."""
+
+
+class SignedRequest(Protocol):
+    """What a signature is over; the path is decoded, the query string is as it was sent."""
+
+    @property
+    def method(self) -> str:
+        """Return the method."""
+
+    @property
+    def path(self) -> str:
+        """Return the decoded path."""
+
+    @property
+    def query(self) -> str:
+        """Return the query string without the question mark."""
+
+    @property
+    def headers(self) -> Headers:
+        """Return the headers."""
+
+    @property
+    def body(self) -> bytes:
+        """Return the body."""
+
+
+class _Scope(NamedTuple):
+    """What a signature says of itself, apart from its time: who signed, and which headers."""
+
+    key_id: str
+    day: str
+    region: str
+    signed: tuple[str, ...]
+
+
+class _Claim(NamedTuple):
+    """A signature as a request has it; valid for so many seconds from its date on."""
+
+    scope: _Scope
+    signature: str
+    date: str
+    seconds: int
+    token: str | None
+    query: str
+
+
+def verify(
+    request: SignedRequest,
+    keys: Mapping[str, AccessKey],
+    now: float,
+    public_host: str | None = None,
+) -> tuple[AccessKey, str]:
+    """Return the key that has signed a request, and the region for which.
+
+    `now` is in seconds since 1970. A client may have signed `public_host` instead of the Host that
+    arrives here: a proxy may have changed that.
+
+    Raises errors.MissingAuthenticationToken, errors.IncompleteSignature,
+    errors.InvalidClientTokenId, errors.ExpiredToken, errors.RequestExpired,
+    errors.SignatureDoesNotMatch.
+    """
+    headers = collected(request.headers.items())
+    claim = _claim(request.query, headers)
+    scope = claim.scope
+    _check_signed(scope.signed, headers)
+    key = keys.get(scope.key_id)
+    if key is None:
+        raise errors.InvalidClientTokenId
+    key.check(claim.token, now)
+    _check_date(claim, now)
+    canonical = canonical_path(request.path)
+    body = sha256(request.body).hexdigest()
+    signing_key = key.signing_key(scope.day, scope.region)
+    head = f"{ALGORITHM}\n{claim.date}\n{scope.day}/{scope.region}/sqs/aws4_request\n"
+    for host in _hosts(headers["host"], public_host):
+        headers["host"] = host
+        text = canonical_request(
+            request.method, canonical, claim.query, scope.signed, headers, body
+        )
+        expected = signature(signing_key, head, text)
+        if hmac.compare_digest(claim.signature, expected):
+            return key, scope.region
+    raise errors.SignatureDoesNotMatch
+
+
+def canonical_request(  # noqa: PLR0913, PLR0917 - each is a part of it.
+    method: str,
+    path: str,
+    query: str,
+    signed: Sequence[str],
+    headers: Mapping[str, str],
+    body: str,
+) -> str:
+    """Return the text that is signed, from its parts in canonical form."""
+    lines = "".join([f"{name}:{headers[name]}\n" for name in signed])
+    return f"{method}\n{path}\n{query}\n{lines}\n{';'.join(signed)}\n{body}"
+
+
+def signature(signing_key: bytes, head: str, text: str) -> str:
+    """Return the signature of a canonical request."""
+    digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return hmac.digest(signing_key, f"{head}{digest}".encode(), "sha256").hex()
+
+
+def canonical_path(path: str) -> str:
+    """Return a decoded path encoded twice: as it was sent, and once more.
+
+    Raises errors.SignatureDoesNotMatch for a path with empty or dot segments: what is signed is
+    the path without them, and what would be executed the one with them.
+    """
+    if _PLAIN_PATH.fullmatch(path):
+        return path
+    if normalised(path) != path:
+        raise errors.SignatureDoesNotMatch
+    safe = f"/{_UNRESERVED}"
+    return quote(quote(path, safe=safe, errors="surrogatepass"), safe=safe)
+
+
+def normalised(path: str) -> str:
+    """Return a path without empty and dot segments (RFC 3986, section 5.2.4)."""
+    segments: list[str] = []
+    for segment in path.split("/"):
+        if segment == "..":
+            del segments[-1:]
+        elif segment not in ("", "."):
+            segments.append(segment)
+    slash = "/" if segments and path.endswith("/") else ""
+    return f"/{'/'.join(segments)}{slash}"
+
+
+def canonical_query(pairs: Iterable[tuple[bytes, bytes]]) -> str:
+    """Return the parameters of a query string, encoded and in order."""
+    encoded = sorted(
+        (quote_from_bytes(name, safe=_UNRESERVED), quote_from_bytes(value, safe=_UNRESERVED))
+        for name, value in pairs
+    )
+    return "&".join([f"{name}={value}" for name, value in encoded])
+
+
+def pairs_of(query: str) -> Pairs:
+    """Return the decoded parameters of a query string, as the Query wire reads them."""
+    found = []
+    for part in query.encode("latin-1", "replace").replace(b"+", b" ").split(b"&"):
+        name, _, value = part.partition(b"=")
+        found.append((unquote_to_bytes(name), unquote_to_bytes(value)))
+    return found
+
+
+def collected(items: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return headers by name, with the spaces of canonical form and repeated ones joined."""
+    found: dict[str, str] = {}
+    for name, value in items:
+        if "  " in value or "\t" in value:
+            value = _SPACES.sub(" ", value)  # noqa: PLW2901 - rarely.
+        value = value.strip(" ")  # noqa: PLW2901 - as above.
+        found[name] = f"{found[name]},{value}" if name in found else value
+    return found
+
+
+def _claim(query: str, headers: Mapping[str, str]) -> _Claim:
+    """Return the one signature of a request.
+
+    Raises errors.MissingAuthenticationToken, errors.IncompleteSignature.
+    """
+    authorization = headers.get("authorization")
+    if not query:
+        if authorization is None:
+            raise errors.MissingAuthenticationToken
+        return _header_claim(authorization, headers, "")
+    if ";" in query:
+        raise errors.IncompleteSignature("The query string must have ';' as %3B.")
+    pairs = pairs_of(query)
+    names = {name.lower() if name.lower().startswith(b"x-amz-") else name for name, _ in pairs}
+    if len(names) < len(pairs):
+        raise errors.IncompleteSignature("The query string has a parameter twice.")
+    is_presigned = any(name.startswith(b"x-amz-") for name in names)
+    if authorization is None:
+        if not is_presigned:
+            raise errors.MissingAuthenticationToken
+        return _query_claim(pairs)
+    if is_presigned:
+        raise errors.IncompleteSignature("A request has one signature, and this one has two.")
+    return _header_claim(authorization, headers, canonical_query(pairs))
+
+
+def _header_claim(authorization: str, headers: Mapping[str, str], query: str) -> _Claim:
+    if not authorization.startswith(f"{ALGORITHM} "):
+        algorithm = errors.shown(authorization.partition(" ")[0])
+        raise errors.IncompleteSignature(f"Unsupported AWS 'algorithm': '{algorithm}'.")
+    # What precedes the signature is the same in all requests that a client sends in a day.
+    head, _, found = authorization.rpartition("Signature=")
+    if len(head) > _HEAD_MOST:
+        raise errors.IncompleteSignature("The Authorization header is too long.")
+    scope = _head(head)
+    _check_form(found)
+    date = headers.get("x-amz-date")
+    if date is None:
+        raise errors.IncompleteSignature("Authorization header requires an 'X-Amz-Date' header.")
+    return _Claim(scope, found, date, WINDOW, headers.get("x-amz-security-token"), query)
+
+
+@lru_cache(maxsize=1024)
+def _head(head: str) -> _Scope:
+    match = _HEAD.fullmatch(head)
+    if match is None:
+        raise errors.IncompleteSignature(
+            "Authorization header requires 'Credential', 'SignedHeaders' and 'Signature', in this"
+            " order and once each."
+        )
+    return _scope(match[1], match[2])
+
+
+def _query_claim(pairs: Pairs) -> _Claim:
+    given: dict[str, str] = {}
+    for name, value in pairs:
+        if name.startswith(b"X-Amz-"):
+            given[name[6:].decode("latin-1")] = value.decode("latin-1")
+    for missing in [name for name in _PARAMETERS if not given.get(name)]:
+        raise errors.IncompleteSignature(
+            f"AWS query-string parameters must include 'X-Amz-{missing}'."
+        )
+    if given["Algorithm"] != ALGORITHM:
+        algorithm = errors.shown(given["Algorithm"])
+        raise errors.IncompleteSignature(f"Unsupported AWS 'algorithm': '{algorithm}'.")
+    expires = given["Expires"]
+    if not (_SECONDS.fullmatch(expires) and 1 <= int(expires) <= EXPIRES_MOST):
+        raise errors.IncompleteSignature(
+            f"X-Amz-Expires must be a number of seconds from 1 to {EXPIRES_MOST}."
+        )
+    _check_form(given["Signature"])
+    signed = canonical_query([pair for pair in pairs if pair[0] != b"X-Amz-Signature"])
+    return _Claim(
+        _scope(given["Credential"], given["SignedHeaders"]),
+        given["Signature"],
+        given["Date"],
+        int(expires),
+        given.get("Security-Token"),
+        signed,
+    )
+
+
+def _scope(credential: str, names: str) -> _Scope:
+    match = _CREDENTIAL.fullmatch(credential)
+    if match is None:
+        raise errors.IncompleteSignature(
+            "Credential must be KEY/YYYYMMDD/REGION/sqs/aws4_request, got"
+            f" '{errors.shown(credential)}'."
+        )
+    signed = tuple(names.split(";"))
+    if not _HEADER_NAMES.fullmatch(names) or list(signed) != sorted(set(signed)):
+        raise errors.IncompleteSignature(
+            "SignedHeaders must be names in lower case, in order and once each, with ';' between."
+        )
+    return _Scope(match[1], match[2], match[3], signed)
+
+
+def _check_form(found: str) -> None:
+    if not _SIGNATURE.fullmatch(found):
+        raise errors.IncompleteSignature("The signature must be 64 hexadecimal digits.")
+
+
+def _check_signed(signed: tuple[str, ...], headers: Mapping[str, str]) -> None:
+    """Check that what decides a request is signed, and that what is signed is there."""
+    if "host" not in signed:
+        raise errors.SignatureDoesNotMatch("'Host' must be a 'SignedHeader' in the signature.")
+    for name in headers:
+        if name.startswith(_FAMILY) and name not in signed:
+            raise errors.SignatureDoesNotMatch(_UNSIGNED.format(errors.shown(name)))
+    for name in signed:
+        if name not in headers:
+            raise errors.SignatureDoesNotMatch(
+                f"The signed header '{errors.shown(name)}' is missing."
+            )
+
+
+def _check_date(claim: _Claim, now: float) -> None:
+    date = claim.date
+    signed_at = _seconds(date)
+    if claim.scope.day != date[:8]:
+        raise errors.SignatureDoesNotMatch(
+            "Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date:"
+            f" '{claim.scope.day}' != '{date[:8]}', from '{date}'."
+        )
+    if not signed_at - WINDOW <= now <= signed_at + claim.seconds:
+        fault = "expired" if now > signed_at else "not yet current"
+        here = f"{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%SZ}"
+        raise errors.RequestExpired(f"Signature {fault}: {date}, and it is {here} now.")
+
+
+@lru_cache(maxsize=256)
+def _seconds(date: str) -> float:
+    """Return a date in seconds since 1970."""
+    match = _DATE.fullmatch(date)
+    try:
+        if match is not None:
+            return datetime(*map(int, match.groups()), tzinfo=UTC).timestamp()  # type: ignore[misc,arg-type]
+    except ValueError:
+        pass
+    raise errors.IncompleteSignature(
+        f"Date must be in ISO-8601 'basic format'. Got '{errors.shown(date)}'."
+    )
+
+
+def _hosts(sent: str, public: str | None) -> tuple[str, ...]:
+    return (sent,) if public is None or public == sent else (sent, public)

@@ -1,0 +1,249 @@
+"""The commands on access keys, for the owner of the schema."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import click
+from rich.markup import escape
+from rich.table import Table
+
+from skipmq import limits
+from skipmq.auth import Credentials, Encrypted, MasterKeys, digest, new_credentials
+from skipmq.cli.environment import configuration, open_database, printing_json
+from skipmq.config import ConfigError, Settings
+from skipmq.database import Database, schema
+from skipmq.delivery.access_keys import AccessKeys
+from skipmq.model import StoredKey
+
+T = TypeVar("T")
+_ONCE = "The secret is shown this once."
+# The session durations of AWS's GetSessionToken, in seconds.
+_SESSION_SECONDS = click.IntRange(900, 129_600)
+
+
+@click.group()
+def keys() -> None:
+    """Create, list, disable, enable, revoke and rotate access keys.
+
+    Run these as the owner of the schema, with the master key of the nodes.
+    """
+
+
+def _run(operation: Callable[[AccessKeys], Awaitable[T]], settings: Settings | None = None) -> T:
+    """Run an operation on the keys of the database, as its owner."""
+
+    async def run(url: str) -> T:
+        database = Database(url, size=1, application_name="skipmq keys")
+        try:
+            return await operation(AccessKeys(database))
+        finally:
+            database.close()
+
+    with open_database(settings or configuration().settings) as (url, _):
+        schema.check(url)
+        return asyncio.run(run(url))
+
+
+def _master(settings: Settings) -> MasterKeys:
+    if not settings.master_key:
+        raise ConfigError(
+            ["SKIPMQ_MASTER_KEY: keys need one: `openssl rand -base64 32`, the same for all nodes"]
+        )
+    return MasterKeys(settings.master_keys)
+
+
+@keys.command("create")
+@click.option("--account", default=limits.DEFAULT_ACCOUNT, help="Account of 12 digits.")
+@click.option("--name", help="What it is for.")
+@printing_json
+def keys_create(account: str, name: str | None) -> tuple[Any, Any]:
+    """Create an access key and show its secret."""
+    if not limits.ACCOUNT.fullmatch(account):
+        raise click.BadParameter("an account is 12 digits", param_hint="--account")
+    settings = configuration().settings
+    master, new = _master(settings), new_credentials()
+    _run(lambda stored: _store(stored, master, new, account, name), settings)
+    return _shown(new, {"account": account})
+
+
+@keys.command("rotate")
+@click.argument("key_id")
+@click.option(
+    "--overlap",
+    type=click.IntRange(0, 31_536_000),
+    default=86_400,
+    show_default=True,
+    help="Seconds for which the old key still works.",
+)
+@printing_json
+def keys_rotate(key_id: str, overlap: int) -> tuple[Any, Any]:
+    """Create a key in the place of KEY_ID, which expires after the overlap."""
+    settings = configuration().settings
+    master, new = _master(settings), new_credentials()
+
+    async def rotate(stored: AccessKeys) -> str:
+        old = await _find(stored, key_id)
+        if old.parent is not None or not old.usable:
+            raise click.ClickException(f"{key_id} is temporary or disabled: create another")
+        await _store(stored, master, new, old.account, old.name)
+        await stored.change(key_id, lifetime=overlap)
+        return old.account
+
+    return _shown(new, {"account": _run(rotate, settings), "replaces": key_id})
+
+
+@keys.command("session")
+@click.argument("key_id")
+@click.option("--seconds", type=_SESSION_SECONDS, default=3600, show_default=True)
+@printing_json
+def keys_session(key_id: str, seconds: int) -> tuple[Any, Any]:
+    """Create temporary credentials that stand for KEY_ID."""
+    settings = configuration().settings
+    master, new = _master(settings), new_credentials(temporary=True)
+    encrypted = master.encrypt(new.key_id, new.secret)
+
+    async def create(stored: AccessKeys) -> StoredKey:
+        await stored.create(
+            new.key_id,
+            account=None,
+            name=None,
+            secret=encrypted.secret,
+            master_key_id=encrypted.master_key_id,
+            parent=key_id,
+            token_digest=digest(new.token or ""),
+            lifetime=seconds,
+        )
+        return await _find(stored, new.key_id)
+
+    found = _run(create, settings)
+    more = {
+        "session_token": new.token,
+        "account": found.account,
+        "expires": _time(found.expires_at),
+    }
+    return _shown(new, more)
+
+
+@keys.command("list")
+@printing_json
+def keys_list() -> tuple[Any, Any]:
+    """List access keys, without their secrets."""
+    found = _run(lambda stored: stored.all())
+    rows = [
+        {
+            "access_key_id": key.id,
+            "account": key.account,
+            "name": key.name,
+            "session_of": key.parent,
+            "enabled": key.usable,
+            "created": _time(key.created_at),
+            "expires": _time(key.expires_at),
+            "last_used": _time(key.last_used_at),
+            "master_key": key.master_key_id,
+        }
+        for key in found
+    ]
+    if not rows:
+        return rows, "no access keys yet: `skipmq keys create`"
+    table = Table(*(name.replace("_", " ") for name in rows[0]), box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(*(escape(_cell(value)) for value in row.values()))
+    return rows, table
+
+
+@keys.command("disable")
+@click.argument("key_id")
+@printing_json
+def keys_disable(key_id: str) -> tuple[Any, Any]:
+    """Refuse KEY_ID, and the temporary credentials of it, until it is enabled again."""
+    _run(lambda stored: stored.change(key_id, enabled=False))
+    return {"disabled": key_id}, f"access key {escape(key_id)} is disabled"
+
+
+@keys.command("enable")
+@click.argument("key_id")
+@printing_json
+def keys_enable(key_id: str) -> tuple[Any, Any]:
+    """Take KEY_ID again."""
+    _run(lambda stored: stored.change(key_id, enabled=True))
+    return {"enabled": key_id}, f"access key {escape(key_id)} is enabled"
+
+
+@keys.command("revoke")
+@click.argument("key_id")
+@printing_json
+def keys_revoke(key_id: str) -> tuple[Any, Any]:
+    """Delete KEY_ID and the temporary credentials of it for ever."""
+    _run(lambda stored: stored.revoke(key_id))
+    return {"revoked": key_id}, f"access key {escape(key_id)} is revoked"
+
+
+@keys.command("rotate-master")
+@printing_json
+def keys_rotate_master() -> tuple[Any, Any]:
+    """Encrypt all secrets under the first of the keys in SKIPMQ_MASTER_KEY.
+
+    Put the new key before the old one, restart the nodes, run this, and then take the old one out.
+    """
+    settings = configuration().settings
+    master = _master(settings)
+
+    async def reencrypt(stored: AccessKeys) -> tuple[int, list[str]]:
+        done, foreign = 0, []
+        for key in await stored.all():
+            if key.master_key_id == master.current:
+                continue
+            secret = master.decrypt(key.id, Encrypted(key.secret, key.master_key_id))
+            if secret is None:
+                foreign.append(key.id)
+                continue
+            new = master.encrypt(key.id, secret)
+            done += await stored.reencrypt(key.id, key.secret, new.secret, new.master_key_id)
+        return done, foreign
+
+    done, foreign = _run(reencrypt, settings)
+    if foreign:
+        raise click.ClickException(
+            f"{done} re-encrypted; SKIPMQ_MASTER_KEY does not have the key of {', '.join(foreign)}"
+        )
+    return {"reencrypted": done, "master_key": master.current}, f"{done} secrets re-encrypted"
+
+
+async def _store(
+    stored: AccessKeys, master: MasterKeys, new: Credentials, account: str, name: str | None
+) -> None:
+    encrypted = master.encrypt(new.key_id, new.secret)
+    await stored.create(
+        new.key_id,
+        account=account,
+        name=name,
+        secret=encrypted.secret,
+        master_key_id=encrypted.master_key_id,
+    )
+
+
+async def _find(stored: AccessKeys, key_id: str) -> StoredKey:
+    for key in await stored.all():
+        if key.id == key_id:
+            return key
+    raise click.ClickException(f"there is no access key {key_id}")
+
+
+def _shown(new: Credentials, more: dict[str, Any]) -> tuple[Any, Any]:
+    result = {"access_key_id": new.key_id, "secret_access_key": new.secret, **more}
+    table = Table("", "", box=None, pad_edge=False, show_header=False, caption=_ONCE)
+    for name, value in result.items():
+        table.add_row(name.replace("_", " "), escape(str(value)))
+    return result, table
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "" if value is None else str(value)
+
+
+def _time(seconds: float | None) -> str | None:
+    return None if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"

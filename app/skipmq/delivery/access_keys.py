@@ -1,0 +1,79 @@
+"""The access keys of the database, with their secrets as they are encrypted."""
+
+from collections.abc import Sequence
+
+from skipmq.database import Database, Statement
+from skipmq.database.statement import BOOLEAN, BYTES, INTERVAL, TEXT, TEXTS
+from skipmq.model import StoredKey
+
+_ALL = Statement("select * from skipmq.access_keys()")
+_VERSION = Statement("select version, now from skipmq.access_key_version()")
+_CREATE = Statement(
+    "select from skipmq.create_access_key($1, $2, $3, $4, $5, $6, $7, $8)",
+    TEXT, TEXT, TEXT, BYTES, TEXT, TEXT, BYTES, INTERVAL,
+)  # fmt: skip
+_CHANGE = Statement("select from skipmq.change_access_key($1, $2, $3)", TEXT, BOOLEAN, INTERVAL)
+_REVOKE = Statement("select from skipmq.revoke_access_key($1)", TEXT)
+_REENCRYPT = Statement(
+    "select skipmq.reencrypt_access_key($1, $2, $3, $4)", TEXT, BYTES, BYTES, TEXT
+)
+_NOTE_USE = Statement("select from skipmq.note_access_key_use($1)", TEXTS)
+
+
+class AccessKeys:
+    """The functions of the database on access keys; only its owner may change them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def all(self) -> list[StoredKey]:
+        """Return all keys but those that have expired for long."""
+        return [StoredKey(*row) for row in await self._database.rows(_ALL)]
+
+    async def version(self) -> tuple[int, float]:
+        """Return a number that grows when keys change, and the time in seconds since 1970."""
+        ((version, now),) = await self._database.rows(_VERSION)
+        return version, now
+
+    async def create(  # noqa: PLR0913 - each is a column.
+        self,
+        key_id: str,
+        *,
+        account: str | None,
+        name: str | None,
+        secret: bytes,
+        master_key_id: str,
+        parent: str | None = None,
+        token_digest: bytes | None = None,
+        lifetime: float | None = None,
+    ) -> None:
+        """Store a key; raise errors.ResourceNotFoundException when the parent cannot have one."""
+        await self._database.rows(
+            _CREATE,
+            (key_id, account, name, secret, master_key_id, parent, token_digest, lifetime),
+            repeatable=False,
+        )
+
+    async def change(
+        self, key_id: str, *, enabled: bool | None = None, lifetime: float | None = None
+    ) -> None:
+        """Enable or disable a key, or let it expire in so many seconds.
+
+        Raises errors.ResourceNotFoundException.
+        """
+        await self._database.rows(_CHANGE, (key_id, enabled, lifetime))
+
+    async def revoke(self, key_id: str) -> None:
+        """Delete a key and the temporary ones of it; raise errors.ResourceNotFoundException."""
+        await self._database.rows(_REVOKE, (key_id,), repeatable=False)
+
+    async def reencrypt(self, key_id: str, old: bytes, secret: bytes, master_key_id: str) -> bool:
+        """Replace the encrypted secret if it still is `old`; tell whether it was."""
+        ((replaced,),) = await self._database.rows(
+            _REENCRYPT, (key_id, old, secret, master_key_id), repeatable=False
+        )
+        return bool(replaced)
+
+    async def note_use(self, key_ids: Sequence[str]) -> None:
+        """Note that keys were used."""
+        await self._database.rows(_NOTE_USE, (key_ids,))

@@ -1,0 +1,120 @@
+"""The access keys of a node: in memory, and as the database has them within a second."""
+
+import asyncio
+from contextlib import suppress
+from time import monotonic
+from typing import TypeAlias
+from urllib.parse import urlsplit
+
+import structlog
+
+from skipmq import errors
+from skipmq.auth import AccessKey, Encrypted, MasterKeys, verify
+from skipmq.auth.sigv4 import SignedRequest
+from skipmq.config import Settings
+from skipmq.database import Database
+from skipmq.delivery.access_keys import AccessKeys
+from skipmq.model import Identity, StoredKey
+
+log = structlog.get_logger()
+
+# A change is notified at once; where that is lost the keys are looked at after so many seconds.
+POLL = 1.0
+USE_NOTED = 60.0
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+# What a key in memory was made of.
+_Source: TypeAlias = tuple[bytes, str, str, bytes | None, float | None]
+
+
+class KeyStore:
+    """Tells who has signed a request; a task that follows the changes of the keys.
+
+    Nobody who signs waits for the database, and whoever was let in before is so while it is away.
+    """
+
+    def __init__(self, settings: Settings, database: Database) -> None:
+        self._stored = AccessKeys(database)
+        self._master = MasterKeys(settings.master_keys)
+        self._public_host = host_of(settings.public_url)
+        self._version = -1
+        self._keys: dict[str, AccessKey] = {}
+        self._sources: dict[str, _Source] = {}
+        # What is added to time.monotonic to get the database's time.
+        self._offset = 0.0
+        self._used: set[str] = set()
+        self._noted: dict[str, float] = {}
+        self._changed = asyncio.Event()
+
+    def identify(self, request: SignedRequest) -> Identity:
+        """Return who has signed a request; raise the errors of auth.verify."""
+        key, region = verify(request, self._keys, monotonic() + self._offset, self._public_host)
+        self._used.add(key.id)
+        return Identity(key.account, region, key.account, is_proved=True)
+
+    def changed(self) -> None:
+        """Read the keys again at once."""
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Follow the changes until it is cancelled."""
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), POLL)
+            self._changed.clear()
+            try:
+                await self.refresh()
+                await self._note_use()
+            except errors.ServiceUnavailable:
+                pass
+            except Exception:
+                log.exception("access keys cannot be read")
+
+    async def refresh(self) -> None:
+        """Read the keys if they have changed; raise errors.ServiceUnavailable."""
+        version, now = await self._stored.version()
+        self._offset = now - monotonic()
+        if version == self._version:
+            return
+        keys: dict[str, AccessKey] = {}
+        sources: dict[str, _Source] = {}
+        for stored in await self._stored.all():
+            source = (
+                stored.secret,
+                stored.master_key_id,
+                stored.account,
+                stored.token_digest,
+                stored.expires_at,
+            )
+            key = self._keys.get(stored.id) if self._sources.get(stored.id) == source else None
+            key = key or (self._decrypted(stored) if stored.usable else None)
+            if key is not None and stored.usable:
+                keys[stored.id], sources[stored.id] = key, source
+        self._keys, self._sources, self._version = keys, sources, version
+
+    def _decrypted(self, stored: StoredKey) -> AccessKey | None:
+        secret = self._master.decrypt(stored.id, Encrypted(stored.secret, stored.master_key_id))
+        if secret is None:
+            log.warning(
+                "an access key is of another master key than SKIPMQ_MASTER_KEY has",
+                key=stored.id,
+                master_key=stored.master_key_id,
+            )
+            return None
+        return AccessKey(stored.id, stored.account, secret, stored.token_digest, stored.expires_at)
+
+    async def _note_use(self) -> None:
+        now = monotonic()
+        due = [key for key in self._used if now - self._noted.get(key, -USE_NOTED) >= USE_NOTED]
+        self._used.clear()
+        if due:
+            self._noted = {key: at for key, at in self._noted.items() if now - at < USE_NOTED}
+            self._noted |= dict.fromkeys(due, now)
+            await self._stored.note_use(due)
+
+
+def host_of(url: str) -> str | None:
+    """Return the Host of requests to a URL; None when it is empty."""
+    parts = urlsplit(url)
+    port = _DEFAULT_PORTS.get(parts.scheme)
+    return parts.netloc.removesuffix(f":{port}") or None

@@ -1,0 +1,11 @@
+-- Does: gives a number that grows when the access keys change, and the time, in seconds since 1970.
+-- Called by: nodes that check signatures, every second.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: none.
+create function skipmq.access_key_version() returns table (version bigint, now float8)
+language sql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select c.access_key_version, extract(epoch from skipmq.clock())::float8 from skipmq.cluster c
+$$;

@@ -1,0 +1,34 @@
+-- Does: stores an access key, encrypted by the caller; forgets temporary ones that expired a day ago.
+-- Called by: the command line, as the owner.
+-- Locks, in order: access keys by id, the row of the cluster.
+-- Raises: 23505 when there is a key of this id, 23514 for an account that is none, SQ010 when the parent is
+--   not there or is itself temporary.
+-- Relies on index: access_key_pkey.
+--
+-- Temporary credentials have the account of their parent. Not for nodes.
+create function skipmq.create_access_key(
+  p_key_id text, p_account text, p_name text, p_secret bytea, p_master_key_id text,
+  p_parent text default null, p_token_digest bytea default null, p_lifetime interval default null
+) returns void
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_account text := p_account;
+begin
+  if p_parent is not null then
+    select k.account into v_account from skipmq.access_key k
+    where k.key_id = p_parent and k.parent is null and k.enabled and coalesce(k.expires_at > v_now, true)
+    for key share;
+    if not found then
+      raise exception 'there is no enabled access key %', p_parent using errcode = 'SQ010';
+    end if;
+  end if;
+  delete from skipmq.access_key k where k.parent is not null and k.expires_at < v_now - interval '1 day';
+  insert into skipmq.access_key
+    (key_id, account, name, parent, token_digest, secret, master_key_id, created_at, expires_at)
+  values
+    (p_key_id, v_account, p_name, p_parent, p_token_digest, p_secret, p_master_key_id, v_now, v_now + p_lifetime);
+  perform skipmq.announce_access_keys();
+end $$;

@@ -1,0 +1,16 @@
+-- Does: notes that access keys were used, at most once a minute each.
+-- Called by: nodes that check signatures, for many requests at once.
+-- Locks, in order: access keys, those skipped that somebody else holds.
+-- Raises: nothing.
+-- Relies on index: access_key_pkey.
+create function skipmq.note_access_key_use(p_key_ids text[]) returns void
+language sql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  update skipmq.access_key k set last_used_at = skipmq.clock()
+  where k.key_id in (
+    select u.key_id from skipmq.access_key u
+    where u.key_id = any (p_key_ids)
+      and coalesce(u.last_used_at < skipmq.clock() - interval '1 minute', true)
+    for no key update skip locked)
+$$;

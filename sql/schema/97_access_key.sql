@@ -1,0 +1,20 @@
+-- Keys that may sign requests. The secret is encrypted (AES-256-GCM) under a master key that only nodes and
+-- the command line have; the id of the key is authenticated with it.
+create table skipmq.access_key (
+  key_id text collate "C" primary key,
+  account text collate "C" not null check (account ~ '^[0-9]{12}$'),
+  name text,
+  -- Of temporary credentials: the key that they stand for, and the SHA-256 of their session token.
+  parent text collate "C" references skipmq.access_key on delete cascade,
+  token_digest bytea,
+  secret bytea not null,
+  master_key_id text not null,
+  enabled boolean not null default true,
+  created_at timestamptz not null,
+  expires_at timestamptz,
+  last_used_at timestamptz,
+  check ((parent is null) = (token_digest is null)),
+  check (parent is null or expires_at is not null)
+);
+-- For the cascade.
+create index access_key_parent on skipmq.access_key (parent);

@@ -1,0 +1,51 @@
+import psycopg
+import pytest
+
+from support.access_keys import ACCOUNT, KEY, SESSION, create, create_session, keys
+from support.postgres import Connection
+from support.sql import advance
+
+
+def test_key_of_an_id_that_is_taken_is_refused(owner: Connection) -> None:
+    create(owner)
+
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        create(owner, account="210987654321")
+
+    assert keys(owner)[KEY]["account"] == ACCOUNT
+
+
+@pytest.mark.parametrize("account", ["", "12345678901", "1234567890123", "12345678901x"])
+def test_account_is_twelve_digits(owner: Connection, account: str) -> None:
+    with pytest.raises(psycopg.errors.CheckViolation):
+        create(owner, account=account)
+
+
+def test_temporary_credentials_need_an_enabled_permanent_key(owner: Connection) -> None:
+    create(owner)
+    create_session(owner)
+
+    for parent in ("AKIAUNKNOWN", SESSION):
+        with pytest.raises(psycopg.Error) as caught:
+            create_session(owner, "ASIAOTHER", parent)
+        assert caught.value.sqlstate == "SQ010"
+    owner.execute("select skipmq.change_access_key(%s, false, null)", (KEY,))
+    with pytest.raises(psycopg.Error) as caught:
+        create_session(owner, "ASIAOTHER")
+    assert caught.value.sqlstate == "SQ010"
+
+
+def test_temporary_credentials_long_expired_are_forgotten(owner: Connection) -> None:
+    create(owner)
+    create_session(owner)
+
+    advance(owner, "2 days")
+    create_session(owner, "ASIAOTHER")
+
+    left = owner.execute("select key_id from skipmq.access_key order by 1").fetchall()
+    assert left == [(KEY,), ("ASIAOTHER",)]
+
+
+def test_node_cannot_create_keys(node: Connection) -> None:
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        create(node)

@@ -77,6 +77,24 @@ def test_commands_tell_what_they_have_done(url: str) -> None:
     assert "no access keys yet" in run("keys", "list", **settings)
 
 
+def test_secrets_are_shown_whole_on_a_narrow_terminal(url: str, keys: Keys) -> None:
+    key = keys.run("create")["access_key_id"]
+
+    done = subprocess.run(
+        [*SKIPMQ, "keys", "session", key],
+        env=environment({"database_url": url, "master_key": MASTER_KEY}) | {"COLUMNS": "20"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+
+    shown = dict(line.rsplit(maxsplit=1) for line in done.stdout.splitlines()[:3])
+    assert len(shown["access key id"]) == 20
+    assert len(shown["secret access key"]) == 40
+    assert len(shown["session token"]) == 64
+
+
 def test_mistakes_are_one_line(url: str) -> None:
     settings = {"database_url": url, "master_key": MASTER_KEY}
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 from rich.console import Console
+from rich.text import Text
 
 from skipmq import config, embedded
 from skipmq.config import Configuration, Settings
@@ -29,7 +30,8 @@ def printing_json(command: Callable[..., Any]) -> Callable[..., Any]:
         if as_json:
             click.echo(json.dumps(result, indent=2))
         else:
-            out.print(told)
+            # Words stay whole, however narrow the terminal is: they will be copied.
+            out.print(told, soft_wrap=isinstance(told, str | Text))
 
     return wrapped
 

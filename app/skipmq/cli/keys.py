@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from skipmq import limits
 from skipmq.auth import Credentials, Encrypted, MasterKeys, digest, new_credentials
@@ -147,7 +148,10 @@ def keys_list() -> tuple[Any, Any]:
     ]
     if not rows:
         return rows, "no access keys yet: `skipmq keys create`"
-    table = Table(*(name.replace("_", " ") for name in rows[0]), box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
+    for name in rows[0]:
+        is_key = name in ("access_key_id", "session_of")
+        table.add_column(name.replace("_", " "), no_wrap=is_key, overflow="fold")
     for row in rows:
         table.add_row(*(escape(_cell(value)) for value in row.values()))
     return rows, table
@@ -233,10 +237,8 @@ async def _find(stored: AccessKeys, key_id: str) -> StoredKey:
 
 def _shown(new: Credentials, more: dict[str, Any]) -> tuple[Any, Any]:
     result = {"access_key_id": new.key_id, "secret_access_key": new.secret, **more}
-    table = Table("", "", box=None, pad_edge=False, show_header=False, caption=_ONCE)
-    for name, value in result.items():
-        table.add_row(name.replace("_", " "), escape(str(value)))
-    return result, table
+    lines = [f"{name.replace('_', ' '):18} {value}" for name, value in result.items()]
+    return result, Text("\n".join([*lines, _ONCE]))
 
 
 def _cell(value: Any) -> str:

@@ -13,7 +13,7 @@ from cluster.history import Op, Type
 from concurrency.clients import SHOWN, Queue, User, World
 from support.postgres import as_node
 
-_LIMIT = 3
+_LIMIT = 2
 
 
 class SqlUser(User):
@@ -82,7 +82,7 @@ class SqlUser(User):
     def _received(self, connection: psycopg.Connection[Any], queue: Queue) -> Iterator[Op]:
         fifo = "_fifo" if queue.fifo else ""
         ((number,),) = connection.execute("select skipmq.queue_id(%s)", (queue.name,)).fetchall()
-        keeps = self.chance.random() < 0.3
+        keeps = self.chance.random() < 0.4
         timeout = 3 if keeps else 20
         begun = time.monotonic()
         cursor = connection.cursor(row_factory=psycopg.rows.dict_row)

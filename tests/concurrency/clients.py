@@ -160,11 +160,12 @@ class Consumer(User):
         super().__init__(world, name)
         self._old: deque[Received] = deque(maxlen=8)
         self._ways: dict[Callable[[list[Received]], object], int] = {
-            self.delete: 55,
+            self.delete: 45,
             self._delete_half_and_show_the_rest: 10,
             self._show: 10,
             self._hide: 10,
             self._let_pass: 15,
+            self._show_and_delete_too_late: 10,
         }
 
     def run(self) -> None:
@@ -173,7 +174,7 @@ class Consumer(User):
             if received := self.receive(self._a_queue(), self.chance.randint(1, 5), wait):
                 (way,) = self.chance.choices([*self._ways], [*self._ways.values()])
                 way(received)
-            if self._old and self.chance.random() < 0.15:
+            if self._old and self.chance.random() < 0.25:
                 self._come_late()
             self.nap(0.02)
         self.close()
@@ -235,6 +236,12 @@ class Consumer(User):
     def _let_pass(self, received: Sequence[Received]) -> None:
         """Keep the receipts: they may be used when they are worth nothing any more."""
         self._old += received
+
+    def _show_and_delete_too_late(self, received: Sequence[Received]) -> None:
+        """Show what somebody else will have by the time of the delete."""
+        self._show(received)
+        self.nap(0.2)
+        self.delete(received)
 
     def _come_late(self) -> None:
         one = self.chance.choice(self._old)

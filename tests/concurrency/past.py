@@ -18,6 +18,8 @@ from cluster.record import NEARLY, is_fifo
 # How long after a client had lost interest something may still have been done for it, in seconds.
 AFTERWARDS = 5.0
 NEVER = float("inf")
+# What a broker says of a receipt that is worth nothing any more.
+_REFUSALS = ("ReceiptHandleIsInvalid", "InvalidParameterValue", "AWS.SimpleQueueService.Message")
 
 Key = tuple[str, str]
 
@@ -46,6 +48,7 @@ class Past:
         self.by_id: dict[str, list[Op]] = defaultdict(list)
         self._touches: dict[str, list[Op]] = defaultdict(list)
         self._unclear: dict[str, list[Op]] = defaultdict(list)
+        self.refusals: list[Op] = []
         for op in self.ops:
             if op.op == "send":
                 self.sends[op.queue, op.value].append(op)
@@ -55,6 +58,8 @@ class Past:
                 self.by_id[op.message_id].append(op)
             elif op.op in ("delete", "hide") and op.type != "fail":
                 self._touches[op.message_id].append(op)
+            elif op.op in ("delete", "hide") and op.error.startswith(_REFUSALS):
+                self.refusals.append(op)
             elif op.op in ("leave", "receive") and self._may_count(op):
                 self._unclear[op.queue].append(op)
 

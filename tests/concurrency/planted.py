@@ -88,6 +88,7 @@ FAULTS = {
                 " return v_id;",
             ),
         ),
+        purges=True,
     ),
     "senders do not lock groups": Fault(
         "send_fifo_messages",
@@ -95,7 +96,6 @@ FAULTS = {
             ("perform pg_advisory_xact_lock(g.group_no)", "perform g.group_no"),
             ("where not pg_try_advisory_xact_lock(g.group_no)", "where false"),
         ),
-        purges=True,
     ),
     "a delete takes an old receipt": Fault(
         "delete_messages", (("and m.receive_count = r.receive_count ", ""),)

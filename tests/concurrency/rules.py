@@ -142,6 +142,16 @@ def shared(past: Past) -> Iterator[str]:
                     )
 
 
+def refused(past: Past) -> Iterator[str]:
+    """The receipt of a message in flight is taken."""
+    for op in past.refusals:
+        if any(
+            hold.delivery.receipt == op.receipt and hold.begin <= op.t_invoke and op.t_ok < hold.end
+            for hold in past.holds((op.queue, op.message_id))
+        ):
+            yield f"{named(op)}, in flight to {op.process}: its {op.op} was refused: {op.error}"
+
+
 def doubled(past: Past) -> Iterator[str]:
     """A message is another one only when it was moved back, or sent again after a purge."""
     for (queue, value), deliveries in past.by_value.items():
@@ -218,6 +228,7 @@ RULES: Mapping[str, Rule] = {
     "no deleted message back": undeleted,
     "no purged message back": purged,
     "visibility exclusive": shared,
+    "receipts in time are taken": refused,
     "one message stays one": doubled,
     "receive counts": miscounted,
     "dead letters in time": dead_lettered,

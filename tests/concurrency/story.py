@@ -12,6 +12,7 @@ from concurrency.rules import RULES, broken
     UNDELETED,
     PURGED,
     SHARED,
+    REFUSED,
     DOUBLED,
     MISCOUNTED,
     DEAD_LETTERED,

@@ -16,6 +16,7 @@ from concurrency.story import (
     LOST,
     MISCOUNTED,
     PURGED,
+    REFUSED,
     SHARED,
     UNDELETED,
     ended,
@@ -226,6 +227,37 @@ class TestShared:
         one = receive(1, "a")
 
         kept(send(0, "a"), one, settle("hide", 2, one, outcome="info"), *ended(receive(3, "a", 2)))
+
+
+class TestRefused:
+    EXPIRED = "InvalidParameterValue: The receipt handle has expired."
+
+    @pytest.mark.parametrize("kind", ["delete", "hide"])
+    def test_receipt_of_a_message_in_flight_that_is_refused_is_found(self, kind: str) -> None:
+        one = receive(1, "a")
+        refusal = settle(kind, 2, one, outcome="fail", error=self.EXPIRED)
+
+        found = only(REFUSED, send(0, "a"), one, refusal, *ended(receive(12, "a", 2)))
+        assert f"in flight to p: its {kind} was refused" in found
+
+    @pytest.mark.parametrize(
+        ("at", "error"),
+        [(11, EXPIRED), (2, "ServiceUnavailable: An open transaction holds what it is for")],
+    )
+    def test_receipt_may_be_refused_later_or_by_a_node_that_cannot(
+        self, at: float, error: str
+    ) -> None:
+        one = receive(1, "a")
+        refusal = settle("hide", at, one, outcome="fail", error=error)
+
+        kept(send(0, "a"), one, refusal, *ended(receive(12, "a", 2)))
+
+    @pytest.mark.parametrize("outcome", ["ok", "info"])
+    def test_receipt_of_what_may_be_deleted_may_be_refused(self, outcome: str) -> None:
+        one = receive(1, "a")
+        refusal = settle("hide", 3, one, outcome="fail", error=self.EXPIRED)
+
+        kept(send(0, "a"), one, settle("delete", 2, one, outcome=outcome), refusal)
 
 
 class TestDoubled:

@@ -10,7 +10,7 @@ from cluster.history import Op
 from cluster.record import Record, is_fifo
 
 
-class _Interval(NamedTuple):
+class Interval(NamedTuple):
     """Something happened to a message at some time between two."""
 
     number: int
@@ -30,21 +30,21 @@ def disordered(record: Record) -> Iterator[str]:
     for (queue, group), deliveries in groups.items():
         where = f"{queue} {group}"
         yield from _first_deliveries(where, deliveries)
-        yield from _together(where, deliveries)
+        yield from together(where, deliveries)
         yield from _ahead(where, record, deliveries)
 
 
 def _sends(record: Record) -> Iterator[str]:
-    accepted: dict[tuple[str, str], list[_Interval]] = defaultdict(list)
+    accepted: dict[tuple[str, str], list[Interval]] = defaultdict(list)
     for (queue, value), sends in record.sends.items():
         answers = [op for op in sends if op.type == "ok"]
         if is_fifo(queue) and answers:
             # The first was accepted after some had begun and before any had been answered.
             number = min(op.sequence_number for op in answers)
             begin, end = sends[0].t_invoke, min(op.t_ok for op in answers)
-            accepted[queue, sends[0].group].append(_Interval(number, begin, end, value))
+            accepted[queue, sends[0].group].append(Interval(number, begin, end, value))
     for (queue, group), intervals in accepted.items():
-        yield from _over_before(f"{queue} {group}", "was sent", intervals)
+        yield from over_before(f"{queue} {group}", "was sent", intervals)
 
 
 def _first_deliveries(where: str, deliveries: Iterable[Op]) -> Iterator[str]:
@@ -53,15 +53,15 @@ def _first_deliveries(where: str, deliveries: Iterable[Op]) -> Iterator[str]:
         numbers[op.sequence_number].append(op)
     # Whichever was the first, it was not before any had begun, nor after one was over.
     intervals = [
-        _Interval(number, min(op.t_invoke for op in ops), min(op.t_ok for op in ops), ops[0].value)
+        Interval(number, min(op.t_invoke for op in ops), min(op.t_ok for op in ops), ops[0].value)
         for number, ops in numbers.items()
     ]
-    yield from _over_before(where, "came first", intervals)
+    yield from over_before(where, "came first", intervals)
 
 
-def _over_before(where: str, what: str, intervals: Iterable[_Interval]) -> Iterator[str]:
+def over_before(where: str, what: str, intervals: Iterable[Interval]) -> Iterator[str]:
     """Give each that began after one with a greater number was over."""
-    earliest: _Interval | None = None
+    earliest: Interval | None = None
     for interval in sorted(intervals, reverse=True):
         if earliest is not None and interval.begin > earliest.end:
             yield (
@@ -72,7 +72,7 @@ def _over_before(where: str, what: str, intervals: Iterable[_Interval]) -> Itera
             earliest = interval
 
 
-def _together(where: str, deliveries: Iterable[Op]) -> Iterator[str]:
+def together(where: str, deliveries: Iterable[Op]) -> Iterator[str]:
     receives: dict[tuple[str, float], list[Op]] = defaultdict(list)
     for op in deliveries:
         receives[op.process, op.t_invoke].append(op)

@@ -1,0 +1,121 @@
+"""One who sends, receives and deletes by SQL, in transactions that stay open for a while."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from threading import Lock
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+
+from cluster.history import Op, Type
+from concurrency.clients import SHOWN, Queue, User, World
+from support.postgres import as_node
+
+_LIMIT = 2
+
+
+class SqlUser(User):
+    """Runs one transaction after the other; what it does counts from the commit on."""
+
+    def __init__(self, world: World, name: str, one_at_a_time: Lock) -> None:
+        super().__init__(world, name)
+        self._one_at_a_time = one_at_a_time
+
+    def run(self) -> None:
+        with psycopg.connect(as_node(self.world.database)) as connection:
+            while self.world.open():
+                with self._one_at_a_time:
+                    self._run_one(connection)
+                self.nap(0.3)
+        self.close()
+
+    def _run_one(self, connection: psycopg.Connection[Any]) -> None:
+        """Send and receive; commit, or roll back."""
+        queue = self.chance.choice(self.world.queues)
+        ops: list[Op] = []
+        outcome: Type = "fail"
+        error, begun = "rolled back", time.monotonic()
+        try:
+            if self.chance.random() < 0.7:
+                ops += [self._sent(connection, queue) for _ in range(self.chance.randint(1, 2))]
+            if self.chance.random() < 0.7:
+                ops += self._received(connection, queue)
+            self.nap(0.8)
+            begun = time.monotonic()
+            if self.chance.random() < 0.6:
+                outcome, error = "info", "not committed for certain"
+                connection.commit()
+                outcome, error = "ok", ""
+        except psycopg.Error as failure:
+            error = str(failure)
+        finally:
+            connection.rollback()
+        self._note(ops, outcome, error, begun, time.monotonic())
+
+    def _note(
+        self, ops: list[Op], outcome: Type, error: str, committing: float, ended: float
+    ) -> None:
+        """Write down what came of a transaction: a send is there from its commit on."""
+        for op in ops:
+            if op.op == "send":
+                made = replace(op, type=outcome, t_invoke=committing, t_ok=ended, error=error)
+            elif op.op == "delete":
+                made = replace(op, type=outcome, t_ok=ended, error=error)
+            elif outcome == "ok":
+                # Nobody else could have it from the statement on.
+                made = replace(op, type="ok")
+            else:
+                made = replace(op, type=outcome, message_id="", error=error)
+            self.world.history.add(made)
+
+    def _sent(self, connection: psycopg.Connection[Any], queue: Queue) -> Op:
+        value, group = self.a_message(queue)
+        call = "select skipmq.send_message(%s, %s)::text"
+        if queue.fifo:
+            call = "select skipmq.send_fifo_message(%s, %s, %s, %s)::text"
+        parameters = (queue.name, value, *([group, value] if queue.fifo else []))
+        ((message_id,),) = connection.execute(call, parameters).fetchall()
+        return self._op("send", queue, value=value, group=group, message_id=message_id)
+
+    def _received(self, connection: psycopg.Connection[Any], queue: Queue) -> Iterator[Op]:
+        fifo = "_fifo" if queue.fifo else ""
+        ((number,),) = connection.execute("select skipmq.queue_id(%s)", (queue.name,)).fetchall()
+        keeps = self.chance.random() < 0.4
+        timeout = 3 if keeps else 20
+        begun = time.monotonic()
+        cursor = connection.cursor(row_factory=psycopg.rows.dict_row)
+        rows = cursor.execute(
+            f"select * from skipmq.receive{fifo}_messages(%s, %s, %s)",
+            (number, self.chance.randint(1, _LIMIT), timeout),
+        ).fetchall()
+        rows = [row for row in rows if row["id"] is not None]
+        received = [
+            self._op(
+                "receive",
+                queue,
+                t_invoke=begun,
+                value=row["body"],
+                message_id=str(row["message_id"]),
+                group=(row["group_id"] or "") if queue.fifo else "",
+                sequence_number=SHOWN + row["sequence_number"] if queue.fifo else 0,
+                receive_count=row["approximate_receive_count"],
+                receipt=str(uuid4()),
+                visibility=timeout,
+                place=place,
+            )
+            for place, row in enumerate(rows)
+        ]
+        yield from received
+        if received and not keeps:
+            begun = time.monotonic()
+            connection.execute(
+                f"select skipmq.delete{fifo}_messages(%s, %s::bigint[], %s::int[])",
+                (number, [r["id"] for r in rows], [r["receive_count"] for r in rows]),
+            )
+            yield from (replace(op, op="delete", t_invoke=begun) for op in received)
+
+    def _op(self, kind: str, queue: Queue, t_invoke: float = 0, **more: Any) -> Op:
+        ended = time.monotonic()
+        return Op(kind, "info", self.name, t_invoke or ended, ended, queue.name, **more)

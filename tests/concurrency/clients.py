@@ -99,6 +99,17 @@ class User:
         self._made += 1
         return f"{self.name}-{self._made}"
 
+    def a_queue(self) -> Queue:
+        """Return a queue: often the one at which all are for this second."""
+        queues = self.world.queues
+        if self.chance.random() < 0.5:
+            return self.chance.choice(queues)
+        return queues[int(time.monotonic()) % len(queues)]
+
+    def a_queue_or_its_dead(self) -> str:
+        queue = self.a_queue()
+        return queue.dead if queue.dead and self.chance.random() < 0.2 else queue.name
+
     def a_message(self, queue: Queue) -> tuple[str, str]:
         """Return a body and its group: of a FIFO queue sometimes one that was sent before."""
         if not queue.fifo:
@@ -119,7 +130,7 @@ class Producer(User):
 
     def run(self) -> None:
         while self.world.open():
-            self._send(self.chance.choice(self.world.queues))
+            self._send(self.a_queue())
             self.nap(0.06)
         self.close()
 
@@ -170,22 +181,14 @@ class Consumer(User):
 
     def run(self) -> None:
         while self.world.open():
-            wait = self.chance.choice([0, 0, 0, 1])
-            if received := self.receive(self._a_queue(), self.chance.randint(1, 5), wait):
+            wait, limit = self.chance.choice([0, 0, 0, 1]), self.chance.randint(1, 5)
+            if received := self.receive(self.a_queue_or_its_dead(), limit, wait):
                 (way,) = self.chance.choices([*self._ways], [*self._ways.values()])
                 way(received)
             if self._old and self.chance.random() < 0.25:
                 self._come_late()
             self.nap(0.02)
         self.close()
-
-    def _a_queue(self) -> str:
-        """Return a queue: often the one at which all consumers are for this half of a second."""
-        queues = self.world.queues
-        queue = queues[int(time.monotonic() * 2) % len(queues)]
-        if self.chance.random() < 0.5:
-            queue = self.chance.choice(queues)
-        return queue.dead if queue.dead and self.chance.random() < 0.2 else queue.name
 
     def receive(self, queue: str, limit: int, wait: int) -> list[Received]:
         timeout = self.chance.choice([1, 2, 4])
@@ -273,8 +276,8 @@ class Purger(User):
 
     def run(self) -> None:
         while self.world.open():
-            self.nap(2)
-            queue = self.chance.choice(self.world.all_queues())
+            self.nap(1.5)
+            queue = self.a_queue_or_its_dead()
             begun = time.monotonic()
             outcome, error, _ = self.ask("PurgeQueue", QueueUrl=url(queue))
             self.note("purge", begun, outcome, queue, error=error)

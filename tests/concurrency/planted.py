@@ -6,7 +6,7 @@ from typing import Any
 import psycopg
 
 # After so many histories a fault is not found.
-MOST = 20
+MOST = 30
 
 
 @dataclass(frozen=True, slots=True)

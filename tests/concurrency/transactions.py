@@ -33,7 +33,7 @@ class SqlUser(User):
 
     def _run_one(self, connection: psycopg.Connection[Any]) -> None:
         """Send and receive; commit, or roll back."""
-        queue = self.chance.choice(self.world.queues)
+        queue = self.a_queue()
         ops: list[Op] = []
         outcome: Type = "fail"
         error, begun = "rolled back", time.monotonic()
@@ -44,7 +44,7 @@ class SqlUser(User):
                 ops += self._received(connection, queue)
             self.nap(0.8)
             begun = time.monotonic()
-            if self.chance.random() < 0.6:
+            if self.chance.random() < 0.7:
                 outcome, error = "info", "not committed for certain"
                 connection.commit()
                 outcome, error = "ok", ""
@@ -82,7 +82,7 @@ class SqlUser(User):
     def _received(self, connection: psycopg.Connection[Any], queue: Queue) -> Iterator[Op]:
         fifo = "_fifo" if queue.fifo else ""
         ((number,),) = connection.execute("select skipmq.queue_id(%s)", (queue.name,)).fetchall()
-        keeps = self.chance.random() < 0.4
+        keeps = self.chance.random() < 0.5
         timeout = 3 if keeps else 20
         begun = time.monotonic()
         cursor = connection.cursor(row_factory=psycopg.rows.dict_row)

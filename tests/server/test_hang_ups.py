@@ -12,6 +12,7 @@ import pytest
 from support.hang_ups import WAYS, Leave, asked
 from support.http import ACCOUNT, NodeProcess, client, eventually
 from support.postgres import Databases, as_node
+from support.sql import until_blocked
 
 every_way = pytest.mark.parametrize("leave", WAYS)
 
@@ -90,7 +91,7 @@ def test_what_was_claimed_for_a_client_that_is_gone_is_given_back(
     with psycopg.connect(database) as holder:
         holder.execute("lock table skipmq.message in access exclusive mode")
         askers = [asked(node.port, queue, wait) for _ in range(4)]
-        eventually(lambda: blocked(holder))
+        until_blocked(holder)
         for asker in askers:
             leave(asker)
         threading.Event().wait(0.2)
@@ -103,14 +104,6 @@ def test_what_was_claimed_for_a_client_that_is_gone_is_given_back(
         found += more
     assert sorted(found) == [(str(n), "1") for n in range(4)]
     assert received(sqs, "dead" + queue.removeprefix("orders")) == []
-
-
-def blocked(connection: psycopg.Connection[Any]) -> bool:
-    row = connection.execute(
-        "select count(*) from pg_stat_activity"
-        " where datname = current_database() and wait_event_type = 'Lock'"
-    ).fetchone()
-    return row is not None and row[0] > 0
 
 
 def test_receiver_that_stays_gets_what_another_one_left(sqs: Any, node: NodeProcess) -> None:

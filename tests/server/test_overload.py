@@ -19,6 +19,7 @@ from skipmq.node import Node
 from support import loop
 from support.http import Answer, NodeProcess, client, eventually, raw
 from support.postgres import Connection, Databases, as_node
+from support.sql import is_blocked
 
 # The fewest: eight requests at once, of which four may wait for messages.
 REQUESTS, WAITING = 8, 4
@@ -192,7 +193,7 @@ def test_queue_that_is_stuck_leaves_a_connection_to_others(
                 VisibilityTimeout=0,
             ),
         ]
-        eventually(lambda: waits_for_a_lock(owner))
+        eventually(lambda: is_blocked(owner))
 
         for n in range(10):
             assert sqs.send_message(QueueUrl=free, MessageBody=str(n))["MessageId"]
@@ -200,14 +201,6 @@ def test_queue_that_is_stuck_leaves_a_connection_to_others(
 
     for future in late:
         future.result(timeout=SOON)
-
-
-def waits_for_a_lock(owner: Connection) -> bool:
-    found = owner.execute(
-        "select from pg_locks join pg_database d on d.oid = database"
-        " where d.datname = current_database() and not granted"
-    )
-    return found.fetchone() is not None
 
 
 async def test_connection_goes_to_who_has_waited_longest(database: str, owner: Connection) -> None:
@@ -222,7 +215,7 @@ async def test_connection_goes_to_who_has_waited_longest(database: str, owner: C
     with owner.transaction():
         owner.execute("lock table turn in access exclusive mode")
         turns = [asyncio.create_task(take_turn("first"))]
-        await loop.eventually(lambda: waits_for_a_lock(owner))
+        await loop.eventually(lambda: is_blocked(owner))
         for place, who in enumerate(order):
             turns.append(asyncio.create_task(take_turn(who)))
             await loop.eventually(lambda n=place + 1: waiting(queueing) == n)
@@ -242,7 +235,7 @@ async def test_request_that_gets_no_connection_in_time_is_refused(
     with owner.transaction():
         owner.execute("lock table held in access exclusive mode")
         holding = asyncio.create_task(queueing.rows(Statement("select from held")))
-        await loop.eventually(lambda: waits_for_a_lock(owner))
+        await loop.eventually(lambda: is_blocked(owner))
 
         with pytest.raises(errors.ServiceUnavailable, match="busy"):
             await queueing.rows(one)
@@ -260,7 +253,7 @@ async def test_request_whose_caller_is_cancelled_gives_its_connection_back(
     with owner.transaction():
         owner.execute("lock table held in access exclusive mode")
         tasks = [asyncio.create_task(queueing.rows(Statement("select from held")))]
-        await loop.eventually(lambda: waits_for_a_lock(owner))
+        await loop.eventually(lambda: is_blocked(owner))
         tasks.append(asyncio.create_task(queueing.rows(Statement("select 2"))))
         await loop.eventually(lambda: waiting(queueing) == 1)
         for task in tasks:
@@ -286,7 +279,7 @@ async def test_requests_that_look_a_queue_up_together_take_one_connection(
     with owner.transaction():
         owner.execute("lock table skipmq.queue in access exclusive mode")
         lookups = [look_up()]
-        await loop.eventually(lambda: waits_for_a_lock(owner))
+        await loop.eventually(lambda: is_blocked(owner))
         lookups += [look_up() for _ in range(5)]
         await loop.eventually(lambda: len(node._lookups._waiting[name]) == 5)  # noqa: SLF001
 

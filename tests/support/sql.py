@@ -130,14 +130,23 @@ class Redrive:
         )
 
 
+def is_blocked(connection: Connection) -> bool:
+    """Tell whether another session of the database waits for a lock, within a transaction too."""
+    # What sessions do is otherwise read once a transaction.
+    connection.execute("select pg_stat_clear_snapshot()")
+    return bool(
+        number(
+            connection,
+            "select count(*) from pg_stat_activity"
+            " where datname = current_database() and wait_event_type = 'Lock'",
+        )
+    )
+
+
 def until_blocked(connection: Connection) -> None:
     """Wait until another session of the database waits for a lock."""
     deadline = time.monotonic() + 30
-    while not number(
-        connection,
-        "select count(*) from pg_stat_activity"
-        " where datname = current_database() and wait_event_type = 'Lock'",
-    ):
+    while not is_blocked(connection):
         assert time.monotonic() < deadline, "nobody waits for a lock"
 
 

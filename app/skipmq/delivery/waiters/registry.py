@@ -33,6 +33,11 @@ class _Line:
     def scout(self) -> "Waiter":
         return next(iter(self.waiters))
 
+    def disturb(self) -> None:
+        """Note that there may be something by now."""
+        self.wakes += 1
+        self.quiet_until = 0.0
+
 
 class Waiter:
     """One waiting receiver; it holds a future and no connection."""
@@ -149,8 +154,7 @@ class Waiters:
         line = self._lines.get(queue)
         if line is None:
             return
-        line.wakes += 1
-        line.quiet_until = 0.0
+        line.disturb()
         for waiter in line.waiters:
             if count <= 0:
                 break
@@ -161,8 +165,7 @@ class Waiters:
     def wake_all(self) -> None:
         """Wake the scout of every queue: after a time in which wake-ups may have been lost."""
         for line in self._lines.values():
-            line.wakes += 1
-            line.quiet_until = 0.0
+            line.disturb()
             line.scout.wake()
 
     def stop(self) -> None:

@@ -13,6 +13,7 @@ BOTO3_QUERY := .cache/clients/boto3_query/.installed
 AIOBOTOCORE := .cache/clients/aiobotocore/.installed
 DRAMATIQ := .cache/clients/dramatiq/.installed
 JAVASCRIPT := tests/clients/javascript/node_modules/.installed
+SIMULATOR := tests/unit/auth/simulator/node_modules/.installed
 JAVA := tests/clients/java/target/.installed
 GO := tests/clients/go/target/.installed
 # What the benchmark compares with.
@@ -60,7 +61,7 @@ wheel: $(VENV)/.dev ## Build the wheel into dist/
 packages: ## Install the Debian packages that tests want (as root; otherwise name them)
 	@.ci/packages
 
-clients: $(BOTO3_QUERY) $(AIOBOTOCORE) $(DRAMATIQ) $(JAVASCRIPT) $(JAVA) $(GO) ## Install the SQS clients that tests run
+clients: $(BOTO3_QUERY) $(AIOBOTOCORE) $(DRAMATIQ) $(JAVASCRIPT) $(SIMULATOR) $(JAVA) $(GO) ## Install the SQS clients that tests run
 
 bench: bench-peers ## Compare with peers under the same load: hours; CASES="fifo pgmq" for some
 	$(BENCH) bench $(addprefix --case ,$(CASES))
@@ -90,7 +91,7 @@ constraints: ## Write the tested versions again, the newest that the ranges admi
 
 clean: ## Remove what was built and installed here
 	rm -rf $(VENV) .cache .cluster dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	rm -rf $(dir $(JAVASCRIPT)) $(dir $(JAVA)) $(dir $(GO)) $(dir $(ELASTICMQ))
+	rm -rf $(dir $(JAVASCRIPT)) $(dir $(SIMULATOR)) $(dir $(JAVA)) $(dir $(GO)) $(dir $(ELASTICMQ))
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -119,10 +120,10 @@ $(VENV)/.bench: $(VENV)/.dev
 	@$(PIP) install -q --no-deps --target $(@D) -r $<
 	@touch $@
 
-$(JAVASCRIPT): $(addprefix tests/clients/javascript/,package.json package-lock.json .npmrc) | packages
+$(JAVASCRIPT) $(SIMULATOR): %/node_modules/.installed: %/package.json %/package-lock.json %/.npmrc | packages
 	@if command -v node >/dev/null && command -v npm >/dev/null; then \
-	  echo "installing the packages of tests/clients/javascript" && \
-	  cd tests/clients/javascript && npm ci --loglevel=error >/dev/null && touch node_modules/.installed; \
+	  echo "installing the packages of $*" && \
+	  cd $* && npm ci --loglevel=error >/dev/null && touch node_modules/.installed; \
 	fi
 
 $(JAVA): $(addprefix tests/clients/java/,pom.xml Life.java Listeners.java) | packages

@@ -63,8 +63,8 @@ begin
       from skipmq_node;
     -- Who may sign is the owner's to say.
     revoke execute on function
-      skipmq.create_access_key(text, text, text, bytea, text, text, bytea, interval),
-      skipmq.change_access_key(text, boolean, interval),
+      skipmq.create_access_key(text, text, text, bytea, text, text, bytea, interval, jsonb),
+      skipmq.change_access_key(text, boolean, interval, jsonb),
       skipmq.revoke_access_key(text),
       skipmq.reencrypt_access_key(text, bytea, bytea, text)
       from skipmq_node;

@@ -4,8 +4,9 @@ import os
 import sys
 import tomllib
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
@@ -24,6 +25,7 @@ _CREDENTIAL = "skipmq-master-key"
 _MASTER_KEY_BYTES = 32
 
 Seconds = Annotated[float, Meta(ge=0)]
+Rate = Annotated[float, Meta(ge=0)]
 
 
 class ConfigError(Exception):
@@ -79,6 +81,22 @@ class Settings:
     public_url: str = _setting("", "base of queue URLs; empty: what the request's Host says")
     auth: Literal["", "on", "off"] = _setting(
         "", "check signatures; empty: off on loopback, on elsewhere"
+    )
+    allowed_hosts: str = _setting(
+        "",
+        "names, with a space between, by which clients may call a node that checks no signatures,"
+        " besides localhost, addresses, its own and the public URL's",
+    )
+    trusted_proxies: str = _setting(
+        "",
+        "addresses or networks, with a space between, of proxies whose X-Forwarded-For,"
+        " X-Forwarded-Proto and X-Forwarded-Host are believed",
+    )
+    rate_limit_key: Rate = _setting(
+        0.0, "requests a second that a node takes from an access key; 0: no limit"
+    )
+    rate_limit_queue: Rate = _setting(
+        0.0, "requests a second that a node takes for a queue; 0: no limit"
     )
     master_key: str = _setting(
         "",
@@ -235,9 +253,11 @@ def load(
     values = {
         name: _typed(name, value, source, problems) for name, (value, source) in found.items()
     }
-    if not _are_master_keys(values.get("master_key") or ""):
-        source = found["master_key"][1]
-        problems.append(f"{source}: a master key is 32 bytes in base64: `openssl rand -base64 32`")
+    problems += [
+        f"{found[name][1]}: {advice}"
+        for name, (is_valid, advice) in _FORMS.items()
+        if not is_valid(values.get(name) or "")
+    ]
     if problems:
         raise ConfigError(problems)
     sources = {f.name: found[f.name][1] if f.name in found else "default" for f in fields(Settings)}
@@ -279,6 +299,26 @@ def _are_master_keys(text: str) -> bool:
         return all(len(b64decode(key, validate=True)) == _MASTER_KEY_BYTES for key in text.split())
     except ValueError:
         return False
+
+
+def _are_networks(text: str) -> bool:
+    try:
+        return all(ip_network(each) for each in text.replace(",", " ").split())
+    except ValueError:
+        return False
+
+
+# Whether a text is one, and what to write.
+_FORMS: dict[str, tuple[Callable[[str], bool], str]] = {
+    "master_key": (
+        _are_master_keys,
+        "a master key is 32 bytes in base64: `openssl rand -base64 32`",
+    ),
+    "trusted_proxies": (
+        _are_networks,
+        "write addresses or networks, such as 127.0.0.1 10.0.0.0/24, with a space between",
+    ),
+}
 
 
 def _read_file(file: Path, found: dict[str, tuple[Any, str]], problems: list[str]) -> None:

@@ -146,6 +146,10 @@ class MissingRequiredParameterException(
     """The request must contain a required parameter."""
 
 
+class ThrottlingException(SqsError, namespace=CORAL):
+    """The rate of requests exceeds the limit; nothing has been done; try again."""
+
+
 class InvalidAction(SqsError, namespace=CORAL):
     """The action or operation requested is not valid for this endpoint."""
 

@@ -1,34 +1,47 @@
 """The access keys of a node: in memory, and as the database has them within a second."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
+from datetime import UTC, datetime
 from time import monotonic
+from time import time as own_clock  # noqa: TID251 - to compare it with the database's.
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
 import structlog
 
 from skipmq import errors
-from skipmq.auth import AccessKey, Encrypted, MasterKeys, verify
+from skipmq.auth import (
+    Access,
+    AccessKey,
+    Encrypted,
+    MasterKeys,
+    is_allowed,
+    parse,
+    policy_of,
+    verify,
+)
 from skipmq.auth.sigv4 import SignedRequest
 from skipmq.config import Settings
 from skipmq.database import Database
 from skipmq.delivery.access_keys import AccessKeys
-from skipmq.model import Identity, StoredKey
+from skipmq.model import Identity, QueueName, StoredKey
 
 log = structlog.get_logger()
 
 # A change is notified at once; where that is lost the keys are looked at after so many seconds.
 POLL = 1.0
 USE_NOTED = 60.0
+_DECISIONS = 10_000
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 # What a key in memory was made of.
-_Source: TypeAlias = tuple[bytes, str, str, bytes | None, float | None]
+_Source: TypeAlias = tuple[bytes, str, str, bytes | None, float | None, str, str | None]
 
 
 class KeyStore:
-    """Tells who has signed a request; a task that follows the changes of the keys.
+    """Tells who has signed a request and may do what; a task that follows the changes of the keys.
 
     Nobody who signs waits for the database, and whoever was let in before is so while it is away.
     """
@@ -40,6 +53,8 @@ class KeyStore:
         self._version = -1
         self._keys: dict[str, AccessKey] = {}
         self._sources: dict[str, _Source] = {}
+        # Answers that depend on nothing else, for as long as the keys are the same.
+        self._decisions: dict[tuple[str | None, str, str, str], bool] = {}
         # What is added to time.monotonic to get the database's time.
         self._offset = 0.0
         self._used: set[str] = set()
@@ -48,9 +63,65 @@ class KeyStore:
 
     def identify(self, request: SignedRequest) -> Identity:
         """Return who has signed a request; raise the errors of auth.verify."""
-        key, region = verify(request, self._keys, monotonic() + self._offset, self._public_host)
+        key, region = verify(request, self._keys, self._now(), self._public_host)
         self._used.add(key.id)
-        return Identity(key.account, region, key.account, is_proved=True)
+        return Identity(key.account, region, key.account, key.id, key.user)
+
+    def allows(
+        self,
+        identity: Identity,
+        action: str,
+        resource: QueueName,
+        policy: str,
+        context: Callable[[], dict[str, str]],
+    ) -> bool:
+        """Tell whether a caller may do something with a queue that has a policy or none.
+
+        `context` gives condition keys in lower case with their values, where a policy asks.
+        """
+        asked = (identity.key_id, action, resource.arn, policy)
+        known = self._decisions.get(asked)
+        if known is not None:
+            return known
+        key = self._keys.get(identity.key_id or "")
+        try:
+            theirs = parse(policy, of_queue=True) if policy else None
+        except ValueError as error:  # It was written by SQL.
+            log.warning("a queue's policy cannot be read", queue=resource.arn, reason=str(error))
+            return False
+        if key is None:
+            return False
+        is_static = key.policy.is_static and (theirs is None or theirs.is_static)
+        access = Access(
+            f"sqs:{action}",
+            resource.arn,
+            key.account,
+            key.user,
+            {} if is_static else context() | self._context(key),
+        )
+        allowed = is_allowed(access, resource.account, key.policy, theirs)
+        if is_static:
+            if len(self._decisions) >= _DECISIONS:
+                self._decisions.clear()
+            self._decisions[asked] = allowed
+        return allowed
+
+    def skew(self) -> float:
+        """Return by how many seconds the clock of this machine is ahead of the database's."""
+        return own_clock() - self._now()
+
+    def _context(self, key: AccessKey) -> dict[str, str]:
+        now = self._now()
+        return {
+            "aws:currenttime": datetime.fromtimestamp(now, UTC).isoformat(),
+            "aws:epochtime": str(int(now)),
+            "aws:principalaccount": key.account,
+            "aws:principalarn": key.user,
+            "aws:username": key.name,
+        }
+
+    def _now(self) -> float:
+        return monotonic() + self._offset
 
     def changed(self) -> None:
         """Read the keys again at once."""
@@ -85,12 +156,15 @@ class KeyStore:
                 stored.account,
                 stored.token_digest,
                 stored.expires_at,
+                stored.rights,
+                stored.name,
             )
             key = self._keys.get(stored.id) if self._sources.get(stored.id) == source else None
             key = key or (self._decrypted(stored) if stored.usable else None)
             if key is not None and stored.usable:
                 keys[stored.id], sources[stored.id] = key, source
         self._keys, self._sources, self._version = keys, sources, version
+        self._decisions.clear()
 
     def _decrypted(self, stored: StoredKey) -> AccessKey | None:
         secret = self._master.decrypt(stored.id, Encrypted(stored.secret, stored.master_key_id))
@@ -101,7 +175,20 @@ class KeyStore:
                 master_key=stored.master_key_id,
             )
             return None
-        return AccessKey(stored.id, stored.account, secret, stored.token_digest, stored.expires_at)
+        try:
+            policy = policy_of(stored.rights, stored.account)
+        except ValueError as error:  # Of a later version, or written by SQL.
+            log.warning("the rights of an access key are unknown", key=stored.id, reason=str(error))
+            return None
+        return AccessKey(
+            stored.id,
+            stored.account,
+            stored.name or stored.id,
+            policy,
+            secret,
+            stored.token_digest,
+            stored.expires_at,
+        )
 
     async def _note_use(self) -> None:
         now = monotonic()

@@ -64,6 +64,7 @@ class StoredKey(NamedTuple):
     created_at: float
     expires_at: float | None
     last_used_at: float | None
+    rights: str
 
 
 class OutgoingMessage(NamedTuple):
@@ -175,13 +176,16 @@ class MoveTask:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who calls: the account, the region that the credential names, and what SenderId shows."""
+    """Who calls: the account, the region that the credential names, and what SenderId shows.
+
+    Whoever has proved it also has the access key that signed, and an ARN as its user.
+    """
 
     account: str = limits.DEFAULT_ACCOUNT
     region: str = limits.DEFAULT_REGION
     sender: str = limits.DEFAULT_ACCOUNT
-    # Whether the caller has proved it: then other accounts are closed.
-    is_proved: bool = False
+    key_id: str | None = None
+    user: str = ""
 
 
 @dataclass(frozen=True, slots=True)

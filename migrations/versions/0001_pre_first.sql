@@ -318,10 +318,13 @@ create index replay_message_unsent on skipmq.replay_message (replay, place) wher
 create table skipmq.access_key (
   key_id text collate "C" primary key,
   account text collate "C" not null check (account ~ '^[0-9]{12}$'),
-  name text,
+  -- The user that the key is of, as policies name it; null in temporary credentials.
+  name text collate "C" check (name ~ '^[A-Za-z0-9+=,.@_-]{1,64}$'),
   -- Of temporary credentials: the key that they stand for, and the SHA-256 of their session token.
   parent text collate "C" references skipmq.access_key on delete cascade,
   token_digest bytea,
+  -- A ready-made role with the queues that it is for, or a policy; null in temporary credentials.
+  rights jsonb check (jsonb_typeof(rights) = 'object'),
   secret bytea not null,
   master_key_id text not null,
   enabled boolean not null default true,
@@ -329,6 +332,7 @@ create table skipmq.access_key (
   expires_at timestamptz,
   last_used_at timestamptz,
   check ((parent is null) = (token_digest is null)),
+  check ((parent is null) = (name is not null and rights is not null)),
   check (parent is null or expires_at is not null)
 );
 -- For the cascade.
@@ -351,19 +355,19 @@ $$;
 -- Relies on index: none.
 --
 -- A key that is `usable` may sign until it expires: it and the key that it stands for are enabled. It expires
--- with that one at the latest. The times are in seconds since 1970.
+-- with that one at the latest, and has its name and rights. The times are in seconds since 1970.
 create function skipmq.access_keys()
 returns table (
   key_id text, account text, name text, parent text, token_digest bytea, secret bytea, master_key_id text,
-  usable boolean, created_at float8, expires_at float8, last_used_at float8
+  usable boolean, created_at float8, expires_at float8, last_used_at float8, rights text
 )
 language sql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select k.key_id, k.account, k.name, k.parent, k.token_digest, k.secret, k.master_key_id,
+  select k.key_id, k.account, coalesce(p.name, k.name), k.parent, k.token_digest, k.secret, k.master_key_id,
     k.enabled and coalesce(p.enabled, true),
     extract(epoch from k.created_at)::float8, extract(epoch from least(k.expires_at, p.expires_at))::float8,
-    extract(epoch from k.last_used_at)::float8
+    extract(epoch from k.last_used_at)::float8, coalesce(p.rights, k.rights)::text
   from skipmq.access_key k
   left join skipmq.access_key p on p.key_id = k.parent
   where k.parent is null or k.expires_at > skipmq.clock() - interval '1 day'
@@ -560,9 +564,9 @@ end $$;
 -- Does: asks a running task to stop; gives how many messages it has moved. What is moved stays moved.
 -- Called by: the CancelMessageMoveTask action; SQL users.
 -- Locks, in order: task row.
--- Raises: SQ010 when there is no such task, SQ008 when it is not running.
+-- Raises: SQ010 when there is no such task, or it is of another source than that given, SQ008 when it is not running.
 -- Relies on index: move_task_pkey.
-create function skipmq.cancel_move_task(p_task_id uuid) returns bigint
+create function skipmq.cancel_move_task(p_task_id uuid, p_source_arn text default null) returns bigint
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -571,7 +575,7 @@ declare
   v_moved bigint;
 begin
   select t.status, t.moved into v_status, v_moved
-  from skipmq.move_task t where t.task_id = p_task_id
+  from skipmq.move_task t where t.task_id = p_task_id and t.source_arn = coalesce(p_source_arn, t.source_arn)
   for update;
   if v_status is null then
     raise exception 'Task does not exist.' using errcode = 'SQ010';
@@ -581,21 +585,24 @@ begin
   update skipmq.move_task t set status = 'CANCELLING' where t.task_id = p_task_id;
   return v_moved;
 end $$;
--- Does: enables or disables an access key, or lets it expire; null changes nothing.
+-- Does: enables or disables an access key, lets it expire, or gives it other rights; null changes nothing.
 -- Called by: the command line, as the owner.
 -- Locks, in order: the access key, the row of the cluster.
 -- Raises: SQ010 when there is no such key.
 -- Relies on index: access_key_pkey.
 --
 -- Not for nodes.
-create function skipmq.change_access_key(p_key_id text, p_enabled boolean, p_lifetime interval) returns void
+create function skipmq.change_access_key(
+  p_key_id text, p_enabled boolean, p_lifetime interval, p_rights jsonb default null
+) returns void
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   update skipmq.access_key k set
     enabled = coalesce(p_enabled, k.enabled),
-    expires_at = coalesce(skipmq.clock() + p_lifetime, k.expires_at)
+    expires_at = coalesce(skipmq.clock() + p_lifetime, k.expires_at),
+    rights = coalesce(p_rights, k.rights)
   where k.key_id = p_key_id;
   if not found then
     raise exception 'there is no access key %', p_key_id using errcode = 'SQ010';
@@ -1365,14 +1372,16 @@ $$;
 -- Does: stores an access key, encrypted by the caller; forgets temporary ones that expired a day ago.
 -- Called by: the command line, as the owner.
 -- Locks, in order: access keys by id, the row of the cluster.
--- Raises: 23505 when there is a key of this id, 23514 for an account that is none, SQ010 when the parent is
+-- Raises: 23505 when there is a key of this id, 23514 for an account or a name that is none, SQ010 when the parent is
 --   not there or is itself temporary.
 -- Relies on index: access_key_pkey.
 --
--- Temporary credentials have the account of their parent. Not for nodes.
+-- A key without a name is a user of its own, named by its id; one without rights may do everything. Temporary
+-- credentials have what their parent has. Not for nodes.
 create function skipmq.create_access_key(
   p_key_id text, p_account text, p_name text, p_secret bytea, p_master_key_id text,
-  p_parent text default null, p_token_digest bytea default null, p_lifetime interval default null
+  p_parent text default null, p_token_digest bytea default null, p_lifetime interval default null,
+  p_rights jsonb default null
 ) returns void
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -1391,9 +1400,11 @@ begin
   end if;
   delete from skipmq.access_key k where k.parent is not null and k.expires_at < v_now - interval '1 day';
   insert into skipmq.access_key
-    (key_id, account, name, parent, token_digest, secret, master_key_id, created_at, expires_at)
+    (key_id, account, name, parent, token_digest, rights, secret, master_key_id, created_at, expires_at)
   values
-    (p_key_id, v_account, p_name, p_parent, p_token_digest, p_secret, p_master_key_id, v_now, v_now + p_lifetime);
+    (p_key_id, v_account, case when p_parent is null then coalesce(p_name, p_key_id) end, p_parent, p_token_digest,
+     case when p_parent is null then coalesce(p_rights, '{"role": "admin"}') end, p_secret, p_master_key_id, v_now,
+     v_now + p_lifetime);
   perform skipmq.announce_access_keys();
 end $$;
 -- Does: makes the history's partitions of today and the p_days after it (UTC), and moves what the default

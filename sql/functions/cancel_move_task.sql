@@ -1,9 +1,9 @@
 -- Does: asks a running task to stop; gives how many messages it has moved. What is moved stays moved.
 -- Called by: the CancelMessageMoveTask action; SQL users.
 -- Locks, in order: task row.
--- Raises: SQ010 when there is no such task, SQ008 when it is not running.
+-- Raises: SQ010 when there is no such task, or it is of another source than that given, SQ008 when it is not running.
 -- Relies on index: move_task_pkey.
-create function skipmq.cancel_move_task(p_task_id uuid) returns bigint
+create function skipmq.cancel_move_task(p_task_id uuid, p_source_arn text default null) returns bigint
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -12,7 +12,7 @@ declare
   v_moved bigint;
 begin
   select t.status, t.moved into v_status, v_moved
-  from skipmq.move_task t where t.task_id = p_task_id
+  from skipmq.move_task t where t.task_id = p_task_id and t.source_arn = coalesce(p_source_arn, t.source_arn)
   for update;
   if v_status is null then
     raise exception 'Task does not exist.' using errcode = 'SQ010';

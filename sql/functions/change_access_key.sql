@@ -1,18 +1,21 @@
--- Does: enables or disables an access key, or lets it expire; null changes nothing.
+-- Does: enables or disables an access key, lets it expire, or gives it other rights; null changes nothing.
 -- Called by: the command line, as the owner.
 -- Locks, in order: the access key, the row of the cluster.
 -- Raises: SQ010 when there is no such key.
 -- Relies on index: access_key_pkey.
 --
 -- Not for nodes.
-create function skipmq.change_access_key(p_key_id text, p_enabled boolean, p_lifetime interval) returns void
+create function skipmq.change_access_key(
+  p_key_id text, p_enabled boolean, p_lifetime interval, p_rights jsonb default null
+) returns void
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   update skipmq.access_key k set
     enabled = coalesce(p_enabled, k.enabled),
-    expires_at = coalesce(skipmq.clock() + p_lifetime, k.expires_at)
+    expires_at = coalesce(skipmq.clock() + p_lifetime, k.expires_at),
+    rights = coalesce(p_rights, k.rights)
   where k.key_id = p_key_id;
   if not found then
     raise exception 'there is no access key %', p_key_id using errcode = 'SQ010';

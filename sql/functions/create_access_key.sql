@@ -1,14 +1,16 @@
 -- Does: stores an access key, encrypted by the caller; forgets temporary ones that expired a day ago.
 -- Called by: the command line, as the owner.
 -- Locks, in order: access keys by id, the row of the cluster.
--- Raises: 23505 when there is a key of this id, 23514 for an account that is none, SQ010 when the parent is
+-- Raises: 23505 when there is a key of this id, 23514 for an account or a name that is none, SQ010 when the parent is
 --   not there or is itself temporary.
 -- Relies on index: access_key_pkey.
 --
--- Temporary credentials have the account of their parent. Not for nodes.
+-- A key without a name is a user of its own, named by its id; one without rights may do everything. Temporary
+-- credentials have what their parent has. Not for nodes.
 create function skipmq.create_access_key(
   p_key_id text, p_account text, p_name text, p_secret bytea, p_master_key_id text,
-  p_parent text default null, p_token_digest bytea default null, p_lifetime interval default null
+  p_parent text default null, p_token_digest bytea default null, p_lifetime interval default null,
+  p_rights jsonb default null
 ) returns void
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -27,8 +29,10 @@ begin
   end if;
   delete from skipmq.access_key k where k.parent is not null and k.expires_at < v_now - interval '1 day';
   insert into skipmq.access_key
-    (key_id, account, name, parent, token_digest, secret, master_key_id, created_at, expires_at)
+    (key_id, account, name, parent, token_digest, rights, secret, master_key_id, created_at, expires_at)
   values
-    (p_key_id, v_account, p_name, p_parent, p_token_digest, p_secret, p_master_key_id, v_now, v_now + p_lifetime);
+    (p_key_id, v_account, case when p_parent is null then coalesce(p_name, p_key_id) end, p_parent, p_token_digest,
+     case when p_parent is null then coalesce(p_rights, '{"role": "admin"}') end, p_secret, p_master_key_id, v_now,
+     v_now + p_lifetime);
   perform skipmq.announce_access_keys();
 end $$;

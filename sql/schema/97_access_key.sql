@@ -3,10 +3,13 @@
 create table skipmq.access_key (
   key_id text collate "C" primary key,
   account text collate "C" not null check (account ~ '^[0-9]{12}$'),
-  name text,
+  -- The user that the key is of, as policies name it; null in temporary credentials.
+  name text collate "C" check (name ~ '^[A-Za-z0-9+=,.@_-]{1,64}$'),
   -- Of temporary credentials: the key that they stand for, and the SHA-256 of their session token.
   parent text collate "C" references skipmq.access_key on delete cascade,
   token_digest bytea,
+  -- A ready-made role with the queues that it is for, or a policy; null in temporary credentials.
+  rights jsonb check (jsonb_typeof(rights) = 'object'),
   secret bytea not null,
   master_key_id text not null,
   enabled boolean not null default true,
@@ -14,6 +17,7 @@ create table skipmq.access_key (
   expires_at timestamptz,
   last_used_at timestamptz,
   check ((parent is null) = (token_digest is null)),
+  check ((parent is null) = (name is not null and rights is not null)),
   check (parent is null or expires_at is not null)
 );
 -- For the cascade.

@@ -70,12 +70,27 @@ def wrk(
     return Outcome(sum(outcome.rate for outcome in outcomes), details)
 
 
+def signed_requests(url: str, lines: Sequence[str], shape: Shape, seconds: int) -> Outcome:
+    """Send requests that were signed before, in turn; the rate counts requests. Raises Failed."""
+    with tempfile.NamedTemporaryFile("w", suffix=".requests") as file:
+        file.write("\n".join(lines) + "\n")
+        file.flush()
+        with _started("signed.lua", url, seconds, shape.connections, [file.name]) as process:
+            return parse_wrk(process.communicate(timeout=seconds + _GRACE)[0], whole=False)
+
+
 def _wrk(
     url: str, file: str, shape: Shape, seconds: int, connections: int
 ) -> subprocess.Popen[str]:
+    words = [file, str(shape.batch), str(shape.size), str(shape.groups), secrets.token_hex(8)]
+    return _started("cycle.lua", url, seconds, connections, words)
+
+
+def _started(
+    script: str, url: str, seconds: int, connections: int, arguments: Sequence[str]
+) -> subprocess.Popen[str]:
     words = [machine.find("wrk"), "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "20s"]
-    words += ["-s", str(machine.FOLDER / "cycle.lua"), url, "--", file]
-    words += [str(shape.batch), str(shape.size), str(shape.groups), secrets.token_hex(8)]
+    words += ["-s", str(machine.FOLDER / script), url, "--", *arguments]
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 

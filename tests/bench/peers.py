@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import count
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from bench import databases, machine
 from bench.machine import Unavailable
 from bench.wire import Client, Refused
 from support.http import SKIPMQ, NodeProcess, environment, free_port
+from support.key_commands import MASTER_KEY
 from support.postgres import as_node
 
 PATIENCE = 60
@@ -47,12 +49,17 @@ class Broker:
 
 
 @contextlib.contextmanager
-def skipmq(database: str, *, workers: int = 0, requests: int = 0) -> Iterator[Broker]:
+def skipmq(
+    database: str, *, workers: int = 0, requests: int = 0, signed: bool = False
+) -> Iterator[Broker]:
     """Run a node on a database, given by its owner's URL; 0 leaves a setting at its default.
 
-    It admits at least so many requests at once in a worker. Raises Unavailable.
+    It admits at least so many requests at once in a worker, with `signed` only signed ones. Raises
+    Unavailable.
     """
-    settings: dict[str, int] = _room_for(requests) if requests else {}
+    settings: dict[str, Any] = _room_for(requests) if requests else {}
+    if signed:
+        settings |= {"auth": "on", "master_key": MASTER_KEY}
     if workers:
         settings["workers"] = workers
     url = as_node(database)

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from rich.progress import Progress
 
-from bench import databases, load, machine, peers
+from bench import databases, load, machine, peers, wire
 from bench.load import Failed, Outcome, Shape
 from bench.machine import Unavailable
 from bench.peers import Broker
@@ -210,6 +210,18 @@ class Run:
             details = outcome.details
             used = meter.per_request(details.pop("requests"))
             return Outcome(outcome.rate, details | used)
+
+        return measure
+
+    def signed(self, broker: Broker, queue: str, key: Mapping[str, str], shape: Shape) -> Measure:
+        """Return a measure of signed sends and receives in turn; they are signed anew each time."""
+
+        def measure(seconds: int) -> Outcome:
+            lines = wire.signed(broker.url, queue, key, shape.batch, shape.size)
+            meter = Meter.start(broker.pid, broker.postmaster)
+            outcome = load.signed_requests(broker.url, lines, shape, seconds)
+            used = meter.per_request(outcome.details.pop("requests"))
+            return Outcome(outcome.rate, outcome.details | used)
 
         return measure
 

@@ -9,6 +9,8 @@ from bench.load import Shape
 from bench.peers import ELASTICMQ, ELASTICMQ_PERSISTENT, EMPTY, MOTO, SKIPMQ_NAME
 from bench.record import Pair
 from bench.run import PGMQ, SQL, Measure, Run
+from skipmq.limits import DEFAULT_ACCOUNT as ACCOUNT
+from support.key_commands import Keys
 
 _RATE = "messages/s"
 # By batch and connections, bodies of 256 bytes: against ElasticMQ in memory, and persistent.
@@ -85,6 +87,30 @@ def processor(run: Run) -> None:
             )
             title = f"PostgreSQL's processor time a request, {shape}"
             run.derive(found, "database_us", title, "µs", SKIPMQ_NAME, limits=database)
+
+
+def signatures(run: Run) -> None:
+    """What it costs a node of one worker to check signatures and rights, by the same requests."""
+    run.absent = {}
+    signed = f"{SKIPMQ_NAME}, signed"
+    with ExitStack() as stack:
+        on, off = run.database(stack), run.database(stack)
+        key = Keys(on).create(ACCOUNT)
+        nodes = {
+            SKIPMQ_NAME: (off, stack.enter_context(peers.skipmq(off, workers=1))),
+            signed: (on, stack.enter_context(peers.skipmq(on, workers=1, signed=True))),
+        }
+        for batch in (1, 10):
+            name = f"signed-{batch}"
+            measures = {}
+            for contestant, (database, node) in nodes.items():
+                databases.create_queue(database, name)
+                queue = f"{node.url}/{ACCOUNT}/{name}"
+                measures[contestant] = _by_processor(run.signed(node, queue, key, Shape(batch)))
+            run.compare(
+                f"the broker's processor time a request, batch {batch}", "µs", measures,
+                SKIPMQ_NAME, less_is_better=True, pairs=[Pair(signed, SKIPMQ_NAME, 1.1)],
+            )  # fmt: skip
 
 
 def _by_processor(measure: Measure) -> Measure:

@@ -6,7 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+
 PATIENCE = 40
+_SIGNED = 1_000
 _AUTHORIZATION = (
     "AWS4-HMAC-SHA256 Credential=key/20260101/us-east-1/sqs/aws4_request,"
     " SignedHeaders=host, Signature=0"
@@ -35,6 +40,30 @@ def request(url: str, action: str, **parameters: Any) -> bytes:
         f"Content-Length: {len(body)}",
     ]
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+def signed(url: str, queue: str, key: Mapping[str, str], batch: int, size: int) -> list[str]:
+    """Return sends and receives in turn, signed now, as signed.lua reads them."""
+    signer = SigV4Auth(Credentials(key["key"], key["secret"]), "sqs", "us-east-1")
+    lines = []
+    parameters: dict[str, Any]
+    for number in range(_SIGNED):
+        text = f"{number} ".ljust(size, "x")
+        if number % 2:
+            action = "ReceiveMessage"
+            parameters = {"MaxNumberOfMessages": batch, "VisibilityTimeout": 600}
+        elif batch == 1:
+            action, parameters = "SendMessage", {"MessageBody": text}
+        else:
+            entries = [{"Id": str(each), "MessageBody": text} for each in range(batch)]
+            action, parameters = "SendMessageBatch", {"Entries": entries}
+        body = json.dumps({"QueueUrl": queue, **parameters})
+        plain = {name: value for name, value in headers(action).items() if name != "Authorization"}
+        request = AWSRequest("POST", f"{url}/", headers=plain, data=body)
+        signer.add_auth(request)
+        found = request.headers
+        lines.append(f"{action}\t{found['X-Amz-Date']}\t{found['Authorization']}\t{body}")
+    return lines
 
 
 class Client:

@@ -1,3 +1,5 @@
+import json
+
 import psycopg
 import pytest
 
@@ -22,6 +24,8 @@ def test_keys_are_given_as_they_were_stored(owner: Connection) -> None:
     assert (permanent["secret"], permanent["master_key_id"]) == (b"secret", "master")
     assert permanent["parent"] is permanent["expires_at"] is permanent["last_used_at"] is None
     assert (temporary["account"], temporary["parent"]) == (ACCOUNT, KEY)
+    assert (temporary["name"], temporary["rights"]) == ("tests", permanent["rights"])
+    assert json.loads(permanent["rights"]) == {"role": "admin"}
     assert temporary["token_digest"] == b"digest"
     assert temporary["expires_at"] - temporary["created_at"] == 3600
 

@@ -33,3 +33,17 @@ def test_cancel_of_what_does_not_run_is_refused(
         owner.execute(CANCEL, (task if known else uuid4(),))
 
     assert caught.value.sqlstate == sqlstate
+
+
+def test_task_of_another_source_is_not_there(owner: Connection) -> None:
+    redrive = Redrive(owner, 5)
+    task = redrive.start()
+    cancel = "select skipmq.cancel_move_task(%s, %s)"
+
+    with pytest.raises(psycopg.Error) as caught:
+        owner.execute(cancel, (task, "arn:aws:sqs:us-east-1:000000000000:other"))
+
+    assert caught.value.sqlstate == "SQ010"
+    source = owner.execute("select source_arn from skipmq.move_task").fetchone()
+    assert source is not None
+    assert number(owner, cancel, task, source[0]) == 0

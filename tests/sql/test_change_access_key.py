@@ -1,7 +1,7 @@
 import psycopg
 import pytest
 
-from support.access_keys import KEY, create, keys, version
+from support.access_keys import KEY, create, create_session, keys, version
 from support.postgres import Connection
 
 CHANGE = "select skipmq.change_access_key(%s, %s, %s::interval)"
@@ -20,6 +20,20 @@ def test_key_is_disabled_and_enabled_and_expires(owner: Connection) -> None:
     assert keys(owner)[KEY]["expires_at"] > keys(owner)[KEY]["created_at"] + 3600
 
     assert version(owner) == before + 3
+
+
+def test_key_is_given_other_rights(owner: Connection) -> None:
+    create(owner)
+    create_session(owner)
+    before = version(owner)
+
+    owner.execute(
+        "select skipmq.change_access_key(%s, null, null, %s)", (KEY, '{"role": "reader"}')
+    )
+
+    assert {key["rights"] for key in keys(owner).values()} == {'{"role": "reader"}'}
+    assert keys(owner)[KEY]["usable"]
+    assert version(owner) == before + 1
 
 
 def test_change_of_a_key_that_is_not_there_raises(owner: Connection) -> None:

@@ -21,6 +21,31 @@ def test_account_is_twelve_digits(owner: Connection, account: str) -> None:
         create(owner, account=account)
 
 
+def test_key_without_a_name_is_a_user_of_its_own(owner: Connection) -> None:
+    owner.execute(
+        "select skipmq.create_access_key(%s, %s, null, 'secret', 'master')", (KEY, ACCOUNT)
+    )
+
+    assert keys(owner)[KEY]["name"] == KEY
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a:b", "a/b", "a*", "x" * 65, "naïve"])
+def test_name_is_one_that_policies_can_have(owner: Connection, name: str) -> None:
+    with pytest.raises(psycopg.errors.CheckViolation):
+        owner.execute(
+            "select skipmq.create_access_key(%s, %s, %s, 'secret', 'master')", (KEY, ACCOUNT, name)
+        )
+
+
+def test_key_has_the_rights_that_it_is_given(owner: Connection) -> None:
+    owner.execute(
+        "select skipmq.create_access_key(%s, %s, null, 'secret', 'master', null, null, null, %s)",
+        (KEY, ACCOUNT, '{"role": "reader"}'),
+    )
+
+    assert keys(owner)[KEY]["rights"] == '{"role": "reader"}'
+
+
 def test_temporary_credentials_need_an_enabled_permanent_key(owner: Connection) -> None:
     create(owner)
     create_session(owner)

@@ -28,9 +28,9 @@ class Keys:
         )
         return json.loads(done.stdout)
 
-    def create(self, account: str = ACCOUNT) -> dict[str, str]:
+    def create(self, account: str = ACCOUNT, *options: str) -> dict[str, str]:
         """Return a new key, as `client` wants it."""
-        made = self.run("create", "--account", account)
+        made = self.run("create", "--account", account, *options)
         return {"key": made["access_key_id"], "secret": made["secret_access_key"]}
 
     def session(self, key: str) -> dict[str, str]:

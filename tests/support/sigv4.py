@@ -11,13 +11,27 @@ from botocore.auth import SigV4Auth, SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
+from skipmq.auth import of_role, policy_of
 from skipmq.auth.keys import AccessKey, digest
 from skipmq.auth.sigv4 import verify
 from skipmq.protocol import Request
 
-KEY = AccessKey("AKIAIOSFODNN7EXAMPLE", "123456789012", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
+ADMIN = policy_of(of_role("admin"), "123456789012")
+KEY = AccessKey(
+    "AKIAIOSFODNN7EXAMPLE",
+    "123456789012",
+    "tests",
+    ADMIN,
+    "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+)
 SESSION = AccessKey(
-    "ASIAIOSFODNN7EXAMPLE", "123456789012", "temporary", digest("a token"), expires_at=9e9
+    "ASIAIOSFODNN7EXAMPLE",
+    "123456789012",
+    "tests",
+    ADMIN,
+    "temporary",
+    digest("a token"),
+    expires_at=9e9,
 )
 KEYS = {key.id: key for key in (KEY, SESSION)}
 HOST = "sqs.example.com:9324"

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from skipmq.actions import (
+    access,
     attributes,
     batches,
     inspection,
@@ -53,3 +54,12 @@ EXTENSIONS: dict[str, Action] = {
 }
 
 EVERY: dict[str, Action] = ACTIONS | EXTENSIONS
+
+
+async def perform(node: Node, call: Call) -> dict[str, Any] | None:
+    """Run the action of a call, if its caller may do that; return its result.
+
+    Raises errors.AccessDenied, and what the action raises.
+    """
+    await access.check(node, call)
+    return await EVERY[call.action](node, call)

@@ -10,6 +10,7 @@ import msgspec
 
 from skipmq import errors, limits
 from skipmq.actions import checks, redrive
+from skipmq.auth import parse
 from skipmq.model import Queue
 from skipmq.node import Node
 from skipmq.protocol import Call
@@ -37,17 +38,18 @@ def _choice(*values: str) -> Stored:
 
 
 def _policy(value: str) -> str | None:
+    if not value:
+        return value
     try:
-        content = msgspec.json.decode(value) if value else {}
-    except (msgspec.DecodeError, RecursionError):
-        return None
-    if not isinstance(content, dict):
-        return None
-    statements = content.get("Statement", [])
-    listed = statements if isinstance(statements, list) else [statements]
-    if not all(isinstance(each, dict) for each in listed):
-        return None
-    checks.policy_size(len(value.encode()), listed)
+        parse(value, of_queue=True)
+    except ValueError as error:
+        raise errors.InvalidAttributeValue(
+            f"Invalid value for the parameter Policy. Reason: {error}."
+        ) from error
+    statements = msgspec.json.decode(value).get("Statement", [])
+    checks.policy_size(
+        len(value.encode()), statements if isinstance(statements, list) else [statements]
+    )
     return value
 
 

@@ -49,22 +49,11 @@ def unknown_attribute(name: str) -> errors.SqsError:
 def queue_name(url: str, identity: Identity) -> QueueName:
     """Return the queue that a URL names by its last two parts, whatever its host.
 
-    A name alone is a queue of the caller's. Raises errors.QueueDoesNotExist, errors.AccessDenied.
+    A name alone is a queue of the caller's. Raises errors.QueueDoesNotExist.
     """
     if len(url) > _LONGEST_URL:
         raise errors.QueueDoesNotExist
-    name = _queue_name(url, identity.account, identity.region)
-    own(name.account, identity)
-    return name
-
-
-def own(account: str, identity: Identity) -> None:
-    """Check that a queue of an account is the caller's; one that has proved nothing has them all.
-
-    Raises errors.AccessDenied.
-    """
-    if identity.is_proved and account != identity.account:
-        raise errors.AccessDenied
+    return _queue_name(url, identity.account, identity.region)
 
 
 @lru_cache(maxsize=10_000)

@@ -37,9 +37,9 @@ async def start_message_move_task(node: Node, call: Call) -> dict[str, Any]:
     source, rate = wanted.SourceArn, wanted.MaxNumberOfMessagesPerSecond
     fastest, parameter = limits.MOVES_PER_SECOND, "MaxNumberOfMessagesPerSecond"
     checks.between(rate, 1, fastest, parameter, f"Must be between 1 and {fastest}, if provided.")
-    _check_arn(source, "SourceArn", call)
+    _check_arn(source, "SourceArn")
     if wanted.DestinationArn is not None:
-        _check_arn(wanted.DestinationArn, "DestinationArn", call)
+        _check_arn(wanted.DestinationArn, "DestinationArn")
     task = await node.moves.start(source, wanted.DestinationArn, rate, call.deadline)
     return {"TaskHandle": _handle(task, source)}
 
@@ -49,38 +49,41 @@ async def list_message_move_tasks(node: Node, call: Call) -> dict[str, Any]:
     source, most = call.parameters.SourceArn, call.parameters.MaxResults
     listed = limits.MOVE_TASKS_LISTED
     checks.between(most, 1, listed, "MaxResults", f"Must be between 1 and {listed}, if provided.")
-    _check_arn(source, "SourceArn", call)
+    _check_arn(source, "SourceArn")
     tasks = await node.moves.list(source, most or 1, call.deadline)
     return {"Results": [_shown(task, source) for task in tasks]}
 
 
 async def cancel_message_move_task(node: Node, call: Call) -> dict[str, Any]:
     """Stop a task; what it has moved stays moved."""
+    handle = _decoded(call.parameters.TaskHandle)
+    # A source that does not exist is told before a task that does not.
+    await node.moves.list(handle.sourceArn, 1, call.deadline)
+    moved = await node.moves.cancel(handle.taskId, handle.sourceArn, call.deadline)
+    return {"ApproximateNumberOfMessagesMoved": moved}
+
+
+def source_of(handle: str) -> str:
+    """Return the ARN of the queue that a task's handle names as its source."""
+    return _decoded(handle).sourceArn
+
+
+def _decoded(handle: str) -> _Handle:
     try:
-        handle = _read_handle(b64decode(call.parameters.TaskHandle.encode(), validate=True))
+        return _read_handle(b64decode(handle.encode(), validate=True))
     except (ValueError, RecursionError) as error:
         raise errors.InvalidParameterValueException(
             "Value for parameter TaskHandle is invalid."
         ) from error
-    checks.own(_account(handle.sourceArn), call.identity)
-    # A source that does not exist is told before a task that does not.
-    await node.moves.list(handle.sourceArn, 1, call.deadline)
-    moved = await node.moves.cancel(handle.taskId, call.deadline)
-    return {"ApproximateNumberOfMessagesMoved": moved}
 
 
 def _handle(task: str, source: str) -> str:
     return b64encode(msgspec.json.encode(_Handle(UUID(task), source))).decode()
 
 
-def _check_arn(value: str, parameter: str, call: Call) -> None:
+def _check_arn(value: str, parameter: str) -> None:
     if not _ARN.fullmatch(value):
         raise checks.invalid(value, parameter, "Must be the ARN of a queue.")
-    checks.own(_account(value), call.identity)
-
-
-def _account(arn: str) -> str:
-    return (arn.split(":", 5) + [""] * 5)[4]
 
 
 def _shown(task: MoveTask, source: str) -> dict[str, Any]:

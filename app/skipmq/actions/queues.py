@@ -35,7 +35,6 @@ async def get_queue_url(node: Node, call: Call) -> dict[str, Any]:
     """Return the URL of a queue."""
     account = call.parameters.QueueOwnerAWSAccountId or call.identity.account
     name, region = call.parameters.QueueName, call.identity.region
-    checks.own(account, call.identity)
     queue = checks.existing_queue_name(account, name, region)
     await node.queue(queue, call.deadline)
     return {"QueueUrl": paging.queue_url(node, call, queue)}

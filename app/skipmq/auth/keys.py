@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from skipmq import errors
+from skipmq.auth.policy import Policy
 
 # A client signs with the key of its day and region; a second day begins at midnight.
 _SIGNING_KEYS = 8
@@ -14,15 +15,22 @@ _SIGNING_KEYS = 8
 class AccessKey:
     """A key that may sign; `expires_at` in seconds since 1970, by the database's clock.
 
-    Temporary credentials also have a session token, of which only the SHA-256 is known.
+    It is of a user, whose ARN policies name. Temporary credentials also have a session token, of
+    which only the SHA-256 is known.
     """
 
     id: str
     account: str
+    name: str
+    policy: Policy
     secret: str = field(repr=False)
     token_digest: bytes | None = field(default=None, repr=False)
     expires_at: float | None = None
+    user: str = field(init=False)
     _signing_keys: dict[tuple[str, str], bytes] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        self.user = f"arn:aws:iam::{self.account}:user/{self.name}"
 
     def signing_key(self, day: str, region: str) -> bytes:
         """Return the key that signs the requests of a day (YYYYMMDD) in a region."""

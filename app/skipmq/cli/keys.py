@@ -1,9 +1,11 @@
 """The commands on access keys, for the owner of the schema."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import json
+import re
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import click
 from rich.markup import escape
@@ -11,7 +13,16 @@ from rich.table import Table
 from rich.text import Text
 
 from skipmq import limits
-from skipmq.auth import Credentials, Encrypted, MasterKeys, digest, new_credentials
+from skipmq.auth import (
+    ROLES,
+    Credentials,
+    Encrypted,
+    MasterKeys,
+    digest,
+    new_credentials,
+    of_role,
+    policy_of,
+)
 from skipmq.cli.environment import configuration, open_database, printing_json
 from skipmq.config import ConfigError, Settings
 from skipmq.database import Database, schema
@@ -24,9 +35,50 @@ _ONCE = "The secret is shown this once."
 _SESSION_SECONDS = click.IntRange(900, 129_600)
 
 
+_NAME = re.compile(r"[A-Za-z0-9+=,.@_-]{1,64}")
+_PATTERN = re.compile(r"[A-Za-z0-9_.*?-]{1,80}")
+
+
+def _with_rights(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of what a key may do."""
+    for option in (
+        click.option("--role", type=click.Choice([*ROLES]), help="A ready-made role."),
+        click.option(
+            "--queue",
+            "queues",
+            multiple=True,
+            help="A queue that the role is for, by name; * and ? match any. [default: all]",
+        ),
+        click.option(
+            "--policy",
+            type=click.File(),
+            help="A file with a policy of AWS's form instead of a role; - reads standard input.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def _rights(role: str | None, queues: Sequence[str], policy: IO[str] | None) -> str | None:
+    """Return rights as they are stored; None when none are given."""
+    if policy is None:
+        for queue in queues:
+            if not _PATTERN.fullmatch(queue):
+                raise click.BadParameter("a queue is named, not its ARN", param_hint="--queue")
+        return of_role(role or "admin", queues) if role or queues else None
+    if role or queues:
+        raise click.UsageError("a policy stands alone: it names actions and queues itself")
+    document = policy.read()
+    try:
+        policy_of(document, limits.DEFAULT_ACCOUNT)
+    except ValueError as error:
+        raise click.ClickException(f"{policy.name}: {error}") from error
+    return document
+
+
 @click.group()
 def keys() -> None:
-    """Create, list, disable, enable, revoke and rotate access keys.
+    """Create, list, permit, disable, enable, revoke and rotate access keys.
 
     Run these as the owner of the schema, with the master key of the nodes.
     """
@@ -57,16 +109,52 @@ def _master(settings: Settings) -> MasterKeys:
 
 @keys.command("create")
 @click.option("--account", default=limits.DEFAULT_ACCOUNT, help="Account of 12 digits.")
-@click.option("--name", help="What it is for.")
+@click.option("--name", help="The user that policies name.  [default: the id of the key]")
+@_with_rights
 @printing_json
-def keys_create(account: str, name: str | None) -> tuple[Any, Any]:
-    """Create an access key and show its secret."""
+def keys_create(
+    account: str,
+    name: str | None,
+    role: str | None,
+    queues: Sequence[str],
+    policy: IO[str] | None,
+) -> tuple[Any, Any]:
+    """Create an access key and show its secret.
+
+    Without a role or a policy it may do everything in its account.
+    """
     if not limits.ACCOUNT.fullmatch(account):
         raise click.BadParameter("an account is 12 digits", param_hint="--account")
+    if name is not None and not _NAME.fullmatch(name):
+        raise click.BadParameter(
+            "a name is 1 to 64 letters, digits and + = , . @ _ -", param_hint="--name"
+        )
+    rights = _rights(role, queues, policy)
     settings = configuration().settings
     master, new = _master(settings), new_credentials()
-    _run(lambda stored: _store(stored, master, new, account, name), settings)
+    _run(lambda stored: _store(stored, master, new, account, name, rights), settings)
     return _shown(new, {"account": account})
+
+
+@keys.command("permit")
+@click.argument("key_id")
+@_with_rights
+@printing_json
+def keys_permit(
+    key_id: str, role: str | None, queues: Sequence[str], policy: IO[str] | None
+) -> tuple[Any, Any]:
+    """Give KEY_ID other rights in the place of those that it has."""
+    rights = _rights(role, queues, policy)
+    if rights is None:
+        raise click.UsageError("name a --role, with the --queue that it is for, or a --policy")
+
+    async def permit(stored: AccessKeys) -> None:
+        if (await _find(stored, key_id)).parent is not None:
+            raise click.ClickException(f"{key_id} is temporary: it has the rights of its key")
+        await stored.change(key_id, rights=rights)
+
+    _run(permit)
+    return {"permitted": key_id}, f"access key {escape(key_id)} has new rights"
 
 
 @keys.command("rotate")
@@ -88,7 +176,7 @@ def keys_rotate(key_id: str, overlap: int) -> tuple[Any, Any]:
         old = await _find(stored, key_id)
         if old.parent is not None or not old.usable:
             raise click.ClickException(f"{key_id} is temporary or disabled: create another")
-        await _store(stored, master, new, old.account, old.name)
+        await _store(stored, master, new, old.account, old.name, old.rights)
         await stored.change(key_id, lifetime=overlap)
         return old.account
 
@@ -138,6 +226,7 @@ def keys_list() -> tuple[Any, Any]:
             "account": key.account,
             "name": key.name,
             "session_of": key.parent,
+            "rights": _summary(key.rights),
             "enabled": key.usable,
             "created": _time(key.created_at),
             "expires": _time(key.expires_at),
@@ -215,8 +304,13 @@ def keys_rotate_master() -> tuple[Any, Any]:
     return {"reencrypted": done, "master_key": master.current}, f"{done} secrets re-encrypted"
 
 
-async def _store(
-    stored: AccessKeys, master: MasterKeys, new: Credentials, account: str, name: str | None
+async def _store(  # noqa: PLR0917 - each is a part of the key.
+    stored: AccessKeys,
+    master: MasterKeys,
+    new: Credentials,
+    account: str,
+    name: str | None,
+    rights: str | None,
 ) -> None:
     encrypted = master.encrypt(new.key_id, new.secret)
     await stored.create(
@@ -225,6 +319,7 @@ async def _store(
         name=name,
         secret=encrypted.secret,
         master_key_id=encrypted.master_key_id,
+        rights=rights,
     )
 
 
@@ -239,6 +334,12 @@ def _shown(new: Credentials, more: dict[str, Any]) -> tuple[Any, Any]:
     result = {"access_key_id": new.key_id, "secret_access_key": new.secret, **more}
     lines = [f"{name.replace('_', ' '):18} {value}" for name, value in result.items()]
     return result, Text("\n".join([*lines, _ONCE]))
+
+
+def _summary(rights: str) -> str:
+    """Return rights in a few words: a role and its queues, or that there is a policy."""
+    found = json.loads(rights)
+    return " ".join([found["role"], *(found.get("queues") or ())]) if "role" in found else "policy"
 
 
 def _cell(value: Any) -> str:

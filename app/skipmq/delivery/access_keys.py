@@ -9,10 +9,12 @@ from skipmq.model import StoredKey
 _ALL = Statement("select * from skipmq.access_keys()")
 _VERSION = Statement("select version, now from skipmq.access_key_version()")
 _CREATE = Statement(
-    "select from skipmq.create_access_key($1, $2, $3, $4, $5, $6, $7, $8)",
-    TEXT, TEXT, TEXT, BYTES, TEXT, TEXT, BYTES, INTERVAL,
+    "select from skipmq.create_access_key($1, $2, $3, $4, $5, $6, $7, $8, $9::jsonb)",
+    TEXT, TEXT, TEXT, BYTES, TEXT, TEXT, BYTES, INTERVAL, TEXT,
 )  # fmt: skip
-_CHANGE = Statement("select from skipmq.change_access_key($1, $2, $3)", TEXT, BOOLEAN, INTERVAL)
+_CHANGE = Statement(
+    "select from skipmq.change_access_key($1, $2, $3, $4::jsonb)", TEXT, BOOLEAN, INTERVAL, TEXT
+)
 _REVOKE = Statement("select from skipmq.revoke_access_key($1)", TEXT)
 _REENCRYPT = Statement(
     "select skipmq.reencrypt_access_key($1, $2, $3, $4)", TEXT, BYTES, BYTES, TEXT
@@ -46,22 +48,28 @@ class AccessKeys:
         parent: str | None = None,
         token_digest: bytes | None = None,
         lifetime: float | None = None,
+        rights: str | None = None,
     ) -> None:
         """Store a key; raise errors.ResourceNotFoundException when the parent cannot have one."""
         await self._database.rows(
             _CREATE,
-            (key_id, account, name, secret, master_key_id, parent, token_digest, lifetime),
+            (key_id, account, name, secret, master_key_id, parent, token_digest, lifetime, rights),
             repeatable=False,
         )
 
     async def change(
-        self, key_id: str, *, enabled: bool | None = None, lifetime: float | None = None
+        self,
+        key_id: str,
+        *,
+        enabled: bool | None = None,
+        lifetime: float | None = None,
+        rights: str | None = None,
     ) -> None:
-        """Enable or disable a key, or let it expire in so many seconds.
+        """Enable or disable a key, let it expire in so many seconds, or give it other rights.
 
         Raises errors.ResourceNotFoundException.
         """
-        await self._database.rows(_CHANGE, (key_id, enabled, lifetime))
+        await self._database.rows(_CHANGE, (key_id, enabled, lifetime, rights))
 
     async def revoke(self, key_id: str) -> None:
         """Delete a key and the temporary ones of it; raise errors.ResourceNotFoundException."""

@@ -13,7 +13,7 @@ _LIST = Statement(
     " from skipmq.list_move_tasks($1, $2)",
     TEXT, INTEGER,
 )  # fmt: skip
-_CANCEL = Statement("select skipmq.cancel_move_task($1)", statement.UUID)
+_CANCEL = Statement("select skipmq.cancel_move_task($1, $2)", statement.UUID, TEXT)
 
 
 class Moves:
@@ -40,9 +40,9 @@ class Moves:
         rows = await self._database.rows(_LIST, (source, limit), deadline=deadline)
         return tuple(MoveTask(*row) for row in rows)
 
-    async def cancel(self, task: UUID, deadline: float) -> int:
-        """Ask a running task to stop; return how many messages it has moved."""
+    async def cancel(self, task: UUID, source: str, deadline: float) -> int:
+        """Ask a running task of a source to stop; return how many messages it has moved."""
         ((moved,),) = await self._database.rows(
-            _CANCEL, (str(task),), deadline=deadline, repeatable=False
+            _CANCEL, (str(task), source), deadline=deadline, repeatable=False
         )
         return int(moved)

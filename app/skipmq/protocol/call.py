@@ -41,6 +41,8 @@ class Request:
     body: bytes
     base_url: str
     request_id: str
+    # The client's address.
+    client: str = ""
     watch_client: WatchClient | None = None
     # Whether the request, and so its response, is on the AWS JSON wire.
     is_json: bool = field(init=False)

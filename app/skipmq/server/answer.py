@@ -7,11 +7,15 @@ from time import perf_counter
 import structlog
 
 from skipmq import auth, errors, limits, protocol
-from skipmq.actions import EVERY
+from skipmq.actions import access, perform
 from skipmq.model import Identity
 from skipmq.node import Node
-from skipmq.protocol import Request, Response
+from skipmq.protocol import Call, Request, Response
 from skipmq.server.admission import Admission
+from skipmq.server.audit import Audit
+from skipmq.server.browsers import Browsers
+from skipmq.server.proxies import Origin, Proxies, Sent
+from skipmq.server.rates import Rate
 
 log = structlog.get_logger()
 
@@ -41,35 +45,50 @@ class Broker:
     def __init__(self, node: Node) -> None:
         self.node = node
         self.admission = Admission(node.settings.max_requests, node.observer)
-        self._logs_requests = node.settings.log_level == "debug"
+        settings = node.settings
+        self._logs_requests = settings.log_level == "debug"
+        self._audit = Audit()
+        self._browsers = None if settings.checks_signatures else Browsers(settings)
+        self._proxies = Proxies(settings.trusted_proxies)
+        workers = settings.worker_count
+        self._of_keys = _rate(settings.rate_limit_key, workers)
+        self._of_queues = _rate(settings.rate_limit_queue, workers)
 
     async def answer(self, request: Request) -> Response:
         """Return the answer to a request; never raises for what a client may send."""
         began = perf_counter() if self._logs_requests else 0.0
-        action = "?"
+        call: Call | None = None
+        failure: errors.SqsError | None = None
         try:
             self.admission.enter()
             try:
+                if self._browsers is not None:
+                    self._browsers.check(request)
                 identity = self._identify(request)
                 call = protocol.decode(request)
-                action = call.action
                 call.identity = identity
                 call.deadline = self.node.deadline()
-                response = protocol.encode(call, await EVERY[action](self.node, call))
+                self._check_method_and_rates(call)
+                response = protocol.encode(call, await perform(self.node, call))
             finally:
                 self.admission.leave()
         except errors.SqsError as error:
             if isinstance(error, errors.Overloaded):
                 self.admission.note_refusal()
+            failure = error
             response = protocol.encode_error(request, error)
         except Exception:
-            log.exception("request failed", request_id=request.request_id, action=action)
-            response = protocol.encode_error(request, errors.InternalFailure())
+            log.exception(
+                "request failed", request_id=request.request_id, action=call and call.action
+            )
+            failure = errors.InternalFailure()
+            response = protocol.encode_error(request, failure)
+        self._audit.note(request, call, failure)
         if self._logs_requests:
             log.debug(
                 "request",
                 request_id=request.request_id,
-                action=action,
+                action=call and call.action,
                 status=response.status,
                 milliseconds=round((perf_counter() - began) * 1000, 1),
             )
@@ -83,6 +102,20 @@ class Broker:
         if self.node.keys is not None:
             return self.node.keys.identify(request)
         return auth.identify(request.headers.get("authorization"), request.query)
+
+    def _check_method_and_rates(self, call: Call) -> None:
+        """Raise errors.AccessDenied, errors.ThrottlingException."""
+        if self._browsers is not None:
+            self._browsers.check_method(call)
+        if self._of_keys is not None and call.identity.key_id is not None:
+            self._of_keys.take(call.identity.key_id)
+        if self._of_queues is not None:
+            for name in {need.queue.arn for need in access.NEEDS[call.action](call)}:
+                self._of_queues.take(name)
+
+    def origin(self, peer: str, scheme: str, host: str | None, sent: Sent) -> Origin:
+        """Return whence a request came, by what proxies say that the node believes."""
+        return self._proxies.origin(peer, scheme, host, sent)
 
     def base_url(self, scheme: str, host: str | None) -> str:
         """Return the base of the URL that a client used, by its Host where that can be one."""
@@ -98,7 +131,15 @@ class Broker:
             replication = str(await self.node.replication.level())
         except errors.SqsError as error:  # It was lost just now.
             replication = f"not known: {error.message}"
-        return 200, {"status": "ready", "replication": replication}
+        found = {"status": "ready", "replication": replication}
+        if self.node.keys is not None:
+            found["clock_skew_seconds"] = f"{self.node.keys.skew():.1f}"
+        return 200, found
+
+
+def _rate(per_second: float, workers: int) -> Rate | None:
+    """Return a worker's share of a node's limit; None where there is none."""
+    return Rate(per_second / workers) if per_second else None
 
 
 @lru_cache(maxsize=1024)

@@ -78,14 +78,21 @@ class Door:
 
     def _request(self, scope: Any, proto: Any, host: str | None) -> Request:
         """Return the request without its body."""
+        peer = scope.client.rpartition(":")[0].strip("[]")
+
+        def sent(name: str) -> str:
+            return ",".join(scope.headers.get_all(name))
+
+        origin = self._broker.origin(peer, scope.scheme, host, sent)
         return Request(
             scope.method,
             scope.path,
             scope.headers,
             scope.query_string,
             b"",
-            self._broker.base_url(scope.scheme, host),
+            self._broker.base_url(origin.scheme, origin.host),
             ids.new(),
+            origin.client,
             lambda left: _watch_client(proto, left),
         )
 

@@ -170,14 +170,18 @@ def _variable(header: str) -> str:
 def _request(broker: Broker) -> Request:
     """Return the request without its body."""
     found = flask.request
+    headers = _Headers(found.environ)
+    peer, host = found.remote_addr or "", found.headers.get("Host")
+    origin = broker.origin(peer, found.scheme, host, lambda name: headers.get(name) or "")
     return Request(
         method=found.method,
         path=found.path,
-        headers=_Headers(found.environ),
+        headers=headers,
         query=found.query_string.decode("latin-1"),
         body=b"",
-        base_url=broker.base_url(found.scheme, found.headers.get("Host")),
+        base_url=broker.base_url(origin.scheme, origin.host),
         request_id=str(uuid4()),
+        client=origin.client,
     )
 
 

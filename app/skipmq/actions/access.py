@@ -1,0 +1,194 @@
+"""Who may do what: asked once for every call, before its action runs.
+
+Source: AWS Service Authorization Reference, "Actions, resources, and condition keys for Amazon
+SQS"; SQS Developer Guide, "Amazon SQS API permissions" (a batch needs what its entries need; which
+actions a queue's policy cannot give to other accounts).
+"""
+
+from collections.abc import AsyncIterator, Callable
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from skipmq import errors
+from skipmq.actions import checks, moves
+from skipmq.model import Queue, QueueName
+from skipmq.node import Node
+from skipmq.protocol import Call
+
+# What a queue's policy can give to other accounts.
+SHARED = frozenset(
+    {
+        "ChangeMessageVisibility",
+        "DeleteMessage",
+        "GetQueueAttributes",
+        "GetQueueUrl",
+        "ListDeadLetterSourceQueues",
+        "PurgeQueue",
+        "ReceiveMessage",
+        "SendMessage",
+    }
+)
+_SOURCES, _ARN_PARTS = 1_000, 6
+
+
+class Need(NamedTuple):
+    """A permission that a call needs, on a queue, or on all of an account where its name is `*`."""
+
+    permission: str
+    queue: QueueName
+
+
+async def check(node: Node, call: Call) -> None:
+    """Check that a caller who has proved who it is may do what it asks for.
+
+    Raises errors.AccessDenied.
+    """
+    if node.keys is None or call.identity.key_id is None:
+        return
+    for need in NEEDS[call.action](call):
+        await _check(node, call, need)
+    if call.action == "StartMessageMoveTask" and call.parameters.DestinationArn is None:
+        async for queue in _sources(node, call):
+            await _check(node, call, Need("SendMessage", queue))
+
+
+async def _check(node: Node, call: Call, need: Need) -> None:
+    """Check one permission. Whoever has none learns nothing of the queue, not even if it is."""
+    assert node.keys is not None
+    queue = None
+    if need.queue.name != "*" and call.action != "CreateQueue":
+        queue = await _known(node, need.queue, call.deadline)
+    is_own = need.queue.account == call.identity.account
+    may_be = is_own or (queue is not None and need.permission in SHARED)
+    policy = queue.attributes["Policy"] if queue is not None else ""
+    if not may_be or not node.keys.allows(
+        call.identity, need.permission, need.queue, policy, lambda: _context(call)
+    ):
+        raise errors.AccessDenied(
+            f"User: {call.identity.user} is not authorized to perform: sqs:{need.permission} on"
+            f" resource: {need.queue.arn}"
+        )
+
+
+async def _known(node: Node, name: QueueName, deadline: float) -> Queue | None:
+    try:
+        return await node.queue(name, deadline)
+    except errors.QueueDoesNotExist:
+        return None
+
+
+async def _sources(node: Node, call: Call) -> AsyncIterator[QueueName]:
+    """Give the queues that a move task without a destination sends to."""
+    name = _named(call.parameters.SourceArn)
+    if name is None:
+        return
+    after = ""
+    while True:
+        found = await node.queues.dead_letter_sources(name, after, _SOURCES, call.deadline)
+        for each in found:
+            yield QueueName(name.account, name.region, each)
+        if len(found) < _SOURCES:
+            return
+        after = found[-1]
+
+
+def _context(call: Call) -> dict[str, str]:
+    request = call.request
+    context = {
+        "aws:sourceip": request.client,
+        "aws:securetransport": str(urlsplit(request.base_url).scheme == "https").lower(),
+    }
+    if agent := request.headers.get("user-agent"):
+        context["aws:useragent"] = agent
+    return context
+
+
+Needs = Callable[[Call], list[Need]]
+
+
+def _on_queue(*permissions: str) -> Needs:
+    def needs(call: Call) -> list[Need]:
+        name = checks.queue_name(call.parameters.QueueUrl, call.identity)
+        return [Need(each, name) for each in permissions]
+
+    return needs
+
+
+def _create(call: Call) -> list[Need]:
+    identity = call.identity
+    return [
+        Need("CreateQueue", QueueName(identity.account, identity.region, call.parameters.QueueName))
+    ]
+
+
+def _get_url(call: Call) -> list[Need]:
+    account = call.parameters.QueueOwnerAWSAccountId or call.identity.account
+    name = checks.existing_queue_name(account, call.parameters.QueueName, call.identity.region)
+    return [Need("GetQueueUrl", name)]
+
+
+def _list(call: Call) -> list[Need]:
+    return [Need("ListQueues", QueueName(call.identity.account, call.identity.region, "*"))]
+
+
+def _on_picked(*permissions: str) -> Needs:
+    source = _on_queue(*permissions)
+
+    def needs(call: Call) -> list[Need]:
+        target = checks.queue_name(call.parameters.DestinationQueueUrl, call.identity)
+        return [*source(call), Need("SendMessage", target)]
+
+    return needs
+
+
+def _start_move(call: Call) -> list[Need]:
+    source, destination = call.parameters.SourceArn, call.parameters.DestinationArn
+    permissions = ("StartMessageMoveTask", "ReceiveMessage", "DeleteMessage", "GetQueueAttributes")
+    return [*_of_arn(source, *permissions), *_of_arn(destination, "SendMessage")]
+
+
+def _of_arn(arn: str | None, *permissions: str) -> list[Need]:
+    """Return what is needed on the queue of an ARN; nothing where no queue can have it.
+
+    The database finds a queue by its ARN in this one form.
+    """
+    name = _named(arn)
+    return [Need(each, name) for each in permissions] if name is not None else []
+
+
+def _named(arn: str | None) -> QueueName | None:
+    parts = (arn or "").split(":")
+    name = QueueName(parts[4], parts[3], parts[5]) if len(parts) == _ARN_PARTS else None
+    return name if name is not None and name.arn == arn else None
+
+
+NEEDS: dict[str, Needs] = {
+    "AddPermission": _on_queue("AddPermission"),
+    "CancelMessageMoveTask": lambda call: _of_arn(
+        moves.source_of(call.parameters.TaskHandle), "CancelMessageMoveTask"
+    ),
+    "ChangeMessageVisibility": _on_queue("ChangeMessageVisibility"),
+    "ChangeMessageVisibilityBatch": _on_queue("ChangeMessageVisibility"),
+    "CopyMessages": _on_picked("PeekMessages"),
+    "CreateQueue": _create,
+    "DeleteMessage": _on_queue("DeleteMessage"),
+    "DeleteMessageBatch": _on_queue("DeleteMessage"),
+    "DeleteQueue": _on_queue("DeleteQueue"),
+    "GetQueueAttributes": _on_queue("GetQueueAttributes"),
+    "GetQueueUrl": _get_url,
+    "ListDeadLetterSourceQueues": _on_queue("ListDeadLetterSourceQueues"),
+    "ListMessageMoveTasks": lambda call: _of_arn(call.parameters.SourceArn, "ListMessageMoveTasks"),
+    "ListQueues": _list,
+    "ListQueueTags": _on_queue("ListQueueTags"),
+    "MoveMessages": _on_picked("ReceiveMessage", "DeleteMessage"),
+    "PeekMessages": _on_queue("PeekMessages"),
+    "PurgeQueue": _on_queue("PurgeQueue"),
+    "ReceiveMessage": _on_queue("ReceiveMessage"),
+    "RemovePermission": _on_queue("RemovePermission"),
+    "SendMessage": _on_queue("SendMessage"),
+    "SendMessageBatch": _on_queue("SendMessage"),
+    "SetQueueAttributes": _on_queue("SetQueueAttributes"),
+    "StartMessageMoveTask": _start_move,
+    "TagQueue": _on_queue("TagQueue"),
+    "UntagQueue": _on_queue("UntagQueue"),
+}

@@ -1,0 +1,155 @@
+"""The conditions of a policy's statement.
+
+Source: AWS Identity and Access Management User Guide, "IAM JSON policy elements: Condition
+operators" and "AWS global condition context keys". A request has one value of a key at most.
+"""
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from functools import partial
+from ipaddress import ip_address, ip_network
+from typing import Any
+
+from skipmq.auth.patterns import Pattern, Unknown, is_arn
+
+# Tells whether a condition is met in a context; raises Unknown.
+Condition = Callable[[Mapping[str, str]], bool]
+# Tells whether a value of the context is the one that a policy names.
+_Test = Callable[[str, Mapping[str, str]], bool]
+
+# Those that requests have here, and two that they never have.
+_KEYS = {
+    "aws:currenttime", "aws:epochtime", "aws:principalaccount", "aws:principalarn",
+    "aws:securetransport", "aws:sourceip", "aws:useragent", "aws:username",
+    "aws:sourceaccount", "aws:sourcearn",
+}  # fmt: skip
+_OPERATOR = re.compile("(ForAnyValue:)?([A-Za-z]+?)(IfExists)?")
+_SECONDS = re.compile("[0-9]{1,12}")
+
+
+def conditions(found: Any, *, variables: bool) -> tuple[Condition, ...]:
+    """Return the conditions of a statement, all of which must be met; raise ValueError."""
+    if not isinstance(found, dict):
+        raise ValueError("Condition must be an object")  # noqa: TRY004 - as of any other value.
+    result = []
+    for name, keys in found.items():
+        if not isinstance(keys, dict) or not keys:
+            raise ValueError(f"Condition: {name} must be an object with condition keys")
+        for key, values in keys.items():
+            listed = values if isinstance(values, list) else [values]
+            if not listed or not all(isinstance(each, str | int | float) for each in listed):
+                raise ValueError(f"Condition: {name}: {key} must be a text or a list of texts")
+            texts = [str(each).lower() if isinstance(each, bool) else str(each) for each in listed]
+            try:
+                result.append(_condition(name, key.lower(), texts, variables))
+            except (ValueError, InvalidOperation) as error:
+                raise ValueError(f"Condition: {name}: {key}: {', '.join(texts)}") from error
+    return tuple(result)
+
+
+def _condition(name: str, key: str, texts: list[str], variables: bool) -> Condition:
+    match = _OPERATOR.fullmatch(name)
+    for_any, kind, if_exists = match.groups() if match else (None, "", None)
+    make = _TESTS.get(_NEGATED.get(kind, kind))
+    if key not in _KEYS or (make is None and name != "Null"):
+        return _refuse
+    if make is None:
+        tests = [_bool(text, variables) for text in texts]
+        return lambda context: any(test(str(key not in context), context) for test in tests)
+    tests = [make(text, variables) for text in texts]
+    is_negated = kind in _NEGATED
+    when_absent = bool(if_exists or (is_negated and not for_any))
+
+    def is_met(context: Mapping[str, str]) -> bool:
+        value = context.get(key)
+        if value is None:
+            return when_absent
+        return any(test(value, context) for test in tests) != is_negated
+
+    return is_met
+
+
+def _refuse(_: Mapping[str, str]) -> bool:
+    raise Unknown
+
+
+def _text(
+    text: str, variables: bool, *, literal: bool = False, fold: bool = False, arn: bool = False
+) -> _Test:
+    if arn and text != "*" and not is_arn(text):
+        raise ValueError
+    return Pattern(text, variables=variables, literal=literal, fold=fold).matches
+
+
+def _bool(text: str, _: bool) -> _Test:
+    wanted = text.lower()
+    if wanted not in ("true", "false"):
+        raise ValueError
+    return lambda value, _: value.lower() == wanted
+
+
+def _address(text: str, _: bool) -> _Test:
+    network = ip_network(text, strict=False)
+    return _tried(lambda value: ip_address(value) in network)
+
+
+def _compared(
+    read: Callable[[str], Any], comparison: Callable[[Any, Any], bool], text: str, _: bool
+) -> _Test:
+    wanted = read(text)
+    return _tried(lambda value: comparison(read(value), wanted))
+
+
+def _tried(test: Callable[[str], bool]) -> _Test:
+    """Return a test that a value fails which is not of the type."""
+
+    def passes(value: str, _: Mapping[str, str]) -> bool:
+        try:
+            return test(value)
+        except (ValueError, InvalidOperation):
+            return False
+
+    return passes
+
+
+def _time(text: str) -> datetime:
+    """Return a time: ISO 8601, in UTC where it does not say, or seconds since 1970."""
+    if _SECONDS.fullmatch(text):
+        return datetime.fromtimestamp(int(text), UTC)
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+_TESTS: dict[str, Callable[[str, bool], _Test]] = {
+    "StringEquals": partial(_text, literal=True),
+    "StringEqualsIgnoreCase": partial(_text, literal=True, fold=True),
+    "StringLike": _text,
+    "ArnEquals": partial(_text, arn=True),
+    "ArnLike": partial(_text, arn=True),
+    "Bool": _bool,
+    "IpAddress": _address,
+    **{
+        f"{kind}{name}": partial(_compared, read, comparison)
+        for kind, read in (("Numeric", Decimal), ("Date", _time))
+        for name, comparison in (
+            ("Equals", operator.eq),
+            ("LessThan", operator.lt),
+            ("LessThanEquals", operator.le),
+            ("GreaterThan", operator.gt),
+            ("GreaterThanEquals", operator.ge),
+        )
+    },
+}
+# Met where none of the values is the request's.
+_NEGATED = {
+    "NotIpAddress": "IpAddress",
+    **{
+        name.replace(word, f"Not{word}", 1): name
+        for name in _TESTS
+        for word in ("Equals", "Like")
+        if word in name and "Than" not in name
+    },
+}

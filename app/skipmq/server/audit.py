@@ -1,0 +1,96 @@
+"""The audit log: who changed what on which queue, from where, and who was refused.
+
+One record each in the node's log, at level info, or warning for a refusal. It has no message bodies
+and no secrets: these actions take none.
+"""
+
+from time import monotonic
+from typing import Any
+
+import msgspec
+import structlog
+
+from skipmq import errors
+from skipmq.actions import access
+from skipmq.protocol import Call, Request
+
+log = structlog.get_logger()
+
+MANAGEMENT = frozenset(
+    {
+        "AddPermission",
+        "CancelMessageMoveTask",
+        "CopyMessages",
+        "CreateQueue",
+        "DeleteQueue",
+        "MoveMessages",
+        "PurgeQueue",
+        "RemovePermission",
+        "SetQueueAttributes",
+        "StartMessageMoveTask",
+        "TagQueue",
+        "UntagQueue",
+    }
+)
+_REFUSALS = (
+    errors.AccessDenied,
+    errors.ExpiredToken,
+    errors.IncompleteSignature,
+    errors.InvalidClientTokenId,
+    errors.MissingAuthenticationToken,
+    errors.RequestExpired,
+    errors.SignatureDoesNotMatch,
+)
+# Refusals that are recorded in a second: guesses by the thousand shall not fill the disk.
+_REFUSALS_MOST = 50
+
+
+class Audit:
+    """Records management actions and refusals; for one loop."""
+
+    def __init__(self) -> None:
+        self._second, self._refusals = 0, 0
+
+    def note(self, request: Request, call: Call | None, error: errors.SqsError | None) -> None:
+        """Record what became of a request, if it is of interest."""
+        is_refusal = isinstance(error, _REFUSALS)
+        if is_refusal:
+            if self._is_too_much():
+                return
+        elif call is None or call.action not in MANAGEMENT:
+            return
+        write = log.warning if is_refusal else log.info
+        write(
+            "audit",
+            outcome=error.code if error is not None else "done",
+            request_id=request.request_id,
+            client=request.client,
+            **(_of_call(call) if call is not None else {}),
+            **({"reason": error.message} if error is not None else {}),
+        )
+
+    def _is_too_much(self) -> bool:
+        second = int(monotonic())
+        if second != self._second:
+            if self._refusals > _REFUSALS_MOST:
+                log.warning("audit: refusals left out", number=self._refusals - _REFUSALS_MOST)
+            self._second, self._refusals = second, 0
+        self._refusals += 1
+        return self._refusals > _REFUSALS_MOST
+
+
+def _of_call(call: Call) -> dict[str, Any]:
+    identity = call.identity
+    try:
+        needs = access.NEEDS[call.action](call)
+    except errors.SqsError:
+        needs = []
+    given = msgspec.to_builtins(call.parameters) if call.action in MANAGEMENT else {}
+    return {
+        "action": call.action,
+        "queue": needs[0].queue.arn if needs else None,
+        "account": identity.account,
+        "access_key": identity.key_id,
+        "user": identity.user or None,
+        "parameters": {name: value for name, value in given.items() if value is not None},
+    }

@@ -1,0 +1,83 @@
+"""Refuses what a page in a browser could make it send to a node that checks no signatures.
+
+A page of any site can post forms, load images, and, by a name that it lets point here (DNS
+rebinding), read the answers. Source: MDN, "Sec-Fetch-Site" and "Origin"; OWASP, "Cross-Site Request
+Forgery Prevention Cheat Sheet".
+"""
+
+import socket
+from functools import lru_cache
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from skipmq import errors
+from skipmq.config import Settings
+from skipmq.protocol import Call, Request
+
+_OWN_PAGES = {None, "none", "same-origin"}
+# How containers call the machine that they run on; nobody else can have these names.
+_HOSTS = ("localhost", "host.docker.internal", "host.containers.internal")
+_READS = ("Get", "List", "Peek")
+
+
+class Browsers:
+    """The names that a node has, and what a request says of the page that made it."""
+
+    def __init__(self, settings: Settings) -> None:
+        public = urlsplit(settings.public_url).hostname or ""
+        more = settings.allowed_hosts.replace(",", " ").split()
+        names = {*_HOSTS, socket.gethostname(), settings.host, public, *more}
+        own = {name.lower() for name in names if name}
+
+        @lru_cache(maxsize=1024)
+        def is_own(host: str) -> bool:
+            name = _name(host)
+            return name in own or name.endswith(".localhost") or _is_address(name)
+
+        self._is_own = is_own
+
+    def check(self, request: Request) -> None:
+        """Check that no page of another site has made a request.
+
+        Raises errors.AccessDenied.
+        """
+        host = request.headers.get("host")
+        if host is not None and not self._is_own(host):
+            raise errors.AccessDenied(
+                f"The Host {errors.shown(host)} is none of this node's names. SKIPMQ_ALLOWED_HOSTS"
+                " takes others; requests that are signed (SKIPMQ_AUTH=on) can have any."
+            )
+        site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
+        if site in _OWN_PAGES and (origin is None or origin.lower() == request.base_url.lower()):
+            return
+        raise errors.AccessDenied(
+            "A page of another site has made this request. A node that checks no signatures"
+            " (SKIPMQ_AUTH=on checks them) takes none from there."
+        )
+
+    @staticmethod
+    def check_method(call: Call) -> None:
+        """Check that a GET, which any link or image makes, changes nothing.
+
+        Raises errors.AccessDenied.
+        """
+        if call.request.method == "GET" and not call.action.startswith(_READS):
+            raise errors.AccessDenied(
+                f"{call.action} changes something: without a signature that is checked send a POST."
+            )
+
+
+def _name(host: str) -> str:
+    """Return the name in a Host, without the port."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0].lower().rstrip(".")
+
+
+def _is_address(name: str) -> bool:
+    """Tell whether a name is an address, which cannot be made to point elsewhere."""
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,73 @@
+"""What proxies say of a request that they pass on: from whom, how and under which name it came.
+
+Source: MDN, "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host". Anybody can send these
+headers; only configured addresses are believed, and of a list only what a believed one has added.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from ipaddress import ip_address, ip_network
+from typing import NamedTuple
+
+
+class Origin(NamedTuple):
+    """Whence a request came: the client's address, the scheme and the host that it used."""
+
+    client: str
+    scheme: str
+    host: str | None
+
+
+# Gives the values of a header, those of all its lines with commas between: a proxy may add a line
+# to the client's own.
+Sent = Callable[[str], str]
+
+
+class Proxies:
+    """The proxies that a node believes, by their addresses."""
+
+    def __init__(self, networks: str) -> None:
+        found = tuple(ip_network(each) for each in networks.replace(",", " ").split())
+        self._is_any = bool(found)
+
+        @lru_cache(maxsize=4096)
+        def is_believed(address: str) -> bool:
+            try:
+                parsed = ip_address(address)
+            except ValueError:
+                return False
+            return any(parsed in network for network in found)
+
+        self._is_believed = is_believed
+
+    def origin(self, peer: str, scheme: str, host: str | None, sent: Sent) -> Origin:
+        """Return whence a request came that `peer` has sent, with its headers."""
+        if not self._is_any or not self._is_believed(peer):
+            return Origin(peer, scheme, host)
+        client = peer
+        for each in reversed(sent("x-forwarded-for").split(",")):
+            if not self._is_believed(client):
+                break
+            client = _address(each.strip()) or client
+        proto = _last(sent("x-forwarded-proto")).lower()
+        return Origin(
+            client,
+            proto if proto in ("http", "https") else scheme,
+            _last(sent("x-forwarded-host")) or host,
+        )
+
+
+def _last(values: str) -> str:
+    return values.rpartition(",")[2].strip()
+
+
+def _address(text: str) -> str | None:
+    """Return an address without the port that some proxies add."""
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
+    try:
+        return str(ip_address(text))
+    except ValueError:
+        return None

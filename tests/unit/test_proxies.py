@@ -1,0 +1,53 @@
+import pytest
+
+from skipmq.server.proxies import Origin, Proxies
+
+PROXY = "10.0.0.5"
+
+
+def origin(peer: str = PROXY, networks: str = "10.0.0.0/24 2001:db8::/32", **sent: str) -> Origin:
+    headers = {f"x-forwarded-{name}": value for name, value in sent.items()}
+    return Proxies(networks).origin(peer, "http", "node:9324", lambda name: headers.get(name, ""))
+
+
+def test_believed_proxy_says_whence_a_request_came() -> None:
+    found = origin(**{"for": "192.0.2.7", "proto": "https", "host": "sqs.example.com"})
+
+    assert found == Origin("192.0.2.7", "https", "sqs.example.com")
+    assert origin() == Origin(PROXY, "http", "node:9324")
+
+
+@pytest.mark.parametrize("peer", ["192.0.2.7", "11.0.0.5", "", "unix"])
+def test_others_are_not_believed(peer: str) -> None:
+    found = origin(peer, **{"for": "10.0.0.1", "proto": "https", "host": "sqs.example.com"})
+
+    assert found == Origin(peer, "http", "node:9324")
+    assert origin(networks="", **{"for": "192.0.2.7"}).client == PROXY
+
+
+@pytest.mark.parametrize(
+    ("addresses", "client"),
+    [
+        # What the client has sent itself stands on the left.
+        ("10.0.0.1, 192.0.2.7", "192.0.2.7"),
+        ("198.51.100.1,192.0.2.7 , 10.0.0.6", "192.0.2.7"),
+        ("192.0.2.7:4711", "192.0.2.7"),
+        ("[2001:db9::1]:4711", "2001:db9::1"),
+        ("2001:db9::1", "2001:db9::1"),
+        ("2001:db8::1", "2001:db8::1"),
+        ("10.0.0.6", "10.0.0.6"),
+        ("unknown", PROXY),
+        ("192.0.2.7, unknown", "192.0.2.7"),
+        ("", PROXY),
+        (",", PROXY),
+    ],
+)
+def test_client_is_the_last_that_no_believed_proxy_is(addresses: str, client: str) -> None:
+    assert origin(**{"for": addresses}).client == client
+
+
+@pytest.mark.parametrize(
+    ("proto", "scheme"), [("https", "https"), ("HTTP, https", "https"), ("gopher", "http")]
+)
+def test_scheme_is_one_of_two(proto: str, scheme: str) -> None:
+    assert origin(proto=proto).scheme == scheme

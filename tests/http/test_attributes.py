@@ -146,7 +146,7 @@ def test_bad_value_is_refused_on_create_and_on_set(
             call()
         error = caught.value.response["Error"]
         assert error["Code"] == "InvalidAttributeValue"
-        assert error["Message"] == f"Invalid value for the parameter {attribute}."
+        assert error["Message"].startswith(f"Invalid value for the parameter {attribute}.")
 
 
 @pytest.mark.parametrize(

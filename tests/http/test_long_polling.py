@@ -253,8 +253,9 @@ def test_node_recovers_when_the_database_was_read_only(
     shared[2].execute(restart)
     try:
         # At once: each waits for a database to write to.
-        send = f"{queue}?Action=SendMessage&MessageBody=x"
-        statuses = {answer.status for answer in pool.map(raw, [send] * 5)}
+        send = b"Action=SendMessage&MessageBody=x"
+        answers = pool.map(lambda _: raw(queue, send), range(5))
+        statuses = {answer.status for answer in answers}
     finally:
         shared[2].execute(f"alter database {database} reset default_transaction_read_only")
 

@@ -235,11 +235,11 @@ def test_queue_url_follows_the_host_of_the_request(
 ) -> None:
     del queue
     body = f'{{"QueueName": "{name}"}}'.encode()
-    headers = {"X-Amz-Target": "AmazonSQS.GetQueueUrl", "Host": "sqs.example.test:8080"}
+    headers = {"X-Amz-Target": "AmazonSQS.GetQueueUrl", "Host": "sqs.localhost:8080"}
 
     answer = raw(broker.url + "/", body, headers)
 
-    assert answer.body == f'{{"QueueUrl":"http://sqs.example.test:8080/{ACCOUNT}/{name}"}}'
+    assert answer.body == f'{{"QueueUrl":"http://sqs.localhost:8080/{ACCOUNT}/{name}"}}'
 
 
 def test_create_stores_tags_with_the_queue(sqs: Any, name: str) -> None:

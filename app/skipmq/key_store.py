@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import lru_cache
 from time import monotonic
 from time import time as own_clock  # noqa: TID251 - to compare it with the database's.
 from typing import TypeAlias
@@ -65,7 +66,7 @@ class KeyStore:
         """Return who has signed a request; raise the errors of auth.verify."""
         key, region = verify(request, self._keys, self._now(), self._public_host)
         self._used.add(key.id)
-        return Identity(key.account, region, key.account, key.id, key.user)
+        return _identity(key.account, region, key.id, key.user)
 
     def allows(
         self,
@@ -198,6 +199,11 @@ class KeyStore:
             self._noted = {key: at for key, at in self._noted.items() if now - at < USE_NOTED}
             self._noted |= dict.fromkeys(due, now)
             await self._stored.note_use(due)
+
+
+@lru_cache(maxsize=10_000)
+def _identity(account: str, region: str, key_id: str, user: str) -> Identity:
+    return Identity(account, region, account, key_id, user)
 
 
 def host_of(url: str) -> str | None:

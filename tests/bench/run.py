@@ -17,6 +17,7 @@ from bench.peers import Broker
 from bench.record import Comparison, WarmUp
 from bench.usage import Meter
 from bench.wire import Refused
+from skipmq.limits import DEFAULT_ACCOUNT as ACCOUNT
 from support.postgres import Databases, as_node
 
 SQL, PGMQ = "SQL functions", "PGMQ"
@@ -213,10 +214,18 @@ class Run:
 
         return measure
 
-    def signed(self, broker: Broker, queue: str, key: Mapping[str, str], shape: Shape) -> Measure:
-        """Return a measure of signed sends and receives in turn; they are signed anew each time."""
+    def signed(
+        self, broker: Broker, database: str, key: Mapping[str, str], shape: Shape
+    ) -> Measure:
+        """Return a measure of signed sends and receives in turn, on a fresh queue.
+
+        Nothing is deleted: what was received becomes visible again after a second.
+        """
 
         def measure(seconds: int) -> Outcome:
+            name = f"signed-{next(_numbers)}"
+            databases.create_queue(database, name)
+            queue = f"{broker.url}/{ACCOUNT}/{name}"
             lines = wire.signed(broker.url, queue, key, shape.batch, shape.size)
             meter = Meter.start(broker.pid, broker.postmaster)
             outcome = load.signed_requests(broker.url, lines, shape, seconds)

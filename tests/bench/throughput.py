@@ -101,12 +101,10 @@ def signatures(run: Run) -> None:
             signed: (on, stack.enter_context(peers.skipmq(on, workers=1, signed=True))),
         }
         for batch in (1, 10):
-            name = f"signed-{batch}"
-            measures = {}
-            for contestant, (database, node) in nodes.items():
-                databases.create_queue(database, name)
-                queue = f"{node.url}/{ACCOUNT}/{name}"
-                measures[contestant] = _by_processor(run.signed(node, queue, key, Shape(batch)))
+            measures = {
+                name: _by_processor(run.signed(node, database, key, Shape(batch)))
+                for name, (database, node) in nodes.items()
+            }
             run.compare(
                 f"the broker's processor time a request, batch {batch}", "µs", measures,
                 SKIPMQ_NAME, less_is_better=True, pairs=[Pair(signed, SKIPMQ_NAME, 1.1)],

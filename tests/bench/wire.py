@@ -51,7 +51,7 @@ def signed(url: str, queue: str, key: Mapping[str, str], batch: int, size: int) 
         text = f"{number} ".ljust(size, "x")
         if number % 2:
             action = "ReceiveMessage"
-            parameters = {"MaxNumberOfMessages": batch, "VisibilityTimeout": 600}
+            parameters = {"MaxNumberOfMessages": batch, "VisibilityTimeout": 1}
         elif batch == 1:
             action, parameters = "SendMessage", {"MessageBody": text}
         else:

@@ -6,11 +6,13 @@ actions a queue's policy cannot give to other accounts).
 """
 
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from skipmq import errors
 from skipmq.actions import checks, moves
+from skipmq.key_store import KeyStore
 from skipmq.model import Queue, QueueName
 from skipmq.node import Node
 from skipmq.protocol import Call
@@ -45,36 +47,29 @@ async def check(node: Node, call: Call) -> None:
     """
     if node.keys is None or call.identity.key_id is None:
         return
-    for need in NEEDS[call.action](call):
-        await _check(node, call, need)
+    needs = NEEDS[call.action](call)
     if call.action == "StartMessageMoveTask" and call.parameters.DestinationArn is None:
-        async for queue in _sources(node, call):
-            await _check(node, call, Need("SendMessage", queue))
+        needs += [Need("SendMessage", queue) async for queue in _sources(node, call)]
+    for permission, name in needs:
+        queue = None
+        if name.name != "*" and call.action != "CreateQueue":
+            with suppress(errors.QueueDoesNotExist):
+                queue = await node.queue(name, call.deadline)
+        _check(node.keys, call, permission, name, queue)
 
 
-async def _check(node: Node, call: Call, need: Need) -> None:
+def _check(
+    keys: KeyStore, call: Call, permission: str, name: QueueName, queue: Queue | None
+) -> None:
     """Check one permission. Whoever has none learns nothing of the queue, not even if it is."""
-    assert node.keys is not None
-    queue = None
-    if need.queue.name != "*" and call.action != "CreateQueue":
-        queue = await _known(node, need.queue, call.deadline)
-    is_own = need.queue.account == call.identity.account
-    may_be = is_own or (queue is not None and need.permission in SHARED)
     policy = queue.attributes["Policy"] if queue is not None else ""
-    if not may_be or not node.keys.allows(
-        call.identity, need.permission, need.queue, policy, lambda: _context(call)
-    ):
-        raise errors.AccessDenied(
-            f"User: {call.identity.user} is not authorized to perform: sqs:{need.permission} on"
-            f" resource: {need.queue.arn}"
-        )
-
-
-async def _known(node: Node, name: QueueName, deadline: float) -> Queue | None:
-    try:
-        return await node.queue(name, deadline)
-    except errors.QueueDoesNotExist:
-        return None
+    may_be = name.account == call.identity.account or (queue is not None and permission in SHARED)
+    if may_be and keys.allows(call.identity, permission, name, policy, lambda: _context(call)):
+        return
+    raise errors.AccessDenied(
+        f"User: {call.identity.user} is not authorized to perform: sqs:{permission} on"
+        f" resource: {name.arn}"
+    )
 
 
 async def _sources(node: Node, call: Call) -> AsyncIterator[QueueName]:

@@ -4,11 +4,14 @@ import hmac
 from dataclasses import dataclass, field
 from hashlib import sha256
 
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.hmac import HMAC
+
 from skipmq import errors
 from skipmq.auth.policy import Policy
 
 # A client signs with the key of its day and region; a second day begins at midnight.
-_SIGNING_KEYS = 8
+_SIGNERS = 8
 
 
 @dataclass(slots=True)
@@ -27,19 +30,19 @@ class AccessKey:
     token_digest: bytes | None = field(default=None, repr=False)
     expires_at: float | None = None
     user: str = field(init=False)
-    _signing_keys: dict[tuple[str, str], bytes] = field(default_factory=dict, repr=False)
+    _signers: dict[tuple[str, str], HMAC] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         self.user = f"arn:aws:iam::{self.account}:user/{self.name}"
 
-    def signing_key(self, day: str, region: str) -> bytes:
-        """Return the key that signs the requests of a day (YYYYMMDD) in a region."""
-        found = self._signing_keys.get((day, region))
+    def signer(self, day: str, region: str) -> HMAC:
+        """Return what signs the requests of a day (YYYYMMDD) in a region, to be copied."""
+        found = self._signers.get((day, region))
         if found is None:
-            found = signing_key(self.secret, day, region, "sqs")
-            if len(self._signing_keys) >= _SIGNING_KEYS:
-                self._signing_keys.clear()
-            self._signing_keys[day, region] = found
+            found = signer(self.secret, day, region, "sqs")
+            if len(self._signers) >= _SIGNERS:
+                self._signers.clear()
+            self._signers[day, region] = found
         return found
 
     def check(self, token: str | None, now: float) -> None:
@@ -56,12 +59,12 @@ class AccessKey:
             raise errors.ExpiredToken
 
 
-def signing_key(secret: str, day: str, region: str, service: str) -> bytes:
-    """Return the key that a secret gives for a day, a region and a service."""
+def signer(secret: str, day: str, region: str, service: str) -> HMAC:
+    """Return what signs with the key that a secret gives for a day, a region and a service."""
     key = f"AWS4{secret}".encode()
     for part in (day, region, service, "aws4_request"):
         key = hmac.digest(key, part.encode(), "sha256")
-    return key
+    return HMAC(key, SHA256())
 
 
 def digest(token: str) -> bytes:

@@ -53,11 +53,10 @@ class Audit:
 
     def note(self, request: Request, call: Call | None, error: errors.SqsError | None) -> None:
         """Record what became of a request, if it is of interest."""
-        is_refusal = isinstance(error, _REFUSALS)
-        if is_refusal:
-            if self._is_too_much():
-                return
-        elif call is None or call.action not in MANAGEMENT:
+        is_refusal = error is not None and isinstance(error, _REFUSALS)
+        if is_refusal and self._is_too_much():
+            return
+        if not is_refusal and (call is None or call.action not in MANAGEMENT):
             return
         write = log.warning if is_refusal else log.info
         write(

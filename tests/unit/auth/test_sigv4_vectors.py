@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from skipmq.auth.keys import signing_key
+from skipmq.auth.keys import signer
 from skipmq.auth.sigv4 import (
     ALGORITHM,
     canonical_query,
@@ -45,7 +45,7 @@ def test_vector_has_the_canonical_request_and_the_signature_of_aws(name: str) ->
         sha256(body.encode()).hexdigest(),
     )
     found = signature(
-        signing_key(SECRET, "20150830", "us-east-1", "service"),
+        signer(SECRET, "20150830", "us-east-1", "service"),
         f"{ALGORITHM}\n20150830T123600Z\n20150830/us-east-1/service/aws4_request\n",
         text,
     )

@@ -310,6 +310,9 @@ def test_refusals_and_changes_are_in_the_audit_log(
     assert refused["outcome"] == "AccessDenied"
     assert refused["access_key"].startswith("AKIA")
     assert refused["queue"].endswith(f":{name}")
+    code(admin.tag_queue, QueueUrl=queue, Tags={"long": "x" * 1_000_000})
+    (long,) = eventually(lambda: records(action="TagQueue", outcome="InvalidParameterValue"))
+    assert len(json.dumps(long)) < 20_000
     (tagged,) = records(action="TagQueue", outcome="done", queue=refused["queue"])
     assert tagged["parameters"]["Tags"] == {"team": "blue"}
     assert tagged["account"] == ACCOUNT

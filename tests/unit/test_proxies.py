@@ -17,6 +17,11 @@ def test_believed_proxy_says_whence_a_request_came() -> None:
     assert origin() == Origin(PROXY, "http", "node:9324")
 
 
+def test_addresses_of_ipv4_on_a_socket_of_ipv6_are_plain() -> None:
+    assert origin("::ffff:192.0.2.7").client == "192.0.2.7"
+    assert origin(f"::ffff:{PROXY}", **{"for": "192.0.2.7"}).client == "192.0.2.7"
+
+
 @pytest.mark.parametrize("peer", ["192.0.2.7", "11.0.0.5", "", "unix"])
 def test_others_are_not_believed(peer: str) -> None:
     found = origin(peer, **{"for": "10.0.0.1", "proto": "https", "host": "sqs.example.com"})

@@ -43,6 +43,8 @@ _REFUSALS = (
 )
 # Refusals that are recorded in a second: guesses by the thousand shall not fill the disk.
 _REFUSALS_MOST = 50
+# Bytes of the parameters that a record has: a policy and more.
+_PARAMETERS_MOST = 16_384
 
 
 class Audit:
@@ -84,12 +86,20 @@ def _of_call(call: Call) -> dict[str, Any]:
         needs = access.NEEDS[call.action](call)
     except errors.SqsError:
         needs = []
-    given = msgspec.to_builtins(call.parameters) if call.action in MANAGEMENT else {}
     return {
         "action": call.action,
         "queue": needs[0].queue.arn if needs else None,
         "account": identity.account,
         "access_key": identity.key_id,
         "user": identity.user or None,
-        "parameters": {name: value for name, value in given.items() if value is not None},
+        "parameters": _parameters(call) if call.action in MANAGEMENT else None,
     }
+
+
+def _parameters(call: Call) -> Any:
+    """Return what was sent, of a long request the beginning."""
+    given = {k: v for k, v in msgspec.to_builtins(call.parameters).items() if v is not None}
+    text = msgspec.json.encode(given)
+    if len(text) <= _PARAMETERS_MOST:
+        return given
+    return text[:_PARAMETERS_MOST].decode("utf-8", "replace")

@@ -42,6 +42,8 @@ class Proxies:
 
     def origin(self, peer: str, scheme: str, host: str | None, sent: Sent) -> Origin:
         """Return whence a request came that `peer` has sent, with its headers."""
+        # So a socket of IPv6 shows addresses of IPv4.
+        peer = peer.removeprefix("::ffff:")
         if not self._is_any or not self._is_believed(peer):
             return Origin(peer, scheme, host)
         client = peer

@@ -32,10 +32,10 @@ class Rate:
         return len(self._buckets)
 
     def _forget(self, now: float) -> None:
-        """Forget those that are full again, or all when none is."""
+        """Forget those that are full again, or all when few are: this takes time."""
         left = {
             name: (tokens, since)
             for name, (tokens, since) in self._buckets.items()
             if tokens + (now - since) * self._rate < self._most
         }
-        self._buckets = left if len(left) < _BUCKETS else {}
+        self._buckets = left if len(left) < _BUCKETS // 2 else {}

@@ -50,6 +50,22 @@ class Settings:
     data_dir: str = _setting("", "folder of the embedded PostgreSQL; empty: the user's data folder")
     host: str = _setting("127.0.0.1", "address to listen on")
     port: Annotated[int, Meta(ge=1, le=65535)] = _setting(9324, "port to listen on")
+    metrics_port: Annotated[int, Meta(ge=0, le=65535)] = _setting(
+        0,
+        "port on the same address for /metrics and /health, in plain HTTP, and then the only one"
+        " that shows metrics; 0: the port of everything else",
+    )
+    tls_certificate: str = _setting(
+        "",
+        "file of the certificate and its chain, as PEM; with it the port takes TLS alone. The files"
+        " are read again when they change; empty: plain HTTP",
+    )
+    tls_key: str = _setting("", "file of the certificate's key, as PEM and without a password")
+    tls_client_ca: str = _setting(
+        "",
+        "file of the certificates, as PEM, of whom a client's certificate must be; empty: clients"
+        " need none",
+    )
     workers: Annotated[int, Meta(ge=0, le=256)] = _setting(
         0,
         "worker processes; 0: one a core, at most 4, and half of that with the embedded database,"
@@ -160,6 +176,11 @@ class Settings:
         """Return how many worker processes to run."""
         cores = min(os.cpu_count() or 1, 4)
         return self.workers or (cores if self.database_url else max(1, cores // 2))
+
+    @property
+    def scheme(self) -> str:
+        """Return the scheme of the node's URLs."""
+        return "https" if self.tls_certificate else "http"
 
     @property
     def max_waiting(self) -> int:

@@ -57,6 +57,11 @@ _SHOWN_BY_JANITOR = {
         "Days of history past their retention and kept because no export has them",
         "livemostrecent",
     ),
+    "certificate ends": (
+        "skipmq_certificate_ends_timestamp_seconds",
+        "When the certificate of the node's TLS ends, in seconds since 1970",
+        "livemostrecent",
+    ),
 }
 
 

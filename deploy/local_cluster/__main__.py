@@ -33,6 +33,7 @@ _LOOK_SECONDS = 1.0
 )
 @click.option("--replica", is_flag=True, help="Add an asynchronous read replica, `reader`.")
 @click.option("--second-site", is_flag=True, help="Add a site that follows this one, `site2`.")
+@click.option("--tls", is_flag=True, help="Speak TLS everywhere, by certificates made for it.")
 @click.option("--free-ports", is_flag=True, help="Listen on any ports, not on 9324 and its like.")
 @click.option(
     "--folder",
@@ -46,6 +47,7 @@ def main(
     connect: Literal["multi-host", "haproxy"],
     replica: bool,
     second_site: bool,
+    tls: bool,
     free_ports: bool,
     folder: Path,
 ) -> None:
@@ -73,6 +75,7 @@ def main(
                     fixed_ports=not free_ports,
                     reader=replica,
                     second_site=second_site,
+                    tls=tls,
                     told=told,
                 )
                 stack.enter_context(cluster)
@@ -100,6 +103,8 @@ def _greet(console: Console, cluster: LocalCluster, *, second_site: bool) -> Non
     haproxy = addresses["haproxy"]
     command = shlex.join(cluster.patronictl_words())
     console.print(f"\nSQS           {addresses['endpoint']}")
+    if cluster.layout.ca:
+        console.print(f"CA            {cluster.layout.ca}", soft_wrap=True)
     console.print(f"SQL, owner    {addresses['owner_url']}", soft_wrap=True)
     console.print(f"SQL, reader   {addresses['analytics_url']}", soft_wrap=True)
     console.print(f"HAProxy       primary {haproxy['primary']}, standbys {haproxy['replica']}")

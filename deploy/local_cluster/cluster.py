@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from local_cluster import health, layout, parts, patroni, programs
+from local_cluster import certificates, health, layout, parts, patroni, programs
 from local_cluster.errors import ClusterError
 from local_cluster.layout import LOOPBACK, Server
 from local_cluster.networks import Network
@@ -38,7 +38,8 @@ class LocalCluster:
 
     What it held is gone at the end; its logs stay in the folder. When run as root the servers' data
     may be in a system folder, as their account must reach it. With `namespaces` (root only) each
-    server (PostgreSQL, Patroni and etcd) has a network of its own and can be isolated.
+    server (PostgreSQL, Patroni and etcd) has a network of its own and can be isolated. With `tls`
+    nothing is spoken in plain text: `layout.ca` is who signs everybody's certificate.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class LocalCluster:
         hook: bool = True,
         reader: bool = False,
         second_site: bool = False,
+        tls: bool = False,
         told: Callable[[str], None] = lambda _: None,
     ) -> None:
         if not (1 <= nodes <= layout.MOST and 1 <= servers <= layout.MOST - reader):
@@ -71,7 +73,7 @@ class LocalCluster:
         self._node_environment = dict(node_environment or {})
         self._servers, self._nodes = servers, nodes
         self._fixed_ports, self._namespaces = fixed_ports, namespaces
-        self._reader, self._second_site = reader, second_site
+        self._reader, self._second_site, self._tls = reader, second_site, tls
         self._stack = ExitStack()
         self._network: Network | None = None
 
@@ -94,12 +96,12 @@ class LocalCluster:
     @property
     def owner_url(self) -> str:
         """Return the URL of the schema's owner, on all servers."""
-        return self._recipes.url("skipmq", self._all_servers())
+        return self._recipes.url("skipmq", self.layout.writable())
 
     @property
     def node_url(self) -> str:
         """Return the URL that nodes are given."""
-        hosts = self._all_servers()
+        hosts = self.layout.writable()
         if self._connect == "haproxy":
             hosts = f"{LOOPBACK}:{self.layout.primary_port}"
         return self._recipes.url("skipmq_node", hosts)
@@ -107,7 +109,7 @@ class LocalCluster:
     @property
     def analytics_url(self) -> str:
         """Return the URL for analytics: the replica for it if there is one, or any standby."""
-        return self._recipes.url("skipmq_reader", self._all_readable(), "prefer-standby")
+        return self._recipes.url("skipmq_reader", self.layout.readable(), "prefer-standby")
 
     @property
     def endpoint(self) -> str:
@@ -148,6 +150,7 @@ class LocalCluster:
             "database_url": self.node_url,
             "owner_url": self.owner_url,
             "analytics_url": self.analytics_url,
+            "ca": str(self.layout.ca or ""),
         }
 
     def members(self) -> list[Member]:
@@ -229,6 +232,9 @@ class LocalCluster:
         if self._namespaces:
             self._network = Network(self._servers + self._reader + self._second_site)
             self._stack.callback(self._network.remove)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._stack.enter_context(self._alone())
+        self.data = self._make_data()
         self.layout = layout.plan(
             servers=self._servers,
             nodes=self._nodes,
@@ -236,14 +242,14 @@ class LocalCluster:
             subnet=self._network.subnet if self._network else "",
             reader=self._reader,
             second_site=self._second_site,
+            ca=self.data / "tls" / "ca.crt" if self._tls else None,
         )
         layout.check_free(self.layout)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._stack.enter_context(self._alone())
+        if self.layout.ca:
+            self._make_certificates(self.layout.ca)
         logs = self.folder / "logs"
         shutil.rmtree(logs, ignore_errors=True)
         logs.mkdir()
-        self.data = self._make_data()
         self._recipes = Recipes(
             layout=self.layout,
             programs=self._programs,
@@ -329,6 +335,13 @@ class LocalCluster:
         os.chown(data, account.uid, account.gid)
         return data
 
+    def _make_certificates(self, ca: Path) -> None:
+        ca.parent.mkdir()
+        certificates.equip(ca, self.layout.machines())
+        account = self._programs.account
+        for path in (ca.parent, *ca.parent.rglob("*")):
+            os.chown(path, account.uid, account.gid)
+
     def _stop(self) -> None:
         """Stop everything; the servers the hard way, as their data is thrown away."""
         supervisor = self._supervisor
@@ -361,17 +374,6 @@ class LocalCluster:
         ):
             signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
             self._stack.callback(signal.signal, signal.SIGTERM, signal.SIG_DFL)
-
-    def _all_servers(self) -> str:
-        """Return the servers that are or may become the primary, those of the second site last."""
-        servers = [*self.layout.voters("first"), *self.layout.voters("second")]
-        return ",".join(server.postgres for server in servers)
-
-    def _all_readable(self) -> str:
-        """Return the servers for analytics in the order in which they are tried."""
-        first = self.layout.site("first")
-        servers = [*(s for s in first if s.is_reader), *(s for s in first if not s.is_reader)]
-        return ",".join(server.postgres for server in servers)
 
     def _server(self, name: str) -> Server:
         for server in self.layout.servers:

@@ -1,9 +1,11 @@
 """Whether the cluster is as it should be, and if not what is missing."""
 
 from http import HTTPStatus
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPException
+from pathlib import Path
 
 from local_cluster import patroni
+from local_cluster.connection import connection
 from local_cluster.layout import LOOPBACK, Layout
 from local_cluster.recipes import Replication
 
@@ -40,15 +42,15 @@ def site_missing(layout: Layout, site: str, replication: Replication) -> str:
 def ready(layout: Layout) -> dict[str, bool]:
     """Return which nodes, and the balancer in front of them, should get requests."""
     ports = {node.name: node.port for node in layout.nodes} | {"haproxy": layout.endpoint_port}
-    return {name: _is_ready(port) for name, port in ports.items()}
+    return {name: _is_ready(port, layout.ca) for name, port in ports.items()}
 
 
-def _is_ready(port: int) -> bool:
-    connection = HTTPConnection(LOOPBACK, port, timeout=2)
+def _is_ready(port: int, ca: Path | None) -> bool:
+    asked = connection(LOOPBACK, port, ca, timeout=2)
     try:
-        connection.request("GET", "/health/ready")
-        return connection.getresponse().status == HTTPStatus.OK
+        asked.request("GET", "/health/ready")
+        return asked.getresponse().status == HTTPStatus.OK
     except (OSError, HTTPException):
         return False
     finally:
-        connection.close()
+        asked.close()

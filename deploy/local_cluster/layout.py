@@ -5,6 +5,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from local_cluster.errors import ClusterError
@@ -28,6 +29,7 @@ class Server:
     etcd_peer_port: int = 0
     site: Literal["first", "second"] = "first"
     is_reader: bool = False
+    ca: Path | None = None
 
     @property
     def postgres(self) -> str:
@@ -37,17 +39,17 @@ class Server:
     @property
     def rest(self) -> str:
         """Return the URL of Patroni's REST API."""
-        return f"http://{self.host}:{self.rest_port}"
+        return f"{_scheme(self.ca)}://{self.host}:{self.rest_port}"
 
     @property
     def etcd_url(self) -> str:
         """Return the URL for clients of etcd."""
-        return f"http://{self.host}:{self.etcd_port}"
+        return f"{_scheme(self.ca)}://{self.host}:{self.etcd_port}"
 
     @property
     def peer_url(self) -> str:
         """Return the URL for the other members of etcd."""
-        return f"http://{self.host}:{self.etcd_peer_port}"
+        return f"{_scheme(self.ca)}://{self.host}:{self.etcd_peer_port}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,27 +58,29 @@ class Node:
 
     name: str
     port: int
+    ca: Path | None = None
 
     @property
     def url(self) -> str:
         """Return the node's own URL."""
-        return f"http://{LOOPBACK}:{self.port}"
+        return f"{_scheme(self.ca)}://{LOOPBACK}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Every part with its address."""
+    """Every part with its address; `ca` is who signs their certificates, or None without TLS."""
 
     servers: tuple[Server, ...]
     nodes: tuple[Node, ...]
     endpoint_port: int
     primary_port: int
     replica_port: int
+    ca: Path | None = None
 
     @property
     def endpoint(self) -> str:
         """Return the URL of the balancer in front of the nodes."""
-        return f"http://{LOOPBACK}:{self.endpoint_port}"
+        return f"{_scheme(self.ca)}://{LOOPBACK}:{self.endpoint_port}"
 
     def site(self, name: str) -> tuple[Server, ...]:
         """Return the servers of a site."""
@@ -85,6 +89,26 @@ class Layout:
     def voters(self, site: str = "first") -> tuple[Server, ...]:
         """Return the servers of a site that may become its primary."""
         return tuple(server for server in self.site(site) if not server.is_reader)
+
+    def writable(self) -> str:
+        """Return the servers that are or may become the primary, those of the second site last."""
+        servers = [*self.voters("first"), *self.voters("second")]
+        return ",".join(server.postgres for server in servers)
+
+    def readable(self) -> str:
+        """Return the servers for analytics in the order in which they are tried."""
+        first = self.site("first")
+        servers = [*(s for s in first if s.is_reader), *(s for s in first if not s.is_reader)]
+        return ",".join(server.postgres for server in servers)
+
+    def machines(self) -> dict[str, list[str]]:
+        """Return by which names and addresses each machine is known."""
+        hosts = {"haproxy": LOOPBACK} | {node.name: LOOPBACK for node in self.nodes}
+        hosts |= {server.name: server.host for server in self.servers}
+        return {
+            name: [*dict.fromkeys((name, "localhost", LOOPBACK, host))]
+            for name, host in hosts.items()
+        }
 
     def ports(self) -> dict[tuple[str, int], str]:
         """Return every address to listen on, and whose it is."""
@@ -104,7 +128,14 @@ class Layout:
 
 
 def plan(
-    *, servers: int, nodes: int, fixed_ports: bool, subnet: str, reader: bool, second_site: bool
+    *,
+    servers: int,
+    nodes: int,
+    fixed_ports: bool,
+    subnet: str,
+    reader: bool,
+    second_site: bool,
+    ca: Path | None = None,
 ) -> Layout:
     """Return a layout; with a subnet (`198.18.0.`) each server has an address of its own there."""
     count = servers + reader + second_site
@@ -131,15 +162,21 @@ def plan(
                     etcd_peer_port=2380 if subnet else pick(23890 + number),
                     site="second" if is_second else "first",
                     is_reader=is_reader,
+                    ca=ca,
                 )
             )
         return Layout(
             servers=tuple(made),
-            nodes=tuple(Node(f"node{n}", pick(9330 + n)) for n in range(1, nodes + 1)),
+            nodes=tuple(Node(f"node{n}", pick(9330 + n), ca) for n in range(1, nodes + 1)),
             endpoint_port=pick(9324),
             primary_port=pick(9325),
             replica_port=pick(9326),
+            ca=ca,
         )
+
+
+def _scheme(ca: Path | None) -> str:
+    return "https" if ca else "http"
 
 
 def check_free(layout: Layout) -> None:

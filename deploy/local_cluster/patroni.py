@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
+from local_cluster.connection import connection
 from local_cluster.errors import ClusterError
 from local_cluster.layout import Server
 
@@ -93,15 +94,15 @@ def call(
     if password:
         pair = base64.b64encode(f"{USER}:{password}".encode()).decode()
         headers["Authorization"] = f"Basic {pair}"
-    connection = HTTPConnection(server.host, server.rest_port, timeout=timeout)
+    asked = connection(server.host, server.rest_port, server.ca, timeout)
     try:
-        connection.request(method, path, json.dumps(body) if body is not None else None, headers)
-        answer = connection.getresponse()
+        asked.request(method, path, json.dumps(body) if body is not None else None, headers)
+        answer = asked.getresponse()
         text = answer.read().decode(errors="replace")
     except (OSError, HTTPException) as error:
         raise ClusterError(f"Patroni of {server.name} does not answer: {error}") from error
     finally:
-        connection.close()
+        asked.close()
     try:
         return answer.status, json.loads(text)
     except ValueError:
@@ -125,7 +126,13 @@ def switchover(server: Server, leader: str, candidate: str, password: str) -> No
 
 def write_for_patronictl(file: Path, etcd: Server, password: str) -> None:
     """Write what patronictl must know to change things, such as the primary: for this account."""
-    places = {"etcd3": {"hosts": [f"{etcd.host}:{etcd.etcd_port}"]}}
+    store: dict[str, Any] = {"hosts": [f"{etcd.host}:{etcd.etcd_port}"]}
+    control = {"auth": f"{USER}:{password}"}
+    if etcd.ca:
+        own = etcd.ca.parent / etcd.name
+        pair = {"cert": str(own / "server.crt"), "key": str(own / "server.key")}
+        store |= {"protocol": "https", "cacert": str(etcd.ca), **pair}
+        control["cacert"] = str(etcd.ca)
     file.touch(mode=0o600)
     # JSON is YAML.
-    file.write_text(json.dumps(places | {"ctl": {"auth": f"{USER}:{password}"}}))
+    file.write_text(json.dumps({"etcd3": store, "ctl": control}))

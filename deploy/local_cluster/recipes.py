@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlencode
 
 from local_cluster.layout import LOOPBACK, Layout, Node, Server
 from local_cluster.networks import Network
@@ -62,6 +63,12 @@ class Recipes:
         command += ["--initial-cluster-state", "new", "--initial-cluster-token", server.site]
         # For a machine whose cores and disk all servers share.
         command += ["--heartbeat-interval", "200", "--election-timeout", "2000"]
+        if self.layout.ca:
+            own = {"cert": self._own(server.name, "crt"), "key": self._own(server.name, "key")}
+            files = {**own, "trusted-ca": str(self.layout.ca)}
+            for kind in ("", "peer-"):
+                command += [f"--{kind}{what}-file={file}" for what, file in files.items()]
+                command += [f"--{kind}client-cert-auth"]
         command += ["--logger", "zap", "--log-level", "warn"]
         return self._part(server.etcd, [*self._on(server), *command], {})
 
@@ -87,6 +94,9 @@ class Recipes:
         for number, server in enumerate(self.layout.site("first"), 1):
             variables[f"POSTGRES{number}"] = server.postgres
             variables[f"PATRONI{number}"] = str(server.rest_port)
+        if self.layout.ca:
+            variables |= dict.fromkeys(("NODE_CA", "PATRONI_CA"), str(self.layout.ca))
+            variables |= {"NODE_NAME": "localhost", "CERTIFICATE": self._own("haproxy", "pem")}
         files = [str(shutil.copy(HAPROXY / f, self.data)) for f in ("nodes.cfg", "postgres.cfg")]
         command = [*self.programs.account.words(), str(self.programs.haproxy), "-db"]
         return self._part("haproxy", [*command, "-f", files[0], "-f", files[1]], variables)
@@ -104,6 +114,10 @@ class Recipes:
             "SKIPMQ_STOP_TIMEOUT": "5",
             **variables,
         }
+        if self.layout.ca:
+            own = self._own(node.name, "crt"), self._own(node.name, "key")
+            names = "SKIPMQ_TLS_CERTIFICATE", "SKIPMQ_TLS_KEY"
+            part.environment |= dict(zip(names, own, strict=True))
         return part
 
     def url(
@@ -116,7 +130,10 @@ class Recipes:
         passwords = self.passwords
         own = {"skipmq": passwords.owner, "skipmq_node": passwords.node}
         password = own.get(role, passwords.reader)
-        return f"postgresql://{role}:{password}@{hosts}/skipmq?target_session_attrs={target}"
+        words: dict[str, str] = {"target_session_attrs": target}
+        if self.layout.ca:
+            words |= {"sslmode": "verify-full", "sslrootcert": str(self.layout.ca)}
+        return f"postgresql://{role}:{password}@{hosts}/skipmq?{urlencode(words, safe='/')}"
 
     def configure(self, server: Server) -> Path:
         """Write the folder of Patroni's configuration; return it."""
@@ -124,6 +141,11 @@ class Recipes:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         shutil.copy(PATRONI / "patroni.yml", folder / "10-patroni.yml")
+        if self.layout.ca:
+            # Only the place is another.
+            text = (PATRONI / "tls.yml").read_text()
+            own = str(self.layout.ca.parent / server.name)
+            (folder / "20-tls.yml").write_text(text.replace("/etc/patroni/tls", own))
         if server.is_reader:
             shutil.copy(PATRONI / "reader.yml", folder / "50-reader.yml")
         if server.site == "second":
@@ -189,6 +211,11 @@ class Recipes:
             "NODE_PASSWORD": passwords.node,
             "READER_PASSWORD": passwords.reader,
         }
+
+    def _own(self, machine: str, kind: Literal["crt", "key", "pem"]) -> str:
+        """Return a file of a machine's certificate."""
+        assert self.layout.ca is not None
+        return str(self.layout.ca.parent / machine / f"server.{kind}")
 
     def _on(self, server: Server) -> list[str]:
         """Return the words before a command that run it on a server, as the account."""

@@ -1,17 +1,15 @@
 """A node behind HAProxy with the shipped file: requests that one of them might read otherwise."""
 
-import shutil
-import subprocess
 from collections.abc import Callable, Iterator
-from http.client import HTTPConnection
+from contextlib import suppress
 from itertools import count
 
 import pytest
 
+from support.balancer import started
 from support.hang_ups import WAYS, Leave, asked
-from support.http import ACCOUNT, ROOT, NodeProcess, client, eventually, free_port
+from support.http import ACCOUNT, NodeProcess, client, eventually, raw
 from support.postgres import Databases, as_node
-from support.programs import need
 from support.wire import FORM, exchange, spoken
 
 SEND = b"Action=SendMessage&MessageBody=hello"
@@ -31,28 +29,15 @@ def node(embedded_databases: Databases) -> Iterator[NodeProcess]:
 @pytest.fixture(scope="module")
 def balancer(node: NodeProcess) -> Iterator[int]:
     """Give the port of a balancer before the node."""
-    need("haproxy")
-    port = free_port()
-    program, file = shutil.which("haproxy"), ROOT / "deploy" / "haproxy" / "nodes.cfg"
-    addresses = {"LISTEN": f"127.0.0.1:{port}", "NODE1": f"127.0.0.1:{node.port}"}
-    process = subprocess.Popen([str(program), "-db", "-f", str(file)], env=addresses)
 
     def is_ready() -> bool:
-        connection = HTTPConnection("127.0.0.1", port, timeout=5)
-        try:
-            connection.request("GET", "/health/ready")
-            return connection.getresponse().status == 200
-        except OSError:
-            return False
-        finally:
-            connection.close()
+        with suppress(OSError):
+            return raw(f"http://127.0.0.1:{port}/health/ready").status == 200
+        return False
 
-    try:
+    with started(node.port) as port:
         eventually(is_ready)
         yield port
-    finally:
-        process.terminate()
-        process.wait(timeout=60)
 
 
 def written(name: str, *headers: str, body: bytes = SEND) -> bytes:

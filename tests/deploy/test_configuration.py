@@ -65,7 +65,7 @@ def test_haproxy_is_more_patient_than_the_longest_request() -> None:
         assert int(told[1]) > LONGEST_REQUEST
 
 
-@pytest.mark.parametrize("more", [[], ["reader.yml"], ["second_site.yml"]])
+@pytest.mark.parametrize("more", [[], ["reader.yml"], ["second_site.yml"], ["tls.yml"]])
 def test_patroni_takes_its_folder(found: Programs, more: list[str], tmp_path: Path) -> None:
     shutil.copy(DEPLOY / "patroni" / "patroni.yml", tmp_path / "10-patroni.yml")
     for file in more:

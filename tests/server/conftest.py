@@ -1,4 +1,4 @@
-"""Folders for embedded servers."""
+"""Folders for embedded servers, and certificates for nodes."""
 
 import shutil
 import tempfile
@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from local_cluster.certificates import Authority
+from support.certificates import Files
+from support.postgres import Databases, as_node
 from support.processes import is_alive, pids_with, until
 
 
@@ -23,3 +26,18 @@ def place() -> Iterator[Path]:
 @pytest.fixture
 def data(place: Path) -> Path:
     return place / "data"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    files = Files(tmp_path, Authority())
+    files.ca.write_bytes(files.authority.pem)
+    files.put(files.issue())
+    return files
+
+
+@pytest.fixture
+def node_url(embedded_databases: Databases) -> Iterator[str]:
+    url = embedded_databases.migrated()
+    yield as_node(url)
+    embedded_databases.drop(url)

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -67,10 +68,18 @@ class NodeProcess:
     """A `skipmq serve` process with its workers."""
 
     def __init__(
-        self, *options: str, variables: Mapping[str, str] | None = None, **settings: Any
+        self,
+        *options: str,
+        variables: Mapping[str, str] | None = None,
+        context: ssl.SSLContext | None = None,
+        **settings: Any,
     ) -> None:
         self.port = int(settings.setdefault("port", free_port()))
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"{'https' if context else 'http'}://127.0.0.1:{self.port}"
+        self.probes_url = self.url
+        if port := settings.get("metrics_port"):
+            self.probes_url = f"http://127.0.0.1:{port}"
+        self._context = context
         self.owner_url = ""
         self.process = subprocess.Popen(
             self.command(*options),
@@ -104,14 +113,16 @@ class NodeProcess:
         if self.process.poll() is not None:
             raise AssertionError(f"the node ended:\n{self.log}")
         try:
-            with urllib.request.urlopen(self.url + "/health/ready", timeout=5) as response:
+            url = self.url + "/health/ready"
+            with urllib.request.urlopen(url, timeout=5, context=self._context) as response:
                 return bool(response.status == 200)
         except OSError:
             return False
 
     def metric(self, name: str) -> float:
         """Return what a metric without labels says."""
-        with urllib.request.urlopen(self.url + "/metrics", timeout=30) as response:
+        url = self.probes_url + "/metrics"
+        with urllib.request.urlopen(url, timeout=30, context=self._context) as response:
             text = response.read().decode()
         found = re.search(rf"^{name} (\S+)$", text, re.MULTILINE)
         assert found, text
@@ -187,8 +198,13 @@ def client(
     token: str | None = None,
     region: str = "us-east-1",
     tries: int = 1,
+    ca: Path | None = None,
+    certificate: tuple[str, str] | None = None,
 ) -> Any:
-    """Return an SQS client that tries each request once, or as often as is said."""
+    """Return an SQS client that tries each request once, or as often as is said.
+
+    Over TLS it trusts `ca`, and shows a certificate (its file and that of its key) if it has one.
+    """
     found = _session(wire).create_client(
         "sqs",
         endpoint_url=url,
@@ -196,7 +212,9 @@ def client(
         aws_access_key_id=key,
         aws_secret_access_key=secret,
         aws_session_token=token,
+        verify=str(ca) if ca else None,
         config=Config(
+            client_cert=certificate,
             retries={"mode": "standard", "total_max_attempts": tries},
             max_pool_connections=50,
             read_timeout=40,

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any, NoReturn
@@ -19,8 +20,15 @@ from skipmq.config import ConfigError, Settings
 from skipmq.database import schema, session
 from skipmq.database.schema import SchemaError
 from skipmq.embedded import EmbeddedError
-from skipmq.server import local, serve
+from skipmq.server import certificate, local, serve
+from skipmq.server.certificate import CertificateError
 from skipmq.server.serve import ServeError
+
+# What the operator can mend.
+_MENDABLE = (
+    *(SchemaError, ServeError, CertificateError, EmbeddedError),
+    *(session.Error, errors.SqsError),
+)
 
 
 def main() -> None:
@@ -37,7 +45,7 @@ def main() -> None:
         sys.exit(error.exit_code)
     except ConfigError as error:
         _fail(*error.problems, code=2)
-    except (EmbeddedError, SchemaError, ServeError) as error:
+    except (EmbeddedError, SchemaError, ServeError, CertificateError) as error:
         _fail(str(error))
     except session.Error as error:
         _fail(session.explain(error))
@@ -99,13 +107,15 @@ def serve_command(
         raise click.UsageError(
             "--ephemeral is for the embedded database; unset SKIPMQ_DATABASE_URL"
         )
+    own = certificate.read(settings)
     with (
         serve.address(settings) as address,
         open_database(settings, ephemeral=ephemeral) as (_, url),
     ):
         schema.check(url)
         local.declare_queues(settings, url)
-        serve.run(settings, address, url, lambda: _greet(settings, ephemeral=ephemeral))
+        greet = partial(_greet, settings, ephemeral=ephemeral)
+        serve.run(settings, address, url, own, greet)
     click.echo("skipmq: stopped", err=True)
 
 
@@ -113,7 +123,7 @@ def _greet(settings: Settings, *, ephemeral: bool) -> None:
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     url = (
         settings.public_url
-        or f"http://{'localhost' if host == '127.0.0.1' else host}:{settings.port}"
+        or f"{settings.scheme}://{'localhost' if host == '127.0.0.1' else host}:{settings.port}"
     )
     if settings.database_url:
         place = "PostgreSQL of SKIPMQ_DATABASE_URL"
@@ -172,14 +182,14 @@ def _masked(name: str, value: Any) -> Any:
 @cli.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def doctor(*, as_json: bool) -> None:
-    """Check settings, database, schema and port, and say what to do about each problem."""
+    """Check settings, database, schema, port and certificate; say what to do about each problem."""
     settings = configuration().settings
     findings: list[tuple[str, bool, str]] = [("settings", True, "valid")]
 
     def examine(name: str, look: Callable[[], str]) -> None:
         try:
             findings.append((name, True, look()))
-        except (SchemaError, ServeError, EmbeddedError, session.Error, errors.SqsError) as error:
+        except _MENDABLE as error:
             findings.append((name, False, " ".join(str(error).split())))
 
     def database() -> str:
@@ -193,6 +203,7 @@ def doctor(*, as_json: bool) -> None:
 
     examine("database", database)
     examine("port", lambda: _port(settings))
+    examine("certificate", lambda: _certificate(settings))
     if as_json:
         click.echo(
             json.dumps([{"check": n, "ok": ok, "detail": d} for n, ok, d in findings], indent=2)
@@ -220,6 +231,11 @@ def _replication(settings: Settings, url: str) -> str:
 def _port(settings: Settings) -> str:
     with serve.address(settings):
         return f"{settings.host} port {settings.port} is free"
+
+
+def _certificate(settings: Settings) -> str:
+    own = certificate.read(settings)
+    return own.check_validity() if own else "none: the port takes plain HTTP"
 
 
 cli.add_command(queues.queue)

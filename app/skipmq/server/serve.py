@@ -5,15 +5,19 @@ import multiprocessing
 import resource
 import signal
 import socket
+import ssl
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from math import nan
 from multiprocessing import resource_tracker
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from granian.constants import HTTPModes, Interfaces, Loops, RuntimeModes
+import structlog
+from granian.constants import HTTPModes, Interfaces, Loops, RuntimeModes, SSLProtocols
 from granian.http import HTTP1Settings
 from granian.log import LogLevels
 from granian.server.mp import MPServer
@@ -22,8 +26,15 @@ from skipmq import config, metrics_folder
 from skipmq.config import Settings
 from skipmq.database import Database
 from skipmq.delivery import Upkeep
-from skipmq.server import worker
+from skipmq.server import tls, worker
+from skipmq.server.certificate import Certificate, CertificateError, StagedFiles, stage, watch
 from skipmq.server.janitor import Janitor
+
+if TYPE_CHECKING:
+    from skipmq.metrics import Metrics
+    from skipmq.server.probes import Probes
+
+log = structlog.get_logger()
 
 # Connections of a worker for each request at once: clients keep idle ones. Who comes when there are
 # more waits until one closes.
@@ -50,28 +61,47 @@ def address(settings: Settings) -> Iterator[str]:
             " SKIPMQ_MASTER_KEY_FILE (`openssl rand -base64 32` makes one; then `skipmq keys"
             " create`). Or listen on 127.0.0.1, or allow every caller with --insecure"
         )
+    if settings.metrics_port == settings.port:
+        raise ServeError(
+            f"port {settings.port} is that of SQS: choose another in SKIPMQ_METRICS_PORT, or 0 for"
+            " metrics on the same"
+        )
     with ExitStack() as held:
-        try:
-            found = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)
-            family, _, _, _, (host, *_) = found[0]
-            if sys.platform == "linux":
-                # Workers share the port with whoever asks for sharing, another node too: this name
-                # is one node's alone, and is free again when its process is gone.
-                claim = held.enter_context(socket.socket(socket.AF_UNIX))
-                claim.bind(f"\0skipmq {host} {settings.port}")
-            with socket.socket(family) as probe:
-                # Asking for the port alone shows whether another program has it.
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                probe.bind((host, settings.port))
-        except OSError as error:
-            raise ServeError(
-                f"cannot listen on {settings.host} port {settings.port}: {error.strerror}."
-                " Stop the program that has it, or choose another with --port"
-            ) from error
-        yield str(host)
+        host = _claim(held, settings.host, settings.port, "--port")
+        if settings.metrics_port:
+            _claim(held, settings.host, settings.metrics_port, "SKIPMQ_METRICS_PORT")
+        yield host
 
 
-def run(settings: Settings, host: str, database_url: str, ready: Callable[[], None]) -> None:
+def _claim(held: ExitStack, name: str, port: int, setting: str) -> str:
+    """Hold a port of a host; return the host in figures."""
+    try:
+        found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+        family, _, _, _, (host, *_) = found[0]
+        if sys.platform == "linux":
+            # Workers share the port with whoever asks for sharing, another node too: this name is
+            # one node's alone, and is free again when its process is gone.
+            claim = held.enter_context(socket.socket(socket.AF_UNIX))
+            claim.bind(f"\0skipmq {host} {port}")
+        with socket.socket(family) as probe:
+            # Asking for the port alone shows whether another program has it.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+    except OSError as error:
+        raise ServeError(
+            f"cannot listen on {name} port {port}: {error.strerror}."
+            f" Stop the program that has it, or choose another with {setting}"
+        ) from error
+    return str(host)
+
+
+def run(
+    settings: Settings,
+    host: str,
+    database_url: str,
+    certificate: Certificate | None,
+    ready: Callable[[], None],
+) -> None:
     """Serve on `host` until SIGINT, SIGTERM or SIGHUP, then let requests end and return.
 
     The schema of the database has been checked. Calls `ready` once a worker answers.
@@ -79,12 +109,34 @@ def run(settings: Settings, host: str, database_url: str, ready: Callable[[], No
     # Workers are started afresh, not forked: this process has threads.
     multiprocessing.set_start_method("spawn", force=True)
     _block_stop_signals()
-    with metrics_folder.shared() as folder, _janitor(settings, database_url, folder):
-        server = _server(settings, host)
-        threading.Thread(target=_stop_on_signal, args=(server, settings), daemon=True).start()
-        threading.Thread(target=_announce, args=(host, settings.port, ready), daemon=True).start()
+    with (
+        metrics_folder.shared() as folder,
+        _janitor(settings, database_url, folder) as (loop, metrics),
+        ExitStack() as stack,
+    ):
+        server = _server(settings, host, stage(certificate, folder) if certificate else None)
+        answers = threading.Event()
+        leave: list[Callable[[], None]] = [partial(worker.notify, server.wrks, worker.LEAVE)]
+        if settings.metrics_port:
+            probes = _probes(settings, database_url, loop, server, answers)
+            stack.enter_context(probes.served(host, metrics))
+            leave.append(probes.leave)
+        _in_background(_stop_on_signal, server, settings, leave)
+        _in_background(_announce, settings, host, (answers.set, ready))
+        metrics.show("certificate ends", certificate.ends.timestamp() if certificate else nan)
+        if certificate:
+            try:
+                certificate.check_validity()
+            except CertificateError as error:
+                log.warning("check the certificate", error=str(error))
+            renew = partial(_renew, server, folder, metrics)
+            _in_background(watch, settings, certificate, renew)
         load = partial(worker.load, settings, database_url, folder)
-        server.serve(target_loader=load, wrap_loader=False)  # type: ignore[arg-type]
+        server.serve(
+            tls.serve if certificate else None,
+            target_loader=load,  # type: ignore[arg-type]
+            wrap_loader=False,
+        )
 
 
 def connections(wanted: int) -> int:
@@ -93,7 +145,8 @@ def connections(wanted: int) -> int:
     return wanted if files == resource.RLIM_INFINITY else min(wanted, max(files - OTHER_FILES, 64))
 
 
-def _server(settings: Settings, host: str) -> MPServer:
+def _server(settings: Settings, host: str, files: StagedFiles | None) -> MPServer:
+    own, client_ca = files or (None, None)
     return MPServer(
         "skipmq",
         address=host,
@@ -110,11 +163,43 @@ def _server(settings: Settings, host: str) -> MPServer:
         # Granian counts idle connections as well.
         backpressure=connections(settings.max_requests * CONNECTIONS),
         backlog=4096,
+        ssl_cert=own,
+        ssl_key=own,
+        ssl_protocol_min=SSLProtocols.tls12,
+        ssl_ca=client_ca,
+        ssl_client_verify=client_ca is not None,
         respawn_failed_workers=True,
         respawn_interval=0.1,
         workers_kill_timeout=settings.stop_timeout,
         log_level=LogLevels.error,
     )
+
+
+def _probes(
+    settings: Settings,
+    database_url: str,
+    loop: asyncio.AbstractEventLoop,
+    server: MPServer,
+    answers: threading.Event,
+) -> "Probes":
+    from skipmq.server.probes import Probes  # noqa: PLC0415 - as in _janitor.
+
+    def works() -> bool:
+        return answers.is_set() and any(each.inner.is_alive() for each in [*server.wrks])
+
+    return Probes(settings, database_url, loop, works)
+
+
+def _renew(server: MPServer, folder: Path, metrics: "Metrics", certificate: Certificate) -> None:
+    """Let the workers serve with another certificate."""
+    stage(certificate, folder)
+    worker.notify(server.wrks, tls.RENEW)
+    metrics.show("certificate ends", certificate.ends.timestamp())
+    log.info("renewed the certificate", ends=f"{certificate.ends:%Y-%m-%d %H:%M} UTC")
+
+
+def _in_background(target: Callable[..., None], *arguments: Any) -> None:
+    threading.Thread(target=target, args=arguments, daemon=True).start()
 
 
 def _block_stop_signals() -> None:
@@ -129,10 +214,13 @@ def _block_stop_signals() -> None:
         signal.signal(notice, signal.SIG_IGN)  # Inherited by workers that are not listening yet.
 
 
-def _stop_on_signal(server: MPServer, settings: Settings) -> None:
+def _stop_on_signal(
+    server: MPServer, settings: Settings, leave: Iterable[Callable[[], None]]
+) -> None:
     """Stop the workers on a signal, after the balancer's delay, which a second signal ends."""
     signal.sigwait(_STOP_SIGNALS)
-    worker.notify(server.wrks, worker.LEAVE)
+    for each in leave:
+        each()
     delay = threading.Timer(settings.stop_delay, _stop, (server,))
     delay.daemon = True
     delay.start()
@@ -147,18 +235,20 @@ def _stop(server: MPServer) -> None:
 
 
 @contextmanager
-def _janitor(settings: Settings, database_url: str, folder: Path) -> Iterator[None]:
-    """Have a janitor at work in the block, with its share of the node's metrics."""
+def _janitor(
+    settings: Settings, database_url: str, folder: Path
+) -> Iterator[tuple[asyncio.AbstractEventLoop, "Metrics"]]:
+    """Have a janitor at work in the block, with its share of the node's metrics; give its loop."""
     config.share_metrics(folder)
     from skipmq.metrics import Metrics  # noqa: PLC0415 - The import needs to know the folder.
 
-    observer = Metrics(folder, janitor=True)
+    metrics = Metrics(folder, janitor=True)
     loop = asyncio.new_event_loop()
 
     async def look_after() -> None:
         database = Database(database_url, size=1, application_name="skipmq janitor")
         try:
-            await Janitor(Upkeep(database), settings, observer).run()
+            await Janitor(Upkeep(database), settings, metrics).run()
         finally:
             database.close()
 
@@ -168,25 +258,35 @@ def _janitor(settings: Settings, database_url: str, folder: Path) -> Iterator[No
     )
     thread.start()
     try:
-        yield
+        yield loop, metrics
     finally:
         loop.call_soon_threadsafe(task.cancel)
         thread.join()
         loop.close()
 
 
-def _announce(host: str, port: int, ready: Callable[[], None]) -> None:
-    """Call `ready` when the port answers."""
+def _announce(settings: Settings, host: str, ready: Iterable[Callable[[], None]]) -> None:
+    """Call all of `ready` when a worker answers on the port."""
     if host in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound.
         host = "127.0.0.1" if host == "0.0.0.0" else "::1"  # noqa: S104 - as above.
+    answers = _shakes_hands if settings.tls_certificate else _is_live
     for _ in range(3000):
-        try:
-            with socket.create_connection((host, port), timeout=1) as connection:
-                connection.sendall(
-                    b"GET /health/live HTTP/1.1\r\nHost: skipmq\r\nConnection: close\r\n\r\n"
-                )
-                if connection.recv(64).startswith(b"HTTP/1.1 200"):
-                    ready()
-                    return
-        except OSError:
-            threading.Event().wait(0.01)
+        with suppress(OSError), socket.create_connection((host, settings.port), 1) as connection:
+            if answers(connection):
+                for each in ready:
+                    each()
+                return
+        threading.Event().wait(0.01)
+
+
+def _is_live(connection: socket.socket) -> bool:
+    connection.sendall(b"GET /health/live HTTP/1.1\r\nHost: skipmq\r\nConnection: close\r\n\r\n")
+    return connection.recv(64).startswith(b"HTTP/1.1 200")
+
+
+def _shakes_hands(connection: socket.socket) -> bool:
+    """Tell whether a worker does TLS; it may want a certificate of clients, which this has not."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with context.wrap_socket(connection):
+        return True

@@ -8,11 +8,11 @@ is answered by the one broker, on the one event loop.
 import asyncio
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from io import BytesIO
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import uuid4
 
 import flask
@@ -28,6 +28,8 @@ from skipmq.server.answer import BODY_BROKEN_OFF, BODY_TOO_LONG, METHODS, Broker
 from skipmq.server.janitor import Janitor
 
 _CHUNKS = 64
+# Says, as a status of HTTP and a reason, whether a node should get requests.
+Health: TypeAlias = Callable[[], Coroutine[Any, Any, tuple[int, dict[str, str]]]]
 
 
 def application() -> flask.Flask:
@@ -83,20 +85,7 @@ def create_app(
             return _sent(protocol.encode_error(request, refused))
         return _sent(asyncio.run_coroutine_threadsafe(broker.answer(request), loop).result())
 
-    @app.get("/health/live")
-    def live() -> dict[str, str]:
-        return {"status": "live"}
-
-    @app.get("/health/ready")
-    def ready() -> tuple[dict[str, str], int]:
-        status, found = asyncio.run_coroutine_threadsafe(broker.health(), loop).result()
-        return found, status
-
-    if metrics is not None:
-
-        @app.get("/metrics")
-        def show_metrics() -> flask.Response:
-            return flask.Response(metrics.text(), content_type=metrics.content_type)
+    _add_probes(app, broker.health, loop, metrics)
 
     @app.errorhandler(HTTPException)
     def unknown(error: HTTPException) -> flask.Response:
@@ -107,6 +96,39 @@ def create_app(
         return _sent(protocol.encode_error(_request(broker), found))
 
     return app
+
+
+def probes(
+    health: Health,
+    loop: asyncio.AbstractEventLoop,
+    metrics: Metrics,
+) -> flask.Flask:
+    """Return the application of a port that shows health and metrics and nothing else."""
+    app = flask.Flask("skipmq", static_folder=None)
+    _add_probes(app, health, loop, metrics)
+    return app
+
+
+def _add_probes(
+    app: flask.Flask,
+    health: Health,
+    loop: asyncio.AbstractEventLoop,
+    metrics: Metrics | None,
+) -> None:
+    @app.get("/health/live")
+    def live() -> dict[str, str]:
+        return {"status": "live"}
+
+    @app.get("/health/ready")
+    def ready() -> tuple[dict[str, str], int]:
+        status, found = asyncio.run_coroutine_threadsafe(health(), loop).result()
+        return found, status
+
+    if metrics is not None:
+
+        @app.get("/metrics")
+        def show_metrics() -> flask.Response:
+            return flask.Response(metrics.text(), content_type=metrics.content_type)
 
 
 def bridge(app: flask.Flask) -> Callable[[Any, bytes], Response]:

@@ -90,7 +90,7 @@ class _Worker:
         gc.freeze()
         gc.set_threshold(_COLLECTED_AFTER)
         self._node = node
-        self._door = Door(Broker(node), metrics)
+        self._door = Door(Broker(node), None if self._settings.metrics_port else metrics)
 
     def _leave(self) -> None:
         self._is_stopping = True

@@ -1,0 +1,13 @@
+"""Connections to parts of the cluster over HTTP, and over TLS where they have it."""
+
+import ssl
+from http.client import HTTPConnection, HTTPSConnection
+from pathlib import Path
+
+
+def connection(host: str, port: int, ca: Path | None, timeout: float) -> HTTPConnection:
+    """Return a connection that waits for so many seconds; `ca` signs certificates, or is None."""
+    if ca is None:
+        return HTTPConnection(host, port, timeout=timeout)
+    context = ssl.create_default_context(cafile=ca)
+    return HTTPSConnection(host, port, timeout=timeout, context=context)

@@ -1,0 +1,198 @@
+"""TLS at the node: who may connect, and what it says of certificates."""
+
+import json
+import re
+import ssl
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from botocore.exceptions import HTTPClientError, SSLError
+from cryptography.hazmat.primitives.asymmetric import dsa, rsa
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+from local_cluster.certificates import Authority
+from support.certificates import Files, shown
+from support.http import SKIPMQ, NodeProcess, client, environment, eventually, free_port
+
+# What botocore says of a connection that is broken off, at one time or another.
+BROKEN_OFF = (HTTPClientError, SSLError)
+
+
+def test_sqs_is_served_over_tls_alone(node_url: str, files: Files) -> None:
+    with files.node(node_url, workers=1) as node:
+        sqs = client(f"https://localhost:{node.port}", ca=files.ca)
+        queue = sqs.create_queue(QueueName="orders")["QueueUrl"]
+        sqs.send_message(QueueUrl=queue, MessageBody="hello")
+        (message,) = sqs.receive_message(QueueUrl=queue)["Messages"]
+        with pytest.raises(BROKEN_OFF):
+            client(f"http://localhost:{node.port}").list_queues()
+        with pytest.raises(SSLError):
+            client(f"https://localhost:{node.port}").list_queues()
+        old = files.context()
+        old.maximum_version = ssl.TLSVersion.TLSv1_2
+
+        assert shown(node.port, old)
+        said = eventually(lambda: [line for line in node.lines if "serves SQS at" in line])[0]
+
+    assert queue == f"https://localhost:{node.port}/000000000000/orders"
+    assert f"https://localhost:{node.port}" in said
+    assert message["Body"] == "hello"
+
+
+def test_clients_must_show_a_certificate_where_the_node_asks_for_one(
+    node_url: str, files: Files, tmp_path: Path
+) -> None:
+    own, foreign = (tmp_path / "client.pem"), (tmp_path / "foreign.pem")
+    files.issue().write(own, own)
+    Authority().issue("localhost").write(foreign, foreign)
+    settings = {"tls_client_ca": files.ca, "metrics_port": free_port()}
+    context = files.context()
+    context.load_cert_chain(own)
+    with NodeProcess(
+        database_url=node_url, workers=1, context=context, **files.settings, **settings
+    ) as node:
+        node.ready()
+        url = f"https://localhost:{node.port}"
+
+        client(url, ca=files.ca, certificate=(str(own), str(own))).list_queues()
+        with pytest.raises(BROKEN_OFF):
+            client(url, ca=files.ca).list_queues()
+        with pytest.raises(BROKEN_OFF):
+            client(url, ca=files.ca, certificate=(str(foreign), str(foreign))).list_queues()
+
+        # Whoever has no certificate for it probes the node on the other port.
+        assert node.metric("skipmq_refused_total") == 0
+
+
+def no_key(files: Files) -> None:
+    Path(files.settings["tls_key"]).unlink()
+
+
+def key_with_password(files: Files) -> None:
+    path = Path(files.settings["tls_key"])
+    key = load_pem_private_key(path.read_bytes(), None)
+    path.write_bytes(
+        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"x"))
+    )
+
+
+def key_of_another_kind(files: Files) -> None:
+    key = dsa.generate_private_key(2048)
+    Path(files.settings["tls_key"]).write_bytes(
+        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    )
+
+
+BROKEN = {
+    "key of another": (Files.mix, "key.pem: this is not the key of the first certificate"),
+    "no key": (no_key, "key.pem cannot be read: No such file or directory"),
+    "half a certificate": (Files.cut, "there is no certificate as PEM in it"),
+    "key with a password": (key_with_password, "openssl pkey -in"),
+    "key of another kind": (key_of_another_kind, "cannot be used: make one for ECDSA"),
+}
+
+
+@pytest.mark.parametrize(("spoil", "expected"), BROKEN.values(), ids=BROKEN)
+def test_certificate_that_cannot_be_used_is_one_line(
+    files: Files, spoil: Callable[[Files], None], expected: str
+) -> None:
+    spoil(files)
+
+    assert expected in refused(files.settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"tls_certificate": "a.pem"}, "SKIPMQ_TLS_KEY"),
+        ({"tls_key": "a.pem"}, "SKIPMQ_TLS_CERTIFICATE"),
+        ({"tls_client_ca": "a.pem"}, "SKIPMQ_TLS_CERTIFICATE"),
+    ],
+)
+def test_setting_of_tls_that_lacks_another_names_it(
+    settings: dict[str, str], expected: str
+) -> None:
+    assert f"in {expected}" in refused(settings)
+
+
+def refused(settings: dict[str, str]) -> str:
+    """Return the one line with which a node refuses to start."""
+    done = subprocess.run(
+        [*SKIPMQ, "serve"],
+        env=environment({**settings, "port": free_port(), "database_url": "postgresql://x"}),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    (line,) = done.stderr.strip().splitlines()
+    assert (done.returncode, line.startswith("skipmq: ")) == (1, True), line
+    return line
+
+
+def test_expired_certificate_is_served_and_complained_of_with_its_date(
+    node_url: str, files: Files
+) -> None:
+    files.put(files.issue(begins=-10, ends=-1))
+    context = files.context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with NodeProcess(database_url=node_url, workers=1, context=context, **files.settings) as node:
+        node.ready()
+
+    assert re.search(r"the certificate expired on 20\d\d-\d\d-\d\d \d\d:\d\d UTC", node.log)
+
+
+def test_rsa_key_of_another_form_is_served(node_url: str, files: Files) -> None:
+    # As `openssl genrsa -traditional` writes them, and with the key in the certificate's file.
+    key = rsa.generate_private_key(65537, 2048)
+    own = files.authority.sign(key.public_key(), "localhost", "127.0.0.1")
+    traditional = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
+    for path in files.settings.values():
+        Path(path).write_bytes(traditional + own)
+
+    with files.node(node_url, workers=1):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("ends", "ok", "said"),
+    [(13, False, "the certificate expires on"), (15, True, "valid until"), (-1, False, "expired")],
+)
+def test_doctor_warns_of_a_certificate_that_ends_soon(
+    node_url: str, files: Files, ends: float, ok: bool, said: str
+) -> None:
+    files.put(files.issue(begins=-30, ends=ends))
+
+    settings = {"database_url": node_url, "port": free_port(), **files.settings}
+    done = subprocess.run(
+        [*SKIPMQ, "doctor", "--json"],
+        env=environment(settings),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    (finding,) = [f for f in json.loads(done.stdout) if f["check"] == "certificate"]
+    assert (finding["ok"], done.returncode) == (ok, 0 if ok else 1)
+    assert said in finding["detail"]
+
+
+def test_keys_lie_where_nobody_else_reads_them_and_no_longer_than_the_node_runs(
+    node_url: str, files: Files, tmp_path: Path
+) -> None:
+    place = tmp_path / "tmp"
+    place.mkdir()
+    with files.node(node_url, workers=1, variables={"TMPDIR": str(place)}):
+        (staged,) = place.glob("*/certificate.pem")
+        modes = [path.stat().st_mode & 0o777 for path in (staged, staged.parent)]
+
+    assert modes == [0o600, 0o700]
+    assert list(place.iterdir()) == []

@@ -300,11 +300,15 @@ def test_refusals_and_changes_are_in_the_audit_log(
     answer = raw(f"{node.url}/", b"Action=ListQueues")
     assert answer.status == 403
 
+    wrong = client(node.url, key="AKIANOBODY")
+    assert code(wrong.list_queues) == "InvalidClientTokenId"
+
     def records(**wanted: str) -> list[dict[str, Any]]:
         found = [json.loads(line) for line in node.lines if '"audit"' in line]
         return [each for each in found if all(each.get(k) == v for k, v in wanted.items())]
 
     eventually(lambda: records(outcome="MissingAuthenticationToken", client="127.0.0.1"))
+    assert records(outcome="InvalidClientTokenId", claimed_access_key="AKIANOBODY")
     user = f"arn:aws:iam::{ACCOUNT}:user/p-{name}"
     (refused,) = eventually(lambda: records(action="DeleteQueue", user=user))
     assert refused["outcome"] == "AccessDenied"

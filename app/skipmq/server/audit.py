@@ -4,6 +4,7 @@ One record each in the node's log, at level info, or warning for a refusal. It h
 and no secrets: these actions take none.
 """
 
+import re
 from time import monotonic
 from typing import Any
 
@@ -41,6 +42,7 @@ _REFUSALS = (
     errors.RequestExpired,
     errors.SignatureDoesNotMatch,
 )
+_CREDENTIAL = re.compile("(?:Credential=|&X-Amz-Credential=)([A-Za-z0-9_-]{1,128})(?:/|%2F)")
 # Refusals that are recorded in a second: guesses by the thousand shall not fill the disk.
 _REFUSALS_MOST = 50
 # Bytes of the parameters that a record has: a policy and more.
@@ -66,7 +68,7 @@ class Audit:
             outcome=error.code if error is not None else "done",
             request_id=request.request_id,
             client=request.client,
-            **(_of_call(call) if call is not None else {}),
+            **(_of_call(call) if call is not None else _claimed(request)),
             **({"reason": error.message} if error is not None else {}),
         )
 
@@ -78,6 +80,12 @@ class Audit:
             self._second, self._refusals = second, 0
         self._refusals += 1
         return self._refusals > _REFUSALS_MOST
+
+
+def _claimed(request: Request) -> dict[str, Any]:
+    """Return the access key that a request names which has not proved anything."""
+    found = _CREDENTIAL.search(request.headers.get("authorization") or f"&{request.query}")
+    return {"claimed_access_key": found[1]} if found else {}
 
 
 def _of_call(call: Call) -> dict[str, Any]:

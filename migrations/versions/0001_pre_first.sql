@@ -2169,12 +2169,14 @@ end $$;
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none.
+--
+-- Without a backslash in its texts, as is_number.
 create function skipmq.is_attribute_name(p_text text) returns boolean
 language sql immutable
 as $$
-  select length(p_text) <= 256 and p_text !~* '^(aws|amazon)\.'
+  select length(p_text) <= 256 and p_text !~* '^(aws|amazon)[.]'
     and case when octet_length(p_text) = length(p_text) then p_text else skipmq.latin(p_text) end
-      ~ '^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$'
+      ~ '^[A-Za-z0-9_-]+([.][A-Za-z0-9_-]+)*$'
 $$;
 -- Does: says whether a text may be a MessageGroupId, a MessageDeduplicationId or a ReceiveRequestAttemptId.
 -- Called by: check_message, receive_fifo_attempt.
@@ -2191,6 +2193,8 @@ $$;
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none.
+--
+-- Without a backslash in its texts, which a session that turns standard_conforming_strings off would change.
 create function skipmq.is_number(p_text text) returns boolean
 language plpgsql immutable
 as $$
@@ -2204,7 +2208,7 @@ begin
   if p_text ~ '^[+-]?[0-9]{1,38}$' then
     return true;
   end if;
-  v_parts := regexp_match(p_text, '^[+-]?([0-9]*)\.?([0-9]*)(?:[eE]([+-]?[0-9]+))?$');
+  v_parts := regexp_match(p_text, '^[+-]?([0-9]*)[.]?([0-9]*)(?:[eE]([+-]?[0-9]+))?$');
   v_digits := v_parts[1] || v_parts[2];
   v_significant := ltrim(v_digits, '0');
   v_exponent := coalesce(v_parts[3], '0');

@@ -1,8 +1,6 @@
 """The commands on access keys, for the owner of the schema."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import click
@@ -12,9 +10,14 @@ from rich.text import Text
 
 from skipmq import limits
 from skipmq.auth import Credentials, Encrypted, MasterKeys, digest, new_credentials
-from skipmq.cli.environment import configuration, open_database, printing_json
+from skipmq.cli.environment import (
+    cell,
+    configuration,
+    printing_json,
+    run_as_owner,
+    shown_time,
+)
 from skipmq.config import ConfigError, Settings
-from skipmq.database import Database, schema
 from skipmq.delivery.access_keys import AccessKeys
 from skipmq.model import StoredKey
 
@@ -34,17 +37,7 @@ def keys() -> None:
 
 def _run(operation: Callable[[AccessKeys], Awaitable[T]], settings: Settings | None = None) -> T:
     """Run an operation on the keys of the database, as its owner."""
-
-    async def run(url: str) -> T:
-        database = Database(url, size=1, application_name="skipmq keys")
-        try:
-            return await operation(AccessKeys(database))
-        finally:
-            database.close()
-
-    with open_database(settings or configuration().settings) as (url, _):
-        schema.check(url)
-        return asyncio.run(run(url))
+    return run_as_owner("keys", lambda database: operation(AccessKeys(database)), settings)
 
 
 def _master(settings: Settings) -> MasterKeys:
@@ -122,7 +115,7 @@ def keys_session(key_id: str, seconds: int) -> tuple[Any, Any]:
     more = {
         "session_token": new.token,
         "account": found.account,
-        "expires": _time(found.expires_at),
+        "expires": shown_time(found.expires_at),
     }
     return _shown(new, more)
 
@@ -139,9 +132,9 @@ def keys_list() -> tuple[Any, Any]:
             "name": key.name,
             "session_of": key.parent,
             "enabled": key.usable,
-            "created": _time(key.created_at),
-            "expires": _time(key.expires_at),
-            "last_used": _time(key.last_used_at),
+            "created": shown_time(key.created_at),
+            "expires": shown_time(key.expires_at),
+            "last_used": shown_time(key.last_used_at),
             "master_key": key.master_key_id,
         }
         for key in found
@@ -153,7 +146,7 @@ def keys_list() -> tuple[Any, Any]:
         is_key = name in ("access_key_id", "session_of")
         table.add_column(name.replace("_", " "), no_wrap=is_key, overflow="fold")
     for row in rows:
-        table.add_row(*(escape(_cell(value)) for value in row.values()))
+        table.add_row(*(escape(cell(value)) for value in row.values()))
     return rows, table
 
 
@@ -239,13 +232,3 @@ def _shown(new: Credentials, more: dict[str, Any]) -> tuple[Any, Any]:
     result = {"access_key_id": new.key_id, "secret_access_key": new.secret, **more}
     lines = [f"{name.replace('_', ' '):18} {value}" for name, value in result.items()]
     return result, Text("\n".join([*lines, _ONCE]))
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "" if value is None else str(value)
-
-
-def _time(seconds: float | None) -> str | None:
-    return None if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -349,6 +349,8 @@ create table skipmq.queue_grant (
   constraint queue_grant_pkey primary key (account, region, queue, role),
   check (may_send or may_receive)
 );
+-- For check_grant.
+create index queue_grant_pattern on skipmq.queue_grant (account, region) where queue like '%*%';
 -- Does: gives a number that grows when the access keys change, and the time, in seconds since 1970.
 -- Called by: nodes that check signatures, every second.
 -- Locks, in order: none.
@@ -884,7 +886,7 @@ end $$;
 --   snapshot for all statements.
 -- Raises: 42501, with the command that grants it, the same whether there is such a queue or not; 40001 when the
 --   transaction has one snapshot for all statements and the grant was changed or revoked since.
--- Relies on index: none; grants are few.
+-- Relies on index: queue_grant_pkey, queue_grant_pattern.
 --
 -- session_user is who has logged in: neither SET ROLE nor a function with the rights of its owner changes it.
 -- Escaped by !, not by a backslash: a session that turns standard_conforming_strings off changes what that means. The
@@ -901,12 +903,19 @@ begin
   then
     return;
   end if;
-  select g.ctid into v_grant
-  from skipmq.queue_grant g
-  where g.account = p_account collate "C" and g.region = p_region collate "C"
-    and case p_right when 'send' then g.may_send when 'receive' then g.may_receive end
-    and p_queue collate "C" like replace(replace(g.queue, '_', '!_'), '*', '%') escape '!'
-    and pg_has_role(session_user, g.role, 'member')
+  select f.tid into v_grant
+  from (
+    select g.ctid as tid, g.role, g.may_send, g.may_receive
+    from skipmq.queue_grant g
+    where g.account = p_account collate "C" and g.region = p_region collate "C" and g.queue = p_queue collate "C"
+    union all
+    select g.ctid, g.role, g.may_send, g.may_receive
+    from skipmq.queue_grant g
+    where g.account = p_account collate "C" and g.region = p_region collate "C" and g.queue like '%*%'
+      and p_queue collate "C" like replace(replace(g.queue, '_', '!_'), '*', '%') escape '!'
+  ) f
+  where case p_right when 'send' then f.may_send when 'receive' then f.may_receive end
+    and pg_has_role(session_user, f.role, 'member')
   limit 1;
   if v_grant is null then
     select string_agg(

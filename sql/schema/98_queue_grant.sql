@@ -14,3 +14,5 @@ create table skipmq.queue_grant (
   constraint queue_grant_pkey primary key (account, region, queue, role),
   check (may_send or may_receive)
 );
+-- For check_grant.
+create index queue_grant_pattern on skipmq.queue_grant (account, region) where queue like '%*%';

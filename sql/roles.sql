@@ -1,14 +1,18 @@
 -- Roles with the least that each needs. The owner is whoever runs the migrations. Roles belong to the
 -- whole server: where the owner may not create them, an administrator does, and the migration is run
--- again. Neither can log in over a network until it is given a password.
+-- again. Nodes and readers cannot log in over a network until they are given a password; applications have logins of
+-- their own, which are members of skipmq_application.
 do $$
 declare
   v_role text;
+  v_login text;
 begin
-  foreach v_role in array array['skipmq_node', 'skipmq_reader'] loop
+  for v_role, v_login in
+    values ('skipmq_node', 'login'), ('skipmq_reader', 'login'), ('skipmq_application', 'nologin')
+  loop
     if not exists (select from pg_roles where rolname = v_role) then
       begin
-        execute format('create role %I login', v_role);
+        execute format('create role %I %s', v_role, v_login);
       exception
         when insufficient_privilege then
           raise warning 'role % is missing and % may not create it', v_role, current_user;
@@ -59,10 +63,14 @@ begin
       skipmq.latin(text),
       skipmq.shown(text),
       skipmq.check_redrive(integer, text, text[]),
+      skipmq.check_grant(text, text, text, text),
       skipmq.announce_access_keys()
       from skipmq_node;
-    -- Who may sign is the owner's to say.
+    -- Who may sign, and which applications may use which queues, is the owner's to say.
     revoke execute on function
+      skipmq.grant_queues(text, text[], text[], text, text),
+      skipmq.revoke_queues(text, text[], text[], text, text),
+      skipmq.queue_grants(),
       skipmq.create_access_key(text, text, text, bytea, text, text, bytea, interval, jsonb),
       skipmq.change_access_key(text, boolean, interval, jsonb),
       skipmq.revoke_access_key(text),
@@ -72,6 +80,23 @@ begin
   if exists (select from pg_roles where rolname = 'skipmq_node') then
     grant usage on schema skipmq_views to skipmq_node;
     grant select on all tables in schema skipmq_views to skipmq_node;
+    -- The migrations' own table, which nodes read when they start.
+    if to_regclass('skipmq.alembic_version') is not null then
+      revoke all on skipmq.alembic_version from public;
+      grant select on skipmq.alembic_version to skipmq_node;
+    end if;
+  end if;
+  if exists (select from pg_roles where rolname = 'skipmq_application') then
+    revoke execute on all functions in schema skipmq from skipmq_application;
+    grant usage on schema skipmq to skipmq_application;
+    -- Each takes a queue by name, and asks check_grant first.
+    grant execute on function
+      skipmq.send_message(text, text, jsonb, integer, text, text),
+      skipmq.send_fifo_message(text, text, text, text, jsonb, text, text),
+      skipmq.receive_message(text, integer, integer, text, text),
+      skipmq.delete_message(text, bigint, integer, text, text),
+      skipmq.change_message_visibility(text, bigint, integer, integer, text, text)
+      to skipmq_application;
   end if;
   if exists (select from pg_roles where rolname = 'skipmq_reader') then
     revoke usage on schema skipmq from skipmq_reader;

@@ -67,6 +67,20 @@ class StoredKey(NamedTuple):
     rights: str
 
 
+class QueueGrant(NamedTuple):
+    """What a role of the database may do with queues by SQL: `queue` is a name or a pattern."""
+
+    role: str
+    account: str
+    region: str
+    queue: str
+    may_send: bool
+    may_receive: bool
+    # In seconds since 1970, by the database's clock.
+    granted_at: float
+    granted_by: str
+
+
 class OutgoingMessage(NamedTuple):
     """A checked message on its way in; `attributes` is the JSON text that is stored."""
 

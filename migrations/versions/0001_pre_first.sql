@@ -337,6 +337,24 @@ create table skipmq.access_key (
 );
 -- For the cascade.
 create index access_key_parent on skipmq.access_key (parent);
+-- Which roles may send to which queues by SQL, and which may receive from them. A role is kept by its number: a new
+-- role of the same name has none of its grants, and a dump has its name.
+create table skipmq.queue_grant (
+  role regrole not null,
+  account text collate "C" not null check (account ~ '^[0-9]{12}$'),
+  region text collate "C" not null,
+  -- A name, or a pattern: * stands for any characters. Of these characters LIKE knows only _.
+  queue text collate "C" not null
+    check (queue ~ '^[A-Za-z0-9_*-]{1,80}$' or queue ~ '^[A-Za-z0-9_*-]{1,75}[.]fifo$'),
+  may_send boolean not null,
+  may_receive boolean not null,
+  granted_at timestamptz not null,
+  granted_by text not null,
+  constraint queue_grant_pkey primary key (account, region, queue, role),
+  check (may_send or may_receive)
+);
+-- For check_grant.
+create index queue_grant_pattern on skipmq.queue_grant (account, region) where queue like '%*%';
 -- Does: gives a number that grows when the access keys change, and the time, in seconds since 1970.
 -- Called by: nodes that check signatures, every second.
 -- Locks, in order: none.
@@ -654,6 +672,42 @@ begin
     p_receive_counts, p_received_at, p_timeouts, p_commit) c;
   perform skipmq.refresh_groups(p_queue_id, v_groups);
 end $$;
+-- Does: hides a message that was received from the queue of that name, standard or FIFO, for p_visibility_timeout
+--   seconds from now on (0: makes it visible), and says whether it did: false when it was settled, or, of a FIFO queue,
+--   is visible or was received again.
+-- Called by: SQL users.
+-- Locks, in order: those of check_grant, then of change_visibility or change_fifo_visibility.
+-- Raises: what check_grant and check_timeouts raise; SQ001 when there is no such queue, SQ011 without a timeout.
+-- Relies on index: queue_pkey, and those of the functions it calls.
+create function skipmq.change_message_visibility(
+  p_queue text,
+  p_id bigint,
+  p_receive_count integer,
+  p_visibility_timeout integer,
+  p_account text default '000000000000',
+  p_region text default 'us-east-1'
+) returns boolean
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue_id integer;
+begin
+  perform skipmq.check_grant('receive', p_queue, p_account, p_region);
+  v_queue_id := skipmq.queue_id(p_queue, p_account, p_region);
+  if p_visibility_timeout is null then
+    raise exception 'The request must contain the parameter VisibilityTimeout.' using errcode = 'SQ011';
+  elsif p_queue collate "C" like '%.fifo' then
+    return (
+      select c.outcome = 'changed'
+      from skipmq.change_fifo_visibility(
+        v_queue_id, array[p_id], array[p_receive_count], null, array[p_visibility_timeout]) c);
+  end if;
+  return (
+    select c.outcome = 'changed'
+    from skipmq.change_visibility(
+      v_queue_id, array[p_id], array[p_receive_count], null, array[p_visibility_timeout]) c);
+end $$;
 -- Does: hides messages that were received for p_timeouts seconds from now on (0: makes them visible), and says
 --   for each, by its place in the arrays, what became of it: changed, missing (settled), beyond-limit (more than
 --   12 hours after its receive); and, of a FIFO queue, missing (received again) or not-in-flight (visible already).
@@ -830,6 +884,68 @@ begin
     raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
   elsif v_fifo <> p_fifo then
     raise exception 'the queue is %', case when v_fifo then 'FIFO' else 'standard' end using errcode = 'SQ007';
+  end if;
+end $$;
+-- Does: checks that the session's user may send to, or receive from, the queue of a name: that it is a member of a role
+--   with a grant of it, of skipmq_node, or of the schema's owner.
+-- Called by: the functions for applications, which take a queue by name, before they look for the queue.
+-- Locks, in order: the grant, skipped when others hold it, for the instant of the check; only in a transaction with one
+--   snapshot for all statements.
+-- Raises: 42501, with the command that grants it, the same whether there is such a queue or not; 40001 when the
+--   transaction has one snapshot for all statements and the grant was changed or revoked since.
+-- Relies on index: queue_grant_pkey, queue_grant_pattern.
+--
+-- session_user is who has logged in: neither SET ROLE nor a function with the rights of its owner changes it.
+-- Escaped by !, not by a backslash: a session that turns standard_conforming_strings off changes what that means. The
+-- collation is named, since the caller's arguments may have one of their own.
+create function skipmq.check_grant(p_right text, p_queue text, p_account text, p_region text) returns void
+language plpgsql volatile
+as $$
+declare
+  v_grant tid;
+  v_command text;
+begin
+  if pg_has_role(session_user, (select n.nspowner from pg_namespace n where n.nspname = 'skipmq'), 'member')
+    or pg_has_role(session_user, to_regrole('skipmq_node'), 'member')
+  then
+    return;
+  end if;
+  select f.tid into v_grant
+  from (
+    select g.ctid as tid, g.role, g.may_send, g.may_receive
+    from skipmq.queue_grant g
+    where g.account = p_account collate "C" and g.region = p_region collate "C" and g.queue = p_queue collate "C"
+    union all
+    select g.ctid, g.role, g.may_send, g.may_receive
+    from skipmq.queue_grant g
+    where g.account = p_account collate "C" and g.region = p_region collate "C" and g.queue like '%*%'
+      and p_queue collate "C" like replace(replace(g.queue, '_', '!_'), '*', '%') escape '!'
+  ) f
+  where case p_right when 'send' then f.may_send when 'receive' then f.may_receive end
+    and pg_has_role(session_user, f.role, 'member')
+  limit 1;
+  if v_grant is null then
+    select string_agg(
+      case when w.word collate "C" ~ '^[A-Za-z0-9_.-]+$' then w.word else quote_literal(w.word) end, ' ' order by w.place)
+    into v_command
+    from unnest(
+      array['skipmq', 'grant', session_user::text, '--' || p_right, skipmq.shown(p_queue)]
+      || case when p_account collate "C" <> '000000000000' then array['--account', skipmq.shown(p_account)] end
+      || case when p_region collate "C" <> 'us-east-1' then array['--region', skipmq.shown(p_region)] end
+    ) with ordinality w (word, place);
+    raise exception 'role % may not % the queue %: the owner of the schema grants it by `%`', session_user,
+      case p_right when 'send' then 'send to' else 'receive from' end, skipmq.shown(p_queue), v_command
+      using errcode = '42501';
+  end if;
+  if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+    -- Its snapshot may still have a grant that is revoked; the row's lock tells. It goes with the subtransaction, so
+    -- that no session can hold up a revocation.
+    begin
+      perform from skipmq.queue_grant g where g.ctid = v_grant for share skip locked;
+      raise sqlstate 'SQ000';
+    exception
+      when sqlstate 'SQ000' then null;
+    end;
   end if;
 end $$;
 -- Does: checks all but the attributes of a message that comes by SQL as the nodes check what comes over HTTP.
@@ -1631,6 +1747,35 @@ begin
   return query
   select u.place, u.outcome from unnest(v_outcomes) with ordinality u (outcome, place) order by u.place;
 end $$;
+-- Does: deletes a message of the queue of that name, standard or FIFO, that is still at the receive named by
+--   p_receive_count, and says whether it did: false when it was settled before, or received again.
+-- Called by: SQL users.
+-- Locks, in order: those of check_grant, then of delete_messages or delete_fifo_messages.
+-- Raises: what check_grant raises; SQ001 when there is no such queue, SQ005 when it is purged or deleted in this
+--   instant.
+-- Relies on index: queue_pkey, and those of the functions it calls.
+create function skipmq.delete_message(
+  p_queue text,
+  p_id bigint,
+  p_receive_count integer,
+  p_account text default '000000000000',
+  p_region text default 'us-east-1'
+) returns boolean
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue_id integer;
+begin
+  perform skipmq.check_grant('receive', p_queue, p_account, p_region);
+  v_queue_id := skipmq.queue_id(p_queue, p_account, p_region);
+  if p_queue collate "C" like '%.fifo' then
+    return (
+      select d.outcome = 'deleted'
+      from skipmq.delete_fifo_messages(v_queue_id, array[p_id], array[p_receive_count]) d);
+  end if;
+  return skipmq.delete_messages(v_queue_id, array[p_id], array[p_receive_count]) = 1;
+end $$;
 -- Does: deletes messages that are still at the receive named by p_receive_counts, with a row of history
 --   each as the queue's history mode says; gives their number. Others are passed over: an old receipt
 --   does nothing, and deleting twice is no error.
@@ -2126,6 +2271,73 @@ as $$
   from skipmq.queue q
   where q.account = p_account and q.region = p_region and q.name = p_name
 $$;
+-- Does: lets a role send to the queues of p_send and receive from those of p_receive by SQL: names, or patterns in which
+--   * stands for any characters. Makes it a member of skipmq_application, and forgets the grants of roles that are gone.
+-- Called by: `skipmq grant`, as the owner.
+-- Locks, in order: the table of grants, in which others may read meanwhile.
+-- Raises: SQ008 for what cannot be a queue or an account; SQ010, with the remedy, when there is no such role or no
+--   skipmq_application; SQ011 without a queue; 42501 when the owner may not grant that.
+-- Relies on index: queue_grant_pkey.
+--
+-- A queue need not exist. What is granted already stays as it is. Not for nodes.
+create function skipmq.grant_queues(
+  p_role text, p_send text[] default '{}', p_receive text[] default '{}',
+  p_account text default '000000000000', p_region text default 'us-east-1'
+) returns void
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_role oid := (select r.oid from pg_roles r where r.rolname = p_role);
+  v_queues text[] := p_send || p_receive;
+  v_queue text;
+begin
+  if v_role is null then
+    raise exception 'there is no role %: create role % login password ''…''', p_role, quote_ident(p_role)
+      using errcode = 'SQ010';
+  elsif to_regrole('skipmq_application') is null then
+    raise exception 'there is no role skipmq_application: create role skipmq_application; grant skipmq_application to % with admin option; then run skipmq migrate',
+      quote_ident(current_user) using errcode = 'SQ010';
+  elsif p_account !~ '^[0-9]{12}$' then
+    raise exception 'an account is 12 digits, not %', p_account using errcode = 'SQ008';
+  elsif coalesce(v_queues, '{}') = '{}' then
+    raise exception 'name a queue to send to or to receive from' using errcode = 'SQ011';
+  end if;
+  foreach v_queue in array v_queues loop
+    if (v_queue ~ '^[A-Za-z0-9_*-]{1,80}$' or v_queue ~ '^[A-Za-z0-9_*-]{1,75}[.]fifo$') is not true then
+      raise exception '% is no name of a queue: it has 1 to 80 letters, digits, - and _, .fifo at the end of a FIFO queue''s, and * for any characters',
+        quote_nullable(skipmq.shown(v_queue)) using errcode = 'SQ008';
+    end if;
+  end loop;
+
+  lock table skipmq.queue_grant in share row exclusive mode;
+  delete from skipmq.queue_grant g where not exists (select from pg_roles r where r.oid = g.role);
+  insert into skipmq.queue_grant as g (role, account, region, queue, may_send, may_receive, granted_at, granted_by)
+  select v_role, p_account, p_region, q.queue, bool_or(q.sends), bool_or(not q.sends), skipmq.clock(), session_user
+  from (
+    select unnest(p_send), true
+    union all
+    select unnest(p_receive), false
+  ) q (queue, sends)
+  group by q.queue
+  on conflict on constraint queue_grant_pkey do update set
+    may_send = g.may_send or excluded.may_send,
+    may_receive = g.may_receive or excluded.may_receive,
+    granted_at = excluded.granted_at,
+    granted_by = excluded.granted_by
+  where excluded.may_send > g.may_send or excluded.may_receive > g.may_receive;
+  if not exists (
+    select from pg_auth_members m where m.roleid = to_regrole('skipmq_application') and m.member = v_role)
+  then
+    begin
+      execute format('grant skipmq_application to %I', p_role);
+    exception
+      when insufficient_privilege then
+        raise exception '% may not grant skipmq_application', current_user
+          using errcode = '42501', hint = format('grant skipmq_application to %I with admin option', current_user);
+    end;
+  end if;
+end $$;
 -- Does: says whether a text has characters that XML 1.0, and so SQS, does not allow.
 -- Called by: check_message, check_attributes.
 -- Locks, in order: none.
@@ -2180,12 +2392,14 @@ end $$;
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none.
+--
+-- Without a backslash in its texts, as is_number.
 create function skipmq.is_attribute_name(p_text text) returns boolean
 language sql immutable
 as $$
-  select length(p_text) <= 256 and p_text !~* '^(aws|amazon)\.'
+  select length(p_text) <= 256 and p_text !~* '^(aws|amazon)[.]'
     and case when octet_length(p_text) = length(p_text) then p_text else skipmq.latin(p_text) end
-      ~ '^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$'
+      ~ '^[A-Za-z0-9_-]+([.][A-Za-z0-9_-]+)*$'
 $$;
 -- Does: says whether a text may be a MessageGroupId, a MessageDeduplicationId or a ReceiveRequestAttemptId.
 -- Called by: check_message, receive_fifo_attempt.
@@ -2202,6 +2416,8 @@ $$;
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none.
+--
+-- Without a backslash in its texts, which a session that turns standard_conforming_strings off would change.
 create function skipmq.is_number(p_text text) returns boolean
 language plpgsql immutable
 as $$
@@ -2215,7 +2431,7 @@ begin
   if p_text ~ '^[+-]?[0-9]{1,38}$' then
     return true;
   end if;
-  v_parts := regexp_match(p_text, '^[+-]?([0-9]*)\.?([0-9]*)(?:[eE]([+-]?[0-9]+))?$');
+  v_parts := regexp_match(p_text, '^[+-]?([0-9]*)[.]?([0-9]*)(?:[eE]([+-]?[0-9]+))?$');
   v_digits := v_parts[1] || v_parts[2];
   v_significant := ltrim(v_digits, '0');
   v_exponent := coalesce(v_parts[3], '0');
@@ -2992,8 +3208,28 @@ as $$
       'FifoThroughputLimit', p_queue.fifo_throughput_limit)
     else '{}' end
 $$;
+-- Does: lists what roles may do with queues by SQL, by role, account, region and queue.
+-- Called by: `skipmq grants`, as the owner.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: none.
+--
+-- Not for nodes.
+create function skipmq.queue_grants()
+returns table (
+  role text, account text, region text, queue text, may_send boolean, may_receive boolean, granted_at timestamptz,
+  granted_by text
+)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select r.rolname, g.account, g.region, g.queue, g.may_send, g.may_receive, g.granted_at, g.granted_by
+  from skipmq.queue_grant g
+  join pg_roles r on r.oid = g.role
+  order by r.rolname, g.account, g.region, g.queue
+$$;
 -- Does: gives the present generation of a queue, by name: the first parameter of the message functions.
--- Called by: hold_queue; SQL users.
+-- Called by: hold_queue, receive_message, delete_message, change_message_visibility; SQL users.
 -- Locks, in order: none.
 -- Raises: SQ001 when there is no such queue.
 -- Relies on index: queue_pkey.
@@ -3271,6 +3507,53 @@ begin
       select min(g.available_at) from skipmq.message_group g where g.queue_id = p_queue_id and g.available_at > v_now
     ) - v_now end;
     return next;
+  end if;
+end $$;
+-- Does: claims up to p_limit messages of the queue of that name, standard or FIFO, and hides them for
+--   p_visibility_timeout seconds (null: the queue's); those of a FIFO group in order. No rows when there is none.
+-- Called by: SQL users.
+-- Locks, in order: those of check_grant, then of receive_messages or receive_fifo_messages.
+-- Raises: what check_grant and check_receive raise; SQ001 when there is no such queue, SQ005 when it is purged or deleted
+--   in this instant: call again.
+-- Relies on index: queue_pkey, and those of the functions it calls.
+--
+-- receive_count is the fencing token that a delete names, and grows with each receive; approximate_receive_count is what
+-- SQS shows.
+create function skipmq.receive_message(
+  p_queue text,
+  p_limit integer default 1,
+  p_visibility_timeout integer default null,
+  p_account text default '000000000000',
+  p_region text default 'us-east-1'
+) returns table (
+  id bigint, receive_count integer, message_id uuid, body text, attributes jsonb, group_id text,
+  sequence_number bigint, deduplication_id text, approximate_receive_count integer, sent_at timestamptz,
+  first_received_at timestamptz, sender text, trace_header text, dead_letter_source text
+)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue_id integer;
+begin
+  perform skipmq.check_grant('receive', p_queue, p_account, p_region);
+  v_queue_id := skipmq.queue_id(p_queue, p_account, p_region);
+  if p_queue collate "C" like '%.fifo' then
+    return query
+    select
+      r.id, r.receive_count, r.message_id, r.body, r.attributes::jsonb, r.group_id, r.sequence_number,
+      r.deduplication_id, r.approximate_receive_count, r.sent_at, r.first_received_at, r.sender, r.trace_header,
+      r.dead_letter_source
+    from skipmq.receive_fifo_messages(v_queue_id, p_limit, p_visibility_timeout) r
+    where r.id is not null;
+  else
+    return query
+    select
+      r.id, r.receive_count, r.message_id, r.body, r.attributes::jsonb, r.group_id, null::bigint,
+      null::text, r.approximate_receive_count, r.sent_at, r.first_received_at, r.sender, r.trace_header,
+      r.dead_letter_source
+    from skipmq.receive_messages(v_queue_id, p_limit, p_visibility_timeout) r
+    where r.id is not null;
   end if;
 end $$;
 -- Does: claims up to p_limit visible messages of a standard queue and hides them for p_visibility_timeout
@@ -3731,11 +4014,80 @@ begin
   end if;
   perform skipmq.announce_access_keys();
 end $$;
+-- Does: takes back from a role what grant_queues gave it: the sends of p_send and the receives of p_receive, by the same
+--   names and patterns; with neither of them all of every account and region. With the last grant of this database it
+--   takes back the membership in skipmq_application.
+-- Called by: `skipmq revoke`, as the owner.
+-- Locks, in order: the table of grants, in which others may read meanwhile.
+-- Raises: SQ010 when there is no such role, or no such grant of it: then all stay.
+-- Relies on index: queue_grant_pkey.
+--
+-- Effective at the next statement of each session. Not for nodes.
+create function skipmq.revoke_queues(
+  p_role text, p_send text[] default null, p_receive text[] default null,
+  p_account text default '000000000000', p_region text default 'us-east-1'
+) returns void
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_role oid := (select r.oid from pg_roles r where r.rolname = p_role);
+  v_missing text;
+begin
+  if v_role is null then
+    raise exception 'there is no role %: `skipmq grants` lists those with grants', p_role using errcode = 'SQ010';
+  end if;
+  lock table skipmq.queue_grant in share row exclusive mode;
+  if p_send is null and p_receive is null then
+    delete from skipmq.queue_grant g where g.role = v_role;
+    if not found then
+      raise exception 'role % has no grants: `skipmq grants` lists those there are', p_role using errcode = 'SQ010';
+    end if;
+  else
+    p_send := coalesce(p_send, '{}');
+    p_receive := coalesce(p_receive, '{}');
+    select r.text into v_missing
+    from (
+      select unnest(p_send), 'send to'
+      union all
+      select unnest(p_receive), 'receive from'
+    ) q (queue, verb)
+    cross join lateral (select q.verb || ' ' || q.queue) r (text)
+    where not exists (
+      select from skipmq.queue_grant g
+      where g.account = p_account and g.region = p_region and g.queue = q.queue and g.role = v_role
+        and case q.verb when 'send to' then g.may_send else g.may_receive end)
+    limit 1;
+    if found then
+      raise exception 'role % has no grant to %: `skipmq grants` lists those there are', p_role, v_missing
+        using errcode = 'SQ010';
+    end if;
+    delete from skipmq.queue_grant g
+    where g.account = p_account and g.region = p_region and g.role = v_role
+      and (not g.may_send or g.queue = any (p_send)) and (not g.may_receive or g.queue = any (p_receive));
+    update skipmq.queue_grant g set
+      may_send = g.may_send and g.queue <> all (p_send),
+      may_receive = g.may_receive and g.queue <> all (p_receive)
+    where g.account = p_account and g.region = p_region and g.role = v_role and g.queue = any (p_send || p_receive);
+  end if;
+  if not exists (select from skipmq.queue_grant g where g.role = v_role)
+    and exists (
+      select from pg_auth_members m where m.roleid = to_regrole('skipmq_application') and m.member = v_role)
+  then
+    begin
+      execute format('revoke skipmq_application from %I', p_role);
+    exception
+      -- An administrator granted it. Without grants it allows nothing.
+      when insufficient_privilege then null;
+    end;
+  end if;
+end $$;
 -- Does: stores one message in the FIFO queue of that name, within the caller's transaction; gives its id,
 --   or that of the first sending of the last five minutes under the same deduplication id.
 -- Called by: SQL users.
--- Locks, in order: those of hold_queue, then of send_fifo_messages.
--- Raises: SQ001 when there is no such queue, and what hold_queue and send_fifo_messages raise.
+-- Locks, in order: those of check_grant and hold_queue, then of send_fifo_messages.
+-- Raises: what check_grant raises; SQ001 when there is no such queue, and what hold_queue and send_fifo_messages
+--   raise.
 -- Relies on index: queue_pkey, and those of send_fifo_messages.
 create function skipmq.send_fifo_message(
   p_queue text,
@@ -3750,9 +4102,11 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_queue_id integer := skipmq.hold_queue(p_queue, p_account, p_region);
+  v_queue_id integer;
   v_id uuid;
 begin
+  perform skipmq.check_grant('send', p_queue, p_account, p_region);
+  v_queue_id := skipmq.hold_queue(p_queue, p_account, p_region);
   select s.message_id into v_id
   from skipmq.send_fifo_messages(
     v_queue_id, array[gen_random_uuid()], array[p_body], array[p_attributes::text], array[p_group_id],
@@ -3909,8 +4263,8 @@ begin
 end $$;
 -- Does: stores one message in the standard queue of that name, within the caller's transaction.
 -- Called by: SQL users: `insert into orders …; select skipmq.send_message('orders', …); commit;`.
--- Locks, in order: those of hold_queue, then of send_messages.
--- Raises: SQ001 when there is no such queue, and what hold_queue and send_messages raise.
+-- Locks, in order: those of check_grant and hold_queue, then of send_messages.
+-- Raises: what check_grant raises; SQ001 when there is no such queue, and what hold_queue and send_messages raise.
 -- Relies on index: queue_pkey, queue_id.
 create function skipmq.send_message(
   p_queue text,
@@ -3924,9 +4278,11 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_queue_id integer := skipmq.hold_queue(p_queue, p_account, p_region);
+  v_queue_id integer;
   v_message_id uuid := gen_random_uuid();
 begin
+  perform skipmq.check_grant('send', p_queue, p_account, p_region);
+  v_queue_id := skipmq.hold_queue(p_queue, p_account, p_region);
   perform skipmq.send_messages(
     v_queue_id, array[v_message_id], array[p_body], array[p_attributes::text], array[p_delay_seconds],
     array[null::text], array[null::text], session_user::text);

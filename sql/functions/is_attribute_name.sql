@@ -3,10 +3,12 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none.
+--
+-- Without a backslash in its texts, as is_number.
 create function skipmq.is_attribute_name(p_text text) returns boolean
 language sql immutable
 as $$
-  select length(p_text) <= 256 and p_text !~* '^(aws|amazon)\.'
+  select length(p_text) <= 256 and p_text !~* '^(aws|amazon)[.]'
     and case when octet_length(p_text) = length(p_text) then p_text else skipmq.latin(p_text) end
-      ~ '^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$'
+      ~ '^[A-Za-z0-9_-]+([.][A-Za-z0-9_-]+)*$'
 $$;

@@ -3,6 +3,8 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none.
+--
+-- Without a backslash in its texts, which a session that turns standard_conforming_strings off would change.
 create function skipmq.is_number(p_text text) returns boolean
 language plpgsql immutable
 as $$
@@ -16,7 +18,7 @@ begin
   if p_text ~ '^[+-]?[0-9]{1,38}$' then
     return true;
   end if;
-  v_parts := regexp_match(p_text, '^[+-]?([0-9]*)\.?([0-9]*)(?:[eE]([+-]?[0-9]+))?$');
+  v_parts := regexp_match(p_text, '^[+-]?([0-9]*)[.]?([0-9]*)(?:[eE]([+-]?[0-9]+))?$');
   v_digits := v_parts[1] || v_parts[2];
   v_significant := ltrim(v_digits, '0');
   v_exponent := coalesce(v_parts[3], '0');

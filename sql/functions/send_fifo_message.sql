@@ -1,8 +1,9 @@
 -- Does: stores one message in the FIFO queue of that name, within the caller's transaction; gives its id,
 --   or that of the first sending of the last five minutes under the same deduplication id.
 -- Called by: SQL users.
--- Locks, in order: those of hold_queue, then of send_fifo_messages.
--- Raises: SQ001 when there is no such queue, and what hold_queue and send_fifo_messages raise.
+-- Locks, in order: those of check_grant and hold_queue, then of send_fifo_messages.
+-- Raises: what check_grant raises; SQ001 when there is no such queue, and what hold_queue and send_fifo_messages
+--   raise.
 -- Relies on index: queue_pkey, and those of send_fifo_messages.
 create function skipmq.send_fifo_message(
   p_queue text,
@@ -17,9 +18,11 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_queue_id integer := skipmq.hold_queue(p_queue, p_account, p_region);
+  v_queue_id integer;
   v_id uuid;
 begin
+  perform skipmq.check_grant('send', p_queue, p_account, p_region);
+  v_queue_id := skipmq.hold_queue(p_queue, p_account, p_region);
   select s.message_id into v_id
   from skipmq.send_fifo_messages(
     v_queue_id, array[gen_random_uuid()], array[p_body], array[p_attributes::text], array[p_group_id],

@@ -1,7 +1,7 @@
 -- Does: stores one message in the standard queue of that name, within the caller's transaction.
 -- Called by: SQL users: `insert into orders …; select skipmq.send_message('orders', …); commit;`.
--- Locks, in order: those of hold_queue, then of send_messages.
--- Raises: SQ001 when there is no such queue, and what hold_queue and send_messages raise.
+-- Locks, in order: those of check_grant and hold_queue, then of send_messages.
+-- Raises: what check_grant raises; SQ001 when there is no such queue, and what hold_queue and send_messages raise.
 -- Relies on index: queue_pkey, queue_id.
 create function skipmq.send_message(
   p_queue text,
@@ -15,9 +15,11 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_queue_id integer := skipmq.hold_queue(p_queue, p_account, p_region);
+  v_queue_id integer;
   v_message_id uuid := gen_random_uuid();
 begin
+  perform skipmq.check_grant('send', p_queue, p_account, p_region);
+  v_queue_id := skipmq.hold_queue(p_queue, p_account, p_region);
   perform skipmq.send_messages(
     v_queue_id, array[v_message_id], array[p_body], array[p_attributes::text], array[p_delay_seconds],
     array[null::text], array[null::text], session_user::text);

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from support.applications import applications_of
 from support.http import ROOT, NodeProcess
 from support.postgres import Databases, as_node
 
@@ -26,13 +27,14 @@ def blocks(language: str) -> list[str]:
 def environment(embedded_databases: Databases) -> Iterator[dict[str, str]]:
     """Give the environment of a reader who has a broker on the standard port's stead."""
     url = embedded_databases.migrated()
-    with NodeProcess(database_url=as_node(url)) as node:
+    with applications_of(url) as applications, NodeProcess(database_url=as_node(url)) as node:
+        applications.create("my_application")
         node.ready()
         yield {
             **os.environ,  # noqa: TID251 - the commands are run as a reader would.
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",  # noqa: TID251
             "SKIPMQ_DATABASE_URL": url,
-            "DATABASE": as_node(url),
+            "DATABASE": url.replace("//postgres@", "//my_application@"),
             "SKIPMQ_PORT": str(node.port),
             "PORT": str(node.port),
         }
@@ -71,6 +73,9 @@ def test_shell_of_the_readme_runs(environment: dict[str, str], text: str) -> Non
 
 @pytest.mark.parametrize("text", blocks("sql"))
 def test_sql_of_the_readme_deletes_what_it_received(environment: dict[str, str], text: str) -> None:
+    (granting,) = (block for block in blocks("sh") if "skipmq grant" in block)
+    run("sh", granting, environment)
+
     told = run("sql", text, environment)
 
-    assert re.search(r" delete_messages \n-+\n +1\n", told)
+    assert re.search(r" delete_message \n-+\n t\n", told)

@@ -86,6 +86,48 @@ def test_owner_is_told_to_have_the_role_of_a_tool_and_can_then_end_its_sessions(
     assert ended == [(pid,)]
 
 
+@pytest.mark.parametrize("rights", ["", "createrole"])
+def test_owner_without_a_superusers_rights_can_grant_queues(server: Databases, rights: str) -> None:
+    prepare(server, BEFORE.format(rights))
+    if not rights:
+        prepare(server, ADMINISTRATOR)
+    prepare(server, "create role shop login")
+    schema.migrate(url_of(server, "skipmq"))
+
+    with (
+        psycopg.connect(url_of(server, "skipmq"), autocommit=True) as owner,
+        psycopg.connect(url_of(server, "shop"), autocommit=True) as shop,
+    ):
+        owner.execute("select skipmq.create_queue('orders')")
+        owner.execute("select skipmq.grant_queues('shop', array['orders'], array['orders'])")
+        shop.execute("select skipmq.send_message('orders', 'tea')")
+        received = shop.execute("select body, sender from skipmq.receive_message('orders')")
+        assert received.fetchall() == [("tea", "shop")]
+        owner.execute("select skipmq.revoke_queues('shop')")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            shop.execute("select skipmq.send_message('orders', 'tea')")
+
+
+def test_owner_without_the_group_is_told_what_an_administrator_does(server: Databases) -> None:
+    prepare(server, BEFORE.format(""))
+    prepare(server, "create role shop login")
+    schema.migrate(url_of(server, "skipmq"))
+
+    with psycopg.connect(url_of(server, "skipmq"), autocommit=True) as owner:
+        grant = "select skipmq.grant_queues('shop', array['orders'])"
+        with pytest.raises(psycopg.Error) as caught:
+            owner.execute(grant)
+        remedy = str(caught.value.diag.message_primary).partition(": ")[2]
+        first, second, last = remedy.split("; ")
+        prepare(server, f"{first}; {second}")
+        assert last == "then run skipmq migrate"
+        schema.migrate(url_of(server, "skipmq"))
+        owner.execute(grant)
+        assert owner.execute(
+            "select pg_has_role('shop', 'skipmq_application', 'usage')"
+        ).fetchone() == (True,)
+
+
 def prepare(server: Databases, text: str) -> None:
     """Run statements as the superuser; those of the runbook after their comments are gone."""
     with psycopg.connect(server.server.url, autocommit=True) as superuser:

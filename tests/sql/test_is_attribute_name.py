@@ -15,3 +15,10 @@ from support.sql import number
 )
 def test_attribute_name_is_what_sqs_takes(owner: Connection, name: str, valid: bool) -> None:
     assert number(owner, "select skipmq.is_attribute_name(%s)", name) is valid
+
+
+def test_syntax_of_texts_in_the_session_changes_nothing(owner: Connection) -> None:
+    owner.execute("set standard_conforming_strings = off")
+
+    for name, valid in (("a.b", True), ("a b", False), ("a\1b", False), ("awsome", True)):
+        assert number(owner, "select skipmq.is_attribute_name(%s)", name) is valid

@@ -49,3 +49,10 @@ EXPONENTS = st.sampled_from(["", "e", "E+"]) | st.integers(-260, 260).map("e{}".
 @settings(max_examples=500, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_number_is_what_the_nodes_take(owner: Connection, text: str) -> None:
     assert number(owner, "select skipmq.is_number(%s)", text) is checks._is_number(text)  # noqa: SLF001
+
+
+def test_syntax_of_texts_in_the_session_changes_nothing(owner: Connection) -> None:
+    owner.execute("set standard_conforming_strings = off")
+
+    assert number(owner, "select skipmq.is_number(%s)", "1.2e3")
+    assert not number(owner, "select skipmq.is_number(%s)", "1x2")

@@ -14,7 +14,7 @@ from rich.table import Table
 
 import skipmq
 from skipmq import config, embedded, errors, logs
-from skipmq.cli import analytics, analytics_reports, keys, queues
+from skipmq.cli import analytics, analytics_reports, grants, keys, queues
 from skipmq.cli.environment import configuration, open_database, out
 from skipmq.config import ConfigError, Settings
 from skipmq.database import schema, session
@@ -240,6 +240,8 @@ def _certificate(settings: Settings) -> str:
 
 cli.add_command(queues.queue)
 cli.add_command(keys.keys)
+for command in grants.COMMANDS:
+    cli.add_command(command)
 for command in analytics_reports.COMMANDS:
     analytics.analytics.add_command(command)
 cli.add_command(analytics.analytics)

@@ -1,11 +1,13 @@
 """What commands work with: the terminal, the settings, the database, a node."""
 
+import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from rich.console import Console
@@ -13,10 +15,11 @@ from rich.text import Text
 
 from skipmq import config, embedded
 from skipmq.config import Configuration, Settings
-from skipmq.database import schema, session
+from skipmq.database import Database, InsufficientPrivilege, schema, session
 from skipmq.server import local
 from skipmq.server.local import LocalNode
 
+T = TypeVar("T")
 out = Console(highlight=False)
 
 
@@ -34,6 +37,18 @@ def printing_json(command: Callable[..., Any]) -> Callable[..., Any]:
             out.print(told, soft_wrap=isinstance(told, str | Text))
 
     return wrapped
+
+
+def cell(value: Any) -> str:
+    """Return a value as tables show it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "" if value is None else str(value)
+
+
+def shown_time(seconds: float | None) -> str | None:
+    """Return a time in seconds since 1970 as ISO 8601 has it."""
+    return None if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def configuration(**overrides: Any) -> Configuration:
@@ -56,6 +71,30 @@ def open_database(settings: Settings, *, ephemeral: bool = False) -> Iterator[tu
             server = stack.enter_context(embedded.start(folder))
         schema.migrate(server.url)
         yield server.url, session.as_role(server.url, "skipmq_node")
+
+
+def run_as_owner(
+    command: str, operation: Callable[[Database], Awaitable[T]], settings: Settings | None = None
+) -> T:
+    """Run an operation on the database, as the schema's owner, and return its result.
+
+    Raises click.ClickException when that is not who the URL names, or may not do it.
+    """
+
+    async def run(url: str) -> T:
+        database = Database(url, size=1, application_name=f"skipmq {command}")
+        try:
+            return await operation(database)
+        finally:
+            database.close()
+
+    with open_database(settings or configuration().settings) as (url, _):
+        try:
+            schema.check(url)
+            return asyncio.run(run(url))
+        except InsufficientPrivilege as error:
+            remedy = error.diag.message_hint or "run this with the URL of the schema's owner"
+            raise click.ClickException(f"{error.diag.message_primary}: {remedy}") from error
 
 
 @contextmanager

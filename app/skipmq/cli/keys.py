@@ -1,10 +1,8 @@
 """The commands on access keys, for the owner of the schema."""
 
-import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import UTC, datetime
 from typing import IO, Any, TypeVar
 
 import click
@@ -23,9 +21,14 @@ from skipmq.auth import (
     of_role,
     policy_of,
 )
-from skipmq.cli.environment import configuration, open_database, printing_json
+from skipmq.cli.environment import (
+    cell,
+    configuration,
+    printing_json,
+    run_as_owner,
+    shown_time,
+)
 from skipmq.config import ConfigError, Settings
-from skipmq.database import Database, schema
 from skipmq.delivery.access_keys import AccessKeys
 from skipmq.model import StoredKey
 
@@ -86,17 +89,7 @@ def keys() -> None:
 
 def _run(operation: Callable[[AccessKeys], Awaitable[T]], settings: Settings | None = None) -> T:
     """Run an operation on the keys of the database, as its owner."""
-
-    async def run(url: str) -> T:
-        database = Database(url, size=1, application_name="skipmq keys")
-        try:
-            return await operation(AccessKeys(database))
-        finally:
-            database.close()
-
-    with open_database(settings or configuration().settings) as (url, _):
-        schema.check(url)
-        return asyncio.run(run(url))
+    return run_as_owner("keys", lambda database: operation(AccessKeys(database)), settings)
 
 
 def _master(settings: Settings) -> MasterKeys:
@@ -210,7 +203,7 @@ def keys_session(key_id: str, seconds: int) -> tuple[Any, Any]:
     more = {
         "session_token": new.token,
         "account": found.account,
-        "expires": _time(found.expires_at),
+        "expires": shown_time(found.expires_at),
     }
     return _shown(new, more)
 
@@ -228,9 +221,9 @@ def keys_list() -> tuple[Any, Any]:
             "session_of": key.parent,
             "rights": _summary(key.rights),
             "enabled": key.usable,
-            "created": _time(key.created_at),
-            "expires": _time(key.expires_at),
-            "last_used": _time(key.last_used_at),
+            "created": shown_time(key.created_at),
+            "expires": shown_time(key.expires_at),
+            "last_used": shown_time(key.last_used_at),
             "master_key": key.master_key_id,
         }
         for key in found
@@ -242,7 +235,7 @@ def keys_list() -> tuple[Any, Any]:
         is_key = name in ("access_key_id", "session_of")
         table.add_column(name.replace("_", " "), no_wrap=is_key, overflow="fold")
     for row in rows:
-        table.add_row(*(escape(_cell(value)) for value in row.values()))
+        table.add_row(*(escape(cell(value)) for value in row.values()))
     return rows, table
 
 
@@ -340,13 +333,3 @@ def _summary(rights: str) -> str:
     """Return rights in a few words: a role and its queues, or that there is a policy."""
     found = json.loads(rights)
     return " ".join([found["role"], *(found.get("queues") or ())]) if "role" in found else "policy"
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "" if value is None else str(value)
-
-
-def _time(seconds: float | None) -> str | None:
-    return None if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -136,8 +136,6 @@ def lock(connection: psycopg.Connection[Any]) -> None:
 def grant(connection: psycopg.Connection[Any]) -> None:
     """Create the roles where the owner may, and grant them just what sql/roles.sql says."""
     connection.execute(files.roles().read_bytes())
-    # Nodes read it when they start, whatever role they have.
-    connection.execute("grant select on skipmq.alembic_version to public")
 
 
 def _wanted() -> str:

@@ -1,0 +1,116 @@
+"""The commands on what roles of the database may do with queues by SQL, for the schema's owner."""
+
+from typing import Any
+
+import click
+from rich.markup import escape
+from rich.table import Table
+
+from skipmq import limits
+from skipmq.cli.environment import cell, printing_json, run_as_owner, shown_time
+from skipmq.delivery.queue_grants import QueueGrants
+
+_send = click.option(
+    "--send", multiple=True, metavar="QUEUE", help="Queue to send to; * stands for any characters."
+)
+_receive = click.option(
+    "--receive",
+    multiple=True,
+    metavar="QUEUE",
+    help="Queue whose messages to receive and delete; the same.",
+)
+_NAME_A_QUEUE = "name a queue: --send QUEUE, --receive QUEUE"
+
+
+@click.command()
+@click.argument("role")
+@_send
+@_receive
+@click.option("--account", default=limits.DEFAULT_ACCOUNT, help="Account of the queues.")
+@click.option("--region", default=limits.DEFAULT_REGION, help="Region of the queues.")
+@printing_json
+def grant(
+    role: str, send: tuple[str, ...], receive: tuple[str, ...], account: str, region: str
+) -> tuple[Any, Any]:
+    """Let ROLE of the database use queues by SQL, and no others.
+
+    Run it as the owner of the schema. Quote a pattern: 'mail-*'.
+    """
+    if not (send or receive):
+        raise click.UsageError(_NAME_A_QUEUE)
+    where = {"account": account, "region": region}
+    run_as_owner(
+        "grant",
+        lambda database: QueueGrants(database).grant(role, send=send, receive=receive, **where),
+    )
+    result = {"role": role, "send": list(send), "receive": list(receive), **where}
+    return result, f"role {escape(role)} may {_rights(send, receive, ' and ')}"
+
+
+@click.command()
+@click.argument("role")
+@_send
+@_receive
+@click.option("--account", help=f"Account of the queues (default: {limits.DEFAULT_ACCOUNT}).")
+@click.option("--region", help=f"Region of the queues (default: {limits.DEFAULT_REGION}).")
+@printing_json
+def revoke(
+    role: str,
+    send: tuple[str, ...],
+    receive: tuple[str, ...],
+    account: str | None,
+    region: str | None,
+) -> tuple[Any, Any]:
+    """Take back from ROLE what it was granted, or, without queues, everything.
+
+    Run it as the owner of the schema. It takes effect at the next statement of each session.
+    """
+    if not (send or receive):
+        if account or region:
+            raise click.UsageError(_NAME_A_QUEUE)
+        run_as_owner("revoke", lambda database: QueueGrants(database).revoke_all(role))
+        return {"role": role, "revoked": "all"}, f"role {escape(role)} has no grants any more"
+    where = {
+        "account": account or limits.DEFAULT_ACCOUNT,
+        "region": region or limits.DEFAULT_REGION,
+    }
+    run_as_owner(
+        "revoke",
+        lambda database: QueueGrants(database).revoke(role, send=send, receive=receive, **where),
+    )
+    result = {"role": role, "send": list(send), "receive": list(receive), **where}
+    return result, f"role {escape(role)} has no grant any more to {_rights(send, receive, ' or ')}"
+
+
+@click.command()
+@printing_json
+def grants() -> tuple[Any, Any]:
+    """List what roles of the database may do with queues by SQL."""
+    found = run_as_owner("grants", lambda database: QueueGrants(database).all())
+    rows = [
+        {
+            "role": row.role,
+            "account": row.account,
+            "region": row.region,
+            "queue": row.queue,
+            "send": row.may_send,
+            "receive": row.may_receive,
+            "granted": shown_time(row.granted_at),
+            "by": row.granted_by,
+        }
+        for row in found
+    ]
+    if not rows:
+        return rows, "no grants yet: `skipmq grant ROLE --send QUEUE`"
+    table = Table(*rows[0], box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(*(escape(cell(value)) for value in row.values()))
+    return rows, table
+
+
+def _rights(send: tuple[str, ...], receive: tuple[str, ...], conjunction: str) -> str:
+    rights = [("send to", send), ("receive from", receive)]
+    return conjunction.join(f"{verb} {escape(', '.join(names))}" for verb, names in rights if names)
+
+
+COMMANDS = [grant, revoke, grants]

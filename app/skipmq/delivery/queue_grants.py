@@ -1,0 +1,54 @@
+"""Which roles of the database may use which queues by SQL."""
+
+from collections.abc import Sequence
+
+from skipmq.database import Database, Statement
+from skipmq.database.statement import TEXT, TEXTS
+from skipmq.model import QueueGrant
+
+_ALL = Statement(
+    "select role, account, region, queue, may_send, may_receive,"
+    " extract(epoch from granted_at)::float8, granted_by from skipmq.queue_grants()"
+)
+_GRANT = Statement(
+    "select from skipmq.grant_queues($1, $2, $3, $4, $5)", TEXT, TEXTS, TEXTS, TEXT, TEXT
+)
+_REVOKE = Statement(
+    "select from skipmq.revoke_queues($1, $2, $3, $4, $5)", TEXT, TEXTS, TEXTS, TEXT, TEXT
+)
+_REVOKE_ALL = Statement("select from skipmq.revoke_queues($1)", TEXT)
+
+
+class QueueGrants:
+    """The functions of the database on these grants; only its owner may call them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def all(self) -> list[QueueGrant]:
+        """Return all grants, by role, account, region and queue."""
+        return [QueueGrant(*row) for row in await self._database.rows(_ALL)]
+
+    async def grant(
+        self, role: str, *, send: Sequence[str], receive: Sequence[str], account: str, region: str
+    ) -> None:
+        """Let a role send to queues, and receive from queues: names, or patterns with `*`.
+
+        Raises errors.ResourceNotFoundException when there is no such role, and
+        errors.InvalidParameterValueException for what is no queue's name.
+        """
+        await self._database.rows(_GRANT, (role, send, receive, account, region))
+
+    async def revoke(
+        self, role: str, *, send: Sequence[str], receive: Sequence[str], account: str, region: str
+    ) -> None:
+        """Take back grants, named as they were given.
+
+        Raises errors.ResourceNotFoundException when there is no such role or grant.
+        """
+        parameters = (role, send, receive, account, region)
+        await self._database.rows(_REVOKE, parameters, repeatable=False)
+
+    async def revoke_all(self, role: str) -> None:
+        """Take back all grants of a role; raise errors.ResourceNotFoundException without any."""
+        await self._database.rows(_REVOKE_ALL, (role,), repeatable=False)

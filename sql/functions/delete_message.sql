@@ -1,0 +1,29 @@
+-- Does: deletes a message of the queue of that name, standard or FIFO, that is still at the receive named by
+--   p_receive_count, and says whether it did: false when it was settled before, or received again.
+-- Called by: SQL users.
+-- Locks, in order: those of check_grant, then of delete_messages or delete_fifo_messages.
+-- Raises: what check_grant raises; SQ001 when there is no such queue, SQ005 when it is purged or deleted in this
+--   instant.
+-- Relies on index: queue_pkey, and those of the functions it calls.
+create function skipmq.delete_message(
+  p_queue text,
+  p_id bigint,
+  p_receive_count integer,
+  p_account text default '000000000000',
+  p_region text default 'us-east-1'
+) returns boolean
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue_id integer;
+begin
+  perform skipmq.check_grant('receive', p_queue, p_account, p_region);
+  v_queue_id := skipmq.queue_id(p_queue, p_account, p_region);
+  if p_queue collate "C" like '%.fifo' then
+    return (
+      select d.outcome = 'deleted'
+      from skipmq.delete_fifo_messages(v_queue_id, array[p_id], array[p_receive_count]) d);
+  end if;
+  return skipmq.delete_messages(v_queue_id, array[p_id], array[p_receive_count]) = 1;
+end $$;

@@ -1,0 +1,47 @@
+-- Does: claims up to p_limit messages of the queue of that name, standard or FIFO, and hides them for
+--   p_visibility_timeout seconds (null: the queue's); those of a FIFO group in order. No rows when there is none.
+-- Called by: SQL users.
+-- Locks, in order: those of check_grant, then of receive_messages or receive_fifo_messages.
+-- Raises: what check_grant and check_receive raise; SQ001 when there is no such queue, SQ005 when it is purged or deleted
+--   in this instant: call again.
+-- Relies on index: queue_pkey, and those of the functions it calls.
+--
+-- receive_count is the fencing token that a delete names, and grows with each receive; approximate_receive_count is what
+-- SQS shows.
+create function skipmq.receive_message(
+  p_queue text,
+  p_limit integer default 1,
+  p_visibility_timeout integer default null,
+  p_account text default '000000000000',
+  p_region text default 'us-east-1'
+) returns table (
+  id bigint, receive_count integer, message_id uuid, body text, attributes jsonb, group_id text,
+  sequence_number bigint, deduplication_id text, approximate_receive_count integer, sent_at timestamptz,
+  first_received_at timestamptz, sender text, trace_header text, dead_letter_source text
+)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue_id integer;
+begin
+  perform skipmq.check_grant('receive', p_queue, p_account, p_region);
+  v_queue_id := skipmq.queue_id(p_queue, p_account, p_region);
+  if p_queue collate "C" like '%.fifo' then
+    return query
+    select
+      r.id, r.receive_count, r.message_id, r.body, r.attributes::jsonb, r.group_id, r.sequence_number,
+      r.deduplication_id, r.approximate_receive_count, r.sent_at, r.first_received_at, r.sender, r.trace_header,
+      r.dead_letter_source
+    from skipmq.receive_fifo_messages(v_queue_id, p_limit, p_visibility_timeout) r
+    where r.id is not null;
+  else
+    return query
+    select
+      r.id, r.receive_count, r.message_id, r.body, r.attributes::jsonb, r.group_id, null::bigint,
+      null::text, r.approximate_receive_count, r.sent_at, r.first_received_at, r.sender, r.trace_header,
+      r.dead_letter_source
+    from skipmq.receive_messages(v_queue_id, p_limit, p_visibility_timeout) r
+    where r.id is not null;
+  end if;
+end $$;

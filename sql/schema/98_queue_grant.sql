@@ -1,0 +1,18 @@
+-- Which roles may send to which queues by SQL, and which may receive from them. A role is kept by its number: a new
+-- role of the same name has none of its grants, and a dump has its name.
+create table skipmq.queue_grant (
+  role regrole not null,
+  account text collate "C" not null check (account ~ '^[0-9]{12}$'),
+  region text collate "C" not null,
+  -- A name, or a pattern: * stands for any characters. Of these characters LIKE knows only _.
+  queue text collate "C" not null
+    check (queue ~ '^[A-Za-z0-9_*-]{1,80}$' or queue ~ '^[A-Za-z0-9_*-]{1,75}[.]fifo$'),
+  may_send boolean not null,
+  may_receive boolean not null,
+  granted_at timestamptz not null,
+  granted_by text not null,
+  constraint queue_grant_pkey primary key (account, region, queue, role),
+  check (may_send or may_receive)
+);
+-- For check_grant.
+create index queue_grant_pattern on skipmq.queue_grant (account, region) where queue like '%*%';

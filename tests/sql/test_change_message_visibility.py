@@ -1,0 +1,64 @@
+import psycopg
+import pytest
+
+from support.applications import Applications, bodies, delete, hide, receive, send
+from support.postgres import Connection
+from support.sql import Queue
+
+each_kind = pytest.mark.parametrize("queue", ["orders", "orders.fifo"])
+
+
+@each_kind
+def test_message_is_shown_again_and_hidden_for_longer(
+    owner: Connection, applications: Applications, queue: str
+) -> None:
+    Queue(owner, queue)
+    shop = applications.both("shop", queue)
+    send(shop, queue)
+    (message,) = receive(shop, queue)
+
+    assert hide(shop, queue, message, 0)
+    (again,) = receive(shop, queue, 10, 1)
+    assert hide(shop, queue, again, 43_200)
+
+    assert bodies(shop, queue) == []
+    assert delete(shop, queue, again)
+    assert not hide(shop, queue, again, 0)
+
+
+def test_fifo_message_that_is_visible_or_was_received_again_is_left(
+    owner: Connection, applications: Applications
+) -> None:
+    Queue(owner, "orders.fifo", VisibilityTimeout=0)
+    shop = applications.both("shop", "orders.fifo")
+    send(shop, "orders.fifo")
+    (first,) = receive(shop, "orders.fifo")
+
+    assert not hide(shop, "orders.fifo", first, 30)
+    (second,) = receive(shop, "orders.fifo", 10, 30)
+    assert not hide(shop, "orders.fifo", first, 0)
+    assert hide(shop, "orders.fifo", second, 0)
+    assert bodies(shop, "orders.fifo") == ["x"]
+
+
+@each_kind
+@pytest.mark.parametrize(
+    ("timeout", "sqlstate"), [(-1, "SQ008"), (43_201, "SQ008"), (None, "SQ011")]
+)
+def test_timeout_that_sqs_does_not_take_is_refused(
+    owner: Connection,
+    applications: Applications,
+    queue: str,
+    timeout: int | None,
+    sqlstate: str,
+) -> None:
+    Queue(owner, queue)
+    shop = applications.both("shop", queue)
+    send(shop, queue)
+    (message,) = receive(shop, queue)
+
+    with pytest.raises(psycopg.Error) as caught:
+        hide(shop, queue, message, timeout)
+
+    assert caught.value.sqlstate == sqlstate
+    assert bodies(shop, queue) == []

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
@@ -20,7 +21,9 @@ from skipmq.server import local
 from skipmq.server.local import LocalNode
 
 T = TypeVar("T")
-out = Console(highlight=False)
+# Wide enough for any line: what is no terminal has no width, and programs read whole lines.
+_WIDE = 10_000
+out = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
 
 
 def printing_json(command: Callable[..., Any]) -> Callable[..., Any]:

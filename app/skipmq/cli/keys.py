@@ -231,11 +231,13 @@ def keys_list() -> tuple[Any, Any]:
     if not rows:
         return rows, "no access keys yet: `skipmq keys create`"
     table = Table(box=None, pad_edge=False)
-    for name in rows[0]:
-        is_key = name in ("access_key_id", "session_of")
+    # The rest is in the JSON.
+    columns = ("access_key_id", "account", "name", "rights", "enabled", "expires", "last_used")
+    for name in columns:
+        is_key = name == "access_key_id"
         table.add_column(name.replace("_", " "), no_wrap=is_key, overflow="fold")
     for row in rows:
-        table.add_row(*(escape(cell(value)) for value in row.values()))
+        table.add_row(*(escape(cell(row[name])) for name in columns))
     return rows, table
 
 

@@ -130,10 +130,13 @@ class Crowd:
 
     Entering raises Failed when one was refused, leaving when one failed meanwhile. Of those that
     wait, each has a connection of its own and asks again when its long poll ends, which must not be
-    early. Those that stall send one byte of a body; one that is cut off connects again.
+    early. Those that stall send one byte of a body, those that are half open half of the headers;
+    one that is cut off connects again.
     """
 
-    def __init__(self, kind: Literal["wait", "stall"], url: str, number: int, *queues: str) -> None:
+    def __init__(
+        self, kind: Literal["wait", "stall", "half-open"], url: str, number: int, *queues: str
+    ) -> None:
         self.number = number
         # How many were cut off; known after the block.
         self.ended = 0
@@ -184,11 +187,13 @@ async def _wait(url: str, queue: str, connected: Callable[[], None]) -> None:
             raise Failed("a long poll was not left waiting")
 
 
-async def _stall(url: str, connected: Callable[[], None], ended: Callable[[], None]) -> None:
+async def _stall(
+    kind: str, url: str, connected: Callable[[], None], ended: Callable[[], None]
+) -> None:
     head, _, _ = request(url, "SendMessage", MessageBody="x" * 1000).partition(b"\r\n\r\n")
     while True:
         reader, writer = await _connect(url)
-        writer.write(head + b"\r\n\r\n{")
+        writer.write(head + b"\r\n\r\n{" if kind == "stall" else head[: len(head) // 2])
         connected()
         # Until the server ends it: by a response, or by a reset.
         with suppress(ConnectionResetError):
@@ -220,7 +225,7 @@ async def _run(kind: str, url: str, number: int, queues: Sequence[str]) -> None:
             client = (
                 _wait(url, queues[n % len(queues)], connected)
                 if kind == "wait"
-                else _stall(url, connected, ended)
+                else _stall(kind, url, connected, ended)
             )
             tasks.append(group.create_task(client))
         await complete.wait()

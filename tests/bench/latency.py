@@ -93,8 +93,9 @@ def waiting_receivers(run: Run) -> None:
 
 
 def slow_clients(run: Run) -> None:
-    """Five thousand clients that send one byte of a body and wait: what others notice."""
+    """What others notice of clients that send one byte of a body, or half of the headers."""
     number, rate = run.form.sizes["clients"], run.form.sizes["rate"]
+    half = number // 10
 
     def alone(seconds: int) -> Outcome:
         with _one_worker(run, number) as node:
@@ -102,11 +103,14 @@ def slow_clients(run: Run) -> None:
 
     def crowded(seconds: int) -> Outcome:
         with _one_worker(run, number) as node:
-            with Crowd("stall", node.url, number) as crowd:
+            with (
+                Crowd("stall", node.url, number) as crowd,
+                Crowd("half-open", node.url, half),
+            ):
                 outcome = _p99(node, rate, seconds)
             return Outcome(outcome.rate, outcome.details | {"cut_off": float(crowd.ended)})
 
-    none, many = "no slow clients", f"{number:,} slow clients"
+    none, many = "no slow clients", f"{number:,} slow clients, {half:,} half open"
     run.compare(
         f"p99 of {rate} sends a second", "ms", {none: alone, many: crowded}, none,
         warm=False, less_is_better=True, pairs=[Pair(many, none, 2)],

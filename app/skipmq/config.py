@@ -369,6 +369,9 @@ def _declared_queues(file: Path, value: Any, problems: list[str]) -> tuple[Decla
 
 
 def _as_text(value: Any) -> str:
+    """Return a value as SQS has it: a table, such as a RedrivePolicy, as JSON."""
+    if isinstance(value, dict | list):
+        return msgspec.json.encode(value).decode()
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -1,5 +1,6 @@
 """The node as a process: start, stop, death, and what it says when it cannot start."""
 
+import json
 import os
 import re
 import resource
@@ -15,7 +16,17 @@ import pytest
 
 from skipmq.delivery.waiters.notifier import CHANNEL, WAITING
 from skipmq.server import serve
-from support.http import SKIPMQ, NodeProcess, client, environment, eventually, free_port, raw
+from support.http import (
+    ACCOUNT,
+    ROOT,
+    SKIPMQ,
+    NodeProcess,
+    client,
+    environment,
+    eventually,
+    free_port,
+    raw,
+)
 from support.postgres import Connection, Databases, as_node
 
 
@@ -183,13 +194,56 @@ def test_declared_queues_are_there_from_the_start(node_url: str, tmp_path: Path)
         url = sqs.get_queue_url(QueueName="orders")["QueueUrl"]
         sqs.get_queue_url(QueueName="mails")
         found = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["VisibilityTimeout"])
-    file.write_text("[queues.orders]\nVisibilityTimeout = 61\n")
-
-    line = refused(database_url=node_url, config=file, port=free_port())
-
     assert found["Attributes"] == {"VisibilityTimeout": "60"}
+
+    file.write_text("[queues.orders]\nVisibilityTimeout = 43201\n")
+    line = refused(database_url=node_url, config=file, port=free_port())
     assert "orders" in line
     assert "VisibilityTimeout" in line
+
+
+def test_example_file_declares_queues(node_url: str, tmp_path: Path) -> None:
+    example = (ROOT / "deploy" / "env" / "skipmq.toml.example").read_text()
+    file = tmp_path / "skipmq.toml"
+    file.write_text(example.replace("port = 9324\n", ""))
+    with NodeProcess(database_url=node_url, config=file) as node:
+        urls = client(node.ready().url).list_queues()["QueueUrls"]
+        assert "differs from its declaration" not in node.log
+
+    assert {url.rpartition("/")[2] for url in urls} >= {"orders-dead", "payments.fifo"}
+
+
+def test_declared_queues_may_name_each_other_in_any_order(node_url: str, tmp_path: Path) -> None:
+    file = tmp_path / "skipmq.toml"
+    arn = f"arn:aws:sqs:us-east-1:{ACCOUNT}"
+    file.write_text(f"""
+        [queues.first]
+        RedrivePolicy = {{ deadLetterTargetArn = "{arn}:second", maxReceiveCount = 3 }}
+        [queues.second]
+        [queues.second.RedriveAllowPolicy]
+        redrivePermission = "byQueue"
+        sourceQueueArns = ["{arn}:first"]
+        """)
+    with NodeProcess(database_url=node_url, config=file) as node:
+        sqs = client(node.ready().url)
+        url = sqs.get_queue_url(QueueName="first")["QueueUrl"]
+        found = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["RedrivePolicy"])
+        assert json.loads(found["Attributes"]["RedrivePolicy"])["maxReceiveCount"] == 3
+        sqs.set_queue_attributes(QueueUrl=url, Attributes={"DelaySeconds": "7"})
+
+    # Whoever has changed it meant it: the node starts, and says what differs.
+    file.write_text(
+        file.read_text().replace("maxReceiveCount = 3", "maxReceiveCount = 4")
+        + "[queues.third]\nDelaySeconds = 1\n"
+    )
+    for delay in ("1", "2"):
+        file.write_text(file.read_text().replace("DelaySeconds = 1", f"DelaySeconds = {delay}"))
+        with NodeProcess(database_url=node_url, config=file) as node:
+            node.ready()
+            differing = [line for line in node.lines if "differs from its declaration" in line]
+            assert any("first" in line and "RedrivePolicy" in line for line in differing)
+            assert any("third" in line for line in differing) == (delay == "2")
+            assert not any("second" in line and "Allow" in line for line in differing)
 
 
 def test_readiness_turns_red_without_database_and_green_again(

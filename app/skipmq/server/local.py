@@ -1,23 +1,27 @@
 """A node for this process alone: the actions as plain calls, for the command line and start-up."""
 
 import asyncio
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 
 import msgspec
+import structlog
 
 from skipmq import errors
-from skipmq.actions import EVERY
+from skipmq.actions import EVERY, attributes
 from skipmq.config import Settings
 from skipmq.delivery import Upkeep
-from skipmq.model import Identity, QueueName
+from skipmq.model import DeclaredQueue, Identity, QueueName
 from skipmq.node import Node
 from skipmq.protocol import Call, Request, shapes
 from skipmq.server.serve import ServeError
 
+log = structlog.get_logger()
+
 T = TypeVar("T")
+_REDRIVE_POLICY = "RedrivePolicy"
 IDENTITY = Identity()
 _SHAPES = {**shapes.ACTIONS, **shapes.EXTENSIONS}
 
@@ -80,18 +84,61 @@ def queue_url(name: str) -> str:
 
 
 def declare_queues(settings: Settings, database_url: str) -> None:
-    """Create the queues that the configuration file asks for.
+    """Create the queues that the configuration file asks for, in any order.
 
-    Raises ServeError when one cannot be, or exists already with other attributes.
+    One that is there already keeps its attributes: where they differ the log says so. Raises
+    ServeError when a declaration is wrong.
     """
     if not settings.queues:
         return
     with opened(settings, database_url) as local:
-        for queue in settings.queues:
-            try:
-                local.act("CreateQueue", QueueName=queue.name, Attributes=dict(queue.attributes))
-            except errors.SqsError as error:
-                raise ServeError(f"the declared queue {queue.name}: {error.message}") from error
+        for declare in (_create, _redrive):  # Dead-letter queues are there before they are named.
+            for queue in settings.queues:
+                try:
+                    declare(local, queue)
+                except errors.SqsError as error:
+                    raise ServeError(f"the declared queue {queue.name}: {error.message}") from error
+
+
+def _create(local: LocalNode, queue: DeclaredQueue) -> None:
+    wanted = {k: v for k, v in queue.attributes.items() if k != _REDRIVE_POLICY}
+    try:
+        local.act("CreateQueue", QueueName=queue.name, Attributes=wanted)
+    except errors.QueueNameExists:
+        present = _present(local, queue)
+        for name, value in attributes.stored(wanted, fifo=attributes.is_fifo(wanted)).items():
+            if name in present and present[name] != value:
+                _warn(queue, name, value, present[name])
+
+
+def _redrive(local: LocalNode, queue: DeclaredQueue) -> None:
+    policy = queue.attributes.get(_REDRIVE_POLICY)
+    if not policy:
+        return
+    wanted = attributes.stored({_REDRIVE_POLICY: policy}, fifo=False)[_REDRIVE_POLICY]
+    present = _present(local, queue)[_REDRIVE_POLICY]
+    if not present:
+        new = {_REDRIVE_POLICY: wanted}
+        local.act("SetQueueAttributes", QueueUrl=queue_url(queue.name), Attributes=new)
+    elif present != wanted:
+        _warn(queue, _REDRIVE_POLICY, wanted, present)
+
+
+def _present(local: LocalNode, queue: DeclaredQueue) -> Mapping[str, str]:
+    """Return the attributes that a queue has."""
+    node, name = local.node, queue_name(queue.name)
+    node.forget(name)
+    return local.run(node.queue(name, node.deadline())).attributes
+
+
+def _warn(queue: DeclaredQueue, attribute: str, declared: str, present: str) -> None:
+    log.warning(
+        "a queue differs from its declaration, and stays as it is",
+        queue=queue.name,
+        attribute=attribute,
+        declared=declared,
+        present=present,
+    )
 
 
 async def _opened(settings: Settings, database_url: str) -> Node:

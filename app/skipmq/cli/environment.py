@@ -13,7 +13,7 @@ from rich.text import Text
 
 from skipmq import config, embedded
 from skipmq.config import Configuration, Settings
-from skipmq.database import schema, session
+from skipmq.database import address, schema, session
 from skipmq.server import local
 from skipmq.server.local import LocalNode
 
@@ -39,7 +39,7 @@ def printing_json(command: Callable[..., Any]) -> Callable[..., Any]:
 def configuration(**overrides: Any) -> Configuration:
     """Return the effective settings; raise ConfigError with everything that is wrong in them."""
     context = click.get_current_context()
-    return config.load(file=context.obj, overrides=overrides)
+    return address.checked(config.load(file=context.obj, overrides=overrides))
 
 
 @contextmanager

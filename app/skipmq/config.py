@@ -301,7 +301,8 @@ def _read_secrets(
         try:
             found[name] = (Path(path).read_text(encoding="utf-8").strip(), variable)
         except (OSError, ValueError) as error:
-            problems.append(f"{variable}: {path} cannot be read: {_reason(error)}")
+            # Somebody may have put the secret where its file belongs.
+            problems.append(f"{variable}: the file cannot be read: {_reason(error)}")
     folder = environment.get("CREDENTIALS_DIRECTORY")
     if folder and "master_key" not in found and (file := Path(folder) / _CREDENTIAL).is_file():
         try:

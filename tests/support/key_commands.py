@@ -14,13 +14,14 @@ MASTER_KEY = b64encode(b"a master key of exactly 32 bytes").decode()
 class Keys:
     """Runs them on a database, given by its owner's URL."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, master_key: str = MASTER_KEY) -> None:
         self.url = url
+        self.master_key = master_key
 
     def run(self, *words: str) -> Any:
         done = subprocess.run(
             [*SKIPMQ, "keys", *words, "--json"],
-            env=environment({"database_url": self.url, "master_key": MASTER_KEY}),
+            env=environment({"database_url": self.url, "master_key": self.master_key}),
             capture_output=True,
             text=True,
             timeout=60,

@@ -45,7 +45,7 @@ class Source:
     No secret stands in the address, which Spark shows.
     """
 
-    url: str
+    url: str = field(repr=False)
     address: str
     properties: Mapping[str, str] = field(repr=False)
 

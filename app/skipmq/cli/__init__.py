@@ -17,7 +17,7 @@ from skipmq import config, embedded, errors, logs
 from skipmq.cli import analytics, analytics_reports, grants, keys, queues
 from skipmq.cli.environment import configuration, open_database, out
 from skipmq.config import ConfigError, Settings
-from skipmq.database import schema, session
+from skipmq.database import address, schema, session
 from skipmq.database.schema import SchemaError
 from skipmq.embedded import EmbeddedError
 from skipmq.server import certificate, local, serve
@@ -175,7 +175,7 @@ def _masked(name: str, value: Any) -> Any:
     if name == "master_key":
         return value and "***"
     if name in config.SECRETS and value:
-        return session.without_password(value)
+        return address.shown(value)
     return value
 
 

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from skipmq import config, embedded
 from skipmq.config import Configuration, Settings
-from skipmq.database import Database, InsufficientPrivilege, schema, session
+from skipmq.database import Database, InsufficientPrivilege, address, schema, session
 from skipmq.server import local
 from skipmq.server.local import LocalNode
 
@@ -57,7 +57,7 @@ def shown_time(seconds: float | None) -> str | None:
 def configuration(**overrides: Any) -> Configuration:
     """Return the effective settings; raise ConfigError with everything that is wrong in them."""
     context = click.get_current_context()
-    return config.load(file=context.obj, overrides=overrides)
+    return address.checked(config.load(file=context.obj, overrides=overrides))
 
 
 @contextmanager

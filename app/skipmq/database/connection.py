@@ -15,9 +15,9 @@ from typing import Any, Self
 import psycopg
 from psycopg import pq
 from psycopg.adapt import Transformer
-from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import error_from_result
 
+from skipmq.database import address
 from skipmq.database.statement import BINARY, Rows, Statement, TimestampLoader
 
 _LOCK_TIMEOUT = "-c lock_timeout=1s"
@@ -35,9 +35,12 @@ _DONE = {pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK}
 
 
 def parameters(url: str, application_name: str) -> dict[str, Any]:
-    """Return the connection parameters of a node, from the URL of one server or of several."""
-    given = conninfo_to_dict(url)
-    several = "," in str(given.get("host", "")) or "," in str(given.get("port", ""))
+    """Return the connection parameters of a node, from the URL of one server or of several.
+
+    Raises address.AddressError.
+    """
+    given = address.parameters(url)
+    several = "," in given.get("host", "") + given.get("port", "")
     return {
         **_KEEPALIVE,
         **({"target_session_attrs": "read-write"} if several else {}),
@@ -47,6 +50,14 @@ def parameters(url: str, application_name: str) -> dict[str, Any]:
         # What statement.py writes, whatever the environment or the role say.
         "client_encoding": "UTF8",
     }
+
+
+def _error(result: pq.abc.PGresult) -> psycopg.Error:
+    """Return the error of a result, without the detail and context, which may quote a message."""
+    error = error_from_result(result)
+    if error.diag.message_primary:
+        error.args = (error.diag.message_primary,)
+    return error
 
 
 class Connection:
@@ -145,7 +156,7 @@ class Connection:
         if result.status not in _DONE:
             if self._pgconn.status == pq.ConnStatus.BAD:
                 self._lose()
-            raise error_from_result(result)
+            raise _error(result)
         return result
 
     def _flush(self) -> None:

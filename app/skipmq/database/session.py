@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import make_conninfo
 from psycopg.pq import Conninfo, TransactionStatus
+
+from skipmq.database import address
 
 Session: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 Error = psycopg.Error
@@ -52,9 +54,9 @@ def connect(url: str, name: str, *, writing: bool = False) -> Session:
 
 def parameters(url: str) -> dict[str, str]:
     """Return the parameters that a libpq URL or key-value string gives."""
-    found = conninfo_to_dict(url)
+    found = address.parameters(url)
     found.pop("application_name", None)
-    return {key: str(value) for key, value in found.items() if value is not None}
+    return found
 
 
 def environment() -> dict[str, str]:
@@ -74,12 +76,6 @@ def url_of(given: Mapping[str, str]) -> str:
 def as_role(url: str, role: str) -> str:
     """Return the URL of the same database for another role."""
     return make_conninfo(url, user=role)
-
-
-def without_password(url: str) -> str:
-    """Return a URL that can be shown."""
-    given = parameters(url)
-    return url_of(given | {"password": "***"} if "password" in given else given)
 
 
 def server(session: Session) -> dict[str, str]:

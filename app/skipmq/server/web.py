@@ -19,7 +19,7 @@ import flask
 from werkzeug.exceptions import ClientDisconnected, HTTPException
 
 from skipmq import config, errors, limits, logs, protocol
-from skipmq.database import schema
+from skipmq.database import address, schema
 from skipmq.delivery import Upkeep
 from skipmq.metrics import Metrics
 from skipmq.node import Node
@@ -37,7 +37,7 @@ def application() -> flask.Flask:
 
     Raises config.ConfigError, schema.SchemaError, errors.ServiceUnavailable.
     """
-    settings = config.load().settings
+    settings = address.checked(config.load()).settings
     if not settings.database_url:
         raise config.ConfigError(["SKIPMQ_DATABASE_URL: a WSGI server needs a database of its own"])
     if not settings.auth:

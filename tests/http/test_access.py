@@ -299,7 +299,7 @@ def test_refusals_and_changes_are_in_the_audit_log(
     admin.tag_queue(QueueUrl=queue, Tags={"team": "blue"})
     answer = raw(f"{node.url}/", b"Action=ListQueues")
     assert answer.status == 403
-    wrong = client(node.url, key="AKIANOBODY")
+    wrong = client(node.url, key="AKIANOBODYNOBODYNOBO")
     assert code(wrong.list_queues) == "InvalidClientTokenId"
 
     def records(**wanted: str) -> list[dict[str, Any]]:
@@ -307,7 +307,7 @@ def test_refusals_and_changes_are_in_the_audit_log(
         return [each for each in found if all(each.get(k) == v for k, v in wanted.items())]
 
     eventually(lambda: records(outcome="MissingAuthenticationToken", client="127.0.0.1"))
-    claimed = {"outcome": "InvalidClientTokenId", "claimed_access_key": "AKIANOBODY"}
+    claimed = {"outcome": "InvalidClientTokenId", "claimed_access_key": "AKIANOBODYNOBODYNOBO"}
     assert eventually(lambda: records(**claimed))
     user = f"arn:aws:iam::{ACCOUNT}:user/p-{name}"
     (refused,) = eventually(lambda: records(action="DeleteQueue", user=user))

@@ -42,7 +42,8 @@ _REFUSALS = (
     errors.RequestExpired,
     errors.SignatureDoesNotMatch,
 )
-_CREDENTIAL = re.compile("(?:Credential=|&X-Amz-Credential=)([A-Za-z0-9_-]{1,128})(?:/|%2F)")
+# Of an access key's form: something else may be a secret that was put in its place.
+_CREDENTIAL = re.compile("(?:Credential=|&X-Amz-Credential=)(A[KS]IA[A-Z0-9]{16})(?:/|%2F)")
 # Refusals that are recorded in a second: guesses by the thousand shall not fill the disk.
 _REFUSALS_MOST = 50
 # Bytes of the parameters that a record has: a policy and more.

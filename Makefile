@@ -25,7 +25,7 @@ WSGI_SKIPS := --ignore tests/http/test_wire_http.py --ignore tests/http/test_wir
   --ignore tests/http/test_state_machine.py
 BENCH := cd tests && ../$(BIN)/python -m
 
-.PHONY: help run cluster test test-all lint format check packages clients bench bench-quick soak fuzz faults bench-history bench-peers freeze constraints wheel clean
+.PHONY: help run cluster test test-all lint format check packages clients bench bench-quick soak fuzz faults bench-history bench-peers freeze constraints audit wheel clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -91,6 +91,13 @@ constraints: ## Write the tested versions again, the newest that the ranges admi
 	.cache/resolve/bin/python -m pip install -q -e '.[dev,bench,analytics]'
 	.cache/resolve/bin/python -m pip freeze --exclude-editable > $(CONSTRAINTS)
 	rm -rf .cache/resolve
+	$(PIP) install -q -c $(CONSTRAINTS) -e '.[dev,analytics]'
+	$(BIN)/python deploy/bill_of_materials.py write
+
+audit: $(VENV)/.dev ## Check licences, and the tested versions for known vulnerabilities (needs the network)
+	$(BIN)/python deploy/bill_of_materials.py check
+	@test -x .cache/audit/bin/pip-audit || { $(PYTHON) -m venv .cache/audit && .cache/audit/bin/python -m pip install -q 'pip-audit>=2.9,<3'; }
+	.cache/audit/bin/pip-audit --requirement $(CONSTRAINTS) --no-deps --disable-pip --strict
 
 clean: ## Remove what was built and installed here
 	rm -rf $(VENV) .cache .cluster dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -51,12 +51,12 @@ def runtime(requirements: list[str], extras: frozenset[str] = frozenset()) -> It
 
 def licence(name: str) -> str:
     """Return the licence of an installed package: SPDX where it says so, else its own words."""
-    about = metadata.metadata(name)
-    if expression := about.get("License-Expression"):
+    about: dict[str, Any] = metadata.metadata(name).json
+    if expression := about.get("license_expression"):
         return str(expression)
-    classifiers = [text.rpartition(" :: ")[2] for text in about.get_all("Classifier") or []
+    classifiers = [text.rpartition(" :: ")[2] for text in about.get("classifier", [])
                    if text.startswith("License ::")]  # fmt: skip
-    found = classifiers or [(about.get("License") or "unknown").splitlines()[0]]
+    found = classifiers or [(about.get("license") or "unknown").splitlines()[0]]
     return " OR ".join(SPDX.get(each, each) for each in found)
 
 

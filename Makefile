@@ -25,7 +25,7 @@ WSGI_SKIPS := --ignore tests/http/test_wire_http.py --ignore tests/http/test_wir
   --ignore tests/http/test_state_machine.py
 BENCH := cd tests && ../$(BIN)/python -m
 
-.PHONY: help run cluster test test-all lint format check packages clients bench bench-quick soak faults bench-history bench-peers freeze constraints wheel clean
+.PHONY: help run cluster test test-all lint format check packages clients bench bench-quick soak fuzz faults bench-history bench-peers freeze constraints audit wheel clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -72,6 +72,9 @@ bench-quick: bench-peers ## Try every case in a form of a minute; no measurement
 soak: bench-peers ## Load a node for an hour; fail when its memory grows
 	$(BENCH) bench.soak
 
+fuzz: $(VENV)/.dev ## Send nodes nearly valid requests for an hour; SECONDS= for another time
+	$(BIN)/pytest -m "slow or not slow" tests/http/test_wire_fuzz.py -k "once or long" --fuzz-seconds $(or $(SECONDS),3600)
+
 faults: $(VENV)/.dev packages ## Try to lose a message: half an hour; OPTIONS="--minutes 5 --fault switchover"
 	cd tests && PYTHONPATH=../deploy ../$(BIN)/python -m cluster $(OPTIONS)
 
@@ -88,6 +91,13 @@ constraints: ## Write the tested versions again, the newest that the ranges admi
 	.cache/resolve/bin/python -m pip install -q -e '.[dev,bench,analytics]'
 	.cache/resolve/bin/python -m pip freeze --exclude-editable > $(CONSTRAINTS)
 	rm -rf .cache/resolve
+	$(PIP) install -q -c $(CONSTRAINTS) -e '.[dev,analytics]'
+	$(BIN)/python deploy/bill_of_materials.py write
+
+audit: $(VENV)/.dev ## Check licences, and the tested versions for known vulnerabilities (needs the network)
+	$(BIN)/python deploy/bill_of_materials.py check
+	@test -x .cache/audit/bin/pip-audit || { $(PYTHON) -m venv .cache/audit && .cache/audit/bin/python -m pip install -q 'pip-audit>=2.9,<3'; }
+	.cache/audit/bin/pip-audit --requirement $(CONSTRAINTS) --no-deps --disable-pip --strict
 
 clean: ## Remove what was built and installed here
 	rm -rf $(VENV) .cache .cluster dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

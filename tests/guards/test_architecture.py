@@ -30,7 +30,7 @@ STATEMENT = re.compile(
 )
 TOP = {
     *("pyproject.toml", "app", "migrations", "sql", "tests", "deploy", "README.md"),
-    *("Makefile", "CHANGELOG.md", "LICENSE"),
+    *("Makefile", "CHANGELOG.md", "LICENSE", "SECURITY.md"),
 }
 
 

@@ -1,164 +1,242 @@
 """Whatever a client sends, a node answers with a result or a whole error of SQS."""
 
 import json
-from collections.abc import Iterator
-from http.client import HTTPConnection
-from typing import Any
-from urllib.parse import urlencode
+import socket
+import time
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from http.client import HTTPException, HTTPResponse
+from io import BytesIO
 
+import hypothesis
+import psutil
+import psycopg
 import pytest
+from botocore.credentials import Credentials
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from hypothesis.strategies import SearchStrategy
 
-from skipmq.protocol import shapes
-from support.http import ACCOUNT, NodeProcess, client
-from support.wire import FORM, Answer, read, target, told
+from skipmq import errors
+from support.hostile import NAME, OTHER
+from support.hostile_http import Message, messages, streams
+from support.http import ROOT, Answer, NodeProcess, client
+from support.key_commands import MASTER_KEY, Keys
+from support.postgres import Databases, as_node
+from support.wire import read, told
 
-QUEUE = f"/{ACCOUNT}/fuzzed"
-ANY = settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
-# None of them makes a receiver wait: waiting is 1 to 20 seconds.
-NUMBERS = [-(2**63), -(2**31) - 1, -1, 0, 21, 43_200, 1_048_577, 2**31 - 1, 2**31, 2**63, 10**30]
-SIGNS = "\0\x01\t\n\r \"'&<>%+=.:/\\[]{}*,;\x7f\x80\xff\u2028\ufffe\U0001f600aA0-_"
-TEXT = st.text(st.sampled_from(SIGNS), max_size=8) | st.sampled_from(
-    [
-        *("All", ".*", "String", "Number", "Binary", "AWSTraceHeader", "Policy", "DelaySeconds"),
-        *("VisibilityTimeout", "RedrivePolicy", "SendMessage", "AQAA", "====", "{}", "[]", "{"),
-        *(f"arn:aws:sqs:us-east-1:{ACCOUNT}:fuzzed", ACCOUNT, "true", "null", "x" * 300),
-        *map(str, NUMBERS),
-    ]
-)
-HEADER = st.text(st.characters(min_codepoint=32, max_codepoint=255, exclude_characters="\x7f"))
-HEADERS = st.dictionaries(
-    st.sampled_from(
-        [
-            *("Content-Type", "X-Amz-Target", "x-amzn-query-mode", "X-Amzn-Trace-Id", "Accept"),
-            *("Authorization", "Content-Encoding", "X-Forwarded-Host", "X-Amz-Date", "Cookie"),
-        ]
-    ),
-    HEADER | st.sampled_from(["true", "application/x-amz-json-1.0", "AmazonSQS.SendMessage"]),
-    max_size=3,
-)
-JUNK = st.recursive(
-    st.none() | st.booleans() | st.sampled_from(NUMBERS) | st.floats() | TEXT,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
-    max_leaves=6,
-)
-# A queue that is deleted would have nothing more to tell.
-ACTIONS = sorted(set(shapes.ACTIONS) - {"DeleteQueue"})
+# Where what has failed is kept; `make fuzz` begins with it.
+FAILED = ROOT / ".hypothesis" / "wire"
+SECONDS = 5.0
+# Bytes that a worker may grow by after the warm-up: its caches, which are bounded, fill up.
+GROWTH = 40 * 1_048_576
+WARM_UP, EXAMPLES, IN_A_ROUND = 150, 250, 500
+SIGNED = Credentials("AKIAIOSFODNN7EXAMPLE", "a secret that is not the key's")
 
 
-@pytest.fixture(scope="module")
-def port(broker: NodeProcess) -> int:
-    client(broker.url).create_queue(QueueName="fuzzed")
-    return broker.port
+def _classes(error: type[errors.SqsError]) -> Iterator[type[errors.SqsError]]:
+    yield error
+    for each in error.__subclasses__():
+        yield from _classes(each)
 
 
-def values(shape: shapes.Shape, name: str = "") -> SearchStrategy[Any]:
-    """Return values that nearly fit a shape, so that they are understood a good way in."""
-    match shape:
-        case shapes.Scalar("integer" | "long"):
-            fitting: SearchStrategy[Any] = st.sampled_from(NUMBERS)
-        case shapes.Scalar("boolean"):
-            fitting = st.booleans()
-        case shapes.Scalar():
-            fitting = st.sampled_from([QUEUE, f"http://h{QUEUE}"]) if name == "QueueUrl" else TEXT
-        case shapes.List(element):
-            fitting = st.lists(values(element), max_size=3)
-        case shapes.Map(value):
-            fitting = st.dictionaries(TEXT, values(value), max_size=3)
-        case shapes.Structure(members, required):
-            each = {name: values(member, name) for name, member in members.items()}
-            fitting = st.fixed_dictionaries(
-                {name: each[name] for name in members if name in required},
-                optional={name: each[name] for name in members if name not in required},
-            )
-    return st.integers(0, 15).flatmap(lambda n: JUNK if n == 15 else fitting)
+NAMES = {name for each in _classes(errors.SqsError) for name in (each.shape, each.code)}
 
 
-def fields(name: str, value: Any) -> Iterator[tuple[str, str]]:
-    """Give the fields of a form that say a value in the manner of the Query wire."""
-    if isinstance(value, dict):
-        for key, content in value.items():
-            yield from fields(f"{name}.{key}" if name else str(key), content)
-    elif isinstance(value, list):
-        for number, content in enumerate(value, 1):
-            yield from fields(f"{name}.{number}", content)
+class Target:
+    """A node that is attacked, and what must stay as it is."""
+
+    def __init__(self, node: NodeProcess, key: dict[str, str] | None) -> None:
+        self.node = node
+        self.sqs = client(node.url, **(key or {}))
+        self.credentials = Credentials(key["key"], key["secret"]) if key else SIGNED
+        self.queue = self.sqs.create_queue(QueueName="untouched")["QueueUrl"]
+        self.sqs.create_queue(QueueName=NAME)
+        self.sqs.create_queue(QueueName=OTHER, Attributes={"FifoQueue": "true"})
+        for number in range(10):
+            self.sqs.send_message(QueueUrl=self.queue, MessageBody=f"message {number}")
+        self.workers = {worker.pid for worker in node.workers()}
+
+    def memory(self) -> int:
+        """Return the proportional set size of the workers, in bytes."""
+        pids = [psutil.Process(pid) for pid in self.workers]
+        return sum(process.memory_full_info().pss for process in pids)
+
+    def check(self) -> None:
+        """Fail unless the node works as before and has lost nothing."""
+        assert "request failed" not in self.node.log
+        assert "Traceback" not in self.node.log
+        assert {worker.pid for worker in self.node.workers()} == self.workers
+        queue = self.sqs.create_queue(QueueName="afterwards")["QueueUrl"]
+        self.sqs.send_message(QueueUrl=queue, MessageBody="works")
+        (message,) = self.sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=5)["Messages"]
+        self.sqs.delete_message(QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"])
+        with psycopg.connect(self.node.owner_url) as owner:
+            left = owner.execute(
+                "select m.body from skipmq.message m join skipmq.queue q using (queue_id)"
+                " where q.name = 'untouched' and m.receive_count = 0 order by 1"
+            ).fetchall()
+        assert [body for (body,) in left] == [f"message {number}" for number in range(10)]
+
+
+@pytest.fixture(scope="module", params=["open", "signed"])
+def target(request: pytest.FixtureRequest, embedded_databases: Databases) -> Iterator[Target]:
+    url = embedded_databases.migrated()
+    is_signed = request.param == "signed"
+    key = Keys(url).create() if is_signed else None
+    auth = {"auth": "on", "master_key": MASTER_KEY} if is_signed else {}
+    with NodeProcess(database_url=as_node(url), workers=1, **auth) as node:
+        node.owner_url = url
+        yield Target(node.ready(), key)
+
+
+def written(port: int, data: bytes, *, ends: bool) -> bytes:
+    """Write on a connection, end the writing side if told to, and return what is answered."""
+    began, pieces = time.monotonic(), []
+    with socket.create_connection(("127.0.0.1", port), timeout=SECONDS) as connection:
+        try:
+            connection.sendall(data)
+            if ends:
+                connection.shutdown(socket.SHUT_WR)
+            while piece := connection.recv(1 << 20):
+                pieces.append(piece)
+        except TimeoutError:
+            raise
+        except OSError:
+            pass  # It has refused what it has not read.
+    assert time.monotonic() - began < SECONDS
+    return b"".join(pieces)
+
+
+class _Answered:
+    """Bytes in the place of a socket."""
+
+    def __init__(self, data: BytesIO) -> None:
+        self.data = data
+
+    def makefile(self, _: str) -> BytesIO:
+        return self.data
+
+
+def answers(data: bytes, method: str = "POST") -> list[Answer]:
+    data = data.replace(b"HTTP/1.1 100 Continue\r\n\r\n", b"")
+    found, stream = [], BytesIO(data)
+    stream.close = lambda: None  # type: ignore[method-assign]
+    while stream.tell() < len(data):
+        response = HTTPResponse(_Answered(stream), method=method)  # type: ignore[arg-type]
+        response.begin()
+        found.append(read(response))
+    return found
+
+
+def judged(answer: Answer) -> None:
+    """Fail unless an answer is a result or a whole error of SQS."""
+    if answer.status == 200:
+        return
+    if answer.headers["Content-Type"] == "application/json":
+        assert 400 <= answer.status < 500
+        assert json.loads(answer.body)["Error"]["Code"] in NAMES
     else:
-        yield name, str(value)
+        assert told(answer) in NAMES
 
 
-def flat(shape: shapes.Shape, value: Any) -> Any:
-    """Return a value with the members' names, and the maps, of the Query wire."""
-    match shape, value:
-        case shapes.Structure(members), dict():
-            return {
-                shapes.location(name, members[name]): flat(members[name], content)
-                for name, content in value.items()
-                if name in members
-            }
-        case shapes.Map(inner), dict():
-            return [
-                {shape.key_location: key, shape.value_location: flat(inner, content)}
-                for key, content in value.items()
-            ]
-        case shapes.List(element), list():
-            return [flat(element, content) for content in value]
-    return value
-
-
-def ask(
-    port: int, body: bytes, headers: dict[str, str], *, method: str = "POST", path: str = "/"
-) -> Answer:
-    """Send a request; fail unless the answer is a result or a whole error of SQS."""
-    connection = HTTPConnection("127.0.0.1", port, timeout=40)
+def saved(data: bytes, check: Callable[[], None]) -> None:
+    """Keep what was sent when the answer to it is wrong."""
     try:
-        connection.request(method, path, body, headers)
-        answer = read(connection.getresponse())
-    finally:
-        connection.close()
-    if answer.status != 200:
-        told(answer)
-    return answer
+        check()
+    except (AssertionError, HTTPException, OSError, KeyError, ValueError):
+        FAILED.mkdir(parents=True, exist_ok=True)
+        (FAILED / sha256(data).hexdigest()[:16]).write_bytes(data)
+        raise
 
 
-@ANY
-@given(data=st.data(), action=st.sampled_from(ACTIONS), headers=HEADERS)
-def test_any_document_of_json_is_answered(
-    port: int, data: st.DataObject, action: str, headers: dict[str, str]
+def requested(target: Target, message: Message) -> None:
+    data = message.written()
+
+    def check() -> None:
+        (answer,) = answers(written(target.node.port, data, ends=False), message.method)
+        if message.method == "HEAD":
+            assert answer.status in (400, 404, 405)
+            assert not answer.body
+            return
+        judged(answer)
+        assert ("x-amz-json" in answer.headers["Content-Type"]) == message.is_json
+
+    saved(data, check)
+
+
+def streamed(target: Target, data: bytes) -> None:
+    def check() -> None:
+        for answer in answers(written(target.node.port, data, ends=True)):
+            # What is not HTTP the server refuses itself, without a body.
+            if answer.status == 200 or answer.body:
+                judged(answer)
+            else:
+                assert 400 <= answer.status < 500 or answer.status == 501
+
+    saved(data, check)
+
+
+def attacks(target: Target) -> list[Callable[[], None]]:
+    """Return what sends each kind of request."""
+
+    @given(message=messages() | messages(target.credentials))
+    def request(message: Message) -> None:
+        requested(target, message)
+
+    @given(data=streams())
+    def stream(data: bytes) -> None:
+        streamed(target, data)
+
+    return [request, stream]
+
+
+def run(attack: Callable[[], None], examples: int, *, fixed: bool) -> None:
+    """Send so many requests, the same ones always or those of a new seed, which it shows."""
+    if not fixed:
+        seed = time.monotonic_ns()
+        print(f"seed {seed}")  # noqa: T201 - pytest shows it where the test fails.
+        attack = hypothesis.seed(seed)(attack)
+    settings(
+        max_examples=examples,
+        deadline=None,
+        derandomize=fixed,
+        database=None,
+        suppress_health_check=[*HealthCheck],
+    )(attack)()
+
+
+def test_whatever_is_sent_is_answered(target: Target) -> None:
+    for attack in attacks(target):
+        run(attack, WARM_UP, fixed=True)
+    before = target.memory()
+
+    for attack in attacks(target):
+        run(attack, EXAMPLES, fixed=True)
+    for attack in attacks(target):
+        run(attack, EXAMPLES, fixed=False)
+
+    target.check()
+    assert target.memory() - before < GROWTH
+
+
+def test_what_was_once_answered_wrongly_is_answered(target: Target) -> None:
+    for file in sorted(FAILED.glob("*")):
+        streamed(target, file.read_bytes())
+    target.check()
+
+
+@pytest.mark.slow
+def test_whatever_is_sent_for_long_is_answered(
+    target: Target, pytestconfig: pytest.Config, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    document = data.draw(values(shapes.ACTIONS[action].takes))
-
-    ask(port, json.dumps(document).encode(), headers | target(action))
-
-
-@ANY
-@given(data=st.data(), action=st.sampled_from(ACTIONS), headers=HEADERS)
-def test_any_form_is_answered(
-    port: int, data: st.DataObject, action: str, headers: dict[str, str]
-) -> None:
-    takes = shapes.ACTIONS[action].takes
-    form = dict(fields("", flat(takes, data.draw(values(takes)))))
-    form |= data.draw(st.dictionaries(TEXT, TEXT, max_size=2))
-
-    body = urlencode(form | {"Action": action}).encode()
-
-    headers.pop("X-Amz-Target", None)
-    assert "xml" in ask(port, body, headers | FORM).headers["Content-Type"]
-
-
-@ANY
-@given(
-    body=st.binary(max_size=40) | st.sampled_from([b"{}", b"Action=ListQueues", b"[", b"{" * 99]),
-    headers=HEADERS,
-    method=st.sampled_from(["GET", "POST", "PUT", "OPTIONS", "X"]),
-    path=st.lists(
-        st.sampled_from(["/", ACCOUNT, "fuzzed", "%00", "%FF", "?", "&", "Action=", "a", "%2F"]),
-        max_size=8,
-    ),
-)
-def test_any_request_is_answered(
-    port: int, body: bytes, headers: dict[str, str], method: str, path: list[str]
-) -> None:
-    ask(port, body, headers, method=method, path=f"/{''.join(path)}")
+    """`make fuzz` says for how long; each half of the time is for one of the two nodes."""
+    seconds = pytestconfig.getoption("--fuzz-seconds") / 2
+    began, sent, before = time.monotonic(), 0, target.memory()
+    while (passed := time.monotonic() - began) < seconds:
+        for attack in attacks(target):
+            run(attack, IN_A_ROUND, fixed=False)
+            sent += IN_A_ROUND
+        target.check()
+        grown = (target.memory() - before) / 1_048_576
+        with capfd.disabled():
+            print(f"{passed:5.0f} of {seconds:.0f} s, {sent} requests, {grown:+.1f} MB")  # noqa: T201
+        assert target.memory() - before < GROWTH

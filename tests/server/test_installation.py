@@ -1,6 +1,8 @@
 """What a new user does: install, start, send the first message."""
 
+import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -88,6 +90,29 @@ def test_wheel_has_sql_and_migrations_and_serves(place: Path) -> None:
 
     assert found == str(installed / "skipmq" / "sql")
     assert body == "first"
+
+
+def test_wheel_has_a_bill_of_its_materials(place: Path) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", place],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
+    (wheel,) = place.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [each for each in archive.namelist() if "/sboms/" in each]
+        bill = json.loads(archive.read(name))
+        about = next(each for each in archive.namelist() if each.endswith("/METADATA"))
+        needs = re.findall(
+            r"^Requires-Dist: ([a-z-]+)[^;]*$", archive.read(about).decode(), re.MULTILINE
+        )
+
+    assert name.endswith(".cdx.json")
+    assert (bill["bomFormat"], bill["metadata"]["component"]["name"]) == ("CycloneDX", "skipmq")
+    found = {each["name"]: each for each in bill["components"]}
+    assert set(needs) <= set(found)
+    assert all(each["version"] and each["licenses"] for each in found.values())
 
 
 def test_make_run_does_everything_from_a_clone(place: Path) -> None:

@@ -192,9 +192,7 @@ def test_problems_with_files_of_secrets_are_told(tmp_path: Path) -> None:
     assert len(caught.value.problems) == 4
     assert "SKIPMQ_DATABASE_URL_FILE: SKIPMQ_DATABASE_URL is set too" in problems
     assert "SKIPMQ_ANALYTICS_URL_FILE: the file cannot be read: No such" in problems
-    assert (
-        f"SKIPMQ_MASTER_KEY_FILE: {tmp_path / 'binary'} cannot be read: it is not text" in problems
-    )
+    assert "SKIPMQ_MASTER_KEY_FILE: the file cannot be read: it is not text" in problems
     assert "SKIPMQ_PORT_FILE: there is no such setting" in problems
     assert "hush" not in problems
 

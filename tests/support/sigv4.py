@@ -43,7 +43,7 @@ JSON_HEADERS = {
 FORM_HEADERS = {"Content-Type": "application/x-www-form-urlencoded; charset=utf-8"}
 
 
-class _UrlSigner(SigV4QueryAuth):
+class UrlSigner(SigV4QueryAuth):
     """Signs the body as well, which botocore would move into the URL."""
 
     body = b""
@@ -70,7 +70,7 @@ def signed(
     data = b"" if seconds else body
     unsigned = AWSRequest(method=method, url=url, data=data, headers=dict(headers))
     if seconds:
-        signer = _UrlSigner(credentials, service, region, expires=seconds)
+        signer = UrlSigner(credentials, service, region, expires=seconds)
         signer.body = body
         signer.add_auth(unsigned)
     else:

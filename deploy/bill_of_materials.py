@@ -1,0 +1,121 @@
+"""What the wheel depends on, by versions and licences: written as CycloneDX, and checked.
+
+python deploy/bill_of_materials.py write    # deploy/skipmq.cdx.json, which goes into the wheel
+python deploy/bill_of_materials.py check    # fails on a licence that is not allowed
+"""
+
+import json
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parent.parent
+BILL = ROOT / "deploy" / "skipmq.cdx.json"
+# The LGPL allows to use psycopg unchanged, as a library that the user can replace.
+EXCEPTIONS = {"psycopg": "LGPL-3.0-only", "psycopg-binary": "LGPL-3.0-only"}
+# The oldest Python that is supported needs the most.
+OLDEST = {"python_version": "3.11", "python_full_version": "3.11.0"}
+COPYLEFT = re.compile(r"\b[AL]?GPL|GNU", re.IGNORECASE)
+# Names in texts and classifiers of licences, for what states no SPDX expression.
+SPDX = {
+    "Apache Software License": "Apache-2.0",
+    "BSD License": "BSD-3-Clause",
+    "MIT License": "MIT",
+}
+
+
+def constraints() -> dict[str, str]:
+    """Return the tested version of each package."""
+    lines = (ROOT / "deploy" / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pairs = (line.split("==") for line in lines if "==" in line)
+    return {canonicalize_name(name): version for name, version in pairs}
+
+
+def runtime(requirements: list[str], extras: frozenset[str] = frozenset()) -> Iterator[str]:
+    """Give the names of the packages that requirements bring along, each before its own."""
+    for text in requirements:
+        wanted = Requirement(text)
+        environments = [{**OLDEST, "extra": extra} for extra in extras or {""}]
+        if wanted.marker and not any(wanted.marker.evaluate(each) for each in environments):
+            continue
+        yield canonicalize_name(wanted.name)
+        yield from runtime(metadata.requires(wanted.name) or [], frozenset(wanted.extras))
+
+
+def licence(name: str) -> str:
+    """Return the licence of an installed package: SPDX where it says so, else its own words."""
+    about: dict[str, Any] = metadata.metadata(name).json
+    if expression := about.get("license_expression"):
+        return str(expression)
+    classifiers = [text.rpartition(" :: ")[2] for text in about.get("classifier", [])
+                   if text.startswith("License ::")]  # fmt: skip
+    found = classifiers or [(about.get("license") or "unknown").splitlines()[0]]
+    return " OR ".join(SPDX.get(each, each) for each in found)
+
+
+def bill() -> dict[str, Any]:
+    """Return the CycloneDX document."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    versions = constraints()
+    names = sorted(set(runtime(project["dependencies"])))
+    return {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "version": 1,
+        "metadata": {
+            "component": {
+                "type": "application",
+                "name": project["name"],
+                "licenses": [{"expression": project["license"]}],
+            }
+        },
+        "components": [
+            {
+                "type": "library",
+                "bom-ref": f"pkg:pypi/{name}@{versions[name]}",
+                "name": name,
+                "version": versions[name],
+                "purl": f"pkg:pypi/{name}@{versions[name]}",
+                "licenses": [_stated(licence(name))],
+            }
+            for name in names
+        ],
+    }
+
+
+def _stated(text: str) -> dict[str, Any]:
+    is_spdx = re.fullmatch(r"[A-Za-z0-9.+() -]+", text) and "License" not in text
+    return {"expression": text} if is_spdx else {"license": {"name": text}}
+
+
+def problems(document: dict[str, Any]) -> list[str]:
+    """Return a line for each licence that is not allowed."""
+    found = []
+    for each in document["components"]:
+        (stated,) = each["licenses"]
+        text = stated.get("expression") or stated["license"]["name"]
+        refused = text == "unknown" or all(COPYLEFT.search(part) for part in text.split(" OR "))
+        if refused and EXCEPTIONS.get(each["name"]) != text:
+            found.append(f"{each['name']} {each['version']}: {text}")
+    return found
+
+
+def main(command: str) -> int:
+    """Write the bill or check it; return the exit code."""
+    document = bill()
+    if command == "write":
+        BILL.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    for line in (found := problems(document)):
+        sys.stderr.write(f"licence not allowed: {line}\n")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1] if sys.argv[1:] else "check"))

@@ -69,7 +69,15 @@ RAW = st.sampled_from(
     [
         *("NaN", "-Infinity", "1e999", "-0", "01", "1.0", "1e2", "9" * 5000, "0.1e-400", "+1"),
         *('"\\ud800"', '"\\udc00\\ud800"', '"\\u0000"', '"\0"', '"\x1f"', '"\\x"', '"', "'a'"),
-        *("[" * 500 + "]" * 500, "[" * 100_000, '{"a":' * 500 + "1" + "}" * 500, "{}}", "[1,]"),
+        *(
+            "[" * 500 + "]" * 500,
+            "[" * 100_000,
+            "[" * 5000 + "]" * 5000,
+            '{"a":' * 5000 + "1" + "}" * 5000,
+            '{"a":' * 500 + "1" + "}" * 500,
+            "{}}",
+            "[1,]",
+        ),
         *("//", "/**/1", "\ufeff1", '{"a":1,"a":2}', "tru", "nul", '"\ud800"', "AAA=", '"AA=A"'),
     ]
 ).map(Raw)
@@ -130,8 +138,8 @@ def _at(value: Any, path: tuple[Any, ...], change: Any) -> Any:
 @st.composite
 def changed(draw: DrawFn, value: Any) -> Any:
     """Give a document with one change."""
-    path = draw(st.sampled_from([*_places(value)]))
-    new = draw(JUNK | RAW)
+    path = () if draw(st.booleans()) else draw(st.sampled_from([*_places(value)]))
+    new = draw(RAW if draw(st.booleans()) else JUNK)
     name, length = draw(TEXT), draw(LENGTHS)
 
     def change(old: Any) -> Any:  # noqa: PLR0911
@@ -139,7 +147,7 @@ def changed(draw: DrawFn, value: Any) -> Any:
             case "another":
                 return new
             case "more":
-                return {**old, name: new} if isinstance(old, dict) else [old, new]
+                return {name: new, **old} if isinstance(old, dict) else [old, new]
             case "twice":
                 return Pairs([*old.items(), *old.items()]) if isinstance(old, dict) else [old, old]
             case "fewer":
@@ -150,7 +158,7 @@ def changed(draw: DrawFn, value: Any) -> Any:
                 return [old] * length
         return str(old)[:REPEATED] * length
 
-    kinds = ["another", "more", "twice", "fewer", "nested", "long list", "long text"]
+    kinds = ["another", "more", "more", "twice", "fewer", "nested", "long list", "long text"]
     kind = draw(st.sampled_from(kinds))
     return _at(value, path, change)
 

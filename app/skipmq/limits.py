@@ -42,6 +42,8 @@ TAGS = 50
 TAG_KEY_LENGTH = 128
 TAG_VALUE_LENGTH = 256
 
+# The longest name of DNS, and a port. What is longer is not kept in caches.
+HOST = 260
 # A 1 MiB body may be escaped to six bytes a character on the wire; a batch holds at most 1 MiB as
 # well, so that a request longer than that and its names can never be a valid one.
 REQUEST_BYTES = 6 * MESSAGE_BYTES + 262_144

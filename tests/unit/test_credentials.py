@@ -1,6 +1,6 @@
 import pytest
 
-from skipmq.auth import identify
+from skipmq.auth import credentials, identify
 from skipmq.model import Identity
 
 HEADER = (
@@ -31,3 +31,17 @@ def test_request_without_credential_is_the_default_accounts(header: str | None) 
 
 def test_region_of_unreasonable_length_is_not_taken() -> None:
     assert identify(HEADER.format(key="k", region="x" * 33), "") == Identity()
+
+
+def test_long_credentials_are_not_kept() -> None:
+    """A cache of them would fill the memory of a node."""
+    kept = credentials._kept.cache_info  # noqa: SLF001 - it shows nowhere else.
+    before = kept().currsize
+
+    for number in range(50):
+        filler = f"{number}{'x' * 50_000}"
+        authorization = HEADER.format(key=f"{filler} Credential=key", region="eu-west-1")
+        assert identify(authorization, "").region == "eu-west-1"
+        assert identify(None, f"{filler}&{PRESIGNED.format(key='key', region='eu-west-1')}")
+
+    assert kept().currsize == before

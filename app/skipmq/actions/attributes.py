@@ -40,6 +40,7 @@ def _choice(*values: str) -> Stored:
 def _policy(value: str) -> str | None:
     if not value:
         return value
+    checks.policy_size(len(value.encode()), ())
     try:
         parse(value, of_queue=True)
     except ValueError as error:

@@ -15,8 +15,8 @@ from skipmq.model import AttributeValue, Identity, QueueName
 _QUEUE_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _ANY_QUEUE_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\.fifo")
 _QUEUE_URL = re.compile(r"(?:[a-z]+://[^/]*)?(?:/[^/]+)*?/([^/]+)/([^/?#]+)/?", re.IGNORECASE)
-# Longer ones name no queue: those that do are kept.
-_LONGEST_URL = 2_000
+# Longer ones name no queue; of those that do the short ones are kept.
+_LONGEST_URL, _LONGEST_KEPT = 2_000, 400
 _ENTRY_ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _ATTRIBUTE_NAME = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _IDENTIFIER = re.compile(r"[!-~]{1,128}")
@@ -53,7 +53,8 @@ def queue_name(url: str, identity: Identity) -> QueueName:
     """
     if len(url) > _LONGEST_URL:
         raise errors.QueueDoesNotExist
-    return _queue_name(url, identity.account, identity.region)
+    named = _queue_name if len(url) <= _LONGEST_KEPT else _queue_name.__wrapped__
+    return named(url, identity.account, identity.region)
 
 
 @lru_cache(maxsize=10_000)

@@ -17,6 +17,7 @@ _CREDENTIAL = re.compile(
     re.IGNORECASE,
 )
 ANONYMOUS = Identity()
+_LONGEST_KEPT = 1_024
 
 
 def identify(authorization: str | None, query: str) -> Identity:
@@ -29,8 +30,13 @@ def identify(authorization: str | None, query: str) -> Identity:
     return (_of("?" + query) if query else None) or ANONYMOUS
 
 
-@lru_cache(maxsize=1024)
 def _of(text: str) -> Identity | None:
+    # A cache of long texts would fill the memory.
+    return _kept(text) if len(text) <= _LONGEST_KEPT else _kept.__wrapped__(text)
+
+
+@lru_cache(maxsize=1024)
+def _kept(text: str) -> Identity | None:
     match = _CREDENTIAL.search(text)
     if match is None:
         return None

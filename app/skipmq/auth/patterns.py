@@ -69,7 +69,7 @@ def is_arn(text: str) -> bool:
     return text.startswith("arn:") and text.count(":") >= _COLONS
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=256)
 def _regex(between: tuple[str, ...], fold: bool) -> re.Pattern[str]:
     """Return the expression of texts with any characters between them.
 

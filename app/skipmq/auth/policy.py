@@ -95,7 +95,7 @@ def is_allowed(access: Access, owner: str, own: Policy, queue: Policy | None) ->
     return mine is not None and theirs is not None
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def parse(document: str, *, of_queue: bool) -> Policy:
     """Return a policy: of a queue, which says whom it is about, or of a key, which does not.
 

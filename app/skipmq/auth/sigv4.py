@@ -29,7 +29,7 @@ _UNRESERVED = "-_.~"
 _FAMILY = "x-amz-"
 _HEAD = re.compile(rf"{ALGORITHM} +Credential=([^\s,]+), *SignedHeaders=([^\s,]+), *")
 # Longer ones would fill the memory: they are kept.
-_HEAD_MOST = 4_096
+_HEAD_MOST = _NAMES_KEPT = 4_096
 _PLAIN_PATH = re.compile("/|(?:/[A-Za-z0-9_~-][A-Za-z0-9_.~-]*)+/?")
 _CREDENTIAL = re.compile(r"([^/\s]+)/([0-9]{8})/([a-z0-9-]{1,32})/sqs/aws4_request")
 _HEADER_NAMES = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+(?:;[a-z0-9!#$%&'*+.^_`|~-]+)*")
@@ -112,7 +112,10 @@ def verify(
     headers = collected(request.headers.items())
     claim = _claim(request.query, headers)
     scope = claim.scope
-    _check_signed(scope.signed, tuple(headers))
+    names = tuple(headers)
+    # A cache of long names would fill the memory.
+    is_short = len("".join(names)) <= _NAMES_KEPT
+    (_check_signed if is_short else _check_signed.__wrapped__)(scope.signed, names)
     key = keys.get(scope.key_id)
     if key is None:
         raise errors.InvalidClientTokenId

@@ -120,7 +120,8 @@ class Broker:
     def base_url(self, scheme: str, host: str | None) -> str:
         """Return the base of the URL that a client used, by its Host where that can be one."""
         settings = self.node.settings
-        return _base_url(scheme, host) or f"{scheme}://{settings.host}:{settings.port}"
+        found = _base_url(scheme, host) if host and len(host) <= limits.HOST else None
+        return found or f"{scheme}://{settings.host}:{settings.port}"
 
     async def health(self) -> tuple[int, dict[str, str]]:
         """Return whether the node should get requests, as a status of HTTP, and why."""
@@ -143,5 +144,5 @@ def _rate(per_second: float, workers: int) -> Rate | None:
 
 
 @lru_cache(maxsize=1024)
-def _base_url(scheme: str, host: str | None) -> str | None:
-    return f"{scheme}://{host}" if host and _HOST.fullmatch(host) else None
+def _base_url(scheme: str, host: str) -> str | None:
+    return f"{scheme}://{host}" if _HOST.fullmatch(host) else None

@@ -10,7 +10,7 @@ from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from skipmq import errors
+from skipmq import errors, limits
 from skipmq.config import Settings
 from skipmq.protocol import Call, Request
 
@@ -42,7 +42,7 @@ class Browsers:
         Raises errors.AccessDenied.
         """
         host = request.headers.get("host")
-        if host is not None and not self._is_own(host):
+        if host is not None and (len(host) > limits.HOST or not self._is_own(host)):
             raise errors.AccessDenied(
                 f"The Host {errors.shown(host)} is none of this node's names. SKIPMQ_ALLOWED_HOSTS"
                 " takes others; requests that are signed (SKIPMQ_AUTH=on) can have any."

@@ -18,6 +18,7 @@ class Origin(NamedTuple):
     host: str | None
 
 
+_ADDRESS_LONGEST = 64
 # Gives the values of a header, those of all its lines with commas between: a proxy may add a line
 # to the client's own.
 Sent = Callable[[str], str]
@@ -70,6 +71,6 @@ def _address(text: str) -> str | None:
     elif text.count(":") == 1:
         text = text.partition(":")[0]
     try:
-        return str(ip_address(text))
+        return str(ip_address(text)) if len(text) <= _ADDRESS_LONGEST else None
     except ValueError:
         return None

@@ -262,7 +262,7 @@ def test_readiness_turns_red_without_database_and_green_again(
         eventually(lambda: raw(node.url + "/health/ready").status == 503)
         live = raw(node.url + "/health/live").status
         queue = f"{node.url}/000000000000/orders"
-        answer = raw(f"{queue}?Action=ReceiveMessage", method="GET")
+        answer = raw(queue, b"Action=ReceiveMessage")
 
         admin.execute(f"alter database {name} allow_connections true")
         eventually(lambda: raw(node.url + "/health/ready").status == 200)

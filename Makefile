@@ -74,6 +74,8 @@ soak: bench-peers ## Load a node for an hour; fail when its memory grows
 
 fuzz: $(VENV)/.dev ## Send nodes nearly valid requests for an hour; SECONDS= for another time
 	$(BIN)/pytest -m "slow or not slow" tests/http/test_wire_fuzz.py -k "once or long" --fuzz-seconds $(or $(SECONDS),3600)
+	@test -d .cache/atheris || $(PIP) install -q --only-binary :all: --target .cache/atheris 'atheris>=3,<4'
+	PYTHONPATH=.cache/atheris $(BIN)/python tests/http/fuzz_codecs.py -max_total_time=$(or $(SECONDS),3600) -max_len=20000
 
 faults: $(VENV)/.dev packages ## Try to lose a message: half an hour; OPTIONS="--minutes 5 --fault switchover"
 	cd tests && PYTHONPATH=../deploy ../$(BIN)/python -m cluster $(OPTIONS)

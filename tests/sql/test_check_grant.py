@@ -1,4 +1,4 @@
-"""Who passes, and what those are told who do not."""
+"""Who passes, and the error of those who do not."""
 
 import psycopg
 import pytest

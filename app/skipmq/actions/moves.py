@@ -57,7 +57,7 @@ async def list_message_move_tasks(node: Node, call: Call) -> dict[str, Any]:
 async def cancel_message_move_task(node: Node, call: Call) -> dict[str, Any]:
     """Stop a task; what it has moved stays moved."""
     handle = _decoded(call.parameters.TaskHandle)
-    # A source that does not exist is told before a task that does not.
+    # The error for a source that does not exist comes before that for a task.
     await node.moves.list(handle.sourceArn, 1, call.deadline)
     moved = await node.moves.cancel(handle.taskId, handle.sourceArn, call.deadline)
     return {"ApproximateNumberOfMessagesMoved": moved}

@@ -10,25 +10,13 @@ from typing import Any, TypeAlias
 import msgspec
 
 from skipmq import errors, limits
-from skipmq.actions import checks
+from skipmq.actions import access, checks
 from skipmq.model import Queue, QueueName
 from skipmq.node import Node
 from skipmq.protocol import Call
 
 _LABEL = re.compile(r"[A-Za-z0-9_-]{1,80}")
-_GRANTABLE = frozenset(
-    {
-        "*",
-        "ChangeMessageVisibility",
-        "DeleteMessage",
-        "GetQueueAttributes",
-        "GetQueueUrl",
-        "ListDeadLetterSourceQueues",
-        "PurgeQueue",
-        "ReceiveMessage",
-        "SendMessage",
-    }
-)
+_GRANTABLE = access.SHARED | {"*"}
 # Whoever loses so often has met as many others who each changed the policy.
 _TRIES = 50
 

@@ -107,9 +107,12 @@ class KeyStore:
             self._decisions[asked] = allowed
         return allowed
 
-    def skew(self) -> float:
-        """Return by how many seconds the clock of this machine is ahead of the database's."""
-        return own_clock() - self._now()
+    def skew(self) -> float | None:
+        """Return by how many seconds the clock of this machine is ahead of the database's.
+
+        None while the database has not been asked.
+        """
+        return own_clock() - self._now() if self._version >= 0 else None
 
     def _context(self, key: AccessKey) -> dict[str, str]:
         now = self._now()

@@ -1,6 +1,7 @@
 """Health and metrics on a port of their own."""
 
 import contextlib
+import json
 import signal
 from collections.abc import Iterator
 
@@ -8,6 +9,7 @@ import psycopg
 import pytest
 
 from support.http import Answer, NodeProcess, client, eventually, free_port, raw
+from support.key_commands import MASTER_KEY
 from support.postgres import Databases, as_node
 
 
@@ -102,3 +104,15 @@ def test_port_that_is_taken_is_named(url: str, is_same: bool) -> None:
 
     assert expected.format(port if is_same else first.port) in second.log
     assert "SKIPMQ_METRICS_PORT" in second.log
+
+
+def test_clock_skew_is_shown_by_whoever_knows_the_databases_clock(url: str) -> None:
+    """The process that serves the probes checks no signatures, and reads no keys."""
+    settings = {"auth": "on", "master_key": MASTER_KEY, "metrics_port": free_port()}
+    with NodeProcess(database_url=url, workers=1, **settings) as node:
+        node.ready()
+
+        eventually(lambda: readiness(node).status == 200)
+        assert "clock_skew_seconds" not in readiness(node).body
+        found = json.loads(raw(f"{node.url}/health/ready").body)
+        assert abs(float(found["clock_skew_seconds"])) < 60

@@ -133,8 +133,9 @@ class Broker:
         except errors.SqsError as error:  # It was lost just now.
             replication = f"not known: {error.message}"
         found = {"status": "ready", "replication": replication}
-        if self.node.keys is not None:
-            found["clock_skew_seconds"] = f"{self.node.keys.skew():.1f}"
+        skew = self.node.keys.skew() if self.node.keys is not None else None
+        if skew is not None:
+            found["clock_skew_seconds"] = f"{skew:.1f}"
         return 200, found
 
 

@@ -6,6 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from time import monotonic
 from typing import TypeVar
+from urllib.parse import urlencode
 
 import psycopg
 import pytest
@@ -66,8 +67,7 @@ def made(node: NodeProcess, name: str, **attributes: str) -> str:
 def asked(queue: str, action: str, wire: str = "query", **parameters: str) -> Answer:
     """Make one request and return its answer, whatever it is."""
     if wire == "query":
-        query = "&".join(f"{key}={value}" for key, value in parameters.items())
-        return raw(f"{queue}?Action={action}&{query}")
+        return raw(queue, urlencode({"Action": action, **parameters}).encode())
     members = "".join(f', "{key}": {value}' for key, value in parameters.items())
     body = f'{{"QueueUrl": "{queue}"{members}}}'.encode()
     base = queue.removesuffix("/000000000000/" + queue.rsplit("/", 1)[1])

@@ -24,10 +24,10 @@ from skipmq.auth import (
     verify,
 )
 from skipmq.auth.sigv4 import SignedRequest
-from skipmq.config import Settings
 from skipmq.database import Database
 from skipmq.delivery.access_keys import AccessKeys
 from skipmq.model import Identity, QueueName, StoredKey
+from skipmq.settings import Settings
 
 log = structlog.get_logger()
 

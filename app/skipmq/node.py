@@ -10,13 +10,13 @@ from typing import Any, Protocol, TypeVar
 import structlog
 
 from skipmq import errors
-from skipmq.config import Settings
 from skipmq.database import Database, NoObserver, Observer, Replication
 from skipmq.delivery import InFlight, Inspection, Messages, Moves, Queues
 from skipmq.delivery.group_commit import GroupCommit
 from skipmq.delivery.waiters import Listener, Notifier, Waiters
 from skipmq.key_store import KeyStore
 from skipmq.model import Queue, QueueName
+from skipmq.settings import Settings
 
 log = structlog.get_logger()
 

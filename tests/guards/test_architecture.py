@@ -11,8 +11,8 @@ import pytest
 
 from skipmq import files
 from skipmq.actions import ACTIONS
-from skipmq.config import Settings
 from skipmq.protocol import shapes
+from skipmq.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 APP = ROOT / "app" / "skipmq"

@@ -8,10 +8,10 @@ import psycopg
 import pytest
 from structlog.testing import capture_logs
 
-from skipmq.config import Settings
 from skipmq.database import Database
 from skipmq.delivery import Upkeep
 from skipmq.server.janitor import CHUNK, Janitor
+from skipmq.settings import Settings
 from support.loop import eventually
 from support.postgres import Connection, as_node, as_reader
 from support.sql import Queue, history, number

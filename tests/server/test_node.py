@@ -8,9 +8,9 @@ from time import monotonic
 import pytest
 
 from skipmq import errors, node
-from skipmq.config import Settings
 from skipmq.model import OutgoingMessage, QueueName
 from skipmq.node import Node
+from skipmq.settings import Settings
 from support import http
 from support.loop import eventually
 from support.postgres import Connection, as_node

@@ -11,10 +11,10 @@ import pytest
 from botocore.exceptions import ClientError
 
 from skipmq import embedded, errors, ids
-from skipmq.config import Settings
 from skipmq.model import OutgoingMessage, Queue, QueueName
 from skipmq.node import Node
 from skipmq.receipts import Receipt
+from skipmq.settings import Settings
 from support import standby
 from support.clock import connect
 from support.http import NodeProcess, client, eventually, raw

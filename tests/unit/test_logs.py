@@ -8,7 +8,7 @@ import pytest
 FAILING = """
 import structlog
 from skipmq import logs
-from skipmq.config import Settings
+from skipmq.settings import Settings
 {configure}
 def fail():
     password = "".join(["plan", "ted"])

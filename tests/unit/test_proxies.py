@@ -1,13 +1,16 @@
 import pytest
 
 from skipmq.server.proxies import Origin, Proxies
+from skipmq.settings import Settings
 
 PROXY = "10.0.0.5"
 
 
 def origin(peer: str = PROXY, networks: str = "10.0.0.0/24 2001:db8::/32", **sent: str) -> Origin:
     headers = {f"x-forwarded-{name}": value for name, value in sent.items()}
-    return Proxies(networks).origin(peer, "http", "node:9324", lambda name: headers.get(name, ""))
+    return Proxies(Settings(trusted_proxies=networks).proxies).origin(
+        peer, "http", "node:9324", lambda name: headers.get(name, "")
+    )
 
 
 def test_believed_proxy_says_whence_a_request_came() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from skipmq import config
-from skipmq.config import Settings
+from skipmq.settings import Settings
 
 # The driver for JDBC: Maven's, unless Debian's package libpostgresql-jdbc-java has one here.
 DRIVER = "org.postgresql:postgresql:42.7.8"

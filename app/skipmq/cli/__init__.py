@@ -16,13 +16,14 @@ import skipmq
 from skipmq import config, embedded, errors, logs
 from skipmq.cli import analytics, analytics_reports, grants, keys, queues
 from skipmq.cli.environment import configuration, open_database, out
-from skipmq.config import ConfigError, Settings
+from skipmq.config import ConfigError
 from skipmq.database import address, schema, session
 from skipmq.database.schema import SchemaError
 from skipmq.embedded import EmbeddedError
 from skipmq.server import certificate, local, serve
 from skipmq.server.certificate import CertificateError
 from skipmq.server.serve import ServeError
+from skipmq.settings import SECRETS, Settings
 
 # What the operator can mend.
 _MENDABLE = (
@@ -174,7 +175,7 @@ def _masked(name: str, value: Any) -> Any:
         return [queue.name for queue in value]
     if name == "master_key":
         return value and "***"
-    if name in config.SECRETS and value:
+    if name in SECRETS and value:
         return address.shown(value)
     return value
 

@@ -12,8 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from skipmq.cli.analytics_errors import installed, one_line_errors
 from skipmq.cli.environment import configuration, open_database, out
-from skipmq.config import Settings
 from skipmq.database import history, schema, session
+from skipmq.settings import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from skipmq.cli.analytics import spark_and_database, spark_started
-from skipmq.config import Settings
 from skipmq.database import history
+from skipmq.settings import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -32,10 +32,10 @@ from skipmq.cli.analytics_options import (
     utc,
 )
 from skipmq.cli.environment import configuration, open_database, out
-from skipmq.config import Settings
 from skipmq.database import session
 from skipmq.database.session import Session
 from skipmq.server import local
+from skipmq.settings import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,10 +15,11 @@ from rich.console import Console
 from rich.text import Text
 
 from skipmq import config, embedded
-from skipmq.config import Configuration, Settings
+from skipmq.config import Configuration
 from skipmq.database import Database, InsufficientPrivilege, address, schema, session
 from skipmq.server import local
 from skipmq.server.local import LocalNode
+from skipmq.settings import Settings
 
 T = TypeVar("T")
 # Wide enough for any line: what is no terminal has no width, and programs read whole lines.

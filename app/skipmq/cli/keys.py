@@ -28,9 +28,10 @@ from skipmq.cli.environment import (
     run_as_owner,
     shown_time,
 )
-from skipmq.config import ConfigError, Settings
+from skipmq.config import ConfigError
 from skipmq.delivery.access_keys import AccessKeys
 from skipmq.model import StoredKey
+from skipmq.settings import Settings
 
 T = TypeVar("T")
 _ONCE = "The secret is shown this once."

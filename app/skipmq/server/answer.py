@@ -49,7 +49,7 @@ class Broker:
         self._logs_requests = settings.log_level == "debug"
         self._audit = Audit()
         self._browsers = None if settings.checks_signatures else Browsers(settings)
-        self._proxies = Proxies(settings.trusted_proxies)
+        self._proxies = Proxies(settings.proxies)
         workers = settings.worker_count
         self._of_keys = _rate(settings.rate_limit_key, workers)
         self._of_queues = _rate(settings.rate_limit_queue, workers)

@@ -11,8 +11,8 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from skipmq import errors, limits
-from skipmq.config import Settings
 from skipmq.protocol import Call, Request
+from skipmq.settings import Settings
 
 _OWN_PAGES = {None, "none", "same-origin"}
 # How containers call the machine that they run on; nobody else can have these names.
@@ -25,8 +25,7 @@ class Browsers:
 
     def __init__(self, settings: Settings) -> None:
         public = urlsplit(settings.public_url).hostname or ""
-        more = settings.allowed_hosts.replace(",", " ").split()
-        names = {*_HOSTS, socket.gethostname(), settings.host, public, *more}
+        names = {*_HOSTS, socket.gethostname(), settings.host, public, *settings.host_names}
         own = {name.lower() for name in names if name}
 
         @lru_cache(maxsize=1024)

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from skipmq.config import Settings
+from skipmq.settings import Settings
 
 log = structlog.get_logger()
 

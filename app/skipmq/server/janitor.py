@@ -14,9 +14,9 @@ from time import monotonic
 import structlog
 
 from skipmq import errors
-from skipmq.config import Settings
 from skipmq.database import NoObserver, Observer
 from skipmq.delivery import Upkeep
+from skipmq.settings import Settings
 
 log = structlog.get_logger()
 

@@ -11,12 +11,12 @@ import structlog
 
 from skipmq import errors
 from skipmq.actions import EVERY, attributes
-from skipmq.config import Settings
 from skipmq.delivery import Upkeep
 from skipmq.model import DeclaredQueue, Identity, QueueName
 from skipmq.node import Node
 from skipmq.protocol import Call, Request, shapes
 from skipmq.server.serve import ServeError
+from skipmq.settings import Settings
 
 log = structlog.get_logger()
 

@@ -13,11 +13,11 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 from prometheus_client.exposition import ThreadingWSGIServer
 
-from skipmq.config import Settings
 from skipmq.metrics import Metrics
 from skipmq.node import Node
 from skipmq.server import web
 from skipmq.server.answer import Broker
+from skipmq.settings import Settings
 
 
 class _Handler(WSGIRequestHandler):

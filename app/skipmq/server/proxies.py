@@ -4,10 +4,12 @@ Source: MDN, "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host". Anybody
 headers; only configured addresses are believed, and of a list only what a believed one has added.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from ipaddress import ip_address, ip_network
+from ipaddress import ip_address
 from typing import NamedTuple
+
+from skipmq.settings import Network
 
 
 class Origin(NamedTuple):
@@ -27,9 +29,8 @@ Sent = Callable[[str], str]
 class Proxies:
     """The proxies that a node believes, by their addresses."""
 
-    def __init__(self, networks: str) -> None:
-        found = tuple(ip_network(each) for each in networks.replace(",", " ").split())
-        self._is_any = bool(found)
+    def __init__(self, networks: Sequence[Network]) -> None:
+        self._is_any = bool(networks)
 
         @lru_cache(maxsize=4096)
         def is_believed(address: str) -> bool:
@@ -37,7 +38,7 @@ class Proxies:
                 parsed = ip_address(address)
             except ValueError:
                 return False
-            return any(parsed in network for network in found)
+            return any(parsed in network for network in networks)
 
         self._is_believed = is_believed
 

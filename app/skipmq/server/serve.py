@@ -23,12 +23,12 @@ from granian.log import LogLevels
 from granian.server.mp import MPServer
 
 from skipmq import config, metrics_folder
-from skipmq.config import Settings
 from skipmq.database import Database
 from skipmq.delivery import Upkeep
 from skipmq.server import tls, worker
 from skipmq.server.certificate import Certificate, CertificateError, StagedFiles, stage, watch
 from skipmq.server.janitor import Janitor
+from skipmq.settings import Settings
 
 if TYPE_CHECKING:
     from skipmq.metrics import Metrics

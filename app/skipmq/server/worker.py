@@ -15,9 +15,9 @@ from typing import Any
 from granian.server.mp import WorkerProcess
 
 from skipmq import errors, logs
-from skipmq.config import Settings
 from skipmq.node import Node
 from skipmq.server.answer import Broker
+from skipmq.settings import Settings
 
 # What the main process sends: refuse to be ready but serve on; end all waiting, SIGTERM follows.
 LEAVE, DRAIN = signal.SIGUSR1, signal.SIGUSR2

@@ -222,6 +222,57 @@ class ServiceUnavailable(SqsError, status=503, fault="Receiver", namespace=CORAL
     """The database cannot be reached at the moment; try again."""
 
 
+class DatabaseReadOnly(
+    ServiceUnavailable,
+    code="ServiceUnavailable",
+    status=503,
+    fault="Receiver",
+    namespace=CORAL,
+    shape="ServiceUnavailable",
+):
+    """The database takes no writes at the moment: it is read-only; try again."""
+
+
+class Hindered(
+    ServiceUnavailable,
+    code="ServiceUnavailable",
+    status=503,
+    fault="Receiver",
+    namespace=CORAL,
+    shape="ServiceUnavailable",
+):
+    """The database does not work before an operator acts; nothing has been done; try again."""
+
+    def __init__(self, reason: str | None = None, remedy: str | None = None) -> None:
+        super().__init__()
+        # For operators, as the server says it.
+        self.reason, self.remedy = reason, remedy
+
+
+class DiskFull(
+    Hindered,
+    code="ServiceUnavailable",
+    status=503,
+    fault="Receiver",
+    namespace=CORAL,
+    shape="ServiceUnavailable",
+    sqlstate="53100",
+):
+    """The disk of the database is full; nothing has been done; try again."""
+
+
+class InsufficientPrivilege(
+    Hindered,
+    code="ServiceUnavailable",
+    status=503,
+    fault="Receiver",
+    namespace=CORAL,
+    shape="ServiceUnavailable",
+    sqlstate="42501",
+):
+    """The database refuses this node a privilege; nothing has been done; try again."""
+
+
 class OutcomeUnknown(
     ServiceUnavailable,
     code="ServiceUnavailable",

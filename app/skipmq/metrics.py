@@ -46,6 +46,7 @@ _SHOWN = {
         "livemax",
     ),
 }  # fmt: skip
+_STATES = ("writable", "unreachable", "read_only", "disk_full", "no_privilege")
 _SHOWN_BY_JANITOR = {
     "oldest snapshot": (
         "skipmq_oldest_snapshot_seconds",
@@ -89,6 +90,15 @@ class Metrics:
             state: Gauge(name, about, registry=registry, multiprocess_mode=mode)  # type: ignore[arg-type]
             for state, (name, about, mode) in (_SHOWN_BY_JANITOR if janitor else _SHOWN).items()
         }
+        if not janitor:
+            states = Gauge(
+                "skipmq_database_state",
+                "1 for what a worker of this node can do with its database, 0 for the rest",
+                ["state"],
+                registry=registry,
+                multiprocess_mode="livemax",
+            )
+            self._gauges |= {f"database {state}": states.labels(state) for state in _STATES}
 
     def count(self, event: str) -> None:
         """Add one to the number of an event."""

@@ -174,6 +174,49 @@ class MessageCounts:
     delayed: int
 
 
+class QueueStatistics(NamedTuple):
+    """What a queue holds, what happened in it since it was made or purged, and what happens now.
+
+    The sums of several queues have no name; `queues` is their number. `oldest` is in seconds, rates
+    are messages a second.
+    """
+
+    account: str | None
+    region: str | None
+    queue: str | None
+    id: int | None
+    queues: int
+    messages: int
+    visible: int | None
+    in_flight: int | None
+    delayed: int | None
+    oldest: float | None
+    sent: int
+    bytes_sent: int
+    received: int
+    empty_receives: int
+    deleted: int
+    expired: int
+    dead_lettered: int
+    redriven: int
+    moved_in: int
+    send_rate: float
+    receive_rate: float
+    delete_rate: float
+
+
+class QueueMinute(NamedTuple):
+    """What happened in a queue in a minute, and how many messages it had then."""
+
+    # In seconds since 1970.
+    minute: int
+    sent: int
+    received: int
+    deleted: int
+    dead_lettered: int
+    messages: int
+
+
 @dataclass(frozen=True, slots=True)
 class MoveTask:
     """A message move task; `started_at` in milliseconds since the epoch."""

@@ -10,8 +10,16 @@ from typing import Any, Protocol, TypeVar
 import structlog
 
 from skipmq import errors
-from skipmq.database import Database, NoObserver, Observer, Replication
-from skipmq.delivery import InFlight, Inspection, Messages, Moves, Queues
+from skipmq.database import Database, Monitor, NoObserver, Observer, Replication, monitor
+from skipmq.delivery import (
+    Activity,
+    InFlight,
+    Inspection,
+    Messages,
+    Moves,
+    Queues,
+    Statistics,
+)
 from skipmq.delivery.group_commit import GroupCommit
 from skipmq.delivery.waiters import Listener, Notifier, Waiters
 from skipmq.key_store import KeyStore
@@ -23,8 +31,8 @@ log = structlog.get_logger()
 # What others change is notified at once; what is changed in SQL, or was missed, is known then.
 CACHE_SECONDS = 5.0
 CACHED_QUEUES = 10_000
-# A node stays ready this long without a database, or as long as requests wait for one if that is
-# longer: a failover must not empty the balancer, which would refuse what the node lets wait.
+# A node stays ready this long while nothing can be written, or as long as requests wait for that: a
+# failover must not empty the balancer, which would refuse what the node lets wait.
 READY_GRACE = 5.0
 TRIES = 3
 # As many as come: one lookup answers them all.
@@ -57,12 +65,15 @@ class Node:
             observer=self.observer,
             application_name=f"skipmq {self.process}",
         )
+        self.monitor = Monitor(self.database, self.observer)
         self.replication = Replication(self.database)
         self.messages = Messages(self.database, self.replication, settings.max_transaction_messages)
         self.in_flight = InFlight(self.messages)
         self.inspection = Inspection(self.database)
         self.moves = Moves(self.database)
         self.queues = Queues(self.database)
+        self.activity = Activity(self.database)
+        self.statistics = Statistics(self.database)
         self.receipt_key = b""
         self.waiters = Waiters(settings.max_waiting)
         # Who may sign, where requests must be signed.
@@ -82,23 +93,28 @@ class Node:
         # By ARN, with the time of time.monotonic until which it counts.
         self._cache: dict[str, tuple[float, Queue]] = {}
         self._changes = 0
-        self.is_stopping = False
+        self.is_open = self.is_stopping = False
         self._failing_since: float | None = None
 
     async def open(self) -> None:
         """Read what a node must know before it can answer.
 
-        Raises errors.ServiceUnavailable while there is no database.
+        Raises errors.ServiceUnavailable while the database cannot be written to.
         """
+        if await self.monitor.check() != monitor.WRITABLE:
+            raise self.monitor.refusal()
         self.receipt_key = await self.queues.receipt_key()
         if self.keys is not None:
             await self.keys.refresh()
+        self.is_open = True
 
     def start(self, *others: Runnable) -> None:
         """Begin to listen and to notify, and to run what else this process runs."""
         loop = asyncio.get_running_loop()
         own = (self.keys,) if self.keys is not None else ()
-        parts: tuple[Runnable, ...] = (self._listener, self.notifier, *own, *others)
+        parts: tuple[Runnable, ...] = (
+            self.monitor, self.activity, self._listener, self.notifier, *own, *others,
+        )  # fmt: skip
         self._tasks = [loop.create_task(part.run()) for part in parts]
 
     def leave(self) -> None:
@@ -194,17 +210,17 @@ class Node:
             )
         log.warning("a queue asks for more than the cluster gives", mode=mode, lacking=lacking)
 
-    async def readiness(self) -> str | None:
-        """Return why the node should get no requests, or None when it should."""
-        if self.is_stopping:
-            return "stopping"
-        if await self.database.is_writable():
+    async def readiness(self) -> tuple[bool, str]:
+        """Return whether the node should get requests, and the state of the database."""
+        state = await self.monitor.check()
+        if state == monitor.WRITABLE:
             self._failing_since = None
-            return None
+            return self.is_open and not self.is_stopping, state
         now = monotonic()
         self._failing_since = self._failing_since or now
-        grace = max(READY_GRACE, self.settings.failover_wait)
-        return "no database to write to" if now - self._failing_since > grace else None
+        waits = self.settings.failover_wait if state in monitor.PASSING else 0.0
+        is_late = now - self._failing_since > max(READY_GRACE, waits)
+        return self.is_open and not (is_late or self.is_stopping), state
 
     async def _look_up(
         self, name: QueueName, requests: Sequence[None], deadline: float

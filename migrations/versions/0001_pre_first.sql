@@ -190,6 +190,12 @@ create table skipmq.cluster (
 );
 insert into skipmq.cluster (receipt_key)
 select decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex');
+
+-- What watch_disk fills to see whether the disk has room, and empties by going back: never a row that is seen.
+create unlogged table skipmq.disk_probe (
+  filler text not null
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1);
+alter table skipmq.disk_probe alter column filler set storage plain;
 -- Moves of messages of a dead-letter queue back to where they came from, or elsewhere. Any node continues a task,
 -- a chunk at a time, so that it survives the death of the node that worked on it.
 create table skipmq.move_task (
@@ -270,15 +276,31 @@ create table skipmq.receive_attempt (
 create index receive_attempt_received on skipmq.receive_attempt (received_at);
 -- How many messages each generation has, in two parts: a sum, and what has changed since. The changes are
 -- only ever added, by the transaction that makes them, so that nobody waits for a counter; fold_counts
--- adds them up. Sum and changes together are exact in every snapshot.
+-- adds them up. Sum and changes together are exact in every snapshot. So are the totals of what happened to
+-- messages, but for receives, which nodes count and add once a second.
 create table skipmq.queue_count (
   queue_id integer primary key,
-  messages bigint not null
+  messages bigint not null,
+  sent bigint not null default 0,
+  bytes_sent bigint not null default 0,
+  received bigint not null default 0,
+  empty_receives bigint not null default 0,
+  deleted bigint not null default 0,
+  expired bigint not null default 0,
+  dead_lettered bigint not null default 0,
+  redriven bigint not null default 0,
+  -- From the dead-letter policy or a move of another queue.
+  moved_in bigint not null default 0
 ) with (fillfactor = 50);
 create table skipmq.queue_delta (
   at timestamptz not null,
   queue_id integer not null,
-  change integer not null
+  change integer not null,
+  -- sent, moved-in, received, empty, or an outcome of the history.
+  event text collate "C" not null,
+  -- How many, where that is not the change.
+  number integer,
+  bytes bigint not null default 0
 ) with (
   vacuum_truncate = off,
   autovacuum_vacuum_scale_factor = 0,
@@ -287,6 +309,21 @@ create table skipmq.queue_delta (
 );
 -- For fold_counts, count_messages: what is new, without what is dead and cannot be cleared yet.
 create index queue_delta_at on skipmq.queue_delta (at);
+
+-- What happened to the messages of each queue in each of the last minutes: a row where something did.
+create table skipmq.queue_minute (
+  minute timestamptz not null,
+  queue_id integer not null,
+  sent bigint not null,
+  received bigint not null,
+  deleted bigint not null,
+  dead_lettered bigint not null,
+  -- At the last change in it.
+  messages bigint not null,
+  primary key (queue_id, minute)
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);
+-- For fold_counts, which clears what is old.
+create index queue_minute_minute on skipmq.queue_minute using brin (minute) with (pages_per_range = 32);
 -- Tenants (groups of a standard queue) that had too large a part of its messages in flight: theirs wait in
 -- shard 1, behind those of the others.
 create table skipmq.noisy_tenant (
@@ -410,6 +447,22 @@ begin
   acknowledged := (
     select count(*) from pg_stat_replication r where r.sync_state <> 'async' and r.flush_lsn >= v_position);
 end $$;
+-- Does: adds to the totals of queues how many messages were received, and how many receives came back empty.
+-- Called by: nodes, once a second for what they have counted; receive_message.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: none.
+create function skipmq.add_receives(p_queue_ids integer[], p_received integer[], p_empty integer[]) returns void
+language sql volatile security definer
+set search_path = pg_catalog, pg_temp
+set synchronous_commit = off
+as $$
+  insert into skipmq.queue_delta (at, queue_id, change, event, number)
+  select skipmq.clock(), u.queue_id, 0, e.event, e.number
+  from unnest(p_queue_ids, p_received, p_empty) u (queue_id, received, empty)
+  cross join lateral (values ('received', u.received), ('empty', u.empty)) e (event, number)
+  where e.number > 0;
+$$;
 -- Does: continues every active task that nobody else works on: moves what its rate allows since the last
 --   time, at most p_limit messages, and ends it when nothing is left, it was cancelled or a queue is gone;
 --   gives the number of messages moved.
@@ -570,11 +623,11 @@ begin
       select from skipmq.message_group g where g.queue_id = f.queue_id and g.group_no = f.group_no)
     on conflict do nothing
   ), counted as (
-    insert into skipmq.queue_delta (at, queue_id, change)
-    select v_now, c.queue_id, sum(c.change)
+    insert into skipmq.queue_delta (at, queue_id, change, event)
+    select v_now, c.queue_id, sum(c.change), c.event
     from moved m
-    cross join lateral (values (m.queue_id, 1), (p_queue_id, -1)) c (queue_id, change)
-    group by c.queue_id
+    cross join lateral (values (m.queue_id, 1, 'moved-in'), (p_queue_id, -1, p_how)) c (queue_id, change, event)
+    group by c.queue_id, c.event
   )
   select count(*) into v_count from moved;
   return v_count;
@@ -1629,6 +1682,45 @@ begin
   end if;
   return v_queue.queue_id;
 end $$;
+-- Does: says in one word what a node can do with this database: writable; read_only (a standby, or a primary that takes
+--   no writes); no_privilege (the caller may not call what nodes call); disk_full (a node found the disk full and
+--   watches it).
+-- Called by: nodes, once a second each; `skipmq doctor`.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: pg_proc_proname_args_nsp_index.
+--
+-- With the caller's rights: it is about these. A full disk is known by the lock of whoever watches it (watch_disk):
+-- nothing can be written that says so.
+create function skipmq.database_state() returns text
+language sql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+  select case
+    when current_setting('transaction_read_only') = 'on' then 'read_only'
+    when exists (
+      select
+      from pg_proc p
+      where p.pronamespace = 'skipmq'::regnamespace
+        and p.proname = any (array[
+          'cancel_move_task', 'change_fifo_visibility', 'change_visibility', 'copy_messages', 'count_in_flight',
+          'count_messages', 'create_queue', 'delete_fifo_messages', 'delete_messages', 'delete_queue', 'get_queue',
+          'list_move_tasks', 'list_queues', 'low_watermark', 'move_messages', 'peek_messages', 'purge_queue',
+          'receipt_key', 'receive_fifo_attempt', 'receive_fifo_messages', 'receive_messages', 'replication',
+          'return_fifo_messages', 'return_messages', 'send_fifo_messages', 'send_messages', 'set_queue_attributes',
+          'start_move_task', 'tag_queue', 'untag_queue'])
+        and not has_function_privilege(p.oid, 'execute'))
+      then 'no_privilege'
+    when exists (
+      select
+      from pg_locks l
+      where l.locktype = 'advisory' and l.objsubid = 2
+        and l.database = (select d.oid from pg_database d where d.datname = current_database())
+        and l.classid = hashtext('skipmq')::oid and l.objid = hashtext('disk_full')::oid)
+      then 'disk_full'
+    else 'writable'
+  end;
+$$;
 -- Does: gives the present generation of a queue's dead-letter queue; null when it has none, that was deleted, or
 --   it is the queue itself.
 -- Called by: receive_messages, receive_fifo_messages.
@@ -1835,7 +1927,7 @@ begin
   )
   select count(*) into v_count from gone;
   if v_count > 0 then
-    insert into skipmq.queue_delta (at, queue_id, change) values (v_now, p_queue_id, -v_count);
+    insert into skipmq.queue_delta (at, queue_id, change, event) values (v_now, p_queue_id, -v_count, 'deleted');
   end if;
   return v_count;
 end $$;
@@ -2196,12 +2288,13 @@ begin
   end if;
   return skipmq.settle(v_tids, 'expired');
 end $$;
--- Does: adds what has changed in the numbers of messages to their sums; gives how many changes it folded.
+-- Does: adds what has changed in the numbers of messages to their sums, and to those of this minute; gives how many
+--   changes it folded. Minutes are kept for six hours.
 -- Called by: the janitor.
 -- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), changes by time,
 --   sums by queue_id.
 -- Raises: nothing.
--- Relies on index: queue_delta_at, queue_count_pkey, generation_pkey; the first time message_visible, message_enqueued.
+-- Relies on index: queue_delta_at, queue_count_pkey, queue_minute_pkey, queue_minute_minute, generation_pkey; the first time message_visible, message_enqueued.
 --
 -- p_all reads all changes, also at those of transactions that have run for long, and notes the time:
 -- later calls begin there. So while a snapshot is held open, and what was folded cannot be cleared,
@@ -2237,20 +2330,60 @@ begin
     on conflict (queue_id) do update set messages = excluded.messages;
   end if;
   with folded as (
-    delete from skipmq.queue_delta d where d.at >= v_from returning d.queue_id, d.change
-  ), summed as (
-    insert into skipmq.queue_count as c (queue_id, messages)
-    select f.queue_id, sum(f.change)
+    delete from skipmq.queue_delta d where d.at >= v_from
+    returning d.queue_id, d.change, d.event, coalesce(d.number, abs(d.change)) as number, d.bytes
+  ), added as (
+    select
+      f.queue_id, sum(f.change) as messages, sum(f.bytes) as bytes_sent,
+      coalesce(sum(f.number) filter (where f.event = 'sent'), 0) as sent,
+      coalesce(sum(f.number) filter (where f.event = 'received'), 0) as received,
+      coalesce(sum(f.number) filter (where f.event = 'empty'), 0) as empty_receives,
+      coalesce(sum(f.number) filter (where f.event = 'deleted'), 0) as deleted,
+      coalesce(sum(f.number) filter (where f.event = 'expired'), 0) as expired,
+      coalesce(sum(f.number) filter (where f.event = 'dead-lettered'), 0) as dead_lettered,
+      coalesce(sum(f.number) filter (where f.event = 'redriven'), 0) as redriven,
+      coalesce(sum(f.number) filter (where f.event = 'moved-in'), 0) as moved_in
     from folded f
     where not exists (
       select from skipmq.generation g where g.queue_id = f.queue_id and g.cleared_at is not null)
     group by f.queue_id
-    order by f.queue_id
-    on conflict (queue_id) do update set messages = c.messages + excluded.messages
+  ), summed as (
+    insert into skipmq.queue_count as c (
+      queue_id, messages, sent, bytes_sent, received, empty_receives, deleted, expired, dead_lettered, redriven, moved_in)
+    select
+      a.queue_id, a.messages, a.sent, a.bytes_sent, a.received, a.empty_receives, a.deleted, a.expired,
+      a.dead_lettered, a.redriven, a.moved_in
+    from added a
+    order by a.queue_id
+    on conflict (queue_id) do update set
+      messages = c.messages + excluded.messages,
+      sent = c.sent + excluded.sent,
+      bytes_sent = c.bytes_sent + excluded.bytes_sent,
+      received = c.received + excluded.received,
+      empty_receives = c.empty_receives + excluded.empty_receives,
+      deleted = c.deleted + excluded.deleted,
+      expired = c.expired + excluded.expired,
+      dead_lettered = c.dead_lettered + excluded.dead_lettered,
+      redriven = c.redriven + excluded.redriven,
+      moved_in = c.moved_in + excluded.moved_in
+    returning c.queue_id, c.messages
+  ), noted as (
+    insert into skipmq.queue_minute as m (minute, queue_id, sent, received, deleted, dead_lettered, messages)
+    select
+      date_trunc('minute', v_now), a.queue_id, a.sent + a.moved_in, a.received, a.deleted, a.dead_lettered, s.messages
+    from added a join summed s on s.queue_id = a.queue_id
+    order by a.queue_id
+    on conflict (queue_id, minute) do update set
+      sent = m.sent + excluded.sent,
+      received = m.received + excluded.received,
+      deleted = m.deleted + excluded.deleted,
+      dead_lettered = m.dead_lettered + excluded.dead_lettered,
+      messages = excluded.messages
   )
   select count(*) into v_count from folded;
   if p_all then
     update skipmq.cluster c set counted_to = v_now;
+    delete from skipmq.queue_minute m where m.minute < v_now - interval '6 hours';
   end if;
   return v_count;
 end $$;
@@ -3003,8 +3136,8 @@ begin
   where m.ctid = any (v_tids);
   get diagnostics v_count = row_count;
   if v_count > 0 then
-    insert into skipmq.queue_delta (at, queue_id, change)
-    values (v_now, p_queue_id, -v_count), (v_now, p_target, v_count);
+    insert into skipmq.queue_delta (at, queue_id, change, event)
+    values (v_now, p_queue_id, -v_count, 'dead-lettered'), (v_now, p_target, v_count, 'moved-in');
   end if;
   return v_count;
 end $$;
@@ -3039,6 +3172,35 @@ as $$
       and coalesce(u.last_used_at < skipmq.clock() - interval '1 minute', true)
     for no key update skip locked)
 $$;
+-- Does: gives for how many seconds the visible message that is due first has been in its queue (null: none is visible).
+--   On a FIFO queue it is the one that arrived first.
+-- Called by: queue_statistics.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: message_visible, message_enqueued.
+create function skipmq.oldest_message(p_queue_id integer, p_fifo boolean) returns float8
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+begin
+  if p_fifo then
+    return (
+      select extract(epoch from v_now - m.enqueued_at)
+      from skipmq.message m
+      where m.queue_id = p_queue_id and m.group_no is not null and m.enqueued_at > '-infinity'
+      order by m.enqueued_at
+      limit 1);
+  end if;
+  return (
+    select extract(epoch from v_now - m.enqueued_at)
+    from skipmq.message m
+    where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null
+      and m.visible_at > '-infinity' and m.visible_at <= v_now
+    order by m.visible_at
+    limit 1);
+end $$;
 -- Does: gives since when the oldest transaction has been open that keeps this database from clearing up: one here
 --   that has a snapshot or wrote, one of another database that wrote (every snapshot here keeps what it might see),
 --   one that is prepared, since then. Null when there is none.
@@ -3252,6 +3414,26 @@ begin
   end if;
   return v_id;
 end $$;
+-- Does: gives what happened to the messages of generations of queues in each of the last p_minutes minutes, the present
+--   one with them, oldest first; a minute in which nothing did has no row. Six hours are kept.
+-- Called by: the console, `skipmq queue stats`.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: queue_minute_pkey.
+create function skipmq.queue_minutes(p_queue_ids integer[], p_minutes integer default 60)
+returns table (
+  queue_id integer, minute timestamptz, sent bigint, received bigint, deleted bigint, dead_lettered bigint,
+  messages bigint
+)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select m.queue_id, m.minute, m.sent, m.received, m.deleted, m.dead_lettered, m.messages
+  from skipmq.queue_minute m
+  where m.queue_id = any (p_queue_ids)
+    and m.minute > date_trunc('minute', skipmq.clock()) - make_interval(mins => p_minutes)
+  order by m.queue_id, m.minute;
+$$;
 -- Does: finds the present generation of the queue that an ARN names; null when there is none.
 -- Called by: start_move_task, list_move_tasks, advance_move_tasks.
 -- Locks, in order: none.
@@ -3268,6 +3450,90 @@ as $$
     and q.name = split_part(p_arn, ':', 6)
     and p_arn = format('arn:aws:sqs:%s:%s:%s', q.region, q.account, q.name)
 $$;
+-- Does: gives what happened in each queue since it was made or purged, what happens a second now (over the last one to
+--   two minutes), and what it holds, for up to p_limit queues after p_offset: by name, by messages, by rate (what is
+--   sent and deleted), or by dead letters, each from the most to the least. One row more, whose queue is null, has the
+--   sums of all that match and are not given, and their number in `queues`.
+-- Called by: /metrics, the console, `skipmq queue stats`, `skipmq top`.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: queue_pkey, queue_count_pkey, queue_minute_pkey, and those of count_messages and oldest_message.
+--
+-- p_account and p_region may be null, for all; p_search is a part of the name. Only of the queues that are given are
+-- visible, in flight, delayed and oldest found out: what waits costs nothing however many queues there are.
+create function skipmq.queue_statistics(
+  p_account text default null, p_region text default null, p_search text default '', p_order text default 'name',
+  p_limit integer default 100, p_offset integer default 0
+) returns table (
+  account text, region text, queue text, queue_id integer, queues bigint, messages bigint, visible bigint,
+  in_flight bigint, delayed bigint, oldest float8, sent bigint, bytes_sent bigint, received bigint,
+  empty_receives bigint, deleted bigint, expired bigint, dead_lettered bigint, redriven bigint, moved_in bigint,
+  send_rate float8, receive_rate float8, delete_rate float8
+)
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := skipmq.clock();
+  v_minute timestamptz := date_trunc('minute', v_now);
+  v_seconds float8 := 60 + extract(epoch from v_now - v_minute);
+begin
+  return query
+  with matching as materialized (
+    select
+      q.account, q.region, q.name, q.queue_id, q.fifo, coalesce(greatest(c.messages, 0), 0) as messages,
+      coalesce(c.sent, 0) as sent, coalesce(c.bytes_sent, 0) as bytes_sent, coalesce(c.received, 0) as received,
+      coalesce(c.empty_receives, 0) as empty_receives, coalesce(c.deleted, 0) as deleted,
+      coalesce(c.expired, 0) as expired, coalesce(c.dead_lettered, 0) as dead_lettered,
+      coalesce(c.redriven, 0) as redriven, coalesce(c.moved_in, 0) as moved_in,
+      coalesce(r.sent / v_seconds, 0) as send_rate, coalesce(r.received / v_seconds, 0) as receive_rate,
+      coalesce(r.deleted / v_seconds, 0) as delete_rate
+    from skipmq.queue q
+    left join skipmq.queue_count c on c.queue_id = q.queue_id
+    left join (
+      select
+        m.queue_id, sum(m.sent)::float8 as sent, sum(m.received)::float8 as received, sum(m.deleted)::float8 as deleted
+      from skipmq.queue_minute m
+      where m.minute >= v_minute - interval '1 minute'
+      group by m.queue_id
+    ) r on r.queue_id = q.queue_id
+    where (p_account is null or q.account = p_account) and (p_region is null or q.region = p_region)
+      and strpos(lower(q.name), lower(p_search)) > 0
+  ), placed as materialized (
+    select m.*, row_number() over (
+      order by
+        case p_order
+          when 'messages' then m.messages
+          when 'rate' then m.send_rate + m.delete_rate
+          when 'dead-lettered' then m.dead_lettered
+        end desc,
+        case p_order when 'rate' then m.messages end desc,
+        m.name, m.account, m.region) as place
+    from matching m
+  )
+  (
+    select
+      p.account, p.region, p.name, p.queue_id, 1::bigint, p.messages, n.visible, n.in_flight, n.delayed,
+      case when n.visible > 0 then skipmq.oldest_message(p.queue_id, p.fifo) end,
+      p.sent, p.bytes_sent, p.received, p.empty_receives, p.deleted, p.expired, p.dead_lettered, p.redriven, p.moved_in,
+      p.send_rate, p.receive_rate, p.delete_rate
+    from placed p
+    cross join lateral skipmq.count_messages(p.queue_id) n
+    where p.place > p_offset and p.place <= p_offset + p_limit
+    order by p.place
+  )
+  union all
+  select
+    null, null, null, null, count(*), coalesce(sum(p.messages), 0)::bigint, null, null, null, null,
+    coalesce(sum(p.sent), 0)::bigint, coalesce(sum(p.bytes_sent), 0)::bigint, coalesce(sum(p.received), 0)::bigint,
+    coalesce(sum(p.empty_receives), 0)::bigint, coalesce(sum(p.deleted), 0)::bigint,
+    coalesce(sum(p.expired), 0)::bigint, coalesce(sum(p.dead_lettered), 0)::bigint,
+    coalesce(sum(p.redriven), 0)::bigint, coalesce(sum(p.moved_in), 0)::bigint,
+    coalesce(sum(p.send_rate), 0), coalesce(sum(p.receive_rate), 0), coalesce(sum(p.delete_rate), 0)
+  from placed p
+  where p.place <= p_offset or p.place > p_offset + p_limit;
+end $$;
 -- Does: gives the key that authenticates receipt handles, the same for all nodes.
 -- Called by: a node when it starts.
 -- Locks, in order: none.
@@ -3535,6 +3801,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_queue_id integer;
+  v_count integer;
 begin
   perform skipmq.check_grant('receive', p_queue, p_account, p_region);
   v_queue_id := skipmq.queue_id(p_queue, p_account, p_region);
@@ -3555,6 +3822,8 @@ begin
     from skipmq.receive_messages(v_queue_id, p_limit, p_visibility_timeout) r
     where r.id is not null;
   end if;
+  get diagnostics v_count = row_count;
+  perform skipmq.add_receives(array[v_queue_id], array[v_count], array[(v_count = 0)::integer]);
 end $$;
 -- Does: claims up to p_limit visible messages of a standard queue and hides them for p_visibility_timeout
 --   seconds (null: the queue's). What has been received as often as the redrive policy allows goes to the
@@ -3930,11 +4199,11 @@ begin
     where m.ctid = t.tid
     returning m.queue_id
   ), counted as (
-    insert into skipmq.queue_delta (at, queue_id, change)
-    select p_now, c.queue_id, sum(c.change)
+    insert into skipmq.queue_delta (at, queue_id, change, event)
+    select p_now, c.queue_id, sum(c.change), c.event
     from moved m
-    cross join lateral (values (m.queue_id, 1), (p_source, -1)) c (queue_id, change)
-    group by c.queue_id
+    cross join lateral (values (m.queue_id, 1, 'moved-in'), (p_source, -1, 'redriven')) c (queue_id, change, event)
+    group by c.queue_id, c.event
   )
   select count(*) into v_count from moved;
   return v_count;
@@ -4239,7 +4508,9 @@ begin
       select from skipmq.message_group g where g.queue_id = p_queue_id and g.group_no = f.group_no)
     order by f.first_number -- Groups that become available together come in the order of arrival.
     on conflict do nothing;
-    insert into skipmq.queue_delta (at, queue_id, change) values (v_now, p_queue_id, cardinality(v_fresh));
+    insert into skipmq.queue_delta (at, queue_id, change, event, bytes)
+    select v_now, p_queue_id, cardinality(v_fresh), 'sent', sum(octet_length(b.body))
+    from unnest(p_bodies) with ordinality b (body, place) where b.place = any (v_fresh);
   end if;
 
   if cardinality(v_fresh) = cardinality(v_keys) then
@@ -4337,12 +4608,12 @@ begin
   v_locked := pg_try_advisory_xact_lock(uuid_hash_extended(p_message_ids[1], 0));
   if p_again is not null and skipmq.is_sent(p_queue_id, p_message_ids, v_now - p_again) then
     -- A row, so that this commit waits for the standbys that the one before may not have waited for.
-    insert into skipmq.queue_delta (at, queue_id, change) values (v_now, p_queue_id, 0);
+    insert into skipmq.queue_delta (at, queue_id, change, event) values (v_now, p_queue_id, 0, 'sent');
     return;
   end if;
   with counted as (
-    insert into skipmq.queue_delta (at, queue_id, change)
-    values (v_now, p_queue_id, cardinality(p_message_ids))
+    insert into skipmq.queue_delta (at, queue_id, change, event, bytes)
+    select v_now, p_queue_id, cardinality(p_message_ids), 'sent', sum(octet_length(b)) from unnest(p_bodies) b
   )
   insert into skipmq.message (
     id, visible_at, sent_at, enqueued_at, queue_id, shard, message_id, group_id, sender, trace_header, attributes, body)
@@ -4514,8 +4785,8 @@ begin
   with gone as (
     delete from skipmq.message m where m.ctid = any (p_tids) returning m.queue_id
   ), counted as (
-    insert into skipmq.queue_delta (at, queue_id, change)
-    select v_now, g.queue_id, -count(*) from gone g group by g.queue_id
+    insert into skipmq.queue_delta (at, queue_id, change, event)
+    select v_now, g.queue_id, -count(*), p_outcome from gone g group by g.queue_id
   )
   select count(*) into v_count from gone;
   return v_count;
@@ -4689,6 +4960,29 @@ begin
   if not found then
     raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
   end if;
+end $$;
+-- Does: lets all nodes know, for as long as the caller's session lasts, that the disk was found full, and tries
+--   whether it still is.
+-- Called by: the node that met the error, once a second, until it gets through.
+-- Locks, in order: the advisory lock that database_state looks for, shared, kept until the session ends.
+-- Raises: 53100 while the disk is full.
+-- Relies on index: none.
+--
+-- It adds 256 kB to a table, and goes back: the pages stay until vacuum cuts them off, so that no try finds room that
+-- an earlier one has left.
+create function skipmq.watch_disk() returns void
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform pg_advisory_lock_shared(hashtext('skipmq'), hashtext('disk_full'));
+  begin
+    insert into skipmq.disk_probe (filler) select repeat('x', 6000) from generate_series(1, 32);
+    raise exception using errcode = 'SQ099';
+  exception
+    when sqlstate 'SQ099' then
+      null; -- There was room.
+  end;
 end $$;
 -- Does: leaves a row of history for each of the given rows of messages, which the caller has locked and is about
 --   to settle, as the history mode of their queue says.

@@ -82,11 +82,11 @@ begin
       select from skipmq.message_group g where g.queue_id = f.queue_id and g.group_no = f.group_no)
     on conflict do nothing
   ), counted as (
-    insert into skipmq.queue_delta (at, queue_id, change)
-    select v_now, c.queue_id, sum(c.change)
+    insert into skipmq.queue_delta (at, queue_id, change, event)
+    select v_now, c.queue_id, sum(c.change), c.event
     from moved m
-    cross join lateral (values (m.queue_id, 1), (p_queue_id, -1)) c (queue_id, change)
-    group by c.queue_id
+    cross join lateral (values (m.queue_id, 1, 'moved-in'), (p_queue_id, -1, p_how)) c (queue_id, change, event)
+    group by c.queue_id, c.event
   )
   select count(*) into v_count from moved;
   return v_count;

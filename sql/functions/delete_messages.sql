@@ -57,7 +57,7 @@ begin
   )
   select count(*) into v_count from gone;
   if v_count > 0 then
-    insert into skipmq.queue_delta (at, queue_id, change) values (v_now, p_queue_id, -v_count);
+    insert into skipmq.queue_delta (at, queue_id, change, event) values (v_now, p_queue_id, -v_count, 'deleted');
   end if;
   return v_count;
 end $$;

@@ -1,9 +1,10 @@
--- Does: adds what has changed in the numbers of messages to their sums; gives how many changes it folded.
+-- Does: adds what has changed in the numbers of messages to their sums, and to those of this minute; gives how many
+--   changes it folded. Minutes are kept for six hours.
 -- Called by: the janitor.
 -- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), changes by time,
 --   sums by queue_id.
 -- Raises: nothing.
--- Relies on index: queue_delta_at, queue_count_pkey, generation_pkey; the first time message_visible, message_enqueued.
+-- Relies on index: queue_delta_at, queue_count_pkey, queue_minute_pkey, queue_minute_minute, generation_pkey; the first time message_visible, message_enqueued.
 --
 -- p_all reads all changes, also at those of transactions that have run for long, and notes the time:
 -- later calls begin there. So while a snapshot is held open, and what was folded cannot be cleared,
@@ -39,20 +40,60 @@ begin
     on conflict (queue_id) do update set messages = excluded.messages;
   end if;
   with folded as (
-    delete from skipmq.queue_delta d where d.at >= v_from returning d.queue_id, d.change
-  ), summed as (
-    insert into skipmq.queue_count as c (queue_id, messages)
-    select f.queue_id, sum(f.change)
+    delete from skipmq.queue_delta d where d.at >= v_from
+    returning d.queue_id, d.change, d.event, coalesce(d.number, abs(d.change)) as number, d.bytes
+  ), added as (
+    select
+      f.queue_id, sum(f.change) as messages, sum(f.bytes) as bytes_sent,
+      coalesce(sum(f.number) filter (where f.event = 'sent'), 0) as sent,
+      coalesce(sum(f.number) filter (where f.event = 'received'), 0) as received,
+      coalesce(sum(f.number) filter (where f.event = 'empty'), 0) as empty_receives,
+      coalesce(sum(f.number) filter (where f.event = 'deleted'), 0) as deleted,
+      coalesce(sum(f.number) filter (where f.event = 'expired'), 0) as expired,
+      coalesce(sum(f.number) filter (where f.event = 'dead-lettered'), 0) as dead_lettered,
+      coalesce(sum(f.number) filter (where f.event = 'redriven'), 0) as redriven,
+      coalesce(sum(f.number) filter (where f.event = 'moved-in'), 0) as moved_in
     from folded f
     where not exists (
       select from skipmq.generation g where g.queue_id = f.queue_id and g.cleared_at is not null)
     group by f.queue_id
-    order by f.queue_id
-    on conflict (queue_id) do update set messages = c.messages + excluded.messages
+  ), summed as (
+    insert into skipmq.queue_count as c (
+      queue_id, messages, sent, bytes_sent, received, empty_receives, deleted, expired, dead_lettered, redriven, moved_in)
+    select
+      a.queue_id, a.messages, a.sent, a.bytes_sent, a.received, a.empty_receives, a.deleted, a.expired,
+      a.dead_lettered, a.redriven, a.moved_in
+    from added a
+    order by a.queue_id
+    on conflict (queue_id) do update set
+      messages = c.messages + excluded.messages,
+      sent = c.sent + excluded.sent,
+      bytes_sent = c.bytes_sent + excluded.bytes_sent,
+      received = c.received + excluded.received,
+      empty_receives = c.empty_receives + excluded.empty_receives,
+      deleted = c.deleted + excluded.deleted,
+      expired = c.expired + excluded.expired,
+      dead_lettered = c.dead_lettered + excluded.dead_lettered,
+      redriven = c.redriven + excluded.redriven,
+      moved_in = c.moved_in + excluded.moved_in
+    returning c.queue_id, c.messages
+  ), noted as (
+    insert into skipmq.queue_minute as m (minute, queue_id, sent, received, deleted, dead_lettered, messages)
+    select
+      date_trunc('minute', v_now), a.queue_id, a.sent + a.moved_in, a.received, a.deleted, a.dead_lettered, s.messages
+    from added a join summed s on s.queue_id = a.queue_id
+    order by a.queue_id
+    on conflict (queue_id, minute) do update set
+      sent = m.sent + excluded.sent,
+      received = m.received + excluded.received,
+      deleted = m.deleted + excluded.deleted,
+      dead_lettered = m.dead_lettered + excluded.dead_lettered,
+      messages = excluded.messages
   )
   select count(*) into v_count from folded;
   if p_all then
     update skipmq.cluster c set counted_to = v_now;
+    delete from skipmq.queue_minute m where m.minute < v_now - interval '6 hours';
   end if;
   return v_count;
 end $$;

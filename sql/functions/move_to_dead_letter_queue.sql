@@ -47,8 +47,8 @@ begin
   where m.ctid = any (v_tids);
   get diagnostics v_count = row_count;
   if v_count > 0 then
-    insert into skipmq.queue_delta (at, queue_id, change)
-    values (v_now, p_queue_id, -v_count), (v_now, p_target, v_count);
+    insert into skipmq.queue_delta (at, queue_id, change, event)
+    values (v_now, p_queue_id, -v_count, 'dead-lettered'), (v_now, p_target, v_count, 'moved-in');
   end if;
   return v_count;
 end $$;

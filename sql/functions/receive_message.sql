@@ -24,6 +24,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_queue_id integer;
+  v_count integer;
 begin
   perform skipmq.check_grant('receive', p_queue, p_account, p_region);
   v_queue_id := skipmq.queue_id(p_queue, p_account, p_region);
@@ -44,4 +45,6 @@ begin
     from skipmq.receive_messages(v_queue_id, p_limit, p_visibility_timeout) r
     where r.id is not null;
   end if;
+  get diagnostics v_count = row_count;
+  perform skipmq.add_receives(array[v_queue_id], array[v_count], array[(v_count = 0)::integer]);
 end $$;

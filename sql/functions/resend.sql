@@ -32,11 +32,11 @@ begin
     where m.ctid = t.tid
     returning m.queue_id
   ), counted as (
-    insert into skipmq.queue_delta (at, queue_id, change)
-    select p_now, c.queue_id, sum(c.change)
+    insert into skipmq.queue_delta (at, queue_id, change, event)
+    select p_now, c.queue_id, sum(c.change), c.event
     from moved m
-    cross join lateral (values (m.queue_id, 1), (p_source, -1)) c (queue_id, change)
-    group by c.queue_id
+    cross join lateral (values (m.queue_id, 1, 'moved-in'), (p_source, -1, 'redriven')) c (queue_id, change, event)
+    group by c.queue_id, c.event
   )
   select count(*) into v_count from moved;
   return v_count;

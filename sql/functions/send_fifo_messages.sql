@@ -124,7 +124,9 @@ begin
       select from skipmq.message_group g where g.queue_id = p_queue_id and g.group_no = f.group_no)
     order by f.first_number -- Groups that become available together come in the order of arrival.
     on conflict do nothing;
-    insert into skipmq.queue_delta (at, queue_id, change) values (v_now, p_queue_id, cardinality(v_fresh));
+    insert into skipmq.queue_delta (at, queue_id, change, event, bytes)
+    select v_now, p_queue_id, cardinality(v_fresh), 'sent', sum(octet_length(b.body))
+    from unnest(p_bodies) with ordinality b (body, place) where b.place = any (v_fresh);
   end if;
 
   if cardinality(v_fresh) = cardinality(v_keys) then

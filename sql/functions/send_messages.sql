@@ -47,12 +47,12 @@ begin
   v_locked := pg_try_advisory_xact_lock(uuid_hash_extended(p_message_ids[1], 0));
   if p_again is not null and skipmq.is_sent(p_queue_id, p_message_ids, v_now - p_again) then
     -- A row, so that this commit waits for the standbys that the one before may not have waited for.
-    insert into skipmq.queue_delta (at, queue_id, change) values (v_now, p_queue_id, 0);
+    insert into skipmq.queue_delta (at, queue_id, change, event) values (v_now, p_queue_id, 0, 'sent');
     return;
   end if;
   with counted as (
-    insert into skipmq.queue_delta (at, queue_id, change)
-    values (v_now, p_queue_id, cardinality(p_message_ids))
+    insert into skipmq.queue_delta (at, queue_id, change, event, bytes)
+    select v_now, p_queue_id, cardinality(p_message_ids), 'sent', sum(octet_length(b)) from unnest(p_bodies) b
   )
   insert into skipmq.message (
     id, visible_at, sent_at, enqueued_at, queue_id, shard, message_id, group_id, sender, trace_header, attributes, body)

@@ -15,8 +15,8 @@ begin
   with gone as (
     delete from skipmq.message m where m.ctid = any (p_tids) returning m.queue_id
   ), counted as (
-    insert into skipmq.queue_delta (at, queue_id, change)
-    select v_now, g.queue_id, -count(*) from gone g group by g.queue_id
+    insert into skipmq.queue_delta (at, queue_id, change, event)
+    select v_now, g.queue_id, -count(*), p_outcome from gone g group by g.queue_id
   )
   select count(*) into v_count from gone;
   return v_count;

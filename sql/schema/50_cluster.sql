@@ -10,3 +10,9 @@ create table skipmq.cluster (
 );
 insert into skipmq.cluster (receipt_key)
 select decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex');
+
+-- What watch_disk fills to see whether the disk has room, and empties by going back: never a row that is seen.
+create unlogged table skipmq.disk_probe (
+  filler text not null
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1);
+alter table skipmq.disk_probe alter column filler set storage plain;

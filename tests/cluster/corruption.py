@@ -25,8 +25,8 @@ with gone as (
     where queue_id > 0 and receive_count = 0 limit 1 for update skip locked)
   returning queue_id
 )
-insert into skipmq.queue_delta (at, queue_id, change)
-select clock_timestamp(), queue_id, -1 from gone
+insert into skipmq.queue_delta (at, queue_id, change, event)
+select clock_timestamp(), queue_id, -1, 'deleted' from gone
 """
 _TWINS = """
 with twin as (
@@ -37,8 +37,8 @@ with twin as (
   from skipmq.message where queue_id > 0 and group_no is null and random() < 0.2 limit 1
   returning queue_id
 )
-insert into skipmq.queue_delta (at, queue_id, change)
-select clock_timestamp(), queue_id, 1 from twin
+insert into skipmq.queue_delta (at, queue_id, change, event)
+select clock_timestamp(), queue_id, 1, 'sent' from twin
 """
 
 

@@ -124,7 +124,7 @@ class NodeProcess:
         url = self.probes_url + "/metrics"
         with urllib.request.urlopen(url, timeout=30, context=self._context) as response:
             text = response.read().decode()
-        found = re.search(rf"^{name} (\S+)$", text, re.MULTILINE)
+        found = re.search(rf"^{re.escape(name)} (\S+)$", text, re.MULTILINE)
         assert found, text
         return float(found[1])
 

@@ -50,12 +50,12 @@ def test_error_means_what_its_sqlstate_and_its_connection_say(
         (psycopg.errors.LockNotAvailable(), Verdict.LOCKED, errors.Locked),
         (psycopg.errors.CheckViolation(), Verdict.REFUSED, errors.InvalidAttributeValue),
         (psycopg.DataError(), Verdict.REFUSED, errors.InvalidParameterValueException),
-        (psycopg.errors.DiskFull(), Verdict.REFUSED, errors.ServiceUnavailable),
+        (psycopg.errors.DiskFull(), Verdict.REFUSED, errors.DiskFull),
         (psycopg.OperationalError(), Verdict.REFUSED, errors.ServiceUnavailable),
         (
             psycopg.errors.InsufficientPrivilege(),
             Verdict.REFUSED,
-            psycopg.errors.InsufficientPrivilege,
+            errors.InsufficientPrivilege,
         ),
     ],
 )

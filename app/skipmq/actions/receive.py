@@ -95,6 +95,7 @@ async def receive_message(node: Node, call: Call) -> dict[str, Any]:
     finally:
         if unwatch is not None:
             unwatch()
+    node.activity.note(queue.id, len(reception.messages))
     messages = [_shown(node, name, m, shown, wanted) for m in reception.messages]
     return {"Messages": messages} if messages else {}
 

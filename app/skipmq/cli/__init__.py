@@ -50,6 +50,8 @@ def main() -> None:
         _fail(str(error))
     except session.Error as error:
         _fail(session.explain(error))
+    except (errors.DatabaseReadOnly, errors.Hindered) as error:
+        _fail(f"{error.message} `skipmq doctor` says more")
     except errors.ServiceUnavailable:
         _fail("the database cannot be reached. Check SKIPMQ_DATABASE_URL: `skipmq doctor`")
     except errors.SqsError as error:

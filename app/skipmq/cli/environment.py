@@ -14,7 +14,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from skipmq import config, embedded
+from skipmq import config, embedded, errors
 from skipmq.config import Configuration
 from skipmq.database import Database, InsufficientPrivilege, address, schema, session
 from skipmq.server import local
@@ -97,8 +97,14 @@ def run_as_owner(
             schema.check(url)
             return asyncio.run(run(url))
         except InsufficientPrivilege as error:
-            remedy = error.diag.message_hint or "run this with the URL of the schema's owner"
-            raise click.ClickException(f"{error.diag.message_primary}: {remedy}") from error
+            raise _refused(error.diag.message_primary, error.diag.message_hint) from error
+        except errors.InsufficientPrivilege as error:
+            raise _refused(error.reason, error.remedy) from error
+
+
+def _refused(reason: str | None, remedy: str | None) -> click.ClickException:
+    remedy = remedy or "run this with the URL of the schema's owner"
+    return click.ClickException(f"{reason}: {remedy}")
 
 
 @contextmanager

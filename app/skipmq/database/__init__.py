@@ -4,6 +4,7 @@ from psycopg import Error as DatabaseError
 from psycopg.errors import InsufficientPrivilege
 
 from skipmq.database.availability import NoObserver, Observer
+from skipmq.database.monitor import Monitor
 from skipmq.database.pool import Database
 from skipmq.database.replication import Replication
 from skipmq.database.statement import Rows, Statement
@@ -12,6 +13,7 @@ __all__ = [
     "Database",
     "DatabaseError",
     "InsufficientPrivilege",
+    "Monitor",
     "NoObserver",
     "Observer",
     "Replication",

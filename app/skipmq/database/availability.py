@@ -52,6 +52,8 @@ class Availability:
         self._ended = -INTERVAL
         self._probing: asyncio.Task[None] | None = None
         self._stopped = False
+        # What the last probe said, from the first that failed until one gets through.
+        self.failure: Exception | None = None
         # How often it became unavailable.
         self.losses = 0
         observer.show(f"{what} available", 1)
@@ -119,7 +121,7 @@ class Availability:
         except Exception:
             log.exception("cannot probe", what=self._what)
         self._ended = monotonic()
-        self._probing = None
+        self._probing = self.failure = None
         self._release()
 
     async def _search(self, error: Exception) -> None:
@@ -131,6 +133,7 @@ class Availability:
                 await self._probe()
                 break
             except (psycopg.Error, OSError) as found:
+                self.failure = found
                 if not seen:  # Once a loss: a line for each request would bury it.
                     seen = True
                     self._observer.count(f"{self._what} outages")

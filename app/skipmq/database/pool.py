@@ -7,7 +7,7 @@ The pool is a list: whoever has a permit of the fair semaphore finds a connectio
 one. SQLAlchemy's asyncio engine takes 28 to 47 µs of the processor for a checkout from its list.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import monotonic
 
 import psycopg
@@ -30,10 +30,6 @@ _STANDBYS = Statement(
     " from skipmq.replication()"
 )
 _TRIES = 3
-# An answer of the database within this time shows that it is there, without asking.
-_ANSWER_COUNTS = 1.0
-# Asks in a turn of its own: the node is not ill because the catalogue is busy.
-_HEALTH = "health"
 Parameters = Sequence[object]
 
 
@@ -44,6 +40,14 @@ class _Unavailable(Exception):  # noqa: N818 - caught in this file.
         super().__init__(error)
         self.error = error
         self.unknown = unknown
+
+
+def is_read_only(error: Exception) -> bool:
+    """Tell whether an error says that a server is there and takes no writes."""
+    # Of several servers libpq says it in words (PostgreSQL manual, 34.1.2 target_session_attrs).
+    return isinstance(error, psycopg.errors.ReadOnlySqlTransaction) or (
+        isinstance(error, psycopg.OperationalError) and "session is read-only" in str(error)
+    )
 
 
 class Database:
@@ -68,9 +72,10 @@ class Database:
         self._observer = observer or NoObserver()
         self._idle: list[Connection] = []
         self._permits = FairSemaphore(size, connection_wait)
-        self.last_answer = monotonic()
         # Grows with every connection: what one server said may not hold on the next.
         self.generation = 0
+        # Called with what says that nothing can be done before an operator acts.
+        self.when_hindered: Callable[[errors.Hindered], None] = lambda _: None
         self.availability = Availability("database", self._probe, self._observer)
         # While too few standbys answer, what needs their acknowledgement waits, and nothing else.
         self.standbys = Availability("standbys", self._probe_standbys, self._observer)
@@ -116,17 +121,10 @@ class Database:
                 # Very likely locked by the try before, which waits for its standby.
                 waits = verdict is Verdict.LOCKED and unknown and monotonic() < deadline
                 if not waits and (verdict is not Verdict.AGAIN or tries >= _TRIES):
-                    raise retry.translated(error, verdict) from error
-
-    async def is_writable(self) -> bool:
-        """Tell whether there is a database to write to, without waiting for one."""
-        if monotonic() - self.last_answer < _ANSWER_COUNTS:
-            return True
-        try:
-            ((read_only,),) = await self.rows(_READ_ONLY, tenant=_HEALTH)
-        except errors.ServiceUnavailable:
-            return False
-        return bool(read_only == "off")
+                    translated = retry.translated(error, verdict)
+                    if isinstance(translated, errors.Hindered):
+                        self.when_hindered(translated)
+                    raise translated from error
 
     async def session(self) -> Session:
         """Return a new connection outside the pool.
@@ -156,7 +154,10 @@ class Database:
         if unknown:
             self._observer.count("unknown")
             raise errors.OutcomeUnknown from error
-        raise errors.ServiceUnavailable from error
+        failure = self.availability.failure or error
+        raise (
+            errors.DatabaseReadOnly if is_read_only(failure) else errors.ServiceUnavailable
+        ) from error
 
     async def _run(
         self, statement: Statement, values: list[bytes | None], tenant: Tenant, durable: bool
@@ -183,7 +184,6 @@ class Database:
             if borrowed is not None:
                 self._give_back(borrowed)
             self._permits.release(tenant)
-        self.last_answer = monotonic()
         return rows
 
     def _give_back(self, borrowed: Connection) -> None:
@@ -233,17 +233,18 @@ class Database:
             self._idle.pop().close()
 
     async def _probe(self) -> None:
-        await self._ask(_READ_ONLY, "off")
+        if await self._ask(_READ_ONLY) != "off":
+            raise psycopg.errors.ReadOnlySqlTransaction("the server is read-only")
 
     async def _probe_standbys(self) -> None:
         await self.availability.outlast()
-        await self._ask(_STANDBYS, "enough")
+        if await self._ask(_STANDBYS) != "enough":
+            raise psycopg.OperationalError("too few standbys are connected")
 
-    async def _ask(self, statement: Statement, wanted: str) -> None:
+    async def _ask(self, statement: Statement) -> object:
         probing = await Connection.open(self._parameters)
         try:
             ((answer,),) = await probing.rows(statement, (), self._seconds)
         finally:
             probing.close()
-        if answer != wanted:
-            raise psycopg.OperationalError(f"the server says {answer} where {wanted} is wanted")
+        return answer

@@ -52,7 +52,8 @@ def translated(error: psycopg.Error, verdict: Verdict) -> Exception:
         return errors.Locked()
     known = errors.BY_SQLSTATE.get(error.sqlstate or "")
     if known is not None:
-        return known(error.diag.message_primary)
+        hint = (error.diag.message_hint,) if issubclass(known, errors.Hindered) else ()
+        return known(error.diag.message_primary, *hint)
     if isinstance(error, psycopg.DataError):
         return errors.InvalidParameterValueException("A parameter's value cannot be stored.")
     if isinstance(error, psycopg.OperationalError):

@@ -1,10 +1,21 @@
 """What a broker is: queues, messages, group commit, waiters."""
 
+from skipmq.delivery.activity import Activity
 from skipmq.delivery.in_flight import InFlight
 from skipmq.delivery.inspection import Inspection
 from skipmq.delivery.messages import Messages
 from skipmq.delivery.moves import Moves
 from skipmq.delivery.queues import Queues
+from skipmq.delivery.statistics import Statistics
 from skipmq.delivery.upkeep import Upkeep
 
-__all__ = ["InFlight", "Inspection", "Messages", "Moves", "Queues", "Upkeep"]
+__all__ = [
+    "Activity",
+    "InFlight",
+    "Inspection",
+    "Messages",
+    "Moves",
+    "Queues",
+    "Statistics",
+    "Upkeep",
+]

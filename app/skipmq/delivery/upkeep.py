@@ -2,7 +2,8 @@
 
 import structlog
 
-from skipmq.database import Database, InsufficientPrivilege, Statement
+from skipmq import errors
+from skipmq.database import Database, Statement
 from skipmq.database.statement import BOOLEAN, INTEGER, INTERVAL
 
 log = structlog.get_logger()
@@ -74,14 +75,11 @@ class Upkeep:
         """
         try:
             ended = await self._database.rows(_END_LONG_SNAPSHOTS, (seconds,))
-        except InsufficientPrivilege as error:
-            remedy = error.diag.message_hint
-            if remedy not in self._remedies:
-                self._remedies.add(remedy)
+        except errors.InsufficientPrivilege as error:
+            if error.remedy not in self._remedies:
+                self._remedies.add(error.remedy)
                 log.warning(
-                    "readers may hold up the database",
-                    reason=error.diag.message_primary,
-                    remedy=remedy,
+                    "readers may hold up the database", reason=error.reason, remedy=error.remedy
                 )
             return 0
         for pid, role, name, held in ended:

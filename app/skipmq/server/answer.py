@@ -62,6 +62,8 @@ class Broker:
         try:
             self.admission.enter()
             try:
+                if not self.node.is_open:
+                    raise self.node.monitor.refusal()
                 if self._browsers is not None:
                     self._browsers.check(request)
                 identity = self._identify(request)
@@ -125,14 +127,16 @@ class Broker:
 
     async def health(self) -> tuple[int, dict[str, str]]:
         """Return whether the node should get requests, as a status of HTTP, and why."""
-        reason = await self.node.readiness()
-        if reason is not None:
-            return 503, {"status": reason}
+        node = self.node
+        is_ready, state = await node.readiness()
+        found = {"status": "ready", "database": state}
+        if not is_ready:
+            found["status"] = "stopping" if node.is_stopping else "not ready"
+            return 503, found
         try:
-            replication = str(await self.node.replication.level())
+            found["replication"] = str(await node.replication.level())
         except errors.SqsError as error:  # It was lost just now.
-            replication = f"not known: {error.message}"
-        found = {"status": "ready", "replication": replication}
+            found["replication"] = f"not known: {error.message}"
         skew = self.node.keys.skew() if self.node.keys is not None else None
         if skew is not None:
             found["clock_skew_seconds"] = f"{skew:.1f}"

@@ -7,12 +7,13 @@ import asyncio
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 from prometheus_client.exposition import ThreadingWSGIServer
 
+from skipmq import errors
 from skipmq.metrics import Metrics
 from skipmq.node import Node
 from skipmq.server import web
@@ -47,7 +48,7 @@ class Probes:
         self._port = settings.metrics_port
         self._loop, self._works = loop, works
         self._broker = asyncio.run_coroutine_threadsafe(
-            _broker(replace(settings, connections=1), database_url), loop
+            _broker(replace(settings, connections=1, auth="off"), database_url), loop
         ).result()
 
     @contextmanager
@@ -71,6 +72,10 @@ class Probes:
     async def _health(self) -> tuple[int, dict[str, str]]:
         if not self._works():
             return 503, {"status": "no worker answers"}
+        node = self._broker.node
+        if not node.is_open:  # What is asked here asks the database itself.
+            with suppress(errors.ServiceUnavailable):
+                await node.open()
         return await self._broker.health()
 
 

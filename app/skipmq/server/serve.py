@@ -9,7 +9,7 @@ import ssl
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from math import nan
 from multiprocessing import resource_tracker
@@ -42,6 +42,9 @@ CONNECTIONS = 2
 # Files that a worker opens for other things.
 OTHER_FILES = 256
 _HEADERS_MILLISECONDS, _HEADERS_BYTES = 30_000, 65_536
+_ASK_HEALTH = b"GET /health/ready HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+# What is known of a worker that does TLS.
+_SHOOK_HANDS = b"TLS"
 _STOP_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
 
@@ -122,7 +125,7 @@ def run(
             stack.enter_context(probes.served(host, metrics))
             leave.append(probes.leave)
         _in_background(_stop_on_signal, server, settings, leave)
-        _in_background(_announce, settings, host, (answers.set, ready))
+        _in_background(_announce, settings, host, answers.set, ready)
         metrics.show("certificate ends", certificate.ends.timestamp() if certificate else nan)
         if certificate:
             try:
@@ -265,28 +268,46 @@ def _janitor(
         loop.close()
 
 
-def _announce(settings: Settings, host: str, ready: Iterable[Callable[[], None]]) -> None:
-    """Call all of `ready` when a worker answers on the port."""
+def _announce(
+    settings: Settings, host: str, answers: Callable[[], None], ready: Callable[[], None]
+) -> None:
+    """Call `answers` when a worker answers on the port, `ready` when it also takes requests."""
     if host in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound.
         host = "127.0.0.1" if host == "0.0.0.0" else "::1"  # noqa: S104 - as above.
-    answers = _shakes_hands if settings.tls_certificate else _is_live
-    for _ in range(3000):
-        with suppress(OSError), socket.create_connection((host, settings.port), 1) as connection:
-            if answers(connection):
-                for each in ready:
-                    each()
-                return
-        threading.Event().wait(0.01)
+    pause = threading.Event()
+    while not (health := _health(settings, host)):
+        pause.wait(0.01)
+    answers()
+    if not _is_ready(health):
+        state = health.rpartition(b"\r\n")[2].decode()
+        log.warning("the node waits until it can write to its database", health=state)
+    while not _is_ready(health):
+        pause.wait(0.1)
+        health = _health(settings, host)
+    ready()
 
 
-def _is_live(connection: socket.socket) -> bool:
-    connection.sendall(b"GET /health/live HTTP/1.1\r\nHost: skipmq\r\nConnection: close\r\n\r\n")
-    return connection.recv(64).startswith(b"HTTP/1.1 200")
+def _is_ready(health: bytes) -> bool:
+    return health == _SHOOK_HANDS or health.startswith(b"HTTP/1.1 200")
 
 
-def _shakes_hands(connection: socket.socket) -> bool:
-    """Tell whether a worker does TLS; it may want a certificate of clients, which this has not."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    with context.wrap_socket(connection):
-        return True
+def _health(settings: Settings, host: str) -> bytes:
+    """Return what a worker says of its health, nothing while none answers."""
+    try:
+        with socket.create_connection((host, settings.port), 1) as connection:
+            if not settings.tls_certificate:
+                return _asked(connection)
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+            with context.wrap_socket(connection) as wrapped:
+                # One that wants a certificate of clients does not answer without.
+                return _SHOOK_HANDS if settings.tls_client_ca else _asked(wrapped)
+    except OSError:
+        return b""
+
+
+def _asked(connection: socket.socket) -> bytes:
+    connection.sendall(
+        b"GET /health/ready HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    )
+    return b"".join(iter(lambda: connection.recv(4096), b""))

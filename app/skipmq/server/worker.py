@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import resource
 import signal
-import sys
 from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -51,7 +50,7 @@ class _Worker:
         self._metrics_folder = metrics_folder
         self._node: Node | None = None
         self._door: Any = None
-        self._is_stopping = False
+        self._opening: asyncio.Task[None] | None = None
 
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
         loop.add_signal_handler(LEAVE, self._leave)
@@ -66,6 +65,8 @@ class _Worker:
         return answer
 
     def __rsgi_del__(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._opening is not None:
+            self._opening.cancel()
         if self._node is not None:
             loop.run_until_complete(self._node.close())
         self._door.close()
@@ -76,14 +77,11 @@ class _Worker:
 
         metrics = Metrics(self._metrics_folder)
         node = Node(self._settings, self._database_url, metrics)
-        while True:
-            try:
-                await node.open()
-                break
-            except errors.ServiceUnavailable:
-                if self._is_stopping:
-                    sys.exit(0)
-                await asyncio.sleep(_RETRY_SECONDS)
+        try:
+            await node.open()
+        except errors.ServiceUnavailable:
+            # Meanwhile the worker says what it waits for.
+            self._opening = asyncio.get_running_loop().create_task(_open(node))
         node.start()
         # What is there now stays: the collector need not look at it again and again.
         gc.collect()
@@ -93,7 +91,6 @@ class _Worker:
         self._door = Door(Broker(node), None if self._settings.metrics_port else metrics)
 
     def _leave(self) -> None:
-        self._is_stopping = True
         if self._node is not None:
             self._node.leave()
 
@@ -107,3 +104,11 @@ class _Worker:
         loop.remove_reader(sentinel)
         self._drain()
         os.kill(os.getpid(), signal.SIGTERM)
+
+
+async def _open(node: Node) -> None:
+    """Open a node as soon as its database can be written to."""
+    while not node.is_open:
+        await asyncio.sleep(_RETRY_SECONDS)
+        with suppress(errors.ServiceUnavailable):
+            await node.open()

@@ -1,0 +1,60 @@
+"""What queues hold and what happens in them, as all nodes and SQL users together did it."""
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+from skipmq.database import Database, Statement
+from skipmq.database.statement import INTEGER, INTEGERS, TEXT
+from skipmq.model import QueueMinute, QueueStatistics
+
+Order: TypeAlias = Literal["name", "messages", "rate", "dead-lettered"]
+
+_STATISTICS = Statement(
+    "select account, region, queue, queue_id, queues, messages, visible, in_flight, delayed,"
+    " oldest, sent, bytes_sent, received, empty_receives, deleted, expired, dead_lettered,"
+    " redriven, moved_in, send_rate, receive_rate, delete_rate"
+    " from skipmq.queue_statistics($1, $2, $3, $4, $5, $6)",
+    TEXT, TEXT, TEXT, TEXT, INTEGER, INTEGER,
+)  # fmt: skip
+_MINUTES = Statement(
+    "select queue_id, extract(epoch from minute)::bigint, sent, received, deleted, dead_lettered,"
+    " messages from skipmq.queue_minutes($1, $2)",
+    INTEGERS, INTEGER,
+)  # fmt: skip
+
+
+class Statistics:
+    """The statistics functions of the database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def of_queues(  # noqa: PLR0913 - all but the first have defaults.
+        self,
+        limit: int,
+        *,
+        account: str | None = None,
+        region: str | None = None,
+        search: str = "",
+        order: Order = "name",
+        offset: int = 0,
+        deadline: float = 0.0,
+    ) -> tuple[list[QueueStatistics], QueueStatistics]:
+        """Return the statistics of up to `limit` queues, and the sums of all others that match."""
+        parameters = (account, region, search, order, limit, offset)
+        rows = await self._database.rows(_STATISTICS, parameters, deadline=deadline)
+        *queues, others = (QueueStatistics(*row) for row in rows)
+        return queues, others
+
+    async def minutes(
+        self, queues: Sequence[int], minutes: int, deadline: float = 0.0
+    ) -> dict[int, list[QueueMinute]]:
+        """Return what happened in generations of queues in the last minutes, oldest first.
+
+        A minute in which nothing did is left out; the database keeps six hours.
+        """
+        found: dict[int, list[QueueMinute]] = {queue: [] for queue in queues}
+        parameters = ([*queues], minutes)
+        for queue, *row in await self._database.rows(_MINUTES, parameters, deadline=deadline):
+            found[queue].append(QueueMinute(*row))
+        return found

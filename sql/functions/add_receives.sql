@@ -1,0 +1,16 @@
+-- Does: adds to the totals of queues how many messages were received, and how many receives came back empty.
+-- Called by: nodes, once a second for what they have counted; receive_message.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: none.
+create function skipmq.add_receives(p_queue_ids integer[], p_received integer[], p_empty integer[]) returns void
+language sql volatile security definer
+set search_path = pg_catalog, pg_temp
+set synchronous_commit = off
+as $$
+  insert into skipmq.queue_delta (at, queue_id, change, event, number)
+  select skipmq.clock(), u.queue_id, 0, e.event, e.number
+  from unnest(p_queue_ids, p_received, p_empty) u (queue_id, received, empty)
+  cross join lateral (values ('received', u.received), ('empty', u.empty)) e (event, number)
+  where e.number > 0;
+$$;

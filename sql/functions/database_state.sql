@@ -1,0 +1,39 @@
+-- Does: says in one word what a node can do with this database: writable; read_only (a standby, or a primary that takes
+--   no writes); no_privilege (the caller may not call what nodes call); disk_full (a node found the disk full and
+--   watches it).
+-- Called by: nodes, once a second each; `skipmq doctor`.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: pg_proc_proname_args_nsp_index.
+--
+-- With the caller's rights: it is about these. A full disk is known by the lock of whoever watches it (watch_disk):
+-- nothing can be written that says so.
+create function skipmq.database_state() returns text
+language sql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+  select case
+    when current_setting('transaction_read_only') = 'on' then 'read_only'
+    when exists (
+      select
+      from pg_proc p
+      where p.pronamespace = 'skipmq'::regnamespace
+        and p.proname = any (array[
+          'cancel_move_task', 'change_fifo_visibility', 'change_visibility', 'copy_messages', 'count_in_flight',
+          'count_messages', 'create_queue', 'delete_fifo_messages', 'delete_messages', 'delete_queue', 'get_queue',
+          'list_move_tasks', 'list_queues', 'low_watermark', 'move_messages', 'peek_messages', 'purge_queue',
+          'receipt_key', 'receive_fifo_attempt', 'receive_fifo_messages', 'receive_messages', 'replication',
+          'return_fifo_messages', 'return_messages', 'send_fifo_messages', 'send_messages', 'set_queue_attributes',
+          'start_move_task', 'tag_queue', 'untag_queue'])
+        and not has_function_privilege(p.oid, 'execute'))
+      then 'no_privilege'
+    when exists (
+      select
+      from pg_locks l
+      where l.locktype = 'advisory' and l.objsubid = 2
+        and l.database = (select d.oid from pg_database d where d.datname = current_database())
+        and l.classid = hashtext('skipmq')::oid and l.objid = hashtext('disk_full')::oid)
+      then 'disk_full'
+    else 'writable'
+  end;
+$$;

@@ -1,0 +1,84 @@
+-- Does: gives what happened in each queue since it was made or purged, what happens a second now (over the last one to
+--   two minutes), and what it holds, for up to p_limit queues after p_offset: by name, by messages, by rate (what is
+--   sent and deleted), or by dead letters, each from the most to the least. One row more, whose queue is null, has the
+--   sums of all that match and are not given, and their number in `queues`.
+-- Called by: /metrics, the console, `skipmq queue stats`, `skipmq top`.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: queue_pkey, queue_count_pkey, queue_minute_pkey, and those of count_messages and oldest_message.
+--
+-- p_account and p_region may be null, for all; p_search is a part of the name. Only of the queues that are given are
+-- visible, in flight, delayed and oldest found out: what waits costs nothing however many queues there are.
+create function skipmq.queue_statistics(
+  p_account text default null, p_region text default null, p_search text default '', p_order text default 'name',
+  p_limit integer default 100, p_offset integer default 0
+) returns table (
+  account text, region text, queue text, queue_id integer, queues bigint, messages bigint, visible bigint,
+  in_flight bigint, delayed bigint, oldest float8, sent bigint, bytes_sent bigint, received bigint,
+  empty_receives bigint, deleted bigint, expired bigint, dead_lettered bigint, redriven bigint, moved_in bigint,
+  send_rate float8, receive_rate float8, delete_rate float8
+)
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := skipmq.clock();
+  v_minute timestamptz := date_trunc('minute', v_now);
+  v_seconds float8 := 60 + extract(epoch from v_now - v_minute);
+begin
+  return query
+  with matching as materialized (
+    select
+      q.account, q.region, q.name, q.queue_id, q.fifo, coalesce(greatest(c.messages, 0), 0) as messages,
+      coalesce(c.sent, 0) as sent, coalesce(c.bytes_sent, 0) as bytes_sent, coalesce(c.received, 0) as received,
+      coalesce(c.empty_receives, 0) as empty_receives, coalesce(c.deleted, 0) as deleted,
+      coalesce(c.expired, 0) as expired, coalesce(c.dead_lettered, 0) as dead_lettered,
+      coalesce(c.redriven, 0) as redriven, coalesce(c.moved_in, 0) as moved_in,
+      coalesce(r.sent / v_seconds, 0) as send_rate, coalesce(r.received / v_seconds, 0) as receive_rate,
+      coalesce(r.deleted / v_seconds, 0) as delete_rate
+    from skipmq.queue q
+    left join skipmq.queue_count c on c.queue_id = q.queue_id
+    left join (
+      select
+        m.queue_id, sum(m.sent)::float8 as sent, sum(m.received)::float8 as received, sum(m.deleted)::float8 as deleted
+      from skipmq.queue_minute m
+      where m.minute >= v_minute - interval '1 minute'
+      group by m.queue_id
+    ) r on r.queue_id = q.queue_id
+    where (p_account is null or q.account = p_account) and (p_region is null or q.region = p_region)
+      and strpos(lower(q.name), lower(p_search)) > 0
+  ), placed as materialized (
+    select m.*, row_number() over (
+      order by
+        case p_order
+          when 'messages' then m.messages
+          when 'rate' then m.send_rate + m.delete_rate
+          when 'dead-lettered' then m.dead_lettered
+        end desc,
+        case p_order when 'rate' then m.messages end desc,
+        m.name, m.account, m.region) as place
+    from matching m
+  )
+  (
+    select
+      p.account, p.region, p.name, p.queue_id, 1::bigint, p.messages, n.visible, n.in_flight, n.delayed,
+      case when n.visible > 0 then skipmq.oldest_message(p.queue_id, p.fifo) end,
+      p.sent, p.bytes_sent, p.received, p.empty_receives, p.deleted, p.expired, p.dead_lettered, p.redriven, p.moved_in,
+      p.send_rate, p.receive_rate, p.delete_rate
+    from placed p
+    cross join lateral skipmq.count_messages(p.queue_id) n
+    where p.place > p_offset and p.place <= p_offset + p_limit
+    order by p.place
+  )
+  union all
+  select
+    null, null, null, null, count(*), coalesce(sum(p.messages), 0)::bigint, null, null, null, null,
+    coalesce(sum(p.sent), 0)::bigint, coalesce(sum(p.bytes_sent), 0)::bigint, coalesce(sum(p.received), 0)::bigint,
+    coalesce(sum(p.empty_receives), 0)::bigint, coalesce(sum(p.deleted), 0)::bigint,
+    coalesce(sum(p.expired), 0)::bigint, coalesce(sum(p.dead_lettered), 0)::bigint,
+    coalesce(sum(p.redriven), 0)::bigint, coalesce(sum(p.moved_in), 0)::bigint,
+    coalesce(sum(p.send_rate), 0), coalesce(sum(p.receive_rate), 0), coalesce(sum(p.delete_rate), 0)
+  from placed p
+  where p.place <= p_offset or p.place > p_offset + p_limit;
+end $$;

@@ -1,0 +1,241 @@
+"""What a node says while its database is there and does not do what nodes need."""
+
+import contextlib
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TypeAlias
+
+import botocore.exceptions
+import psycopg
+import pytest
+
+from skipmq.limits import DEFAULT_ACCOUNT
+from support.http import Answer, NodeProcess, client, eventually, raw
+from support.postgres import Connection, Databases, as_node
+
+WORKERS = 2
+# Requests for health that reach each of the workers.
+MANY = 12
+# Nothing that could be compressed into the room that a page has.
+BODY = os.urandom(50_000).hex()
+Hinder: TypeAlias = Callable[..., AbstractContextManager[None]]
+How: TypeAlias = tuple[str, ...]
+
+
+@pytest.fixture
+def url(embedded_databases: Databases) -> Iterator[str]:
+    url = embedded_databases.migrated()
+    yield url
+    embedded_databases.drop(url)
+
+
+@pytest.fixture
+def owner(url: str) -> Iterator[Connection]:
+    with psycopg.connect(url, autocommit=True) as connection:
+        yield connection
+
+
+def started(url: str) -> NodeProcess:
+    return NodeProcess(database_url=as_node(url), workers=WORKERS, failover_wait=0)
+
+
+@pytest.fixture
+def node(url: str) -> Iterator[NodeProcess]:
+    with started(url) as process:
+        yield process.ready()
+
+
+def set_read_only(admin: Connection, url: str, value: str) -> None:
+    """Have a database take writes or not, as a primary that an operator has closed does."""
+    name = psycopg.conninfo.conninfo_to_dict(url)["dbname"]
+    admin.execute(f"alter database {name} set default_transaction_read_only = {value}")
+    admin.execute(
+        "select pg_terminate_backend(pid) from pg_stat_activity"
+        " where datname = %s and pid <> pg_backend_pid()",
+        (name,),
+    )
+
+
+@contextmanager
+def read_only(databases: Databases, url: str) -> Iterator[None]:
+    with psycopg.connect(databases.server.url, autocommit=True) as admin:
+        set_read_only(admin, url, "on")
+        yield
+        set_read_only(admin, url, "off")
+
+
+@contextmanager
+def without_privilege(databases: Databases, url: str, statement: str) -> Iterator[None]:
+    del databases
+    with psycopg.connect(url, autocommit=True) as owner:
+        owner.execute(f"revoke {statement} from skipmq_node")
+        yield
+        owner.execute(f"grant {statement} to skipmq_node")
+
+
+@contextmanager
+def full_disk(databases: Databases, url: str) -> Iterator[None]:
+    """Have the messages of a database on a disk that has no room for another one."""
+    with (
+        psycopg.connect(databases.server.url, autocommit=True) as admin,
+        psycopg.connect(url, autocommit=True) as owner,
+        mounted(admin) as folder,
+    ):
+        admin.execute(f"create tablespace small location '{folder}'")
+        owner.execute("alter table skipmq.message set tablespace small")
+        owner.execute("alter table skipmq.disk_probe set tablespace small")
+        filler = Path(folder) / "filler"
+        with filler.open("wb", buffering=0) as opened, contextlib.suppress(OSError):
+            while opened.write(b"0" * 8192):
+                pass
+        assert os.statvfs(folder).f_bavail == 0
+        yield
+        filler.unlink()
+        eventually(lambda: is_moved_back(owner))
+        admin.execute("drop tablespace small")
+
+
+def is_moved_back(owner: Connection) -> bool:
+    """Move the tables of a broker that is at work to the disk that has room."""
+    try:
+        with owner.transaction():
+            owner.execute("set local lock_timeout = '1s'")
+            owner.execute("alter table skipmq.message set tablespace pg_default")
+            owner.execute("alter table skipmq.disk_probe set tablespace pg_default")
+    except psycopg.errors.LockNotAvailable:
+        return False
+    return True
+
+
+@contextmanager
+def mounted(admin: Connection) -> Iterator[str]:
+    """Give a file system of its own, for the account of the server."""
+    row = admin.execute("show data_directory").fetchone()
+    assert row is not None
+    account = Path(row[0]).stat()
+    folder = tempfile.mkdtemp(prefix="skipmq-small-")
+    options = f"size=24m,mode=700,uid={account.st_uid},gid={account.st_gid}"
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", folder], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+        Path(folder).rmdir()
+
+
+def health(node: NodeProcess) -> list[Answer]:
+    return [raw(f"{node.url}/health/ready") for _ in range(MANY)]
+
+
+def is_everywhere(node: NodeProcess, state: str, status: int) -> bool:
+    """Tell whether all workers say the same of the database."""
+    said = health(node)
+    return {(each.status, json.loads(each.body)["database"]) for each in said} == {(status, state)}
+
+
+def state(node: NodeProcess, name: str) -> float:
+    return node.metric(f'skipmq_database_state{{state="{name}"}}')
+
+
+def send(node: NodeProcess, queue: str) -> str:
+    """Send a message; return the error's text, nothing when it was stored."""
+    try:
+        client(node.url).send_message(QueueUrl=queue, MessageBody=BODY)
+    except botocore.exceptions.ClientError as error:
+        return "{Code}: {Message}".format(**error.response["Error"])
+    return ""
+
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+REFUSED = "ServiceUnavailable: The database refuses this node a privilege"
+SEND = "execute on function skipmq.send_messages"
+STATES = [
+    pytest.param(
+        "read_only",
+        read_only,
+        (),
+        "ServiceUnavailable: The database takes no writes",
+        id="read-only",
+    ),
+    pytest.param(
+        "disk_full", full_disk, (), "ServiceUnavailable: The disk", id="disk-full", marks=needs_root
+    ),
+    pytest.param("no_privilege", without_privilege, (SEND,), REFUSED, id="function"),
+    pytest.param(
+        "no_privilege",
+        without_privilege,
+        ("usage on schema skipmq",),
+        REFUSED,
+        id="schema",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "hinder", "how", "text"), STATES)
+def test_state_is_named_by_health_metrics_log_and_errors_of_all_workers(
+    node: NodeProcess,
+    embedded_databases: Databases,
+    url: str,
+    name: str,
+    hinder: Hinder,
+    how: How,
+    text: str,
+) -> None:
+    queue = client(node.url).create_queue(QueueName="orders")["QueueUrl"]
+
+    with hinder(embedded_databases, url, *how):
+        eventually(lambda: text in send(node, queue))
+        eventually(lambda: is_everywhere(node, name, 503))
+        eventually(lambda: state(node, "writable") == 0)
+        assert (state(node, name), node.metric("skipmq_database_available")) == (1, 0)
+        assert raw(f"{node.url}/health/live").status == 200
+
+    eventually(lambda: is_everywhere(node, "writable", 200))
+    assert send(node, queue) == ""
+    eventually(lambda: state(node, name) == 0)
+    assert (state(node, "writable"), node.metric("skipmq_database_available")) == (1, 1)
+    assert f'"state": "{name}"' in node.log
+    assert "Traceback" not in node.log
+
+
+@pytest.mark.parametrize(("name", "hinder", "how", "text"), [STATES[0], STATES[2]])
+def test_node_that_starts_without_a_database_to_write_to_waits_for_it(
+    embedded_databases: Databases, url: str, name: str, hinder: Hinder, how: How, text: str
+) -> None:
+    with hinder(embedded_databases, url, *how):
+        node = started(url)
+        eventually(lambda: is_said(node, name))
+        assert text in send(node, f"{node.url}/{DEFAULT_ACCOUNT}/orders")
+        eventually(lambda: "waits until it can write" in node.log)
+        assert "serves SQS at" not in node.log
+    with node:
+        node.ready()
+        eventually(lambda: "serves SQS at" in node.log)
+    assert "Traceback" not in node.log
+
+
+def test_worker_that_begins_while_rights_are_lost_says_so(
+    node: NodeProcess, embedded_databases: Databases, url: str
+) -> None:
+    with without_privilege(embedded_databases, url, "usage on schema skipmq"):
+        before = node.workers()
+        for each in before:
+            each.kill()
+        eventually(lambda: len(set(node.workers()) - set(before)) == WORKERS)
+
+        eventually(lambda: is_said(node, "no_privilege"))
+        eventually(lambda: is_everywhere(node, "no_privilege", 503))
+    node.ready()
+    assert "Traceback" not in node.log
+
+
+def is_said(node: NodeProcess, state: str) -> bool:
+    """Tell whether a node that has just begun answers, and names a state."""
+    with contextlib.suppress(OSError):
+        return f'"{state}"' in raw(f"{node.url}/health/ready").body
+    return False

@@ -1,0 +1,51 @@
+from support.postgres import Connection
+from support.sql import Queue, advance
+
+MINUTES = (
+    "select queue_id, sent, received, deleted, dead_lettered, messages"
+    " from skipmq.queue_minutes(%s, %s)"
+)
+
+
+def minutes(connection: Connection, *queues: Queue, last: int = 60) -> list[tuple[int, ...]]:
+    found = connection.execute(MINUTES, ([each.id for each in queues], last)).fetchall()
+    return [tuple(row) for row in found]
+
+
+def fold(connection: Connection, *, everything: bool = False) -> None:
+    connection.execute("select skipmq.fold_counts(%s)", (everything,))
+
+
+def test_minute_has_what_happened_in_it(orders: Queue) -> None:
+    owner, other = orders.connection, Queue(orders.connection, "other")
+    advance(owner, "1 day")
+    owner.execute("select skipmq.create_history_partitions(2)")
+    orders.send("a", "b", "c")
+    other.send("d")
+    fold(owner)
+    orders.delete(*orders.receive(2))
+    fold(owner)
+    advance(owner, "1 day 1 minute")
+    orders.send("e")
+    fold(owner)
+
+    assert minutes(owner, orders) == [
+        (orders.id, 3, 0, 2, 0, 1),
+        (orders.id, 1, 0, 0, 0, 2),
+    ]
+    assert minutes(owner, orders, last=1) == [(orders.id, 1, 0, 0, 0, 2)]
+    assert minutes(owner, other) == [(other.id, 1, 0, 0, 0, 1)]
+
+
+def test_minutes_are_kept_for_six_hours(orders: Queue) -> None:
+    owner = orders.connection
+    orders.send("a")
+    fold(owner)
+    advance(owner, "5 hours 50 minutes")
+    fold(owner, everything=True)
+    assert len(minutes(owner, orders, last=400)) == 1
+
+    advance(owner, "6 hours 2 minutes")
+    fold(owner, everything=True)
+
+    assert minutes(owner, orders, last=400) == []

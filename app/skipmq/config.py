@@ -38,11 +38,6 @@ class ConfigError(Exception):
         super().__init__("; ".join(problems))
 
 
-def share_metrics(folder: Path) -> None:
-    """Have this process keep its metrics in a folder; say so before the library is imported."""
-    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)
-
-
 def prepare_spark(master: str) -> bool:
     """Let Spark find this Python and, all on this machine, stay on its loopback.
 

@@ -1,138 +1,255 @@
-"""What a node counts, for Prometheus: one view of all its processes.
+"""What a process of a node counts and shows, in memory, published to a file twice a second.
 
-Each process writes its numbers to a file of a folder that all of them share; whoever is asked adds
-them up. Source: the Prometheus Python client, "Multiprocess Mode".
+The hot path adds to plain numbers. Each process of a node writes its own to a file of a folder that
+all of them share; whoever is asked for metrics adds them up (exposition.py).
 """
 
+import asyncio
 import os
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Literal, NamedTuple
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
-from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+import msgspec
 
-_COUNTED = {
-    "database outages": ("skipmq_database_outages", "Times that no database could be written to"),
-    "standbys outages": ("skipmq_standbys_outages", "Times that too few standbys acknowledged"),
-    "parked": ("skipmq_parked", "Requests that waited for a database or a standby"),
-    "retried": ("skipmq_retried", "Statements run again after the database went away"),
-    "unknown": ("skipmq_outcome_unknown", "Statements given up that may have been done"),
-    "cut": ("skipmq_database_deadlines", "Connections cut because a statement took too long"),
-    "refused": ("skipmq_refused", "Requests refused because the node had too much to do"),
-    "snapshots ended": (
+Merge = Literal["sum", "min", "max"]
+INTERVAL = 0.5
+
+
+class Definition(NamedTuple):
+    """A metric; `merge` is how the values of several processes become one."""
+
+    name: str
+    about: str
+    labels: tuple[str, ...] = ()
+    merge: Merge = "sum"
+    buckets: tuple[float, ...] = ()
+
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0)
+_NUMBERS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0)
+COUNTERS = {
+    "database outages": Definition(
+        "skipmq_database_outages", "Times that no database could be written to"
+    ),
+    "standbys outages": Definition(
+        "skipmq_standbys_outages", "Times that too few standbys acknowledged"
+    ),
+    "parked": Definition("skipmq_parked", "Requests that waited for a database or a standby"),
+    "retried": Definition("skipmq_retried", "Statements run again after the database went away"),
+    "unknown": Definition("skipmq_outcome_unknown", "Statements given up that may have been done"),
+    "cut": Definition(
+        "skipmq_database_deadlines", "Connections cut because a statement took too long"
+    ),
+    "refused": Definition("skipmq_refused", "Requests refused because the node had too much to do"),
+    "request errors": Definition(
+        "skipmq_request_errors", "Requests that got an error, by its code", ("action", "code")
+    ),
+    "request bytes": Definition(
+        "skipmq_request_bytes", "Bytes of the bodies of requests", ("action",)
+    ),
+    "response bytes": Definition(
+        "skipmq_response_bytes", "Bytes of the bodies of responses", ("action",)
+    ),
+    "processor": Definition("skipmq_cpu_seconds", "Processor time of the node's processes"),
+    "snapshots ended": Definition(
         "skipmq_snapshots_ended",
         "Readers' sessions ended because they held a snapshot for too long",
     ),
+    "upkeep": Definition("skipmq_upkeep", "What the janitor of this node did, by job", ("job",)),
 }
-_SHOWN = {
-    "database available": (
-        "skipmq_database_available", "Whether there is a database to write to", "livemin",
+HISTOGRAMS = {
+    "request": Definition(
+        "skipmq_request_duration_seconds",
+        "How long requests took, without what a receiver waited for messages",
+        ("action",),
+        buckets=_SECONDS,
     ),
-    "standbys available": (
-        "skipmq_standbys_available", "Whether enough standbys acknowledge", "livemin",
+    "transaction": Definition(
+        "skipmq_transaction_duration_seconds",
+        "How long transactions of the node took in the database",
+        buckets=_SECONDS,
     ),
-    "waiting for database": (
-        "skipmq_waiting_for_database", "Requests that wait for a database now", "livesum",
+    "connection wait": Definition(
+        "skipmq_connection_wait_seconds",
+        "How long transactions waited for a database connection",
+        buckets=_SECONDS,
     ),
-    "waiting for standbys": (
-        "skipmq_waiting_for_standbys", "Requests that wait for a standby now", "livesum",
+    "group": Definition(
+        "skipmq_group_requests",
+        "Requests that shared a transaction, by operation",
+        ("operation",),
+        buckets=_NUMBERS,
     ),
-    "waiting receivers": (
-        "skipmq_waiting_receivers", "Receivers that wait for a message now", "livesum",
+}
+GAUGES = {
+    "database available": Definition(
+        "skipmq_database_available", "Whether there is a database to write to", merge="min"
     ),
-    "loop lag": (
+    "database state": Definition(
+        "skipmq_database_state",
+        "1 for what a worker of this node can do with its database, 0 for the rest",
+        ("state",),
+        "max",
+    ),
+    "standbys available": Definition(
+        "skipmq_standbys_available", "Whether enough standbys acknowledge", merge="min"
+    ),
+    "waiting for database": Definition(
+        "skipmq_waiting_for_database", "Requests that wait for a database now"
+    ),
+    "waiting for standbys": Definition(
+        "skipmq_waiting_for_standbys", "Requests that wait for a standby now"
+    ),
+    "waiting receivers": Definition(
+        "skipmq_waiting_receivers", "Receivers that wait for a message now"
+    ),
+    "requests": Definition("skipmq_requests", "Requests that the node is at now"),
+    "connections": Definition(
+        "skipmq_database_connections", "Connections of the pool that are open"
+    ),
+    "waiting for connections": Definition(
+        "skipmq_waiting_for_connections", "Transactions that wait for a connection now"
+    ),
+    "cached queues": Definition("skipmq_cached_queues", "Queues that workers have looked up"),
+    "workers": Definition("skipmq_workers", "Worker processes of the node"),
+    "memory": Definition("skipmq_resident_memory_bytes", "Memory of the node's processes"),
+    "loop lag": Definition(
         "skipmq_event_loop_lag_seconds",
         "How late the event loop of a worker runs what is due, measured four times a second",
-        "livemax",
+        merge="max",
     ),
-}  # fmt: skip
-_STATES = ("writable", "unreachable", "read_only", "disk_full", "no_privilege")
-_SHOWN_BY_JANITOR = {
-    "oldest snapshot": (
+    # Of the process that has the janitor.
+    "oldest snapshot": Definition(
         "skipmq_oldest_snapshot_seconds",
         "Age of the oldest transaction that keeps the database from clearing up",
-        "livemostrecent",
     ),
-    "unarchived days": (
+    "unarchived days": Definition(
         "skipmq_history_days_unarchived",
         "Days of history past their retention and kept because no export has them",
-        "livemostrecent",
     ),
-    "certificate ends": (
+    "certificate ends": Definition(
         "skipmq_certificate_ends_timestamp_seconds",
         "When the certificate of the node's TLS ends, in seconds since 1970",
-        "livemostrecent",
     ),
 }
+_OF_JANITOR = {"oldest snapshot", "unarchived days", "certificate ends", "snapshots ended"}
+_OF_BOTH = {"processor", "memory"}
+
+
+class Exemplar(NamedTuple):
+    """A request that was counted: its id and its value."""
+
+    request_id: str
+    value: float
+
+
+class Histogram(msgspec.Struct):
+    """How many values fell into each bucket, the last of which has no end, and their sum."""
+
+    counts: list[int]
+    total: float = 0.0
+    # By bucket: the last of it.
+    exemplars: dict[int, Exemplar] = msgspec.field(default_factory=dict)
+
+
+# The values of the labels with what they count.
+Series = list[tuple[tuple[str, ...], float]]
+
+
+class Snapshot(msgspec.Struct):
+    """The numbers of a process at one time."""
+
+    counters: dict[str, Series]
+    gauges: dict[str, Series]
+    histograms: dict[str, list[tuple[tuple[str, ...], Histogram]]]
 
 
 class Metrics:
-    """The numbers of this process, a worker or the one with the janitor.
+    """The numbers of this process: a worker, or the one with the janitor; for one loop."""
 
-    `config.share_metrics` has named the folder before this module was imported.
-    """
+    def __init__(self, *, janitor: bool = False) -> None:
+        def own(names: Mapping[str, Definition]) -> list[str]:
+            return [
+                name
+                for name, definition in names.items()
+                if not definition.labels and (name in _OF_BOTH or (name in _OF_JANITOR) == janitor)
+            ]
 
-    content_type = "text/plain; version=0.0.4; charset=utf-8"
-
-    def __init__(self, folder: Path, *, janitor: bool = False) -> None:
-        self._folder = folder
-        for file in folder.glob("*_*.db"):
-            # Of a worker that was killed: its counters stay, what it showed goes.
-            pid = file.stem.rpartition("_")[2]
-            if pid.isdecimal() and not _lives(int(pid)):
-                mark_process_dead(int(pid), str(folder))  # type: ignore[no-untyped-call]
-        registry = CollectorRegistry()
-        self._counters = {
-            event: Counter(name, about, registry=registry)
-            for event, (name, about) in _COUNTED.items()
+        self._counters: dict[str, dict[tuple[str, ...], float]] = {
+            name: {(): 0.0} for name in own(COUNTERS)
         }
-        self._gauges = {
-            state: Gauge(name, about, registry=registry, multiprocess_mode=mode)  # type: ignore[arg-type]
-            for state, (name, about, mode) in (_SHOWN_BY_JANITOR if janitor else _SHOWN).items()
+        self._gauges: dict[str, dict[tuple[str, ...], float]] = {
+            name: {(): 0.0} for name in own(GAUGES)
         }
+        self._histograms: dict[str, dict[tuple[str, ...], Histogram]] = {}
         if not janitor:
-            states = Gauge(
-                "skipmq_database_state",
-                "1 for what a worker of this node can do with its database, 0 for the rest",
-                ["state"],
-                registry=registry,
-                multiprocess_mode="livemax",
-            )
-            self._gauges |= {f"database {state}": states.labels(state) for state in _STATES}
+            self.show("workers", 1.0)
 
-    def count(self, event: str) -> None:
-        """Add one to the number of an event."""
-        self._counters[event].inc()
+    def count(self, event: str, labels: tuple[str, ...] = (), by: float = 1.0) -> None:
+        """Add to the number of an event."""
+        series = self._counters.get(event)
+        if series is None:
+            series = self._counters[event] = {}
+        series[labels] = series.get(labels, 0.0) + by
 
-    def show(self, state: str, value: float) -> None:
+    def show(self, state: str, value: float, labels: tuple[str, ...] = ()) -> None:
         """Set the value of a state."""
-        self._gauges[state].set(value)
+        self._gauges.setdefault(state, {})[labels] = value
 
-    def text(self) -> bytes:
-        """Return the numbers of all workers in the text format of Prometheus."""
-        registry = CollectorRegistry()
-        _Collector(registry, path=str(self._folder))  # type: ignore[no-untyped-call]
-        return generate_latest(registry)
+    def observe(
+        self, event: str, value: float, labels: tuple[str, ...] = (), request_id: str = ""
+    ) -> None:
+        """Add a value to a distribution."""
+        series = self._histograms.get(event)
+        if series is None:
+            series = self._histograms[event] = {}
+        histogram = series.get(labels)
+        buckets = HISTOGRAMS[event].buckets
+        if histogram is None:
+            histogram = series[labels] = Histogram([0] * (len(buckets) + 1))
+        place = bisect_left(buckets, value)
+        histogram.counts[place] += 1
+        histogram.total += value
+        if request_id:
+            histogram.exemplars[place] = Exemplar(request_id, value)
+
+    def publish(self, folder: Path) -> None:
+        """Write the numbers to this process's file."""
+        self._counters["processor"] = {(): time.process_time()}
+        self._gauges["memory"] = {(): _resident_bytes()}
+        snapshot = Snapshot(
+            {name: [*series.items()] for name, series in self._counters.items()},
+            {name: [*series.items()] for name, series in self._gauges.items()},
+            {name: [*series.items()] for name, series in self._histograms.items()},
+        )
+        unfinished = folder / f".{os.getpid()}"
+        unfinished.write_bytes(msgspec.msgpack.encode(snapshot))
+        unfinished.rename(folder / f"{os.getpid()}.metrics")
 
 
-class _Collector(MultiProcessCollector):
-    """Leaves out a file that a process has made and not filled, or was killed before it could."""
+class Publisher:
+    """Publishes the metrics of this process; `prepare` is called first, to show what is so now."""
 
-    def collect(self) -> Any:
-        filled = [str(file) for file in Path(self._path).glob("*.db") if _is_filled(file)]
-        return self.merge(filled)  # type: ignore[no-untyped-call]
+    def __init__(
+        self, metrics: Metrics, folder: Path, prepare: Callable[[], None] = lambda: None
+    ) -> None:
+        self._metrics, self._folder, self._prepare = metrics, folder, prepare
+
+    async def run(self) -> None:
+        """Publish until it is cancelled."""
+        while True:
+            self._prepare()
+            self._metrics.publish(self._folder)
+            await asyncio.sleep(INTERVAL)
 
 
-def _is_filled(file: Path) -> bool:
+def _resident_bytes() -> float:
+    """Return the memory of this process; 0 where there is no /proc."""
     try:
-        return file.stat().st_size > 0
-    except FileNotFoundError:  # Of a worker that was killed: taken away meanwhile.
-        return False
-
-
-def _lives(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    return True
+        pages = int(Path("/proc/self/statm").read_bytes().split()[1])
+    except OSError:
+        return 0.0
+    return float(pages * os.sysconf("SC_PAGE_SIZE"))

@@ -139,6 +139,11 @@ class Node:
         """Return until when a request that begins now may wait for a database."""
         return monotonic() + self.settings.failover_wait
 
+    @property
+    def cached_queues(self) -> int:
+        """Return how many queues need not be looked up."""
+        return len(self._cache)
+
     async def queue(self, name: QueueName, deadline: float) -> Queue:
         """Return a queue as it was at most CACHE_SECONDS ago.
 

@@ -146,10 +146,16 @@ class Settings:
         30, "seconds that requests get to end when the node stops"
     )
     log_level: Literal["debug", "info", "warning", "error"] = _setting(
-        "info", "debug logs each request"
+        "info", "debug logs every request"
     )
     log_format: Literal["", "json", "text"] = _setting(
         "", "empty: text on a terminal, JSON elsewhere"
+    )
+    log_sample: Annotated[float, Meta(ge=0, le=1)] = _setting(
+        0.0, "part of the requests for messages that are logged: 0.01 logs one in a hundred"
+    )
+    metrics_queues: Annotated[int, Meta(ge=0, le=10_000)] = _setting(
+        100, "queues, the busiest, that have metrics of their own"
     )
     queues: tuple[DeclaredQueue, ...] = _setting(
         (), "queues to create at the start: [queues.NAME] tables of the TOML file"

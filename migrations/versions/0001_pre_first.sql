@@ -3472,6 +3472,8 @@ create function skipmq.queue_statistics(
 )
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
+-- A plan for any order and search reads queue_minute once for each queue.
+set plan_cache_mode = force_custom_plan
 as $$
 #variable_conflict use_column
 declare
@@ -3499,40 +3501,43 @@ begin
       group by m.queue_id
     ) r on r.queue_id = q.queue_id
     where (p_account is null or q.account = p_account) and (p_region is null or q.region = p_region)
-      and strpos(lower(q.name), lower(p_search)) > 0
-  ), placed as materialized (
-    select m.*, row_number() over (
+      and (p_search = '' or strpos(lower(q.name), lower(p_search)) > 0)
+  ), given as materialized (
+    select m.*, row_number() over () as place
+    from (
+      select m.*
+      from matching m
       order by
         case p_order
           when 'messages' then m.messages
           when 'rate' then m.send_rate + m.delete_rate
           when 'dead-lettered' then m.dead_lettered
         end desc,
-        case p_order when 'rate' then m.messages end desc,
-        m.name, m.account, m.region) as place
-    from matching m
+        case when p_order <> 'name' then m.messages end desc,
+        m.name, m.account, m.region
+      limit p_limit offset p_offset
+    ) m
   )
   (
     select
-      p.account, p.region, p.name, p.queue_id, 1::bigint, p.messages, n.visible, n.in_flight, n.delayed,
-      case when n.visible > 0 then skipmq.oldest_message(p.queue_id, p.fifo) end,
-      p.sent, p.bytes_sent, p.received, p.empty_receives, p.deleted, p.expired, p.dead_lettered, p.redriven, p.moved_in,
-      p.send_rate, p.receive_rate, p.delete_rate
-    from placed p
-    cross join lateral skipmq.count_messages(p.queue_id) n
-    where p.place > p_offset and p.place <= p_offset + p_limit
-    order by p.place
+      g.account, g.region, g.name, g.queue_id, 1::bigint, g.messages, n.visible, n.in_flight, n.delayed,
+      case when n.visible > 0 then skipmq.oldest_message(g.queue_id, g.fifo) end,
+      g.sent, g.bytes_sent, g.received, g.empty_receives, g.deleted, g.expired, g.dead_lettered, g.redriven, g.moved_in,
+      g.send_rate, g.receive_rate, g.delete_rate
+    from given g
+    cross join lateral skipmq.count_messages(g.queue_id) n
+    order by g.place
   )
   union all
   select
-    null, null, null, null, count(*), coalesce(sum(p.messages), 0)::bigint, null, null, null, null,
-    coalesce(sum(p.sent), 0)::bigint, coalesce(sum(p.bytes_sent), 0)::bigint, coalesce(sum(p.received), 0)::bigint,
-    coalesce(sum(p.empty_receives), 0)::bigint, coalesce(sum(p.deleted), 0)::bigint,
-    coalesce(sum(p.expired), 0)::bigint, coalesce(sum(p.dead_lettered), 0)::bigint,
-    coalesce(sum(p.redriven), 0)::bigint, coalesce(sum(p.moved_in), 0)::bigint,
-    coalesce(sum(p.send_rate), 0), coalesce(sum(p.receive_rate), 0), coalesce(sum(p.delete_rate), 0)
-  from placed p
-  where p.place <= p_offset or p.place > p_offset + p_limit;
+    null, null, null, null, count(*), coalesce(sum(m.messages), 0)::bigint, null, null, null, null,
+    coalesce(sum(m.sent), 0)::bigint, coalesce(sum(m.bytes_sent), 0)::bigint, coalesce(sum(m.received), 0)::bigint,
+    coalesce(sum(m.empty_receives), 0)::bigint, coalesce(sum(m.deleted), 0)::bigint,
+    coalesce(sum(m.expired), 0)::bigint, coalesce(sum(m.dead_lettered), 0)::bigint,
+    coalesce(sum(m.redriven), 0)::bigint, coalesce(sum(m.moved_in), 0)::bigint,
+    coalesce(sum(m.send_rate), 0), coalesce(sum(m.receive_rate), 0), coalesce(sum(m.delete_rate), 0)
+  from matching m
+  where m.queue_id <> all (array(select g.queue_id from given g));
 end $$;
 -- Does: gives the key that authenticates receipt handles, the same for all nodes.
 -- Called by: a node when it starts.

@@ -70,7 +70,7 @@ def test_file_that_a_process_made_and_has_not_filled_is_left_out(
     with NodeProcess(database_url=as_node(database), workers=1, variables=variables) as node:
         node.ready()
         (folder,) = tmp_path.iterdir()
-        (folder / "counter_1.db").touch()
+        (folder / ".1").touch()
 
         assert node.metric("skipmq_refused_total") == 0
 

@@ -26,10 +26,12 @@ class Server:
         if not self.is_there:
             raise psycopg.OperationalError("not there")
 
-    def count(self, event: str) -> None:
+    def count(self, event: str, labels: tuple[str, ...] = (), by: float = 1.0) -> None:
+        del labels, by
         self.counted.append(event)
 
-    def show(self, state: str, value: float) -> None:
+    def show(self, state: str, value: float, labels: tuple[str, ...] = ()) -> None:
+        del labels
         self.shown[state] = value
 
     async def waiters(self, count: int) -> list[asyncio.Task[bool]]:

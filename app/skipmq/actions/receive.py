@@ -133,7 +133,10 @@ async def _awaited(  # noqa: PLR0913, PLR0917 - private.
                     waiter.poll_found_nothing(reception.next_visible_in)
             if not may_wait:
                 raise errors.Overloaded("As many receivers wait as the node can take; try again.")
-            if not await waiter.wait(ends, reception.next_visible_in):
+            began = monotonic()
+            is_due = await waiter.wait(ends, reception.next_visible_in)
+            call.waited += monotonic() - began
+            if not is_due:
                 return reception
             polls = True
             call.deadline = node.deadline()

@@ -18,22 +18,32 @@ INTERVAL = 0.25
 
 
 class Observer(Protocol):
-    """Counts what happens; `count` adds to a number that only grows, `show` sets another."""
+    """Counts what happens, each under the values of its labels."""
 
-    def count(self, event: str) -> None:
-        """Add one to the number of an event."""
+    def count(self, event: str, labels: tuple[str, ...] = (), by: float = 1.0) -> None:
+        """Add to the number of an event."""
 
-    def show(self, state: str, value: float) -> None:
+    def show(self, state: str, value: float, labels: tuple[str, ...] = ()) -> None:
         """Set the value of a state."""
+
+    def observe(
+        self, event: str, value: float, labels: tuple[str, ...] = (), request_id: str = ""
+    ) -> None:
+        """Add a value to a distribution."""
 
 
 class NoObserver:
     """A no-op observer."""
 
-    def count(self, event: str) -> None:
+    def count(self, event: str, labels: tuple[str, ...] = (), by: float = 1.0) -> None:
         """Do nothing."""
 
-    def show(self, state: str, value: float) -> None:
+    def show(self, state: str, value: float, labels: tuple[str, ...] = ()) -> None:
+        """Do nothing."""
+
+    def observe(
+        self, event: str, value: float, labels: tuple[str, ...] = (), request_id: str = ""
+    ) -> None:
         """Do nothing."""
 
 

@@ -69,6 +69,10 @@ class FairSemaphore:
         """Return how many wait."""
         return sum(map(len, self._waiting.values()))
 
+    def held(self) -> int:
+        """Return how many permits are given out."""
+        return sum(self._held.values())
+
     def _withdraw(self, tenant: Tenant, granted: asyncio.Future[None]) -> bool:
         """Wait no longer; tell whether no permit had been granted."""
         waiting = self._waiting.get(tenant)

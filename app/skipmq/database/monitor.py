@@ -133,4 +133,4 @@ class Monitor:
     def _show(self) -> None:
         self._observer.show("database available", float(self.state == WRITABLE))
         for state in STATES:
-            self._observer.show(f"database {state}", float(state == self.state))
+            self._observer.show("database state", float(state == self.state), (state,))

@@ -8,7 +8,7 @@ one. SQLAlchemy's asyncio engine takes 28 to 47 µs of the processor for a check
 """
 
 from collections.abc import Callable, Sequence
-from time import monotonic
+from time import monotonic, perf_counter
 
 import psycopg
 import structlog
@@ -69,16 +69,16 @@ class Database:
     ) -> None:
         self._parameters = connection.parameters(url, application_name)
         self._seconds = seconds
-        self._observer = observer or NoObserver()
+        self.observer = observer or NoObserver()
         self._idle: list[Connection] = []
         self._permits = FairSemaphore(size, connection_wait)
         # Grows with every connection: what one server said may not hold on the next.
         self.generation = 0
         # Called with what says that nothing can be done before an operator acts.
         self.when_hindered: Callable[[errors.Hindered], None] = lambda _: None
-        self.availability = Availability("database", self._probe, self._observer)
+        self.availability = Availability("database", self._probe, self.observer)
         # While too few standbys answer, what needs their acknowledgement waits, and nothing else.
-        self.standbys = Availability("standbys", self._probe_standbys, self._observer)
+        self.standbys = Availability("standbys", self._probe_standbys, self.observer)
 
     async def rows(  # noqa: PLR0913 - all but the first two have defaults.
         self,
@@ -114,7 +114,7 @@ class Database:
                 waits = repeatable or not lost.unknown
                 if not (waits and await self._found(deadline, durable)):
                     self._give_up(lost.error, unknown)
-                self._observer.count("retried")
+                self.observer.count("retried")
             except psycopg.Error as error:
                 verdict = retry.classify(error.sqlstate, broken=False)
                 tries += 1
@@ -132,6 +132,11 @@ class Database:
         Raises psycopg.OperationalError when the database is unavailable.
         """
         return await Session.open(self._parameters, self._seconds, self.availability)
+
+    def show(self) -> None:
+        """Show the observer what the pool does now."""
+        self.observer.show("connections", len(self._idle) + self._permits.held())
+        self.observer.show("waiting for connections", self._permits.waiting())
 
     def stop(self) -> None:
         """Let nobody wait for a database any longer."""
@@ -152,7 +157,7 @@ class Database:
 
     def _give_up(self, error: Exception, unknown: bool) -> None:
         if unknown:
-            self._observer.count("unknown")
+            self.observer.count("unknown")
             raise errors.OutcomeUnknown from error
         failure = self.availability.failure or error
         raise (
@@ -166,7 +171,9 @@ class Database:
 
         Raises _Unavailable, and psycopg.Error when the server refuses the statement.
         """
+        began = perf_counter()
         await self._permits.acquire(tenant)
+        permitted = perf_counter()
         borrowed: Connection | None = None
         try:
             if self.availability.is_lost or (durable and self.standbys.is_lost):
@@ -184,6 +191,8 @@ class Database:
             if borrowed is not None:
                 self._give_back(borrowed)
             self._permits.release(tenant)
+        self.observer.observe("connection wait", permitted - began)
+        self.observer.observe("transaction", perf_counter() - permitted)
         return rows
 
     def _give_back(self, borrowed: Connection) -> None:
@@ -195,7 +204,7 @@ class Database:
     def _examine(self, error: psycopg.Error, borrowed: Connection, durable: bool) -> None:
         """Raise _Unavailable where an error says that this server cannot be worked with."""
         if borrowed.timed_out:
-            self._observer.count("cut")
+            self.observer.count("cut")
         verdict = retry.classify(error.sqlstate, broken=borrowed.broken)
         lost = verdict in (Verdict.UNAVAILABLE, Verdict.UNKNOWN)
         if lost or error.sqlstate in retry.FORGETFUL:

@@ -31,9 +31,16 @@ class GroupCommit(Generic[Key, Request, Result]):
     No call is made for requests that weigh more than `most` together, unless one alone does.
     """
 
-    def __init__(self, run: Run[Key, Request, Result], most: int) -> None:
+    def __init__(
+        self,
+        run: Run[Key, Request, Result],
+        most: int,
+        observe: Callable[[int], None] = lambda _: None,
+    ) -> None:
         self._run = run
         self._most = most
+        # Called with the number of requests in each call.
+        self._observe = observe
         # A key is there while it is served; its entries are those that wait.
         self._waiting: dict[Key, deque[_Entry[Request, Result]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -86,6 +93,7 @@ class GroupCommit(Generic[Key, Request, Result]):
         return batch
 
     async def _serve_batch(self, key: Key, batch: Sequence[_Entry[Request, Result]]) -> None:
+        self._observe(len(batch))
         deadline = max(entry.deadline for entry in batch)
         try:
             results = await self._run(key, [entry.request for entry in batch], deadline)

@@ -1,7 +1,7 @@
 """Messages: send, receive, delete, change visibility, on standard and on FIFO queues."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain, islice
 from typing import Any, TypeAlias, TypeVar
 
@@ -63,15 +63,19 @@ class Messages:
         self._replication = replication
         self._scans = scans or Scans()
         fifo_most = min(most, _FIFO_MOST)
-        self._sends = GroupCommit(self._send, most)
-        self._fifo_sends = GroupCommit(self._send_fifo, fifo_most)
-        self._receives = GroupCommit(self._receive, most)
-        self._fifo_receives = GroupCommit(self._receive_fifo, most)
-        self._returns = GroupCommit(self._return, most)
-        self._deletes = GroupCommit(self._delete, most)
-        self._fifo_deletes = GroupCommit(self._delete_fifo, fifo_most)
-        self._changes = GroupCommit(self._change, most)
-        self._fifo_changes = GroupCommit(self._change_fifo, fifo_most)
+
+        def grouped(operation: str) -> Callable[[int], None]:
+            return lambda requests: database.observer.observe("group", requests, (operation,))
+
+        self._sends = GroupCommit(self._send, most, grouped("send"))
+        self._fifo_sends = GroupCommit(self._send_fifo, fifo_most, grouped("send-fifo"))
+        self._receives = GroupCommit(self._receive, most, grouped("receive"))
+        self._fifo_receives = GroupCommit(self._receive_fifo, most, grouped("receive-fifo"))
+        self._returns = GroupCommit(self._return, most, grouped("return"))
+        self._deletes = GroupCommit(self._delete, most, grouped("delete"))
+        self._fifo_deletes = GroupCommit(self._delete_fifo, fifo_most, grouped("delete-fifo"))
+        self._changes = GroupCommit(self._change, most, grouped("change"))
+        self._fifo_changes = GroupCommit(self._change_fifo, fifo_most, grouped("change-fifo"))
 
     async def send(
         self, queue: Queue, messages: Sequence[OutgoingMessage], sender: str, deadline: float

@@ -59,7 +59,7 @@ class Call:
 
     A member that was not sent is None. The codecs do not know who calls: `identity` is for the
     server to fill in. `deadline` is until when the call may wait for a database, as a time of
-    time.monotonic.
+    time.monotonic; `waited` is for how many seconds it waited for a message.
     """
 
     action: str
@@ -67,6 +67,7 @@ class Call:
     request: Request
     identity: Identity = _ANYBODY
     deadline: float = 0.0
+    waited: float = 0.0
 
 
 class Response(NamedTuple):

@@ -8,14 +8,14 @@ import structlog
 
 from skipmq import auth, errors, limits, protocol
 from skipmq.actions import access, perform
-from skipmq.model import Identity
+from skipmq.model import Identity, QueueStatistics
 from skipmq.node import Node
 from skipmq.protocol import Call, Request, Response
 from skipmq.server.admission import Admission
-from skipmq.server.audit import Audit
 from skipmq.server.browsers import Browsers
 from skipmq.server.proxies import Origin, Proxies, Sent
 from skipmq.server.rates import Rate
+from skipmq.server.request_log import RequestLog
 
 log = structlog.get_logger()
 
@@ -27,6 +27,9 @@ BODY_TOO_LONG = (
 )
 BODY_BROKEN_OFF = "The request body ends too early."
 NODE_STOPS = "The node is stopping; nothing has been done; try again."
+# The label of each action in metrics, and of what is none.
+_LABELS = {action: (action,) for action in access.NEEDS}
+_NO_ACTION = ("",)
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
 
 
@@ -46,8 +49,7 @@ class Broker:
         self.node = node
         self.admission = Admission(node.settings.max_requests, node.observer)
         settings = node.settings
-        self._logs_requests = settings.log_level == "debug"
-        self._audit = Audit()
+        self._log = RequestLog(settings)
         self._browsers = None if settings.checks_signatures else Browsers(settings)
         self._proxies = Proxies(settings.proxies)
         workers = settings.worker_count
@@ -56,7 +58,7 @@ class Broker:
 
     async def answer(self, request: Request) -> Response:
         """Return the answer to a request; never raises for what a client may send."""
-        began = perf_counter() if self._logs_requests else 0.0
+        began = perf_counter()
         call: Call | None = None
         failure: errors.SqsError | None = None
         try:
@@ -85,16 +87,44 @@ class Broker:
             )
             failure = errors.InternalFailure()
             response = protocol.encode_error(request, failure)
-        self._audit.note(request, call, failure)
-        if self._logs_requests:
-            log.debug(
-                "request",
-                request_id=request.request_id,
-                action=call and call.action,
-                status=response.status,
-                milliseconds=round((perf_counter() - began) * 1000, 1),
-            )
+        seconds = perf_counter() - began
+        self._count(request, call, response, failure, seconds)
+        self._log.note(request, call, failure, response, seconds)
         return response
+
+    def _count(
+        self,
+        request: Request,
+        call: Call | None,
+        response: Response,
+        failure: errors.SqsError | None,
+        seconds: float,
+    ) -> None:
+        observer = self.node.observer
+        action = _LABELS[call.action] if call is not None else _NO_ACTION
+        waited = call.waited if call is not None else 0.0
+        observer.observe("request", seconds - waited, action, request.request_id)
+        observer.count("request bytes", action, len(request.body))
+        observer.count("response bytes", action, len(response.body))
+        if failure is not None:
+            observer.count("request errors", (*action, failure.code))
+
+    def show(self) -> None:
+        """Show the observer what the node does now."""
+        node = self.node
+        node.database.show()
+        node.observer.show("requests", self.admission.active)
+        node.observer.show("waiting receivers", node.waiters.count())
+        node.observer.show("cached queues", node.cached_queues)
+
+    async def statistics(self) -> tuple[list[QueueStatistics], QueueStatistics | None]:
+        """Return the statistics of the busiest queues and of all others, where they are known."""
+        try:
+            return await self.node.statistics.of_queues(
+                self.node.settings.metrics_queues, order="rate"
+            )
+        except errors.SqsError:
+            return [], None
 
     def _identify(self, request: Request) -> Identity:
         """Return who a request is from: who has signed it, where signatures are checked.

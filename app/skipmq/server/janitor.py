@@ -103,6 +103,7 @@ class Janitor:
                 done = 0
             if done:
                 log.debug("upkeep", job=job.name, done=done)
+                self._observer.count("upkeep", (job.name,), done)
             job.due = monotonic() + (0 if done >= job.chunk else job.interval)
         return max(0.0, min(job.due for job in self._jobs) - monotonic())
 

@@ -9,12 +9,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 from prometheus_client.exposition import ThreadingWSGIServer
 
 from skipmq import errors
-from skipmq.metrics import Metrics
+from skipmq.exposition import Exposition
 from skipmq.node import Node
 from skipmq.server import web
 from skipmq.server.answer import Broker
@@ -52,10 +53,10 @@ class Probes:
         ).result()
 
     @contextmanager
-    def served(self, host: str, metrics: Metrics) -> Iterator[None]:
+    def served(self, host: str, folder: Path) -> Iterator[None]:
         """Serve health and metrics on an address in the block; raise OSError when it is taken."""
         kind = _ServerOnIPv6 if ":" in host else ThreadingWSGIServer
-        app = web.probes(self._health, self._loop, metrics)
+        app = web.probes(self._broker, self._health, self._loop, Exposition(folder))
         try:
             with make_server(host, self._port, app, kind, _Handler) as server:
                 threading.Thread(target=server.serve_forever, name="probes", daemon=True).start()

@@ -15,7 +15,7 @@ import msgspec
 from granian.rsgi import ProtocolClosed  # type: ignore[attr-defined]
 
 from skipmq import errors, ids, limits, protocol
-from skipmq.metrics import Metrics
+from skipmq.exposition import Exposition
 from skipmq.protocol import Request, Response
 from skipmq.server import web
 from skipmq.server.answer import BODY_BROKEN_OFF, BODY_TOO_LONG, NODE_STOPS, Broker, refusal
@@ -38,7 +38,7 @@ _JSON = [("content-type", "application/json")]
 class Door:
     """The RSGI application of a worker; made on its loop."""
 
-    def __init__(self, broker: Broker, metrics: Metrics | None) -> None:
+    def __init__(self, broker: Broker, metrics: Exposition | None) -> None:
         self._broker = broker
         self._loop = asyncio.get_running_loop()
         self._metrics = metrics
@@ -163,9 +163,7 @@ class Door:
         lag = max(0.0, now - due)
         if lag > TICK:  # What came while the process stood still has not been looked at.
             self._receiving = {task: until + lag for task, until in self._receiving.items()}
-        node = self._broker.node
-        node.observer.show("loop lag", lag)
-        node.observer.show("waiting receivers", node.waiters.count())
+        self._broker.node.observer.show("loop lag", lag)
         late = [task for task, until in self._receiving.items() if until < now]
         for task in late[:ENDED_AT_ONCE]:
             task.cancel()

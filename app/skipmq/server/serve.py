@@ -22,16 +22,16 @@ from granian.http import HTTP1Settings
 from granian.log import LogLevels
 from granian.server.mp import MPServer
 
-from skipmq import config, metrics_folder
+from skipmq import metrics_folder
 from skipmq.database import Database
 from skipmq.delivery import Upkeep
+from skipmq.metrics import Metrics, Publisher
 from skipmq.server import tls, worker
 from skipmq.server.certificate import Certificate, CertificateError, StagedFiles, stage, watch
 from skipmq.server.janitor import Janitor
 from skipmq.settings import Settings
 
 if TYPE_CHECKING:
-    from skipmq.metrics import Metrics
     from skipmq.server.probes import Probes
 
 log = structlog.get_logger()
@@ -122,7 +122,7 @@ def run(
         leave: list[Callable[[], None]] = [partial(worker.notify, server.wrks, worker.LEAVE)]
         if settings.metrics_port:
             probes = _probes(settings, database_url, loop, server, answers)
-            stack.enter_context(probes.served(host, metrics))
+            stack.enter_context(probes.served(host, folder))
             leave.append(probes.leave)
         _in_background(_stop_on_signal, server, settings, leave)
         _in_background(_announce, settings, host, answers.set, ready)
@@ -185,7 +185,8 @@ def _probes(
     server: MPServer,
     answers: threading.Event,
 ) -> "Probes":
-    from skipmq.server.probes import Probes  # noqa: PLC0415 - as in _janitor.
+    # Not before: a node whose probes have no port of their own does without Flask here.
+    from skipmq.server.probes import Probes  # noqa: PLC0415
 
     def works() -> bool:
         return answers.is_set() and any(each.inner.is_alive() for each in [*server.wrks])
@@ -193,7 +194,7 @@ def _probes(
     return Probes(settings, database_url, loop, works)
 
 
-def _renew(server: MPServer, folder: Path, metrics: "Metrics", certificate: Certificate) -> None:
+def _renew(server: MPServer, folder: Path, metrics: Metrics, certificate: Certificate) -> None:
     """Let the workers serve with another certificate."""
     stage(certificate, folder)
     worker.notify(server.wrks, tls.RENEW)
@@ -240,18 +241,16 @@ def _stop(server: MPServer) -> None:
 @contextmanager
 def _janitor(
     settings: Settings, database_url: str, folder: Path
-) -> Iterator[tuple[asyncio.AbstractEventLoop, "Metrics"]]:
+) -> Iterator[tuple[asyncio.AbstractEventLoop, Metrics]]:
     """Have a janitor at work in the block, with its share of the node's metrics; give its loop."""
-    config.share_metrics(folder)
-    from skipmq.metrics import Metrics  # noqa: PLC0415 - The import needs to know the folder.
-
-    metrics = Metrics(folder, janitor=True)
+    metrics = Metrics(janitor=True)
     loop = asyncio.new_event_loop()
 
     async def look_after() -> None:
         database = Database(database_url, size=1, application_name="skipmq janitor")
         try:
-            await Janitor(Upkeep(database), settings, metrics).run()
+            janitor = Janitor(Upkeep(database), settings, metrics)
+            await asyncio.gather(janitor.run(), Publisher(metrics, folder).run())
         finally:
             database.close()
 

@@ -21,13 +21,18 @@ from werkzeug.exceptions import ClientDisconnected, HTTPException
 from skipmq import config, errors, limits, logs, protocol
 from skipmq.database import address, schema
 from skipmq.delivery import Upkeep
-from skipmq.metrics import Metrics
+from skipmq.exposition import Exposition
 from skipmq.node import Node
 from skipmq.protocol import Request, Response
 from skipmq.server.answer import BODY_BROKEN_OFF, BODY_TOO_LONG, METHODS, Broker, refusal
 from skipmq.server.janitor import Janitor
 
 _CHUNKS = 64
+# The errors of SQS for those of HTTP that Flask raises; for all others the operation is unknown.
+_KINDS: dict[int, type[errors.SqsError]] = {
+    405: errors.MethodNotAllowed,
+    500: errors.InternalFailure,
+}
 # Says, as a status of HTTP and a reason, whether a node should get requests.
 Health: TypeAlias = Callable[[], Coroutine[Any, Any, tuple[int, dict[str, str]]]]
 
@@ -62,7 +67,7 @@ def application() -> flask.Flask:
 
 
 def create_app(
-    broker: Broker, loop: asyncio.AbstractEventLoop, metrics: Metrics | None = None
+    broker: Broker, loop: asyncio.AbstractEventLoop, metrics: Exposition | None = None
 ) -> flask.Flask:
     """Return the application of a broker, with its metrics where they are counted."""
     app = flask.Flask("skipmq", static_folder=None)
@@ -85,35 +90,36 @@ def create_app(
             return _sent(protocol.encode_error(request, refused))
         return _sent(asyncio.run_coroutine_threadsafe(broker.answer(request), loop).result())
 
-    _add_probes(app, broker.health, loop, metrics)
+    _add_probes(app, broker, broker.health, loop, metrics)
 
     @app.errorhandler(HTTPException)
     def unknown(error: HTTPException) -> flask.Response:
         with suppress(errors.SqsError):
             _body()
-        is_method = error.code == errors.MethodNotAllowed.status
-        found = errors.MethodNotAllowed() if is_method else errors.UnknownOperationException()
-        return _sent(protocol.encode_error(_request(broker), found))
+        kind = _KINDS.get(error.code or 0, errors.UnknownOperationException)
+        return _sent(protocol.encode_error(_request(broker), kind()))
 
     return app
 
 
 def probes(
+    broker: Broker,
     health: Health,
     loop: asyncio.AbstractEventLoop,
-    metrics: Metrics,
+    metrics: Exposition,
 ) -> flask.Flask:
     """Return the application of a port that shows health and metrics and nothing else."""
     app = flask.Flask("skipmq", static_folder=None)
-    _add_probes(app, health, loop, metrics)
+    _add_probes(app, broker, health, loop, metrics)
     return app
 
 
 def _add_probes(
     app: flask.Flask,
+    broker: Broker,
     health: Health,
     loop: asyncio.AbstractEventLoop,
-    metrics: Metrics | None,
+    metrics: Exposition | None,
 ) -> None:
     @app.get("/health/live")
     def live() -> dict[str, str]:
@@ -128,7 +134,9 @@ def _add_probes(
 
         @app.get("/metrics")
         def show_metrics() -> flask.Response:
-            return flask.Response(metrics.text(), content_type=metrics.content_type)
+            statistics = asyncio.run_coroutine_threadsafe(broker.statistics(), loop).result()
+            text, content_type = metrics.text(flask.request.headers.get("Accept", ""), *statistics)
+            return flask.Response(text, content_type=content_type)
 
 
 def bridge(app: flask.Flask) -> Callable[[Any, bytes], Response]:

@@ -14,6 +14,7 @@ from typing import Any
 from granian.server.mp import WorkerProcess
 
 from skipmq import errors, logs
+from skipmq.metrics import Metrics, Publisher
 from skipmq.node import Node
 from skipmq.server.answer import Broker
 from skipmq.settings import Settings
@@ -72,23 +73,26 @@ class _Worker:
         self._door.close()
 
     async def _start(self) -> None:
-        from skipmq.metrics import Metrics  # noqa: PLC0415 - the environment names their folder.
-        from skipmq.server.rsgi import Door  # noqa: PLC0415 - as above.
+        # Not before: the main process does without Flask.
+        from skipmq.exposition import Exposition  # noqa: PLC0415
+        from skipmq.server.rsgi import Door  # noqa: PLC0415
 
-        metrics = Metrics(self._metrics_folder)
+        metrics = Metrics()
         node = Node(self._settings, self._database_url, metrics)
         try:
             await node.open()
         except errors.ServiceUnavailable:
             # Meanwhile the worker says what it waits for.
             self._opening = asyncio.get_running_loop().create_task(_open(node))
-        node.start()
+        broker = Broker(node)
+        node.start(Publisher(metrics, self._metrics_folder, broker.show))
         # What is there now stays: the collector need not look at it again and again.
         gc.collect()
         gc.freeze()
         gc.set_threshold(_COLLECTED_AFTER)
         self._node = node
-        self._door = Door(Broker(node), None if self._settings.metrics_port else metrics)
+        shown = None if self._settings.metrics_port else Exposition(self._metrics_folder)
+        self._door = Door(broker, shown)
 
     def _leave(self) -> None:
         if self._node is not None:

@@ -1,0 +1,103 @@
+"""What a node shows to Prometheus of its queues and requests."""
+
+import re
+from collections.abc import Iterator
+
+import botocore.exceptions
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from support.http import NodeProcess, client, eventually, raw
+from support.postgres import Databases, as_node
+
+OPEN_METRICS = {"Accept": "application/openmetrics-text; version=1.0.0"}
+Samples = dict[tuple[str, str], float]
+
+
+@pytest.fixture(scope="module")
+def node(embedded_databases: Databases) -> Iterator[NodeProcess]:
+    """Give a node that shows the metrics of two queues."""
+    url = as_node(embedded_databases.migrated())
+    with NodeProcess(database_url=url, workers=2, metrics_queues=2) as process:
+        yield process.ready()
+
+
+def samples(node: NodeProcess, label: str) -> Samples:
+    """Return the values of all metrics that have a label, by their names and its values."""
+    text = raw(f"{node.url}/metrics", headers=OPEN_METRICS).body
+    return {
+        (sample.name, sample.labels[label]): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if label in sample.labels
+    }
+
+
+def test_busiest_queues_have_metrics_of_their_own_and_the_others_are_summed(
+    node: NodeProcess,
+) -> None:
+    sqs = client(node.url)
+    idle, slow, busy = (
+        sqs.create_queue(QueueName=name)["QueueUrl"] for name in ("idle", "slow", "busy")
+    )
+    for n in range(20):
+        sqs.send_message(QueueUrl=busy, MessageBody=f"{n:04}")
+    sqs.send_message(QueueUrl=slow, MessageBody="a", DelaySeconds=600)
+    for n in range(2):
+        (message,) = sqs.receive_message(QueueUrl=busy)["Messages"]
+        if n:
+            sqs.delete_message(QueueUrl=busy, ReceiptHandle=message["ReceiptHandle"])
+    sqs.receive_message(QueueUrl=idle)
+
+    def shown() -> Samples:
+        found = samples(node, "queue")
+        # Changes are added up once a second; receives are counted by each worker.
+        done = [found.get((f"skipmq_queue_number_of_messages_{e}_total", "busy")) for e in EVENTS]
+        return found if done == [20, 2, 1] else {}
+
+    found = eventually(shown)
+    assert {queue for _, queue in found} == {"busy", "slow"}
+    assert found["skipmq_queue_approximate_number_of_messages_visible", "busy"] == 18
+    assert found["skipmq_queue_approximate_number_of_messages_not_visible", "busy"] == 1
+    assert found["skipmq_queue_approximate_number_of_messages_delayed", "slow"] == 1
+    assert found["skipmq_queue_approximate_age_of_oldest_message_seconds", "slow"] == 0
+    assert found["skipmq_queue_approximate_age_of_oldest_message_seconds", "busy"] > 0
+    assert found["skipmq_queue_sent_message_size_bytes_total", "busy"] == 80
+    assert node.metric("skipmq_other_queues") == 1
+
+
+EVENTS = ("sent", "received", "deleted")
+
+
+def test_requests_and_errors_are_counted_by_action(node: NodeProcess) -> None:
+    sqs = client(node.url)
+    before = samples(node, "action").get(("skipmq_request_duration_seconds_count", "ListQueues"), 0)
+    for _ in range(3):
+        sqs.list_queues()
+    with pytest.raises(botocore.exceptions.ClientError):
+        sqs.get_queue_url(QueueName="none")
+    code = "AWS.SimpleQueueService.NonExistentQueue"
+
+    def counted() -> bool:
+        actions, codes = samples(node, "action"), samples(node, "code")
+        count = actions.get(("skipmq_request_duration_seconds_count", "ListQueues"), 0)
+        return count == before + 3 and codes.get(("skipmq_request_errors_total", code)) == 1
+
+    eventually(counted)
+
+
+def test_openmetrics_has_request_ids_as_exemplars(node: NodeProcess) -> None:
+    answer = client(node.url).list_queues()
+    identifier = answer["ResponseMetadata"]["RequestId"]
+
+    def has_exemplar() -> bool:
+        text = raw(f"{node.url}/metrics", headers=OPEN_METRICS).body
+        return re.search(rf'"ListQueues".* # {{request_id="{identifier}"}}', text) is not None
+
+    eventually(has_exemplar)
+    assert identifier not in raw(f"{node.url}/metrics").body
+
+
+def test_metrics_name_the_release(node: NodeProcess) -> None:
+    assert any(name == "skipmq_build_info" for name, _ in samples(node, "version"))
+    assert node.metric("skipmq_workers") == 2

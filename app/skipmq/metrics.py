@@ -121,7 +121,28 @@ GAUGES = {
         "How late the event loop of a worker runs what is due, measured four times a second",
         merge="max",
     ),
-    # Of the process that has the janitor.
+    # Of the process that has the janitor: what it finds in the database.
+    "standby lag": Definition(
+        "skipmq_standby_lag_seconds", "How far a standby is behind, as it says", ("standby",)
+    ),
+    "standby lag bytes": Definition(
+        "skipmq_standby_lag_bytes", "WAL that a standby has not applied", ("standby",)
+    ),
+    "oldest xmin": Definition(
+        "skipmq_oldest_xmin_transactions", "Transactions since the oldest that sees dead rows"
+    ),
+    "wal bytes": Definition("skipmq_wal_bytes", "WAL that was ever written"),
+    "database bytes": Definition("skipmq_database_bytes", "Size of the database"),
+    "table bytes": Definition("skipmq_table_bytes", "Size of a table with its indexes", ("table",)),
+    "frozen age": Definition(
+        "skipmq_frozen_age_transactions", "Transactions since the oldest that is not frozen"
+    ),
+    "sessions": Definition("skipmq_server_sessions", "Sessions of the server"),
+    "most sessions": Definition("skipmq_server_sessions_limit", "Sessions that it may have"),
+    "live rows": Definition("skipmq_table_live_rows", "Rows, as estimated", ("table",)),
+    "dead rows": Definition(
+        "skipmq_table_dead_rows", "Rows that vacuum has to clear, as estimated", ("table",)
+    ),
     "oldest snapshot": Definition(
         "skipmq_oldest_snapshot_seconds",
         "Age of the oldest transaction that keeps the database from clearing up",
@@ -136,6 +157,10 @@ GAUGES = {
     ),
 }
 _OF_JANITOR = {"oldest snapshot", "unarchived days", "certificate ends", "snapshots ended"}
+# Not there before they are known.
+_FOUND = {
+    "oldest xmin", "wal bytes", "database bytes", "frozen age", "sessions", "most sessions",
+}  # fmt: skip
 _OF_BOTH = {"processor", "memory"}
 
 
@@ -175,7 +200,9 @@ class Metrics:
             return [
                 name
                 for name, definition in names.items()
-                if not definition.labels and (name in _OF_BOTH or (name in _OF_JANITOR) == janitor)
+                if not definition.labels
+                and name not in _FOUND
+                and (name in _OF_BOTH or (name in _OF_JANITOR) == janitor)
             ]
 
         self._counters: dict[str, dict[tuple[str, ...], float]] = {
@@ -198,6 +225,10 @@ class Metrics:
     def show(self, state: str, value: float, labels: tuple[str, ...] = ()) -> None:
         """Set the value of a state."""
         self._gauges.setdefault(state, {})[labels] = value
+
+    def forget(self, state: str) -> None:
+        """Forget all values of a state."""
+        self._gauges.pop(state, None)
 
     def observe(
         self, event: str, value: float, labels: tuple[str, ...] = (), request_id: str = ""

@@ -1721,6 +1721,59 @@ as $$
     else 'writable'
   end;
 $$;
+-- Does: gives what an operator watches of the database, as names with a label and a value: how far each standby is
+--   behind (in bytes, and in seconds as far as it says), how much WAL was ever written, sizes in bytes, live and dead
+--   rows of the tables that change with every message, the age in transactions of the oldest snapshot and of the
+--   oldest frozen transaction number, sessions and how many there may be.
+-- Called by: the janitor, for /metrics.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: none.
+--
+-- Standbys and others' snapshots are left out where the owner of the schema is not in pg_monitor: it cannot see them.
+-- Source: PostgreSQL manual, 27.2.4 pg_stat_replication; 24.1.5 Preventing Transaction ID Wraparound Failures.
+create function skipmq.database_statistics()
+returns table (name text, label text, value float8)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+begin
+  if pg_has_role(current_user, 'pg_read_all_stats', 'usage') then
+    return query
+    select s.name, r.application_name, s.value
+    from pg_stat_replication r
+    cross join lateral (values
+      ('standby lag bytes', pg_wal_lsn_diff(pg_current_wal_lsn(), r.replay_lsn)::float8),
+      ('standby lag', coalesce(extract(epoch from r.replay_lag), 0)::float8)) s (name, value)
+    where r.state = 'streaming';
+
+    return query
+    select 'oldest xmin', '', coalesce(max(greatest(age(a.backend_xmin), age(a.backend_xid))), 0)::float8
+    from pg_stat_activity a
+    where a.pid <> pg_backend_pid();
+  end if;
+
+  return query
+  select s.name, s.label, s.value
+  from (values
+    ('wal bytes', '', pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8),
+    ('database bytes', '', pg_database_size(current_database())::float8),
+    ('table bytes', 'message', pg_total_relation_size('skipmq.message')::float8),
+    ('table bytes', 'history', (
+      select sum(pg_total_relation_size(p.relid))::float8 from pg_partition_tree('skipmq.history') p)),
+    ('frozen age', '', (
+      select age(d.datfrozenxid)::float8 from pg_database d where d.datname = current_database())),
+    ('sessions', '', (select sum(d.numbackends)::float8 from pg_stat_database d)),
+    ('most sessions', '', current_setting('max_connections')::float8)) s (name, label, value);
+
+  return query
+  select s.name, t.relname::text, s.value
+  from pg_stat_user_tables t
+  cross join lateral (values
+    ('live rows', t.n_live_tup::float8), ('dead rows', t.n_dead_tup::float8)) s (name, value)
+  where t.schemaname = 'skipmq' and t.relname in ('message', 'message_group', 'deduplication', 'queue_delta');
+end $$;
 -- Does: gives the present generation of a queue's dead-letter queue; null when it has none, that was deleted, or
 --   it is the queue itself.
 -- Called by: receive_messages, receive_fifo_messages.
@@ -3537,7 +3590,7 @@ begin
     coalesce(sum(m.redriven), 0)::bigint, coalesce(sum(m.moved_in), 0)::bigint,
     coalesce(sum(m.send_rate), 0), coalesce(sum(m.receive_rate), 0), coalesce(sum(m.delete_rate), 0)
   from matching m
-  where m.queue_id <> all (array(select g.queue_id from given g));
+  where not exists (select from given g where g.queue_id = m.queue_id);
 end $$;
 -- Does: gives the key that authenticates receipt handles, the same for all nodes.
 -- Called by: a node when it starts.

@@ -26,6 +26,9 @@ class Observer(Protocol):
     def show(self, state: str, value: float, labels: tuple[str, ...] = ()) -> None:
         """Set the value of a state."""
 
+    def forget(self, state: str) -> None:
+        """Forget all values of a state."""
+
     def observe(
         self, event: str, value: float, labels: tuple[str, ...] = (), request_id: str = ""
     ) -> None:
@@ -39,6 +42,9 @@ class NoObserver:
         """Do nothing."""
 
     def show(self, state: str, value: float, labels: tuple[str, ...] = ()) -> None:
+        """Do nothing."""
+
+    def forget(self, state: str) -> None:
         """Do nothing."""
 
     def observe(

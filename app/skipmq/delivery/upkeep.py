@@ -26,6 +26,9 @@ _END_LONG_SNAPSHOTS = Statement(
 _OLDEST_SNAPSHOT = Statement(
     "select extract(epoch from clock_timestamp() - skipmq.oldest_snapshot())::float8"
 )
+_DATABASE_STATISTICS = Statement(
+    "select name, label, value from skipmq.database_statistics() where value is not null"
+)
 _UNARCHIVED = Statement("select skipmq.count_unarchived_days(make_interval(days => $1))", INTEGER)
 
 
@@ -101,6 +104,11 @@ class Upkeep:
     async def count_unarchived_days(self, keep_days: int) -> int:
         """Return how many older days of the history are there only because no export has them."""
         return await self._number(_UNARCHIVED, keep_days)
+
+    async def database_statistics(self) -> list[tuple[str, str, float]]:
+        """Return what an operator watches of the database: names, each with a label, and values."""
+        rows = await self._database.rows(_DATABASE_STATISTICS)
+        return [(name, label, value) for name, label, value in rows]
 
     async def _number(self, statement: Statement, *parameters: object) -> int:
         ((number,),) = await self._database.rows(statement, parameters)

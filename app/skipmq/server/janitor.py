@@ -48,6 +48,8 @@ class Janitor:
         self, upkeep: Upkeep, settings: Settings, observer: Observer | None = None
     ) -> None:
         self._observer = observer or NoObserver()
+        # What is known of the database.
+        self._shown: set[str] = set()
         keep = settings.history_retention
         self._jobs = [
             # First: what the other jobs settle needs a partition.
@@ -65,6 +67,7 @@ class Janitor:
                 lambda: upkeep.drop_history_partitions(keep, archived=bool(settings.archive)),
             ),
             self._gauge("oldest snapshot", 5.0, upkeep.oldest_snapshot),
+            Job("show database", 15.0, lambda: self._show_database(upkeep)),
         ]
         if limit := settings.snapshot_limit:
             self._jobs.append(
@@ -120,6 +123,18 @@ class Janitor:
 
         self._observer.show(state, nan)
         return Job(f"show {state}", interval, show)
+
+    async def _show_database(self, upkeep: Upkeep) -> int:
+        try:
+            found = await upkeep.database_statistics()
+        except errors.SqsError:
+            found = []
+        for state in self._shown | {name for name, _, _ in found}:
+            self._observer.forget(state)
+        self._shown = {name for name, _, _ in found}
+        for name, label, value in found:
+            self._observer.show(name, value, (label,) if label else ())
+        return 0
 
     async def _end_long_snapshots(self, upkeep: Upkeep, limit: float) -> int:
         ended = await upkeep.end_long_snapshots(limit)

@@ -24,8 +24,8 @@ def queue() -> None:
     """List, create, show, look into, redrive, purge and delete queues."""
 
 
-def _act(action: str, **parameters: Any) -> dict[str, Any]:
-    with open_node(configuration().settings) as node:
+def _act(action: str, *, create: bool = False, **parameters: Any) -> dict[str, Any]:
+    with open_node(configuration().settings, create=create) as node:
         return node.act(action, **parameters)
 
 
@@ -60,7 +60,7 @@ def queue_create(name: str, pairs: tuple[str, ...]) -> tuple[Any, Any]:
         attributes[key] = value
     if name.endswith(".fifo"):
         attributes.setdefault("FifoQueue", "true")
-    _act("CreateQueue", QueueName=name, Attributes=attributes)
+    _act("CreateQueue", create=True, QueueName=name, Attributes=attributes)
     return {"queue": name}, f"queue {name} is there"
 
 

@@ -13,7 +13,18 @@ from rich.table import Table
 
 import skipmq
 from skipmq import config, embedded, errors, logs
-from skipmq.cli import analytics, analytics_reports, doctor, grants, keys, migrate, queues
+from skipmq.cli import (
+    analytics,
+    analytics_reports,
+    doctor,
+    grants,
+    keys,
+    migrate,
+    queue_messages,
+    queue_send,
+    queue_tail,
+    queues,
+)
 from skipmq.cli.environment import configuration, open_database, out
 from skipmq.config import ConfigError, Settings
 from skipmq.database import address, schema, session
@@ -162,6 +173,8 @@ def _masked(name: str, value: Any) -> Any:
 
 cli.add_command(doctor.doctor)
 cli.add_command(migrate.migrate)
+for command in (*queue_send.COMMANDS, *queue_messages.COMMANDS, *queue_tail.COMMANDS):
+    queues.queue.add_command(command)
 cli.add_command(queues.queue)
 cli.add_command(keys.keys)
 for command in grants.COMMANDS:

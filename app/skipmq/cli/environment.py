@@ -149,3 +149,9 @@ def open_node(settings: Settings, *, create: bool = False) -> Iterator[LocalNode
         schema.check(url)
         with local.opened(settings, url) as node:
             yield node
+
+
+def act(action: str, *, create: bool = False, **parameters: Any) -> dict[str, Any]:
+    """Run one action on a node of this process and return its result."""
+    with open_node(configuration().settings, create=create) as node:
+        return node.act(action, **parameters)

@@ -1,7 +1,7 @@
 -- Roles with the least that each needs. The owner is whoever runs the migrations. Roles belong to the
--- whole server: where the owner may not create them, an administrator does, and the migration is run
--- again. Nodes and readers cannot log in over a network until they are given a password; applications have logins of
--- their own, which are members of skipmq_application.
+-- whole server: where the owner may not create them, an administrator does (`skipmq migrate --print-sql`), and
+-- the migration is run again: it applies this file every time. Nodes and readers cannot log in over a network until
+-- they are given a password; applications have logins of their own, which are members of skipmq_application.
 do $$
 declare
   v_role text;
@@ -15,7 +15,7 @@ begin
         execute format('create role %I %s', v_role, v_login);
       exception
         when insufficient_privilege then
-          raise warning 'role % is missing and % may not create it', v_role, current_user;
+          null; -- missing.sql names it, and what an administrator does.
         when duplicate_object or unique_violation then
           null; -- Another database of this server was migrated at the same moment.
       end;
@@ -135,8 +135,7 @@ begin
   end if;
 exception
   when insufficient_privilege then
-    raise warning 'role skipmq_reader has no limits, or % may not end its sessions: an administrator sets both',
-      current_user;
+    null; -- As above.
   when internal_error then
     -- Another database of this server is migrated at the same moment.
     raise notice 'role skipmq_reader is changed by another migration';

@@ -32,3 +32,8 @@ def sql_in_order() -> list[Path]:
 def roles() -> Path:
     """Return the SQL file that grants each role its rights."""
     return folder("sql") / "roles.sql"
+
+
+def missing() -> Path:
+    """Return the SQL file that asks which roles and rights are missing."""
+    return folder("sql") / "missing.sql"

@@ -9,7 +9,7 @@ class Bound:
     """What is allowed around a fault.
 
     Most: seconds without an acknowledged send, counted from the heal where nothing may be
-    acknowledged before it.
+    acknowledged before it: what was measured (README.md), rounded up.
 
     Loose: receives, changes of visibility and deletes from standard queues do not wait for other
     servers, so that a failover may undo those of its last moment. They are not held against the
@@ -24,13 +24,13 @@ class Bound:
 
 BOUNDS = {
     "switchover": Bound(5, "strike"),
-    "postgres-crash": Bound(4, "strike"),
+    "postgres-crash": Bound(6, "strike"),
     "patroni-crash": Bound(8, "healthy"),
-    "server-crash": Bound(3, "strike"),
+    "server-crash": Bound(8, "strike"),
     "server-death": Bound(22, "strike"),
-    "server-freeze": Bound(25, "healthy"),
+    "server-freeze": Bound(27, "healthy"),
     # If etcd's leader is cut off too, the next one gives every lease its whole time again.
-    "isolation": Bound(30, "healthy"),
+    "isolation": Bound(32, "healthy"),
     "etcd-majority": Bound(4, "healthy"),
     "standbys-down": Bound(15, "never", stops=True),
     "node-crash": Bound(3, "never"),

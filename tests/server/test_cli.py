@@ -171,7 +171,10 @@ def test_migrate_brings_an_empty_database_up_and_then_has_nothing_to_do(
 
 
 def test_migrate_without_rights_is_one_line(embedded_databases: Databases) -> None:
-    told = run("migrate", database_url=as_node(embedded_databases.empty()), code=1)
+    url = embedded_databases.empty()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("create role without_rights login")
+    told = run("migrate", database_url=url.replace("//postgres@", "//without_rights@"), code=1)
 
     assert "permission denied" in told
     assert len(told.splitlines()) == 1
@@ -180,8 +183,8 @@ def test_migrate_without_rights_is_one_line(embedded_databases: Databases) -> No
 def test_doctor_finds_a_healthy_node(url: str) -> None:
     findings = json.loads(run("doctor", "--json", database_url=url, port=free_port()))
 
-    checks = {"settings", "database", "schema", "broker", "replication", "port", "certificate"}
-    assert {f["check"] for f in findings} == checks
+    checks = {"settings", "database", "schema", "roles", "broker", "replication", "port"}
+    assert {f["check"] for f in findings} == checks | {"certificate"}
     assert all(f["ok"] for f in findings)
 
 

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -14,7 +13,18 @@ from rich.table import Table
 
 import skipmq
 from skipmq import config, embedded, errors, logs
-from skipmq.cli import analytics, analytics_reports, grants, keys, queues
+from skipmq.cli import (
+    analytics,
+    analytics_reports,
+    doctor,
+    grants,
+    keys,
+    migrate,
+    queue_messages,
+    queue_send,
+    queue_tail,
+    queues,
+)
 from skipmq.cli.environment import configuration, open_database, out
 from skipmq.config import ConfigError
 from skipmq.database import address, schema, session
@@ -24,12 +34,6 @@ from skipmq.server import certificate, local, serve
 from skipmq.server.certificate import CertificateError
 from skipmq.server.serve import ServeError
 from skipmq.settings import SECRETS, Settings
-
-# What the operator can mend.
-_MENDABLE = (
-    *(SchemaError, ServeError, CertificateError, EmbeddedError),
-    *(session.Error, errors.SqsError),
-)
 
 
 def main() -> None:
@@ -113,7 +117,7 @@ def serve_command(
     own = certificate.read(settings)
     with (
         serve.address(settings) as address,
-        open_database(settings, ephemeral=ephemeral) as (_, url),
+        open_database(settings, ephemeral=ephemeral, create=True) as (_, url),
     ):
         schema.check(url)
         local.declare_queues(settings, url)
@@ -140,18 +144,6 @@ def _greet(settings: Settings, *, ephemeral: bool) -> None:
         " Ctrl-C stops it.",
         err=True,
     )
-
-
-@cli.command()
-def migrate() -> None:
-    """Bring the database's schema to this release. Run it as the owner of the schema."""
-    settings = configuration().settings
-    with open_database(settings) as (url, _):
-        before = schema.inspect(url)
-        with out.status("migrating"):
-            state = schema.migrate(url, lambda revision: out.print(f"migrated to {revision}"))
-        if before.is_current:
-            out.print(f"the schema is at {state.found}: nothing to do")
 
 
 @cli.command("config")
@@ -182,65 +174,10 @@ def _masked(name: str, value: Any) -> Any:
     return value
 
 
-@cli.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def doctor(*, as_json: bool) -> None:
-    """Check settings, database, schema, port and certificate; say what to do about each problem."""
-    settings = configuration().settings
-    findings: list[tuple[str, bool, str]] = [("settings", True, "valid")]
-
-    def examine(name: str, look: Callable[[], str]) -> None:
-        try:
-            findings.append((name, True, look()))
-        except _MENDABLE as error:
-            findings.append((name, False, " ".join(str(error).split())))
-
-    def database() -> str:
-        with open_database(settings) as (_, url):
-            version = schema.inspect(url).server_version
-            examine("schema", lambda: f"at {schema.check(url).found}")
-            examine("broker", lambda: _broker(settings, url))
-            examine("replication", lambda: _replication(settings, url))
-            place = "SKIPMQ_DATABASE_URL" if settings.database_url else "embedded"
-            return f"PostgreSQL {version // 10000}.{version % 10000} ({place})"
-
-    examine("database", database)
-    examine("port", lambda: _port(settings))
-    examine("certificate", lambda: _certificate(settings))
-    if as_json:
-        click.echo(
-            json.dumps([{"check": n, "ok": ok, "detail": d} for n, ok, d in findings], indent=2)
-        )
-    else:
-        table = Table("check", "", "detail", box=None, pad_edge=False)
-        for name, ok, detail in findings:
-            table.add_row(name, "[green]ok[/]" if ok else "[red]problem[/]", escape(detail))
-        out.print(table)
-    if not all(ok for _, ok, _ in findings):
-        sys.exit(1)
-
-
-def _broker(settings: Settings, url: str) -> str:
-    with local.opened(settings, url) as node:
-        node.act("ListQueues")
-    return "the node's functions can be called"
-
-
-def _replication(settings: Settings, url: str) -> str:
-    with local.opened(settings, url) as node:
-        return str(node.run(node.node.replication.level()))
-
-
-def _port(settings: Settings) -> str:
-    with serve.address(settings):
-        return f"{settings.host} port {settings.port} is free"
-
-
-def _certificate(settings: Settings) -> str:
-    own = certificate.read(settings)
-    return own.check_validity() if own else "none: the port takes plain HTTP"
-
-
+cli.add_command(doctor.doctor)
+cli.add_command(migrate.migrate)
+for command in (*queue_send.COMMANDS, *queue_messages.COMMANDS, *queue_tail.COMMANDS):
+    queues.queue.add_command(command)
 cli.add_command(queues.queue)
 cli.add_command(keys.keys)
 for command in grants.COMMANDS:

@@ -4,7 +4,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import wraps
 from pathlib import Path
@@ -17,6 +17,7 @@ from rich.text import Text
 from skipmq import config, embedded, errors
 from skipmq.config import Configuration
 from skipmq.database import Database, InsufficientPrivilege, address, schema, session
+from skipmq.embedded import EmbeddedError
 from skipmq.server import local
 from skipmq.server.local import LocalNode
 from skipmq.settings import Settings
@@ -61,28 +62,66 @@ def configuration(**overrides: Any) -> Configuration:
     return address.checked(config.load(file=context.obj, overrides=overrides))
 
 
+def data_folder(settings: Settings) -> Path:
+    """Return the folder of the embedded server."""
+    return Path(settings.data_dir) if settings.data_dir else embedded.default_data_dir()
+
+
 @contextmanager
-def open_database(settings: Settings, *, ephemeral: bool = False) -> Iterator[tuple[str, str]]:
-    """Give the owner's URL and the nodes'; run the embedded server if none is named."""
+def open_server(
+    settings: Settings, *, ephemeral: bool = False, create: bool = False
+) -> Iterator[str]:
+    """Give the URL of the owner; run the embedded server if no database is named.
+
+    It is started where its data are; only with `create` they are made. Raises EmbeddedError.
+    """
     if settings.database_url:
-        yield settings.database_url, settings.database_url
+        yield settings.database_url
         return
-    with ExitStack() as stack:
-        if ephemeral:
-            server = stack.enter_context(embedded.start_ephemeral())
+    folder = data_folder(settings)
+    if not (create or ephemeral) and embedded.status(folder).version is None:
+        raise EmbeddedError(f"no broker in {folder} yet: `skipmq serve` makes one")
+    with embedded.start_ephemeral() if ephemeral else embedded.start(folder) as server:
+        yield server.url
+
+
+@contextmanager
+def open_database(
+    settings: Settings, *, ephemeral: bool = False, create: bool = False
+) -> Iterator[tuple[str, str]]:
+    """Give the owner's URL and the nodes', as `open_server` does; migrate what is embedded."""
+    with open_server(settings, ephemeral=ephemeral, create=create) as url:
+        if settings.database_url:
+            yield url, url
         else:
-            folder = Path(settings.data_dir) if settings.data_dir else embedded.default_data_dir()
-            server = stack.enter_context(embedded.start(folder))
-        schema.migrate(server.url)
-        yield server.url, session.as_role(server.url, "skipmq_node")
+            schema.migrate(url)
+            yield url, session.as_role(url, "skipmq_node")
+
+
+def running_database(settings: Settings) -> tuple[str, str]:
+    """Return the owner's URL and the nodes' of a database that runs; start and change nothing.
+
+    Raises EmbeddedError, which says how the embedded server is.
+    """
+    if settings.database_url:
+        return settings.database_url, settings.database_url
+    status = embedded.status(data_folder(settings))
+    if status.url is None:
+        raise EmbeddedError(str(status))
+    return status.url, session.as_role(status.url, "skipmq_node")
 
 
 def run_as_owner(
-    command: str, operation: Callable[[Database], Awaitable[T]], settings: Settings | None = None
+    command: str,
+    operation: Callable[[Database], Awaitable[T]],
+    settings: Settings | None = None,
+    *,
+    create: bool = False,
 ) -> T:
     """Run an operation on the database, as the schema's owner, and return its result.
 
-    Raises click.ClickException when that is not who the URL names, or may not do it.
+    Only with `create` an embedded database is made for it. Raises click.ClickException when that is
+    not who the URL names, or may not do it.
     """
 
     async def run(url: str) -> T:
@@ -92,7 +131,7 @@ def run_as_owner(
         finally:
             database.close()
 
-    with open_database(settings or configuration().settings) as (url, _):
+    with open_database(settings or configuration().settings, create=create) as (url, _):
         try:
             schema.check(url)
             return asyncio.run(run(url))
@@ -108,9 +147,18 @@ def _refused(reason: str | None, remedy: str | None) -> click.ClickException:
 
 
 @contextmanager
-def open_node(settings: Settings) -> Iterator[LocalNode]:
-    """Give a node of this process, which serves nobody else."""
-    with open_database(settings) as (_, url):
+def open_node(settings: Settings, *, create: bool = False) -> Iterator[LocalNode]:
+    """Give a node of this process, which serves nobody else.
+
+    Only with `create` an embedded database is made for it.
+    """
+    with open_database(settings, create=create) as (_, url):
         schema.check(url)
         with local.opened(settings, url) as node:
             yield node
+
+
+def act(action: str, *, create: bool = False, **parameters: Any) -> dict[str, Any]:
+    """Run one action on a node of this process and return its result."""
+    with open_node(configuration().settings, create=create) as node:
+        return node.act(action, **parameters)

@@ -88,9 +88,16 @@ def keys() -> None:
     """
 
 
-def _run(operation: Callable[[AccessKeys], Awaitable[T]], settings: Settings | None = None) -> T:
+def _run(
+    operation: Callable[[AccessKeys], Awaitable[T]],
+    settings: Settings | None = None,
+    *,
+    create: bool = False,
+) -> T:
     """Run an operation on the keys of the database, as its owner."""
-    return run_as_owner("keys", lambda database: operation(AccessKeys(database)), settings)
+    return run_as_owner(
+        "keys", lambda database: operation(AccessKeys(database)), settings, create=create
+    )
 
 
 def _master(settings: Settings) -> MasterKeys:
@@ -126,7 +133,7 @@ def keys_create(
     rights = _rights(role, queues, policy)
     settings = configuration().settings
     master, new = _master(settings), new_credentials()
-    _run(lambda stored: _store(stored, master, new, account, name, rights), settings)
+    _run(lambda stored: _store(stored, master, new, account, name, rights), settings, create=True)
     return _shown(new, {"account": account})
 
 

@@ -1,32 +1,33 @@
-"""The commands on queues."""
+"""The commands on queues; those on their messages are in queue_messages and queue_tail."""
 
-from collections.abc import Mapping
-from time import sleep
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.markup import escape
-from rich.progress import Progress
 from rich.table import Table
 
-from skipmq.cli.environment import configuration, open_node, printing_json
+from skipmq.cli.completion import queue_argument
+from skipmq.cli.environment import act, configuration, open_node, printing_json
 from skipmq.server import local
-from skipmq.server.janitor import MOVE_CHUNK
-
-# How often the progress of a redrive is looked at, in seconds.
-_GLANCE = 0.2
-_BODY_SHOWN = 60
 
 
 @click.group()
 def queue() -> None:
-    """List, create, show, look into, redrive, purge and delete queues."""
+    """Work with queues and their messages.
+
+    NAME is a queue of the default account and region; shells can complete it.
+    """
 
 
-def _act(action: str, **parameters: Any) -> dict[str, Any]:
-    with open_node(configuration().settings) as node:
-        return node.act(action, **parameters)
+def pairs(_: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    """Return NAME=VALUE arguments as a mapping."""
+    found = {}
+    for pair in given:
+        key, equals, value = pair.partition("=")
+        if not (key and equals):
+            raise click.BadParameter(f"{pair!r} is not of the form NAME=VALUE", param=parameter)
+        found[key] = value
+    return found
 
 
 @queue.command("list")
@@ -34,7 +35,7 @@ def _act(action: str, **parameters: Any) -> dict[str, Any]:
 @printing_json
 def queue_list(prefix: str) -> tuple[Any, Any]:
     """List the names of queues that begin with PREFIX."""
-    urls = _act("ListQueues", QueueNamePrefix=prefix).get("QueueUrls", [])
+    urls = act("ListQueues", QueueNamePrefix=prefix).get("QueueUrls", [])
     names = [url.rsplit("/", 1)[1] for url in urls]
     return names, "\n".join(names) or "no queues yet: `skipmq queue create NAME`"
 
@@ -44,32 +45,27 @@ def queue_list(prefix: str) -> tuple[Any, Any]:
 @click.option(
     "-a",
     "--attribute",
-    "pairs",
+    "attributes",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Such as DelaySeconds=5.",
+    callback=pairs,
+    help="Such as DelaySeconds=5; may be repeated.",
 )
 @printing_json
-def queue_create(name: str, pairs: tuple[str, ...]) -> tuple[Any, Any]:
+def queue_create(name: str, attributes: dict[str, str]) -> tuple[Any, Any]:
     """Create the queue NAME; one that ends in .fifo is a FIFO queue."""
-    attributes = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals:
-            raise click.BadParameter(f"{pair!r} is not of the form NAME=VALUE", param_hint="-a")
-        attributes[key] = value
     if name.endswith(".fifo"):
         attributes.setdefault("FifoQueue", "true")
-    _act("CreateQueue", QueueName=name, Attributes=attributes)
+    act("CreateQueue", create=True, QueueName=name, Attributes=attributes)
     return {"queue": name}, f"queue {name} is there"
 
 
 @queue.command("show")
-@click.argument("name")
+@queue_argument
 @printing_json
 def queue_show(name: str) -> tuple[Any, Any]:
     """Show the attributes and the counts of the queue NAME."""
-    attributes = _act(
+    attributes = act(
         "GetQueueAttributes",
         QueueUrl=local.queue_url(name),
         AttributeNames=["All", "HistoryMode", "ReplicationMode"],
@@ -80,84 +76,67 @@ def queue_show(name: str) -> tuple[Any, Any]:
     return attributes, table
 
 
-@queue.command("peek")
-@click.argument("name")
-@click.option(
-    "--state", type=click.Choice(["visible", "in-flight", "delayed"]), help="Only these messages."
-)
-@click.option("--limit", type=click.IntRange(1, 100), default=10, help="At most so many.")
+@queue.command("set")
+@queue_argument
+@click.argument("attributes", nargs=-1, required=True, metavar="ATTRIBUTE=VALUE...", callback=pairs)
 @printing_json
-def queue_peek(name: str, state: str | None, limit: int) -> tuple[Any, Any]:
-    """Show messages of the queue NAME without receiving them."""
+def queue_set(name: str, attributes: dict[str, str]) -> tuple[Any, Any]:
+    r"""Change attributes of the queue NAME.
+
+    \b
+    Examples:
+      skipmq queue set orders VisibilityTimeout=60 DelaySeconds=5
+      skipmq queue set orders 'RedrivePolicy={"deadLetterTargetArn": "…", "maxReceiveCount": 5}'
+
+    An empty value takes a policy away.
+    """
+    act("SetQueueAttributes", QueueUrl=local.queue_url(name), Attributes=attributes)
+    return {"queue": name, "set": attributes}, f"queue {name} has {', '.join(attributes)}"
+
+
+@queue.command("tag")
+@queue_argument
+@click.argument("tags", nargs=-1, metavar="[KEY=VALUE]...", callback=pairs)
+@click.option("--remove", multiple=True, metavar="KEY", help="Take a tag away; may be repeated.")
+@printing_json
+def queue_tag(name: str, tags: dict[str, str], remove: tuple[str, ...]) -> tuple[Any, Any]:
+    r"""Tag the queue NAME, take tags away, and list the tags that it has then.
+
+    \b
+    Examples:
+      skipmq queue tag orders
+      skipmq queue tag orders team=shop stage=test --remove owner
+    """
     url = local.queue_url(name)
-    messages = _act("PeekMessages", QueueUrl=url, State=state, MaxResults=limit)["Messages"]
-    if not messages:
-        return messages, "no such messages"
-    table = Table("message", "state", "received", "group", "body", box=None, pad_edge=False)
-    for message in messages:
-        attributes = message["Attributes"]
-        table.add_row(
-            message["MessageId"],
-            _state(message),
-            attributes["ApproximateReceiveCount"],
-            escape(attributes.get("MessageGroupId", "")),
-            escape(message["Body"][:_BODY_SHOWN]),
-        )
-    return messages, table
-
-
-def _state(message: Mapping[str, Any]) -> str:
-    seconds = message["VisibleInSeconds"]
-    return f"{message['State']} for {seconds} s" if seconds else str(message["State"])
-
-
-@queue.command("redrive")
-@click.argument("name")
-@click.option("--to", "target", help="Queue to move to (default: where each message came from).")
-@click.option("--rate", type=click.IntRange(1, 500), help="At most so many a second.")
-@printing_json
-def queue_redrive(name: str, target: str | None, rate: int | None) -> tuple[Any, Any]:
-    """Move the messages of the dead-letter queue NAME back, and wait until all are moved."""
-    source = local.queue_name(name).arn
-    destination = local.queue_name(target).arn if target else None
     with open_node(configuration().settings) as node:
-        node.act(
-            "StartMessageMoveTask",
-            SourceArn=source,
-            DestinationArn=destination,
-            MaxNumberOfMessagesPerSecond=rate,
-        )
-        with Progress(console=Console(stderr=True), transient=True) as progress:
-            bar = progress.add_task(f"moving from {escape(name)}", total=None)
-            while True:
-                node.run(node.upkeep.advance_move_tasks(MOVE_CHUNK))
-                (task,) = node.act("ListMessageMoveTasks", SourceArn=source)["Results"]
-                moved = task["ApproximateNumberOfMessagesMoved"]
-                progress.update(
-                    bar, completed=moved, total=task["ApproximateNumberOfMessagesToMove"]
-                )
-                if task["Status"] not in ("RUNNING", "CANCELLING"):
-                    break
-                sleep(_GLANCE)
-    told = f"{moved} messages moved from {name}: {task['Status'].lower()}"
-    return {"moved": moved, "status": task["Status"]}, told
+        if tags:
+            node.act("TagQueue", QueueUrl=url, Tags=tags)
+        if remove:
+            node.act("UntagQueue", QueueUrl=url, TagKeys=list(remove))
+        found = node.act("ListQueueTags", QueueUrl=url).get("Tags", {})
+    if not found:
+        return found, f"queue {name} has no tags"
+    table = Table("tag", "value", box=None, pad_edge=False)
+    for key, value in found.items():
+        table.add_row(escape(key), escape(value))
+    return found, table
 
 
 @queue.command("purge")
-@click.argument("name")
+@queue_argument
 @click.confirmation_option("--yes", prompt="Delete all messages of the queue?")
 @printing_json
 def queue_purge(name: str) -> tuple[Any, Any]:
     """Delete all messages of the queue NAME."""
-    _act("PurgeQueue", QueueUrl=local.queue_url(name))
+    act("PurgeQueue", QueueUrl=local.queue_url(name))
     return {"purged": name}, f"queue {name} is empty"
 
 
 @queue.command("delete")
-@click.argument("name")
+@queue_argument
 @click.confirmation_option("--yes", prompt="Delete the queue and all its messages?")
 @printing_json
 def queue_delete(name: str) -> tuple[Any, Any]:
     """Delete the queue NAME and all its messages."""
-    _act("DeleteQueue", QueueUrl=local.queue_url(name))
+    act("DeleteQueue", QueueUrl=local.queue_url(name))
     return {"deleted": name}, f"queue {name} is gone"

@@ -45,7 +45,7 @@ def inspect(url: str) -> State:
         if exists is not None and exists[0] is not None:
             row = connection.execute("select version_num from skipmq.alembic_version").fetchone()
             found = str(row[0]) if row else None
-        return State(found, _wanted(), connection.info.server_version)
+        return State(found, _revisions()[-1], connection.info.server_version)
 
 
 def check(url: str) -> State:
@@ -55,10 +55,7 @@ def check(url: str) -> State:
     adds. Raises SchemaError, with the remedy, on any other.
     """
     state = inspect(url)
-    if state.server_version < OLDEST_SERVER:
-        raise SchemaError(
-            f"the server is PostgreSQL {state.server_version // 10000}: SkipMQ needs 15 or newer"
-        )
+    _check_server(state)
     if state.found is None:
         raise SchemaError("the database has no SkipMQ schema: run `skipmq migrate` as its owner")
     if state.is_current:
@@ -77,21 +74,42 @@ def check(url: str) -> State:
     )
 
 
+def plan(url: str) -> tuple[State, list[str]]:
+    """Return the state of the schema and the migrations that `migrate` would run.
+
+    Raises SchemaError when `migrate` would refuse.
+    """
+    state = inspect(url)
+    _check_server(state)
+    if state.found is not None and _number(state.found) > _number(state.wanted):
+        return check(url), []
+    number = 0 if state.found is None else _number(state.found)
+    return state, [revision for revision in _revisions() if _number(revision) > number]
+
+
+def _check_server(state: State) -> None:
+    if state.server_version < OLDEST_SERVER:
+        raise SchemaError(
+            f"the server is PostgreSQL {state.server_version // 10000}: SkipMQ needs 15 or newer"
+        )
+
+
 def migrate(url: str, told: Callable[[str], None] = lambda _: None) -> State:
     """Bring the schema to this release's revision and grant the roles their rights again.
 
     It is safe when several do so at once.
 
-    Calls `told` with the name of each migration as it begins. Raises SchemaError when the schema is
-    newer than this release or another role's, psycopg.Error when the database is unavailable or
-    refuses.
+    Calls `told` with the name of each migration when it is done. What only an administrator may do
+    is left out: ask `rights.missing` afterwards. Raises SchemaError when the server is too old, or
+    the schema newer than this release or another role's, psycopg.Error when the database is
+    unavailable or refuses.
     """
-    state = inspect(url)
+    state, migrations = plan(url)
     if state.is_current:
         _grant_again(url)
         return state
-    if state.found is not None and _number(state.found) > _number(state.wanted):
-        return check(url)
+    if not migrations:
+        return state
     # Only here: a node whose schema is in order does without its 10 MB.
     from alembic import command  # noqa: PLC0415
     from alembic.config import Config  # noqa: PLC0415
@@ -107,9 +125,20 @@ def migrate(url: str, told: Callable[[str], None] = lambda _: None) -> State:
         with engine.connect() as connection:
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise _refused(error, state) from error
     except DBAPIError as error:
         raise error.orig or error from error
     return inspect(url)
+
+
+def _refused(error: psycopg.Error, state: State) -> SchemaError:
+    remedy = (
+        "an administrator runs what `skipmq migrate --print-sql` prints"
+        if state.found is None
+        else "run `skipmq migrate` as the schema's owner"
+    )
+    return SchemaError(f"nothing was migrated ({error.diag.message_primary}): {remedy}")
 
 
 def _grant_again(url: str) -> None:
@@ -138,9 +167,9 @@ def grant(connection: psycopg.Connection[Any]) -> None:
     connection.execute(files.roles().read_bytes())
 
 
-def _wanted() -> str:
-    """Return the last revision: their files are named by them, and in order."""
-    return max(file.stem for file in (files.folder("migrations") / "versions").glob("[0-9]*.py"))
+def _revisions() -> list[str]:
+    """Return all revisions in order: their files are named by them."""
+    return sorted(file.stem for file in (files.folder("migrations") / "versions").glob("[0-9]*.py"))
 
 
 def _number(revision: str) -> int:

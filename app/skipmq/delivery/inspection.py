@@ -21,6 +21,7 @@ _MOVE = Statement(
     "select outcome from skipmq.move_messages($1, $2, $3) order by place",
     INTEGER, BIGINTS, INTEGER,
 )  # fmt: skip
+_CLOCK = Statement("select extract(epoch from skipmq.clock())::float8")
 
 
 class Inspection:
@@ -31,6 +32,11 @@ class Inspection:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    async def clock(self, deadline: float) -> float:
+        """Return the time of the database, the only clock, in seconds since 1970."""
+        ((seconds,),) = await self._database.rows(_CLOCK, deadline=deadline)
+        return float(seconds)
 
     async def peek(
         self, queue: Queue, state: str | None, limit: int, after: str | None, deadline: float

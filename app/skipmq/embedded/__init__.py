@@ -2,5 +2,14 @@
 
 from skipmq.embedded.binaries import EmbeddedError
 from skipmq.embedded.server import Server, default_data_dir, start, start_ephemeral
+from skipmq.embedded.status import Status, status
 
-__all__ = ["EmbeddedError", "Server", "default_data_dir", "start", "start_ephemeral"]
+__all__ = [
+    "EmbeddedError",
+    "Server",
+    "Status",
+    "default_data_dir",
+    "start",
+    "start_ephemeral",
+    "status",
+]

@@ -62,6 +62,11 @@ class Folder:
         return self.data / "postgresql.log"
 
     @property
+    def url(self) -> str:
+        """The URL with which the owner connects."""
+        return f"postgresql://postgres@/postgres?host={self.sockets}&port=5432"
+
+    @property
     def sockets(self) -> Path:
         """The folder of the socket: its path fits a socket address and needs no quotes."""
         inside = str(self.data / "run")

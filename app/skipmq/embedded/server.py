@@ -39,7 +39,7 @@ class Server:
 
     def __init__(self, folder: Folder, lock: int) -> None:
         self.data_dir = folder.data
-        self.url = f"postgresql://postgres@/postgres?host={folder.sockets}&port=5432"
+        self.url = folder.url
         self._folder = folder
         self._lock: int | None = lock
 

@@ -1,0 +1,52 @@
+"""What shells complete: the names of queues, if a database answers at once."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import click
+from click.shell_completion import CompletionItem
+
+from skipmq import config, errors
+from skipmq.cli.environment import running_database
+from skipmq.config import ConfigError
+from skipmq.database import address, session
+from skipmq.embedded import EmbeddedError
+from skipmq.server import local
+
+_SECONDS = 1.0
+
+
+def queue_names(
+    context: click.Context,
+    parameter: click.Parameter,  # noqa: ARG001 - click's signature.
+    begun: str,
+) -> list[CompletionItem]:
+    """Return the names of queues that begin so; none, silently, without a database that runs."""
+    with _silence():
+        try:
+            found = address.checked(config.load(file=context.find_root().params.get("file")))
+            settings = replace(found.settings, failover_wait=_SECONDS)
+            _, url = running_database(settings)
+            with local.opened(settings, url) as node:
+                urls = node.act("ListQueues", QueueNamePrefix=begun).get("QueueUrls", [])
+        except (ConfigError, EmbeddedError, session.Error, errors.SqsError, OSError):
+            return []
+    return [CompletionItem(each.rsplit("/", 1)[1]) for each in urls]
+
+
+queue_argument = click.argument("name", shell_complete=queue_names)
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Keep the log out of the line that is being typed."""
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)

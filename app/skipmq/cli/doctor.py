@@ -1,0 +1,110 @@
+"""The command that looks at everything a node needs, and changes nothing."""
+
+import json
+import sys
+from collections.abc import Callable
+
+import click
+from rich.markup import escape
+from rich.table import Table
+
+from skipmq import embedded, errors
+from skipmq.cli.environment import configuration, data_folder, out, running_database
+from skipmq.config import Settings
+from skipmq.database import rights, schema, session
+from skipmq.database.schema import SchemaError
+from skipmq.embedded import EmbeddedError
+from skipmq.server import certificate, local, serve
+from skipmq.server.certificate import CertificateError
+from skipmq.server.serve import ServeError
+
+# What the operator can mend.
+_MENDABLE = (
+    *(SchemaError, ServeError, CertificateError, EmbeddedError),
+    *(session.Error, errors.SqsError),
+)
+
+
+class _Findings(list[tuple[str, bool, str]]):
+    """What was looked at, whether it is in order, and what is to be said of it."""
+
+    def examine(self, name: str, look: Callable[[], str]) -> None:
+        """Add what a look gives; an error of the operator's is a problem, and says what to do."""
+        try:
+            self.append((name, True, look()))
+        except _MENDABLE as error:
+            self.append((name, False, " ".join(str(error).split())))
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def doctor(*, as_json: bool) -> None:
+    """Check settings, database, schema, port and certificate; say what to do about each problem.
+
+    It only looks: it starts no server and changes no file. It exits with 1 when there is a problem.
+    """
+    settings = configuration().settings
+    findings = _Findings([("settings", True, "valid")])
+    findings.examine("database", lambda: _database(settings, findings))
+    findings.examine("port", lambda: _port(settings))
+    findings.examine("certificate", lambda: _certificate(settings))
+    if as_json:
+        click.echo(
+            json.dumps([{"check": n, "ok": ok, "detail": d} for n, ok, d in findings], indent=2)
+        )
+    else:
+        table = Table("check", "", "detail", box=None, pad_edge=False)
+        for name, ok, detail in findings:
+            table.add_row(name, "[green]ok[/]" if ok else "[red]problem[/]", escape(detail))
+        out.print(table)
+    if not all(ok for _, ok, _ in findings):
+        sys.exit(1)
+
+
+def _database(settings: Settings, findings: _Findings) -> str:
+    if not settings.database_url:
+        status = embedded.status(data_folder(settings))
+        if status.url is None:
+            return str(status)
+    _, url = running_database(settings)
+    version = schema.inspect(url).server_version
+    findings.examine("schema", lambda: f"at {schema.check(url).found}")
+    findings.examine("roles", lambda: _roles(url))
+    findings.examine("broker", lambda: _broker(settings, url))
+    findings.examine("replication", lambda: _replication(settings, url))
+    place = "SKIPMQ_DATABASE_URL" if settings.database_url else "embedded"
+    return f"PostgreSQL {version // 10000}.{version % 10000} ({place})"
+
+
+def _roles(url: str) -> str:
+    missing = rights.missing(url)
+    if not missing:
+        return "no role and no right is missing"
+    what = "; ".join(right.what for right in missing)
+    if all(right.by_owner for right in missing):
+        raise SchemaError(f"{what}: run `skipmq migrate` as the schema's owner")
+    raise SchemaError(
+        f"{what}: an administrator runs what `skipmq migrate --print-sql` prints, then the owner"
+        " `skipmq migrate`"
+    )
+
+
+def _broker(settings: Settings, url: str) -> str:
+    with local.opened(settings, url) as node:
+        node.act("ListQueues")
+    return "the node's functions can be called"
+
+
+def _replication(settings: Settings, url: str) -> str:
+    with local.opened(settings, url) as node:
+        return str(node.run(node.node.replication.level()))
+
+
+def _port(settings: Settings) -> str:
+    with serve.address(settings):
+        return f"{settings.host} port {settings.port} is free"
+
+
+def _certificate(settings: Settings) -> str:
+    own = certificate.read(settings)
+    return own.check_validity() if own else "none: the port takes plain HTTP"

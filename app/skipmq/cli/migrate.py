@@ -1,0 +1,87 @@
+"""The command that brings the database's schema, and the roles' rights, to this release."""
+
+import json
+
+import click
+from rich.console import Console
+
+from skipmq.cli.environment import configuration, open_server, out, running_database
+from skipmq.database import rights, schema
+from skipmq.database.rights import Missing
+from skipmq.database.schema import State
+
+
+@click.command()
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")
+@click.option(
+    "--print-sql",
+    is_flag=True,
+    help="Print what an administrator has to run, as SQL, and change nothing.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def migrate(*, dry_run: bool, print_sql: bool, as_json: bool) -> None:
+    r"""Bring the database's schema to this release. Run it as the owner of the schema.
+
+    Every run applies the roles' rights again. What the owner may not do is named, with the SQL for
+    an administrator of the server:
+
+    \b
+      skipmq migrate --print-sql | psql -U postgres -d skipmq
+      skipmq migrate
+    """
+    if print_sql and (dry_run or as_json):
+        raise click.UsageError("--print-sql stands alone: it prints SQL and changes nothing")
+    settings = configuration().settings
+    if print_sql:
+        url, _ = running_database(settings)
+        click.echo(rights.script(rights.missing(url)), nl=False)
+        return
+    if dry_run:
+        url, _ = running_database(settings)
+        before, migrations = schema.plan(url)
+        missing = rights.missing(url)
+    else:
+        with open_server(settings) as url, Console(stderr=True).status("migrating"):
+            before, migrations = schema.plan(url)
+            schema.migrate(url)
+            missing = rights.missing(url)
+    if as_json:
+        click.echo(json.dumps(_report(before, migrations, missing), indent=2))
+        return
+    for name in migrations:
+        out.print(f"{'would migrate' if dry_run else 'migrated'} to {name}")
+    if not migrations:
+        out.print(f"the schema is at {before.found}: nothing to do")
+    _name_missing(missing, dry_run=dry_run)
+
+
+def _report(before: State, migrations: list[str], missing: list[Missing]) -> dict[str, object]:
+    return {
+        "from": before.found,
+        "to": migrations[-1] if migrations else before.found,
+        "migrations": migrations,
+        "missing": [
+            {
+                "what": right.what,
+                "consequence": right.loss,
+                "sql": right.statement,
+                "by": "owner" if right.by_owner else "administrator",
+            }
+            for right in missing
+        ],
+    }
+
+
+def _name_missing(missing: list[Missing], *, dry_run: bool) -> None:
+    for right in missing:
+        if right.by_owner:
+            out.print(f"would mend: {right.what}" if dry_run else f"still missing: {right.what}")
+    if any(not right.by_owner for right in missing):
+        click.echo(
+            "skipmq: roles or rights are missing that only an administrator can make:\n"
+            + rights.script(missing),
+            err=True,
+            nl=False,
+        )
+    elif not missing:
+        out.print("no role and no right is missing")

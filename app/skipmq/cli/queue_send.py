@@ -1,0 +1,173 @@
+"""The command that sends messages to a queue."""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from io import TextIOWrapper
+from itertools import repeat
+from typing import IO, Any
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from skipmq import limits
+from skipmq.cli.completion import queue_argument
+from skipmq.cli.environment import configuration, open_node
+from skipmq.server import local
+from skipmq.server.local import LocalNode
+
+_NOT_TEXT = "standard input is not UTF-8: a message is text; send binary values as attributes"
+_FORM = "NAME=TYPE:VALUE, such as tries=Number:3"
+
+
+def _attributes(
+    _: click.Context, parameter: click.Parameter, given: tuple[str, ...]
+) -> dict[str, dict[str, str]]:
+    """Return NAME=TYPE:VALUE options as message attributes; binary values are in base64."""
+    found = {}
+    for text in given:
+        name, equals, typed = text.partition("=")
+        kind, colon, value = typed.partition(":")
+        if not (name and equals and kind and colon):
+            raise click.BadParameter(f"{text!r} is not of the form {_FORM}", param=parameter)
+        is_binary = kind.partition(".")[0] == "Binary"
+        found[name] = {"DataType": kind, "BinaryValue" if is_binary else "StringValue": value}
+    return found
+
+
+@click.command("send")
+@queue_argument
+@click.argument("body", default="-", metavar="[BODY|-]")
+@click.option(
+    "-a",
+    "--attribute",
+    "attributes",
+    multiple=True,
+    metavar="NAME=TYPE:VALUE",
+    callback=_attributes,
+    help="Message attribute: String, Number or Binary (base64); may be repeated.",
+)
+@click.option(
+    "--delay", type=click.IntRange(0, limits.DELAY_SECONDS), help="Hide it for so many seconds."
+)
+@click.option("--group", metavar="ID", help="Group: of a FIFO queue, or the tenant in a fair one.")
+@click.option("--dedup-id", metavar="ID", help="Deduplication id; of many, ID-1, ID-2 and so on.")
+@click.option("--lines", is_flag=True, help="Send each line of standard input that is not empty.")
+@click.option("--count", type=click.IntRange(1), help="Send the body so many times.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def queue_send(
+    *, name: str, body: str, lines: bool, count: int | None, as_json: bool, **options: Any
+) -> None:
+    r"""Send a message to the queue NAME; without BODY, or with -, standard input is the body.
+
+    \b
+    Examples:
+      skipmq queue send orders '{"order": 1}' --delay 30
+      skipmq queue send orders -a tries=Number:3 -a kind=String:test hello
+      skipmq queue send orders.fifo --group customer-7 --dedup-id order-1 <order.json
+      grep ERROR app.log | skipmq queue send errors --lines
+    """
+    if lines and (body != "-" or count):
+        raise click.UsageError("--lines reads the bodies from standard input: leave BODY, --count")
+    standard_input = TextIOWrapper(sys.stdin.buffer, encoding="utf-8", newline="\n")
+    if not lines and body == "-":
+        body = _text(standard_input)
+    with open_node(configuration().settings) as node:
+        if not (lines or count):
+            result = node.act(
+                "SendMessage", QueueUrl=local.queue_url(name), **_message(body, **options)
+            )
+            click.echo(json.dumps(result, indent=2) if as_json else f"sent {result['MessageId']}")
+            return
+        bodies = _lines(standard_input) if lines else repeat(body, count or 1)
+        sent, failed = _send_all(node, name, bodies, count, options)
+    if as_json:
+        click.echo(json.dumps({"sent": sent, "failed": failed}, indent=2))
+    else:
+        for entry in failed:
+            click.echo(f"message {entry['number']}: {entry['code']}: {entry['error']}", err=True)
+        click.echo(f"sent {sent:,} messages" + (f", {len(failed):,} failed" if failed else ""))
+    if failed:
+        sys.exit(1)
+
+
+def _message(
+    body: str,
+    *,
+    attributes: dict[str, Any],
+    delay: int | None,
+    group: str | None,
+    dedup_id: str | None,
+) -> dict[str, Any]:
+    given = {
+        "MessageBody": body,
+        "MessageAttributes": attributes or None,
+        "DelaySeconds": delay,
+        "MessageGroupId": group,
+        "MessageDeduplicationId": dedup_id,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _text(stream: IO[str]) -> str:
+    try:
+        return stream.read()
+    except UnicodeDecodeError:
+        raise click.ClickException(_NOT_TEXT) from None
+
+
+def _lines(stream: IO[str]) -> Iterator[str]:
+    """Give the lines that are not empty, without their ends."""
+    try:
+        yield from (text for line in stream if (text := line.rstrip("\r\n")))
+    except UnicodeDecodeError:
+        raise click.ClickException(_NOT_TEXT) from None
+
+
+def _send_all(
+    node: LocalNode,
+    name: str,
+    bodies: Iterable[str],
+    total: int | None,
+    options: Mapping[str, Any],
+) -> tuple[int, list[dict[str, Any]]]:
+    """Send bodies in batches; return how many were sent, and which failed and why."""
+    sent, failed = 0, []
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task("", total=total)
+        for batch in _batches(bodies, dict(options)):
+            result = node.act("SendMessageBatch", QueueUrl=local.queue_url(name), Entries=batch)
+            sent += len(result.get("Successful", ()))
+            failed += [
+                {"number": int(entry["Id"]), "code": entry["Code"], "error": entry["Message"]}
+                for entry in result.get("Failed", ())
+            ]
+            progress.update(bar, completed=sent, description=f"{sent:,} sent to {escape(name)}")
+    return sent, failed
+
+
+def _batches(bodies: Iterable[str], options: dict[str, Any]) -> Iterator[Sequence[dict[str, Any]]]:
+    """Give batches that fit a request; the ids of their entries number all bodies from 1 on."""
+    dedup_id = options.pop("dedup_id")
+    shared = sum(
+        len(f"{name}{''.join(value.values())}".encode())
+        for name, value in options["attributes"].items()
+    )
+    batch: list[dict[str, Any]] = []
+    size = 0
+    for number, body in enumerate(bodies, start=1):
+        its_size = len(body.encode()) + shared
+        if len(batch) == limits.BATCH_ENTRIES or (batch and size + its_size > limits.BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        own_id = None if dedup_id is None else f"{dedup_id}-{number}"
+        batch.append({"Id": str(number), **_message(body, dedup_id=own_id, **options)})
+        size += its_size
+    if batch:
+        yield batch
+
+
+COMMANDS = [queue_send]

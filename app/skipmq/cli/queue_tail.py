@@ -1,0 +1,113 @@
+"""The command that shows messages as they arrive, without receiving them."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from time import monotonic, sleep
+from typing import Any
+
+import click
+from rich.text import Text
+
+from skipmq.cli.completion import queue_argument
+from skipmq.cli.environment import configuration, open_node, out
+from skipmq.limits import PEEKED
+from skipmq.model import PeekedMessage, Queue
+from skipmq.server import local
+from skipmq.server.local import LocalNode
+
+_PAUSE = 0.5
+# A transaction may commit so many seconds after its message was given a place.
+_OVERLAP = 5.0
+# Pages of a poll: who follows a queue that gets more messages at once does not read them.
+_PAGES = 20
+# The parts in which a standard queue is ordered; a FIFO queue has one.
+_STANDARD, _FIFO = ("0/", "1/"), ("",)
+
+
+class Tail:
+    """Follows a queue: gives each message that arrives once, by peeking."""
+
+    def __init__(self, node: LocalNode, name: str) -> None:
+        self._node, self._name = node, local.queue_name(name)
+        self._begun = node.run(node.node.inspection.clock(node.node.deadline()))
+        self._stopwatch = monotonic()
+        self._seen: set[str] = set()
+        # What is there already is not new.
+        self._seen.update(message.message_id for message in self._recent())
+
+    def new(self) -> list[PeekedMessage]:
+        """Return what arrived since the last call, in the order of sending."""
+        found = []
+        for message in self._recent():
+            if message.message_id in self._seen:
+                continue
+            self._seen.add(message.message_id)
+            # An old one that was received just now has not arrived.
+            if message.state != "in-flight" or message.sent_at / 1e6 >= self._begun:
+                found.append(message)
+        return sorted(found, key=lambda message: message.sent_at)
+
+    def _recent(self) -> Iterator[PeekedMessage]:
+        """Give what has been placed in the queue of late, in flight or delayed."""
+        since = self._begun + monotonic() - self._stopwatch - _OVERLAP
+        is_fifo = self._name.name.endswith(".fifo")
+        for part in _FIFO if is_fifo else _STANDARD:
+            place = f"{part}{since:.6f}/0"
+            for _ in range(_PAGES):
+                page = self._page(place)
+                yield from (message for message in page if message.place.startswith(part))
+                if len(page) < PEEKED or not page[-1].place.startswith(part):
+                    break
+                place = page[-1].place
+
+    def _page(self, place: str) -> list[PeekedMessage]:
+        node = self._node.node
+        deadline = node.deadline()
+
+        async def peek(queue: Queue) -> list[PeekedMessage]:
+            return await node.inspection.peek(queue, None, PEEKED, place, deadline)
+
+        return self._node.run(node.on_queue(self._name, deadline, peek))
+
+
+@click.command("tail")
+@queue_argument
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object a line.")
+def queue_tail(*, name: str, as_json: bool) -> None:
+    """Follow the messages that arrive in the queue NAME until Ctrl-C, without receiving them.
+
+    It looks twice a second: what is received and deleted sooner is not shown.
+    """
+    with open_node(configuration().settings) as node:
+        tail = Tail(node, name)
+        click.echo(f"following {name}; Ctrl-C stops", err=True)
+        try:
+            while True:
+                for message in tail.new():
+                    _print(message, as_json=as_json)
+                sleep(_PAUSE)
+        except KeyboardInterrupt:
+            return
+
+
+def _print(message: PeekedMessage, *, as_json: bool) -> None:
+    sent = datetime.fromtimestamp(message.sent_at / 1e6, UTC)
+    if as_json:
+        shown: dict[str, Any] = {
+            "sent": sent.isoformat(timespec="milliseconds"),
+            "message_id": message.message_id,
+            "state": message.state,
+            "group": message.group_id,
+            "body": message.body,
+        }
+        click.echo(json.dumps(shown))
+        return
+    line = Text(f"{sent:%H:%M:%S}  {message.message_id}  ", no_wrap=True)
+    if message.group_id:
+        line.append(f"{message.group_id}  ", "cyan")
+    line.append(" ".join(message.body.split()))
+    out.print(line, overflow="ellipsis", no_wrap=True)
+
+
+COMMANDS = [queue_tail]

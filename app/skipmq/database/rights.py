@@ -1,0 +1,62 @@
+"""Which roles and rights the database lacks, and the SQL with which an administrator makes them."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import psycopg
+
+from skipmq import files
+
+# What roles.sql keeps from nodes, and what it grants applications.
+_INTERNAL = re.compile(r"revoke execute on function(.*?)from skipmq_node", re.DOTALL)
+_APPLICATION = re.compile(r"grant execute on function([^;]*)to skipmq_application", re.DOTALL)
+_NAME = re.compile(r"skipmq\.(\w+)\(")
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A role or right that is missing, what fails without it, and the statement that makes it.
+
+    `by_owner`: the owner's next `skipmq migrate` makes it; otherwise only an administrator can.
+    """
+
+    what: str
+    loss: str
+    statement: str | None
+    by_owner: bool
+
+
+def missing(url: str) -> list[Missing]:
+    """Return what is missing in a database, in the order in which it has to be made.
+
+    Any role may ask. Raises psycopg.OperationalError when the database is unavailable.
+    """
+    granted = files.roles().read_text(encoding="utf-8")
+    lists = [
+        [name for found in pattern.findall(granted) for name in _NAME.findall(found)]
+        for pattern in (_INTERNAL, _APPLICATION)
+    ]
+    query = files.missing().read_bytes()
+    with (
+        psycopg.connect(url, autocommit=True, connect_timeout=5) as connection,
+        psycopg.RawCursor(connection) as cursor,
+    ):
+        return [Missing(*row) for row in cursor.execute(query, lists).fetchall()]
+
+
+def script(rights: Sequence[Missing]) -> str:
+    """Return the SQL for an administrator: a transaction, or a comment that nothing is missing."""
+    statements = [right for right in rights if not right.by_owner]
+    if not statements:
+        return "-- Nothing is missing that an administrator has to make.\n"
+    body = "".join(f"-- {r.what}: {r.loss}.\n{r.statement};\n" for r in statements)
+    return (
+        "-- For an administrator of the server; then run `skipmq migrate` again as the owner.\n"
+        f"begin;\n{body}commit;\n"
+        + "".join(
+            f"-- {name} logs in over a network only with a password: \\password {name}\n"
+            for name in ("skipmq_node", "skipmq_reader")
+            if any((r.statement or "").startswith(f"create role {name} ") for r in statements)
+        )
+    )

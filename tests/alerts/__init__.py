@@ -1,0 +1,1 @@
+"""What the alert rules do, on series of real faults and of made ones."""

@@ -1,0 +1,286 @@
+"""The commands that send, receive, follow, tag and set, and what a shell completes."""
+
+import json
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.http import SKIPMQ, environment
+from support.postgres import Databases, as_node
+
+
+@pytest.fixture
+def url(embedded_databases: Databases) -> str:
+    return as_node(embedded_databases.migrated())
+
+
+def run(url: str, *words: str, given: str | bytes = "", code: int = 0) -> str:
+    """Run a `skipmq queue` command; return what it printed."""
+    done = subprocess.run(
+        [*SKIPMQ, "queue", *words],
+        env=environment({"database_url": url}) | {"COLUMNS": "200"},
+        capture_output=True,
+        timeout=120,
+        check=False,
+        input=given.encode() if isinstance(given, str) else given,
+    )
+    said = (done.stdout + done.stderr).decode()
+    assert done.returncode == code, said
+    assert "Traceback" not in said
+    return said
+
+
+def received(url: str, *words: str) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = json.loads(run(url, "receive", *words, "--json"))
+    return messages
+
+
+def count(url: str, name: str) -> str:
+    shown = json.loads(run(url, "show", name, "--json"))
+    return str(shown["ApproximateNumberOfMessages"])
+
+
+def test_message_is_sent_as_it_was_written_and_received_with_its_attributes(url: str) -> None:
+    run(url, "create", "orders")
+
+    sent = json.loads(
+        run(
+            *(url, "send", "orders", '{"tea": 1}', "-a", "tries=Number:3"),
+            *("-a", "raw=Binary.gzip:AAE=", "--group", "shop", "--json"),
+        )
+    )
+    (message,) = received(url, "orders")
+
+    assert message["MessageId"] == sent["MessageId"]
+    assert message["Body"] == '{"tea": 1}'
+    assert message["Attributes"]["MessageGroupId"] == "shop"
+    assert message["MessageAttributes"]["tries"]["StringValue"] == "3"
+    assert message["MessageAttributes"]["raw"]["BinaryValue"] == "AAE="
+    assert "no messages" in run(url, "receive", "orders")
+
+
+@pytest.mark.parametrize("words", [(), ("-",)], ids=["nothing", "-"])
+def test_body_is_standard_input_byte_for_byte(url: str, words: tuple[str, ...]) -> None:
+    run(url, "create", "orders")
+    text = "  grün\r\ntwo\n\n"
+
+    run(url, "send", "orders", *words, given=text)
+
+    (message,) = received(url, "orders")
+    assert message["Body"] == text
+
+
+def test_lines_become_messages_in_batches_and_empty_ones_none(url: str) -> None:
+    run(url, "create", "lines.fifo")
+    text = "".join(f"line {n}\r\n\n" for n in range(25))
+
+    told = run(
+        *(url, "send", "lines.fifo", "--lines", "--group", "g", "--dedup-id", "file"), given=text
+    )
+    again = run(
+        *(url, "send", "lines.fifo", "--lines", "--group", "g", "--dedup-id", "file"), given=text
+    )
+    bodies = []
+    while messages := received(url, "lines.fifo", "--max", "10", "--delete"):
+        bodies += [message["Body"] for message in messages]
+
+    assert "sent 25 messages" in told
+    assert "sent 25 messages" in again
+    assert bodies == [f"line {n}" for n in range(25)]
+
+
+def test_large_lines_are_divided_by_the_bytes_of_a_batch(url: str) -> None:
+    run(url, "create", "lines")
+    line = "x" * 400_000
+
+    told = run(url, "send", "lines", "--lines", given=f"{line}\n" * 5)
+
+    assert "sent 5 messages" in told
+    assert count(url, "lines") == "5"
+
+
+def test_count_sends_copies_and_says_which_failed(url: str) -> None:
+    run(url, "create", "orders")
+
+    told = run(url, "send", "orders", "tea", "--count", "12")
+    failed = json.loads(
+        run(url, "send", "orders", "--lines", "--json", given="good\n\x01bad\ngood\n", code=1)
+    )
+
+    assert "sent 12 messages" in told
+    assert failed["sent"] == 2
+    assert [entry["number"] for entry in failed["failed"]] == [2]
+    assert count(url, "orders") == "14"
+
+
+def test_delayed_message_is_hidden(url: str) -> None:
+    run(url, "create", "orders")
+
+    run(url, "send", "orders", "later", "--delay", "900")
+
+    assert received(url, "orders") == []
+    assert "delayed for" in run(url, "peek", "orders")
+
+
+def test_receive_deletes_only_when_told(url: str) -> None:
+    run(url, "create", "orders", "-a", "VisibilityTimeout=0")
+    run(url, "send", "orders", "--count", "3", "tea")
+
+    kept = received(url, "orders", "--max", "10")
+    deleted = received(url, "orders", "--max", "10", "--delete")
+
+    assert (len(kept), len(deleted)) == (3, 3)
+    assert received(url, "orders", "--max", "10") == []
+    assert count(url, "orders") == "0"
+
+
+@pytest.mark.parametrize(
+    ("words", "given", "part"),
+    [
+        (["-a", "tries=3"], "", "'tries=3' is not of the form NAME=TYPE:VALUE"),
+        (["body", "--lines"], "", "--lines reads the bodies from standard input"),
+        (["--delay", "901"], "", "901 is not in the range"),
+    ],
+)
+def test_wrong_use_of_send_is_explained(url: str, words: list[str], given: str, part: str) -> None:
+    assert part in run(url, "send", "orders", *words, given=given, code=2)
+
+
+@pytest.mark.parametrize("words", [[], ["--lines"]])
+def test_bytes_that_are_no_text_are_refused(url: str, words: list[str]) -> None:
+    run(url, "create", "orders")
+
+    assert "standard input is not UTF-8" in run(
+        url, "send", "orders", *words, given=b"\xff\xfe", code=1
+    )
+    assert count(url, "orders") == "0"
+
+
+def test_attributes_are_set_and_tags_come_and_go(url: str) -> None:
+    run(url, "create", "orders")
+
+    run(url, "set", "orders", "VisibilityTimeout=61", "DelaySeconds=5")
+    run(url, "tag", "orders", "team=shop", "stage=a=b")
+    tags = json.loads(run(url, "tag", "orders", "owner=me", "--remove", "team", "--json"))
+    shown = json.loads(run(url, "show", "orders", "--json"))
+
+    assert (shown["VisibilityTimeout"], shown["DelaySeconds"]) == ("61", "5")
+    assert tags == {"stage": "a=b", "owner": "me"}
+    assert "is not of the form NAME=VALUE" in run(url, "set", "orders", "x", code=2)
+    assert "stage" in run(url, "tag", "orders")
+
+
+@contextmanager
+def following(url: str, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """Give a `queue tail` that follows already."""
+    with subprocess.Popen(
+        [*SKIPMQ, "queue", "tail", *words],
+        env=environment({"database_url": url}) | {"COLUMNS": "80"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        assert "Ctrl-C stops" in process.stderr.readline()
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("name", ["orders", "orders.fifo"])
+def test_tail_shows_each_new_message_once_and_receives_none(url: str, name: str) -> None:
+    own = ("--group", "g", "--dedup-id") if name.endswith(".fifo") else ()
+    run(url, "create", name)
+    run(url, "send", name, "old", *own, *(["0"] if own else ["--delay", "900"]))
+
+    with following(url, name, "--json") as tail:
+        assert tail.stdout is not None
+        shown = []
+        for n in range(3):
+            run(url, "send", name, f"new {n}", *own, *([f"n{n}"] if own else []))
+            shown.append(json.loads(tail.stdout.readline()))
+        # Receiving moves it to another place, where it is no new message.
+        received(url, name)
+        run(url, "send", name, "last", *own, *(["last"] if own else []))
+        shown.append(json.loads(tail.stdout.readline()))
+        tail.send_signal(signal.SIGINT)
+        rest, complaint = tail.communicate(timeout=60)
+
+    assert [message["body"] for message in shown] == ["new 0", "new 1", "new 2", "last"]
+    assert (rest, complaint, tail.returncode) == ("", "", 0)
+    peeked = json.loads(run(url, "peek", name, "--json"))
+    counts = [message["Attributes"]["ApproximateReceiveCount"] for message in peeked]
+    assert sorted(counts) == ["0", "0", "0", "0", "1"]
+
+
+def test_tail_shows_dead_letters_that_arrive(url: str) -> None:
+    policy = '{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dead","maxReceiveCount":1}'
+    run(url, "create", "dead")
+    run(url, "create", "work", "-a", "VisibilityTimeout=0", "-a", f"RedrivePolicy={policy}")
+    run(url, "send", "work", "hopeless")
+
+    with following(url, "dead", "--json") as tail:
+        assert tail.stdout is not None
+        for _ in range(2):
+            received(url, "work")
+        assert json.loads(tail.stdout.readline())["body"] == "hopeless"
+
+
+def completed(words: str, **variables: str) -> tuple[list[str], str]:
+    """Return what bash is told to complete a command line with, and what is complained of."""
+    done = subprocess.run(
+        SKIPMQ,
+        env=environment({})
+        | {"_SKIPMQ_COMPLETE": "bash_complete", "COMP_WORDS": words}
+        | {"COMP_CWORD": str(len(words.split()) - 1)}
+        | variables,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return [line.partition(",")[2] for line in done.stdout.splitlines() if line], done.stderr
+
+
+def test_names_of_queues_complete(url: str) -> None:
+    for name in ("orders", "others", "mails"):
+        run(url, "create", name)
+
+    for command in ("show", "send", "receive", "tail", "purge", "redrive --to"):
+        found = completed(f"skipmq queue {command} o", SKIPMQ_DATABASE_URL=url)
+        assert found == (["orders", "others"], ""), command
+
+
+def test_completion_without_a_database_is_silent_and_starts_none(data: Path) -> None:
+    words = "skipmq queue show o"
+    away = "postgresql://127.0.0.1:1/x"
+
+    for variables in (
+        {"SKIPMQ_DATABASE_URL": away},
+        {"SKIPMQ_DATABASE_URL": "postgresql://%zz"},
+        {"SKIPMQ_PORT": "x"},
+        {"SKIPMQ_DATA_DIR": str(data)},
+    ):
+        assert completed(words, **variables) == ([], "")
+    assert not data.exists()
+
+
+def test_wait_is_ended_by_a_message(url: str) -> None:
+    run(url, "create", "orders")
+    with subprocess.Popen(
+        [*SKIPMQ, "queue", "receive", "orders", "--wait", "20", "--json"],
+        env=environment({"database_url": url}),
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as waiting:
+        run(url, "send", "orders", "tea")
+        assert waiting.stdout is not None
+        (message,) = json.load(waiting.stdout)
+
+    assert message["Body"] == "tea"

@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 import skipmq
-from skipmq import config, embedded, errors, logs
+from skipmq import config, console, embedded, errors, logs
 from skipmq.cli import analytics, analytics_reports, grants, keys, queues
 from skipmq.cli.environment import configuration, open_database, out
 from skipmq.config import ConfigError, Settings
@@ -115,7 +115,7 @@ def serve_command(
         schema.check(url)
         local.declare_queues(settings, url)
         greet = partial(_greet, settings, ephemeral=ephemeral)
-        serve.run(settings, address, url, own, greet)
+        serve.run(settings, address, url, own, greet, mount=console.mount)
     click.echo("skipmq: stopped", err=True)
 
 

@@ -42,6 +42,7 @@ _REFUSALS = (
     errors.RequestExpired,
     errors.SignatureDoesNotMatch,
 )
+_KEY_ID = re.compile("A[KS]IA[A-Z0-9]{16}")
 # Of an access key's form: something else may be a secret that was put in its place.
 _CREDENTIAL = re.compile("(?:Credential=|&X-Amz-Credential=)(A[KS]IA[A-Z0-9]{16})(?:/|%2F)")
 # Refusals that are recorded in a second: guesses by the thousand shall not fill the disk.
@@ -51,7 +52,7 @@ _PARAMETERS_MOST = 16_384
 
 
 class Audit:
-    """Records management actions and refusals; for one loop."""
+    """Records management actions, sign-ins and refusals; for one loop."""
 
     def __init__(self) -> None:
         self._second, self._refusals = 0, 0
@@ -71,6 +72,20 @@ class Audit:
             client=request.client,
             **(_of_call(call) if call is not None else _claimed(request)),
             **({"reason": error.message} if error is not None else {}),
+        )
+
+    def note_sign_in(self, request: Request, key_id: str, error: errors.SqsError | None) -> None:
+        """Record who has signed in to the console, or was refused."""
+        if error is not None and self._is_too_much():
+            return
+        (log.info if error is None else log.warning)(
+            "audit",
+            outcome=error.code if error is not None else "done",
+            request_id=request.request_id,
+            client=request.client,
+            action="SignIn",
+            # Something else may be a secret that was put in its place.
+            **({"claimed_access_key": key_id} if _KEY_ID.fullmatch(key_id) else {}),
         )
 
     def _is_too_much(self) -> bool:

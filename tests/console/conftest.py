@@ -13,7 +13,7 @@ from support.postgres import Databases, as_node
 PROGRAMS = {"chromium": "chromium", "chromedriver": "chromium-driver"}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def node(request: pytest.FixtureRequest, embedded_databases: Databases) -> Iterator[NodeProcess]:
     """Give a node that checks no signatures, on a database of its own."""
     door = WsgiProcess if request.config.getoption("door") == "wsgi" else NodeProcess
@@ -23,12 +23,12 @@ def node(request: pytest.FixtureRequest, embedded_databases: Databases) -> Itera
         yield process.ready()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def keys(embedded_databases: Databases) -> Keys:
     return Keys(embedded_databases.migrated())
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def signing(request: pytest.FixtureRequest, keys: Keys) -> Iterator[NodeProcess]:
     """Give a node that checks signatures."""
     door = WsgiProcess if request.config.getoption("door") == "wsgi" else NodeProcess
@@ -37,7 +37,7 @@ def signing(request: pytest.FixtureRequest, keys: Keys) -> Iterator[NodeProcess]
         yield process.ready()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """Give Debian's Chromium."""
     missing = [package for program, package in PROGRAMS.items() if not shutil.which(program)]
@@ -50,7 +50,7 @@ def browser() -> Iterator[Browser]:
         yield found
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def screenshots(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give the folder that pictures of the pages are written to."""
     named = request.config.getoption("screenshots")

@@ -2,9 +2,12 @@
 
 import shutil
 from base64 import b64decode
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
+import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
@@ -62,10 +65,19 @@ class Browser:
         return self.driver.find_elements(By.CSS_SELECTOR, selector)
 
     def sees(self, text: str) -> bool:
-        return text in self.find("body").text
+        return text in self.text("body")
+
+    def text(self, selector: str) -> str:
+        """Return the text of an element, or nothing: between two pages there is none."""
+        script = "return document.querySelector(arguments[0])?.innerText ?? ''"
+        return str(self.driver.execute_script(script, selector))
 
     def wait(self, text: str) -> None:
-        eventually(lambda: self.sees(text), why=f"{text} in: {self.find('body').text}")
+        """Wait for a page with a text on it."""
+        try:
+            eventually(lambda: self.sees(text))
+        except AssertionError:
+            pytest.fail(f"no {text!r} on the page: {self.text('body')}")
 
     def press(self, *keys: str) -> None:
         """Press keys wherever the focus is."""
@@ -101,6 +113,44 @@ class Browser:
         clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
         shot = run("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
         file.write_bytes(b64decode(shot["data"]))
+
+    @contextmanager
+    def hastened(self) -> Iterator[None]:
+        """Have the pages that are opened in the block refresh every 50 ms, not every 5 s."""
+        source = (
+            "const wait = setTimeout;"
+            "window.setTimeout = (what, time, ...more) =>"
+            " wait(what, time === 5000 ? 50 : time, ...more);"
+            "window.asked = 0;"
+            "addEventListener('htmx:beforeRequest', () => { window.asked += 1; });"
+        )
+        run, named = self.driver.execute_cdp_cmd, "ScriptToEvaluateOnNewDocument"
+        made = run(f"Page.add{named}", {"source": f"(() => {{{source}}})()"})
+        yield
+        run(f"Page.remove{named}", made)
+
+    def let_pass(self, times: int) -> None:
+        """Wait for as long as a page that refreshes would have done it so often."""
+        self.driver.execute_async_script(
+            "const [times, done] = arguments; let left = times;"
+            "const next = () => { left -= 1; left ? setTimeout(next, 50) : done(); }; next();",
+            times,
+        )
+
+    def hide(self, *, hidden: bool) -> None:
+        """Have the page believe that another tab is in front of it, or not."""
+        self.run(
+            f"Object.defineProperty(document, 'hidden', {{value: {str(hidden).lower()},"
+            " configurable: true}); document.dispatchEvent(new Event('visibilitychange'));"
+        )
+
+    def cut_off(self, *, offline: bool) -> None:
+        """Take the network from the browser, or give it back."""
+        self.driver.execute_cdp_cmd("Network.enable", {})
+        conditions = {
+            "offline": offline, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1
+        }  # fmt: skip
+        self.driver.execute_cdp_cmd("Network.emulateNetworkConditions", conditions)
 
     def complaints(self) -> list[str]:
         """Return what is wrong with the page: errors on its console, what is unsound.

@@ -23,7 +23,11 @@ def _removal(name: str) -> ResponseReturnValue:
 
 def _page(name: str, failed: str = "", error: errors.SqsError | None = None) -> ResponseReturnValue:
     page = flask.render_template(
-        "removal.html", **heading.of(name, "removal"), failed=failed, error=error
+        "removal.html",
+        **heading.of(name, "removal"),
+        cooldown=current().broker.node.settings.name_cooldown,
+        failed=failed,
+        error=error,
     )
     return page, 200 if error is None else error.status
 

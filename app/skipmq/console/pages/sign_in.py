@@ -11,7 +11,7 @@ from skipmq.console.session import Session
 from skipmq.console.visit import current
 
 # The paths of this console, to which a sign-in may lead: no other site, whatever a link says.
-_OWN_PATH = re.compile(r"/console/[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*(\?[A-Za-z0-9_.=&%+-]*)?")
+_OWN_PATH = re.compile(r"/console(/[A-Za-z0-9_-][A-Za-z0-9_.-]*)+(\?[A-Za-z0-9_.=&%+-]*)?")
 _REGION = re.compile("[a-z0-9-]{1,32}")
 
 

@@ -20,6 +20,8 @@ ROOT = Path(__file__).resolve().parent.parent
 BILL = ROOT / "deploy" / "skipmq.cdx.json"
 # The LGPL allows to use psycopg unchanged, as a library that the user can replace.
 EXCEPTIONS = {"psycopg": "LGPL-3.0-only", "psycopg-binary": "LGPL-3.0-only"}
+# Files of others in this repository, each next to its licence: version and licence.
+VENDORED = {"htmx.org": ("2.0.11", "0BSD")}
 # The oldest Python that is supported needs the most.
 OLDEST = {"python_version": "3.11", "python_full_version": "3.11.0"}
 COPYLEFT = re.compile(r"\b[AL]?GPL|GNU", re.IGNORECASE)
@@ -86,6 +88,17 @@ def bill() -> dict[str, Any]:
                 "licenses": [_stated(licence(name))],
             }
             for name in names
+        ]
+        + [
+            {
+                "type": "library",
+                "bom-ref": f"pkg:npm/{name}@{version}",
+                "name": name,
+                "version": version,
+                "purl": f"pkg:npm/{name}@{version}",
+                "licenses": [_stated(text)],
+            }
+            for name, (version, text) in VENDORED.items()
         ],
     }
 

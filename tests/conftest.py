@@ -122,6 +122,8 @@ def node(database: str) -> Iterator[Connection]:
 def pytest_addoption(parser: pytest.Parser) -> None:
     about = "what serves the tests in tests/http: Granian's RSGI, or Flask under gunicorn"
     parser.addoption("--door", choices=["rsgi", "wsgi"], default="rsgi", help=about)
+    about = "where pictures of the console's pages go, instead of a temporary folder"
+    parser.addoption("--screenshots", metavar="FOLDER", help=about)
     about = "how long the slow test in tests/http/test_wire_fuzz.py sends requests"
     parser.addoption("--fuzz-seconds", type=float, default=120, help=about)
 

@@ -1,6 +1,7 @@
 """The access keys of a node: in memory, and as the database has them within a second."""
 
 import asyncio
+import hmac
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -23,6 +24,7 @@ from skipmq.auth import (
     policy_of,
     verify,
 )
+from skipmq.auth.keys import digest
 from skipmq.auth.sigv4 import SignedRequest
 from skipmq.database import Database
 from skipmq.delivery.access_keys import AccessKeys
@@ -64,8 +66,32 @@ class KeyStore:
 
     def identify(self, request: SignedRequest) -> Identity:
         """Return who has signed a request; raise the errors of auth.verify."""
-        key, region = verify(request, self._keys, self._now(), self._public_host)
+        key, region = verify(request, self._keys, self.now(), self._public_host)
         self._used.add(key.id)
+        return _identity(key.account, region, key.id, key.user)
+
+    def sign_in(self, key_id: str, secret: str, region: str) -> Identity:
+        """Return whom a key's id and secret are of; raise errors.InvalidClientTokenId.
+
+        Temporary credentials are nobody's here: they prove nothing without their token.
+        """
+        key = self._keys.get(key_id)
+        expected = key.secret if key is not None else key_id
+        # Of digests, so that the time says nothing of the length either.
+        is_equal = hmac.compare_digest(digest(secret), digest(expected))
+        identity = self.identity(key_id, region)
+        if identity is None or not is_equal:
+            raise errors.InvalidClientTokenId
+        self._used.add(key_id)
+        return identity
+
+    def identity(self, key_id: str, region: str) -> Identity | None:
+        """Return whom a key is of, or None when it is not there, is temporary, or has expired."""
+        key = self._keys.get(key_id)
+        if key is None or key.token_digest is not None:
+            return None
+        if key.expires_at is not None and self.now() >= key.expires_at:
+            return None
         return _identity(key.account, region, key.id, key.user)
 
     def allows(
@@ -112,10 +138,10 @@ class KeyStore:
 
         None while the database has not been asked.
         """
-        return own_clock() - self._now() if self._version >= 0 else None
+        return own_clock() - self.now() if self._version >= 0 else None
 
     def _context(self, key: AccessKey) -> dict[str, str]:
-        now = self._now()
+        now = self.now()
         return {
             "aws:currenttime": datetime.fromtimestamp(now, UTC).isoformat(),
             "aws:epochtime": str(int(now)),
@@ -124,7 +150,8 @@ class KeyStore:
             "aws:username": key.name,
         }
 
-    def _now(self) -> float:
+    def now(self) -> float:
+        """Return the database's time, in seconds since 1970."""
         return monotonic() + self._offset
 
     def changed(self) -> None:

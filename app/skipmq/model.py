@@ -217,6 +217,20 @@ class QueueMinute(NamedTuple):
     messages: int
 
 
+class CountedQueue(NamedTuple):
+    """A queue in a page of a list, with its counts; `matches` is how many are on all pages."""
+
+    name: str
+    fifo: bool
+    policy: str
+    # Whether the redrive policy of a queue names it.
+    dead_letters: bool
+    visible: int
+    in_flight: int
+    delayed: int
+    matches: int
+
+
 @dataclass(frozen=True, slots=True)
 class MoveTask:
     """A message move task; `started_at` in milliseconds since the epoch."""

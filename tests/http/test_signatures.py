@@ -14,7 +14,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 
-from skipmq.actions import EVERY
+from skipmq.actions import EVERY, EXTENSIONS
 from support.http import (
     Answer,
     NodeProcess,
@@ -275,7 +275,7 @@ def test_use_of_a_key_is_noted(keys: Keys, sqs: Any, key: dict[str, str]) -> Non
 
 @pytest.mark.parametrize("action", EVERY)
 def test_every_action_must_be_signed(node: NodeProcess, action: str) -> None:
-    of = "SkipMQ" if action in ("PeekMessages", "CopyMessages", "MoveMessages") else "AmazonSQS"
+    of = "SkipMQ" if action in EXTENSIONS else "AmazonSQS"
     target = {"X-Amz-Target": f"{of}.{action}", "Content-Type": "application/x-amz-json-1.0"}
 
     posted = raw(f"{node.url}/", b"{}", target)

@@ -16,6 +16,9 @@ import pytest
 from support.http import ROOT, client, environment, eventually, free_port, raw
 from support.processes import is_alive, pids_with, until
 
+# The files that a page of the console asks for.
+STATIC = re.compile('(?:href|src)="(/console/static/[^"]+)"')
+
 
 @pytest.fixture
 def place(public_folder: Path) -> Iterator[Path]:
@@ -84,12 +87,16 @@ def test_wheel_has_sql_and_migrations_and_serves(place: Path) -> None:
     try:
         eventually(lambda: is_ready(f"http://127.0.0.1:{port}"), 120)
         body = first_message(f"http://127.0.0.1:{port}")
+        page = raw(f"http://127.0.0.1:{port}/console/queues").body
+        files = [raw(f"http://127.0.0.1:{port}{each}").status for each in STATIC.findall(page)]
     finally:
         process.terminate()
         process.wait(timeout=60)
 
     assert found == str(installed / "skipmq" / "sql")
     assert body == "first"
+    assert files == [200] * 4
+    assert (installed / "skipmq" / "console" / "static" / "htmx.LICENSE").exists()
 
 
 def test_wheel_has_a_bill_of_its_materials(place: Path) -> None:

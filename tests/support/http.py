@@ -175,7 +175,7 @@ class WsgiProcess(NodeProcess):
         del options
         server = [sys.executable, "-m", "gunicorn", "--bind", f"127.0.0.1:{self.port}"]
         server += ["--threads", "64", "--limit-request-field_size", "65536"]
-        return [*server, "skipmq.server.web:application()"]
+        return [*server, "skipmq.wsgi:application()"]
 
 
 @cache

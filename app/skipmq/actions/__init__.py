@@ -10,6 +10,7 @@ from skipmq.actions import (
     inspection,
     messages,
     moves,
+    overview,
     permissions,
     queues,
     receive,
@@ -49,6 +50,7 @@ ACTIONS: dict[str, Action] = {
 
 EXTENSIONS: dict[str, Action] = {
     "CopyMessages": inspection.copy_messages,
+    "ListQueueCounts": overview.list_queue_counts,
     "MoveMessages": inspection.move_messages,
     "PeekMessages": inspection.peek_messages,
 }

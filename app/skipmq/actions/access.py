@@ -5,7 +5,7 @@ SQS"; SQS Developer Guide, "Amazon SQS API permissions" (a batch needs what its 
 actions a queue's policy cannot give to other accounts).
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -56,6 +56,24 @@ async def check(node: Node, call: Call) -> None:
             with suppress(errors.QueueDoesNotExist):
                 queue = await node.queue(name, call.deadline)
         _check(node.keys, call, permission, name, queue)
+
+
+def allows(node: Node, call: Call, permission: str, name: QueueName, policy: str) -> bool:
+    """Tell whether a caller may do something with a queue of its own account that has a policy."""
+    if node.keys is None or call.identity.key_id is None:
+        return True
+    return node.keys.allows(call.identity, permission, name, policy, lambda: _context(call))
+
+
+async def permitted(
+    node: Node, call: Call, name: QueueName, permissions: Sequence[str]
+) -> frozenset[str]:
+    """Return which of these permissions a caller has on a queue of its own account.
+
+    Raises errors.QueueDoesNotExist.
+    """
+    policy = (await node.queue(name, call.deadline)).attributes["Policy"]
+    return frozenset(each for each in permissions if allows(node, call, each, name, policy))
 
 
 def _check(
@@ -173,6 +191,7 @@ NEEDS: dict[str, Needs] = {
     "GetQueueUrl": _get_url,
     "ListDeadLetterSourceQueues": _on_queue("ListDeadLetterSourceQueues"),
     "ListMessageMoveTasks": lambda call: _of_arn(call.parameters.SourceArn, "ListMessageMoveTasks"),
+    "ListQueueCounts": _list,
     "ListQueues": _list,
     "ListQueueTags": _on_queue("ListQueueTags"),
     "MoveMessages": _on_picked("ReceiveMessage", "DeleteMessage"),

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 import skipmq
-from skipmq import config, embedded, errors, logs
+from skipmq import config, console, embedded, errors, logs
 from skipmq.cli import (
     analytics,
     analytics_reports,
@@ -122,7 +122,7 @@ def serve_command(
         schema.check(url)
         local.declare_queues(settings, url)
         greet = partial(_greet, settings, ephemeral=ephemeral)
-        serve.run(settings, address, url, own, greet)
+        serve.run(settings, address, url, own, greet, mount=console.mount)
     click.echo("skipmq: stopped", err=True)
 
 

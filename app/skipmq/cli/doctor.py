@@ -10,13 +10,13 @@ from rich.table import Table
 
 from skipmq import embedded, errors
 from skipmq.cli.environment import configuration, data_folder, out, running_database
-from skipmq.config import Settings
 from skipmq.database import rights, schema, session
 from skipmq.database.schema import SchemaError
 from skipmq.embedded import EmbeddedError
 from skipmq.server import certificate, local, serve
 from skipmq.server.certificate import CertificateError
 from skipmq.server.serve import ServeError
+from skipmq.settings import Settings
 
 # What the operator can mend.
 _MENDABLE = (

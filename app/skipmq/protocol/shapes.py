@@ -318,8 +318,22 @@ _PICKED = structure(
 _OUTCOMES = structure(
     Results=List(structure(MessageReference=TEXT, Outcome=TEXT), "Result"),
 )
+COUNTED_QUEUE = structure(
+    QueueName=TEXT,
+    FifoQueue=BOOLEAN,
+    DeadLetterQueue=BOOLEAN,
+    Visible=LONG,
+    InFlight=LONG,
+    Delayed=LONG,
+)
 EXTENSIONS: Mapping[str, Action] = {
     "CopyMessages": Action(_PICKED, _OUTCOMES),
+    "ListQueueCounts": Action(
+        structure(
+            Search=STRING, Order=STRING, Descending=BOOLEAN, Offset=INTEGER, MaxResults=INTEGER
+        ),
+        structure(Queues=List(COUNTED_QUEUE, "Queue"), Matches=LONG),
+    ),
     "MoveMessages": Action(_PICKED, _OUTCOMES),
     "PeekMessages": Action(
         structure(QueueUrl=TEXT, State=STRING, MaxResults=INTEGER, NextToken=STRING),

@@ -3,6 +3,7 @@
 import re
 from functools import lru_cache
 from time import perf_counter
+from typing import Any
 
 import structlog
 
@@ -30,6 +31,8 @@ NODE_STOPS = "The node is stopping; nothing has been done; try again."
 # The label of each action in metrics, and of what is none.
 _LABELS = {action: (action,) for action in access.NEEDS}
 _NO_ACTION = ("",)
+# Of a client's address, at a worker.
+SIGN_INS_PER_SECOND = 1.0
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
 
 
@@ -55,6 +58,7 @@ class Broker:
         workers = settings.worker_count
         self._of_keys = _rate(settings.rate_limit_key, workers)
         self._of_queues = _rate(settings.rate_limit_queue, workers)
+        self._sign_ins = Rate(SIGN_INS_PER_SECOND)
 
     async def answer(self, request: Request) -> Response:
         """Return the answer to a request; never raises for what a client may send."""
@@ -66,8 +70,7 @@ class Broker:
             try:
                 if not self.node.is_open:
                     raise self.node.monitor.refusal()
-                if self._browsers is not None:
-                    self._browsers.check(request)
+                self.check_browser(request)
                 identity = self._identify(request)
                 call = protocol.decode(request)
                 call.identity = identity
@@ -125,6 +128,63 @@ class Broker:
             )
         except errors.SqsError:
             return [], None
+
+    async def act(self, call: Call) -> dict[str, Any] | None:
+        """Run a call that came over no wire of SQS, within its rights and limits, on the record.
+
+        Raises an errors.SqsError.
+        """
+        began = perf_counter()
+        failure: errors.SqsError | None = None
+        try:
+            self.admission.enter()
+            try:
+                if not self.node.is_open:
+                    raise self.node.monitor.refusal()
+                self._check_method_and_rates(call)
+                return await perform(self.node, call)
+            finally:
+                self.admission.leave()
+        except errors.SqsError as error:
+            if isinstance(error, errors.Overloaded):
+                self.admission.note_refusal()
+            failure = error
+            raise
+        except Exception:
+            log.exception("call failed", request_id=call.request.request_id, action=call.action)
+            failure = errors.InternalFailure()
+            raise failure from None
+        finally:
+            self._log.note(call.request, call, failure, None, perf_counter() - began)
+
+    async def sign_in(self, request: Request, key_id: str, secret: str, region: str) -> Identity:
+        """Return who shows the secret of a key; put it on the record.
+
+        Raises errors.InvalidClientTokenId, and errors.ThrottlingException when the client has
+        tried a moment ago.
+        """
+        assert self.node.keys is not None
+        failure: errors.SqsError | None = None
+        try:
+            self._sign_ins.take(request.client)
+            return self.node.keys.sign_in(key_id, secret, region)
+        except errors.SqsError as error:
+            failure = error
+            raise
+        finally:
+            self._log.note_sign_in(request, key_id, failure)
+
+    def check_browser(self, request: Request) -> None:
+        """Check that no page of another site has made a request, where nobody signs.
+
+        Raises errors.AccessDenied.
+        """
+        if self._browsers is not None:
+            self._browsers.check(request)
+
+    async def note_refusal(self, request: Request, error: errors.SqsError) -> None:
+        """Put on the record that a request was refused before it was any action."""
+        self._log.note(request, None, error, None, 0.0)
 
     def _identify(self, request: Request) -> Identity:
         """Return who a request is from: who has signed it, where signatures are checked.

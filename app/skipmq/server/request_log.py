@@ -45,6 +45,7 @@ _REFUSALS = (
     errors.RequestExpired,
     errors.SignatureDoesNotMatch,
 )
+_KEY_ID = re.compile("A[KS]IA[A-Z0-9]{16}")
 # Of an access key's form: something else may be a secret that was put in its place.
 _CREDENTIAL = re.compile("(?:Credential=|&X-Amz-Credential=)(A[KS]IA[A-Z0-9]{16})(?:/|%2F)")
 # Records of refusals, and of errors, in a second: thousands would fill the disk.
@@ -65,10 +66,13 @@ class RequestLog:
         request: Request,
         call: Call | None,
         error: errors.SqsError | None,
-        response: Response,
+        response: Response | None,
         seconds: float,
     ) -> None:
-        """Record a request that was answered after so many seconds, if it is of interest."""
+        """Record a request that was answered after so many seconds, if it is of interest.
+
+        A call of the console has no response of its own.
+        """
         is_change = call is not None and call.action in MANAGEMENT
         if isinstance(error, _REFUSALS):
             if self._refusals.has_room():
@@ -80,6 +84,20 @@ class RequestLog:
                 log.info("request", **_record(request, call, error, response, seconds))
         elif self._sample and random() < self._sample:  # noqa: S311 - it only chooses.
             log.info("request", **_record(request, call, error, response, seconds))
+
+    def note_sign_in(self, request: Request, key_id: str, error: errors.SqsError | None) -> None:
+        """Record who has signed in to the console, or was refused."""
+        if error is not None and not self._refusals.has_room():
+            return
+        (log.info if error is None else log.warning)(
+            "audit",
+            outcome=error.code if error is not None else "done",
+            request_id=request.request_id,
+            client=request.client,
+            action="SignIn",
+            # Something else may be a secret that was put in its place.
+            **({"claimed_access_key": key_id} if _KEY_ID.fullmatch(key_id) else {}),
+        )
 
 
 class Limit:
@@ -103,20 +121,23 @@ def _record(
     request: Request,
     call: Call | None,
     error: errors.SqsError | None,
-    response: Response,
+    response: Response | None,
     seconds: float,
 ) -> dict[str, Any]:
     return {
         "outcome": error.code if error is not None else "done",
         "request_id": request.request_id,
         "client": request.client,
-        "status": response.status,
         "milliseconds": round(seconds * 1000, 1),
         "request_bytes": len(request.body),
-        "response_bytes": len(response.body),
+        **(_of_response(response) if response is not None else {}),
         **(_of_call(call) if call is not None else _claimed(request)),
         **({"reason": error.message} if error is not None else {}),
     }
+
+
+def _of_response(response: Response) -> dict[str, Any]:
+    return {"status": response.status, "response_bytes": len(response.body)}
 
 
 def _claimed(request: Request) -> dict[str, Any]:

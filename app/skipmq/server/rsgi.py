@@ -8,7 +8,6 @@ import asyncio
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -31,17 +30,20 @@ TICK = 0.25
 # How many late bodies are ended at once, and the pause before others are: thousands that came
 # together are late together.
 ENDED_AT_ONCE, BETWEEN_ENDS = 20, 0.01
-_QUEUE_PATH = re.compile("/[^/]+/[^/]+/?")
+# What Flask serves under such a path is the console.
+_QUEUE_PATH = re.compile("/(?!console/)[^/]+/[^/]+/?")
 _JSON = [("content-type", "application/json")]
 
 
 class Door:
     """The RSGI application of a worker; made on its loop."""
 
-    def __init__(self, broker: Broker, metrics: Exposition | None) -> None:
+    def __init__(
+        self, broker: Broker, metrics: Exposition | None, mount: web.Mount | None = None
+    ) -> None:
         self._broker = broker
         self._loop = asyncio.get_running_loop()
-        self._metrics = metrics
+        self._metrics, self._mount = metrics, mount
         # Tasks that receive a body, with the time of the loop until which they may.
         self._receiving: dict[asyncio.Task[Any], float] = {}
         self._large_bytes = 0
@@ -140,10 +142,13 @@ class Door:
     async def _page(self, scope: Any, proto: Any) -> Response:
         """Return what Flask answers."""
         body = b""
-        with suppress(errors.SqsError):  # What Flask serves here needs none.
+        try:
             body = await self._body(scope.headers, proto)
+        except errors.SqsError as error:
+            if scope.path.startswith(web.PAGES):  # The others need none.
+                return protocol.encode_error(self._request(scope, proto, None), error)
         if self._pages is None:
-            app = web.create_app(self._broker, self._loop, self._metrics)
+            app = web.create_app(self._broker, self._loop, self._metrics, self._mount)
             self._pages = web.bridge(app)
         return await self._loop.run_in_executor(self._threads, self._pages, scope, body)
 

@@ -33,6 +33,7 @@ from skipmq.settings import Settings
 
 if TYPE_CHECKING:
     from skipmq.server.probes import Probes
+    from skipmq.server.web import Mount
 
 log = structlog.get_logger()
 
@@ -98,16 +99,19 @@ def _claim(held: ExitStack, name: str, port: int, setting: str) -> str:
     return str(host)
 
 
-def run(
+def run(  # noqa: PLR0913 - What differs between two nodes.
     settings: Settings,
     host: str,
     database_url: str,
     certificate: Certificate | None,
     ready: Callable[[], None],
+    *,
+    mount: "Mount | None" = None,
 ) -> None:
     """Serve on `host` until SIGINT, SIGTERM or SIGHUP, then let requests end and return.
 
-    The schema of the database has been checked. Calls `ready` once a worker answers.
+    The schema of the database has been checked. Calls `ready` once a worker answers. `mount` adds
+    pages to those of the server.
     """
     # Workers are started afresh, not forked: this process has threads.
     multiprocessing.set_start_method("spawn", force=True)
@@ -134,7 +138,7 @@ def run(
                 log.warning("check the certificate", error=str(error))
             renew = partial(_renew, server, folder, metrics)
             _in_background(watch, settings, certificate, renew)
-        load = partial(worker.load, settings, database_url, folder)
+        load = partial(worker.load, settings, database_url, folder, mount)
         server.serve(
             tls.serve if certificate else None,
             target_loader=load,  # type: ignore[arg-type]

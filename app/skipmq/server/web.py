@@ -1,8 +1,9 @@
 """The Flask application: health, metrics, and the SQS view for any WSGI server.
 
 Under `skipmq serve` it answers what the RSGI door hands it, in a thread; under another server, such
-as `gunicorn 'skipmq.server.web:application()'`, it answers everything. Either way a request of SQS
-is answered by the one broker, on the one event loop.
+as `gunicorn 'skipmq.wsgi:application()'`, it answers everything. Either way a request of SQS
+is answered by the one broker, on the one event loop. The console lies above the server: whoever
+starts that mounts it.
 """
 
 import asyncio
@@ -33,11 +34,15 @@ _KINDS: dict[int, type[errors.SqsError]] = {
     405: errors.MethodNotAllowed,
     500: errors.InternalFailure,
 }
+# Under which path pages are mounted.
+PAGES = "/console/"
 # Says, as a status of HTTP and a reason, whether a node should get requests.
 Health: TypeAlias = Callable[[], Coroutine[Any, Any, tuple[int, dict[str, str]]]]
+# Adds pages to the application of a broker.
+Mount: TypeAlias = Callable[[flask.Flask, Broker, asyncio.AbstractEventLoop], None]
 
 
-def application() -> flask.Flask:
+def application(mount: Mount | None = None) -> flask.Flask:
     """Return the application of a node with its janitor, for a WSGI server that has threads.
 
     Raises config.ConfigError, schema.SchemaError, errors.ServiceUnavailable.
@@ -63,13 +68,17 @@ def application() -> flask.Flask:
         node.start(Janitor(Upkeep(node.database), settings))
         return Broker(node)
 
-    return create_app(asyncio.run_coroutine_threadsafe(start(), loop).result(), loop)
+    broker = asyncio.run_coroutine_threadsafe(start(), loop).result()
+    return create_app(broker, loop, mount=mount)
 
 
 def create_app(
-    broker: Broker, loop: asyncio.AbstractEventLoop, metrics: Exposition | None = None
+    broker: Broker,
+    loop: asyncio.AbstractEventLoop,
+    metrics: Exposition | None = None,
+    mount: Mount | None = None,
 ) -> flask.Flask:
-    """Return the application of a broker, with its metrics where they are counted."""
+    """Return the application of a broker, with its metrics where they are counted, and pages."""
     app = flask.Flask("skipmq", static_folder=None)
     # No path is answered by sending the client elsewhere; a queue's may end with a slash.
     app.url_map.merge_slashes = app.url_map.strict_slashes = False
@@ -78,10 +87,7 @@ def create_app(
     @app.route("/<account>/<queue>", methods=METHODS, provide_automatic_options=False)
     def sqs(account: str = "", queue: str = "") -> flask.Response:
         del account, queue  # The codec reads the path itself.
-        request = _request(broker)
-        environ = flask.request.environ
-        version = environ["SERVER_PROTOCOL"].removeprefix("HTTP/")
-        refused = refusal(request.method, version, "HTTP_HOST" in environ)
+        request, refused = arrived(broker)
         try:
             request.body = _body()
         except errors.SqsError as error:
@@ -91,6 +97,8 @@ def create_app(
         return _sent(asyncio.run_coroutine_threadsafe(broker.answer(request), loop).result())
 
     _add_probes(app, broker, broker.health, loop, metrics)
+    if mount is not None:
+        mount(app, broker, loop)
 
     @app.errorhandler(HTTPException)
     def unknown(error: HTTPException) -> flask.Response:
@@ -149,6 +157,7 @@ def bridge(app: flask.Flask) -> Callable[[Any, bytes], Response]:
             "SCRIPT_NAME": "",
             "PATH_INFO": scope.path.encode().decode("latin-1"),
             "QUERY_STRING": scope.query_string,
+            "REMOTE_ADDR": scope.client.rpartition(":")[0].strip("[]"),
             "SERVER_NAME": host,
             "SERVER_PORT": port,
             "SERVER_PROTOCOL": f"HTTP/{scope.http_version}",
@@ -197,8 +206,15 @@ def _variable(header: str) -> str:
     return name if name in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{name}"
 
 
+def arrived(broker: Broker) -> tuple[Request, errors.SqsError | None]:
+    """Return the request without its body, and what HTTP has against it."""
+    environ = flask.request.environ
+    version = environ["SERVER_PROTOCOL"].removeprefix("HTTP/")
+    request = _request(broker)
+    return request, refusal(request.method, version, "HTTP_HOST" in environ)
+
+
 def _request(broker: Broker) -> Request:
-    """Return the request without its body."""
     found = flask.request
     headers = _Headers(found.environ)
     peer, host = found.remote_addr or "", found.headers.get("Host")

@@ -9,7 +9,7 @@ import signal
 from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from granian.server.mp import WorkerProcess
 
@@ -18,6 +18,9 @@ from skipmq.metrics import Metrics, Publisher
 from skipmq.node import Node
 from skipmq.server.answer import Broker
 from skipmq.settings import Settings
+
+if TYPE_CHECKING:
+    from skipmq.server.web import Mount
 
 # What the main process sends: refuse to be ready but serve on; end all waiting, SIGTERM follows.
 LEAVE, DRAIN = signal.SIGUSR1, signal.SIGUSR2
@@ -33,22 +36,31 @@ def notify(workers: Sequence[WorkerProcess], notice: signal.Signals) -> None:
             os.kill(each.inner.pid, notice)
 
 
-def load(settings: Settings, database_url: str, metrics_folder: Path) -> "_Worker":
+def load(
+    settings: Settings, database_url: str, metrics_folder: Path, mount: "Mount | None"
+) -> "_Worker":
     """Return the application of this process, which Granian has just started."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     logs.configure(settings)
-    return _Worker(settings, database_url, metrics_folder)
+    return _Worker(settings, database_url, metrics_folder, mount)
 
 
 class _Worker:
     """What Granian calls: when the loop is there, for each request, when all are answered."""
 
-    def __init__(self, settings: Settings, database_url: str, metrics_folder: Path) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        database_url: str,
+        metrics_folder: Path,
+        mount: "Mount | None",
+    ) -> None:
         self._settings = settings
         self._database_url = database_url
         self._metrics_folder = metrics_folder
+        self._mount = mount
         self._node: Node | None = None
         self._door: Any = None
         self._opening: asyncio.Task[None] | None = None
@@ -92,7 +104,7 @@ class _Worker:
         gc.set_threshold(_COLLECTED_AFTER)
         self._node = node
         shown = None if self._settings.metrics_port else Exposition(self._metrics_folder)
-        self._door = Door(broker, shown)
+        self._door = Door(broker, shown, self._mount)
 
     def _leave(self) -> None:
         if self._node is not None:

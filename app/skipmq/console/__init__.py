@@ -1,0 +1,17 @@
+"""The web console: what a person sees of a node's queues in a browser, and does with them."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import flask
+
+    from skipmq.server.answer import Broker
+
+
+def mount(app: "flask.Flask", broker: "Broker", loop: asyncio.AbstractEventLoop) -> None:
+    """Add the console to the application of a broker, under /console/."""
+    # The process that starts the workers names this function, and shows no pages.
+    from skipmq.console import pages, site  # noqa: PLC0415
+
+    app.register_blueprint(site.blueprint(broker, loop, pages.ALL))

@@ -1,0 +1,85 @@
+"""How numbers, times and bodies are written for people; the exact value goes into a title."""
+
+import json
+import re
+from datetime import UTC, datetime
+
+_UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
+_SIZES = ((1 << 20, "MiB"), (1 << 10, "KiB"))
+_SCALES = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
+# Up to here a number is short enough as it is.
+_PLAIN = 100_000
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
+# Longer bodies are shown as they are.
+_PRETTY_MOST = 1 << 18
+
+
+def count(value: int) -> str:
+    """Return a number with separators, or a large one in thousands, millions or billions."""
+    if value < _PLAIN:
+        return f"{value:,}"
+    scale, letter = next(each for each in _SCALES if value >= each[0])
+    return f"{value / scale:.1f} {letter}"
+
+
+def exact(value: int) -> str:
+    """Return a number with separators."""
+    return f"{value:,}"
+
+
+def duration(value: float | str) -> str:
+    """Return seconds in their two largest units."""
+    left, parts = int(value), []
+    for seconds, unit in _UNITS:
+        number, left = divmod(left, seconds)
+        if number:
+            parts.append(f"{number} {unit}{'' if number == 1 else 's'}")
+    return " ".join(parts[:2]) or "0 seconds"
+
+
+def size(value: int | str) -> str:
+    """Return a number of bytes."""
+    number = int(value)
+    for bytes_, unit in _SIZES:
+        if number >= bytes_:
+            return f"{number / bytes_:.4g} {unit}"
+    return f"{number} byte{'' if number == 1 else 's'}"
+
+
+def moment(seconds: float | str) -> str:
+    """Return a time, given in seconds since 1970."""
+    return f"{datetime.fromtimestamp(float(seconds), UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def machine_moment(seconds: float | str) -> str:
+    """Return a time as `datetime` of HTML wants it."""
+    return datetime.fromtimestamp(float(seconds), UTC).isoformat(timespec="milliseconds")
+
+
+def pretty(body: str) -> str:
+    """Return a body with its JSON laid out, where it is an object or a list; nothing else changes.
+
+    Numbers keep their digits, and objects their order and their repeated members.
+    """
+    if len(body) > _PRETTY_MOST or not body.lstrip().startswith(("{", "[")):
+        return body
+    try:
+        json.loads(body)
+    except (ValueError, RecursionError):
+        return body
+    parts: list[str] = []
+    depth, before = 0, ""
+    for part in _TOKEN.findall(body):
+        closes = part in ("}", "]")
+        depth -= closes
+        # Empty objects and lists stay on one line.
+        begins = before == "," or (before in ("{", "[") and not closes)
+        if begins or (closes and before not in ("{", "[")):
+            parts.append("\n" + "  " * depth)
+        parts.append(": " if part == ":" else part)
+        depth += part in ("{", "[")
+        before = part
+    return "".join(parts)
+
+
+FILTERS = (count, exact, duration, size, moment, machine_moment, pretty)

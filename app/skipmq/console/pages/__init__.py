@@ -1,0 +1,15 @@
+"""The pages of the console, one module for each: its views and what they ask of the node."""
+
+from skipmq.console.pages import create, messages, queues, redrive, removal, send, settings, sign_in
+from skipmq.console.site import Page
+
+ALL: tuple[Page, ...] = (
+    sign_in.add,
+    queues.add,
+    create.add,
+    messages.add,
+    send.add,
+    settings.add,
+    redrive.add,
+    removal.add,
+)

@@ -1,0 +1,90 @@
+"""Move the messages of a dead-letter queue back to where they came from, or elsewhere."""
+
+from typing import Any
+
+import flask
+from flask.typing import ResponseReturnValue
+
+from skipmq import errors, limits
+from skipmq.console import site
+from skipmq.console.pages import heading, settings
+from skipmq.console.visit import current, text, whole_number
+
+_SOURCES = 100
+
+
+def add(pages: flask.Blueprint) -> None:
+    """Add the views."""
+    path = "/queues/<name>/redrive"
+    pages.add_url_rule(path, "redrive", _redrive)
+    pages.add_url_rule(path, "start_redrive", _start, methods=["POST"])
+    pages.add_url_rule(f"{path}/cancel", "cancel_redrive", _cancel, methods=["POST"])
+    pages.add_url_rule(f"{path}/tasks", "tasks", _tasks)
+
+
+def _redrive(name: str) -> ResponseReturnValue:
+    return _page(name)
+
+
+def _page(name: str, error: errors.SqsError | None = None) -> ResponseReturnValue:
+    head = heading.of(name, "redrive")
+    sources, source_error = current().attempt(
+        "ListDeadLetterSourceQueues", QueueUrl=name, MaxResults=_SOURCES
+    )
+    target, receives = settings.redrive(head["attributes"])
+    page = flask.render_template(
+        "redrive.html",
+        **head,
+        **_found(name),
+        sources=[url.rpartition("/")[2] for url in sources.get("queueUrls", [])],
+        has_more_sources="NextToken" in sources,
+        source_error=source_error,
+        dead_letter_queue=target,
+        receives=receives,
+        fastest=limits.MOVES_PER_SECOND,
+        error=error,
+        given=flask.request.form if error is not None else {},
+    )
+    return page, 200 if error is None else error.status
+
+
+def _tasks(name: str) -> ResponseReturnValue:
+    return flask.render_template("tasks.html", **heading.of(name, "redrive"), **_found(name))
+
+
+def _found(name: str) -> dict[str, Any]:
+    found, error = current().attempt(
+        "ListMessageMoveTasks", SourceArn=current().arn(name), MaxResults=limits.MOVE_TASKS_LISTED
+    )
+    tasks = found.get("Results", [])
+    is_running = any(each["Status"] in ("RUNNING", "CANCELLING") for each in tasks)
+    return {"tasks": tasks, "task_error": error, "is_running": is_running}
+
+
+def _start(name: str) -> ResponseReturnValue:
+    target = (text("destination") or "").strip()
+    try:
+        current().act(
+            "StartMessageMoveTask",
+            SourceArn=current().arn(name),
+            DestinationArn=_arn(target) if target else None,
+            MaxNumberOfMessagesPerSecond=whole_number("rate"),
+        )
+    except errors.SqsError as error:
+        return _page(name, error)
+    site.notice("The redrive has begun.")
+    return site.see("redrive", name=name)
+
+
+def _cancel(name: str) -> ResponseReturnValue:
+    try:
+        done = current().act("CancelMessageMoveTask", TaskHandle=text("handle") or "")
+    except errors.SqsError as error:
+        return _page(name, error)
+    moved = done.get("ApproximateNumberOfMessagesMoved", 0)
+    site.notice(f"The redrive stops; it has moved {moved:,} messages.")
+    return site.see("redrive", name=name)
+
+
+def _arn(target: str) -> str:
+    return target if target.startswith("arn:") else current().arn(target)

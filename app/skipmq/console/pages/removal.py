@@ -1,0 +1,59 @@
+"""Purge or delete a queue, once its name has been typed."""
+
+import flask
+from flask.typing import ResponseReturnValue
+
+from skipmq import errors
+from skipmq.console import site
+from skipmq.console.pages import heading
+from skipmq.console.visit import current
+
+
+def add(pages: flask.Blueprint) -> None:
+    """Add the views."""
+    path = "/queues/<name>/delete"
+    pages.add_url_rule(path, "removal", _removal)
+    pages.add_url_rule(path, "delete", _delete, methods=["POST"])
+    pages.add_url_rule("/queues/<name>/purge", "purge", _purge, methods=["POST"])
+
+
+def _removal(name: str) -> ResponseReturnValue:
+    return _page(name)
+
+
+def _page(name: str, failed: str = "", error: errors.SqsError | None = None) -> ResponseReturnValue:
+    page = flask.render_template(
+        "removal.html",
+        **heading.of(name, "removal"),
+        cooldown=current().broker.node.settings.name_cooldown,
+        failed=failed,
+        error=error,
+    )
+    return page, 200 if error is None else error.status
+
+
+def _purge(name: str) -> ResponseReturnValue:
+    try:
+        _check_typed(name)
+        current().act("PurgeQueue", QueueUrl=name)
+    except errors.SqsError as error:
+        return _page(name, "purge", error)
+    site.notice("All messages of the queue are deleted.")
+    return site.see("messages", name=name)
+
+
+def _delete(name: str) -> ResponseReturnValue:
+    try:
+        _check_typed(name)
+        current().act("DeleteQueue", QueueUrl=name)
+    except errors.QueueDoesNotExist:
+        raise
+    except errors.SqsError as error:
+        return _page(name, "delete", error)
+    site.notice(f"The queue {name} is deleted.")
+    return site.see("queues")
+
+
+def _check_typed(name: str) -> None:
+    if flask.request.form.get("typed", "").strip() != name:
+        raise errors.InvalidParameterValueException("Type the name of the queue, as it is above.")

@@ -1,0 +1,78 @@
+"""Send a message."""
+
+from base64 import b64decode
+from typing import Any
+
+import flask
+from flask.typing import ResponseReturnValue
+
+from skipmq import errors
+from skipmq.console import site
+from skipmq.console.pages import heading
+from skipmq.console.visit import current, text, whole_number
+
+# How many attributes the form has room for: as many as a message may have.
+ROWS = 10
+TYPES = ("String", "Number", "Binary")
+
+
+def add(pages: flask.Blueprint) -> None:
+    """Add the view."""
+    pages.add_url_rule("/queues/<name>/send", "send", _send, methods=["GET", "POST"])
+
+
+def _send(name: str) -> ResponseReturnValue:
+    if flask.request.method != "POST":
+        return _page(name)
+    try:
+        sent = current().act(
+            "SendMessage",
+            QueueUrl=name,
+            MessageBody=text("body") or "",
+            DelaySeconds=whole_number("DelaySeconds"),
+            MessageGroupId=text("MessageGroupId"),
+            MessageDeduplicationId=text("MessageDeduplicationId"),
+            MessageAttributes=_attributes() or None,
+        )
+    except errors.SqsError as error:
+        return _page(name, error)
+    site.notice(f"Sent as {sent['MessageId']}.")
+    return site.see("send" if flask.request.form.get("again") else "messages", name=name)
+
+
+def _page(name: str, error: errors.SqsError | None = None) -> ResponseReturnValue:
+    page = flask.render_template(
+        "send.html",
+        **heading.of(name, "send"),
+        rows=range(ROWS),
+        types=TYPES,
+        error=error,
+        given=flask.request.form,
+    )
+    return page, 200 if error is None else error.status
+
+
+def _attributes() -> dict[str, Any]:
+    """Return the message attributes of the form; rows without a name and a value are none."""
+    form = flask.request.form
+    found: dict[str, Any] = {}
+    for row in range(ROWS):
+        key, value = form.get(f"key-{row}", "").strip(), form.get(f"value-{row}", "")
+        if not key and not value:
+            continue
+        kind = form.get(f"type-{row}", TYPES[0])
+        if key in found:
+            raise errors.InvalidParameterValueException(f"The attribute {key} is there twice.")
+        found[key] = {"DataType": kind} | (
+            {"BinaryValue": _bytes(key, value)} if kind == "Binary" else {"StringValue": value}
+        )
+    return found
+
+
+def _bytes(key: str, value: str) -> bytes:
+    try:
+        return b64decode(value, validate=True)
+    except ValueError:
+        raise errors.InvalidParameterValueException(
+            f"The value of the attribute {key} is not base64."
+        ) from None

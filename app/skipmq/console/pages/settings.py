@@ -1,0 +1,205 @@
+"""The attributes, tags and policy of a queue: shown and edited."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import flask
+from flask.typing import ResponseReturnValue
+
+from skipmq import errors, limits
+from skipmq.console import site
+from skipmq.console.pages import heading
+from skipmq.console.visit import current
+
+
+class Field(NamedTuple):
+    """An attribute of queues as a form has it."""
+
+    attribute: str
+    label: str
+    group: str
+    # How a value is written for people, where the number alone says little: a filter of formats.
+    unit: str = ""
+    least: int = 0
+    most: int = 0
+    choices: tuple[str, ...] = ()
+    default: str = ""
+    hint: str = ""
+    fifo_only: bool = False
+
+
+GROUPS = ("Delivery", "FIFO", "Dead letters", "Beyond SQS", "Encryption")
+_YES_NO = ("false", "true")
+FIELDS = (
+    Field(
+        "VisibilityTimeout", "Visibility timeout", "Delivery", "duration",
+        0, limits.VISIBILITY_TIMEOUT, default="30",
+        hint="seconds that a received message stays hidden",
+    ),
+    Field(
+        "DelaySeconds", "Delay", "Delivery", "duration", 0, limits.DELAY_SECONDS, default="0",
+        hint="seconds before a message that was sent can be received",
+    ),
+    Field(
+        "ReceiveMessageWaitTimeSeconds", "Receive wait time", "Delivery", "duration",
+        0, limits.WAIT_SECONDS, default="0", hint="seconds that a receive waits for messages",
+    ),
+    Field(
+        "MessageRetentionPeriod", "Retention", "Delivery", "duration",
+        limits.RETENTION_LEAST, limits.RETENTION_MOST, default="345600",
+        hint="seconds that a message is kept",
+    ),
+    Field(
+        "MaximumMessageSize", "Largest message", "Delivery", "size",
+        limits.MESSAGE_BYTES_LEAST, limits.MESSAGE_BYTES, default="1048576",
+        hint="bytes of a message with its attributes",
+    ),
+    Field(
+        "ContentBasedDeduplication", "Content-based deduplication", "FIFO", choices=_YES_NO,
+        default="false", hint="the body is the deduplication id where a sender gives none",
+        fifo_only=True,
+    ),
+    Field(
+        "DeduplicationScope", "Deduplication scope", "FIFO", choices=("queue", "messageGroup"),
+        default="queue", fifo_only=True,
+    ),
+    Field(
+        "FifoThroughputLimit", "Throughput limit", "FIFO",
+        choices=("perQueue", "perMessageGroupId"), default="perQueue", fifo_only=True,
+    ),
+    Field(
+        "RedriveAllowPolicy", "Redrive allow policy", "Dead letters",
+        hint="JSON: which queues may name this one as their dead-letter queue; empty: all",
+    ),
+    Field(
+        "HistoryMode", "History", "Beyond SQS", choices=("off", "metadata", "full"),
+        default="metadata", hint="what is kept of a settled message",
+    ),
+    Field(
+        "ReplicationMode", "Replication", "Beyond SQS", choices=("none", "any", "majority", "all"),
+        default="any", hint="which standbys must have a message before its send is acknowledged",
+    ),
+    Field(
+        "SqsManagedSseEnabled", "Encryption by SQS", "Encryption", choices=_YES_NO, default="true",
+        hint="kept for clients that ask; the database's disk is what encrypts",
+    ),
+    Field("KmsMasterKeyId", "Key of KMS", "Encryption", hint="kept for clients that ask"),
+)  # fmt: skip
+
+
+def add(pages: flask.Blueprint) -> None:
+    """Add the views."""
+    path = "/queues/<name>/settings"
+    pages.add_url_rule(path, "settings", _settings)
+    pages.add_url_rule(path, "set_attributes", _set_attributes, methods=["POST"])
+    pages.add_url_rule(f"{path}/tags", "tag", _tag, methods=["POST"])
+    pages.add_url_rule(f"{path}/tags/remove", "untag", _untag, methods=["POST"])
+    pages.add_url_rule(f"{path}/policy", "set_policy", _set_policy, methods=["POST"])
+
+
+def fields(*, fifo: bool, new: bool = False) -> Sequence[Field]:
+    """Return the attributes that a queue has; a new one's are left to their defaults."""
+    return [
+        each if not new else each._replace(choices=("", *each.choices) if each.choices else ())
+        for each in FIELDS
+        if fifo or not each.fifo_only
+    ]
+
+
+def given(asked: Sequence[Field], shown: Mapping[str, str]) -> dict[str, str]:
+    """Return the attributes of the form that differ from what was shown."""
+    form = flask.request.form
+    wanted = {
+        each.attribute: form[each.attribute].strip()
+        for each in asked
+        if each.attribute in form
+        and form[each.attribute].strip() != shown.get(each.attribute, "").strip()
+    }
+    target, most = form.get("dead_letter_queue", "").strip(), form.get("receives", "").strip()
+    if (target, most) != (shown.get("dead_letter_queue", ""), shown.get("receives", "")):
+        policy: dict[str, Any] = {}
+        if target:
+            is_arn = target.startswith("arn:")
+            policy["deadLetterTargetArn"] = target if is_arn else current().arn(target)
+        if most:
+            policy["maxReceiveCount"] = most
+        wanted["RedrivePolicy"] = json.dumps(policy) if policy else ""
+    return wanted
+
+
+def redrive(attributes: Mapping[str, str]) -> tuple[str, str]:
+    """Return the dead-letter queue of a queue and after how many receives: texts for a form."""
+    policy = json.loads(attributes.get("RedrivePolicy") or "{}")
+    target = policy.get("deadLetterTargetArn", "")
+    own = current().arn("")
+    return target.removeprefix(own), str(policy.get("maxReceiveCount", ""))
+
+
+def _settings(name: str) -> ResponseReturnValue:
+    return _page(name)
+
+
+def _page(name: str, failed: str = "", error: errors.SqsError | None = None) -> ResponseReturnValue:
+    """Return the page, with the error next to the form that failed and what was typed there."""
+    head = heading.of(name, "settings")
+    tags, tag_error = current().attempt("ListQueueTags", QueueUrl=name)
+    target, receives = redrive(head["attributes"])
+    page = flask.render_template(
+        "settings.html",
+        **head,
+        fields=fields(fifo=head["fifo"]),
+        groups=GROUPS,
+        dead_letter_queue=target,
+        receives=receives,
+        tags=tags.get("Tags", {}),
+        tag_error=tag_error,
+        failed=failed,
+        error=error,
+        given=flask.request.form if error is not None else {},
+    )
+    return page, 200 if error is None else error.status
+
+
+def _set_attributes(name: str) -> ResponseReturnValue:
+    form = flask.request.form
+    shown = {key.removeprefix("was-"): form[key] for key in form if key.startswith("was-")}
+    try:
+        wanted = given(fields(fifo=name.endswith(".fifo")), shown)
+        if wanted:
+            current().act("SetQueueAttributes", QueueUrl=name, Attributes=wanted)
+    except errors.SqsError as error:
+        return _page(name, "attributes", error)
+    site.notice(f"Changed: {', '.join(wanted)}." if wanted else "Nothing was changed.")
+    return site.see("settings", name=name)
+
+
+def _tag(name: str) -> ResponseReturnValue:
+    form = flask.request.form
+    key = form.get("key", "")
+    try:
+        current().act("TagQueue", QueueUrl=name, Tags={key: form.get("value", "")})
+    except errors.SqsError as error:
+        return _page(name, "tags", error)
+    site.notice(f"The tag {key} is set.")
+    return site.see("settings", name=name)
+
+
+def _untag(name: str) -> ResponseReturnValue:
+    key = flask.request.form.get("key", "")
+    try:
+        current().act("UntagQueue", QueueUrl=name, TagKeys=[key])
+    except errors.SqsError as error:
+        return _page(name, "tags", error)
+    site.notice(f"The tag {key} is gone.")
+    return site.see("settings", name=name)
+
+
+def _set_policy(name: str) -> ResponseReturnValue:
+    policy = flask.request.form.get("policy", "").strip()
+    try:
+        current().act("SetQueueAttributes", QueueUrl=name, Attributes={"Policy": policy})
+    except errors.SqsError as error:
+        return _page(name, "policy", error)
+    site.notice("The policy is set." if policy else "The queue has no policy any more.")
+    return site.see("settings", name=name)

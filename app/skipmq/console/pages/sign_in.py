@@ -1,0 +1,94 @@
+"""Sign in with an access key, sign out, choose colours, and which account and region to see."""
+
+import re
+
+import flask
+from flask.typing import ResponseReturnValue
+
+from skipmq import errors, limits
+from skipmq.console import site
+from skipmq.console.session import Session
+from skipmq.console.visit import current
+
+# The paths of this console, to which a sign-in may lead: no other site, whatever a link says.
+_OWN_PATH = re.compile(r"/console(/[A-Za-z0-9_-][A-Za-z0-9_.-]*)+(\?[A-Za-z0-9_.=&%+-]*)?")
+_REGION = re.compile("[a-z0-9-]{1,32}")
+
+
+def add(pages: flask.Blueprint) -> None:
+    """Add the views."""
+    pages.add_url_rule("/", "home", _home)
+    pages.add_url_rule("/sign-in", "sign_in", _sign_in, methods=["GET", "POST"])
+    pages.add_url_rule("/sign-out", "sign_out", _sign_out, methods=["POST"])
+    pages.add_url_rule("/theme", "theme", _theme, methods=["POST"])
+    pages.add_url_rule("/scope", "scope", _scope, methods=["POST"])
+
+
+def _home() -> ResponseReturnValue:
+    return site.see("queues")
+
+
+def _sign_in() -> ResponseReturnValue:
+    broker = current().broker
+    if broker.node.keys is None:
+        return site.see("queues")
+    target = flask.request.values.get("next", "")
+    target = target if _OWN_PATH.fullmatch(target) else flask.url_for("console.queues")
+    form = flask.request.form
+    page = {"next": target, "key_id": form.get("key_id", ""), "region": form.get("region")}
+    if flask.request.method != "POST":
+        return flask.render_template("sign_in.html", **page)
+    try:
+        region = _checked_region(form.get("region", ""))
+        identity = current().run(
+            broker.sign_in(
+                current().request,
+                form.get("key_id", "").strip(),
+                form.get("secret", "").strip(),
+                region,
+            )
+        )
+    except errors.SqsError as error:
+        return flask.render_template("sign_in.html", error=error, **page), _status(error)
+    site.put(site.signed_in(identity, broker.node.keys.now()))
+    return flask.redirect(target, 303)
+
+
+def _sign_out() -> ResponseReturnValue:
+    site.put(Session())
+    return site.see("sign_in")
+
+
+def _theme() -> ResponseReturnValue:
+    theme = flask.request.form.get("theme", "")
+    back = flask.request.form.get("back", "")
+    target = back if _OWN_PATH.fullmatch(back) else flask.url_for("console.queues")
+    answer = flask.make_response(flask.redirect(target, 303))
+    return site.keep_theme(answer, theme if theme in site.THEMES else "auto")
+
+
+def _scope() -> ResponseReturnValue:
+    """Show another region, and, where nobody signs, another account."""
+    form, session = flask.request.form, site.session()
+    region = _checked_region(form.get("region", ""))
+    account = form.get("account", session.account).strip()
+    if session.key_id:
+        account = session.account
+    elif not limits.ACCOUNT.fullmatch(account):
+        raise errors.InvalidParameterValueException("An account has twelve digits.")
+    site.put(site.changed(session, region=region, account=account))
+    return site.see("queues")
+
+
+def _checked_region(text: str) -> str:
+    region = text.strip().lower() or limits.DEFAULT_REGION
+    if not _REGION.fullmatch(region):
+        raise errors.InvalidParameterValueException(
+            "A region is of lower-case letters, digits and hyphens, as us-east-1 is."
+        )
+    return region
+
+
+def _status(error: errors.SqsError) -> int:
+    """Return the status of a sign-in that was refused: of HTTP's, not of SQS's, which is 403."""
+    return 429 if isinstance(error, errors.ThrottlingException) else error.status

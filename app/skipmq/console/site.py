@@ -1,0 +1,238 @@
+"""The blueprint of the console: what holds for every page, before and after its view.
+
+Source: OWASP, "Content Security Policy Cheat Sheet", "Cross-Site Request Forgery Prevention Cheat
+Sheet", "Session Management Cheat Sheet".
+"""
+
+import asyncio
+import hmac
+from collections.abc import Callable, Iterable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit
+
+import flask
+import msgspec
+from flask.typing import ResponseReturnValue
+from jinja2 import Environment
+
+from skipmq import errors, limits
+from skipmq.console import formats
+from skipmq.console.session import SECONDS, Seal, Session
+from skipmq.console.visit import Visit
+from skipmq.model import Identity
+from skipmq.protocol import Request
+from skipmq.server import web
+from skipmq.server.answer import Broker
+
+# Adds views to the blueprint.
+Page: TypeAlias = Callable[[flask.Blueprint], None]
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self';"
+    " img-src 'self' data:; connect-src 'self'; form-action 'self'; frame-ancestors 'none';"
+    " base-uri 'none'",
+    "X-Content-Type-Options": "nosniff",
+    # Without any, browsers would say that the forms come from the origin "null".
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+FOREIGN_FORM = "The form is out of date, or another site has sent it. Load its page again."
+THEMES = ("auto", "light", "dark")
+_THEME, _YEAR = "skipmq_theme", 365 * 86_400
+_SAFE = {"GET", "HEAD"}
+# The views that need nobody to have signed in.
+_OPEN = {"console.static", "console.sign_in", "console.theme"}
+_STATIC = Path(__file__).parent / "static"
+
+
+def blueprint(
+    broker: Broker, loop: asyncio.AbstractEventLoop, pages: Iterable[Page]
+) -> flask.Blueprint:
+    """Return the blueprint of a broker's console."""
+    made = flask.Blueprint(
+        "console",
+        __name__,
+        url_prefix=web.PAGES.rstrip("/"),
+        static_folder=str(_STATIC),
+        static_url_path="/static",
+        template_folder="templates",
+    )
+    site = _Site(broker, loop)
+    made.record_once(lambda state: _lay_out(state.app.jinja_env))
+    made.before_request(site.arrive)
+    made.after_request(site.leave)
+    made.register_error_handler(errors.SqsError, _failed)
+    made.context_processor(site.context)
+    for each in formats.FILTERS:
+        made.add_app_template_filter(each)
+    for page in pages:
+        page(made)
+
+    @made.route("/<path:rest>", methods=["GET", "POST"])
+    def nothing(rest: str) -> ResponseReturnValue:
+        del rest
+        return flask.render_template("nothing.html"), 404
+
+    return made
+
+
+def put(session: Session) -> None:
+    """Give the browser another session."""
+    flask.g.session, flask.g.is_changed = session, True
+
+
+def session() -> Session:
+    """Return the session of the browser."""
+    found: Session = flask.g.session
+    return found
+
+
+def notice(text: str) -> None:
+    """Show a text on the next page."""
+    put(changed(session(), notice=text))
+
+
+def see(view: str, **values: Any) -> flask.Response:
+    """Answer a form that has been done with the address of the page to see."""
+    return flask.redirect(flask.url_for(f"console.{view}", **values), 303)  # type: ignore[return-value]
+
+
+class _Site:
+    """A broker's console, as it is before and after each view."""
+
+    def __init__(self, broker: Broker, loop: asyncio.AbstractEventLoop) -> None:
+        self._broker, self._loop = broker, loop
+        self._seal = Seal(broker.node.receipt_key)
+        self._versions = {
+            file.name: sha256(file.read_bytes()).hexdigest()[:12] for file in _STATIC.iterdir()
+        }
+
+    def arrive(self) -> ResponseReturnValue | None:
+        """Find out who asks; refuse, or send to the sign-in, whoever may not see the page."""
+        flask.g.session, flask.g.is_changed = Session(), False
+        request, refused = web.arrived(self._broker)
+        identity = Identity()
+        flask.g.visit = Visit(self._broker, self._loop, request, identity)
+        flask.request.max_form_memory_size = flask.request.max_content_length = limits.REQUEST_BYTES
+        if refused is not None:
+            raise refused
+        try:
+            self._broker.check_browser(request)
+        except errors.AccessDenied as error:
+            flask.g.visit.run(self._broker.note_refusal(request, error))
+            raise
+        if flask.request.endpoint == "console.static":
+            return None
+        cookie = self._seal.open(flask.request.cookies.get(self._seal.name, ""))
+        found = flask.g.visit.run(self._identity(cookie))
+        if cookie is None or (found is None and cookie.key_id):
+            put(Session())
+        else:
+            flask.g.session = cookie
+        if found is None and flask.request.endpoint not in _OPEN:
+            return _sign_in_first()
+        flask.g.visit.identity = found or identity
+        if flask.request.method not in _SAFE and not _is_own_form(request):
+            refusal = errors.AccessDenied(FOREIGN_FORM)
+            flask.g.visit.run(self._broker.note_refusal(request, refusal))
+            raise refusal
+        return None
+
+    async def _identity(self, cookie: Session | None) -> Identity | None:
+        """Return who has signed in, whose key is as good as it was; everybody if nobody signs."""
+        keys = self._broker.node.keys
+        if keys is None:
+            known = cookie or Session()
+            return Identity(known.account, known.region, known.account)
+        if cookie is None or not cookie.key_id or keys.now() >= cookie.until:
+            return None
+        return keys.identity(cookie.key_id, cookie.region)
+
+    def leave(self, response: flask.Response) -> flask.Response:
+        """Add the headers that keep a browser from doing what no page of ours asks for."""
+        response.headers.update(HEADERS)
+        if flask.request.endpoint == "console.static" and response.status_code == 200:  # noqa: PLR2004
+            is_current = flask.request.args.get("v") == self._versions.get(
+                (flask.request.view_args or {})["filename"]
+            )
+            response.cache_control.no_cache = None if is_current else True
+            response.cache_control.max_age = _YEAR if is_current else None
+            response.cache_control.immutable = is_current
+            return response
+        response.cache_control.no_store = True
+        if flask.g.is_changed:
+            response.set_cookie(
+                self._seal.name, self._seal.close(session()), **self._cookie(), httponly=True
+            )
+        return response
+
+    def _cookie(self) -> dict[str, Any]:
+        is_tls = urlsplit(flask.g.visit.request.base_url).scheme == "https"
+        return {"path": web.PAGES, "secure": is_tls, "samesite": "Strict"}
+
+    def context(self) -> dict[str, Any]:
+        """Return what every template may use."""
+        is_fragment = flask.request.headers.get("HX-Request") == "true"
+        notice = "" if is_fragment else session().notice
+        if notice:
+            put(changed(session(), notice=""))
+        theme = flask.request.cookies.get(_THEME, "auto")
+        return {
+            "checks_signatures": self._broker.node.keys is not None,
+            "file": self._file,
+            "identity": flask.g.visit.identity,
+            "is_fragment": is_fragment,
+            "notice": notice,
+            "session": session(),
+            "theme": theme if theme in THEMES else "auto",
+        }
+
+    def _file(self, name: str) -> str:
+        return flask.url_for("console.static", filename=name, v=self._versions[name])
+
+
+def keep_theme(response: flask.Response, theme: str) -> flask.Response:
+    """Have the browser keep the choice of colours."""
+    response.set_cookie(_THEME, theme, path=web.PAGES, samesite="Strict", max_age=_YEAR)
+    return response
+
+
+def signed_in(identity: Identity, now: float) -> Session:
+    """Return the session of a key that has just signed in."""
+    return Session(
+        key_id=identity.key_id or "",
+        account=identity.account,
+        region=identity.region,
+        until=now + SECONDS,
+    )
+
+
+def _lay_out(environment: Environment) -> None:
+    environment.trim_blocks = environment.lstrip_blocks = True
+
+
+def _is_own_form(request: Request) -> bool:
+    """Tell whether a page of ours has made a request that changes something."""
+    given = flask.request.headers.get("X-CSRF-Token") or flask.request.form.get("csrf") or ""
+    is_ours = request.headers.get("sec-fetch-site") in (None, "none", "same-origin")
+    return is_ours and hmac.compare_digest(given.encode(), session().csrf.encode())
+
+
+def changed(session: Session, **changes: Any) -> Session:
+    """Return a session in which some values are others."""
+    return msgspec.structs.replace(session, **changes)
+
+
+def _sign_in_first() -> ResponseReturnValue:
+    is_page = flask.request.method in _SAFE
+    target = flask.url_for(
+        "console.sign_in", next=flask.request.full_path.rstrip("?") if is_page else None
+    )
+    if flask.request.headers.get("HX-Request") == "true":
+        return flask.Response(status=401, headers={"HX-Redirect": flask.url_for("console.sign_in")})
+    return flask.redirect(target, 303)
+
+
+def _failed(error: errors.SqsError) -> ResponseReturnValue:
+    return flask.render_template("error.html", error=error), error.status

@@ -1,0 +1,139 @@
+// What the pages of the console do by themselves: without it every form and link works as well.
+(() => {
+  "use strict";
+  const SECONDS = 5;
+  const find = (selector, root = document) => root.querySelector(selector);
+  const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+
+  // Refresh: parts of a page that say hx-trigger="refresh from:body" are asked for again while
+  // somebody may be looking.
+  const live = find("#live");
+  const isLive = () => live !== null && live.getAttribute("aria-pressed") === "true" && !document.hidden;
+  let due = 0;
+  const refresh = () => {
+    clearTimeout(due);
+    if (!isLive()) return;
+    htmx.trigger(document.body, "refresh");
+    due = setTimeout(refresh, SECONDS * 1000);
+  };
+  if (live) {
+    live.hidden = false;
+    if (sessionStorage.getItem("live") === "false") live.setAttribute("aria-pressed", "false");
+    live.addEventListener("click", () => {
+      const pressed = live.getAttribute("aria-pressed") !== "true";
+      live.setAttribute("aria-pressed", String(pressed));
+      sessionStorage.setItem("live", String(pressed));
+      refresh();
+    });
+    document.addEventListener("visibilitychange", refresh);
+    due = setTimeout(refresh, SECONDS * 1000);
+  }
+
+  // What is old is said to be old.
+  const offline = find("#offline");
+  let seen = new Date();
+  const lost = (event) => {
+    const status = event.detail.xhr ? event.detail.xhr.status : 0;
+    const why = status ? `The node answers ${status}` : "The node does not answer";
+    offline.textContent = `${why}: what you see is from ${seen.toLocaleTimeString()}. It is tried again.`;
+    offline.hidden = false;
+  };
+  for (const each of ["htmx:sendError", "htmx:responseError", "htmx:timeout"]) {
+    document.body.addEventListener(each, lost);
+  }
+  document.body.addEventListener("htmx:afterOnLoad", (event) => {
+    if (event.detail.xhr.status >= 400) return;
+    seen = new Date();
+    offline.hidden = true;
+  });
+
+  // Times are written in UTC; the reader's own stand in the title.
+  const localise = (root) => {
+    for (const time of all("time[datetime]", root)) {
+      time.title = new Date(time.dateTime).toLocaleString();
+    }
+  };
+  localise(document);
+  document.body.addEventListener("htmx:afterSettle", () => localise(document));
+
+  // The key `/` leads to the search.
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.closest("input, textarea, select")) return;
+    const search = find("[aria-keyshortcuts='/']");
+    if (search === null) return;
+    event.preventDefault();
+    search.focus();
+    search.select();
+  });
+
+  // A menu closes when Escape is pressed or somebody goes elsewhere.
+  document.addEventListener("keydown", (event) => {
+    const menu = find("details.menu[open]");
+    if (event.key !== "Escape" || menu === null) return;
+    menu.open = false;
+    find("summary", menu).focus();
+  });
+  document.addEventListener("click", (event) => {
+    for (const menu of all("details.menu[open]")) {
+      if (!menu.contains(event.target)) menu.open = false;
+    }
+  });
+
+  // Messages: filter what is shown, choose all of it, say how many are chosen.
+  const filter = find("[data-filter]");
+  const chooseAll = find("[data-choose-all]");
+  const chosen = find("[data-chosen]");
+  const boxes = () => (chooseAll ? all("[name=reference]", find(chooseAll.dataset.chooseAll)) : []);
+  const shown = () => boxes().filter((box) => !box.closest("li").hidden);
+  const count = () => {
+    const number = boxes().filter((box) => box.checked).length;
+    chosen.textContent = number ? `${number} chosen` : "";
+    const visible = shown();
+    chooseAll.checked = visible.length > 0 && visible.every((box) => box.checked);
+    chooseAll.indeterminate = number > 0 && !chooseAll.checked;
+  };
+  if (filter) {
+    filter.addEventListener("input", () => {
+      const wanted = filter.value.toLowerCase();
+      const items = all(filter.dataset.filter);
+      for (const item of items) {
+        item.hidden = !item.textContent.toLowerCase().includes(wanted);
+        // What is not seen is not moved.
+        if (item.hidden) find("[name=reference]", item).checked = false;
+      }
+      const left = items.filter((item) => !item.hidden).length;
+      find("#filtered").textContent = wanted ? `${left} of ${items.length} shown` : "";
+      count();
+    });
+  }
+  if (chooseAll) {
+    chooseAll.addEventListener("change", () => {
+      for (const box of shown()) box.checked = chooseAll.checked;
+      count();
+    });
+    find("#transfer").addEventListener("change", count);
+    count();
+  }
+
+  // Further rows for attributes; those that nobody needs yet are hidden.
+  for (const button of all("[data-add]")) {
+    const spare = () => all(button.dataset.add).filter((row) => row.hidden);
+    for (const row of all(button.dataset.add)) row.hidden = true;
+    button.addEventListener("click", () => {
+      const [row] = spare();
+      row.hidden = false;
+      find("input", row).focus();
+      button.hidden = spare().length === 0;
+    });
+  }
+
+  // What cannot be undone waits for the name to be typed. The node checks it too.
+  for (const input of all("[data-must-be]")) {
+    const button = find("button", input.form);
+    if (button.disabled) continue;
+    const check = () => { button.disabled = input.value.trim() !== input.dataset.mustBe; };
+    input.addEventListener("input", check);
+    check();
+  }
+})();

@@ -1,0 +1,279 @@
+"""What people do in the console, in a browser and without a mouse."""
+
+import json
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.browser import KEYS, Browser
+from support.http import NodeProcess, client, eventually
+from support.key_commands import ACCOUNT, Keys
+
+_number = count(1)
+
+
+@pytest.fixture(scope="module")
+def sqs(node: NodeProcess) -> Any:
+    return client(node.url)
+
+
+@pytest.fixture
+def name() -> str:
+    return f"typed-{next(_number)}"
+
+
+@pytest.fixture
+def page(node: NodeProcess, browser: Browser) -> str:
+    """Give the address of the console, for a browser at rest."""
+    browser.look("desktop", "light")
+    browser.complaints()
+    return f"{node.url}/console"
+
+
+def test_queue_is_made_used_and_deleted(
+    page: str, browser: Browser, sqs: Any, name: str, screenshots: Path
+) -> None:
+    browser.open(f"{page}/queues")
+    browser.press(KEYS.TAB)
+    assert browser.focused() == "Skip to the content"
+    browser.picture(screenshots / "skip.png")
+    browser.tab_to("Create queue")
+    browser.press(KEYS.ENTER)
+    browser.press(name, KEYS.ENTER)
+    browser.wait(f"The queue {name} is there.")
+    assert browser.sees("The queue is empty")
+
+    browser.tab_to("Send a message")
+    browser.press(KEYS.ENTER)
+    browser.tab_to("Body")
+    browser.press('{"typed": true}')
+    browser.tab_to("Another attribute")
+    browser.press(KEYS.ENTER)
+    assert browser.focused() == "Name of attribute 2"
+    browser.press("colour", KEYS.TAB, KEYS.TAB, "red")
+    browser.tab_to("Send")
+    browser.press(KEYS.ENTER)
+    browser.wait("Sent as")
+    browser.picture(screenshots / "sent.png")
+    assert browser.complaints() == []
+
+    url = sqs.get_queue_url(QueueName=name)["QueueUrl"]
+    (found,) = sqs.receive_message(
+        QueueUrl=url, VisibilityTimeout=0, MessageAttributeNames=["All"]
+    )["Messages"]
+    assert found["Body"] == '{"typed": true}'
+    assert found["MessageAttributes"]["colour"]["StringValue"] == "red"
+
+    browser.tab_to("Delete")
+    browser.press(KEYS.ENTER)
+    buttons = browser.all(".button-danger")
+    assert not any(each.is_enabled() for each in buttons)
+    browser.tab_to(f"Type {name}")
+    browser.tab_to(f"Type {name}")
+    browser.press(name)
+    assert [each.is_enabled() for each in browser.all(".button-danger")] == [False, True]
+    browser.picture(screenshots / "removal-typed.png")
+    browser.press(KEYS.ENTER)
+    browser.wait(f"The queue {name} is deleted.")
+    assert sqs.list_queues(QueueNamePrefix=name).get("QueueUrls") is None
+    assert browser.complaints() == []
+
+
+def test_search_is_a_key_away_and_answers_as_it_is_typed(
+    page: str, browser: Browser, sqs: Any, name: str
+) -> None:
+    for each in ("apple", "pear"):
+        sqs.create_queue(QueueName=f"{name}-{each}")
+    browser.open(f"{page}/queues")
+
+    browser.press("/", f"{name}-PEA")
+
+    eventually(lambda: browser.text("#matches") == "1 match")
+    assert [each.text for each in browser.all("tbody th")] == [f"{name}-pear"]
+    assert browser.driver.current_url.endswith(f"?q={name}-PEA&sort=name&dir=asc")
+    browser.press(KEYS.BACKSPACE, KEYS.BACKSPACE, KEYS.BACKSPACE)
+    eventually(lambda: browser.text("#matches") == "2 matches")
+    browser.tab_to("Queue")
+    browser.press(KEYS.ENTER)
+    eventually(lambda: browser.text("tbody th") == f"{name}-pear")
+    assert browser.focused().startswith("Queue")
+    assert browser.find("thead [aria-sort]").get_attribute("aria-sort") == "descending"
+    browser.driver.back()
+    eventually(lambda: browser.text("tbody th") == f"{name}-apple")
+    assert browser.complaints() == []
+
+
+def test_messages_are_filtered_chosen_and_moved(
+    page: str, browser: Browser, sqs: Any, name: str, screenshots: Path
+) -> None:
+    url = sqs.create_queue(QueueName=name)["QueueUrl"]
+    target = sqs.create_queue(QueueName=f"{name}-target")["QueueUrl"]
+    for body in ("red 1", "blue 1", "red 2"):
+        sqs.send_message(QueueUrl=url, MessageBody=body)
+    browser.open(f"{page}/queues/{name}")
+
+    browser.press("/", "red")
+    eventually(lambda: browser.text("#filtered") == "2 of 3 shown")
+    browser.tab_to("All shown")
+    browser.press(KEYS.SPACE)
+    assert browser.text("[data-chosen]") == "2 chosen"
+    browser.tab_to("To queue")
+    browser.press(f"{name}-target")
+    browser.picture(screenshots / "chosen.png")
+    browser.tab_to("Move")
+    browser.press(KEYS.ENTER)
+
+    browser.wait(f"To {name}-target: 2 moved.")
+    found = sqs.receive_message(QueueUrl=target, MaxNumberOfMessages=10)["Messages"]
+    assert sorted(each["Body"] for each in found) == ["red 1", "red 2"]
+    assert browser.complaints() == []
+
+
+def test_attribute_that_is_refused_is_shown_where_it_was_typed(
+    page: str, browser: Browser, sqs: Any, name: str, screenshots: Path
+) -> None:
+    sqs.create_queue(QueueName=name)
+    browser.open(f"{page}/queues/{name}/settings")
+
+    browser.tab_to("Visibility timeout")
+    browser.press("99999", KEYS.ENTER)
+
+    browser.wait("Invalid value for the parameter VisibilityTimeout.")
+    (wrong,) = browser.all("[aria-invalid]")
+    assert (wrong.get_attribute("name"), wrong.get_attribute("value")) == (
+        "VisibilityTimeout",
+        "99999",
+    )
+    browser.picture(screenshots / "refused.png")
+    assert browser.complaints() == []
+
+
+def test_page_refreshes_itself_while_it_is_in_view(
+    page: str, browser: Browser, sqs: Any, name: str, screenshots: Path
+) -> None:
+    url = sqs.create_queue(QueueName=name)["QueueUrl"]
+    with browser.hastened():
+        browser.open(f"{page}/queues?q={name}")
+    browser.tab_to(name)
+
+    sqs.send_message(QueueUrl=url, MessageBody="x")
+
+    eventually(lambda: browser.text("[data-label=Visible]") == "1")
+    assert browser.focused() == name
+
+    browser.hide(hidden=True)
+    browser.let_pass(5)  # What was asked for before.
+    asked = browser.run("return window.asked")
+    browser.let_pass(20)
+    assert browser.run("return window.asked") == asked
+    browser.hide(hidden=False)
+    eventually(lambda: browser.run("return window.asked") > asked)
+
+    browser.find("#live").click()
+    browser.let_pass(5)
+    asked = browser.run("return window.asked")
+    browser.let_pass(20)
+    assert browser.run("return window.asked") == asked
+    browser.find("#live").click()
+
+    browser.cut_off(offline=True)
+    eventually(lambda: browser.find("#offline").is_displayed())
+    browser.picture(screenshots / "offline.png")
+    browser.cut_off(offline=False)
+    eventually(lambda: not browser.find("#offline").is_displayed())
+    assert any("ERR_INTERNET_DISCONNECTED" in each for each in browser.complaints())
+    assert browser.complaints() == []
+
+
+def test_colours_are_chosen_and_kept(page: str, browser: Browser, screenshots: Path) -> None:
+    browser.open(f"{page}/queues")
+    back = "return getComputedStyle(document.body).backgroundColor"
+    light = browser.run(back)
+
+    for choice in ("light", "dark"):
+        browser.tab_to("Colours")
+        browser.press(KEYS.ENTER)
+        eventually(lambda choice=choice: browser.find("html").get_attribute("data-theme") == choice)
+    browser.open(f"{page}/create")
+
+    assert browser.run(back) != light
+    browser.tab_to("Colours: dark. Switch to auto")
+    browser.picture(screenshots / "chosen-dark.png")
+    browser.press(KEYS.ENTER)
+    eventually(lambda: browser.find("html").get_attribute("data-theme") == "auto")
+    assert browser.complaints() == []
+
+
+def test_redrive_shows_its_progress_and_is_cancelled(
+    page: str, browser: Browser, sqs: Any, name: str, screenshots: Path
+) -> None:
+    dead = sqs.create_queue(QueueName=f"{name}-dead")["QueueUrl"]
+    arn = f"arn:aws:sqs:us-east-1:000000000000:{name}-dead"
+    policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 1})
+    url = sqs.create_queue(QueueName=name, Attributes={"RedrivePolicy": policy})["QueueUrl"]
+    entries = [{"Id": str(n), "MessageBody": f"{n}"} for n in range(10)]
+    for _ in range(4):
+        sqs.send_message_batch(QueueUrl=url, Entries=entries)
+    empty = {"MaxNumberOfMessages": 10, "VisibilityTimeout": 0}
+    eventually(lambda: not sqs.receive_message(QueueUrl=url, **empty).get("Messages"))
+    assert sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["ApproximateNumberOfMessages"])[
+        "Attributes"
+    ] == {"ApproximateNumberOfMessages": "40"}
+    with browser.hastened():
+        browser.open(f"{page}/queues/{name}-dead/redrive")
+        browser.tab_to("At most")
+        browser.press("1", KEYS.ENTER)
+        browser.wait("The redrive has begun.")
+    progress = "return document.querySelector('progress')?.value"
+    eventually(lambda: browser.run(progress))
+    browser.picture(screenshots / "redrive-runs.png")
+    browser.tab_to("Cancel")
+    browser.press(KEYS.ENTER)
+
+    browser.wait("The redrive stops")
+    eventually(lambda: browser.sees("cancelled") and not browser.all("progress"))
+    assert browser.complaints() == []
+
+
+def test_viewer_signs_in_and_may_press_nothing(
+    signing: NodeProcess, keys: Keys, browser: Browser, screenshots: Path
+) -> None:
+    admin, reader = keys.create(), keys.create(ACCOUNT, "--role", "reader")
+    sqs = client(signing.url, **admin, tries=5)
+    eventually(lambda: _made(sqs))
+    browser.look("phone", "dark")
+    browser.open(f"{signing.url}/console/queues/looked-at/delete")
+    browser.picture(screenshots / "sign-in.png")
+    browser.press(reader["key"], KEYS.TAB, "wrong", KEYS.ENTER)
+    browser.wait("You are not signed in")
+    browser.picture(screenshots / "sign-in-refused.png")
+    assert browser.complaints() == []
+
+    def enter() -> bool:
+        browser.find("[name=secret]").send_keys(reader["secret"], KEYS.ENTER)
+        return browser.sees("looked-at")
+
+    eventually(enter)
+
+    assert [each.is_enabled() for each in browser.all(".button-danger")] == [False, False]
+    assert browser.sees("Your key has no right to DeleteQueue.")
+    browser.picture(screenshots / "viewer.png")
+    assert browser.complaints() == []
+    browser.find("details.menu summary").click()
+    browser.picture(screenshots / "menu.png")
+    browser.press(KEYS.ESCAPE)
+    assert not browser.find(".panel").is_displayed()
+    browser.look("desktop", "light")
+    browser.press(KEYS.ENTER)
+    browser.tab_to("Sign out")
+    browser.press(KEYS.ENTER)
+    browser.wait("Access key id")
+
+
+def _made(sqs: Any) -> bool:
+    try:
+        return bool(sqs.create_queue(QueueName="looked-at"))
+    except sqs.exceptions.ClientError:
+        return False

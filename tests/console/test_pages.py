@@ -1,0 +1,102 @@
+"""Every page in a browser: by keyboard, in two widths and both schemes of colours."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.browser import SCHEMES, WIDTHS, Browser
+from support.http import NodeProcess, client
+
+LONG = "a-name-as-long-as-names-of-queues-may-be-which-is-eighty-characters-0123456789ab"
+
+
+@pytest.fixture(scope="module")
+def sqs(node: NodeProcess) -> Any:
+    return client(node.url)
+
+
+@pytest.fixture(scope="module")
+def queues(sqs: Any) -> Any:
+    """Give a node what there is to see: queues of each kind, with messages of each state."""
+    dead = sqs.create_queue(QueueName="orders-dead")["QueueUrl"]
+    arn = "arn:aws:sqs:us-east-1:000000000000:orders-dead"
+    policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 3})
+    orders = sqs.create_queue(
+        QueueName="orders",
+        Attributes={"RedrivePolicy": policy, "Policy": _policy()},
+        tags={"team": "payments", "cost-centre": "4711"},
+    )["QueueUrl"]
+    for n in range(1, 26):
+        body = {"order": n, "customer": f"c-{n * 37}", "lines": [{"sku": f"S{n}", "count": n}]}
+        attributes = {
+            "trace": {"DataType": "String", "StringValue": f"t-{n}"},
+            "weight": {"DataType": "Number", "StringValue": f"{n}.50"},
+        }
+        sqs.send_message(
+            QueueUrl=orders, MessageBody=json.dumps(body), MessageAttributes=attributes
+        )
+    sqs.send_message(QueueUrl=orders, MessageBody="later", DelaySeconds=900)
+    sqs.receive_message(QueueUrl=orders, MaxNumberOfMessages=4, VisibilityTimeout=600)
+    for n in range(3):
+        sqs.send_message(QueueUrl=dead, MessageBody=f'{{"failed": {n}}}')
+    fifo = {"FifoQueue": "true", "ContentBasedDeduplication": "true"}
+    mails = sqs.create_queue(QueueName="mails.fifo", Attributes=fifo)["QueueUrl"]
+    for n in range(12):
+        sqs.send_message(QueueUrl=mails, MessageBody=f"mail {n}", MessageGroupId=f"g{n % 3}")
+    sqs.create_queue(QueueName=LONG)
+    for n in range(60):
+        sqs.create_queue(QueueName=f"tenant-{n:03}")
+    return sqs
+
+
+def _policy() -> str:
+    statement = {
+        "Sid": "partner",
+        "Effect": "Allow",
+        "Principal": {"AWS": "arn:aws:iam::210987654321:root"},
+        "Action": "sqs:SendMessage",
+        "Resource": "arn:aws:sqs:us-east-1:000000000000:orders",
+    }
+    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+
+
+PAGES = {
+    "queues": ("queues", "orders-dead"),
+    "queues-none": ("queues?q=nothing-of-this-name", "No queue has"),
+    "create": ("create", "Create queue"),
+    "messages": ("queues/orders", "At once"),
+    "messages-fifo": ("queues/mails.fifo", "mail 0"),
+    "messages-empty": (f"queues/{LONG}", "The queue is empty"),
+    "send": ("queues/orders/send", "Message attributes"),
+    "send-fifo": ("queues/mails.fifo/send", "Deduplication id"),
+    "settings": ("queues/orders/settings", "Visibility timeout"),
+    "settings-fifo": ("queues/mails.fifo/settings", "Deduplication scope"),
+    "redrive": ("queues/orders-dead/redrive", "The dead-letter queue of"),
+    "removal": ("queues/orders/delete", "to go on"),
+    "no-queue": ("queues/nothing", "There is no such queue"),
+    "no-page": ("nothing/here", "There is no such page"),
+}
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.usefixtures("queues")
+def test_page_is_sound_in_both_widths_and_schemes(
+    request: pytest.FixtureRequest,
+    node: NodeProcess,
+    browser: Browser,
+    screenshots: Path,
+    page: str,
+) -> None:
+    path, text = PAGES[page]
+    every = [(width, scheme) for width in WIDTHS for scheme in SCHEMES]
+    # What is too wide is so in both schemes, what is faint in both widths.
+    for width, scheme in every if request.config.getoption("screenshots") else every[1:3]:
+        browser.look(width, scheme)
+        browser.open(f"{node.url}/console/{path}")
+        assert browser.sees(text)
+        if page == "messages":
+            browser.find(".message .preview").click()
+        browser.picture(screenshots / f"{page}-{width}-{scheme}.png")
+        assert browser.complaints() == []

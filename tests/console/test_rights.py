@@ -1,0 +1,105 @@
+"""What a key's rights allow in the console: the node decides, as it does for clients."""
+
+import json
+from typing import Any
+
+import pytest
+
+from support.forms import CHANGES, fields, state
+from support.http import NodeProcess, client, eventually
+from support.key_commands import ACCOUNT, Keys
+from support.visitor import Visitor, records, signed_in
+
+
+@pytest.fixture(scope="module")
+def key(keys: Keys) -> dict[str, str]:
+    """Give a key that may do everything."""
+    return keys.create()
+
+
+@pytest.fixture(scope="module")
+def viewer(signing: NodeProcess, keys: Keys) -> Visitor:
+    """Give a visitor whose key only looks."""
+    return signed_in(signing, keys.create(ACCOUNT, "--role", "reader"))
+
+
+@pytest.fixture(scope="module")
+def sqs(signing: NodeProcess, key: dict[str, str]) -> Any:
+    """Give a client that may do everything, at a node that has a queue."""
+    signed_in(signing, key)
+    found = client(signing.url, **key)
+    url = found.create_queue(QueueName="orders", tags={"team": "a"})["QueueUrl"]
+    found.send_message(QueueUrl=url, MessageBody="first")
+    return found
+
+
+@pytest.mark.usefixtures("sqs")
+def test_viewer_sees_every_page(viewer: Visitor) -> None:
+    for page in ("queues", "queues/orders", "queues/orders/settings", "queues/orders/redrive"):
+        answer = viewer.get(page)
+        assert (answer.status, "orders" in answer.body) == (200, True)
+    assert "first" in viewer.get("queues/orders").body
+    assert "Your key has no right to DeleteQueue." in viewer.get("queues/orders/delete").body
+
+
+@pytest.mark.parametrize("path", [path for path in CHANGES if path != "scope"])
+def test_viewer_changes_nothing(viewer: Visitor, sqs: Any, path: str) -> None:
+    before = state(sqs, "orders")
+    form = fields(path, "orders")
+
+    answer = viewer.post(path.format(name="orders"), form, csrf=viewer.csrf("queues"))
+
+    # A handle that names no queue is wrong whoever has it.
+    expected = "TaskHandle" if path.endswith("cancel") else "AccessDenied"
+    assert expected in answer.body
+    assert state(sqs, "orders") == before
+
+
+def test_what_is_done_in_the_console_is_on_the_record(
+    signing: NodeProcess, key: dict[str, str]
+) -> None:
+    visitor = signed_in(signing, key)
+
+    visitor.post("create", {"name": "recorded", "kind": "standard"}, csrf=visitor.csrf("queues"))
+
+    (record,) = eventually(lambda: records(signing, visitor, "CreateQueue"))
+    assert (record["outcome"], record["access_key"]) == ("done", key["key"])
+    assert record["queue"].endswith(":recorded")
+
+
+def test_what_the_viewer_is_refused_is_on_the_record(signing: NodeProcess, viewer: Visitor) -> None:
+    form = {"typed": "orders"}
+
+    viewer.post("queues/orders/delete", form, csrf=viewer.csrf("queues"))
+
+    assert eventually(lambda: records(signing, viewer, "DeleteQueue"))[0]["level"] == "warning"
+
+
+def test_key_for_some_queues_sees_those(signing: NodeProcess, keys: Keys, sqs: Any) -> None:
+    sqs.create_queue(QueueName="hidden")
+    visitor = signed_in(signing, keys.create(ACCOUNT, "--role", "reader", "--queue", "orders"))
+
+    assert "Open a queue by its name" in visitor.get("queues").body
+    assert visitor.get("open?name=orders").headers["Location"] == "/console/queues/orders"
+    assert visitor.get("queues/orders").status == 200
+    assert visitor.get("queues/hidden").status == 403
+    # Of a queue that is not there it learns as little.
+    assert visitor.get("queues/no-such").status == 403
+
+
+def test_counts_are_hidden_where_the_queues_policy_denies_them(viewer: Visitor, sqs: Any) -> None:
+    statement = {
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": "sqs:GetQueueAttributes",
+        "Resource": "*",
+    }
+    url = sqs.create_queue(QueueName="secretive")["QueueUrl"]
+    sqs.send_message(QueueUrl=url, MessageBody="x")
+    sqs.set_queue_attributes(
+        QueueUrl=url, Attributes={"Policy": json.dumps({"Statement": [statement]})}
+    )
+
+    row = viewer.get("queues?q=secretive").body.partition("<tbody")[2].partition("</tbody>")[0]
+
+    assert row.count("may not read the attributes") == 4

@@ -1,0 +1,165 @@
+"""Debian's Chromium, driven by Selenium: what a person sees and does in the console."""
+
+import shutil
+from base64 import b64decode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webelement import WebElement
+
+from support.http import eventually
+
+WIDTHS = {"phone": (375, 812), "desktop": (1280, 900)}
+SCHEMES = ("light", "dark")
+KEYS = Keys
+_SOUNDNESS = Path(__file__).with_name("soundness.js").read_text()
+
+
+class Browser:
+    """A browser without a screen; it fails whoever asks for its complaints and gets some."""
+
+    def __init__(self) -> None:
+        options = webdriver.ChromeOptions()
+        options.binary_location = shutil.which("chromium") or ""
+        for each in (
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--hide-scrollbars",
+            "--disable-dev-shm-usage",
+        ):
+            options.add_argument(each)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        service = Service(shutil.which("chromedriver"))
+        self.driver = webdriver.Chrome(options=options, service=service)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.driver.quit()
+
+    def look(self, width: str, scheme: str) -> None:
+        """Give pages a width and the system's scheme of colours."""
+        across, down = WIDTHS[width]
+        run = self.driver.execute_cdp_cmd
+        screen = {"width": across, "height": down, "deviceScaleFactor": 1, "mobile": False}
+        run("Emulation.setDeviceMetricsOverride", screen)
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        run("Emulation.setEmulatedMedia", {"features": features})
+
+    def open(self, url: str) -> None:
+        self.driver.get(url)
+
+    def find(self, selector: str) -> WebElement:
+        return self.driver.find_element(By.CSS_SELECTOR, selector)
+
+    def all(self, selector: str) -> list[WebElement]:
+        return self.driver.find_elements(By.CSS_SELECTOR, selector)
+
+    def sees(self, text: str) -> bool:
+        return text in self.text("body")
+
+    def text(self, selector: str) -> str:
+        """Return the text of an element, or nothing: between two pages there is none."""
+        script = "return document.querySelector(arguments[0])?.innerText ?? ''"
+        return str(self.driver.execute_script(script, selector))
+
+    def wait(self, text: str) -> None:
+        """Wait for a page with a text on it."""
+        try:
+            eventually(lambda: self.sees(text))
+        except AssertionError:
+            pytest.fail(f"no {text!r} on the page: {self.text('body')}")
+
+    def press(self, *keys: str) -> None:
+        """Press keys wherever the focus is."""
+        webdriver.ActionChains(self.driver).send_keys(*keys).perform()
+
+    def focused(self) -> str:
+        """Return what has the focus, as a person would say it."""
+        return str(
+            self.run(
+                "const e = document.activeElement;"
+                "return e.getAttribute('aria-label') || e.labels?.[0]?.textContent.trim()"
+                " || e.textContent.trim() || e.tagName"
+            )
+        )
+
+    def tab_to(self, name: str, most: int = 80) -> None:
+        """Go from element to element by the tabulator until one of that name has the focus."""
+        seen = []
+        for _ in range(most):
+            self.press(Keys.TAB)
+            seen.append(self.focused())
+            if seen[-1].startswith(name):
+                return
+        raise AssertionError(f"the tabulator does not lead to {name}, but to {seen}")
+
+    def run(self, script: str) -> Any:
+        return self.driver.execute_script(script)
+
+    def picture(self, file: Path) -> None:
+        """Write a picture of the whole page."""
+        run = self.driver.execute_cdp_cmd
+        size = run("Page.getLayoutMetrics", {})["cssContentSize"]
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+        shot = run("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
+        file.write_bytes(b64decode(shot["data"]))
+
+    @contextmanager
+    def hastened(self) -> Iterator[None]:
+        """Have the pages that are opened in the block refresh every 50 ms, not every 5 s."""
+        source = (
+            "const wait = setTimeout;"
+            "window.setTimeout = (what, time, ...more) =>"
+            " wait(what, time === 5000 ? 50 : time, ...more);"
+            "window.asked = 0;"
+            "addEventListener('htmx:beforeRequest', () => { window.asked += 1; });"
+        )
+        run, named = self.driver.execute_cdp_cmd, "ScriptToEvaluateOnNewDocument"
+        made = run(f"Page.add{named}", {"source": f"(() => {{{source}}})()"})
+        yield
+        run(f"Page.remove{named}", made)
+
+    def let_pass(self, times: int) -> None:
+        """Wait for as long as a page that refreshes would have done it so often."""
+        self.driver.execute_async_script(
+            "const [times, done] = arguments; let left = times;"
+            "const next = () => { left -= 1; left ? setTimeout(next, 50) : done(); }; next();",
+            times,
+        )
+
+    def hide(self, *, hidden: bool) -> None:
+        """Have the page believe that another tab is in front of it, or not."""
+        self.run(
+            f"Object.defineProperty(document, 'hidden', {{value: {str(hidden).lower()},"
+            " configurable: true}); document.dispatchEvent(new Event('visibilitychange'));"
+        )
+
+    def cut_off(self, *, offline: bool) -> None:
+        """Take the network from the browser, or give it back."""
+        self.driver.execute_cdp_cmd("Network.enable", {})
+        conditions = {
+            "offline": offline, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1
+        }  # fmt: skip
+        self.driver.execute_cdp_cmd("Network.emulateNetworkConditions", conditions)
+
+    def complaints(self) -> list[str]:
+        """Return what is wrong with the page: errors on its console, what is unsound.
+
+        A refusal that a test has asked for, a status of HTTP, is no error.
+        """
+        logged = [
+            entry["message"]
+            for entry in self.driver.get_log("browser")
+            if "the server responded with a status of" not in entry["message"]
+        ]
+        return [*logged, *self.run(_SOUNDNESS)]

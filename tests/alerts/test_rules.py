@@ -27,11 +27,12 @@ def promtool(*words: str | Path) -> str:
     return done.stdout
 
 
-def test_rules_and_the_example_configuration_are_valid() -> None:
+def test_rules_and_the_configurations_are_valid() -> None:
     assert f"{len(ALERTS)} rules found" in promtool(
         "check", "rules", PROMETHEUS / "skipmq.rules.yml"
     )
-    assert "SUCCESS" in promtool("check", "config", PROMETHEUS / "prometheus.yml")
+    for file in (PROMETHEUS / "prometheus.yml", PROMETHEUS.parent / "container" / "prometheus.yml"):
+        assert "SUCCESS" in promtool("check", "config", file)
 
 
 def test_each_alert_fires_for_the_cluster_that_is_ill_and_no_other() -> None:

@@ -203,6 +203,10 @@ class QueueStatistics(NamedTuple):
     send_rate: float
     receive_rate: float
     delete_rate: float
+    fifo: bool | None
+    policy: str | None
+    # Whether the redrive policy of another queue names it.
+    dead_letters: bool | None
 
 
 class QueueMinute(NamedTuple):
@@ -215,20 +219,6 @@ class QueueMinute(NamedTuple):
     deleted: int
     dead_lettered: int
     messages: int
-
-
-class CountedQueue(NamedTuple):
-    """A queue in a page of a list, with its counts; `matches` is how many are on all pages."""
-
-    name: str
-    fifo: bool
-    policy: str
-    # Whether the redrive policy of a queue names it.
-    dead_letters: bool
-    visible: int
-    in_flight: int
-    delayed: int
-    matches: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,22 +1,24 @@
 -- Does: gives what happened in each queue since it was made or purged, what happens a second now (over the last one to
 --   two minutes), and what it holds, for up to p_limit queues after p_offset: by name, by messages, by rate (what is
---   sent and deleted), or by dead letters, each from the most to the least. One row more, whose queue is null, has the
+--   sent and deleted), or by dead letters; names from the first, numbers from the most unless p_descending says
+--   otherwise. One row more, whose queue is null, has the
 --   sums of all that match and are not given, and their number in `queues`.
--- Called by: /metrics, the console, `skipmq queue stats`, `skipmq top`.
+-- Called by: /metrics, the ListQueueStatistics action, `skipmq queue stats`, `skipmq top`.
 -- Locks, in order: none.
 -- Raises: nothing.
--- Relies on index: queue_pkey, queue_count_pkey, queue_minute_pkey, and those of count_messages and oldest_message.
+-- Relies on index: queue_pkey, queue_count_pkey, queue_minute_pkey, queue_dead_letter, and those of count_messages and oldest_message.
 --
 -- p_account and p_region may be null, for all; p_search is a part of the name. Only of the queues that are given are
 -- visible, in flight, delayed and oldest found out: what waits costs nothing however many queues there are.
 create function skipmq.queue_statistics(
   p_account text default null, p_region text default null, p_search text default '', p_order text default 'name',
-  p_limit integer default 100, p_offset integer default 0
+  p_limit integer default 100, p_offset integer default 0, p_descending boolean default null
 ) returns table (
   account text, region text, queue text, queue_id integer, queues bigint, messages bigint, visible bigint,
   in_flight bigint, delayed bigint, oldest float8, sent bigint, bytes_sent bigint, received bigint,
   empty_receives bigint, deleted bigint, expired bigint, dead_lettered bigint, redriven bigint, moved_in bigint,
-  send_rate float8, receive_rate float8, delete_rate float8
+  send_rate float8, receive_rate float8, delete_rate float8,
+  fifo boolean, policy text, dead_letters boolean
 )
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
@@ -27,12 +29,14 @@ as $$
 declare
   v_now timestamptz := skipmq.clock();
   v_minute timestamptz := date_trunc('minute', v_now);
+  -- By numbers the most come first where they are multiplied by it.
+  v_sign integer := case when coalesce(p_descending, true) then -1 else 1 end;
   v_seconds float8 := 60 + extract(epoch from v_now - v_minute);
 begin
   return query
   with matching as materialized (
     select
-      q.account, q.region, q.name, q.queue_id, q.fifo, coalesce(greatest(c.messages, 0), 0) as messages,
+      q.account, q.region, q.name, q.queue_id, q.fifo, q.policy, coalesce(greatest(c.messages, 0), 0) as messages,
       coalesce(c.sent, 0) as sent, coalesce(c.bytes_sent, 0) as bytes_sent, coalesce(c.received, 0) as received,
       coalesce(c.empty_receives, 0) as empty_receives, coalesce(c.deleted, 0) as deleted,
       coalesce(c.expired, 0) as expired, coalesce(c.dead_lettered, 0) as dead_lettered,
@@ -60,8 +64,9 @@ begin
           when 'messages' then m.messages
           when 'rate' then m.send_rate + m.delete_rate
           when 'dead-lettered' then m.dead_lettered
-        end desc,
-        case when p_order <> 'name' then m.messages end desc,
+        end * v_sign,
+        case when p_order <> 'name' then m.messages * v_sign end,
+        case when p_order = 'name' and p_descending then m.name end desc,
         m.name, m.account, m.region
       limit p_limit offset p_offset
     ) m
@@ -71,7 +76,10 @@ begin
       g.account, g.region, g.name, g.queue_id, 1::bigint, g.messages, n.visible, n.in_flight, n.delayed,
       case when n.visible > 0 then skipmq.oldest_message(g.queue_id, g.fifo) end,
       g.sent, g.bytes_sent, g.received, g.empty_receives, g.deleted, g.expired, g.dead_lettered, g.redriven, g.moved_in,
-      g.send_rate, g.receive_rate, g.delete_rate
+      g.send_rate, g.receive_rate, g.delete_rate, g.fifo, g.policy,
+      exists (
+        select from skipmq.queue r
+        where r.dead_letter_account = g.account and r.region = g.region and r.dead_letter_name = g.name)
     from given g
     cross join lateral skipmq.count_messages(g.queue_id) n
     order by g.place
@@ -83,7 +91,8 @@ begin
     coalesce(sum(m.empty_receives), 0)::bigint, coalesce(sum(m.deleted), 0)::bigint,
     coalesce(sum(m.expired), 0)::bigint, coalesce(sum(m.dead_lettered), 0)::bigint,
     coalesce(sum(m.redriven), 0)::bigint, coalesce(sum(m.moved_in), 0)::bigint,
-    coalesce(sum(m.send_rate), 0), coalesce(sum(m.receive_rate), 0), coalesce(sum(m.delete_rate), 0)
+    coalesce(sum(m.send_rate), 0), coalesce(sum(m.receive_rate), 0), coalesce(sum(m.delete_rate), 0),
+    null, null, null
   from matching m
   where not exists (select from given g where g.queue_id = m.queue_id);
 end $$;

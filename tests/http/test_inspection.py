@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from support.http import NodeProcess, raw
+from support.http import NodeProcess, eventually, raw
 
 Ask = Callable[..., dict[str, Any]]
 
@@ -235,29 +235,41 @@ def test_our_actions_are_no_actions_of_sqs(broker: NodeProcess, queue: str) -> N
     assert raw(f"{broker.url}/?Action=PeekMessages&QueueUrl={queue}").status in (400, 404)
 
 
-def test_list_queue_counts_has_a_page_of_those_that_match(sqs: Any, name: str, ask: Ask) -> None:
+def test_list_queue_statistics_has_a_page_of_those_that_match(
+    sqs: Any, name: str, ask: Ask
+) -> None:
     for each in ("a", "b", "c"):
         sqs.create_queue(QueueName=f"{name}-counted-{each}")
     url = sqs.get_queue_url(QueueName=f"{name}-counted-b")["QueueUrl"]
     for body in ("x", "y"):
         sqs.send_message(QueueUrl=url, MessageBody=body)
 
-    found = ask("ListQueueCounts", Search=f"{name}-COUNTED", MaxResults=2)
-    last = ask("ListQueueCounts", Search=f"{name}-counted", MaxResults=2, Offset=2)
-    most = ask("ListQueueCounts", Search=f"{name}-counted", Order="messages", Descending=True)
+    found = ask("ListQueueStatistics", Search=f"{name}-COUNTED", MaxResults=2)
+    last = ask("ListQueueStatistics", Search=f"{name}-counted", MaxResults=2, Offset=2)
 
-    queue = {"FifoQueue": False, "DeadLetterQueue": False, "InFlight": 0, "Delayed": 0}
-    first = [
-        queue | {"QueueName": f"{name}-counted-{q}", "Visible": n} for q, n in (("a", 0), ("b", 2))
+    assert [(each["QueueName"], each["Visible"]) for each in found["Queues"]] == [
+        (f"{name}-counted-a", 0),
+        (f"{name}-counted-b", 2),
     ]
-    assert found == {"Queues": first, "Matches": 3}
+    assert found["Matches"] == last["Matches"] == 3
     assert [each["QueueName"] for each in last["Queues"]] == [f"{name}-counted-c"]
-    assert most["Queues"][0]["Visible"] == 2
-    assert ask("ListQueueCounts", Search=f"{name}-nothing") == {"Queues": [], "Matches": 0}
+    nothing = {"Queues": [], "Matches": 0}
+    assert ask("ListQueueStatistics", Search=f"{name}-nothing") == nothing
+
+    def most() -> bool:  # Counts are added up once a second.
+        asked = {"Search": f"{name}-counted", "Order": "messages", "Minutes": 5}
+        first = ask("ListQueueStatistics", **asked)["Queues"][0]
+        sent = sum(each["Sent"] for each in first["Minutes"])
+        return (first["QueueName"], first["Sent"], sent) == (f"{name}-counted-b", 2, 2)
+
+    eventually(most)
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"Order": "size"}, {"MaxResults": 201}, {"Offset": -1}, {"Search": "a\0"}]
+    "wrong",
+    [{"Order": "size"}, {"MaxResults": 201}, {"Offset": -1}, {"Search": "a\0"}, {"Minutes": 0}],
 )
-def test_list_queue_counts_refuses_what_it_does_not_know(ask: Ask, wrong: dict[str, Any]) -> None:
-    assert "InvalidParameterValue" in ask("ListQueueCounts", status=400, **wrong)["__type"]
+def test_list_queue_statistics_refuses_what_it_does_not_know(
+    ask: Ask, wrong: dict[str, Any]
+) -> None:
+    assert "InvalidParameterValue" in ask("ListQueueStatistics", status=400, **wrong)["__type"]

@@ -97,6 +97,43 @@ def test_queues_come_in_order(owner: Connection, order: str, expected: list[str]
     assert names(owner, None, None, "", order, 10, 0) == [*expected, None]
 
 
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [("name", ["c", "b", "a"]), ("messages", ["b", "a", "c"]), ("rate", ["a", "c", "b"])],
+)
+def test_queues_come_the_other_way_round(
+    owner: Connection, order: str, expected: list[str]
+) -> None:
+    queues = {name: Queue(owner, name) for name in "abc"}
+    queues["a"].send("1")
+    queues["c"].send("1", "2")
+    fold(owner)
+    advance(owner, "10 minutes")
+    queues["b"].send("1")
+    queues["b"].delete(*queues["b"].receive(1))
+    fold(owner)
+    query = "select queue from skipmq.queue_statistics(null, null, '', %s, 10, 0, %s)"
+
+    found = owner.execute(query, (order, order == "name")).fetchall()
+
+    assert [name for (name,) in found] == [*expected, None]
+
+
+def test_dead_letter_queues_are_marked_and_policies_are_there(owner: Connection) -> None:
+    Queue(owner, "dead", Policy='{"Statement":[]}')
+    Queue(owner, "orders", RedrivePolicy=redrive_policy())
+    FifoQueue(owner, "mails.fifo")
+
+    found = statistics(owner, *ALL, columns="queue, fifo, policy, dead_letters")
+
+    assert found == [
+        ("dead", False, '{"Statement":[]}', True),
+        ("mails.fifo", True, "", False),
+        ("orders", False, "", False),
+        (None, None, None, None),
+    ]
+
+
 def test_page_leaves_the_sums_of_all_others(owner: Connection) -> None:
     for number, name in enumerate(("a", "b", "c", "d"), start=1):
         Queue(owner, name).send(*["x"] * number)

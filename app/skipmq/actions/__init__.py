@@ -50,7 +50,7 @@ ACTIONS: dict[str, Action] = {
 
 EXTENSIONS: dict[str, Action] = {
     "CopyMessages": inspection.copy_messages,
-    "ListQueueCounts": overview.list_queue_counts,
+    "ListQueueStatistics": overview.list_queue_statistics,
     "MoveMessages": inspection.move_messages,
     "PeekMessages": inspection.peek_messages,
 }

@@ -191,7 +191,7 @@ NEEDS: dict[str, Needs] = {
     "GetQueueUrl": _get_url,
     "ListDeadLetterSourceQueues": _on_queue("ListDeadLetterSourceQueues"),
     "ListMessageMoveTasks": lambda call: _of_arn(call.parameters.SourceArn, "ListMessageMoveTasks"),
-    "ListQueueCounts": _list,
+    "ListQueueStatistics": _list,
     "ListQueues": _list,
     "ListQueueTags": _on_queue("ListQueueTags"),
     "MoveMessages": _on_picked("ReceiveMessage", "DeleteMessage"),

@@ -1,52 +1,90 @@
-"""Beyond SQS: the queues of an account with the counts of their messages, in pages."""
+"""Beyond SQS: the queues of an account with their statistics, in pages."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from skipmq import errors, limits
 from skipmq.actions import access, checks
-from skipmq.model import QueueName
+from skipmq.delivery import statistics
+from skipmq.model import QueueMinute, QueueName, QueueStatistics
 from skipmq.node import Node
 from skipmq.protocol import Call
 
-_ORDERS = ("name", "messages")
+_MINUTES_MOST = 360
+_NUMBERS = {
+    "Visible": "visible",
+    "InFlight": "in_flight",
+    "Delayed": "delayed",
+    "Sent": "sent",
+    "Received": "received",
+    "Deleted": "deleted",
+    "Expired": "expired",
+    "DeadLettered": "dead_lettered",
+}
+_RATES = {
+    "SentPerMinute": "send_rate",
+    "ReceivedPerMinute": "receive_rate",
+    "DeletedPerMinute": "delete_rate",
+}
+_OF_MINUTE = {
+    "Minute": "minute",
+    "Sent": "sent",
+    "Received": "received",
+    "Deleted": "deleted",
+    "DeadLettered": "dead_lettered",
+    "Messages": "messages",
+}
 _DEFAULT, _OFFSET_MOST = 50, 10_000_000
 
 
-async def list_queue_counts(node: Node, call: Call) -> dict[str, Any]:
-    """List queues whose names contain a text, with their counts.
+async def list_queue_statistics(node: Node, call: Call) -> dict[str, Any]:
+    """List queues whose names contain a text, with what they hold and what happens in them.
 
-    A queue of which the caller may not read the attributes is listed without counts.
+    A queue of which the caller may not read the attributes is listed without numbers.
     """
     wanted = call.parameters
     order, offset, most = wanted.Order or "name", wanted.Offset or 0, wanted.MaxResults or _DEFAULT
-    if order not in _ORDERS:
-        raise checks.invalid(order, "Order", f"Must be one of {', '.join(_ORDERS)}, if provided.")
+    if order not in statistics.ORDERS:
+        raise checks.invalid(
+            order, "Order", f"Must be one of {', '.join(statistics.ORDERS)}, if provided."
+        )
     checks.between(offset, 0, _OFFSET_MOST, "Offset", f"Must be between 0 and {_OFFSET_MOST}.")
     most_of_all = limits.COUNTED_QUEUES
     checks.between(most, 1, most_of_all, "MaxResults", f"Must be between 1 and {most_of_all}.")
+    checks.between(
+        wanted.Minutes, 1, _MINUTES_MOST, "Minutes", f"Must be between 1 and {_MINUTES_MOST}."
+    )
     if "\0" in (wanted.Search or ""):
         raise errors.InvalidParameterValueException("A text cannot contain NUL.")
     account, region = call.identity.account, call.identity.region
-    rows = await node.queues.counts(
-        account,
-        region,
+    rows, others = await node.statistics.of_queues(
+        most,
+        account=account,
+        region=region,
         search=wanted.Search or "",
         order=order,
-        descending=bool(wanted.Descending),
+        descending=wanted.Descending,
         offset=offset,
-        limit=most,
         deadline=call.deadline,
     )
-    queues = []
-    for row in rows:
-        found: dict[str, Any] = {
-            "QueueName": row.name,
-            "FifoQueue": row.fifo,
-            "DeadLetterQueue": row.dead_letters,
-        }
-        name = QueueName(account, region, row.name)
-        if access.allows(node, call, "GetQueueAttributes", name, row.policy):
-            found["Visible"], found["InFlight"] = row.visible, row.in_flight
-            found["Delayed"] = row.delayed
-        queues.append(found)
-    return {"Queues": queues, "Matches": rows[0].matches if rows else 0}
+    minutes = {}
+    if wanted.Minutes:
+        queues = [row.id for row in rows if row.id is not None]
+        minutes = await node.statistics.minutes(queues, wanted.Minutes, call.deadline)
+    found = [_shown(node, call, row, minutes.get(row.id or 0, [])) for row in rows]
+    return {"Queues": found, "Matches": len(rows) + others.queues}
+
+
+def _shown(
+    node: Node, call: Call, row: QueueStatistics, minutes: Sequence[QueueMinute]
+) -> dict[str, Any]:
+    assert row.queue is not None
+    shown = {"QueueName": row.queue, "FifoQueue": row.fifo, "DeadLetterQueue": row.dead_letters}
+    name = QueueName(call.identity.account, call.identity.region, row.queue)
+    if not access.allows(node, call, "GetQueueAttributes", name, row.policy or ""):
+        return shown
+    numbers = {member: getattr(row, field) for member, field in _NUMBERS.items()}
+    rates = {member: round(60 * getattr(row, field)) for member, field in _RATES.items()}
+    oldest = None if row.oldest is None else int(row.oldest)
+    last = [{member: getattr(m, field) for member, field in _OF_MINUTE.items()} for m in minutes]
+    return shown | numbers | rates | {"OldestSeconds": oldest, "Minutes": last}

@@ -2,7 +2,10 @@
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from time import time as own_clock  # noqa: TID251 - it only places curves in a drawing.
+from typing import Any
 
 _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 _SIZES = ((1 << 20, "MiB"), (1 << 10, "KiB"))
@@ -82,4 +85,33 @@ def pretty(body: str) -> str:
     return "".join(parts)
 
 
-FILTERS = (count, exact, duration, size, moment, machine_moment, pretty)
+def age(seconds: int) -> str:
+    """Return seconds in their largest unit, as a column of a list has room for."""
+    value, unit = next(
+        ((seconds // each, name) for each, name in _UNITS if seconds >= each), (0, "second")
+    )
+    return f"{value} {unit[0] if unit != 'minute' else 'min'}"
+
+
+def curves(minutes: Sequence[Mapping[str, int]]) -> dict[str, Any]:
+    """Return the curves of what was sent and deleted in the last hour, as points of an SVG.
+
+    It is 60 wide and 20 high; `peak` is the most that a minute had.
+    """
+    by_minute = {each["Minute"]: each for each in minutes}
+    now = int(own_clock()) // 60 * 60
+    last = range(now - 59 * 60, now + 1, 60)
+    values = {
+        name: [by_minute[minute][name] if minute in by_minute else 0 for minute in last]
+        for name in ("Sent", "Deleted")
+    }
+    peak = max(map(max, values.values()))
+    return {"peak": peak} | {
+        name.lower(): " ".join(
+            f"{x},{19 - 18 * value / (peak or 1):.1f}" for x, value in enumerate(line)
+        )
+        for name, line in values.items()
+    }
+
+
+FILTERS = (count, exact, duration, size, moment, machine_moment, pretty, age, curves)

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from skipmq.database import Database, Statement
-from skipmq.database.statement import BOOLEAN, INTEGER, INTERVAL, JSONB, TEXT, TEXTS
-from skipmq.model import CountedQueue, Queue, QueueName
+from skipmq.database.statement import INTEGER, INTERVAL, JSONB, TEXT, TEXTS
+from skipmq.model import Queue, QueueName
 
 _CREATE = Statement(
     "select skipmq.create_queue($1, $2, $3, $4, $5, $6, $7)",
@@ -20,11 +20,6 @@ _GET = Statement(
 _LIST = Statement(
     "select name from skipmq.list_queues($1, $2, $3, $4, $5) name",
     TEXT, TEXT, TEXT, TEXT, INTEGER,
-)  # fmt: skip
-_LIST_COUNTS = Statement(
-    "select name, fifo, policy, dead_letters, visible, in_flight, delayed, matches"
-    " from skipmq.list_queue_counts($1, $2, $3, $4, $5, $6, $7)",
-    TEXT, TEXT, TEXT, TEXT, BOOLEAN, INTEGER, INTEGER,
 )  # fmt: skip
 _SOURCES = Statement(
     "select name from skipmq.dead_letter_sources($1, $2, $3, $4, $5) name",
@@ -86,26 +81,6 @@ class Queues:
             _LIST, (account, region, prefix, after, limit), deadline=deadline
         )
         return [name for (name,) in rows]
-
-    async def counts(  # noqa: PLR0913 - each is a column.
-        self,
-        account: str,
-        region: str,
-        *,
-        search: str,
-        order: str,
-        descending: bool,
-        offset: int,
-        limit: int,
-        deadline: float,
-    ) -> list[CountedQueue]:
-        """Return a page of the queues whose names contain `search`, with their counts."""
-        rows = await self._database.rows(
-            _LIST_COUNTS,
-            (account, region, search, order, descending, offset, limit),
-            deadline=deadline,
-        )
-        return [CountedQueue(*row) for row in rows]
 
     async def dead_letter_sources(
         self, name: QueueName, after: str, limit: int, deadline: float

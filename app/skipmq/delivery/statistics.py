@@ -1,20 +1,19 @@
 """What queues hold and what happens in them, as all nodes and SQL users together did it."""
 
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
 
 from skipmq.database import Database, Statement
-from skipmq.database.statement import INTEGER, INTEGERS, TEXT
+from skipmq.database.statement import BOOLEAN, INTEGER, INTEGERS, TEXT
 from skipmq.model import QueueMinute, QueueStatistics
 
-Order: TypeAlias = Literal["name", "messages", "rate", "dead-lettered"]
+ORDERS = ("name", "messages", "rate", "dead-lettered")
 
 _STATISTICS = Statement(
     "select account, region, queue, queue_id, queues, messages, visible, in_flight, delayed,"
     " oldest, sent, bytes_sent, received, empty_receives, deleted, expired, dead_lettered,"
-    " redriven, moved_in, send_rate, receive_rate, delete_rate"
-    " from skipmq.queue_statistics($1, $2, $3, $4, $5, $6)",
-    TEXT, TEXT, TEXT, TEXT, INTEGER, INTEGER,
+    " redriven, moved_in, send_rate, receive_rate, delete_rate, fifo, policy, dead_letters"
+    " from skipmq.queue_statistics($1, $2, $3, $4, $5, $6, $7)",
+    TEXT, TEXT, TEXT, TEXT, INTEGER, INTEGER, BOOLEAN,
 )  # fmt: skip
 _MINUTES = Statement(
     "select queue_id, extract(epoch from minute)::bigint, sent, received, deleted, dead_lettered,"
@@ -36,12 +35,16 @@ class Statistics:
         account: str | None = None,
         region: str | None = None,
         search: str = "",
-        order: Order = "name",
+        order: str = "name",
+        descending: bool | None = None,
         offset: int = 0,
         deadline: float = 0.0,
     ) -> tuple[list[QueueStatistics], QueueStatistics]:
-        """Return the statistics of up to `limit` queues, and the sums of all others that match."""
-        parameters = (account, region, search, order, limit, offset)
+        """Return the statistics of up to `limit` queues, and the sums of all others that match.
+
+        Names come from the first, numbers from the most, unless `descending` says otherwise.
+        """
+        parameters = (account, region, search, order, limit, offset, descending)
         rows = await self._database.rows(_STATISTICS, parameters, deadline=deadline)
         *queues, others = (QueueStatistics(*row) for row in rows)
         return queues, others

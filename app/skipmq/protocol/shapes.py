@@ -318,21 +318,46 @@ _PICKED = structure(
 _OUTCOMES = structure(
     Results=List(structure(MessageReference=TEXT, Outcome=TEXT), "Result"),
 )
-COUNTED_QUEUE = structure(
+QUEUE_STATISTICS = structure(
     QueueName=TEXT,
     FifoQueue=BOOLEAN,
     DeadLetterQueue=BOOLEAN,
     Visible=LONG,
     InFlight=LONG,
     Delayed=LONG,
+    OldestSeconds=LONG,
+    Sent=LONG,
+    Received=LONG,
+    Deleted=LONG,
+    Expired=LONG,
+    DeadLettered=LONG,
+    SentPerMinute=LONG,
+    ReceivedPerMinute=LONG,
+    DeletedPerMinute=LONG,
+    Minutes=List(
+        structure(
+            Minute=LONG,
+            Sent=LONG,
+            Received=LONG,
+            Deleted=LONG,
+            DeadLettered=LONG,
+            Messages=LONG,
+        ),
+        "Minute",
+    ),
 )
 EXTENSIONS: Mapping[str, Action] = {
     "CopyMessages": Action(_PICKED, _OUTCOMES),
-    "ListQueueCounts": Action(
+    "ListQueueStatistics": Action(
         structure(
-            Search=STRING, Order=STRING, Descending=BOOLEAN, Offset=INTEGER, MaxResults=INTEGER
+            Search=STRING,
+            Order=STRING,
+            Descending=BOOLEAN,
+            Offset=INTEGER,
+            MaxResults=INTEGER,
+            Minutes=INTEGER,
         ),
-        structure(Queues=List(COUNTED_QUEUE, "Queue"), Matches=LONG),
+        structure(Queues=List(QUEUE_STATISTICS, "Queue"), Matches=LONG),
     ),
     "MoveMessages": Action(_PICKED, _OUTCOMES),
     "PeekMessages": Action(

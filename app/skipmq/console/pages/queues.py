@@ -12,7 +12,9 @@ from skipmq.console.visit import current
 
 PAGE = 50
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\.fifo")
-_ORDERS = ("name", "messages")
+_ORDERS = ("name", "messages", "rate", "dead-lettered")
+# Of the curves in the list.
+_MINUTES = 60
 # As far as pages are numbered.
 _PAGES_MOST = 100_000
 
@@ -32,7 +34,11 @@ def _queues() -> ResponseReturnValue:
     page = min(max(given.get("page", 1, int), 1), _PAGES_MOST)
     asked: dict[str, Any] = {"Search": search, "Order": order, "Descending": descending}
     found, error = current().attempt(
-        "ListQueueCounts", **asked, Offset=(page - 1) * PAGE, MaxResults=PAGE
+        "ListQueueStatistics",
+        **asked,
+        Offset=(page - 1) * PAGE,
+        MaxResults=PAGE,
+        Minutes=_MINUTES,
     )
     if error is not None and not isinstance(error, errors.AccessDenied):
         raise error

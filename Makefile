@@ -23,6 +23,7 @@ WORKERS := -n 2
 # What the WSGI server itself answers, and what takes long and does not depend on the door.
 WSGI_SKIPS := --ignore tests/http/test_wire_http.py --ignore tests/http/test_wire_fuzz.py \
   --ignore tests/http/test_state_machine.py
+WSGI_CONSOLE := tests/console/test_rights.py tests/console/test_sign_in.py
 BENCH := cd tests && ../$(BIN)/python -m
 
 .PHONY: help run cluster test test-all lint format check packages clients bench bench-quick soak fuzz faults bench-history bench-peers freeze constraints audit wheel clean
@@ -38,11 +39,11 @@ cluster: $(VENV)/.installed ## Run a cluster: 3 PostgreSQL, 3 nodes, HAProxy; OP
 	@cd deploy && exec ../$(BIN)/python -m local_cluster $(OPTIONS)
 
 test: $(VENV)/.dev packages clients lint ## Lint, type-check and run all tests that the gate runs
-	$(BIN)/pytest $(WORKERS) tests/http --door wsgi $(WSGI_SKIPS)
+	$(BIN)/pytest $(WORKERS) tests/http $(WSGI_CONSOLE) --door wsgi $(WSGI_SKIPS)
 	$(BIN)/pytest $(WORKERS)
 
 test-all: $(VENV)/.dev packages clients lint ## The same with the slow tests
-	$(BIN)/pytest $(WORKERS) tests/http --door wsgi $(WSGI_SKIPS)
+	$(BIN)/pytest $(WORKERS) tests/http $(WSGI_CONSOLE) --door wsgi $(WSGI_SKIPS)
 	$(BIN)/pytest $(WORKERS) -m "slow or not slow"
 
 lint: $(VENV)/.dev ## Check format, lint, types and the layers

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BILL = ROOT / "deploy" / "skipmq.cdx.json"
 # The LGPL allows to use psycopg unchanged, as a library that the user can replace.
 EXCEPTIONS = {"psycopg": "LGPL-3.0-only", "psycopg-binary": "LGPL-3.0-only"}
-# Files of others in this repository, each next to its licence: version and licence.
+# Files of others that stand in this repository, next to their licences.
 VENDORED = {"htmx.org": ("2.0.11", "0BSD")}
 # The oldest Python that is supported needs the most.
 OLDEST = {"python_version": "3.11", "python_full_version": "3.11.0"}

@@ -78,6 +78,14 @@ def test_cookie_is_secure_where_the_proxy_speaks_tls(visitor: Visitor) -> None:
     assert "; Secure" in answer.headers["Set-Cookie"]
 
 
+def test_sign_in_over_plain_http_from_elsewhere_is_warned_of(visitor: Visitor) -> None:
+    host = {"X_Forwarded_Host": "sqs.example.com"}
+
+    assert "over plain HTTP" in visitor.get("sign-in", **host).body
+    assert "over plain HTTP" not in visitor.get("sign-in", X_Forwarded_Proto="https", **host).body
+    assert "over plain HTTP" not in visitor.get("sign-in").body
+
+
 def test_wrong_secret_opens_nothing_and_is_on_the_record(
     signing: NodeProcess, key: dict[str, str], admin: Visitor, visitor: Visitor
 ) -> None:

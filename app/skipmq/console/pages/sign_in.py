@@ -1,6 +1,7 @@
 """Sign in with an access key, sign out, choose colours, and which account and region to see."""
 
 import re
+from urllib.parse import urlsplit
 
 import flask
 from flask.typing import ResponseReturnValue
@@ -12,6 +13,8 @@ from skipmq.console.visit import current
 
 # The paths of this console, to which a sign-in may lead: no other site, whatever a link says.
 _OWN_PATH = re.compile(r"/console(/[A-Za-z0-9_-][A-Za-z0-9_.-]*)+(\?[A-Za-z0-9_.=&%+-]*)?")
+# What does not leave the machine.
+_LOOPBACK = re.compile(r"localhost|.+\.localhost|127\.[0-9.]+|::1")
 _REGION = re.compile("[a-z0-9-]{1,32}")
 
 
@@ -35,7 +38,13 @@ def _sign_in() -> ResponseReturnValue:
     target = flask.request.values.get("next", "")
     target = target if _OWN_PATH.fullmatch(target) else flask.url_for("console.queues")
     form = flask.request.form
-    page = {"next": target, "key_id": form.get("key_id", ""), "region": form.get("region")}
+    base = urlsplit(current().request.base_url)
+    page = {
+        "next": target,
+        "key_id": form.get("key_id", ""),
+        "region": form.get("region"),
+        "is_readable": base.scheme != "https" and not _LOOPBACK.fullmatch(base.hostname or ""),
+    }
     if flask.request.method != "POST":
         return flask.render_template("sign_in.html", **page)
     try:

@@ -87,12 +87,15 @@ def test_requests_and_errors_are_counted_by_action(node: NodeProcess) -> None:
 
 
 def test_openmetrics_has_request_ids_as_exemplars(node: NodeProcess) -> None:
-    answer = client(node.url).list_queues()
+    sqs = client(node.url)
+    queue = sqs.create_queue(QueueName="tagged")["QueueUrl"]
+    # The only one of its action: a bucket shows the last request of any worker.
+    answer = sqs.list_queue_tags(QueueUrl=queue)
     identifier = answer["ResponseMetadata"]["RequestId"]
 
     def has_exemplar() -> bool:
         text = raw(f"{node.url}/metrics", headers=OPEN_METRICS).body
-        return re.search(rf'"ListQueues".* # {{request_id="{identifier}"}}', text) is not None
+        return re.search(rf'"ListQueueTags".* # {{request_id="{identifier}"}}', text) is not None
 
     eventually(has_exemplar)
     assert identifier not in raw(f"{node.url}/metrics").body

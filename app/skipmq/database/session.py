@@ -99,4 +99,6 @@ def explain(error: Error) -> str:
         return (
             f"the database cannot be reached: {reason}. Check SKIPMQ_DATABASE_URL: `skipmq doctor`"
         )
+    # Without the context, which quotes whole statements.
+    reason = error.diag.message_primary or reason
     return f"the database refuses: {reason}. Check its role and schema: `skipmq doctor`"

@@ -17,6 +17,8 @@ READERS = [
     ["queue", "list"],
     ["queue", "show", "orders"],
     ["queue", "peek", "orders"],
+    ["queue", "stats"],
+    ["queue", "stats", "orders"],
     ["queue", "purge", "orders", "--yes"],
     ["keys", "list"],
     ["grants"],

@@ -252,7 +252,7 @@ def test_names_of_queues_complete(url: str) -> None:
     for name in ("orders", "others", "mails"):
         run(url, "create", name)
 
-    for command in ("show", "send", "receive", "tail", "purge", "redrive --to"):
+    for command in ("show", "stats", "send", "receive", "tail", "purge", "redrive --to"):
         found = completed(f"skipmq queue {command} o", SKIPMQ_DATABASE_URL=url)
         assert found == (["orders", "others"], ""), command
 

@@ -22,8 +22,10 @@ from skipmq.cli import (
     migrate,
     queue_messages,
     queue_send,
+    queue_stats,
     queue_tail,
     queues,
+    top,
 )
 from skipmq.cli.environment import configuration, open_database, out
 from skipmq.config import ConfigError
@@ -176,9 +178,15 @@ def _masked(name: str, value: Any) -> Any:
 
 cli.add_command(doctor.doctor)
 cli.add_command(migrate.migrate)
-for command in (*queue_send.COMMANDS, *queue_messages.COMMANDS, *queue_tail.COMMANDS):
+for command in (
+    *queue_send.COMMANDS,
+    *queue_messages.COMMANDS,
+    *queue_stats.COMMANDS,
+    *queue_tail.COMMANDS,
+):
     queues.queue.add_command(command)
 cli.add_command(queues.queue)
+cli.add_command(top.top)
 cli.add_command(keys.keys)
 for command in grants.COMMANDS:
     cli.add_command(command)

@@ -1,15 +1,12 @@
 """What shells complete: the names of queues, if a database answers at once."""
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
 import click
 from click.shell_completion import CompletionItem
 
 from skipmq import config, errors
-from skipmq.cli.environment import running_database
+from skipmq.cli.environment import running_database, silence
 from skipmq.config import ConfigError
 from skipmq.database import address, session
 from skipmq.embedded import EmbeddedError
@@ -24,7 +21,7 @@ def queue_names(
     begun: str,
 ) -> list[CompletionItem]:
     """Return the names of queues that begin so; none, silently, without a database that runs."""
-    with _silence():
+    with silence():
         try:
             found = address.checked(config.load(file=context.find_root().params.get("file")))
             settings = replace(found.settings, failover_wait=_SECONDS)
@@ -37,16 +34,3 @@ def queue_names(
 
 
 queue_argument = click.argument("name", shell_complete=queue_names)
-
-
-@contextmanager
-def _silence() -> Iterator[None]:
-    """Keep the log out of the line that is being typed."""
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -42,6 +43,19 @@ def printing_json(command: Callable[..., Any]) -> Callable[..., Any]:
             out.print(told, soft_wrap=isinstance(told, str | Text))
 
     return wrapped
+
+
+@contextmanager
+def silence() -> Iterator[None]:
+    """Keep the log out of what is on the terminal: a line that is being typed, a full screen."""
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def cell(value: Any) -> str:

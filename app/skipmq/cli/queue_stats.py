@@ -1,0 +1,199 @@
+"""The command that shows what queues hold and what happens in them, and the table it has."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from math import ceil
+from typing import Any, get_args
+
+import click
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from skipmq import errors
+from skipmq.cli.completion import queue_names
+from skipmq.cli.environment import cell, configuration, open_node, printing_json, shown_time
+from skipmq.delivery.statistics import Order
+from skipmq.model import QueueMinute, QueueStatistics
+from skipmq.server import local
+from skipmq.server.local import LocalNode
+
+_MINUTES = 60
+# Of the minutes in which something happened, the last so many have a row.
+_ROWS = 10
+# A name is looked for among the queues whose names have it as a part, so many at a time.
+_PAGE = 100
+_BLOCKS = "▁▂▃▄▅▆▇█"
+_STEP, _UNITS = 1000.0, ("", "k", "M", "G")
+_SPANS = ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "m"), (60, "m", 1, "s"))
+
+
+def count(number: float | None) -> str:
+    """Return a number such as `950`, `1.2k`, `34M`; nothing where it is not known."""
+    if number is None:
+        return ""
+    for unit in _UNITS:
+        if round(number) < _STEP:
+            return f"{number:.1f}{unit}" if unit and number < 9.95 else f"{number:.0f}{unit}"  # noqa: PLR2004 - two figures.
+        number /= _STEP
+    return f"{number:.0f}T"
+
+
+def rate(per_second: float) -> str:
+    """Return a number of messages a second such as `0`, `<0.1`, `3.4`, `1.2k`."""
+    if 0 < per_second < 0.05:  # noqa: PLR2004 - would be shown as none.
+        return "<0.1"
+    return f"{per_second:.1f}" if 0 < per_second < 9.95 else count(per_second)  # noqa: PLR2004
+
+
+def duration(seconds: float | None) -> str:
+    """Return a time such as `42s`, `3m 20s`, `2h 5m`, `3d 4h`; nothing where there is none."""
+    if seconds is None:
+        return ""
+    whole = int(seconds)
+    for long, unit, short, part in _SPANS:
+        if whole >= long:
+            return f"{whole // long}{unit} {whole % long // short}{part}"
+    return f"{whole}s"
+
+
+def statistics_table(queues: Sequence[QueueStatistics], others: QueueStatistics) -> Table:
+    """Return the table of queues, whose last row has the sums of the others if there are any."""
+    table = Table("queue", box=None, pad_edge=False, collapse_padding=True)
+    for heading in (
+        *("visible", "in\nflight", "delayed", "oldest"),
+        *("sent\n/s", "received\n/s", "deleted\n/s", "dead-\nlettered"),
+    ):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for each in queues:
+        table.add_row(_name(each), *_cells(each))
+    if others.queues:
+        name = f"{count(others.queues)} others, {count(others.messages)} messages"
+        table.add_row(_line(name), *_cells(others), style="dim")
+    return table
+
+
+def _cells(each: QueueStatistics) -> list[str]:
+    held = [count(each.visible), count(each.in_flight), count(each.delayed)]
+    rates = [rate(each.send_rate), rate(each.receive_rate), rate(each.delete_rate)]
+    return [*held, duration(each.oldest), *rates, count(each.dead_lettered)]
+
+
+def _name(each: QueueStatistics) -> Text:
+    own = (each.account, each.region) == (local.IDENTITY.account, local.IDENTITY.region)
+    return _line(f"{each.queue}" if own else f"{each.queue} ({each.account}, {each.region})")
+
+
+def _line(text: str) -> Text:
+    """Return a text that gives way to the numbers in a narrow terminal."""
+    return Text(text, no_wrap=True, overflow="ellipsis")
+
+
+@click.command("stats")
+@click.argument("name", required=False, shell_complete=queue_names)
+@click.option(
+    "--order",
+    type=click.Choice(get_args(Order)),
+    default="rate",
+    show_default=True,
+    help="What comes first; rate: what is sent and deleted a second.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 1000),
+    default=20,
+    show_default=True,
+    help="At most so many queues; the others are summed.",
+)
+@click.option("--search", default="", metavar="TEXT", help="Only queues with TEXT in their names.")
+@printing_json
+def queue_stats(name: str | None, order: Order, limit: int, search: str) -> tuple[Any, Any]:
+    """Show what the busiest queues hold and what happens in them, or all about the queue NAME.
+
+    All accounts and regions are shown; NAME is a queue of the default ones. Rates are messages a
+    second over the last one to two minutes. The numbers are a second old.
+    """
+    with open_node(configuration().settings) as node:
+        if name is not None:
+            return _of_queue(node, name)
+        queues, others = node.run(
+            node.node.statistics.of_queues(
+                limit, search=search, order=order, deadline=node.node.deadline()
+            )
+        )
+    known = {key: value for key, value in others._asdict().items() if value is not None}
+    result = {"queues": [each._asdict() for each in queues], "others": known}
+    return result, statistics_table(queues, others) if queues else "no such queues"
+
+
+def _of_queue(node: LocalNode, name: str) -> tuple[Any, Any]:
+    queue, deadline = _found(node, name), node.node.deadline()
+    assert queue.id is not None
+    minutes = node.run(node.node.statistics.minutes([queue.id], _MINUTES, deadline))[queue.id]
+    now = node.run(node.node.inspection.clock(deadline))
+    result = queue._asdict()
+    result["minutes"] = [each._asdict() | {"minute": shown_time(each.minute)} for each in minutes]
+    numbers = Table("statistic", "value", box=None, pad_edge=False)
+    for field, value in queue._asdict().items():
+        if field not in ("id", "queues"):
+            shown = _SHOWN.get(field, cell)
+            numbers.add_row(field.replace("_", " "), shown(value))
+    return result, Group(numbers, "", *_minutes(minutes, int(now)))
+
+
+def _found(node: LocalNode, name: str) -> QueueStatistics:
+    """Return the statistics of a queue; raise errors.QueueDoesNotExist."""
+    wanted, offset = local.queue_name(name), 0
+    while True:
+        queues, _ = node.run(
+            node.node.statistics.of_queues(
+                _PAGE,
+                account=wanted.account,
+                region=wanted.region,
+                search=name,
+                offset=offset,
+                deadline=node.node.deadline(),
+            )
+        )
+        for each in queues:
+            if each.queue == name:
+                return each
+        if len(queues) < _PAGE:
+            raise errors.QueueDoesNotExist
+        offset += _PAGE
+
+
+def _minutes(minutes: Sequence[QueueMinute], now: int) -> list[Any]:
+    """Return what happened in the last hour: sparklines, and the last minutes that had something.
+
+    `now` is in seconds since 1970.
+    """
+    if not minutes:
+        return [f"nothing happened in the last {_MINUTES} minutes"]
+    first = now // 60 * 60 - (_MINUTES - 1) * 60
+    lines = Table(f"last {_MINUTES} minutes", "", "most a minute", box=None, pad_edge=False)
+    for field in ("sent", "deleted"):
+        happened = {each.minute: getattr(each, field) for each in minutes}
+        numbers = [happened.get(first + 60 * n, 0) for n in range(_MINUTES)]
+        lines.add_row(field, Text(_sparkline(numbers), no_wrap=True), count(max(numbers)))
+    table = Table("minute (UTC)", box=None, pad_edge=False)
+    for heading in ("sent", "received", "deleted", "dead-lettered", "messages"):
+        table.add_column(heading, justify="right")
+    for minute, *counts in minutes[-_ROWS:]:
+        table.add_row(f"{datetime.fromtimestamp(minute, UTC):%H:%M}", *map(count, counts))
+    return [lines, "", table]
+
+
+def _sparkline(numbers: Sequence[int]) -> str:
+    """Return a block for each number; only none has the lowest."""
+    most = max(numbers) or 1
+    return "".join(_BLOCKS[ceil(number / most * (len(_BLOCKS) - 1))] for number in numbers)
+
+
+_SHOWN: Mapping[str, Callable[[Any], str]] = {
+    "oldest": duration,
+    "send_rate": rate,
+    "receive_rate": rate,
+    "delete_rate": rate,
+}
+COMMANDS = [queue_stats]

@@ -1,0 +1,190 @@
+"""The command that shows live what happens in the busiest queues, on the whole terminal."""
+
+import asyncio
+import os
+import re
+import signal
+import sys
+import termios
+import tty
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from time import monotonic
+from typing import get_args
+
+import click
+from rich.console import Group
+from rich.live import Live
+from rich.text import Text
+
+from skipmq import errors
+from skipmq.cli.environment import configuration, open_node, out, silence
+from skipmq.cli.queue_stats import count, duration, rate, statistics_table
+from skipmq.delivery.statistics import Order
+from skipmq.model import QueueStatistics
+from skipmq.node import Node
+
+_ORDERS: dict[str, Order] = {"n": "name", "m": "messages", "r": "rate", "d": "dead-lettered"}
+# The lines of the screen that are no queues.
+_OTHER_LINES = 9
+# What arrows and function keys send has letters in it.
+_SEQUENCE = re.compile(rb"\x1b(\[[0-9;]*.?|O.|)")
+# Ends as `q` does; the terminal is restored.
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
+
+
+class Top:
+    """What is on the screen; for one loop. `order` is what comes first."""
+
+    def __init__(self, node: Node, order: Order) -> None:
+        self._node, self._order = node, order
+        self._pressed = asyncio.Event()
+        self._queues: list[QueueStatistics] = []
+        self._others: QueueStatistics | None = None
+        # The time of the database, in seconds since 1970, and of the stopwatch when it was read.
+        self._clock = self._read_at = 0.0
+        self._failure = ""
+
+    async def read(self) -> None:
+        """Read the statistics of as many queues as the screen has room for.
+
+        Raises errors.ServiceUnavailable.
+        """
+        await self._node.monitor.check()
+        limit = max(1, out.size.height - _OTHER_LINES)
+        found = await self._node.statistics.of_queues(limit, order=self._order)
+        self._clock = await self._node.inspection.clock(0.0)
+        self._queues, self._others = found
+        self._read_at = monotonic()
+
+    async def follow(self, live: Live, descriptor: int, interval: float) -> None:
+        """Show the statistics, every so many seconds, until a key or a signal ends it.
+
+        What was read last stays on the screen while the database is unavailable.
+        """
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        for each in _ENDING:
+            loop.add_signal_handler(each, task.cancel)
+        loop.add_signal_handler(signal.SIGWINCH, self._pressed.set)
+        loop.add_reader(descriptor, self._press, descriptor, task)
+        try:
+            while True:
+                live.update(self._screen(), refresh=True)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(interval):
+                        await self._pressed.wait()
+                self._pressed.clear()
+                await self._try_to_read()
+        except asyncio.CancelledError:
+            return  # So ends Ctrl-C, too.
+        finally:
+            loop.remove_reader(descriptor)
+
+    async def _try_to_read(self) -> None:
+        try:
+            await self.read()
+        except errors.Hindered as error:
+            self._failure = error.message
+        except errors.DatabaseReadOnly:
+            self._failure = "the database is read-only"
+        except errors.ServiceUnavailable:
+            self._failure = "the database cannot be reached"
+        else:
+            self._failure = ""
+
+    def _press(self, descriptor: int, task: asyncio.Task[None]) -> None:
+        try:
+            keys = os.read(descriptor, 64)
+        except OSError:
+            keys = b""
+        if not keys:  # The terminal is gone.
+            task.cancel()
+        for key in _SEQUENCE.sub(b"", keys).decode(errors="replace").lower():
+            if key == "q":
+                task.cancel()
+            elif key in _ORDERS:
+                self._order = _ORDERS[key]
+                self._pressed.set()
+
+    def _screen(self) -> Group:
+        assert self._others is not None
+        keys = "  ".join(f"{key} {order}" for key, order in _ORDERS.items())
+        return Group(
+            self._head(self._others),
+            "",
+            statistics_table(self._queues, self._others),
+            "",
+            Text(f"by {self._order}    keys: {keys}  q quit", "dim"),
+        )
+
+    def _head(self, others: QueueStatistics) -> Text:
+        every = (*self._queues, others)
+        parts = [
+            f"{datetime.fromtimestamp(self._clock, UTC):%H:%M:%S} UTC",
+            f"{count(sum(each.queues for each in every))} queues",
+            f"{count(sum(each.messages for each in every))} messages",
+            f"sent {rate(sum(each.send_rate for each in every))}/s",
+            f"received {rate(sum(each.receive_rate for each in every))}/s",
+            f"deleted {rate(sum(each.delete_rate for each in every))}/s",
+        ]
+        head = Text("  ".join(parts) + "  ", "bold")
+        if self._failure:
+            age = duration(monotonic() - self._read_at)
+            return head.append(f"{self._failure}: this is {age} old", "red")
+        state = self._node.monitor.state
+        return head.append(
+            f"database {state.replace('_', ' ')}", "green" if state == "writable" else "yellow"
+        )
+
+
+@contextmanager
+def _single_keys(descriptor: int) -> Iterator[None]:
+    """Let a terminal give each key as it is pressed, and nothing suspend the command."""
+    kept = termios.tcgetattr(descriptor)
+    try:
+        tty.setcbreak(descriptor)
+        modes = termios.tcgetattr(descriptor)
+        modes[-1][termios.VSUSP] = os.fpathconf(descriptor, "PC_VDISABLE").to_bytes()
+        termios.tcsetattr(descriptor, termios.TCSANOW, modes)
+        yield
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSAFLUSH, kept)
+
+
+@click.command("top")
+@click.option(
+    "--interval",
+    type=click.FloatRange(0.5, 3600),
+    default=2,
+    show_default=True,
+    help="Seconds between two readings.",
+)
+@click.option(
+    "--order",
+    type=click.Choice(get_args(Order)),
+    default="rate",
+    show_default=True,
+    help="What comes first.",
+)
+def top(*, interval: float, order: Order) -> None:
+    """Show the busiest queues live until q or Ctrl-C.
+
+    The keys n, m, r and d order them by name, messages, rate and dead letters.
+    """
+    if not (sys.stdin.isatty() and sys.stdout.isatty()) or out.is_dumb_terminal:
+        raise click.ClickException(
+            "top needs a terminal: programs get the same from `skipmq queue stats --json`"
+        )
+    descriptor = sys.stdin.fileno()
+    with open_node(configuration().settings) as node:
+        shown = Top(node.node, order)
+        node.run(shown.read())
+        # What is logged would be written over the table.
+        with (
+            _single_keys(descriptor),
+            silence(),
+            Live(console=out, screen=True, auto_refresh=False) as live,
+        ):
+            node.run(shown.follow(live, descriptor, interval))

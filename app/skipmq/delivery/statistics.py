@@ -1,12 +1,14 @@
 """What queues hold and what happens in them, as all nodes and SQL users together did it."""
 
 from collections.abc import Sequence
+from typing import Literal, TypeAlias, get_args
 
 from skipmq.database import Database, Statement
 from skipmq.database.statement import BOOLEAN, INTEGER, INTEGERS, TEXT
 from skipmq.model import QueueMinute, QueueStatistics
 
-ORDERS = ("name", "messages", "rate", "dead-lettered")
+Order: TypeAlias = Literal["name", "messages", "rate", "dead-lettered"]
+ORDERS: tuple[str, ...] = get_args(Order)
 
 _STATISTICS = Statement(
     "select account, region, queue, queue_id, queues, messages, visible, in_flight, delayed,"

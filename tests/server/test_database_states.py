@@ -213,8 +213,12 @@ def test_node_that_starts_without_a_database_to_write_to_waits_for_it(
         assert text in send(node, f"{node.url}/{DEFAULT_ACCOUNT}/orders")
         eventually(lambda: "waits until it can write" in node.log)
         assert "serves SQS at" not in node.log
+        # Without the key of the sessions nobody could tell a forged one.
+        assert raw(f"{node.url}/console/queues").status == 503
+        assert raw(f"{node.url}/metrics").status == 200
     with node:
         node.ready()
+        assert raw(f"{node.url}/console/queues").status == 200
         eventually(lambda: "serves SQS at" in node.log)
     assert "Traceback" not in node.log
 

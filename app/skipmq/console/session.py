@@ -41,6 +41,8 @@ class Seal:
     """
 
     def __init__(self, receipt_key: bytes) -> None:
+        if not receipt_key:
+            raise ValueError("without a key anybody could make a session")
         self._key = hmac.digest(receipt_key, _LABEL, "sha256")
         self.name = f"skipmq_console_{sha256(self._key).hexdigest()[:8]}"
         self._decoder = msgspec.json.Decoder(Session)

@@ -103,10 +103,23 @@ class _Site:
 
     def __init__(self, broker: Broker, loop: asyncio.AbstractEventLoop) -> None:
         self._broker, self._loop = broker, loop
-        self._seal = Seal(broker.node.receipt_key)
+        self._made: Seal | None = None
         self._versions = {
             file.name: sha256(file.read_bytes()).hexdigest()[:12] for file in _STATIC.iterdir()
         }
+
+    @property
+    def _seal(self) -> Seal:
+        """Return what makes and reads cookies; its key is not known before the node is open.
+
+        Raises errors.ServiceUnavailable.
+        """
+        node = self._broker.node
+        if not node.is_open:
+            raise node.monitor.refusal()
+        if self._made is None:
+            self._made = Seal(node.receipt_key)
+        return self._made
 
     def arrive(self) -> ResponseReturnValue | None:
         """Find out who asks; refuse, or send to the sign-in, whoever may not see the page."""

@@ -218,7 +218,7 @@ def test_node_that_starts_without_a_database_to_write_to_waits_for_it(
         assert raw(f"{node.url}/metrics").status == 200
     with node:
         node.ready()
-        assert raw(f"{node.url}/console/queues").status == 200
+        eventually(lambda: raw(f"{node.url}/console/queues").status == 200)
         eventually(lambda: "serves SQS at" in node.log)
     assert "Traceback" not in node.log
 

@@ -79,7 +79,7 @@ def test_files_that_compose_mounts_are_there() -> None:
     mounted = re.findall(r"^ +- (\.[^:]+):", COMPOSE, re.MULTILINE)
 
     assert len(mounted) >= 5
-    assert all((FOLDER / name).resolve().is_file() for name in mounted)
+    assert all((FOLDER / name).exists() for name in mounted)
 
 
 def test_roles_are_made_by_the_script_of_the_first_start(public_folder: Path) -> None:

@@ -58,7 +58,7 @@ COUNTERS = {
         "skipmq_snapshots_ended",
         "Readers' sessions ended because they held a snapshot for too long",
     ),
-    "upkeep": Definition("skipmq_upkeep", "What the janitor of this node did, by job", ("job",)),
+    "upkeep": Definition("skipmq_upkeep", "What the janitor of this node did, by task", ("task",)),
 }
 HISTOGRAMS = {
     "request": Definition(

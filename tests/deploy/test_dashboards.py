@@ -207,7 +207,7 @@ class Prometheus:
         if found := re.fullmatch(r"label_values\((.*), (\w+)\)", asked):
             return bool(self.ask(f"label/{found[2]}/values", **{"match[]": found[1]}))
         series = self.ask("query", query=asked)["result"]
-        # `job` is the job of the scrape: Prometheus calls a node's own label `exported_job`.
+        # `job` is the job of the scrape, and no label of ours.
         return any(
             labels <= set(each["metric"]) - {"job"} and each["value"][1] != "NaN" for each in series
         )

@@ -4576,7 +4576,7 @@ begin
     order by f.first_number -- Groups that become available together come in the order of arrival.
     on conflict do nothing;
     insert into skipmq.queue_delta (at, queue_id, change, event, bytes)
-    select v_now, p_queue_id, cardinality(v_fresh), 'sent', sum(octet_length(b.body))
+    select v_now, p_queue_id, cardinality(v_fresh), 'sent', coalesce(sum(octet_length(b.body)), 0)
     from unnest(p_bodies) with ordinality b (body, place) where b.place = any (v_fresh);
   end if;
 
@@ -4680,7 +4680,7 @@ begin
   end if;
   with counted as (
     insert into skipmq.queue_delta (at, queue_id, change, event, bytes)
-    select v_now, p_queue_id, cardinality(p_message_ids), 'sent', sum(octet_length(b)) from unnest(p_bodies) b
+    select v_now, p_queue_id, cardinality(p_message_ids), 'sent', coalesce(sum(octet_length(b)), 0) from unnest(p_bodies) b
   )
   insert into skipmq.message (
     id, visible_at, sent_at, enqueued_at, queue_id, shard, message_id, group_id, sender, trace_header, attributes, body)

@@ -125,7 +125,7 @@ begin
     order by f.first_number -- Groups that become available together come in the order of arrival.
     on conflict do nothing;
     insert into skipmq.queue_delta (at, queue_id, change, event, bytes)
-    select v_now, p_queue_id, cardinality(v_fresh), 'sent', sum(octet_length(b.body))
+    select v_now, p_queue_id, cardinality(v_fresh), 'sent', coalesce(sum(octet_length(b.body)), 0)
     from unnest(p_bodies) with ordinality b (body, place) where b.place = any (v_fresh);
   end if;
 

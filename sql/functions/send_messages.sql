@@ -52,7 +52,7 @@ begin
   end if;
   with counted as (
     insert into skipmq.queue_delta (at, queue_id, change, event, bytes)
-    select v_now, p_queue_id, cardinality(p_message_ids), 'sent', sum(octet_length(b)) from unnest(p_bodies) b
+    select v_now, p_queue_id, cardinality(p_message_ids), 'sent', coalesce(sum(octet_length(b)), 0) from unnest(p_bodies) b
   )
   insert into skipmq.message (
     id, visible_at, sent_at, enqueued_at, queue_id, shard, message_id, group_id, sender, trace_header, attributes, body)

@@ -42,10 +42,13 @@ class SqsError(Exception):
         namespace: str = SQS,
         sqlstate: str | None = None,
         shape: str | None = None,
+        wire: type["SqsError"] | None = None,
     ) -> None:
-        cls.shape = shape or cls.__name__
-        cls.code = code or cls.__name__
-        cls.status, cls.fault, cls.namespace = status, fault, namespace
+        # With `wire` clients see that error, with another text.
+        cls.shape = wire.shape if wire else shape or cls.__name__
+        cls.code = wire.code if wire else code or cls.__name__
+        seen = (wire.status, wire.fault, wire.namespace) if wire else (status, fault, namespace)
+        cls.status, cls.fault, cls.namespace = seen
         if sqlstate is not None:
             BY_SQLSTATE[sqlstate] = cls
 
@@ -222,25 +225,11 @@ class ServiceUnavailable(SqsError, status=503, fault="Receiver", namespace=CORAL
     """The database cannot be reached at the moment; try again."""
 
 
-class DatabaseReadOnly(
-    ServiceUnavailable,
-    code="ServiceUnavailable",
-    status=503,
-    fault="Receiver",
-    namespace=CORAL,
-    shape="ServiceUnavailable",
-):
+class DatabaseReadOnly(ServiceUnavailable, wire=ServiceUnavailable):
     """The database takes no writes at the moment: it is read-only; try again."""
 
 
-class Hindered(
-    ServiceUnavailable,
-    code="ServiceUnavailable",
-    status=503,
-    fault="Receiver",
-    namespace=CORAL,
-    shape="ServiceUnavailable",
-):
+class Hindered(ServiceUnavailable, wire=ServiceUnavailable):
     """The database does not work before an operator acts; nothing has been done; try again."""
 
     def __init__(self, reason: str | None = None, remedy: str | None = None) -> None:
@@ -249,58 +238,21 @@ class Hindered(
         self.reason, self.remedy = reason, remedy
 
 
-class DiskFull(
-    Hindered,
-    code="ServiceUnavailable",
-    status=503,
-    fault="Receiver",
-    namespace=CORAL,
-    shape="ServiceUnavailable",
-    sqlstate="53100",
-):
+class DiskFull(Hindered, wire=ServiceUnavailable, sqlstate="53100"):
     """The disk of the database is full; nothing has been done; try again."""
 
 
-class InsufficientPrivilege(
-    Hindered,
-    code="ServiceUnavailable",
-    status=503,
-    fault="Receiver",
-    namespace=CORAL,
-    shape="ServiceUnavailable",
-    sqlstate="42501",
-):
+class InsufficientPrivilege(Hindered, wire=ServiceUnavailable, sqlstate="42501"):
     """The database refuses this node a privilege; nothing has been done; try again."""
 
 
-class OutcomeUnknown(
-    ServiceUnavailable,
-    code="ServiceUnavailable",
-    status=503,
-    fault="Receiver",
-    namespace=CORAL,
-    shape="ServiceUnavailable",
-):
+class OutcomeUnknown(ServiceUnavailable, wire=ServiceUnavailable):
     """The database went away; whether the request has been done is not known; try again."""
 
 
-class Locked(
-    SqsError,
-    code="ServiceUnavailable",
-    status=503,
-    fault="Receiver",
-    namespace=CORAL,
-    shape="ServiceUnavailable",
-):
+class Locked(SqsError, wire=ServiceUnavailable):
     """An open transaction holds what the request is for; nothing has been done; try again."""
 
 
-class Overloaded(
-    SqsError,
-    code="ServiceUnavailable",
-    status=503,
-    fault="Receiver",
-    namespace=CORAL,
-    shape="ServiceUnavailable",
-):
+class Overloaded(SqsError, wire=ServiceUnavailable):
     """The node has as much to do as it can take; nothing has been done; try again."""

@@ -108,6 +108,11 @@ class Node:
             await self.keys.refresh()
         self.is_open = True
 
+    def check_open(self) -> None:
+        """Raise errors.ServiceUnavailable while the node has not been opened."""
+        if not self.is_open:
+            raise self.monitor.refusal()
+
     def start(self, *others: Runnable) -> None:
         """Begin to listen and to notify, and to run what else this process runs."""
         loop = asyncio.get_running_loop()

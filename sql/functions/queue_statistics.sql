@@ -1,7 +1,7 @@
 -- Does: gives what happened in each queue since it was made or purged, what happens a second now (over the last one to
 --   two minutes), and what it holds, for up to p_limit queues after p_offset: by name, by messages, by rate (what is
---   sent and deleted), or by dead letters; names from the first, numbers from the most unless p_descending says
---   otherwise. One row more, whose queue is null, has the
+--   sent and deleted), or by what went to a dead-letter queue; names from the first, numbers from the most unless
+--   p_descending says otherwise. One row more, whose queue is null, has the
 --   sums of all that match and are not given, and their number in `queues`.
 -- Called by: /metrics, the ListQueueStatistics action, `skipmq queue stats`, `skipmq top`.
 -- Locks, in order: none.

@@ -34,12 +34,6 @@ def url(embedded_databases: Databases) -> Iterator[str]:
     embedded_databases.drop(url)
 
 
-@pytest.fixture
-def owner(url: str) -> Iterator[Connection]:
-    with psycopg.connect(url, autocommit=True) as connection:
-        yield connection
-
-
 def started(url: str) -> NodeProcess:
     return NodeProcess(database_url=as_node(url), workers=WORKERS, failover_wait=0)
 

@@ -233,7 +233,7 @@ def test_tail_shows_dead_letters_that_arrive(url: str) -> None:
 
 
 def completed(words: str, **variables: str) -> tuple[list[str], str]:
-    """Return what bash is told to complete a command line with, and what is complained of."""
+    """Return what bash gets to complete a command line with, and the errors."""
     done = subprocess.run(
         SKIPMQ,
         env=environment({})

@@ -89,15 +89,18 @@ def _line(text: str) -> Text:
     return Text(text, no_wrap=True, overflow="ellipsis")
 
 
-@click.command("stats")
-@click.argument("name", required=False, shell_complete=queue_names)
-@click.option(
+order_option = click.option(
     "--order",
     type=click.Choice(get_args(Order)),
     default="rate",
     show_default=True,
     help="What comes first; rate: what is sent and deleted a second.",
 )
+
+
+@click.command("stats")
+@click.argument("name", required=False, shell_complete=queue_names)
+@order_option
 @click.option(
     "--limit",
     type=click.IntRange(1, 1000),

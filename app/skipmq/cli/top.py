@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from time import monotonic
-from typing import get_args
 
 import click
 from rich.console import Group
@@ -20,7 +19,7 @@ from rich.text import Text
 
 from skipmq import errors
 from skipmq.cli.environment import configuration, open_node, out, silence
-from skipmq.cli.queue_stats import count, duration, rate, statistics_table
+from skipmq.cli.queue_stats import count, duration, order_option, rate, statistics_table
 from skipmq.delivery.statistics import Order
 from skipmq.model import QueueStatistics
 from skipmq.node import Node
@@ -161,17 +160,11 @@ def _single_keys(descriptor: int) -> Iterator[None]:
     show_default=True,
     help="Seconds between two readings.",
 )
-@click.option(
-    "--order",
-    type=click.Choice(get_args(Order)),
-    default="rate",
-    show_default=True,
-    help="What comes first.",
-)
+@order_option
 def top(*, interval: float, order: Order) -> None:
     """Show the busiest queues live until q or Ctrl-C.
 
-    The keys n, m, r and d order them by name, messages, rate and dead letters.
+    The keys n, m, r and d order them by name, messages, rate and what went to a dead-letter queue.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()) or out.is_dumb_terminal:
         raise click.ClickException(

@@ -115,8 +115,7 @@ class _Site:
         Raises errors.ServiceUnavailable.
         """
         node = self._broker.node
-        if not node.is_open:
-            raise node.monitor.refusal()
+        node.check_open()
         if self._made is None:
             self._made = Seal(node.receipt_key)
         return self._made

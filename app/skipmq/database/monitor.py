@@ -46,8 +46,7 @@ class Monitor:
         """Return the state, as it was a second ago at most."""
         availability = self._database.availability
         if availability.failure is not None:
-            is_there = is_read_only(availability.failure)
-            self._become(READ_ONLY if is_there else UNREACHABLE, availability.failure)
+            self._lose(availability.failure)
         elif monotonic() - self._checked >= _INTERVAL:
             await self._ask()
         return self.state
@@ -76,10 +75,10 @@ class Monitor:
             ((state,),) = await self._database.rows(_STATE, tenant=_HEALTH)
         except errors.InsufficientPrivilege:
             return  # It has been noted.
-        except errors.ServiceUnavailable as error:
+        except errors.ServiceUnavailable:
             failure = self._database.availability.failure
             if failure is not None:
-                self._become(READ_ONLY if is_read_only(failure) else UNREACHABLE, error)
+                self._lose(failure)
             return  # Otherwise all connections are busy, or one was lost just now.
         self._checked = monotonic()
         if state == WRITABLE and self._watching is not None and not self._watching.done():
@@ -90,6 +89,9 @@ class Monitor:
                 psycopg.errors.ReadOnlySqlTransaction("the server is read-only")
             )
         self._become(state)
+
+    def _lose(self, failure: Exception) -> None:
+        self._become(READ_ONLY if is_read_only(failure) else UNREACHABLE, failure)
 
     def _hinder(self, error: errors.Hindered) -> None:
         if isinstance(error, errors.InsufficientPrivilege):

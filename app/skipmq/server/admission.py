@@ -14,7 +14,10 @@ QUIET = 5.0
 
 
 class Admission:
-    """Counts requests in and out; for one loop. `refused` only ever grows."""
+    """Counts requests in and out; for one loop. `refused` only ever grows.
+
+    In a `with` block a request is counted in, and errors.Overloaded noted, its own too.
+    """
 
     def __init__(self, most: int, observer: Observer, quiet: float = QUIET) -> None:
         self.most = most
@@ -23,6 +26,18 @@ class Admission:
         self._quiet = quiet
         self._refused_last: float | None = None
         self._refused_before = 0
+
+    def __enter__(self) -> None:
+        try:
+            self.enter()
+        except errors.Overloaded:
+            self.note_refusal()
+            raise
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.leave()
+        if kind is not None and issubclass(kind, errors.Overloaded):
+            self.note_refusal()
 
     def enter(self) -> None:
         """Count a request in, which must leave again.

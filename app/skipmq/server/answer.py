@@ -66,10 +66,8 @@ class Broker:
         call: Call | None = None
         failure: errors.SqsError | None = None
         try:
-            self.admission.enter()
-            try:
-                if not self.node.is_open:
-                    raise self.node.monitor.refusal()
+            with self.admission:
+                self.node.check_open()
                 self.check_browser(request)
                 identity = self._identify(request)
                 call = protocol.decode(request)
@@ -77,11 +75,7 @@ class Broker:
                 call.deadline = self.node.deadline()
                 self._check_method_and_rates(call)
                 response = protocol.encode(call, await perform(self.node, call))
-            finally:
-                self.admission.leave()
         except errors.SqsError as error:
-            if isinstance(error, errors.Overloaded):
-                self.admission.note_refusal()
             failure = error
             response = protocol.encode_error(request, error)
         except Exception:
@@ -137,17 +131,11 @@ class Broker:
         began = perf_counter()
         failure: errors.SqsError | None = None
         try:
-            self.admission.enter()
-            try:
-                if not self.node.is_open:
-                    raise self.node.monitor.refusal()
+            with self.admission:
+                self.node.check_open()
                 self._check_method_and_rates(call)
                 return await perform(self.node, call)
-            finally:
-                self.admission.leave()
         except errors.SqsError as error:
-            if isinstance(error, errors.Overloaded):
-                self.admission.note_refusal()
             failure = error
             raise
         except Exception:

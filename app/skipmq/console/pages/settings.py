@@ -29,7 +29,7 @@ class Field(NamedTuple):
     fifo_only: bool = False
 
 
-GROUPS = ("Delivery", "FIFO", "Dead letters", "Beyond SQS", "Encryption")
+GROUPS = ("Delivery", "FIFO", "Dead-letter queue", "Beyond SQS", "Encryption")
 _YES_NO = ("false", "true")
 FIELDS = (
     Field(
@@ -69,7 +69,7 @@ FIELDS = (
         choices=("perQueue", "perMessageGroupId"), default="perQueue", fifo_only=True,
     ),
     Field(
-        "RedriveAllowPolicy", "Redrive allow policy", "Dead letters",
+        "RedriveAllowPolicy", "Redrive allow policy", "Dead-letter queue",
         hint="JSON: which queues may name this one as their dead-letter queue; empty: all",
     ),
     Field(

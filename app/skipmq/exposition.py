@@ -2,6 +2,7 @@
 
 import os
 import platform
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -110,6 +111,11 @@ class Exposition:
             yield gauge
         for name, definition in HISTOGRAMS.items():
             yield _histogram(name, definition, [snapshot for snapshot, _ in found])
+        yield GaugeMetricFamily(
+            "skipmq_metrics_age_seconds",
+            "How old the numbers are of the process that published its own least recently",
+            value=max((time.monotonic() - snapshot.at for snapshot in alive), default=0.0),
+        )
         build = GaugeMetricFamily(
             "skipmq_build_info", "The node's release, always 1", labels=["version", "python"]
         )

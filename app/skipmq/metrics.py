@@ -37,7 +37,10 @@ COUNTERS = {
     "standbys outages": Definition(
         "skipmq_standbys_outages", "Times that too few standbys acknowledged"
     ),
-    "parked": Definition("skipmq_parked", "Requests that waited for a database or a standby"),
+    "parked": Definition(
+        "skipmq_parked",
+        "Transactions (of one request or several) that waited for a database or standby",
+    ),
     "retried": Definition("skipmq_retried", "Statements run again after the database went away"),
     "unknown": Definition("skipmq_outcome_unknown", "Statements given up that may have been done"),
     "cut": Definition(
@@ -98,10 +101,10 @@ GAUGES = {
         "skipmq_standbys_available", "Whether enough standbys acknowledge", merge="min"
     ),
     "waiting for database": Definition(
-        "skipmq_waiting_for_database", "Requests that wait for a database now"
+        "skipmq_waiting_for_database", "Transactions that wait for a database now"
     ),
     "waiting for standbys": Definition(
-        "skipmq_waiting_for_standbys", "Requests that wait for a standby now"
+        "skipmq_waiting_for_standbys", "Transactions that wait for a standby now"
     ),
     "waiting receivers": Definition(
         "skipmq_waiting_receivers", "Receivers that wait for a message now"
@@ -185,8 +188,9 @@ Series = list[tuple[tuple[str, ...], float]]
 
 
 class Snapshot(msgspec.Struct):
-    """The numbers of a process at one time."""
+    """The numbers of a process at one time, in seconds of the machine's monotonic clock."""
 
+    at: float
     counters: dict[str, Series]
     gauges: dict[str, Series]
     histograms: dict[str, list[tuple[tuple[str, ...], Histogram]]]
@@ -247,11 +251,12 @@ class Metrics:
         if request_id:
             histogram.exemplars[place] = Exemplar(request_id, value)
 
-    def publish(self, folder: Path) -> None:
-        """Write the numbers to this process's file."""
+    def publish(self, folder: Path, at: float) -> None:
+        """Write the numbers of a time to this process's file."""
         self._counters["processor"] = {(): time.process_time()}
         self._gauges["memory"] = {(): _resident_bytes()}
         snapshot = Snapshot(
+            at,
             {name: [*series.items()] for name, series in self._counters.items()},
             {name: [*series.items()] for name, series in self._gauges.items()},
             {name: [*series.items()] for name, series in self._histograms.items()},
@@ -272,8 +277,9 @@ class Publisher:
     async def run(self) -> None:
         """Publish until it is cancelled."""
         while True:
+            began = time.monotonic()
             self._prepare()
-            self._metrics.publish(self._folder)
+            self._metrics.publish(self._folder, began)
             await asyncio.sleep(INTERVAL)
 
 

@@ -153,6 +153,8 @@ def test_frozen_server_holds_no_request_and_what_it_may_have_done_is_not_done_tw
     node: NodeProcess, server: embedded.Server
 ) -> None:
     sqs, url = queue(node, "frozen")
+    # Requests of one queue share a transaction, and one waits for all of them.
+    _, other = queue(node, "frozen-too")
     sqs.send_message(QueueUrl=url, MessageBody="before")
     cut = node.metric("skipmq_database_deadlines_total")
 
@@ -161,13 +163,18 @@ def test_frozen_server_holds_no_request_and_what_it_may_have_done_is_not_done_tw
             sending = [pool.submit(sqs.send_message, QueueUrl=url, MessageBody="while")]
             eventually(lambda: node.metric("skipmq_database_deadlines_total") > cut)
             eventually(lambda: node.metric("skipmq_database_available") == 0)
-            sending.append(pool.submit(sqs.send_message, QueueUrl=url, MessageBody="later"))
+            sending.extend(
+                pool.submit(sqs.send_message, QueueUrl=each, MessageBody="later")
+                for each in (url, other)
+            )
             eventually(lambda: node.metric("skipmq_waiting_for_database") >= 2)
-        for each in sending:
-            each.result()
+        for sent in sending:
+            sent.result()
 
     assert sorted(bodies(sqs, url)) == ["before", "later", "while"]
-    assert node.metric("skipmq_database_available") == 1
+    assert bodies(sqs, other) == ["later"]
+    # The other workers notice by themselves.
+    eventually(lambda: node.metric("skipmq_database_available") == 1)
     assert "database away" in node.log
     assert "database back" in node.log
 

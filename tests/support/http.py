@@ -64,6 +64,12 @@ def eventually(condition: Callable[[], Any], seconds: float = 30, why: str = "")
     return value
 
 
+def _value(metrics: str, name: str) -> float:
+    found = re.search(rf"^{re.escape(name)} (\S+)$", metrics, re.MULTILINE)
+    assert found, metrics
+    return float(found[1])
+
+
 class NodeProcess:
     """A `skipmq serve` process with its workers."""
 
@@ -119,14 +125,23 @@ class NodeProcess:
         except OSError:
             return False
 
+    def metrics(self, accept: str = "text/plain") -> str:
+        """Return the metrics, as all processes of the node published them after the call."""
+        called = time.monotonic()
+        headers = {"Accept": accept}
+
+        def published() -> str:
+            asked = time.monotonic()
+            request = urllib.request.Request(self.probes_url + "/metrics", headers=headers)
+            with urllib.request.urlopen(request, timeout=30, context=self._context) as response:
+                text = str(response.read().decode())
+            return text if asked - _value(text, "skipmq_metrics_age_seconds") >= called else ""
+
+        return str(eventually(published))
+
     def metric(self, name: str) -> float:
-        """Return what a metric without labels says."""
-        url = self.probes_url + "/metrics"
-        with urllib.request.urlopen(url, timeout=30, context=self._context) as response:
-            text = response.read().decode()
-        found = re.search(rf"^{re.escape(name)} (\S+)$", text, re.MULTILINE)
-        assert found, text
-        return float(found[1])
+        """Return what a metric says, as all processes of the node published it after the call."""
+        return _value(self.metrics(), name)
 
     def workers(self) -> list[psutil.Process]:
         """Return the worker processes that are alive."""

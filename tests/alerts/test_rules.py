@@ -12,7 +12,6 @@ from support.programs import need
 FOLDER = Path(__file__).parent
 PROMETHEUS = ROOT / "deploy" / "prometheus"
 RULES = (PROMETHEUS / "skipmq.rules.yml").read_text()
-README = (ROOT / "deploy" / "README.md").read_text()
 ALERTS = re.findall(r"- alert: (\w+)\n(.*?)(?=\n\n|\Z)", RULES, re.DOTALL)
 FAULTS = {"switchover", "postgres-crash", "server-freeze", "server-death"}
 
@@ -63,10 +62,10 @@ def test_every_fault_of_an_ordinary_failover_was_recorded() -> None:
 
 @pytest.mark.parametrize("rule", [rule for _, rule in ALERTS], ids=[name for name, _ in ALERTS])
 def test_alert_has_a_severity_and_its_place_in_the_runbook(rule: str) -> None:
-    prose = re.sub(r"```.*?```", "", README, flags=re.DOTALL)
+    page, anchor = re.findall(r"runbook_url: (deploy/\w+\.md)#(\S+)", rule)[0]
+    prose = re.sub(r"```.*?```", "", (ROOT / page).read_text(), flags=re.DOTALL)
     headings = re.findall(r"^#+ (.+)$", prose, re.MULTILINE)
     anchors = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
-    (anchor,) = re.findall(r"runbook_url: deploy/README\.md#(\S+)", rule)
 
     assert re.search(r"severity: (critical|warning|info)\b", rule)
     assert anchor in anchors

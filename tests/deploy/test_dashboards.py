@@ -2,14 +2,10 @@
 
 import json
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from string import Template
 from typing import Any
-from urllib.error import HTTPError, URLError
-from urllib.parse import urlencode
-from urllib.request import urlopen
 
 import pytest
 
@@ -17,7 +13,7 @@ from skipmq.exposition import Exposition
 from skipmq.model import QueueStatistics
 from support.http import ACCOUNT, ROOT, NodeProcess, client, eventually, free_port
 from support.postgres import Databases, as_node
-from support.programs import need
+from support.prometheus import Prometheus
 
 GRAFANA = ROOT / "deploy" / "grafana"
 RULES = ROOT / "deploy" / "prometheus" / "skipmq.rules.yml"
@@ -161,61 +157,16 @@ def test_nodes_define_every_metric_that_a_dashboard_names(tmp_path: Path) -> Non
     assert named <= defined
 
 
-class Prometheus:
-    """Debian's Prometheus, which scrapes a node every second, and one that is away."""
-
-    def __init__(self, folder: Path, *targets: str) -> None:
-        self.url = f"http://127.0.0.1:{free_port()}"
-        labelled = {"targets": targets, "labels": {"cluster": "main"}}
-        job = {"job_name": "skipmq", "static_configs": [labelled]}
-        every = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
-        file = folder / "prometheus.json"  # JSON is YAML too.
-        file.write_text(
-            json.dumps({"global": every, "rule_files": [str(RULES)], "scrape_configs": [job]})
-        )
-        self._log = (folder / "log").open("w")
-        self.process = subprocess.Popen(
-            [
-                "prometheus",
-                f"--config.file={file}",
-                f"--storage.tsdb.path={folder / 'data'}",
-                f"--web.listen-address={self.url.removeprefix('http://')}",
-            ],
-            stderr=self._log,
-        )
-
-    def ask(self, path: str, **query: str) -> Any:
-        """Return the data that it answers with; an expression that is not valid fails."""
-        try:
-            with urlopen(f"{self.url}/api/v1/{path}?{urlencode(query)}", timeout=10) as answer:
-                return json.load(answer)["data"]
-        except HTTPError as error:
-            with error:
-                raise ValueError(f"{query}: {error.read().decode()}") from error
-
-    def answers(self) -> bool:
-        assert self.process.poll() is None, Path(self._log.name).read_text()
-        try:
-            with urlopen(f"{self.url}/-/ready", timeout=10):
-                return True
-        except URLError:
-            return False
-
-    def has(self, expression: str, labels: frozenset[str] = frozenset()) -> bool:
-        """Return whether a variable has a value, or an expression a number with these labels."""
-        asked = Template(expression).substitute(VALUES)
-        if found := re.fullmatch(r"label_values\((.*), (\w+)\)", asked):
-            return bool(self.ask(f"label/{found[2]}/values", **{"match[]": found[1]}))
-        series = self.ask("query", query=asked)["result"]
-        # `job` is the job of the scrape, and no label of ours.
-        return any(
-            labels <= set(each["metric"]) - {"job"} and each["value"][1] != "NaN" for each in series
-        )
-
-    def stop(self) -> None:
-        self.process.terminate()
-        self.process.wait(timeout=30)
-        self._log.close()
+def has(prometheus: Prometheus, expression: str, labels: frozenset[str] = frozenset()) -> bool:
+    """Return whether a variable has a value, or an expression a number with these labels."""
+    asked = Template(expression).substitute(VALUES)
+    if found := re.fullmatch(r"label_values\((.*), (\w+)\)", asked):
+        return bool(prometheus.ask(f"label/{found[2]}/values", **{"match[]": found[1]}))
+    series = prometheus.ask("query", query=asked)["result"]
+    # `job` is the job of the scrape, and no label of ours.
+    return any(
+        labels <= set(each["metric"]) - {"job"} and each["value"][1] != "NaN" for each in series
+    )
 
 
 @pytest.fixture
@@ -228,13 +179,10 @@ def node(embedded_databases: Databases) -> Iterator[NodeProcess]:
 
 @pytest.fixture
 def prometheus(node: NodeProcess, tmp_path: Path) -> Iterator[Prometheus]:
-    need("prometheus")
-    started = Prometheus(tmp_path, f"127.0.0.1:{node.port}", f"127.0.0.1:{free_port()}")
-    try:
-        eventually(started.answers)
+    # A node, and one that is away.
+    targets = {"skipmq": (f"127.0.0.1:{node.port}", f"127.0.0.1:{free_port()}")}
+    with Prometheus(tmp_path, RULES, targets) as started:
         yield started
-    finally:
-        started.stop()
 
 
 class Shop:
@@ -276,7 +224,7 @@ def test_every_expression_of_every_dashboard_has_data(
 
     def nothing_is_missing() -> bool:
         shop.open()
-        missing.difference_update([each for each in missing if prometheus.has(*each)])
+        missing.difference_update([each for each in missing if has(prometheus, *each)])
         return not missing
 
     try:
@@ -284,4 +232,4 @@ def test_every_expression_of_every_dashboard_has_data(
     except AssertionError:
         pytest.fail("no data for\n" + "\n".join(f"{text} {sorted(by)}" for text, by in missing))
     assert {title for title, _, _ in targets} >= set(EMPTY)
-    assert not any(prometheus.has(expression) for expression in empty)
+    assert not any(has(prometheus, expression) for expression in empty)

@@ -13,6 +13,7 @@ from skipmq import errors
 from skipmq.database import Database, Monitor, NoObserver, Observer, Replication, monitor
 from skipmq.delivery import (
     Activity,
+    DeadLetters,
     InFlight,
     Inspection,
     Messages,
@@ -74,6 +75,7 @@ class Node:
         self.queues = Queues(self.database)
         self.activity = Activity(self.database)
         self.statistics = Statistics(self.database)
+        self.dead_letters = DeadLetters(self.database)
         self.receipt_key = b""
         self.waiters = Waiters(settings.max_waiting)
         # Who may sign, where requests must be signed.

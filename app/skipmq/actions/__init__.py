@@ -7,6 +7,7 @@ from skipmq.actions import (
     access,
     attributes,
     batches,
+    dead_letters,
     inspection,
     messages,
     moves,
@@ -50,6 +51,7 @@ ACTIONS: dict[str, Action] = {
 
 EXTENSIONS: dict[str, Action] = {
     "CopyMessages": inspection.copy_messages,
+    "ListDeadLetterQueues": dead_letters.list_dead_letter_queues,
     "ListQueueStatistics": overview.list_queue_statistics,
     "MoveMessages": inspection.move_messages,
     "PeekMessages": inspection.peek_messages,

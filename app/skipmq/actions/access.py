@@ -189,6 +189,7 @@ NEEDS: dict[str, Needs] = {
     "DeleteQueue": _on_queue("DeleteQueue"),
     "GetQueueAttributes": _on_queue("GetQueueAttributes"),
     "GetQueueUrl": _get_url,
+    "ListDeadLetterQueues": _list,
     "ListDeadLetterSourceQueues": _on_queue("ListDeadLetterSourceQueues"),
     "ListMessageMoveTasks": lambda call: _of_arn(call.parameters.SourceArn, "ListMessageMoveTasks"),
     "ListQueueStatistics": _list,

@@ -1,6 +1,7 @@
 """What a broker is: queues, messages, group commit, waiters."""
 
 from skipmq.delivery.activity import Activity
+from skipmq.delivery.dead_letters import DeadLetters
 from skipmq.delivery.in_flight import InFlight
 from skipmq.delivery.inspection import Inspection
 from skipmq.delivery.messages import Messages
@@ -11,6 +12,7 @@ from skipmq.delivery.upkeep import Upkeep
 
 __all__ = [
     "Activity",
+    "DeadLetters",
     "InFlight",
     "Inspection",
     "Messages",

@@ -346,8 +346,32 @@ QUEUE_STATISTICS = structure(
         "Minute",
     ),
 )
+DEAD_LETTER_QUEUE = structure(
+    QueueName=TEXT,
+    Exists=BOOLEAN,
+    FifoQueue=BOOLEAN,
+    DeadLetterQueue=STRING,
+    Messages=LONG,
+    OldestSeconds=LONG,
+    Arrived=LONG,
+    SourceCount=LONG,
+    Sources=List(
+        structure(QueueName=TEXT, MaxReceiveCount=INTEGER, Messages=LONG, DeadLettered=LONG),
+        "Source",
+    ),
+)
 EXTENSIONS: Mapping[str, Action] = {
     "CopyMessages": Action(_PICKED, _OUTCOMES),
+    "ListDeadLetterQueues": Action(
+        structure(Search=STRING, Offset=INTEGER, MaxResults=INTEGER),
+        structure(
+            DeadLetterQueues=List(DEAD_LETTER_QUEUE, "Queue"),
+            Matches=LONG,
+            Redelivering=List(
+                structure(QueueName=TEXT, Messages=LONG, Received=LONG, Deleted=LONG), "Queue"
+            ),
+        ),
+    ),
     "ListQueueStatistics": Action(
         structure(
             Search=STRING,

@@ -18,6 +18,7 @@ from skipmq.delivery import (
     Inspection,
     Messages,
     Moves,
+    Overview,
     Queues,
     Statistics,
 )
@@ -75,6 +76,7 @@ class Node:
         self.queues = Queues(self.database)
         self.activity = Activity(self.database)
         self.statistics = Statistics(self.database)
+        self.overview = Overview(self.database, self.replication)
         self.dead_letters = DeadLetters(self.database)
         self.receipt_key = b""
         self.waiters = Waiters(settings.max_waiting)

@@ -7,6 +7,7 @@ from skipmq.actions import (
     access,
     attributes,
     batches,
+    database,
     dead_letters,
     inspection,
     messages,
@@ -51,6 +52,7 @@ ACTIONS: dict[str, Action] = {
 
 EXTENSIONS: dict[str, Action] = {
     "CopyMessages": inspection.copy_messages,
+    "DescribeDatabase": database.describe_database,
     "ListDeadLetterQueues": dead_letters.list_dead_letter_queues,
     "ListQueueStatistics": overview.list_queue_statistics,
     "MoveMessages": inspection.move_messages,

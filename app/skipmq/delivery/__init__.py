@@ -6,6 +6,7 @@ from skipmq.delivery.in_flight import InFlight
 from skipmq.delivery.inspection import Inspection
 from skipmq.delivery.messages import Messages
 from skipmq.delivery.moves import Moves
+from skipmq.delivery.overview import Overview
 from skipmq.delivery.queues import Queues
 from skipmq.delivery.statistics import Statistics
 from skipmq.delivery.upkeep import Upkeep
@@ -17,6 +18,7 @@ __all__ = [
     "Inspection",
     "Messages",
     "Moves",
+    "Overview",
     "Queues",
     "Statistics",
     "Upkeep",

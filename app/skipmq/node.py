@@ -122,7 +122,8 @@ class Node:
         loop = asyncio.get_running_loop()
         own = (self.keys,) if self.keys is not None else ()
         parts: tuple[Runnable, ...] = (
-            self.monitor, self.activity, self._listener, self.notifier, *own, *others,
+            self.monitor, self.overview, self.activity, self._listener, self.notifier,
+            *own, *others,
         )  # fmt: skip
         self._tasks = [loop.create_task(part.run()) for part in parts]
 

@@ -1,6 +1,7 @@
 """What an operator who is paged asks of the database first, as far as a node can know it."""
 
 import asyncio
+from contextlib import suppress
 from time import monotonic
 from typing import Any, NamedTuple
 
@@ -15,6 +16,8 @@ _SERVER = Statement(
 )
 # What is known is asked again after so many seconds; nobody waits longer for it.
 _KNOWN_FOR, _PATIENCE = 2.0, 3.0
+# So often it is asked while nobody looks: who comes in an outage wants to see what was before.
+_INTERVAL = 60.0
 
 
 class Server(NamedTuple):
@@ -57,23 +60,31 @@ class Overview:
         self._database, self._replication = database, replication
         self._upkeep = Upkeep(database)
         self._asking: asyncio.Task[Known] | None = None
-        self._known: Known | None = None
+        # What was said last.
+        self.known: Known | None = None
 
     async def current(self) -> tuple[Known | None, errors.SqsError | None]:
         """Return what is known, and why it is not what holds now, where it is not."""
-        if self._known is not None and monotonic() - self._known.at < _KNOWN_FOR:
-            return self._known, None
+        if self.known is not None and monotonic() - self.known.at < _KNOWN_FOR:
+            return self.known, None
         if self._asking is None or self._asking.done():
             self._asking = asyncio.get_running_loop().create_task(self._ask())
         done, _ = await asyncio.wait({self._asking}, timeout=_PATIENCE)
         if not done:
-            return self._known, errors.ServiceUnavailable()
+            return self.known, errors.ServiceUnavailable()
         error = self._asking.exception()
         if error is None:
-            self._known = self._asking.result()
+            self.known = self._asking.result()
         elif not isinstance(error, errors.SqsError):
             raise error
-        return self._known, error
+        return self.known, error
+
+    async def run(self) -> None:
+        """Know something of the database all the time, until it is cancelled."""
+        while True:
+            with suppress(errors.SqsError):
+                await self.current()
+            await asyncio.sleep(_INTERVAL)
 
     async def _ask(self) -> Known:
         (row,) = await self._database.rows(_SERVER)

@@ -13,10 +13,12 @@ from skipmq import errors
 from skipmq.database import Database, Monitor, NoObserver, Observer, Replication, monitor
 from skipmq.delivery import (
     Activity,
+    DeadLetters,
     InFlight,
     Inspection,
     Messages,
     Moves,
+    Overview,
     Queues,
     Statistics,
 )
@@ -74,6 +76,8 @@ class Node:
         self.queues = Queues(self.database)
         self.activity = Activity(self.database)
         self.statistics = Statistics(self.database)
+        self.overview = Overview(self.database, self.replication)
+        self.dead_letters = DeadLetters(self.database)
         self.receipt_key = b""
         self.waiters = Waiters(settings.max_waiting)
         # Who may sign, where requests must be signed.
@@ -118,7 +122,8 @@ class Node:
         loop = asyncio.get_running_loop()
         own = (self.keys,) if self.keys is not None else ()
         parts: tuple[Runnable, ...] = (
-            self.monitor, self.activity, self._listener, self.notifier, *own, *others,
+            self.monitor, self.overview, self.activity, self._listener, self.notifier,
+            *own, *others,
         )  # fmt: skip
         self._tasks = [loop.create_task(part.run()) for part in parts]
 

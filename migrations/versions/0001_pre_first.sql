@@ -1682,6 +1682,63 @@ begin
   end if;
   return v_queue.queue_id;
 end $$;
+-- Does: gives what an operator who is paged asks of the server first, in one row: where it is (null: a Unix socket),
+--   its version and the revision of the schema, since when it runs, its timeline, since when the oldest snapshot is
+--   held; the standbys that are connected, with their lag in bytes and seconds; the programs of SkipMQ that have
+--   sessions in this database, with their number.
+-- Called by: the DescribeDatabase action.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: none.
+--
+-- may_see is false where the owner of the schema is not in pg_monitor: then it sees how many standbys there are,
+-- nothing of them, and no addresses and times of sessions. Source: PostgreSQL manual, 27.2.3 pg_stat_activity; 27.2.4
+-- pg_stat_replication.
+create function skipmq.database_overview(
+  out host text, out port integer, out version text, out revision text, out started_at timestamptz,
+  out now_at timestamptz, out timeline bigint, out oldest_snapshot float8, out owner text, out may_see boolean,
+  out standby_count integer, out standbys jsonb, out sessions jsonb
+)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  host := host(inet_server_addr());
+  port := coalesce(inet_server_port(), current_setting('port')::integer);
+  version := split_part(current_setting('server_version'), ' ', 1);
+  -- Where the schema comes from sql/ itself there is no revision.
+  if has_table_privilege(to_regclass('skipmq.alembic_version'), 'select') then
+    revision := (select v.version_num from skipmq.alembic_version v);
+  end if;
+  started_at := pg_postmaster_start_time();
+  now_at := clock_timestamp();
+  timeline := skipmq.timeline();
+  oldest_snapshot := extract(epoch from now_at - skipmq.oldest_snapshot());
+  owner := current_user;
+  may_see := pg_has_role(current_user, 'pg_read_all_stats', 'usage');
+  select
+    count(*),
+    coalesce(jsonb_agg(jsonb_build_object(
+      'name', r.application_name, 'address', host(r.client_addr), 'state', r.state, 'sync', r.sync_state,
+      'bytes', greatest(pg_wal_lsn_diff(pg_current_wal_lsn(), r.replay_lsn), 0),
+      'seconds', coalesce(extract(epoch from r.replay_lag), 0))
+      order by r.sync_state = 'async', r.application_name, r.pid) filter (where may_see), '[]')
+  into standby_count, standbys
+  from pg_stat_replication r;
+  -- The name of a session shows to everybody, its address and times only to who may see them.
+  select coalesce(jsonb_agg(to_jsonb(s) order by s.program, s.address), '[]')
+  into sessions
+  from (
+    select
+      a.application_name as program, host(a.client_addr) as address, count(*) as number,
+      extract(epoch from now_at - min(a.backend_start)) as seconds
+    from pg_stat_activity a
+    where a.datname = current_database() and a.application_name like 'skipmq %'
+    group by a.application_name, a.client_addr
+    order by a.application_name, a.client_addr
+    limit 200
+  ) s;
+end $$;
 -- Does: says in one word what a node can do with this database: writable; read_only (a standby, or a primary that takes
 --   no writes); no_privilege (the caller may not call what nodes call); disk_full (a node found the disk full and
 --   watches it).
@@ -1789,6 +1846,91 @@ begin
     from skipmq.queue q
     join skipmq.queue d on d.account = q.dead_letter_account and d.region = q.region and d.name = q.dead_letter_name
     where q.queue_id = p_queue_id and d.queue_id <> p_queue_id);
+end $$;
+-- Does: gives the dead-letter queues of an account and region, each with what waits in it, for how many seconds the
+--   oldest has, what arrived in the last p_minutes minutes (also what was sent or moved there otherwise), and the
+--   first p_sources queues that name it, with what each moved to a dead-letter queue meanwhile. First those that
+--   queues name and that are not there (queue_id is null), then those with the most messages, up to p_limit after
+--   p_offset. One row more, whose name is null, has the sums of all that match and are not given.
+-- Called by: the ListDeadLetterQueues action.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: queue_dead_letter, queue_pkey, queue_count_pkey, queue_minute_pkey, and those of oldest_message.
+--
+-- p_search is a part of the name of the queue or of one that names it. What waits costs nothing however much it is.
+create function skipmq.dead_letter_queues(
+  p_account text, p_region text, p_search text default '', p_limit integer default 50, p_offset integer default 0,
+  p_minutes integer default 360, p_sources integer default 20
+) returns table (
+  name text, queue_id integer, queues bigint, fifo boolean, policy text, next_name text, messages bigint,
+  oldest float8, arrived bigint, source_count bigint, sources jsonb
+)
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+#variable_conflict use_column
+declare
+  v_from timestamptz := date_trunc('minute', skipmq.clock()) - make_interval(mins => p_minutes);
+begin
+  return query
+  with named as materialized (
+    select s.dead_letter_name as name, count(*) as sources
+    from skipmq.queue s
+    where s.dead_letter_account = p_account and s.region = p_region and s.dead_letter_name is not null
+    group by s.dead_letter_name
+    having p_search = '' or strpos(lower(s.dead_letter_name), lower(p_search)) > 0
+      or bool_or(strpos(lower(s.name), lower(p_search)) > 0)
+  ), matching as materialized (
+    select
+      n.name, q.queue_id, q.fifo, q.policy, q.dead_letter_name as next_name, n.sources,
+      coalesce(greatest(c.messages, 0), 0) as messages
+    from named n
+    left join skipmq.queue q on q.account = p_account and q.region = p_region and q.name = n.name
+    left join skipmq.queue_count c on c.queue_id = q.queue_id
+  ), given as materialized (
+    select m.*, row_number() over () as place
+    from (
+      select m.*
+      from matching m
+      order by m.queue_id is not null, m.messages desc, m.name
+      limit p_limit offset p_offset
+    ) m
+  )
+  (
+    select
+      g.name, g.queue_id, 1::bigint, g.fifo, g.policy, g.next_name, g.messages,
+      case when g.messages > 0 then skipmq.oldest_message(g.queue_id, g.fifo) end,
+      (select coalesce(sum(m.sent), 0)::bigint
+       from skipmq.queue_minute m
+       where m.queue_id = g.queue_id and m.minute > v_from),
+      g.sources, s.sources
+    from given g
+    cross join lateral (
+      select
+        jsonb_agg(jsonb_build_object(
+          'name', s.name, 'most', s.max_receive_count, 'policy', s.policy, 'messages',
+          (select coalesce(greatest(c.messages, 0), 0) from skipmq.queue_count c where c.queue_id = s.queue_id),
+          'moved', (
+            select coalesce(sum(m.dead_lettered), 0)
+            from skipmq.queue_minute m
+            where m.queue_id = s.queue_id and m.minute > v_from)) order by s.name) as sources
+      from (
+        select s.name, s.max_receive_count, s.policy, s.queue_id
+        from skipmq.queue s
+        where s.dead_letter_account = p_account and s.region = p_region and s.dead_letter_name = g.name
+        order by s.name
+        limit p_sources
+      ) s
+    ) s
+    order by g.place
+  )
+  union all
+  select
+    null, null, count(*), null, null, null, coalesce(sum(m.messages), 0)::bigint, null, null,
+    coalesce(sum(m.sources), 0)::bigint, null
+  from matching m
+  where not exists (select from given g where g.name = m.name);
 end $$;
 -- Does: lists the names of the queues whose redrive policy names a queue, from the one after p_after on.
 -- Called by: the ListDeadLetterSourceQueues action; SQL users.
@@ -4071,6 +4213,54 @@ begin
   values (p_day, p_rows, p_to, skipmq.clock())
   on conflict (day) do update set rows = excluded.rows, to_xid = excluded.to_xid, archived_at = excluded.archived_at;
   return true;
+end $$;
+-- Does: gives queues without a dead-letter queue that deliver the same messages again and again: in the last
+--   p_minutes minutes more of their deliveries ended without a delete than with one, and at least p_least did. The
+--   worst first, up to p_limit.
+-- Called by: the ListDeadLetterQueues action.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: queue_pkey, queue_count_pkey, queue_minute_pkey, and those of count_in_flight.
+--
+-- Deliveries that are in flight have not ended. Only queues that ever received so much more than they deleted are
+-- looked at, and in flight is counted only for the worst: what waits costs nothing however much it is. Another
+-- queue's dead-letter queue is left out: people look into those without deleting.
+create function skipmq.redelivering_queues(
+  p_account text, p_region text, p_search text default '', p_limit integer default 20, p_minutes integer default 360,
+  p_least integer default 10
+) returns table (name text, queue_id integer, policy text, received bigint, deleted bigint, messages bigint)
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+#variable_conflict use_column
+declare
+  v_from timestamptz := date_trunc('minute', skipmq.clock()) - make_interval(mins => p_minutes);
+begin
+  return query
+  with candidate as materialized (
+    select q.name, q.queue_id, q.policy, c.messages, m.received, m.deleted
+    from skipmq.queue q
+    join skipmq.queue_count c on c.queue_id = q.queue_id
+    cross join lateral (
+      select sum(m.received)::bigint as received, sum(m.deleted)::bigint as deleted
+      from skipmq.queue_minute m
+      where m.queue_id = q.queue_id and m.minute > v_from
+    ) m
+    where q.account = p_account and q.region = p_region and q.dead_letter_name is null
+      and (p_search = '' or strpos(lower(q.name), lower(p_search)) > 0)
+      and c.received - c.deleted >= p_least
+      and m.received - m.deleted >= greatest(p_least, m.deleted + 1)
+      and not exists (
+        select from skipmq.queue s
+        where s.dead_letter_account = p_account and s.region = p_region and s.dead_letter_name = q.name)
+    order by m.received - m.deleted desc, q.name
+    limit p_limit
+  )
+  select c.name, c.queue_id, c.policy, c.received, c.deleted, greatest(c.messages, 0)
+  from candidate c
+  where c.received - c.deleted - skipmq.count_in_flight(c.queue_id, 10000) >= greatest(p_least, c.deleted + 1)
+  order by c.received - c.deleted desc, c.name;
 end $$;
 -- Does: replaces the encrypted secret of an access key by the same one under another master key; tells whether
 --   it still was as the caller had read it.

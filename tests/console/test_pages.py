@@ -77,6 +77,9 @@ PAGES = {
     "settings-fifo": ("queues/mails.fifo/settings", "Deduplication scope"),
     "redrive": ("queues/orders-dead/redrive", "The dead-letter queue of"),
     "removal": ("queues/orders/delete", "to go on"),
+    "dead-letters": ("dead-letters", "orders-dead"),
+    "dead-letters-none": ("dead-letters?q=nothing-of-this-name", "No dead-letter queue"),
+    "database": ("database", "Primary runs for"),
     "no-queue": ("queues/nothing", "There is no such queue"),
     "no-page": ("nothing/here", "There is no such page"),
 }

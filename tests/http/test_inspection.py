@@ -273,3 +273,58 @@ def test_list_queue_statistics_refuses_what_it_does_not_know(
     ask: Ask, wrong: dict[str, Any]
 ) -> None:
     assert "InvalidParameterValue" in ask("ListQueueStatistics", status=400, **wrong)["__type"]
+
+
+def test_list_dead_letter_queues_has_those_that_are_named_with_their_sources(
+    sqs: Any, name: str, ask: Ask
+) -> None:
+    arn = "arn:aws:sqs:us-east-1:000000000000"
+    for each in ("full", "gone"):
+        sqs.create_queue(QueueName=f"{name}-{each}")
+        policy = {"deadLetterTargetArn": f"{arn}:{name}-{each}", "maxReceiveCount": 4}
+        attributes = {"RedrivePolicy": json.dumps(policy)}
+        sqs.create_queue(QueueName=f"{name}-to-{each}", Attributes=attributes)
+    sqs.send_message(
+        QueueUrl=sqs.get_queue_url(QueueName=f"{name}-full")["QueueUrl"], MessageBody="x"
+    )
+    sqs.delete_queue(QueueUrl=sqs.get_queue_url(QueueName=f"{name}-gone")["QueueUrl"])
+
+    def counted() -> Any:  # Counts are added up once a second.
+        found = ask("ListDeadLetterQueues", Search=name)
+        return found["DeadLetterQueues"][1]["Messages"] and found
+
+    found = eventually(counted)
+
+    assert found["Matches"] == 2
+    gone, full = found["DeadLetterQueues"]
+    assert (gone["QueueName"], gone["Exists"]) == (f"{name}-gone", False)
+    assert (full["Exists"], full["Messages"], full["Arrived"]) == (True, 1, 1)
+    source = {"QueueName": f"{name}-to-full", "MaxReceiveCount": 4}
+    assert full["Sources"] == [source | {"Messages": 0, "DeadLettered": 0}]
+    page = ask("ListDeadLetterQueues", Search=name, MaxResults=1, Offset=1)
+    assert [each["QueueName"] for each in page["DeadLetterQueues"]] == [f"{name}-full"]
+    assert page["Matches"] == 2
+
+
+def test_list_dead_letter_queues_has_queues_that_redeliver(
+    sqs: Any, queue: str, name: str, ask: Ask
+) -> None:
+    sqs.send_message(QueueUrl=queue, MessageBody="poison")
+    for _ in range(12):
+        sqs.receive_message(QueueUrl=queue, VisibilityTimeout=0)
+
+    def received() -> Any:  # Nodes add what they count once a second.
+        found = ask("ListDeadLetterQueues", Search=name)["Redelivering"]
+        return found and found[0]["Received"] == 12 and found
+
+    (found,) = eventually(received)
+
+    assert found["QueueName"] == queue.rpartition("/")[2]
+    assert (found["Deleted"], found["Messages"]) == (0, 1)
+
+
+@pytest.mark.parametrize("wrong", [{"MaxResults": 101}, {"Offset": -1}, {"Search": "a\0"}])
+def test_list_dead_letter_queues_refuses_what_it_does_not_know(
+    ask: Ask, wrong: dict[str, Any]
+) -> None:
+    assert "InvalidParameterValue" in ask("ListDeadLetterQueues", status=400, **wrong)["__type"]

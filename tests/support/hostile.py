@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from skipmq.protocol import shapes
+from skipmq.protocol import extensions, shapes
 from support.http import ACCOUNT
 
 NAME, OTHER = "fuzzed", "fuzzed.fifo"
@@ -20,7 +20,7 @@ ARN = f"arn:aws:sqs:us-east-1:{ACCOUNT}:{NAME}"
 # A queue that is deleted would have nothing more to tell.
 ACTIONS = {
     **{f"AmazonSQS.{name}": action for name, action in shapes.ACTIONS.items()},
-    **{f"SkipMQ.{name}": action for name, action in shapes.EXTENSIONS.items()},
+    **{f"SkipMQ.{name}": action for name, action in extensions.ACTIONS.items()},
 }
 ACTIONS.pop("AmazonSQS.DeleteQueue")
 

@@ -19,6 +19,7 @@ class Proxy:
         self._open: set[socket.socket] = set()
         self._marker: bytes | None = None
         self.lost = threading.Event()
+        self._refuses = False
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
         self._threads[0].start()
 
@@ -30,12 +31,26 @@ class Proxy:
         yield
         assert self.lost.is_set(), f"nobody sent {marker!r}"
 
+    @contextlib.contextmanager
+    def refusing(self) -> Iterator[None]:
+        """Cut every connection, and let nobody in before the end of the block."""
+        self._refuses = True
+        with self._lock:
+            for each in self._open:
+                with contextlib.suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
+        yield
+        self._refuses = False
+
     def _accept(self) -> None:
         while True:
             try:
                 client, _ = self._listening.accept()
             except OSError:
                 return
+            if self._refuses:
+                client.close()
+                continue
             try:
                 server = socket.socket(socket.AF_UNIX)
                 server.connect(self._target)

@@ -7,6 +7,8 @@ from skipmq.actions import (
     access,
     attributes,
     batches,
+    database,
+    dead_letters,
     inspection,
     messages,
     moves,
@@ -50,6 +52,8 @@ ACTIONS: dict[str, Action] = {
 
 EXTENSIONS: dict[str, Action] = {
     "CopyMessages": inspection.copy_messages,
+    "DescribeDatabase": database.describe_database,
+    "ListDeadLetterQueues": dead_letters.list_dead_letter_queues,
     "ListQueueStatistics": overview.list_queue_statistics,
     "MoveMessages": inspection.move_messages,
     "PeekMessages": inspection.peek_messages,

@@ -144,6 +144,10 @@ def _list(call: Call) -> list[Need]:
     return [Need("ListQueues", QueueName(call.identity.account, call.identity.region, "*"))]
 
 
+def _describe(call: Call) -> list[Need]:
+    return [Need("DescribeDatabase", QueueName(call.identity.account, call.identity.region, "*"))]
+
+
 def _on_picked(*permissions: str) -> Needs:
     source = _on_queue(*permissions)
 
@@ -187,8 +191,10 @@ NEEDS: dict[str, Needs] = {
     "DeleteMessage": _on_queue("DeleteMessage"),
     "DeleteMessageBatch": _on_queue("DeleteMessage"),
     "DeleteQueue": _on_queue("DeleteQueue"),
+    "DescribeDatabase": _describe,
     "GetQueueAttributes": _on_queue("GetQueueAttributes"),
     "GetQueueUrl": _get_url,
+    "ListDeadLetterQueues": _list,
     "ListDeadLetterSourceQueues": _on_queue("ListDeadLetterSourceQueues"),
     "ListMessageMoveTasks": lambda call: _of_arn(call.parameters.SourceArn, "ListMessageMoveTasks"),
     "ListQueueStatistics": _list,

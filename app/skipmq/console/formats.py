@@ -8,7 +8,7 @@ from time import time as own_clock  # noqa: TID251 - it only places curves in a 
 from typing import Any
 
 _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
-_SIZES = ((1 << 20, "MiB"), (1 << 10, "KiB"))
+_SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 _SCALES = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
 # Up to here a number is short enough as it is.
 _PLAIN = 100_000

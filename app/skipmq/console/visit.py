@@ -14,13 +14,13 @@ import msgspec
 from skipmq import errors
 from skipmq.actions import access
 from skipmq.model import Identity, QueueName
-from skipmq.protocol import Call, Request, shapes
+from skipmq.protocol import Call, Request, extensions, shapes
 from skipmq.server.answer import Broker
 
 T = TypeVar("T")
 # Nobody watches a page load for as long as a client's request may wait for a database.
 PATIENCE = 8.0
-_SHAPES = {**shapes.ACTIONS, **shapes.EXTENSIONS}
+_SHAPES = {**shapes.ACTIONS, **extensions.ACTIONS}
 
 
 class Visit:

@@ -6,13 +6,14 @@ from psycopg.errors import InsufficientPrivilege
 from skipmq.database.availability import NoObserver, Observer
 from skipmq.database.monitor import Monitor
 from skipmq.database.pool import Database
-from skipmq.database.replication import Replication
+from skipmq.database.replication import Level, Replication
 from skipmq.database.statement import Rows, Statement
 
 __all__ = [
     "Database",
     "DatabaseError",
     "InsufficientPrivilege",
+    "Level",
     "Monitor",
     "NoObserver",
     "Observer",

@@ -72,6 +72,11 @@ class Availability:
         self.failure: Exception | None = None
         # How often it became unavailable.
         self.losses = 0
+        # How often a probe found it so; the last such time began and ended at these times of
+        # time.monotonic; since when it has been available.
+        self.outages = 0
+        self.last_outage: tuple[float, float] | None = None
+        self.since = monotonic()
         observer.show(f"{what} available", 1)
 
     @property
@@ -152,11 +157,14 @@ class Availability:
                 self.failure = found
                 if not seen:  # Once a loss: a line for each request would bury it.
                     seen = True
+                    self.outages += 1
                     self._observer.count(f"{self._what} outages")
                     self._observer.show(f"{self._what} available", 0)
                     log.warning(self._lost, error=_line(error), probe=_line(found))
                 await asyncio.sleep(INTERVAL)
         if seen:
+            self.since = monotonic()
+            self.last_outage = (began, self.since)
             self._observer.show(f"{self._what} available", 1)
             seconds, waiting = round(monotonic() - began, 1), len(self._waiting)
             log.warning(self._found, seconds=seconds, parked=waiting)

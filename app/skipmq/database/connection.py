@@ -93,6 +93,12 @@ class Connection:
         """
         return cls(await psycopg.AsyncConnection.connect(autocommit=True, **given))
 
+    @property
+    def address(self) -> str:
+        """Return where the server is, of several the one that was found: a host or a folder."""
+        info = self._driver.info
+        return f"{info.host} port {info.port}"
+
     async def rows(
         self, statement: Statement, values: Sequence[bytes | None], seconds: float
     ) -> Rows:

@@ -39,6 +39,8 @@ class Monitor:
         self._checked = -_INTERVAL
         self._watching: asyncio.Task[None] | None = None
         self.state = WRITABLE
+        # When it became so, as a time of time.monotonic, and why, as the server or libpq says it.
+        self.since, self.reason = monotonic(), ""
         database.when_hindered = self._hinder
         self._show()
 
@@ -124,11 +126,12 @@ class Monitor:
         if state == self.state:
             return
         before, self.state = self.state, state
+        self.since, self.reason = monotonic(), " ".join(str(reason or "").split())
         log.warning(
             "the state of the database changed",
             state=state,
             before=before,
-            **({"reason": " ".join(str(reason).split())} if reason else {}),
+            **({"reason": self.reason} if self.reason else {}),
         )
         self._show()
 

@@ -74,6 +74,8 @@ class Database:
         self._permits = FairSemaphore(size, connection_wait)
         # Grows with every connection: what one server said may not hold on the next.
         self.generation = 0
+        # Where the last connection that was opened leads.
+        self.address = ""
         # Called with what says that nothing can be done before an operator acts.
         self.when_hindered: Callable[[errors.Hindered], None] = lambda _: None
         self.availability = Availability("database", self._probe, self.observer)
@@ -235,6 +237,7 @@ class Database:
             raise _Unavailable(error, unknown=False) from error
         # Not before: what is learned while this one is on its way may be of another server.
         self.generation += 1
+        self.address = opened.address
         return opened
 
     def _discard_idle(self) -> None:

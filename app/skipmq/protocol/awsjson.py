@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from skipmq import errors
-from skipmq.protocol import shapes
+from skipmq.protocol import extensions, shapes
 from skipmq.protocol.call import Call, Request, Response, queue_url, response_headers
 
 _CONTENT_TYPE = "application/x-amz-json-1.0"
@@ -124,7 +124,7 @@ def _missing(member: str) -> errors.SqsError:
 
 
 _ACTIONS = [("AmazonSQS", *item) for item in shapes.ACTIONS.items()] + [
-    ("SkipMQ", *item) for item in shapes.EXTENSIONS.items()
+    ("SkipMQ", *item) for item in extensions.ACTIONS.items()
 ]
 _TARGETS = {
     f"{service}.{name}": (

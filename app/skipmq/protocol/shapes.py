@@ -1,4 +1,4 @@
-"""What the 23 SQS actions, and ours beside them, take and give: one table for both wires.
+"""What the 23 SQS actions take and give: one table for both wires.
 
 A member's keyword is its name on the JSON wire. The Query wire flattens lists and maps; there a
 list is known by the name of its elements, a map by that of its entries: their shapes say that name.
@@ -297,71 +297,4 @@ ACTIONS: Mapping[str, Action] = {
     ),
     "TagQueue": Action(structure(QueueUrl=TEXT, Tags=Required(TAGS))),
     "UntagQueue": Action(structure(QueueUrl=TEXT, TagKeys=Required(List(STRING, "TagKey")))),
-}
-
-# Beyond SQS, on the JSON wire alone: X-Amz-Target `SkipMQ.` and the name.
-PEEKED_MESSAGE = structure(
-    MessageReference=TEXT,
-    MessageId=TEXT,
-    State=TEXT,
-    VisibleInSeconds=INTEGER,
-    MD5OfBody=STRING,
-    Body=STRING,
-    Attributes=ATTRIBUTES,
-    MessageAttributes=MESSAGE_ATTRIBUTES,
-)
-_PICKED = structure(
-    QueueUrl=TEXT,
-    DestinationQueueUrl=TEXT,
-    MessageReferences=Required(List(STRING, "MessageReference")),
-)
-_OUTCOMES = structure(
-    Results=List(structure(MessageReference=TEXT, Outcome=TEXT), "Result"),
-)
-QUEUE_STATISTICS = structure(
-    QueueName=TEXT,
-    FifoQueue=BOOLEAN,
-    DeadLetterQueue=BOOLEAN,
-    Visible=LONG,
-    InFlight=LONG,
-    Delayed=LONG,
-    OldestSeconds=LONG,
-    Sent=LONG,
-    Received=LONG,
-    Deleted=LONG,
-    Expired=LONG,
-    DeadLettered=LONG,
-    SentPerMinute=LONG,
-    ReceivedPerMinute=LONG,
-    DeletedPerMinute=LONG,
-    Minutes=List(
-        structure(
-            Minute=LONG,
-            Sent=LONG,
-            Received=LONG,
-            Deleted=LONG,
-            DeadLettered=LONG,
-            Messages=LONG,
-        ),
-        "Minute",
-    ),
-)
-EXTENSIONS: Mapping[str, Action] = {
-    "CopyMessages": Action(_PICKED, _OUTCOMES),
-    "ListQueueStatistics": Action(
-        structure(
-            Search=STRING,
-            Order=STRING,
-            Descending=BOOLEAN,
-            Offset=INTEGER,
-            MaxResults=INTEGER,
-            Minutes=INTEGER,
-        ),
-        structure(Queues=List(QUEUE_STATISTICS, "Queue"), Matches=LONG),
-    ),
-    "MoveMessages": Action(_PICKED, _OUTCOMES),
-    "PeekMessages": Action(
-        structure(QueueUrl=TEXT, State=STRING, MaxResults=INTEGER, NextToken=STRING),
-        structure(Messages=List(PEEKED_MESSAGE, "Message"), NextToken=STRING),
-    ),
 }

@@ -17,7 +17,7 @@ from skipmq.settings import Settings
 _OWN_PAGES = {None, "none", "same-origin"}
 # How containers call the machine that they run on; nobody else can have these names.
 _HOSTS = ("localhost", "host.docker.internal", "host.containers.internal")
-_READS = ("Get", "List", "Peek")
+_READS = ("Describe", "Get", "List", "Peek")
 
 
 class Browsers:

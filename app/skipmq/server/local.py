@@ -14,7 +14,7 @@ from skipmq.actions import EVERY, attributes
 from skipmq.delivery import Upkeep
 from skipmq.model import DeclaredQueue, Identity, QueueName
 from skipmq.node import Node
-from skipmq.protocol import Call, Request, shapes
+from skipmq.protocol import Call, Request, extensions, shapes
 from skipmq.server.serve import ServeError
 from skipmq.settings import Settings
 
@@ -23,7 +23,7 @@ log = structlog.get_logger()
 T = TypeVar("T")
 _REDRIVE_POLICY = "RedrivePolicy"
 IDENTITY = Identity()
-_SHAPES = {**shapes.ACTIONS, **shapes.EXTENSIONS}
+_SHAPES = {**shapes.ACTIONS, **extensions.ACTIONS}
 
 
 class LocalNode:

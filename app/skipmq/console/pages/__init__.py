@@ -1,11 +1,24 @@
 """The pages of the console, one module for each: its views and what they ask of the node."""
 
-from skipmq.console.pages import create, messages, queues, redrive, removal, send, settings, sign_in
+from skipmq.console.pages import (
+    create,
+    database,
+    dead_letters,
+    messages,
+    queues,
+    redrive,
+    removal,
+    send,
+    settings,
+    sign_in,
+)
 from skipmq.console.site import Page
 
 ALL: tuple[Page, ...] = (
     sign_in.add,
     queues.add,
+    dead_letters.add,
+    database.add,
     create.add,
     messages.add,
     send.add,

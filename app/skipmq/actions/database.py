@@ -1,0 +1,107 @@
+"""Beyond SQS: the database as an operator who is paged wants to see it."""
+
+from time import monotonic
+from typing import Any
+
+import skipmq
+from skipmq import errors
+from skipmq.database import monitor
+from skipmq.delivery.overview import Known
+from skipmq.node import Node
+from skipmq.protocol import Call
+
+
+async def describe_database(node: Node, call: Call) -> dict[str, Any]:
+    """Describe the database, its standbys, and the nodes that are known.
+
+    It answers at once while the database is unavailable, with what was known last, if anything,
+    and for how many seconds. Whoever may see it sees what all accounts share.
+    """
+    del call
+    known, error = await node.overview.current()
+    state = node.monitor.state
+    found: dict[str, Any] = {
+        "State": state,
+        "StateSeconds": int(monotonic() - node.monitor.since),
+        "Node": _node(node),
+    }
+    if state != monitor.WRITABLE or error is not None:
+        found["Reason"] = node.monitor.reason or _reason(error)
+    if known is not None:
+        found |= _known(known) | {"KnownSeconds": int(monotonic() - known.at)}
+    return found
+
+
+def _reason(error: errors.SqsError | None) -> str | None:
+    if isinstance(error, errors.Hindered) and error.reason:
+        return error.reason
+    return error.message if error is not None else None
+
+
+def _node(node: Node) -> dict[str, Any]:
+    now, available = monotonic(), node.database.availability
+    found: dict[str, Any] = {
+        "Release": skipmq.__version__,
+        "Process": node.process,
+        "Workers": node.settings.worker_count,
+        "Seconds": int(now - skipmq.STARTED),
+        "Outages": available.outages,
+        "DatabaseAddress": node.database.address,
+    }
+    if available.failure is None:
+        found["AvailableSeconds"] = int(now - available.since)
+    if available.last_outage is not None:
+        began, ended = available.last_outage
+        found["LastOutageSeconds"] = round(ended - began)
+        found["LastOutageEndedSeconds"] = int(now - ended)
+    return found
+
+
+def _known(known: Known) -> dict[str, Any]:
+    server, level = known.server, known.level
+    oldest = server.oldest_snapshot
+    replication: dict[str, Any] = {
+        "Summary": str(level),
+        "Names": level.names,
+        "Required": level.required,
+        "StandbyCount": server.standby_count,
+    }
+    if not server.may_see:
+        replication["Remedy"] = f'grant pg_monitor to "{server.owner}"'
+    return {
+        "Server": {
+            "Host": server.host,
+            "Port": server.port,
+            "Version": server.version,
+            "SchemaRevision": server.revision,
+            "StartedTimestamp": int(server.started_at),
+            "Seconds": int(server.now - server.started_at),
+            "Timeline": server.timeline,
+            "OldestSnapshotSeconds": None if oldest is None else int(oldest),
+        },
+        "Replication": replication,
+        "Standbys": [
+            {
+                "Name": each["name"],
+                "Address": each["address"],
+                "State": each["state"],
+                "Sync": each["sync"],
+                "LagBytes": None if each["bytes"] is None else int(each["bytes"]),
+                "LagMilliseconds": round(1000 * each["seconds"]),
+            }
+            for each in server.standbys
+        ],
+        "Numbers": [
+            {"Name": name, "Label": label, "Value": int(value)}
+            for (name, label), value in known.numbers.items()
+        ],
+        "Programs": [
+            {
+                "Program": each["program"],
+                "Address": each["address"],
+                "Sessions": each["number"],
+                "Seconds": None if each["seconds"] is None else int(each["seconds"]),
+            }
+            for each in server.sessions
+        ],
+    }

@@ -1,0 +1,79 @@
+"""Where messages go that could not be processed, and queues from which they go nowhere."""
+
+from typing import Any, NamedTuple
+
+from skipmq.database import Database, Statement
+from skipmq.database.statement import INTEGER, TEXT
+
+_DEAD_LETTER_QUEUES = Statement(
+    "select name, queue_id, queues, fifo, policy, next_name, messages, oldest, arrived,"
+    " source_count, sources from skipmq.dead_letter_queues($1, $2, $3, $4, $5)",
+    TEXT, TEXT, TEXT, INTEGER, INTEGER,
+)  # fmt: skip
+_REDELIVERING_QUEUES = Statement(
+    "select name, policy, received, deleted, messages"
+    " from skipmq.redelivering_queues($1, $2, $3)",
+    TEXT, TEXT, TEXT,
+)  # fmt: skip
+
+
+class DeadLetterQueue(NamedTuple):
+    """A queue that redrive policies name; without an id it is not there.
+
+    `next_name` is its own dead-letter queue, `oldest` in seconds, `arrived` of the last six hours,
+    `sources` some of those that name it: `name`, `most` (receives), `policy`, `messages`, `moved`.
+    The sums of several queues have no name; `queues` is their number.
+    """
+
+    name: str | None
+    id: int | None
+    queues: int
+    fifo: bool | None
+    policy: str | None
+    next_name: str | None
+    messages: int
+    oldest: float | None
+    arrived: int | None
+    source_count: int
+    sources: list[dict[str, Any]] | None
+
+
+class RedeliveringQueue(NamedTuple):
+    """A queue that has no dead-letter queue, and what it received and deleted in six hours."""
+
+    name: str
+    policy: str
+    received: int
+    deleted: int
+    messages: int
+
+
+class DeadLetters:
+    """The functions of the database about dead-letter queues."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def queues(  # noqa: PLR0913 - the last have defaults.
+        self,
+        account: str,
+        region: str,
+        search: str = "",
+        *,
+        limit: int,
+        offset: int = 0,
+        deadline: float = 0.0,
+    ) -> tuple[list[DeadLetterQueue], DeadLetterQueue]:
+        """Return up to `limit` dead-letter queues, the worst first, and the sums of all others."""
+        parameters = (account, region, search, limit, offset)
+        rows = await self._database.rows(_DEAD_LETTER_QUEUES, parameters, deadline=deadline)
+        *queues, others = (DeadLetterQueue(*row) for row in rows)
+        return queues, others
+
+    async def redelivering(
+        self, account: str, region: str, search: str = "", deadline: float = 0.0
+    ) -> list[RedeliveringQueue]:
+        """Return the queues without one that deliver the same again and again, the worst first."""
+        parameters = (account, region, search)
+        rows = await self._database.rows(_REDELIVERING_QUEUES, parameters, deadline=deadline)
+        return [RedeliveringQueue(*row) for row in rows]

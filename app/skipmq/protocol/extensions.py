@@ -1,0 +1,157 @@
+"""What the actions beyond SQS take and give, on the JSON wire as `SkipMQ.` and their names."""
+
+from collections.abc import Mapping
+
+from skipmq.protocol.shapes import (
+    ATTRIBUTES,
+    BOOLEAN,
+    INTEGER,
+    LONG,
+    MESSAGE_ATTRIBUTES,
+    STRING,
+    TEXT,
+    Action,
+    List,
+    Required,
+    structure,
+)
+
+PEEKED_MESSAGE = structure(
+    MessageReference=TEXT,
+    MessageId=TEXT,
+    State=TEXT,
+    VisibleInSeconds=INTEGER,
+    MD5OfBody=STRING,
+    Body=STRING,
+    Attributes=ATTRIBUTES,
+    MessageAttributes=MESSAGE_ATTRIBUTES,
+)
+_PICKED = structure(
+    QueueUrl=TEXT,
+    DestinationQueueUrl=TEXT,
+    MessageReferences=Required(List(STRING, "MessageReference")),
+)
+_OUTCOMES = structure(
+    Results=List(structure(MessageReference=TEXT, Outcome=TEXT), "Result"),
+)
+QUEUE_STATISTICS = structure(
+    QueueName=TEXT,
+    FifoQueue=BOOLEAN,
+    DeadLetterQueue=BOOLEAN,
+    Visible=LONG,
+    InFlight=LONG,
+    Delayed=LONG,
+    OldestSeconds=LONG,
+    Sent=LONG,
+    Received=LONG,
+    Deleted=LONG,
+    Expired=LONG,
+    DeadLettered=LONG,
+    SentPerMinute=LONG,
+    ReceivedPerMinute=LONG,
+    DeletedPerMinute=LONG,
+    Minutes=List(
+        structure(
+            Minute=LONG,
+            Sent=LONG,
+            Received=LONG,
+            Deleted=LONG,
+            DeadLettered=LONG,
+            Messages=LONG,
+        ),
+        "Minute",
+    ),
+)
+DEAD_LETTER_QUEUE = structure(
+    QueueName=TEXT,
+    Exists=BOOLEAN,
+    FifoQueue=BOOLEAN,
+    DeadLetterQueue=STRING,
+    Messages=LONG,
+    OldestSeconds=LONG,
+    Arrived=LONG,
+    SourceCount=LONG,
+    Sources=List(
+        structure(QueueName=TEXT, MaxReceiveCount=INTEGER, Messages=LONG, DeadLettered=LONG),
+        "Source",
+    ),
+)
+DATABASE = structure(
+    State=TEXT,
+    StateSeconds=LONG,
+    Reason=STRING,
+    KnownSeconds=LONG,
+    Server=structure(
+        Host=STRING,
+        Port=INTEGER,
+        Version=STRING,
+        SchemaRevision=STRING,
+        StartedTimestamp=LONG,
+        Seconds=LONG,
+        Timeline=LONG,
+        OldestSnapshotSeconds=LONG,
+    ),
+    Replication=structure(
+        Summary=STRING,
+        Names=STRING,
+        Required=INTEGER,
+        StandbyCount=INTEGER,
+        Remedy=STRING,
+    ),
+    Standbys=List(
+        structure(
+            Name=STRING,
+            Address=STRING,
+            State=STRING,
+            Sync=STRING,
+            LagBytes=LONG,
+            LagMilliseconds=LONG,
+        ),
+        "Standby",
+    ),
+    Numbers=List(structure(Name=TEXT, Label=STRING, Value=LONG), "Number"),
+    Node=structure(
+        Release=STRING,
+        Process=STRING,
+        Workers=INTEGER,
+        Seconds=LONG,
+        AvailableSeconds=LONG,
+        DatabaseAddress=STRING,
+        Outages=LONG,
+        LastOutageSeconds=LONG,
+        LastOutageEndedSeconds=LONG,
+    ),
+    Programs=List(
+        structure(Program=STRING, Address=STRING, Sessions=INTEGER, Seconds=LONG), "Program"
+    ),
+)
+ACTIONS: Mapping[str, Action] = {
+    "CopyMessages": Action(_PICKED, _OUTCOMES),
+    "DescribeDatabase": Action(structure(), DATABASE),
+    "ListDeadLetterQueues": Action(
+        structure(Search=STRING, Offset=INTEGER, MaxResults=INTEGER),
+        structure(
+            DeadLetterQueues=List(DEAD_LETTER_QUEUE, "Queue"),
+            Matches=LONG,
+            Redelivering=List(
+                structure(QueueName=TEXT, Messages=LONG, Received=LONG, Deleted=LONG), "Queue"
+            ),
+        ),
+    ),
+    "ListQueueStatistics": Action(
+        structure(
+            Search=STRING,
+            Order=STRING,
+            Descending=BOOLEAN,
+            Offset=INTEGER,
+            MaxResults=INTEGER,
+            Minutes=INTEGER,
+        ),
+        structure(Queues=List(QUEUE_STATISTICS, "Queue"), Matches=LONG),
+    ),
+    "MoveMessages": Action(_PICKED, _OUTCOMES),
+    "PeekMessages": Action(
+        structure(QueueUrl=TEXT, State=STRING, MaxResults=INTEGER, NextToken=STRING),
+        structure(Messages=List(PEEKED_MESSAGE, "Message"), NextToken=STRING),
+    ),
+}

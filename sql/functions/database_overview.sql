@@ -1,0 +1,57 @@
+-- Does: gives what an operator who is paged asks of the server first, in one row: where it is (null: a Unix socket),
+--   its version and the revision of the schema, since when it runs, its timeline, since when the oldest snapshot is
+--   held; the standbys that are connected, with their lag in bytes and seconds; the programs of SkipMQ that have
+--   sessions in this database, with their number.
+-- Called by: the DescribeDatabase action.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: none.
+--
+-- may_see is false where the owner of the schema is not in pg_monitor: then it sees how many standbys there are,
+-- nothing of them, and no addresses and times of sessions. Source: PostgreSQL manual, 27.2.3 pg_stat_activity; 27.2.4
+-- pg_stat_replication.
+create function skipmq.database_overview(
+  out host text, out port integer, out version text, out revision text, out started_at timestamptz,
+  out now_at timestamptz, out timeline bigint, out oldest_snapshot float8, out owner text, out may_see boolean,
+  out standby_count integer, out standbys jsonb, out sessions jsonb
+)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  host := host(inet_server_addr());
+  port := coalesce(inet_server_port(), current_setting('port')::integer);
+  version := split_part(current_setting('server_version'), ' ', 1);
+  -- Where the schema comes from sql/ itself there is no revision.
+  if has_table_privilege(to_regclass('skipmq.alembic_version'), 'select') then
+    revision := (select v.version_num from skipmq.alembic_version v);
+  end if;
+  started_at := pg_postmaster_start_time();
+  now_at := clock_timestamp();
+  timeline := skipmq.timeline();
+  oldest_snapshot := extract(epoch from now_at - skipmq.oldest_snapshot());
+  owner := current_user;
+  may_see := pg_has_role(current_user, 'pg_read_all_stats', 'usage');
+  select
+    count(*),
+    coalesce(jsonb_agg(jsonb_build_object(
+      'name', r.application_name, 'address', host(r.client_addr), 'state', r.state, 'sync', r.sync_state,
+      'bytes', greatest(pg_wal_lsn_diff(pg_current_wal_lsn(), r.replay_lsn), 0),
+      'seconds', coalesce(extract(epoch from r.replay_lag), 0))
+      order by r.sync_state = 'async', r.application_name, r.pid) filter (where may_see), '[]')
+  into standby_count, standbys
+  from pg_stat_replication r;
+  -- The name of a session shows to everybody, its address and times only to who may see them.
+  select coalesce(jsonb_agg(to_jsonb(s) order by s.program, s.address), '[]')
+  into sessions
+  from (
+    select
+      a.application_name as program, host(a.client_addr) as address, count(*) as number,
+      extract(epoch from now_at - min(a.backend_start)) as seconds
+    from pg_stat_activity a
+    where a.datname = current_database() and a.application_name like 'skipmq %'
+    group by a.application_name, a.client_addr
+    order by a.application_name, a.client_addr
+    limit 200
+  ) s;
+end $$;

@@ -1,0 +1,193 @@
+"""The page that is opened when somebody is paged: in order, replicated, unavailable, refused."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from skipmq import embedded
+from support import standby
+from support.browser import SCHEMES, WIDTHS, Browser
+from support.clock import connect
+from support.http import NodeProcess, eventually
+from support.key_commands import ACCOUNT, Keys
+from support.postgres import Databases, as_node
+from support.proxy import Proxy
+from support.visitor import Visitor, signed_in
+
+
+@pytest.fixture(autouse=True)
+def _at_rest(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Have no page ask a node that has ended."""
+    yield
+    if "browser" in request.fixturenames:
+        found = request.getfixturevalue("browser")
+        found.open("about:blank")
+        found.complaints()
+
+
+def pictures(browser: Browser, url: str, folder: Path, name: str, text: str) -> None:
+    """Look at a page in both widths and schemes."""
+    for width in WIDTHS:
+        for scheme in SCHEMES:
+            browser.look(width, scheme)
+            browser.open(url)
+            browser.wait(text)
+            browser.picture(folder / f"{name}-{width}-{scheme}.png")
+            assert browser.complaints() == []
+
+
+def facts(browser: Browser) -> dict[str, str]:
+    """Return what the page says, by the term that stands in front of it."""
+    script = (
+        "return [...document.querySelectorAll('#database dt')]"
+        ".map(e => [e.innerText, e.nextElementSibling.innerText])"
+    )
+    return dict(browser.run(script))
+
+
+def test_page_says_what_the_server_says(node: NodeProcess, browser: Browser) -> None:
+    with psycopg.connect(node.owner_url) as owner:
+        version = owner.execute("show server_version").fetchone()
+        most = owner.execute("show max_connections").fetchone()
+    assert version is not None
+    assert most is not None
+    browser.look("desktop", "light")
+
+    browser.open(f"{node.url}/console/database")
+
+    found = facts(browser)
+    assert browser.text(".status") == "Writable"
+    assert found["PostgreSQL"] == version[0].split()[0]
+    assert found["Sessions"].endswith(f"of {most[0]}")
+    assert found["Standbys"] == "0"
+    assert found["Schema"].startswith("0001")
+    assert (found["Last outage"], found["Outages seen"]) == ("none since it runs", "0")
+    assert browser.sees("No standby is connected.")
+    assert browser.sees("1 worker process and 1 janitor")
+    assert browser.sees("this one")
+    assert browser.complaints() == []
+
+
+def test_snapshot_that_is_held_shows_when_the_page_refreshes(
+    node: NodeProcess, browser: Browser
+) -> None:
+    with browser.hastened():
+        browser.open(f"{node.url}/console/database")
+    eventually(lambda: facts(browser)["Oldest snapshot"] == "none")
+    with psycopg.connect(node.owner_url) as held:
+        held.execute("set transaction isolation level repeatable read")
+        held.execute("select count(*) from skipmq_views.queue")
+
+        eventually(lambda: facts(browser)["Oldest snapshot"].endswith(" s"))
+    assert browser.complaints() == []
+
+
+@pytest.fixture
+def replicated(public_folder: Path) -> Iterator[tuple[NodeProcess, str]]:
+    """Give a node whose commits a standby acknowledges, and the URL of the owner."""
+    place = public_folder / "console-replicated"
+    with ExitStack() as stack:
+        server = stack.enter_context(embedded.start(place / "first"))
+        url = Databases(server).migrated()
+        standby.copy(server.url, place / "second", "follower")
+        stack.enter_context(embedded.start(place / "second"))
+        with connect(url) as owner:
+            standby.wait_for_standby(owner, "follower")
+        yield stack.enter_context(NodeProcess(database_url=as_node(url), workers=1)).ready(), url
+        with connect(url) as owner:
+            standby.wait_for_standby(owner, "")
+
+
+def test_standbys_are_listed_or_the_grant_is_named(
+    replicated: tuple[NodeProcess, str], browser: Browser, screenshots: Path
+) -> None:
+    node, url = replicated
+    page = f"{node.url}/console/database"
+
+    pictures(browser, page, screenshots, "database-standby", "yes, sync")
+
+    assert browser.text("tbody th").startswith("follower")
+    assert browser.text("[data-label=State]") == "streaming"
+    assert browser.sees("1 of 1 standbys acknowledge each commit, 1 connected.")
+    with connect(url) as owner:
+        owner.execute("set synchronous_commit = local")
+        owner.execute("create role plain login")
+        owner.execute("grant usage, create on schema skipmq to plain")
+        owner.execute("alter function skipmq.database_overview() owner to plain")
+        owner.execute("grant execute on all functions in schema skipmq to plain")
+
+    def named() -> bool:
+        browser.open(page)
+        return 'grant pg_monitor to "plain";' in browser.text("pre")
+
+    eventually(named)
+    assert browser.sees("1 standby is connected, and the owner of the schema may not see it.")
+    assert browser.complaints() == []
+
+
+def test_page_works_while_the_database_is_unreachable_and_says_when_it_came_back(
+    embedded_databases: Databases, browser: Browser, screenshots: Path
+) -> None:
+    url = embedded_databases.migrated()
+    parts = psycopg.conninfo.conninfo_to_dict(url)
+    socket = Path(str(parts["host"])) / ".s.PGSQL.5432"
+    with ExitStack() as stack:
+        proxy = stack.enter_context(Proxy(socket))
+        through = f"postgresql://skipmq_node@127.0.0.1:{proxy.port}/{parts['dbname']}"
+        node = stack.enter_context(NodeProcess(database_url=through, workers=1)).ready()
+        page = f"{node.url}/console/database"
+        with browser.hastened():
+            browser.open(page)
+        assert browser.text(".status") == "Writable"
+
+        with proxy.refusing():
+            eventually(lambda: browser.text(".status") == "Unreachable")
+            eventually(lambda: browser.sees("What follows was known"))
+            assert facts(browser)["Database there"] == "not now"
+            assert facts(browser)["Last outage"].startswith("now")
+            assert facts(browser)["Reached at"].startswith(f"127.0.0.1 port {proxy.port}")
+            assert facts(browser)["Schema"].startswith("0001")
+            pictures(browser, page, screenshots, "database-unreachable", "Unreachable")
+            browser.look("desktop", "light")
+            with browser.hastened():
+                browser.open(page)
+
+        eventually(lambda: browser.text(".status") == "Writable")
+        eventually(lambda: facts(browser)["Outages seen"] == "1")
+        assert facts(browser)["Last outage"].startswith("ended ")
+        assert not browser.all("#stale")
+        assert browser.complaints() == []
+
+
+def test_state_is_said_by_its_name(embedded_databases: Databases, browser: Browser) -> None:
+    url = embedded_databases.migrated()
+    with NodeProcess(database_url=as_node(url), workers=1) as node, connect(url) as owner:
+        node.ready()
+        owner.execute("revoke execute on function skipmq.purge_queue from skipmq_node")
+
+        def said() -> bool:
+            browser.open(f"{node.url}/console/database")
+            return browser.text(".status") == "No privilege"
+
+        eventually(said)
+        assert browser.sees("The nodes lack a privilege")
+        assert browser.sees("Run skipmq migrate as the owner of the schema")
+        assert facts(browser)["PostgreSQL"]
+
+
+def test_only_who_may_all_sees_what_accounts_share(signing: NodeProcess, keys: Keys) -> None:
+    admin = signed_in(signing, keys.create())
+    some = signed_in(signing, keys.create(ACCOUNT, "--role", "admin", "--queue", "orders"))
+    reader = signed_in(signing, keys.create(ACCOUNT, "--role", "reader"))
+
+    assert "Primary runs for" in admin.get("database").body
+    for refused in (some, reader):
+        answer = refused.get("database")
+        assert answer.status == 200
+        assert "Your key may not see the database" in answer.body
+        assert "Primary runs for" not in answer.body
+    stranger = Visitor(signing.url).get("database")
+    assert (stranger.status, "sign-in" in stranger.headers["Location"]) == (303, True)

@@ -1,0 +1,23 @@
+"""What a node knows of its database before anybody asks."""
+
+import asyncio
+
+from skipmq.database import Database, Replication
+from skipmq.delivery import Overview
+from support.loop import eventually
+from support.postgres import Databases, as_node
+
+
+async def test_database_is_known_before_anybody_looks(embedded_databases: Databases) -> None:
+    url = embedded_databases.migrated()
+    database = Database(as_node(url), size=1)
+    overview = Overview(database, Replication(database))
+    running = asyncio.get_running_loop().create_task(overview.run())
+
+    known = await eventually(lambda: overview.known)
+
+    assert known.server.revision
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    database.close()
+    embedded_databases.drop(url)

@@ -16,6 +16,7 @@ from skipmq.actions import (
     receive,
     redrive,
     tags,
+    watching,
 )
 from skipmq.node import Node
 from skipmq.protocol import Call
@@ -50,9 +51,11 @@ ACTIONS: dict[str, Action] = {
 
 EXTENSIONS: dict[str, Action] = {
     "CopyMessages": inspection.copy_messages,
+    "GetQueueActivity": watching.get_queue_activity,
     "ListQueueStatistics": overview.list_queue_statistics,
     "MoveMessages": inspection.move_messages,
     "PeekMessages": inspection.peek_messages,
+    "TailMessages": watching.tail_messages,
 }
 
 EVERY: dict[str, Action] = ACTIONS | EXTENSIONS

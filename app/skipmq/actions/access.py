@@ -187,6 +187,7 @@ NEEDS: dict[str, Needs] = {
     "DeleteMessage": _on_queue("DeleteMessage"),
     "DeleteMessageBatch": _on_queue("DeleteMessage"),
     "DeleteQueue": _on_queue("DeleteQueue"),
+    "GetQueueActivity": _on_queue("GetQueueAttributes"),
     "GetQueueAttributes": _on_queue("GetQueueAttributes"),
     "GetQueueUrl": _get_url,
     "ListDeadLetterSourceQueues": _on_queue("ListDeadLetterSourceQueues"),
@@ -203,6 +204,7 @@ NEEDS: dict[str, Needs] = {
     "SendMessageBatch": _on_queue("SendMessage"),
     "SetQueueAttributes": _on_queue("SetQueueAttributes"),
     "StartMessageMoveTask": _start_move,
+    "TailMessages": _on_queue("PeekMessages"),
     "TagQueue": _on_queue("TagQueue"),
     "UntagQueue": _on_queue("UntagQueue"),
 }

@@ -1,6 +1,16 @@
 """The pages of the console, one module for each: its views and what they ask of the node."""
 
-from skipmq.console.pages import create, messages, queues, redrive, removal, send, settings, sign_in
+from skipmq.console.pages import (
+    charts,
+    create,
+    messages,
+    queues,
+    redrive,
+    removal,
+    send,
+    settings,
+    sign_in,
+)
 from skipmq.console.site import Page
 
 ALL: tuple[Page, ...] = (
@@ -8,6 +18,7 @@ ALL: tuple[Page, ...] = (
     queues.add,
     create.add,
     messages.add,
+    charts.add,
     send.add,
     settings.add,
     redrive.add,

@@ -118,6 +118,9 @@ def test_no_page_has_what_is_masked(masking: NodeProcess, visitor: Visitor) -> N
     reference = found.partition('name="reference" value="')[2].partition('"')[0]
     whole = visitor.get(f"queues/secrets/messages/{reference}").body
 
+    tail = visitor.get("queues/secrets/tail").body
+
+    assert (SECRET in tail, "month" in tail, HIDDEN in tail) == (False, True, True)
     for page in (found, whole):
         assert SECRET not in page
         assert "aHVudGVyMi00MTEx" not in page

@@ -302,10 +302,10 @@ def test_queue_activity_has_minutes_and_times_in_the_queue(
 
 def test_tail_gives_what_came_since(sqs: Any, queue: str, ask: Ask) -> None:
     sqs.send_message(QueueUrl=queue, MessageBody="old")
-    before = ask("TailMessages", QueueUrl=queue)
+    before = ask("PeekNewestMessages", QueueUrl=queue)
     sqs.send_message(QueueUrl=queue, MessageBody="n" * 5_000)
 
-    after = ask("TailMessages", QueueUrl=queue, Since=before["Clock"])
+    after = ask("PeekNewestMessages", QueueUrl=queue, Since=before["Clock"])
 
     assert bodies(before) == ["old"]
     assert bodies(after) == ["n" * 2_048]
@@ -318,8 +318,8 @@ def test_tail_gives_what_came_since(sqs: Any, queue: str, ask: Ask) -> None:
     [
         ("GetQueueActivity", {"Minutes": 361}),
         ("GetQueueActivity", {"StepMinutes": 61}),
-        ("TailMessages", {"MaxResults": 101}),
-        ("TailMessages", {"Since": -1}),
+        ("PeekNewestMessages", {"MaxResults": 101}),
+        ("PeekNewestMessages", {"Since": -1}),
     ],
 )
 def test_watching_refuses_what_it_does_not_know(

@@ -55,7 +55,7 @@ EXTENSIONS: dict[str, Action] = {
     "ListQueueStatistics": overview.list_queue_statistics,
     "MoveMessages": inspection.move_messages,
     "PeekMessages": inspection.peek_messages,
-    "TailMessages": watching.tail_messages,
+    "PeekNewestMessages": watching.peek_newest_messages,
 }
 
 EVERY: dict[str, Action] = ACTIONS | EXTENSIONS

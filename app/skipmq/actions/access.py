@@ -197,6 +197,7 @@ NEEDS: dict[str, Needs] = {
     "ListQueueTags": _on_queue("ListQueueTags"),
     "MoveMessages": _on_picked("ReceiveMessage", "DeleteMessage"),
     "PeekMessages": _on_queue("PeekMessages"),
+    "PeekNewestMessages": _on_queue("PeekMessages"),
     "PurgeQueue": _on_queue("PurgeQueue"),
     "ReceiveMessage": _on_queue("ReceiveMessage"),
     "RemovePermission": _on_queue("RemovePermission"),
@@ -204,7 +205,6 @@ NEEDS: dict[str, Needs] = {
     "SendMessageBatch": _on_queue("SendMessage"),
     "SetQueueAttributes": _on_queue("SetQueueAttributes"),
     "StartMessageMoveTask": _start_move,
-    "TailMessages": _on_queue("PeekMessages"),
     "TagQueue": _on_queue("TagQueue"),
     "UntagQueue": _on_queue("UntagQueue"),
 }

@@ -51,7 +51,7 @@ async def get_queue_activity(node: Node, call: Call) -> dict[str, Any]:
     return await node.on_queue(name, deadline, read)
 
 
-async def tail_messages(node: Node, call: Call) -> dict[str, Any]:
+async def peek_newest_messages(node: Node, call: Call) -> dict[str, Any]:
     """Show the messages that came to a queue last, newest first, without receiving them.
 
     `Since` and `Clock` are the database's time in microseconds since 1970.

@@ -393,7 +393,7 @@ EXTENSIONS: Mapping[str, Action] = {
         structure(QueueUrl=TEXT, State=STRING, MaxResults=INTEGER, NextToken=STRING),
         structure(Messages=List(PEEKED_MESSAGE, "Message"), NextToken=STRING),
     ),
-    "TailMessages": Action(
+    "PeekNewestMessages": Action(
         structure(QueueUrl=TEXT, Since=LONG, MaxResults=INTEGER),
         structure(Clock=LONG, Messages=List(_NEW_MESSAGE, "Message")),
     ),

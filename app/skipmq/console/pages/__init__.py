@@ -10,6 +10,7 @@ from skipmq.console.pages import (
     send,
     settings,
     sign_in,
+    tail,
 )
 from skipmq.console.site import Page
 
@@ -19,6 +20,7 @@ ALL: tuple[Page, ...] = (
     create.add,
     messages.add,
     charts.add,
+    tail.add,
     send.add,
     settings.add,
     redrive.add,

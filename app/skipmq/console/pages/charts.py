@@ -15,8 +15,8 @@ from skipmq.console.visit import current
 # Minutes that are shown, and how many of them each step of the percentiles has.
 PERIODS = {15: 1, 60: 2, 360: 12}
 _DEFAULT = 60
-# Who looks shall not keep the two threads of the pages from probes and metrics: the charts of one
-# page at a time are read, and the tails of one (pages/tail.py).
+# Probes and metrics need the two threads of the pages, too: the charts of one page are read at a
+# time, and a page that is opened meanwhile waits for two seconds at most.
 _reading = threading.Lock()
 _FLOWS = (
     ("Sent", "Sent", "sent"),

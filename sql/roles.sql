@@ -30,6 +30,7 @@ begin
     revoke execute on function
       skipmq.settle(tid[], text),
       skipmq.write_history(tid[], text, timestamptz),
+      skipmq.sample_history(integer, timestamptz, timestamptz, integer),
       skipmq.check_generation(integer, boolean),
       skipmq.dead_letter_queue(integer),
       skipmq.is_sent(integer, uuid[], timestamptz),

@@ -221,6 +221,33 @@ class QueueMinute(NamedTuple):
     messages: int
 
 
+class TimeInQueue(NamedTuple):
+    """How long messages that were settled in a step were in their queue.
+
+    The percentiles (50, 95, 99) are in microseconds, and None where nothing was received or
+    deleted; `at` is the step's beginning, in seconds since 1970, or None for all of them.
+    """
+
+    at: int | None
+    settled: int
+    deleted: int
+    send_to_receive: tuple[int | None, ...]
+    send_to_delete: tuple[int | None, ...]
+    is_sample: bool
+
+
+class NewMessage(NamedTuple):
+    """A message that came to a queue; `came_at` in microseconds, the body perhaps cut off."""
+
+    id: int
+    came_at: int
+    state: str
+    message_id: str
+    group_id: str | None
+    characters: int
+    body: str
+
+
 @dataclass(frozen=True, slots=True)
 class MoveTask:
     """A message move task; `started_at` in milliseconds since the epoch."""

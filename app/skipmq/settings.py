@@ -157,6 +157,11 @@ class Settings:
     metrics_queues: Annotated[int, Meta(ge=0, le=10_000)] = _setting(
         100, "queues, the busiest, that have metrics of their own"
     )
+    console_mask: str = _setting(
+        "",
+        "fields of messages that the console never shows, with a comma between: names of members"
+        " of JSON bodies and of attributes, or dotted paths, as in password,card.number",
+    )
     queues: tuple[DeclaredQueue, ...] = _setting(
         (), "queues to create at the start: [queues.NAME] tables of the TOML file"
     )
@@ -191,6 +196,11 @@ class Settings:
     def host_names(self) -> tuple[str, ...]:
         """Return the other names by which clients may call the node."""
         return tuple(listed(self.allowed_hosts))
+
+    @property
+    def masked_fields(self) -> tuple[str, ...]:
+        """Return the names and paths of what the console masks."""
+        return tuple(listed(self.console_mask))
 
     @property
     def proxies(self) -> tuple[Network, ...]:

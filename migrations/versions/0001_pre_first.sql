@@ -3351,6 +3351,71 @@ begin
   end if;
   return clock_timestamp() + current_setting('skipmq.clock_offset')::interval;
 end $$;
+-- Does: shows the messages that came to a queue last, without receiving them, newest first: up to p_limit of those since
+--   p_since, with the first p_characters characters of their bodies.
+-- Called by: the console.
+-- Locks, in order: none.
+-- Raises: SQ005 when no queue has this generation.
+-- Relies on index: queue_id, message_visible; for FIFO message_enqueued.
+--
+-- It reads each end of the index backwards, 500 entries at most: what waits, by when it became visible, and what is in
+-- flight, by when that ends. A message that is received and deleted between two calls is not seen, nor perhaps one of very many
+-- in flight. A delayed message is shown at once.
+create function skipmq.newest_messages(
+  p_queue_id integer, p_since timestamptz default null, p_limit integer default 50, p_characters integer default 2048
+) returns table (
+  id bigint, came_at timestamptz, state text, message_id uuid, group_id text, characters integer, body text
+)
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := skipmq.clock();
+  v_queue skipmq.queue;
+  v_since timestamptz;
+begin
+  select q.* into v_queue from skipmq.queue q where q.queue_id = p_queue_id;
+  if not found then
+    raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
+  end if;
+  v_since := greatest(p_since, v_now - make_interval(secs => v_queue.message_retention_period));
+  if v_queue.fifo then
+    return query
+    select m.id, m.enqueued_at, case when m.visible_at <= v_now then 'visible'
+      when m.receive_count = m.receive_base then 'delayed' else 'in-flight' end,
+      m.message_id, m.group_id, length(m.body), left(m.body, p_characters)
+    from skipmq.message m
+    where m.queue_id = p_queue_id and m.group_no is not null and m.enqueued_at > v_since
+    order by m.enqueued_at desc
+    limit p_limit;
+    return;
+  end if;
+  return query
+  select n.id, n.came_at, n.state, n.message_id, n.group_id, length(n.body), left(n.body, p_characters)
+  from (
+    select e.*, case when e.visible_at <= v_now then 'visible'
+        when e.receive_count = e.receive_base then 'delayed' else 'in-flight' end as state,
+      -- A dead letter became visible when it was moved here, and keeps its receive count and the time of its send.
+      case
+        when e.visible_at <= v_now and (e.receive_count = e.receive_base or e.dead_letter_source is not null)
+          then e.visible_at
+        else e.sent_at end as came_at
+    from (values (0::smallint), (1::smallint)) s (shard)
+    cross join (values (v_since, v_now), (v_now, 'infinity'::timestamptz)) r (above, most)
+    cross join lateral (
+      select m.*
+      from skipmq.message m
+      where m.queue_id = p_queue_id and m.shard = s.shard and m.visible_at > r.above and m.visible_at <= r.most
+        and m.group_no is null
+      order by m.visible_at desc
+      limit 500
+    ) e
+  ) n
+  where n.came_at > v_since
+  order by n.came_at desc, n.id desc
+  limit p_limit;
+end $$;
 -- Does: notes that access keys were used, at most once a minute each.
 -- Called by: nodes that check signatures, for many requests at once.
 -- Locks, in order: access keys, those skipped that somebody else holds.
@@ -4608,6 +4673,66 @@ begin
     end;
   end if;
 end $$;
+-- Does: gives what was settled of a generation since p_since, from all of the history's blocks since then or, where those
+--   are more, from p_runs runs of eight that lie evenly among them; part says which part of them that is.
+-- Called by: time_in_queue.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: none (ranges of ctid).
+--
+-- The history has no index by queue or time, which each delete would pay for. Its rows lie nearly in the order of time:
+-- the first block is found by halving, and it costs at most as much as reading 8 MB a day, however long the history is.
+create function skipmq.sample_history(
+  p_queue_id integer, p_since timestamptz, p_until timestamptz, p_runs integer default 128
+) returns table (settled_at timestamptz, sent_at timestamptz, first_received_at timestamptz, outcome text, part float8)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_from timestamptz := date_trunc('day', p_since, 'UTC');
+  v_to timestamptz;
+  v_first timestamptz;
+  v_blocks bigint;
+  v_low bigint;
+  v_high bigint;
+  v_middle bigint;
+  v_runs bigint;
+begin
+  while v_from <= p_until loop
+    v_to := v_from + interval '1 day';
+    -- Only the partition of the day is read: the planner leaves out the others by settled_at.
+    v_blocks := pg_relation_size(coalesce(
+      to_regclass('skipmq.history_' || to_char(v_from at time zone 'UTC', 'YYYYMMDD')), 'skipmq.history_default'))
+      / current_setting('block_size')::bigint;
+    v_low := 0;
+    v_high := v_blocks;
+    while v_low < v_high loop
+      v_middle := (v_low + v_high) / 2;
+      select min(h.settled_at) into v_first
+      from skipmq.history h
+      where h.settled_at >= v_from and h.settled_at < v_to
+        and h.ctid >= format('(%s,0)', v_middle)::tid and h.ctid < format('(%s,0)', v_middle + 1)::tid;
+      if v_first < p_since then
+        v_low := v_middle + 1;
+      else
+        v_high := v_middle;
+      end if;
+    end loop;
+    -- Blocks are filled by several writers at once: those just before may have rows of the time, too.
+    v_low := greatest(v_low - 8, 0);
+    v_runs := (v_blocks - v_low + 7) / 8;
+    for v_n in 0 .. least(v_runs, p_runs) - 1 loop
+      v_middle := v_low + 8 * case when v_runs > p_runs then v_n * v_runs / p_runs else v_n end;
+      return query
+      select h.settled_at, h.sent_at, h.first_received_at, h.outcome, least(1, p_runs::float8 / v_runs)
+      from skipmq.history h
+      where h.settled_at >= greatest(v_from, p_since) and h.settled_at < v_to and h.queue_id = p_queue_id
+        and h.ctid >= format('(%s,0)', v_middle)::tid and h.ctid < format('(%s,0)', v_middle + 8)::tid;
+    end loop;
+    v_from := v_to;
+  end loop;
+end $$;
 -- Does: stores one message in the FIFO queue of that name, within the caller's transaction; gives its id,
 --   or that of the first sending of the last five minutes under the same deduplication id.
 -- Called by: SQL users.
@@ -5181,6 +5306,51 @@ begin
     raise exception 'Too many tags added for queue %.', v_name using errcode = 'SQ008';
   end if;
 end $$;
+-- Does: gives the 50th, 95th and 99th percentiles, in microseconds, of how long the messages of a generation that were
+--   settled in the last p_minutes minutes were in it, by steps of p_step minutes, and of all (step is null): from send to
+--   delete of those that were deleted, from send to first receive of those that were received. part is less than one
+--   where the numbers are of a sample.
+-- Called by: the console.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: none (sample_history), queue_id, queue_dead_letter.
+--
+-- The measures are those of the reports (app/skipmq/analytics/reports/latency.py): the same columns of the
+-- history, and a percentile that is one of the values. Dead letters were received in another queue: of
+-- a dead-letter queue only the time to delete is given.
+create function skipmq.time_in_queue(p_queue_id integer, p_minutes integer, p_step integer default 1)
+returns table (
+  step timestamptz, settled bigint, deleted bigint, send_to_receive bigint[], send_to_delete bigint[], part float8
+)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  with period as materialized (
+    select
+      date_trunc('minute', skipmq.clock()) - make_interval(mins => p_minutes - 1) as since, skipmq.clock() as until,
+      exists (
+        select from skipmq.queue q
+        join skipmq.queue s on s.dead_letter_account = q.account and s.region = q.region
+          and s.dead_letter_name = q.name
+        where q.queue_id = p_queue_id
+      ) as dead_letters
+  ), measured as (
+    select
+      date_bin(make_interval(mins => p_step), h.settled_at, 'epoch') as step, h.outcome, h.part,
+      case when not p.dead_letters then extract(epoch from h.first_received_at - h.sent_at) * 1000000 end as receive,
+      case when h.outcome = 'deleted' then extract(epoch from h.settled_at - h.sent_at) * 1000000 end as delete
+    from period p
+    cross join lateral skipmq.sample_history(p_queue_id, p.since, p.until) h
+  )
+  select
+    m.step, count(*), count(*) filter (where m.outcome = 'deleted'),
+    percentile_disc(array[0.5, 0.95, 0.99]) within group (order by m.receive::bigint),
+    percentile_disc(array[0.5, 0.95, 0.99]) within group (order by m.delete::bigint),
+    coalesce(min(m.part), 1)
+  from measured m
+  group by grouping sets ((m.step), ())
+  order by m.step nulls last;
+$$;
 -- Does: gives the timeline of this server, which a failover makes another: on a primary the one that it writes,
 --   on a standby the one that it follows; null on a standby that is connected to nobody, where nobody can know.
 -- Called by: the view skipmq_views.server; SQL users.

@@ -328,3 +328,56 @@ def test_list_dead_letter_queues_refuses_what_it_does_not_know(
     ask: Ask, wrong: dict[str, Any]
 ) -> None:
     assert "InvalidParameterValue" in ask("ListDeadLetterQueues", status=400, **wrong)["__type"]
+
+
+def test_queue_activity_has_minutes_and_times_in_the_queue(
+    sqs: Any, queue: str, name: str, ask: Ask
+) -> None:
+    sqs.send_message(QueueUrl=queue, MessageBody="x")
+    (message,) = sqs.receive_message(QueueUrl=queue)["Messages"]
+    sqs.delete_message(QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"])
+
+    def found() -> Any:  # Minutes are written once a second.
+        activity = ask("GetQueueActivity", QueueUrl=queue, Minutes=5)
+        sums = [sum(each[of] for each in activity["Minutes"]) for of in ("Sent", "Deleted")]
+        return activity if sums == [1, 1] else None
+
+    activity = eventually(found)
+    assert activity["HistoryMode"] == "metadata"
+    assert activity["Sampled"] is False
+    every, steps = activity["TimeInQueue"], activity["Steps"]
+    assert (every["Deleted"], sum(each["Deleted"] for each in steps)) == (1, 1)
+    assert 0 < every["SendToReceive"]["P50"] < every["SendToDelete"]["P99"]
+    assert 0 <= activity["Clock"] - activity["Minutes"][-1]["Minute"] < 300
+    attributes = {"HistoryMode": "off"}
+    off = sqs.create_queue(QueueName=f"{name}-off", Attributes=attributes)["QueueUrl"]
+    nothing = ask("GetQueueActivity", QueueUrl=off)
+    assert (nothing["Minutes"], "TimeInQueue" in nothing) == ([], False)
+
+
+def test_tail_gives_what_came_since(sqs: Any, queue: str, ask: Ask) -> None:
+    sqs.send_message(QueueUrl=queue, MessageBody="old")
+    before = ask("PeekNewestMessages", QueueUrl=queue)
+    sqs.send_message(QueueUrl=queue, MessageBody="n" * 5_000)
+
+    after = ask("PeekNewestMessages", QueueUrl=queue, Since=before["Clock"])
+
+    assert bodies(before) == ["old"]
+    assert bodies(after) == ["n" * 2_048]
+    assert after["Messages"][0]["Characters"] == 5_000
+    assert counts(sqs, queue) == (2, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("action", "wrong"),
+    [
+        ("GetQueueActivity", {"Minutes": 361}),
+        ("GetQueueActivity", {"StepMinutes": 61}),
+        ("PeekNewestMessages", {"MaxResults": 101}),
+        ("PeekNewestMessages", {"Since": -1}),
+    ],
+)
+def test_watching_refuses_what_it_does_not_know(
+    queue: str, ask: Ask, action: str, wrong: dict[str, Any]
+) -> None:
+    assert "InvalidParameterValue" in ask(action, status=400, QueueUrl=queue, **wrong)["__type"]

@@ -18,6 +18,7 @@ from skipmq.actions import (
     receive,
     redrive,
     tags,
+    watching,
 )
 from skipmq.node import Node
 from skipmq.protocol import Call
@@ -54,9 +55,11 @@ EXTENSIONS: dict[str, Action] = {
     "CopyMessages": inspection.copy_messages,
     "DescribeDatabase": database.describe_database,
     "ListDeadLetterQueues": dead_letters.list_dead_letter_queues,
+    "GetQueueActivity": watching.get_queue_activity,
     "ListQueueStatistics": overview.list_queue_statistics,
     "MoveMessages": inspection.move_messages,
     "PeekMessages": inspection.peek_messages,
+    "PeekNewestMessages": watching.peek_newest_messages,
 }
 
 EVERY: dict[str, Action] = ACTIONS | EXTENSIONS

@@ -10,7 +10,7 @@ from skipmq.model import QueueMinute, QueueName, QueueStatistics
 from skipmq.node import Node
 from skipmq.protocol import Call
 
-_MINUTES_MOST = 360
+MINUTES_MOST = 360
 _NUMBERS = {
     "Visible": "visible",
     "InFlight": "in_flight",
@@ -52,7 +52,7 @@ async def list_queue_statistics(node: Node, call: Call) -> dict[str, Any]:
     most_of_all = limits.COUNTED_QUEUES
     checks.between(most, 1, most_of_all, "MaxResults", f"Must be between 1 and {most_of_all}.")
     checks.between(
-        wanted.Minutes, 1, _MINUTES_MOST, "Minutes", f"Must be between 1 and {_MINUTES_MOST}."
+        wanted.Minutes, 1, MINUTES_MOST, "Minutes", f"Must be between 1 and {MINUTES_MOST}."
     )
     if "\0" in (wanted.Search or ""):
         raise errors.InvalidParameterValueException("A text cannot contain NUL.")
@@ -86,5 +86,10 @@ def _shown(
     numbers = {member: getattr(row, field) for member, field in _NUMBERS.items()}
     rates = {member: round(60 * getattr(row, field)) for member, field in _RATES.items()}
     oldest = None if row.oldest is None else int(row.oldest)
-    last = [{member: getattr(m, field) for member, field in _OF_MINUTE.items()} for m in minutes]
-    return shown | numbers | rates | {"OldestSeconds": oldest, "Minutes": last}
+    last = {"OldestSeconds": oldest, "Minutes": shown_minutes(minutes)}
+    return shown | numbers | rates | last
+
+
+def shown_minutes(minutes: Sequence[QueueMinute]) -> list[dict[str, int]]:
+    """Return minutes as the actions give them."""
+    return [{member: getattr(m, field) for member, field in _OF_MINUTE.items()} for m in minutes]

@@ -13,6 +13,7 @@ import msgspec
 
 from skipmq import errors
 from skipmq.actions import access
+from skipmq.console.masking import Mask
 from skipmq.model import Identity, QueueName
 from skipmq.protocol import Call, Request, extensions, shapes
 from skipmq.server.answer import Broker
@@ -39,10 +40,14 @@ class Visit:
     def act(self, action: str, **parameters: Any) -> dict[str, Any]:
         """Run an action as whoever has signed in; return its result, binary values in base64.
 
-        Parameters that are None are left out. Raises an errors.SqsError.
+        The fields of messages that SKIPMQ_CONSOLE_MASK names are masked in it. Parameters that are
+        None are left out. Raises an errors.SqsError.
         """
         call = self._call(action, parameters)
         result: dict[str, Any] = msgspec.to_builtins(self.run(self.broker.act(call)) or {})
+        if "Messages" in result:
+            mask = Mask(self.broker.node.settings.masked_fields)
+            result["Messages"] = [mask.message(each) for each in result["Messages"]]
         return result
 
     def attempt(

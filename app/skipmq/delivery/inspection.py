@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from skipmq.database import Database, Statement
-from skipmq.database.statement import BIGINTS, INTEGER, TEXT
-from skipmq.model import PeekedMessage, Queue
+from skipmq.database.statement import BIGINTS, INTEGER, TEXT, TIME
+from skipmq.model import NewMessage, PeekedMessage, Queue
 
 _PEEK = Statement(
     "select place, id, state, extract(epoch from visible_in)::float8, message_id::text, body,"
@@ -20,6 +20,11 @@ _COPY = Statement(
 _MOVE = Statement(
     "select outcome from skipmq.move_messages($1, $2, $3) order by place",
     INTEGER, BIGINTS, INTEGER,
+)  # fmt: skip
+_NEWEST = Statement(
+    "select id, came_at, state, message_id::text, group_id, characters, body"
+    " from skipmq.newest_messages($1, $2, $3, $4)",
+    INTEGER, TIME, INTEGER, INTEGER,
 )  # fmt: skip
 _CLOCK = Statement("select extract(epoch from skipmq.clock())::float8")
 
@@ -46,6 +51,17 @@ class Inspection:
             _PEEK, (queue.id, state, limit, after), deadline=deadline, tenant=queue.id
         )
         return [PeekedMessage(*row) for row in rows]
+
+    async def newest(
+        self, queue: Queue, since: int | None, limit: int, characters: int, deadline: float
+    ) -> list[NewMessage]:
+        """Return up to `limit` messages that came last, newest first.
+
+        `since` is in microseconds since 1970; bodies are cut off after so many characters.
+        """
+        parameters = (queue.id, since, limit, characters)
+        rows = await self._database.rows(_NEWEST, parameters, deadline=deadline, tenant=queue.id)
+        return [NewMessage(*row) for row in rows]
 
     async def copy(
         self, queue: Queue, messages: Sequence[int], target: Queue, sender: str, deadline: float

@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias, get_args
 
 from skipmq.database import Database, Statement
 from skipmq.database.statement import BOOLEAN, INTEGER, INTEGERS, TEXT
-from skipmq.model import QueueMinute, QueueStatistics
+from skipmq.model import QueueMinute, QueueStatistics, TimeInQueue
 
 Order: TypeAlias = Literal["name", "messages", "rate", "dead-lettered"]
 ORDERS: tuple[str, ...] = get_args(Order)
@@ -21,6 +21,12 @@ _MINUTES = Statement(
     "select queue_id, extract(epoch from minute)::bigint, sent, received, deleted, dead_lettered,"
     " messages from skipmq.queue_minutes($1, $2)",
     INTEGERS, INTEGER,
+)  # fmt: skip
+_TIME_IN_QUEUE = Statement(
+    "select extract(epoch from step)::bigint, settled, deleted, send_to_receive[1],"
+    " send_to_receive[2], send_to_receive[3], send_to_delete[1], send_to_delete[2],"
+    " send_to_delete[3], part < 1 from skipmq.time_in_queue($1, $2, $3)",
+    INTEGER, INTEGER, INTEGER,
 )  # fmt: skip
 
 
@@ -63,3 +69,16 @@ class Statistics:
         for queue, *row in await self._database.rows(_MINUTES, parameters, deadline=deadline):
             found[queue].append(QueueMinute(*row))
         return found
+
+    async def time_in_queue(
+        self, queue: int, minutes: int, step: int, deadline: float = 0.0
+    ) -> list[TimeInQueue]:
+        """Return how long messages were in a generation, by steps of minutes and, last, in all.
+
+        It is read from the history, from a sample where there is much.
+        """
+        parameters = (queue, minutes, step)
+        rows = await self._database.rows(
+            _TIME_IN_QUEUE, parameters, deadline=deadline, tenant=queue
+        )
+        return [TimeInQueue(row[0], row[1], row[2], row[3:6], row[6:9], row[9]) for row in rows]

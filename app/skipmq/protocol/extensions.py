@@ -34,6 +34,17 @@ _PICKED = structure(
 _OUTCOMES = structure(
     Results=List(structure(MessageReference=TEXT, Outcome=TEXT), "Result"),
 )
+_MINUTES = List(
+    structure(
+        Minute=LONG,
+        Sent=LONG,
+        Received=LONG,
+        Deleted=LONG,
+        DeadLettered=LONG,
+        Messages=LONG,
+    ),
+    "Minute",
+)
 QUEUE_STATISTICS = structure(
     QueueName=TEXT,
     FifoQueue=BOOLEAN,
@@ -50,17 +61,7 @@ QUEUE_STATISTICS = structure(
     SentPerMinute=LONG,
     ReceivedPerMinute=LONG,
     DeletedPerMinute=LONG,
-    Minutes=List(
-        structure(
-            Minute=LONG,
-            Sent=LONG,
-            Received=LONG,
-            Deleted=LONG,
-            DeadLettered=LONG,
-            Messages=LONG,
-        ),
-        "Minute",
-    ),
+    Minutes=_MINUTES,
 )
 DEAD_LETTER_QUEUE = structure(
     QueueName=TEXT,
@@ -125,9 +126,37 @@ DATABASE = structure(
         structure(Program=STRING, Address=STRING, Sessions=INTEGER, Seconds=LONG), "Program"
     ),
 )
+_PERCENTILES = structure(P50=LONG, P95=LONG, P99=LONG)
+_TIME_IN_QUEUE = structure(
+    Start=LONG,
+    Settled=LONG,
+    Deleted=LONG,
+    SendToReceive=_PERCENTILES,
+    SendToDelete=_PERCENTILES,
+)
+_NEW_MESSAGE = structure(
+    MessageReference=TEXT,
+    MessageId=TEXT,
+    State=TEXT,
+    CameAt=LONG,
+    MessageGroupId=TEXT,
+    Characters=LONG,
+    Body=STRING,
+)
 ACTIONS: Mapping[str, Action] = {
     "CopyMessages": Action(_PICKED, _OUTCOMES),
     "DescribeDatabase": Action(structure(), DATABASE),
+    "GetQueueActivity": Action(
+        structure(QueueUrl=TEXT, Minutes=INTEGER, StepMinutes=INTEGER),
+        structure(
+            Clock=LONG,
+            Minutes=_MINUTES,
+            HistoryMode=TEXT,
+            Sampled=BOOLEAN,
+            TimeInQueue=_TIME_IN_QUEUE,
+            Steps=List(_TIME_IN_QUEUE, "Step"),
+        ),
+    ),
     "ListDeadLetterQueues": Action(
         structure(Search=STRING, Offset=INTEGER, MaxResults=INTEGER),
         structure(
@@ -153,5 +182,9 @@ ACTIONS: Mapping[str, Action] = {
     "PeekMessages": Action(
         structure(QueueUrl=TEXT, State=STRING, MaxResults=INTEGER, NextToken=STRING),
         structure(Messages=List(PEEKED_MESSAGE, "Message"), NextToken=STRING),
+    ),
+    "PeekNewestMessages": Action(
+        structure(QueueUrl=TEXT, Since=LONG, MaxResults=INTEGER),
+        structure(Clock=LONG, Messages=List(_NEW_MESSAGE, "Message")),
     ),
 }

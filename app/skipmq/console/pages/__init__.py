@@ -1,6 +1,7 @@
 """The pages of the console, one module for each: its views and what they ask of the node."""
 
 from skipmq.console.pages import (
+    charts,
     create,
     database,
     dead_letters,
@@ -11,6 +12,7 @@ from skipmq.console.pages import (
     send,
     settings,
     sign_in,
+    tail,
 )
 from skipmq.console.site import Page
 
@@ -21,6 +23,8 @@ ALL: tuple[Page, ...] = (
     database.add,
     create.add,
     messages.add,
+    charts.add,
+    tail.add,
     send.add,
     settings.add,
     redrive.add,

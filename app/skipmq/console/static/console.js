@@ -116,6 +116,43 @@
     count();
   }
 
+  // The live tail: what has come is asked for once a second while the page is in view and not paused.
+  const tail = find("#tail");
+  if (tail) {
+    const [SECOND, MOST] = [1000, 200];
+    const pause = find("#tail-pause");
+    const state = find("#tail-state");
+    const rests = () => document.hidden || pause.getAttribute("aria-pressed") === "true";
+    let timer = 0;
+    const poll = async () => {
+      clearTimeout(timer);
+      if (rests()) return;
+      // Swapped by hand; htmx asks, so that a node that does not answer is said to be away.
+      await htmx.ajax("GET", tail.dataset.next, { source: tail, swap: "none" }).catch(() => {});
+      timer = setTimeout(poll, SECOND);
+    };
+    tail.addEventListener("htmx:beforeOnLoad", (event) => {
+      if (event.detail.xhr.status !== 200) return;
+      const found = find("#tail", new DOMParser().parseFromString(event.detail.xhr.responseText, "text/html"));
+      if (found === null) return;
+      tail.dataset.next = found.dataset.next;
+      const fresh = [...found.children].filter((item) => document.getElementById(item.id) === null);
+      for (const item of fresh) item.classList.add("came");
+      tail.prepend(...fresh);
+      localise(tail);
+      while (tail.children.length > MOST) tail.lastElementChild.remove();
+      find("#tail-empty").hidden = tail.children.length > 0;
+    });
+    pause.addEventListener("click", () => {
+      const paused = pause.getAttribute("aria-pressed") !== "true";
+      pause.setAttribute("aria-pressed", String(paused));
+      state.textContent = paused ? "Paused" : "";
+      poll();
+    });
+    document.addEventListener("visibilitychange", poll);
+    timer = setTimeout(poll, SECOND);
+  }
+
   // Further rows for attributes; those that nobody needs yet are hidden.
   for (const button of all("[data-add]")) {
     const spare = () => all(button.dataset.add).filter((row) => row.hidden);

@@ -1,0 +1,167 @@
+"""The charts of a queue, in a browser and as what they are drawn from."""
+
+import json
+import re
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from skipmq.console import drawing
+from support.browser import KEYS, SCHEMES, WIDTHS, Browser
+from support.http import NodeProcess, client, eventually
+from support.visitor import Visitor
+
+_number = count(1)
+# Six hours that come and go, with some minutes in which nothing happened.
+MINUTES = """
+  insert into skipmq.queue_minute (minute, queue_id, sent, received, deleted, dead_lettered,
+    messages)
+  select date_trunc('minute', skipmq.clock()) - n * interval '1 minute', q.queue_id,
+    900 + 700 * sin(n / 9.0) + (n * 37) %% 90, 880 + 700 * sin((n - 2) / 9.0) + (n * 53) %% 90,
+    860 + 700 * sin((n - 2) / 9.0) + (n * 53) %% 90,
+    case when n %% 11 < 3 then 60 + n %% 7 else 0 end,
+    4000 + 2500 * cos(n / 40.0)
+  from generate_series(1, 359) n, skipmq.queue q
+  where q.name = %s and n not between 20 and 24
+"""
+SETTLED = """
+  insert into skipmq.history (settled_at, sent_at, first_received_at, xid, id, queue_id,
+    receive_count, body_bytes, attribute_bytes, message_id, outcome)
+  select t, t - w * interval '1 ms', t - w * interval '0.4 ms', 1, n, q.queue_id, 1, 1, 0,
+    gen_random_uuid(), 'deleted'
+  from generate_series(1, 3000) n, skipmq.queue q,
+    lateral (select skipmq.clock() - n * interval '6 seconds' as t,
+      40 + 30 * sin(n / 100.0) + (n * 7919) %% 100
+        + case when n %% 50 = 0 then 900 else 0 end as w) x
+  where q.name = %s
+"""
+
+
+@pytest.fixture
+def name() -> str:
+    return f"charted-{next(_number)}"
+
+
+@pytest.fixture
+def sqs(node: NodeProcess) -> Any:
+    return client(node.url)
+
+
+@pytest.fixture
+def busy(node: NodeProcess, sqs: Any, name: str) -> str:
+    """Give the name of a queue with six hours behind it."""
+    sqs.create_queue(QueueName=name)
+    with psycopg.connect(node.owner_url, autocommit=True) as owner:
+        owner.execute(MINUTES, (name,))
+        owner.execute(SETTLED, (name,))
+    return name
+
+
+def test_charts_are_sound_in_both_widths_and_schemes(
+    node: NodeProcess, browser: Browser, busy: str, screenshots: Path
+) -> None:
+    for width in WIDTHS:
+        for scheme in SCHEMES:
+            browser.look(width, scheme)
+            browser.open(f"{node.url}/console/queues/{busy}/charts?minutes=360")
+            assert browser.sees("Messages a minute")
+            if width == "phone":
+                browser.find("#numbers-1 summary").click()
+            browser.picture(screenshots / f"charts-{width}-{scheme}.png")
+            assert browser.complaints() == []
+
+
+def test_period_is_chosen_and_numbers_unfolded_by_keyboard(
+    node: NodeProcess, browser: Browser, busy: str, screenshots: Path
+) -> None:
+    browser.look("desktop", "light")
+    browser.open(f"{node.url}/console/queues/{busy}/charts")
+    assert browser.text("[aria-label=Period] [aria-current]") == "Last hour"
+    assert len(browser.all("#numbers-1 tbody tr")) == 60
+
+    browser.tab_to("Last 15 minutes")
+    browser.press(KEYS.ENTER)
+    eventually(lambda: len(browser.all("#numbers-1 tbody tr")) == 15)
+    browser.tab_to("Numbers")
+    browser.press(KEYS.ENTER)
+
+    eventually(lambda: browser.find("#numbers-1 tbody").is_displayed())
+    assert browser.find("[aria-label^='Messages a minute, numbers']").is_displayed()
+    browser.picture(screenshots / "charts-numbers.png")
+    assert browser.complaints() == []
+
+
+def test_charts_are_refreshed_and_show_what_happens(
+    node: NodeProcess, browser: Browser, sqs: Any, name: str
+) -> None:
+    url = sqs.create_queue(QueueName=name)["QueueUrl"]
+    browser.look("desktop", "light")
+    with browser.hastened():
+        browser.open(f"{node.url}/console/queues/{name}/charts?minutes=15")
+    assert browser.sees("No message of this queue was deleted")
+    for _ in range(3):
+        sqs.send_message(QueueUrl=url, MessageBody="x")
+    (message, *_) = sqs.receive_message(QueueUrl=url)["Messages"]
+    sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+
+    def sums() -> tuple[int, ...]:
+        script = (
+            "return [1, 3].map((at) => [...document.querySelectorAll('#numbers-1 tbody tr')]"
+            ".reduce((sum, row) => sum + Number(row.children[at].textContent), 0))"
+        )
+        return tuple(browser.run(script))
+
+    eventually(lambda: sums() == (3, 1))
+    eventually(lambda: browser.sees("Time in queue, send to delete"))
+    assert browser.complaints() == []
+
+
+def test_queue_without_history_says_how_to_have_it(node: NodeProcess, sqs: Any, name: str) -> None:
+    sqs.create_queue(QueueName=name, Attributes={"HistoryMode": "off"})
+
+    page = Visitor(node.url).get(f"queues/{name}/charts").body
+
+    assert "it keeps no history" in page
+    assert f'href="/console/queues/{name}/settings"' in page
+    assert "send to delete" not in page
+
+
+def test_last_minute_of_the_charts_is_the_databases(node: NodeProcess, busy: str) -> None:
+    minute = "select to_char(skipmq.clock() at time zone 'UTC', 'HH24:MI')"
+    with psycopg.connect(node.owner_url, autocommit=True) as owner:
+        before = owner.execute(minute).fetchone()
+        page = Visitor(node.url).get(f"queues/{busy}/charts").body
+        after = owner.execute(minute).fetchone()
+
+    (last, *_) = re.findall(r'<th scope="row">([0-9:]+)</th>', page)
+    assert (last,) in (before, after)
+
+
+VALUES = {"a": [0, None, 7, 1234], "b": [1, 1, 1, 1]}
+
+
+def test_axis_has_round_ticks_and_lines_stay_on_it() -> None:
+    colours = {"a": "sent", "b": "dead"}
+    chart = drawing.chart("t", range(0, 240, 60), 60, colours, VALUES, unit=drawing.COUNT)
+
+    assert [text for _, text in chart.ticks] == ["0", "500", "1,000", "1,500"]
+    assert [text for _, text in chart.marks] == ["00:00", "00:01", "00:02", "00:03"]
+    # A missing value ends a line, and what stands by itself is a point.
+    assert [len(parts) for _, _, parts in chart.lines] == [2, 1]
+    points = [point for _, _, parts in chart.lines for part in parts for point in part.split()]
+    for across, down in (map(float, point.split(",")) for point in points):
+        assert drawing.LEFT <= across <= drawing.WIDTH - drawing.RIGHT
+        assert drawing.TOP <= down <= drawing.HEIGHT - drawing.BOTTOM
+    assert chart.columns[1][3] == ["none", "1"]
+    assert json.dumps(chart.columns[3][3]) == '["1,234", "1"]'
+
+
+@pytest.mark.parametrize(
+    ("micros", "shown"),
+    [(0, "0"), (999, "999 µs"), (1_500, "1.5 ms"), (2_000_000, "2 s"), (90_000_000, "1.5 min")],
+)
+def test_span_has_the_unit_that_suits_it(micros: int, shown: str) -> None:
+    assert drawing.span(micros) == shown

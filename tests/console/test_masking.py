@@ -1,0 +1,132 @@
+"""Which fields of messages the console hides, in whole texts and in those that are cut off."""
+
+import json
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skipmq.console.masking import HIDDEN, Mask
+from support.http import NodeProcess, client
+from support.postgres import Databases, as_node
+from support.visitor import Visitor
+
+SECRET = "hunter2-4111"
+MASK = Mask(["password", "card.number"])
+NAMES = st.sampled_from(["password", "card", "number", "other", "PassWord"])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(NAMES, inner),
+)
+
+
+def expected(value: Any, path: tuple[str, ...] = ()) -> Any:
+    """Mask a value that was read, where Mask goes through what was written."""
+    if isinstance(value, list):
+        return [expected(each, path) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: HIDDEN
+        if key.casefold() == "password" or (*path, key)[-2:] == ("card", "number")
+        else expected(member, (*path, key))
+        for key, member in value.items()
+    }
+
+
+@given(st.dictionaries(NAMES, VALUES) | st.lists(VALUES), st.sampled_from([None, 2]))
+def test_what_is_masked_is_what_has_the_name_or_the_path(value: Any, indent: int | None) -> None:
+    assert json.loads(MASK.text(json.dumps(value, indent=indent))) == expected(value)
+
+
+@given(st.integers(0, 400))
+def test_secret_is_hidden_wherever_the_text_is_cut_off(length: int) -> None:
+    inner = json.dumps({"password": SECRET})
+    body = json.dumps({"a": [1, {"card": {"number": SECRET}}], "m": inner, "password": [SECRET]})
+
+    assert SECRET[:4] not in MASK.text(body[:length])
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        ("password: x", "password: x"),
+        ('{"n": 1.10, "n": 1e400}', '{"n": 1.10, "n": 1e400}'),
+        ('{"p\\u0061ssword":"x","b":1}', '{"p\\u0061ssword": "***","b":1}'),
+        ('{"card.number":"x"}', '{"card.number": "***"}'),
+        ('{"number":"x"}', '{"number":"x"}'),
+        ('[{"card":[{"number":1},{"number":2}]}]', None),
+        ('{"password":{"a":[1,{"b":2}]},"c":3}', '{"password": "***","c":3}'),
+        (r'"{\"password\":1}"', r'"{\"password\": \"***\"}"'),
+        ('{"password" : "x" "y"}', '{"password" : "***"}'),
+    ],
+)
+def test_body_keeps_all_else(body: str, shown: str | None) -> None:
+    masked = MASK.text(body)
+
+    if shown is None:
+        assert json.loads(masked) == [{"card": [{"number": HIDDEN}, {"number": HIDDEN}]}]
+    else:
+        assert masked == shown
+
+
+def test_digests_of_a_masked_body_are_masked_too() -> None:
+    body = json.dumps({"password": SECRET})
+    ids = {"MessageDeduplicationId": sha256(body.encode()).hexdigest(), "SenderId": "s"}
+
+    shown = MASK.message({"Body": body, "MD5OfBody": "d", "Attributes": ids})
+
+    assert shown["MD5OfBody"] == HIDDEN
+    assert shown["Attributes"] == {"MessageDeduplicationId": HIDDEN, "SenderId": "s"}
+    plain = {"Body": "x", "MD5OfBody": "d", "Attributes": ids}
+    assert MASK.message(plain) == plain
+
+
+@pytest.fixture(scope="module")
+def masking(embedded_databases: Databases) -> Iterator[NodeProcess]:
+    """Give a node whose console masks."""
+    url = as_node(embedded_databases.migrated())
+    with NodeProcess(
+        database_url=url, workers=1, console_mask="password, card.number, X-Token"
+    ) as process:
+        yield process.ready()
+
+
+@pytest.fixture
+def visitor(masking: NodeProcess) -> Visitor:
+    """Give a visitor of a node with a message that has secrets."""
+    sqs: Any = client(masking.url)
+    url = sqs.create_queue(QueueName="secrets")["QueueUrl"]
+    body = json.dumps({"id": 7, "password": SECRET, "card": {"number": SECRET, "month": 12}})
+    sqs.send_message(
+        QueueUrl=url,
+        MessageBody=body,
+        MessageAttributes={
+            "x-token": {"DataType": "Binary", "BinaryValue": SECRET.encode()},
+            "card.number": {"DataType": "String", "StringValue": SECRET},
+            "colour": {"DataType": "String", "StringValue": "red"},
+        },
+    )
+    return Visitor(masking.url)
+
+
+def test_no_page_has_what_is_masked(masking: NodeProcess, visitor: Visitor) -> None:
+    found = visitor.get("queues/secrets").body
+    reference = found.partition('name="reference" value="')[2].partition('"')[0]
+    whole = visitor.get(f"queues/secrets/messages/{reference}").body
+
+    tail = visitor.get("queues/secrets/tail").body
+
+    assert (SECRET in tail, "month" in tail, HIDDEN in tail) == (False, True, True)
+    for page in (found, whole):
+        assert SECRET not in page
+        assert "aHVudGVyMi00MTEx" not in page
+        assert page.count(HIDDEN) >= 4
+        assert ("month" in page, "red" in page) == (True, True)
+    url = f"{masking.url}/000000000000/secrets"
+    sqs: Any = client(masking.url)
+    (message,) = sqs.receive_message(QueueUrl=url)["Messages"]
+    assert SECRET in message["Body"]

@@ -22,7 +22,8 @@ ELASTICMQ := tests/bench/elasticmq/target/.installed
 WORKERS := -n 2
 # What the WSGI server itself answers, and what takes long and does not depend on the door.
 WSGI_SKIPS := --ignore tests/http/test_wire_http.py --ignore tests/http/test_wire_fuzz.py \
-  --ignore tests/http/test_state_machine.py
+  --ignore tests/http/test_state_machine.py --ignore tests/http/test_sql_and_http.py \
+  --ignore tests/http/test_fifo_locks.py --ignore tests/http/test_conformance_in_flight.py
 WSGI_CONSOLE := tests/console/test_rights.py tests/console/test_sign_in.py
 BENCH := cd tests && ../$(BIN)/python -m
 

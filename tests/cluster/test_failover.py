@@ -44,7 +44,11 @@ def cluster() -> Iterator[LocalCluster]:
 
 
 @pytest.mark.parametrize(
-    ("seed", "number"), [(FIXED_SEED, len(IN_GATE)), (RANDOM_SEED, 3)], ids=["fixed", "random"]
+    ("seed", "number"),
+    [
+        pytest.param(FIXED_SEED, len(IN_GATE), id="fixed"),
+        pytest.param(RANDOM_SEED, 3, id="random", marks=pytest.mark.slow),
+    ],
 )
 def test_crashes_break_no_promise(cluster: LocalCluster, seed: int, number: int) -> None:
     print(f"seed {seed}")  # noqa: T201 - for who wants to repeat it.

@@ -5,9 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import psycopg
-import sqlalchemy
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.pool import NullPool
 
 from skipmq import files
 
@@ -110,9 +107,12 @@ def migrate(url: str, told: Callable[[str], None] = lambda _: None) -> State:
         return state
     if not migrations:
         return state
-    # Only here: a node whose schema is in order does without its 10 MB.
+    # Only here: a node whose schema is in order, and every other command, does without them.
+    import sqlalchemy  # noqa: PLC0415
     from alembic import command  # noqa: PLC0415
     from alembic.config import Config  # noqa: PLC0415
+    from sqlalchemy.exc import DBAPIError  # noqa: PLC0415
+    from sqlalchemy.pool import NullPool  # noqa: PLC0415
 
     config = Config()
     config.set_main_option("script_location", str(files.folder("migrations")))

@@ -188,7 +188,7 @@ Series = list[tuple[tuple[str, ...], float]]
 
 
 class Snapshot(msgspec.Struct):
-    """The numbers of a process at one time, in seconds of the machine's monotonic clock."""
+    """The metrics of a process at a time, in seconds of the machine's monotonic clock."""
 
     at: float
     counters: dict[str, Series]
@@ -252,7 +252,7 @@ class Metrics:
             histogram.exemplars[place] = Exemplar(request_id, value)
 
     def publish(self, folder: Path, at: float) -> None:
-        """Write the numbers of a time to this process's file."""
+        """Write the metrics, as they were at a time, to this process's file."""
         self._counters["processor"] = {(): time.process_time()}
         self._gauges["memory"] = {(): _resident_bytes()}
         snapshot = Snapshot(

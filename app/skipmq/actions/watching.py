@@ -14,7 +14,7 @@ _DEFAULT_MINUTES, _STEP_MOST = 60, 60
 # Messages of a call, and characters of each body: one answer stays below a quarter of a megabyte.
 _NEW, _NEW_MOST, _CHARACTERS = 50, 100, 2_048
 # Nobody needs these: they give way sooner than a client's request does.
-_PATIENCE = 2.0
+_TIMEOUT = 2.0
 _MICROSECONDS = 1_000_000
 _LATEST = 1 << 60
 
@@ -30,7 +30,7 @@ async def get_queue_activity(node: Node, call: Call) -> dict[str, Any]:
     most = overview.MINUTES_MOST
     checks.between(minutes, 1, most, "Minutes", f"Must be between 1 and {most}.")
     checks.between(step, 1, _STEP_MOST, "StepMinutes", f"Must be between 1 and {_STEP_MOST}.")
-    deadline = min(call.deadline, monotonic() + _PATIENCE)
+    deadline = min(call.deadline, monotonic() + _TIMEOUT)
 
     async def read(queue: Queue) -> dict[str, Any]:
         clock = await node.inspection.clock(deadline)
@@ -62,7 +62,7 @@ async def peek_newest_messages(node: Node, call: Call) -> dict[str, Any]:
     checks.between(most, 1, _NEW_MOST, "MaxResults", f"Must be between 1 and {_NEW_MOST}.")
     if since is not None and not 0 <= since <= _LATEST:
         raise errors.InvalidParameterValueException("Since must be a time, in microseconds.")
-    deadline = min(call.deadline, monotonic() + _PATIENCE)
+    deadline = min(call.deadline, monotonic() + _TIMEOUT)
 
     async def read(queue: Queue) -> dict[str, Any]:
         # Before the messages: what comes between the two is shown twice rather than never.

@@ -15,7 +15,7 @@ _SERVER = Statement(
     " standby_count, standbys, sessions from skipmq.database_overview()"
 )
 # What is known is asked again after so many seconds; nobody waits longer for it.
-_KNOWN_FOR, _PATIENCE = 2.0, 3.0
+_KNOWN_FOR, _TIMEOUT = 2.0, 3.0
 # So often it is asked while nobody looks: who comes in an outage wants to see what was before.
 _INTERVAL = 60.0
 
@@ -69,7 +69,7 @@ class Overview:
             return self.known, None
         if self._asking is None or self._asking.done():
             self._asking = asyncio.get_running_loop().create_task(self._ask())
-        done, _ = await asyncio.wait({self._asking}, timeout=_PATIENCE)
+        done, _ = await asyncio.wait({self._asking}, timeout=_TIMEOUT)
         if not done:
             return self.known, errors.ServiceUnavailable()
         error = self._asking.exception()

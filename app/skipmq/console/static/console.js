@@ -127,7 +127,7 @@
     const poll = async () => {
       clearTimeout(timer);
       if (rests()) return;
-      // Swapped by hand; htmx asks, so that a node that does not answer is said to be away.
+      // Swapped by hand; htmx asks, so that a node that does not answer is said to be unavailable.
       await htmx.ajax("GET", tail.dataset.next, { source: tail, swap: "none" }).catch(() => {});
       timer = setTimeout(poll, SECOND);
     };

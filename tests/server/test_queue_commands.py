@@ -64,6 +64,20 @@ def test_message_is_sent_as_it_was_written_and_received_with_its_attributes(url:
     assert "no messages" in run(url, "receive", "orders")
 
 
+def test_received_message_is_hidden_for_as_long_as_is_asked(url: str) -> None:
+    run(url, "create", "orders")
+    run(url, "send", "orders", "a")
+
+    first, second = (received(url, "orders", "--visibility-timeout", "0")[0] for _ in range(2))
+
+    assert first["MessageId"] == second["MessageId"]
+    assert received(url, "orders", "--visibility-timeout", "600")
+    assert "no messages" in run(url, "receive", "orders")
+    assert "--visibility-timeout" in run(
+        url, "receive", "orders", "--visibility-timeout", "43201", code=2
+    )
+
+
 @pytest.mark.parametrize("words", [(), ("-",)], ids=["nothing", "-"])
 def test_body_is_standard_input_byte_for_byte(url: str, words: tuple[str, ...]) -> None:
     run(url, "create", "orders")

@@ -137,12 +137,13 @@ def _greet(settings: Settings, *, ephemeral: bool) -> None:
     if settings.database_url:
         place = "PostgreSQL of SKIPMQ_DATABASE_URL"
     elif ephemeral:
-        place = "embedded PostgreSQL, thrown away at the end"
+        place = "temporary embedded PostgreSQL"
     else:
         place = f"embedded PostgreSQL in {settings.data_dir or embedded.default_data_dir()}"
+    workers = "1 worker" if settings.worker_count == 1 else f"{settings.worker_count} workers"
     click.echo(
         f"SkipMQ {skipmq.__version__} serves SQS at {url} ({place};"
-        f" {settings.worker_count} workers; ready in {monotonic() - skipmq.STARTED:.1f} s)."
+        f" {workers}; ready in {monotonic() - skipmq.STARTED:.1f} s)."
         " Ctrl-C stops it.",
         err=True,
     )

@@ -38,12 +38,25 @@ _BODY_SHOWN = 60
     type=click.IntRange(0, limits.WAIT_SECONDS),
     help="Seconds to wait for the first.  [default: what the queue says]",
 )
+@click.option(
+    "--visibility-timeout",
+    type=click.IntRange(0, limits.VISIBILITY_TIMEOUT),
+    help="Seconds that they are hidden from others.  [default: what the queue says]",
+)
 @click.option("--delete", is_flag=True, help="Delete them once they are printed.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with receipt handles.")
-def queue_receive(*, name: str, most: int, wait: int | None, delete: bool, as_json: bool) -> None:
+def queue_receive(
+    *,
+    name: str,
+    most: int,
+    wait: int | None,
+    visibility_timeout: int | None,
+    delete: bool,
+    as_json: bool,
+) -> None:
     """Receive messages of the queue NAME.
 
-    Those that are not deleted are visible again after the queue's visibility timeout.
+    Those that are not deleted are visible again after the visibility timeout.
     """
     url = local.queue_url(name)
     with open_node(configuration().settings) as node:
@@ -52,6 +65,7 @@ def queue_receive(*, name: str, most: int, wait: int | None, delete: bool, as_js
             QueueUrl=url,
             MaxNumberOfMessages=most,
             WaitTimeSeconds=wait,
+            VisibilityTimeout=visibility_timeout,
             AttributeNames=["All"],
             MessageAttributeNames=["All"],
         ).get("Messages", [])

@@ -4,8 +4,8 @@ import pytest
 
 from support.sql import Queue, number
 
-# At noon, so that all is in one day: rows that were settled one by one in the last two hours, a second
-# kind of queue among them.
+# At noon, so that all is in one day: rows that were settled one by one in the last two hours, those
+# of another queue among them.
 NOON = "select date_trunc('day', skipmq.clock(), 'UTC') + interval '12 hours'"
 FILL = """
   insert into skipmq.history (settled_at, sent_at, xid, id, queue_id, receive_count, body_bytes,

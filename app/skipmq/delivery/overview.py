@@ -69,6 +69,8 @@ class Overview:
             return self.known, None
         if self._asking is None or self._asking.done():
             self._asking = asyncio.get_running_loop().create_task(self._ask())
+            # One that nobody waits for any longer may fail.
+            self._asking.add_done_callback(lambda task: task.cancelled() or task.exception())
         done, _ = await asyncio.wait({self._asking}, timeout=_TIMEOUT)
         if not done:
             return self.known, errors.ServiceUnavailable()

@@ -137,8 +137,12 @@ def is_blocked(connection: Connection) -> bool:
     return bool(
         number(
             connection,
-            "select count(*) from pg_stat_activity"
-            " where datname = current_database() and wait_event_type = 'Lock'",
+            # Vacuum holds locks for a moment now and then, and is nobody's test.
+            "select count(*) from pg_stat_activity a"
+            " where a.datname = current_database() and a.wait_event_type = 'Lock' and exists ("
+            "select from unnest(pg_blocking_pids(a.pid)) held (pid)"
+            " left join pg_stat_activity b on b.pid = held.pid"
+            " where b.backend_type is distinct from 'autovacuum worker')",
         )
     )
 

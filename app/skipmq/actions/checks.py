@@ -25,6 +25,8 @@ _ASCII = bytes([*b"\t\n\r", *range(0x20, 0x80)])
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _RESERVED = ("aws.", "amazon.")
 _KINDS = ("String", "Number", "Binary")
+# Of lists that are given in pages.
+_PAGE, _OFFSET_MOST = 50, 10_000_000
 
 
 def invalid(value: object, parameter: str, reason: str) -> errors.SqsError:
@@ -92,6 +94,17 @@ def between(value: int | None, least: int, most: int, parameter: str, reason: st
     """Check an optional number."""
     if value is not None and not least <= value <= most:
         raise invalid(value, parameter, reason)
+
+
+def page(parameters: Any, largest: int) -> tuple[str, int, int]:
+    """Return Search, Offset and MaxResults of a list that is given in pages; check them."""
+    search, offset, most = parameters.Search or "", parameters.Offset or 0, parameters.MaxResults
+    between(offset, 0, _OFFSET_MOST, "Offset", f"Must be between 0 and {_OFFSET_MOST}.")
+    most = most or _PAGE
+    between(most, 1, largest, "MaxResults", f"Must be between 1 and {largest}.")
+    if "\0" in search:
+        raise errors.InvalidParameterValueException("A text cannot contain NUL.")
+    return search, offset, most
 
 
 def receive_limit(value: int | None) -> None:

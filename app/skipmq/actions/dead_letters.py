@@ -2,14 +2,13 @@
 
 from typing import Any
 
-from skipmq import errors
 from skipmq.actions import access, checks
 from skipmq.delivery.dead_letters import DeadLetterQueue
 from skipmq.model import QueueName
 from skipmq.node import Node
 from skipmq.protocol import Call
 
-_MOST, _DEFAULT, _OFFSET_MOST = 100, 50, 10_000_000
+_MOST = 100
 
 
 async def list_dead_letter_queues(node: Node, call: Call) -> dict[str, Any]:
@@ -18,12 +17,7 @@ async def list_dead_letter_queues(node: Node, call: Call) -> dict[str, Any]:
     A redrive policy is an attribute: sources of which the caller may not read these are left out,
     and a queue without any other. A dead-letter queue of which it may not is without numbers.
     """
-    wanted = call.parameters
-    search, offset, most = wanted.Search or "", wanted.Offset or 0, wanted.MaxResults or _DEFAULT
-    checks.between(offset, 0, _OFFSET_MOST, "Offset", f"Must be between 0 and {_OFFSET_MOST}.")
-    checks.between(most, 1, _MOST, "MaxResults", f"Must be between 1 and {_MOST}.")
-    if "\0" in search:
-        raise errors.InvalidParameterValueException("A text cannot contain NUL.")
+    search, offset, most = checks.page(call.parameters, _MOST)
     place = call.identity.account, call.identity.region
     rows, others = await node.dead_letters.queues(
         *place, search, limit=most, offset=offset, deadline=call.deadline

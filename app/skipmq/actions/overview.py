@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from skipmq import errors, limits
+from skipmq import limits
 from skipmq.actions import access, checks
 from skipmq.delivery import statistics
 from skipmq.model import QueueMinute, QueueName, QueueStatistics
@@ -34,7 +34,6 @@ _OF_MINUTE = {
     "DeadLettered": "dead_lettered",
     "Messages": "messages",
 }
-_DEFAULT, _OFFSET_MOST = 50, 10_000_000
 
 
 async def list_queue_statistics(node: Node, call: Call) -> dict[str, Any]:
@@ -43,25 +42,21 @@ async def list_queue_statistics(node: Node, call: Call) -> dict[str, Any]:
     A queue of which the caller may not read the attributes is listed without numbers.
     """
     wanted = call.parameters
-    order, offset, most = wanted.Order or "name", wanted.Offset or 0, wanted.MaxResults or _DEFAULT
+    order = wanted.Order or "name"
     if order not in statistics.ORDERS:
         raise checks.invalid(
             order, "Order", f"Must be one of {', '.join(statistics.ORDERS)}, if provided."
         )
-    checks.between(offset, 0, _OFFSET_MOST, "Offset", f"Must be between 0 and {_OFFSET_MOST}.")
-    most_of_all = limits.COUNTED_QUEUES
-    checks.between(most, 1, most_of_all, "MaxResults", f"Must be between 1 and {most_of_all}.")
+    search, offset, most = checks.page(wanted, limits.COUNTED_QUEUES)
     checks.between(
         wanted.Minutes, 1, MINUTES_MOST, "Minutes", f"Must be between 1 and {MINUTES_MOST}."
     )
-    if "\0" in (wanted.Search or ""):
-        raise errors.InvalidParameterValueException("A text cannot contain NUL.")
     account, region = call.identity.account, call.identity.region
     rows, others = await node.statistics.of_queues(
         most,
         account=account,
         region=region,
-        search=wanted.Search or "",
+        search=search,
         order=order,
         descending=wanted.Descending,
         offset=offset,

@@ -34,11 +34,6 @@ class Chart:
     summary: dict[str, str] = field(default_factory=dict)
 
 
-def exact(value: int) -> str:
-    """Return a number of messages."""
-    return formats.exact(value)
-
-
 def span(value: int) -> str:
     """Return microseconds in the unit that suits them."""
     if not value:
@@ -58,7 +53,7 @@ class Unit:
     sizes: tuple[int, ...] = (1,)
 
 
-COUNT = Unit(formats.count, exact, 4)
+COUNT = Unit(formats.count, formats.exact, 4)
 TIME = Unit(span, span, 4, (60_000_000, 1_000_000, 1_000, 1))
 
 

@@ -10,6 +10,7 @@ from functools import cache, wraps
 from inspect import iscoroutinefunction
 from pathlib import Path, PurePosixPath
 from typing import Any
+from zlib import crc32
 
 import psycopg
 import pytest
@@ -26,6 +27,8 @@ settings.load_profile("patient")
 
 # Folders whose tests share what is dear, or would take each other's processors: a worker has them.
 TOGETHER = {"analytics": "analytics", "cluster": "clusters", "deploy": "clusters"}
+# What takes longest begins first, so that no worker is left alone with it.
+FIRST = ("analytics", "cluster", "deploy", "server", "clients", "http", "migration", "console")
 
 
 class _ByFile(LoadScopeScheduling):
@@ -42,6 +45,32 @@ class _ByFile(LoadScopeScheduling):
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> _ByFile:
     return _ByFile(config, log)
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Leave one PostgreSQL of several to a test; on the others it is slow.
+
+    Which one is by its name, so that each server gets its share of every file.
+    """
+    servers = servers_of(item)
+    if len(servers) > 1 and not item.get_closest_marker("every_server"):
+        chosen = servers[crc32(item.nodeid.partition("[")[0].encode()) % len(servers)]
+        if item.callspec.params["databases"] != chosen:  # type: ignore[attr-defined]
+            item.add_marker(pytest.mark.slow)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Order the tests, which are shuffled, by folders."""
+    folders = {name: place for place, name in enumerate(FIRST)}
+    items.sort(key=lambda item: folders.get(item.path.parent.name, len(FIRST)))
+
+
+def servers_of(item: pytest.Item) -> list[str]:
+    """Return the servers that a test's fixture `databases` has, if it is run on each."""
+    callspec = getattr(item, "callspec", None)
+    is_on_each = callspec is not None and "databases" in callspec.params
+    return ["embedded", *debian_servers()] if is_on_each else []
 
 
 @pytest.hookimpl(tryfirst=True)

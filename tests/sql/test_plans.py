@@ -12,6 +12,8 @@ import pytest
 from support.postgres import Connection
 from support.sql import Queue
 
+pytestmark = pytest.mark.every_server
+
 ROWS = 200_000
 FILL = """
   insert into skipmq.message (id, visible_at, sent_at, enqueued_at, queue_id, message_id, body)

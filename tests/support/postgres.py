@@ -47,7 +47,9 @@ class Databases:
                 schema.migrate(template)
                 self._templates[today] = psycopg.conninfo.conninfo_to_dict(template)["dbname"]
             name = f"test_{next(_number)}"
-            connection.execute(f"create database {name} template {self._templates[today]}")
+            # Without the write-ahead log: a third of the time, for 13 MB in 700 files.
+            copied = f"template {self._templates[today]} strategy file_copy"
+            connection.execute(f"create database {name} {copied}")
         return self.url(name)
 
     def drop(self, url: str) -> None:

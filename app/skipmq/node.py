@@ -5,7 +5,7 @@ import os
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from time import monotonic
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import structlog
 
@@ -27,6 +27,9 @@ from skipmq.delivery.waiters import Listener, Notifier, Waiters
 from skipmq.key_store import KeyStore
 from skipmq.model import Queue, QueueName
 from skipmq.settings import Settings
+
+if TYPE_CHECKING:
+    from skipmq.tracing import Tracing
 
 log = structlog.get_logger()
 
@@ -54,10 +57,15 @@ class Node:
     """What an action works with; for one loop, on which it is made."""
 
     def __init__(
-        self, settings: Settings, database_url: str, observer: Observer | None = None
+        self,
+        settings: Settings,
+        database_url: str,
+        observer: Observer | None = None,
+        tracing: "Tracing | None" = None,
     ) -> None:
         self.settings = settings
         self.observer = observer or NoObserver()
+        self.tracing = tracing
         self.process = f"{os.getpid()}-{secrets.token_hex(4)}"
         self.database = Database(
             database_url,
@@ -69,7 +77,9 @@ class Node:
         )
         self.monitor = Monitor(self.database, self.observer)
         self.replication = Replication(self.database)
-        self.messages = Messages(self.database, self.replication, settings.max_transaction_messages)
+        self.messages = Messages(
+            self.database, self.replication, settings.max_transaction_messages, tracing=tracing
+        )
         self.in_flight = InFlight(self.messages)
         self.inspection = Inspection(self.database)
         self.moves = Moves(self.database)
@@ -79,7 +89,7 @@ class Node:
         self.overview = Overview(self.database, self.replication)
         self.dead_letters = DeadLetters(self.database)
         self.receipt_key = b""
-        self.waiters = Waiters(settings.max_waiting)
+        self.waiters = Waiters(settings.max_waiting, tracing)
         # Who may sign, where requests must be signed.
         self.keys = KeyStore(settings, self.database) if settings.checks_signatures else None
         self.notifier = Notifier(self.database.session, self.process)
@@ -138,12 +148,14 @@ class Node:
         self.database.stop()
 
     async def close(self) -> None:
-        """Close the connections to the database."""
+        """Close the connections to the database; export the last spans."""
         self.drain()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self.database.close()
+        if self.tracing is not None:
+            await asyncio.to_thread(self.tracing.close)
 
     def deadline(self) -> float:
         """Return until when a request that begins now may wait for a database."""

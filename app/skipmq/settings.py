@@ -154,6 +154,10 @@ class Settings:
     log_sample: Annotated[float, Meta(ge=0, le=1)] = _setting(
         0.0, "part of the requests for messages that are logged: 0.01 logs one in a hundred"
     )
+    tracing: Literal["off", "on"] = _setting(
+        "off",
+        "export traces by OpenTelemetry, as the OTEL_ variables say; needs skipmq[opentelemetry]",
+    )
     metrics_queues: Annotated[int, Meta(ge=0, le=10_000)] = _setting(
         100, "queues, the busiest, that have metrics of their own"
     )

@@ -290,7 +290,9 @@ def test_trace_header_of_the_request_that_no_tracer_writes_is_passed_over(
     broker: NodeProcess, sqs: Any, queue: str, name: str, wire: str, header: str
 ) -> None:
     headers, body = REQUESTS[wire]
-    traced = headers | {"X-Amzn-Trace-Id": header}
+    # As is W3C's header by a node that makes no traces itself.
+    w3c = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    traced = headers | {"X-Amzn-Trace-Id": header, "traceparent": w3c}
 
     answer = exchange(broker.port, body, traced, path=f"/{ACCOUNT}/{name}")
 

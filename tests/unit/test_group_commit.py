@@ -1,10 +1,12 @@
 import asyncio
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
 
-from skipmq import errors
+from skipmq import errors, tracing
 from skipmq.delivery.group_commit import GroupCommit
 from support.loop import eventually
 
@@ -279,3 +281,18 @@ async def test_nobody_is_forgotten_and_nothing_is_left_behind() -> None:
     assert sum(len(requests) for requests in transactions.requests) == 16 * 200
     assert max(len(requests) for requests in transactions.requests) == 7
     await eventually(lambda: not commit._waiting)  # noqa: SLF001
+
+
+async def test_transaction_does_not_have_the_context_of_the_request_that_began_it() -> None:
+    current: ContextVar[str] = ContextVar("current", default="nobody's")
+    seen: list[str] = []
+
+    async def run(_key: str, requests: Sequence[int], _deadline: float) -> Sequence[str]:
+        seen.append(current.get())
+        return [""] * len(requests)
+
+    traces = tracing.Transactions(TracerProvider(shutdown_on_exit=False).get_tracer("test"), "send")
+    current.set("a request's")
+    await GroupCommit(run, 10, traces=traces).submit("a", 1, 1, 0.0)
+
+    assert seen == ["nobody's"]

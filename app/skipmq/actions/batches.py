@@ -24,7 +24,7 @@ async def send_message_batch(node: Node, call: Call) -> dict[str, Any]:
         )
     if queue.fifo:
         _check_fifo(entries, queue)
-    trace = messages.trace_header(call)
+    trace = messages.trace_header(node, call)
     accepted: dict[str, OutgoingMessage] = {}
     answer = _Answer()
     for entry in entries:

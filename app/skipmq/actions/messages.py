@@ -22,7 +22,7 @@ async def send_message(node: Node, call: Call) -> dict[str, Any]:
     """Store a message."""
     name = checks.queue_name(call.parameters.QueueUrl, call.identity)
     queue = await node.queue(name, call.deadline)
-    message = outgoing(call.parameters, queue, trace_header(call))
+    message = outgoing(call.parameters, queue, trace_header(node, call))
     most = queue.number("MaximumMessageSize")
     if size(call.parameters) > most:
         raise errors.InvalidParameterValueException(
@@ -109,13 +109,17 @@ async def change_visibilities(
     return failures
 
 
-def trace_header(call: Call) -> str | None:
+def trace_header(node: Node, call: Call) -> str | None:
     """Return the trace header of a request, which its messages have that bring none.
 
-    One that no tracer writes is passed over: whoever put it there, the message is to be sent.
+    One that no tracer writes is passed over: whoever put it there, the message is to be sent. Where
+    the node traces, a request without one may bring W3C's instead.
     """
-    header = call.request.headers.get("x-amzn-trace-id")
-    return header if header and _TRACE_HEADER.fullmatch(header) else None
+    headers = call.request.headers
+    header = headers.get("x-amzn-trace-id")
+    if header and _TRACE_HEADER.fullmatch(header):
+        return header
+    return None if node.tracing is None else node.tracing.trace_header(headers)
 
 
 def outgoing(entry: Any, queue: Queue, trace: str | None) -> OutgoingMessage:

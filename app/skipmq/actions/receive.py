@@ -96,6 +96,8 @@ async def receive_message(node: Node, call: Call) -> dict[str, Any]:
         if unwatch is not None:
             unwatch()
     node.activity.note(queue.id, len(reception.messages))
+    if node.tracing is not None:
+        node.tracing.link(message.trace_header for message in reception.messages)
     messages = [_shown(node, name, m, shown, wanted) for m in reception.messages]
     return {"Messages": messages} if messages else {}
 

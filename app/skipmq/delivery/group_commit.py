@@ -7,9 +7,13 @@ arrive in the same turn of the event loop; nothing is ever delayed in the hope o
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from contextvars import Context
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from skipmq import errors
+
+if TYPE_CHECKING:
+    from skipmq.tracing import Transactions
 
 Key = TypeVar("Key", bound=Hashable)
 Request = TypeVar("Request")
@@ -23,6 +27,8 @@ class _Entry(NamedTuple, Generic[Request, Result]):
     weight: int
     deadline: float
     result: asyncio.Future[Result]
+    # The span of the request, where there are traces.
+    span: Any
 
 
 class GroupCommit(Generic[Key, Request, Result]):
@@ -36,11 +42,15 @@ class GroupCommit(Generic[Key, Request, Result]):
         run: Run[Key, Request, Result],
         most: int,
         observe: Callable[[int], None] = lambda _: None,
+        traces: "Transactions | None" = None,
     ) -> None:
         self._run = run
         self._most = most
         # Called with the number of requests in each call.
         self._observe = observe
+        self._traces = traces
+        # What is current while a request is traced is not the next one's too.
+        self._context = None if traces is None else Context()
         # A key is there while it is served; its entries are those that wait.
         self._waiting: dict[Key, deque[_Entry[Request, Result]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -58,8 +68,9 @@ class GroupCommit(Generic[Key, Request, Result]):
         waiting = self._waiting.get(key)
         if waiting is None:
             waiting = self._waiting[key] = deque()
-            loop.call_soon(self._begin, loop, key, waiting)
-        waiting.append(_Entry(request, weight, deadline, result))
+            loop.call_soon(self._begin, loop, key, waiting, context=self._context)
+        span = None if self._traces is None else self._traces.origin()
+        waiting.append(_Entry(request, weight, deadline, result, span))
         return result
 
     def _begin(
@@ -96,7 +107,7 @@ class GroupCommit(Generic[Key, Request, Result]):
         self._observe(len(batch))
         deadline = max(entry.deadline for entry in batch)
         try:
-            results = await self._run(key, [entry.request for entry in batch], deadline)
+            results = await self._transaction(key, batch, deadline)
         except (errors.QueueMoved, errors.ServiceUnavailable) as error:
             # Nobody's fault: it is the same for all. And where the database went away it may have
             # been done: it must not be done twice.
@@ -117,6 +128,14 @@ class GroupCommit(Generic[Key, Request, Result]):
             for entry, result in zip(batch, results, strict=True):
                 if not entry.result.done():
                     entry.result.set_result(result)
+
+    def _transaction(
+        self, key: Key, batch: Sequence[_Entry[Request, Result]], deadline: float
+    ) -> Awaitable[Sequence[Result]]:
+        run = self._run(key, [entry.request for entry in batch], deadline)
+        if self._traces is None:
+            return run
+        return self._traces.traced(run, [entry.span for entry in batch])
 
 
 def _fail(entry: _Entry[Request, Result], error: Exception) -> None:

@@ -1,4 +1,7 @@
-"""The statements on messages: each calls one function of the database."""
+"""The statements on messages: each calls one function of the database; and their parameters."""
+
+from collections.abc import Sequence
+from typing import Any
 
 from skipmq.database import Statement
 from skipmq.database.statement import (
@@ -10,6 +13,7 @@ from skipmq.database.statement import (
     TEXTS,
     TIME,
 )
+from skipmq.receipts import Receipt
 
 # Named one by one: the function of the next release may give more.
 _RECEIVED = (
@@ -78,3 +82,24 @@ RECEIVE_ATTEMPT = Statement(
 )  # fmt: skip
 COUNT = Statement("select visible, in_flight, delayed from skipmq.count_messages($1)", INTEGER)
 IN_FLIGHT = Statement("select skipmq.count_in_flight($1, $2)", INTEGER, INTEGER)
+
+
+def receipts(
+    queue_id: int, requests: Sequence[Sequence[Receipt]]
+) -> tuple[int, list[int], list[int]]:
+    """Return the parameters that name a queue and receives of its messages."""
+    return (
+        queue_id,
+        [receipt.message for request in requests for receipt in request],
+        [receipt.receive_count for request in requests for receipt in request],
+    )
+
+
+def received_at(requests: Sequence[Sequence[Receipt]]) -> list[int]:
+    """Return when each of the receives was."""
+    return [receipt.received_at for request in requests for receipt in request]
+
+
+def array(values: list[Any]) -> list[Any] | None:
+    """Return the values, or null for nothing but nulls."""
+    return values if any(value is not None for value in values) else None

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from itertools import chain, islice
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import structlog
 
@@ -23,6 +23,9 @@ from skipmq.model import (
     StoredMessage,
 )
 from skipmq.receipts import Receipt
+
+if TYPE_CHECKING:
+    from skipmq.tracing import Tracing, Transactions
 
 log = structlog.get_logger()
 
@@ -58,24 +61,28 @@ class Messages:
         replication: Replication,
         most: int = 500,
         scans: Scans | None = None,
+        tracing: "Tracing | None" = None,
     ) -> None:
         self._database = database
         self._replication = replication
         self._scans = scans or Scans()
         fifo_most = min(most, _FIFO_MOST)
 
-        def grouped(operation: str) -> Callable[[int], None]:
-            return lambda requests: database.observer.observe("group", requests, (operation,))
+        def seen(operation: str) -> tuple[Callable[[int], None], "Transactions | None"]:
+            return (
+                lambda requests: database.observer.observe("group", requests, (operation,)),
+                None if tracing is None else tracing.transactions(operation),
+            )
 
-        self._sends = GroupCommit(self._send, most, grouped("send"))
-        self._fifo_sends = GroupCommit(self._send_fifo, fifo_most, grouped("send-fifo"))
-        self._receives = GroupCommit(self._receive, most, grouped("receive"))
-        self._fifo_receives = GroupCommit(self._receive_fifo, most, grouped("receive-fifo"))
-        self._returns = GroupCommit(self._return, most, grouped("return"))
-        self._deletes = GroupCommit(self._delete, most, grouped("delete"))
-        self._fifo_deletes = GroupCommit(self._delete_fifo, fifo_most, grouped("delete-fifo"))
-        self._changes = GroupCommit(self._change, most, grouped("change"))
-        self._fifo_changes = GroupCommit(self._change_fifo, fifo_most, grouped("change-fifo"))
+        self._sends = GroupCommit(self._send, most, *seen("send"))
+        self._fifo_sends = GroupCommit(self._send_fifo, fifo_most, *seen("send-fifo"))
+        self._receives = GroupCommit(self._receive, most, *seen("receive"))
+        self._fifo_receives = GroupCommit(self._receive_fifo, most, *seen("receive-fifo"))
+        self._returns = GroupCommit(self._return, most, *seen("return"))
+        self._deletes = GroupCommit(self._delete, most, *seen("delete"))
+        self._fifo_deletes = GroupCommit(self._delete_fifo, fifo_most, *seen("delete-fifo"))
+        self._changes = GroupCommit(self._change, most, *seen("change"))
+        self._fifo_changes = GroupCommit(self._change_fifo, fifo_most, *seen("change-fifo"))
 
     async def send(
         self, queue: Queue, messages: Sequence[OutgoingMessage], sender: str, deadline: float
@@ -108,10 +115,10 @@ class Messages:
             queue_id,
             [m.message_id for m in messages],
             [m.body for m in messages],
-            _array([m.attributes for m in messages]),
-            _array([m.delay_seconds for m in messages]),
-            _array([m.group_id for m in messages]),
-            _array([m.trace_header for m in messages]),
+            sql.array([m.attributes for m in messages]),
+            sql.array([m.delay_seconds for m in messages]),
+            sql.array([m.group_id for m in messages]),
+            sql.array([m.trace_header for m in messages]),
             sender,
             _DURABLE[mode],
         )
@@ -138,10 +145,10 @@ class Messages:
                 queue_id,
                 [m.message_id for m in messages],
                 [m.body for m in messages],
-                _array([m.attributes for m in messages]),
+                sql.array([m.attributes for m in messages]),
                 [m.group_id for m in messages],
                 [m.deduplication_id for m in messages],
-                _array([m.trace_header for m in messages]),
+                sql.array([m.trace_header for m in messages]),
                 sender,
                 _DURABLE[mode],
                 [number for number, request in enumerate(requests) for _ in request],
@@ -280,7 +287,7 @@ class Messages:
         self, key: tuple[int, bool], requests: Sequence[Sequence[Receipt]], deadline: float
     ) -> list[None]:
         queue_id, fifo = key
-        parameters = (*_receipts(queue_id, requests), _LAX)
+        parameters = (*sql.receipts(queue_id, requests), _LAX)
         statement = sql.RETURN_FIFO if fifo else sql.RETURN
         await self._database.rows(statement, parameters, deadline=deadline, tenant=queue_id)
         return [None] * len(requests)
@@ -298,7 +305,7 @@ class Messages:
     async def _delete(
         self, queue_id: int, requests: Sequence[Sequence[Receipt]], deadline: float
     ) -> list[list[str]]:
-        parameters = (*_receipts(queue_id, requests), _LAX, _received_at(requests))
+        parameters = (*sql.receipts(queue_id, requests), _LAX, sql.received_at(requests))
         await self._database.rows(sql.DELETE, parameters, deadline=deadline, tenant=queue_id)
         return [["deleted"] * len(request) for request in requests]
 
@@ -306,7 +313,7 @@ class Messages:
         self, key: tuple[int, str], requests: Sequence[Sequence[Receipt]], deadline: float
     ) -> list[list[str]]:
         queue_id, mode = key
-        parameters = (*_receipts(queue_id, requests), _DURABLE[mode], _received_at(requests))
+        parameters = (*sql.receipts(queue_id, requests), _DURABLE[mode], sql.received_at(requests))
         rows = await self._durably(queue_id, mode, sql.DELETE_FIFO, parameters, deadline)
         return _dealt([outcome for (outcome,) in rows], requests)
 
@@ -338,7 +345,7 @@ class Messages:
     ) -> list[list[str]]:
         receipts = [[receipt for receipt, _ in request] for request in requests]
         timeouts = [timeout for request in requests for _, timeout in request]
-        parameters = (*_receipts(queue_id, receipts), _received_at(receipts), timeouts, _LAX)
+        parameters = (*sql.receipts(queue_id, receipts), sql.received_at(receipts), timeouts, _LAX)
         rows = await self._database.rows(statement, parameters, deadline=deadline, tenant=queue_id)
         return _dealt([outcome for (outcome,) in rows], requests)
 
@@ -363,26 +370,6 @@ def _mode(queue: Queue) -> str:
 def _limits(claims: Sequence[_Claim]) -> list[int]:
     """Return how many messages each claim is for: none for those who are gone."""
     return [0 if recipient.left else limit for limit, recipient in claims]
-
-
-def _receipts(
-    queue_id: int, requests: Sequence[Sequence[Receipt]]
-) -> tuple[int, list[int], list[int]]:
-    """Return the parameters that name a queue and receives of its messages."""
-    return (
-        queue_id,
-        [receipt.message for request in requests for receipt in request],
-        [receipt.receive_count for request in requests for receipt in request],
-    )
-
-
-def _received_at(requests: Sequence[Sequence[Receipt]]) -> list[int]:
-    return [receipt.received_at for request in requests for receipt in request]
-
-
-def _array(values: list[Any]) -> list[Any] | None:
-    """Return the values, or null for nothing but nulls."""
-    return values if any(value is not None for value in values) else None
 
 
 def _dealt(results: Sequence[T], requests: Sequence[Sequence[Any]]) -> list[list[T]]:

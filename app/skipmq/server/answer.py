@@ -12,6 +12,7 @@ from skipmq.actions import access, perform
 from skipmq.model import Identity, QueueStatistics
 from skipmq.node import Node
 from skipmq.protocol import Call, Request, Response
+from skipmq.server import request_trace
 from skipmq.server.admission import Admission
 from skipmq.server.browsers import Browsers
 from skipmq.server.proxies import Origin, Proxies, Sent
@@ -63,7 +64,10 @@ class Broker:
     async def answer(self, request: Request) -> Response:
         """Return the answer to a request; never raises for what a client may send."""
         began = perf_counter()
+        tracing = self.node.tracing
+        span = None if tracing is None else request_trace.begin(tracing, request)
         call: Call | None = None
+        result: dict[str, Any] | None = None
         failure: errors.SqsError | None = None
         try:
             with self.admission:
@@ -74,7 +78,8 @@ class Broker:
                 call.identity = identity
                 call.deadline = self.node.deadline()
                 self._check_method_and_rates(call)
-                response = protocol.encode(call, await perform(self.node, call))
+                result = await perform(self.node, call)
+                response = protocol.encode(call, result)
         except errors.SqsError as error:
             failure = error
             response = protocol.encode_error(request, error)
@@ -87,6 +92,8 @@ class Broker:
         seconds = perf_counter() - began
         self._count(request, call, response, failure, seconds)
         self._log.note(request, call, failure, response, seconds)
+        if span is not None:
+            request_trace.end(span, request, call, result, failure, response)
         return response
 
     def _count(

@@ -26,7 +26,7 @@ from skipmq import metrics_folder
 from skipmq.database import Database
 from skipmq.delivery import Upkeep
 from skipmq.metrics import Metrics, Publisher
-from skipmq.server import tls, worker
+from skipmq.server import request_trace, tls, worker
 from skipmq.server.certificate import Certificate, CertificateError, StagedFiles, stage, watch
 from skipmq.server.janitor import Janitor
 from skipmq.settings import Settings
@@ -57,7 +57,8 @@ class ServeError(Exception):
 def address(settings: Settings) -> Iterator[str]:
     """Hold the address to listen on for as long as the block runs; give it in figures.
 
-    Raises ServeError when it is taken, is not this machine's, or a master key is missing.
+    Raises ServeError when it is taken, is not this machine's, or a master key is missing, and
+    config.ConfigError where traces cannot be exported.
     """
     if settings.checks_signatures and not settings.master_key:
         raise ServeError(
@@ -65,6 +66,7 @@ def address(settings: Settings) -> Iterator[str]:
             " SKIPMQ_MASTER_KEY_FILE (`openssl rand -base64 32` makes one; then `skipmq keys"
             " create`). Or listen on 127.0.0.1, or allow every caller with --insecure"
         )
+    request_trace.check(settings)
     if settings.metrics_port == settings.port:
         raise ServeError(
             f"port {settings.port} is that of SQS: choose another in SKIPMQ_METRICS_PORT, or 0 for"

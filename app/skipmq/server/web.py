@@ -7,6 +7,8 @@ starts that mounts it.
 """
 
 import asyncio
+import atexit
+import os
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
@@ -27,6 +29,7 @@ from skipmq.node import Node
 from skipmq.protocol import Request, Response
 from skipmq.server.answer import BODY_BROKEN_OFF, BODY_TOO_LONG, METHODS, Broker, refusal
 from skipmq.server.janitor import Janitor
+from skipmq.server.request_trace import tracing
 
 _CHUNKS = 64
 # The errors of SQS for those of HTTP that Flask raises; for all others the operation is unknown.
@@ -59,11 +62,14 @@ def application(mount: Mount | None = None) -> flask.Flask:
         )
     logs.configure(settings)
     schema.check(settings.database_url)
+    traces = tracing(settings, str(os.getpid()))
+    if traces is not None:
+        atexit.register(traces.close)
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="broker", daemon=True).start()
 
     async def start() -> Broker:
-        node = Node(settings, settings.database_url)
+        node = Node(settings, settings.database_url, tracing=traces)
         await node.open()
         node.start(Janitor(Upkeep(node.database), settings))
         return Broker(node)

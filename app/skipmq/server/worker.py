@@ -17,6 +17,7 @@ from skipmq import errors, logs
 from skipmq.metrics import Metrics, Publisher
 from skipmq.node import Node
 from skipmq.server.answer import Broker
+from skipmq.server.request_trace import tracing
 from skipmq.settings import Settings
 
 if TYPE_CHECKING:
@@ -90,7 +91,8 @@ class _Worker:
         from skipmq.server.rsgi import Door  # noqa: PLC0415
 
         metrics = Metrics()
-        node = Node(self._settings, self._database_url, metrics)
+        traces = tracing(self._settings, str(os.getpid()))
+        node = Node(self._settings, self._database_url, metrics, traces)
         try:
             await node.open()
         except errors.ServiceUnavailable:

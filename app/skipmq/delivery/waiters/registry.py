@@ -11,6 +11,10 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from skipmq.tracing import Tracing
 
 SCOUT_INTERVAL = 1.0
 _LEAST_PAUSE = 0.001
@@ -42,7 +46,7 @@ class _Line:
 class Waiter:
     """One waiting receiver; it holds a future and no connection."""
 
-    __slots__ = ("_line", "_polled_at", "_registry", "_sleep", "_wakes", "is_woken", "left")
+    __slots__ = ("_line", "_polled_at", "_registry", "_sleep", "_wakes", "is_woken", "left", "span")
 
     def __init__(self, registry: "Waiters", line: _Line) -> None:
         self._line = line
@@ -54,6 +58,8 @@ class Waiter:
         self.left = False
         self._registry = registry
         self._sleep: asyncio.Future[None] | None = None
+        # Of the trace, from its first sleep on.
+        self.span: Any = None
 
     @property
     def is_scout(self) -> bool:
@@ -86,6 +92,8 @@ class Waiter:
             due = SCOUT_INTERVAL if next_visible_in is None else next_visible_in
             remaining = min(remaining, SCOUT_INTERVAL, due)
         if not self.is_woken:
+            if self._registry.tracing is not None and self.span is None:
+                self.span = self._registry.tracing.wait()
             await self._sleep_for(max(remaining, _LEAST_PAUSE))
         if self._is_over() or monotonic() >= deadline:
             return False  # A wake-up that came just now is handed on as the waiter leaves.
@@ -123,11 +131,12 @@ class Waiter:
 class Waiters:
     """All waiters of a process by queue (its ARN), at most so many; for one loop."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, tracing: "Tracing | None" = None) -> None:
         # Only queues that somebody waits on.
         self._lines: dict[str, _Line] = {}
         self._most = most
         self._count = 0
+        self.tracing = tracing
         self.stopped = False
 
     @property
@@ -190,6 +199,8 @@ class Waiters:
         was_scout = waiter.is_scout
         del line.waiters[waiter]
         self._count -= 1
+        if waiter.span is not None:
+            waiter.span.end()
         if not line.waiters:
             del self._lines[queue]
         elif was_scout or waiter.is_woken:

@@ -1,0 +1,104 @@
+"""What the span of a request says; never a message's body.
+
+Source: OpenTelemetry, "Semantic conventions for AWS SQS", "for messaging spans", "for HTTP spans".
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from skipmq import errors
+from skipmq.actions import access
+from skipmq.config import ConfigError
+from skipmq.protocol import Call, Request, Response
+from skipmq.settings import Settings
+
+if TYPE_CHECKING:
+    from skipmq.tracing import RequestSpan, Tracing
+
+_TYPES = {
+    "SendMessage": "send",
+    "SendMessageBatch": "send",
+    "ReceiveMessage": "receive",
+    "DeleteMessage": "settle",
+    "DeleteMessageBatch": "settle",
+}
+_FAULT = 500
+
+
+def tracing(settings: Settings, instance: str) -> "Tracing | None":
+    """Return what traces the requests of this process, which has a name; None where that is off.
+
+    Raises ConfigError where it is on and cannot be.
+    """
+    if settings.tracing == "off":
+        return None
+    try:
+        # Not before: nobody else needs the packages.
+        from skipmq.tracing import Tracing  # noqa: PLC0415
+    except ImportError as error:
+        raise ConfigError(
+            [
+                f"SKIPMQ_TRACING: {error.name} is not installed:"
+                " pip install 'skipmq[opentelemetry]', or SKIPMQ_TRACING=off"
+            ]
+        ) from error
+    try:
+        return Tracing(instance)
+    except ValueError as error:
+        raise ConfigError([f"an OTEL_ variable cannot be used: {error}"]) from error
+
+
+def check(settings: Settings) -> None:
+    """Raise ConfigError where tracing is on and cannot be."""
+    if (found := tracing(settings, "")) is not None:
+        found.close()
+
+
+def begin(found: "Tracing", request: Request) -> "RequestSpan":
+    """Begin the span of a request that nobody has looked into."""
+    return found.request(request.method, request.headers)
+
+
+def end(  # noqa: PLR0913, PLR0917 - all that is known.
+    span: "RequestSpan",
+    request: Request,
+    call: Call | None,
+    result: dict[str, Any] | None,
+    failure: errors.SqsError | None,
+    response: Response,
+) -> None:
+    """End the span of a request that was answered."""
+    name, attributes = request.method, dict[str, Any]()
+    if span.is_recording:  # Most are not where few are sampled.
+        if call is not None:
+            name, attributes = _of_call(call, result or {})
+        attributes |= {
+            "aws.request_id": request.request_id,
+            "client.address": request.client,
+            "http.request.method": request.method,
+            "http.response.status_code": response.status,
+            "messaging.system": "aws_sqs",
+        }
+        if failure is not None:
+            attributes["error.type"] = failure.code
+    span.end(name, attributes, is_fault=response.status >= _FAULT)
+
+
+def _of_call(call: Call, result: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the name of a call's span and what else is known of it."""
+    name = call.action
+    attributes: dict[str, Any] = {"messaging.operation.name": name}
+    if kind := _TYPES.get(name):
+        attributes["messaging.operation.type"] = kind
+    try:
+        queue = access.NEEDS[name](call)[0].queue.name
+    except (errors.SqsError, IndexError):
+        queue = "*"
+    if queue != "*":
+        attributes["messaging.destination.name"] = queue
+    if (entries := getattr(call.parameters, "Entries", None)) is not None:
+        attributes["messaging.batch.message_count"] = len(entries)
+    elif name == "ReceiveMessage":
+        attributes["messaging.batch.message_count"] = len(result.get("Messages", ()))
+    elif "MessageId" in result:
+        attributes["messaging.message.id"] = result["MessageId"]
+    return (name if queue == "*" else f"{name} {queue}"), attributes

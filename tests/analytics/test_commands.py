@@ -1,5 +1,6 @@
 """The commands, as they are typed."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -137,11 +138,37 @@ def test_export_names_a_file_that_is_gone_and_fails(
     assert (whole.returncode, done.returncode) == (0, 1)
     assert "; 1 days may be dropped" in " ".join(whole.stdout.split())
     assert "may be dropped" not in " ".join(done.stdout.split())
-    place = f"{tmp_path.as_uri()}/{file.relative_to(tmp_path)}"
+    place = f"file://{file}"
     assert done.stderr.splitlines()[-1] == (
-        f"Error: {place} is missing: put back copies, or begin another lake; what the database"
-        " still has of their days it keeps"
+        f"Error: {place} is missing: `skipmq analytics verify --lake {tmp_path}/lake --repair`"
+        " exports again what the database still has; it keeps their days"
     )
+
+
+def test_lake_is_checked_and_repaired_from_the_database(
+    database: str, owner: Connection, tmp_path: Path
+) -> None:
+    lake = str(tmp_path / "lake")
+    settle(owner, 10)
+    settle(owner, 20, "mails")
+    exported = run(database, "export", "--lake", lake, "--json")
+    (file,) = (tmp_path / "lake").rglob("queue=orders/*.parquet")
+    file.unlink()
+
+    wrong = run(database, "verify", "--lake", lake, "--json")
+    shown = run(database, "verify", "--lake", lake)
+    repaired = run(database, "verify", "--lake", lake, "--repair", "--json")
+    whole = run(database, "verify", "--lake", lake)
+
+    codes = [each.returncode for each in (exported, wrong, shown, repaired, whole)]
+    assert codes == [0, 1, 1, 0, 0], wrong.stderr + repaired.stderr
+    assert json.loads(exported.stdout)["rows"] == 30
+    (found,) = json.loads(wrong.stdout)["wrong"]
+    assert (found["queue"], found["rows"], found["rows_in_database"]) == ("orders", 10, 10)
+    assert found["problems"] == [f"file://{file} is missing"]
+    assert "--repair exports it again" in shown.stdout
+    assert json.loads(repaired.stdout)["wrong"][0]["repaired"]
+    assert "2 files with 30 rows: all is as it was written" in whole.stdout
 
 
 def test_export_without_a_lake_says_how_to_name_it(database: str) -> None:

@@ -1,18 +1,21 @@
 """The export: each row once, whatever happens meanwhile."""
 
-import json
+import os
 from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
 
-from skipmq.analytics import forget, frames
+from skipmq.analytics import forget, frames, windows
 from skipmq.analytics.columns import HISTORY
-from skipmq.analytics.errors import LakeError
+from skipmq.analytics.errors import ConflictError, LakeError
 from skipmq.analytics.export import export
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.lake import Lake
@@ -37,7 +40,7 @@ def test_export_writes_every_column_as_the_view_has_it(
     assert [f.dataType for f in lake.schema] == [f.dataType for f in direct.schema]
     assert sorted(map(str, lake.collect())) == sorted(map(str, direct.collect()))
     assert {row.body for row in lake.where("queue = 'mails'").collect()} == {None}
-    assert sorted(folder.name for folder in (Path(place) / "history").glob("day=*/*")) == [
+    assert sorted(folder.name for folder in (Path(place) / "history").glob("*/day=*/*")) == [
         "queue=mails",
         "queue=orders",
     ]
@@ -92,17 +95,18 @@ def test_export_while_four_write_and_commit_late_misses_and_doubles_nothing(
     assert all(runs)
 
 
-def test_manifest_proves_the_counts_of_the_database(
+def test_commit_says_what_the_database_counted(
     spark: SparkSession, source: Source, owner: Connection, place: str
 ) -> None:
     settle(owner, 20)
     export(spark, source, place)
 
-    (file,) = (Path(place) / "_manifest").glob("*.json")
-    entry = json.loads(file.read_text())
+    lake = Lake.open(spark, place)
+    (window,) = lake.table.windows(timedelta(hours=1))
     ids = number(owner, "select sum(id)::bigint from skipmq.history")
-    assert (entry["kind"], entry["window"]["rows"], entry["window"]["ids"]) == ("export", 20, ids)
-    assert [(f["rows"], f["ids"]) for f in entry["add"]] == [(20, ids)]
+    assert (window.rows, window.ids) == (20, ids)
+    assert lake.table.position == window.until
+    assert [(file.queue, file.rows) for file in lake.files] == [("orders", 20)]
 
 
 def test_export_of_another_database_into_a_lake_is_refused(
@@ -124,38 +128,84 @@ def test_export_of_another_database_into_a_lake_is_refused(
     embedded_databases.drop(other)
 
 
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (lambda text: text[:40], "0000000001.json is damaged: put back a copy"),
-        (
-            lambda text: text.replace('"rows"', '"row"'),
-            "0000000001.json is damaged: put back a copy",
-        ),
-        (lambda text: text.replace('"version": 1', '"version": 2'), "use a later SkipMQ"),
-    ],
-    ids=["cut off", "other words", "later"],
-)
-def test_manifest_that_cannot_be_understood_is_named(
-    spark: SparkSession,
-    source: Source,
-    owner: Connection,
-    place: str,
-    damage: Callable[[str], str],
-    message: str,
+def test_of_two_writers_one_has_written(
+    spark: SparkSession, source: Source, owner: Connection, place: str
 ) -> None:
     settle(owner, 10)
     export(spark, source, place)
-    (file,) = (Path(place) / "_manifest").glob("*.json")
-    file.write_text(damage(file.read_text()))
+    settle(owner, 20)
+    with source.connect() as reader:
+        server = history.server(reader)
+        first, second = Lake.open(spark, place), Lake.open(spark, place)
+        ((window, plan),) = windows.windows(reader, first.table.position, server)
+    view = source.read(spark, "skipmq_views.history", plan.conditions)
+    first.add(frames.as_history(view), window)
 
-    with pytest.raises(LakeError, match=message):
-        export(spark, source, place)
+    with pytest.raises(ConflictError, match="somebody else has written"):
+        second.add(frames.as_history(view), window)
+
+    assert lake_rows(spark, place) == rows_of(owner)
+    folders = [folder.name for folder in (Path(place) / "history").glob("export-*")]
+    assert sorted(folders) == sorted({file.path.split("/")[0] for file in first.files})
 
 
-def test_second_writer_is_refused(spark: SparkSession, source: Source, place: str) -> None:
-    with Lake.writing(spark, place), pytest.raises(LakeError, match="somebody else writes"):
-        export(spark, source, place)
+def test_commit_whose_answer_was_lost_is_known_to_be_made(
+    spark: SparkSession, source: Source, owner: Connection, place: str, monkeypatch: Any
+) -> None:
+    settle(owner, 10)
+    made = DeltaTable.create_write_transaction
+
+    def lose_the_answer(*arguments: Any, **options: Any) -> None:
+        made(*arguments, **options)
+        raise DeltaError("connection reset")
+
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", lose_the_answer)
+
+    done = export(spark, source, place)
+
+    assert done.rows == 10
+    assert lake_rows(spark, place) == rows_of(owner)
+
+
+def test_export_that_read_before_an_erasure_does_not_write_after_it(
+    spark: SparkSession, source: Source, owner: Connection, place: str
+) -> None:
+    settle(owner, 10, HistoryMode="full")
+    export(spark, source, place)
+    settle(owner, 10)
+    late = Lake.open(spark, place)
+    with source.connect() as reader:
+        ((window, plan),) = windows.windows(reader, late.table.position, history.server(reader))
+    view = source.read(spark, "skipmq_views.history", plan.conditions).persist()
+    view.count()
+
+    erased = dict(forget.erase(owner, Lake.open(spark, place), "body like 'no such'"))
+
+    with pytest.raises(ConflictError):
+        late.add(frames.as_history(view), window)
+    view.unpersist()
+    assert erased == {"lake": 0}
+
+
+def test_what_a_writer_that_died_has_left_is_removed_a_day_later(
+    spark: SparkSession, source: Source, owner: Connection, place: str
+) -> None:
+    settle(owner, 10)
+    export(spark, source, place)
+    left = Path(place) / "history" / "export-dead"
+    half = left / "_temporary" / "0" / "day=2026-11-21" / "queue=orders" / "part-0.parquet"
+    half.parent.mkdir(parents=True)
+    half.write_bytes(b"half")
+    lake = Lake.open(spark, place)
+
+    lake.clear()
+    there = [half.exists()]
+    os.utime(half, (0, 0))
+    lake.clear()
+    there.append(left.exists())
+
+    assert there == [True, False]
+    assert lake_rows(spark, place) == rows_of(owner)
 
 
 def test_lake_that_is_not_there_is_said_to_be_missing(spark: SparkSession, place: str) -> None:
@@ -227,7 +277,7 @@ def test_day_whose_file_is_damaged_is_not_dropped(
     with session.connect(as_node(database), "test", writing=True) as writer:
         record = partial(history.record_archived_day, writer)
         first = export(spark, source, place, record=record if recorded_before else None)
-        (file,) = (Path(place) / "history").glob("day=*/queue=orders/*.parquet")
+        (file,) = (Path(place) / "history").glob("*/day=*/queue=orders/*.parquet")
         copy = file.read_bytes()
         spoil(file)
 
@@ -248,7 +298,7 @@ def test_day_whose_file_is_damaged_is_not_dropped(
     assert frames.lake(spark, place).count() == 70
 
 
-def test_damaged_files_are_not_put_together_with_others(
+def test_files_of_a_queue_and_day_with_a_damaged_one_are_not_put_together(
     spark: SparkSession, source: Source, owner: Connection, place: str
 ) -> None:
     for _ in range(3):
@@ -261,7 +311,7 @@ def test_damaged_files_are_not_put_together_with_others(
     done = export(spark, source, place)
 
     assert len(left) == 2
-    assert (done.compacted, len(done.damage)) == (1, 1)
+    assert (done.compacted, len(done.damage)) == (0, 1)
 
 
 def test_files_of_a_day_that_is_over_are_put_together(
@@ -273,10 +323,11 @@ def test_files_of_a_day_that_is_over_are_put_together(
         export(spark, source, place, compact=False)
     before = lake_rows(spark, place)
 
-    with Lake.writing(spark, place) as lake:
-        day = lake.files[0].day
-        kept = lake.compact(before=day)
-        fewer = lake.compact(before=day.replace(year=day.year + 1))
+    lake = Lake.open(spark, place)
+    day = lake.files[0].day
+    kept = lake.compact(before=day)
+    fewer = lake.compact(before=day.replace(year=day.year + 1))
+    lake.clear(0)
 
     assert (kept, fewer) == (0, 4)
     assert len(list((Path(place) / "history").rglob("*.parquet"))) == 2
@@ -310,11 +361,11 @@ def test_erased_rows_are_in_no_file_any_more(
     settle(owner, 20, HistoryMode="full")
     settle(owner, 10, "mails")
     export(spark, source, place)
-    (untouched,) = (Path(place) / "history").glob("day=*/queue=mails/*")
+    (untouched,) = (Path(place) / "history").glob("*/day=*/queue=mails/*")
 
-    with Lake.writing(spark, place) as lake:
-        erased = lake.erase("body like 'body 1%'", reason="request 7")
-        again = lake.erase("body like 'body 1%'", reason="request 7")
+    lake = Lake.open(spark, place)
+    erased = lake.erase("body like 'body 1%'", reason="request 7")
+    again = lake.erase("body like 'body 1%'", reason="request 7")
 
     files = list((Path(place) / "history").rglob("*.parquet"))
     assert (erased, again) == (11, 0)
@@ -325,8 +376,8 @@ def test_erased_rows_are_in_no_file_any_more(
 
 def promote(place: str) -> None:
     """Let a lake have been written before the server's timeline began."""
-    for file in (Path(place) / "_manifest").glob("*.json"):
-        file.write_text(file.read_text().replace('"timeline": 1', '"timeline": 0'))
+    for file in (Path(place) / "history" / "_delta_log").glob("*.json"):
+        file.write_text(file.read_text().replace('\\"timeline\\": 1', '\\"timeline\\": 0'))
 
 
 def test_what_was_forgotten_is_not_taken_for_what_a_failover_undid(
@@ -337,8 +388,8 @@ def test_what_was_forgotten_is_not_taken_for_what_a_failover_undid(
     export(spark, source, place, compact=False)
     settle(owner, 20)
     export(spark, source, place, compact=False)
-    with Lake.writing(spark, place) as lake:
-        erased = dict(forget.erase(owner, lake, "body like 'body 1%' or queue = 'mails'"))
+    lake = Lake.open(spark, place)
+    erased = dict(forget.erase(owner, lake, "body like 'body 1%' or queue = 'mails'"))
     kept = sorted((Path(place) / "history").rglob("*.parquet"))
     promote(place)
     settle(owner, 10)

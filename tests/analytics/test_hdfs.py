@@ -1,32 +1,28 @@
 """A lake on HDFS: each row once, one writer, and a writer that dies at any step."""
 
-import json
 import signal
 import subprocess
 from collections.abc import Iterator
-from datetime import date
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from pyarrow import fs
 from pyspark.sql import SparkSession
 
-from skipmq.analytics import storage
-from skipmq.analytics.errors import LakeError
+from skipmq.analytics import delta
+from skipmq.analytics.errors import ConflictError
 from skipmq.analytics.export import export
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.lake import Lake
-from skipmq.analytics.storage import HadoopStorage
 from support import hdfs, trees
-from support.analytics import Killed, Mortal, lake_rows, rows_of, settle
+from support.analytics import lake_rows, rows_of, settle
 from support.http import SKIPMQ, environment, eventually
 from support.postgres import Connection
 
 pytestmark = pytest.mark.slow
 
 PATIENCE = 300
-TOMORROW = date.max
-# After this long HDFS gives the lease of a writer that is silent to another.
-LEASE = 60
 
 
 @pytest.fixture(scope="module")
@@ -64,60 +60,26 @@ def test_commands_export_to_hdfs_each_row_once_and_report_from_it(
     report = launch(database, log, "report", "--output", str(page), "--lake", lake)
     assert report.wait(PATIENCE) == 0, log.read_text()
 
-    store = storage.opened(spark, lake)
-    entries = [json.loads(store.read(f"_manifest/{n}")) for n in store.names("_manifest")]
-    assert isinstance(store, HadoopStorage)
-    assert [entry["window"]["rows"] for entry in entries] == [130, 20]
+    windows = delta.open_(lake).windows(timedelta(hours=1))
+    assert [window.rows for window in windows] == [130, 20]
     assert lake_rows(spark, lake) == rows_of(owner)
-    assert store.names("_staging") == []
     assert "orders: 120 messages deleted" in log.read_text()
     assert (page / "report.html").stat().st_size > 50_000
 
 
-def test_second_writer_on_hdfs_is_refused_and_disturbs_nothing(
-    spark: SparkSession, source: Source, database: str, owner: Connection, lake: str, tmp_path: Path
-) -> None:
-    log = tmp_path / "log"
-    settle(owner, 10)
-    export(spark, source, lake)
-    settle(owner, 10)
-
-    with Lake.writing(spark, lake) as first:
-        begun = f"{first.storage.root}/_staging/begun"
-        spark.range(10).write.parquet(begun)
-        second = launch(database, log, "export", "--lake", lake).wait(PATIENCE)
-        left = spark.read.parquet(begun).count()
-        with pytest.raises(LakeError, match="somebody else writes"), Lake.writing(spark, lake):
-            pass
-    third = launch(database, log, "export", "--lake", lake).wait(PATIENCE)
-
-    assert (second, left, third) == (1, 10, 0), log.read_text()
-    assert f"Error: somebody else writes to the lake at {lake}" in log.read_text()
-    assert lake_rows(spark, lake) == rows_of(owner)
-
-
-def test_writer_on_hdfs_that_dies_at_any_step_has_done_all_or_nothing(
+def test_of_two_writers_on_hdfs_one_has_written(
     spark: SparkSession, source: Source, owner: Connection, lake: str
 ) -> None:
-    for _ in range(2):
-        settle(owner, 10)
-        export(spark, source, lake, compact=False)
-    steps, done = 0, False
-    while not done:
-        settle(owner, 1)
-        store = storage.opened(spark, lake)
-        try:
-            with Lake.writing(spark, Mortal(store, steps)) as mortal:
-                mortal.compact(before=TOMORROW)
-            done = True
-        except Killed:
-            steps += 1
-        export(spark, source, lake, compact=False)
+    settle(owner, 10)
+    export(spark, source, lake)
+    first, second = Lake.open(spark, lake), Lake.open(spark, lake)
 
-        assert lake_rows(spark, lake) == rows_of(owner)
-        assert len(store.files("history")) == len(Lake.open(spark, lake).files)
-        assert store.names("_staging") == []
-    assert steps > 5
+    first.erase("body = 'body 1'", reason="first")
+    with pytest.raises(ConflictError):
+        second.table.commit("second")
+    export(spark, source, lake)
+
+    assert first.frame().count() == 10
 
 
 def test_export_to_hdfs_that_is_killed_gives_way_to_the_next(
@@ -125,21 +87,17 @@ def test_export_to_hdfs_that_is_killed_gives_way_to_the_next(
 ) -> None:
     log = tmp_path / "log"
     settle(owner, 50)
-    store = HadoopStorage(spark, lake)
+    files = delta.files(lake)
+
+    def has_begun_to_write() -> bool:
+        there = files.get_file_info(fs.FileSelector("history", allow_not_found=True))
+        return any("/export-" in info.path for info in there)
 
     process = launch(database, log, "export", "--lake", lake)
-    eventually(lambda: store.names("_staging") or process.poll() is not None, PATIENCE)
+    eventually(lambda: has_begun_to_write() or process.poll() is not None, PATIENCE)
     trees.kill(process.pid)
     assert process.wait() == -signal.SIGKILL, log.read_text()
 
-    def exported() -> bool:
-        try:
-            export(spark, source, lake)
-        except LakeError as error:
-            assert "somebody else writes" in str(error)  # noqa: PT017 - the next may have it.
-            return False
-        return True
+    export(spark, source, lake)
 
-    eventually(exported, LEASE * 3)
     assert lake_rows(spark, lake) == rows_of(owner)
-    assert store.names("_staging") == []

@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import date
 from pathlib import Path
 from shutil import copytree
 
@@ -20,9 +19,8 @@ from skipmq.analytics.columns import HISTORY
 from skipmq.analytics.export import export
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.lake import Lake
-from skipmq.analytics.storage import FolderStorage, HadoopStorage, Storage
 from support import trees
-from support.analytics import FACTS, Killed, Mortal, Writers, rows_of, settle
+from support.analytics import FACTS, Writers, rows_of, settle
 from support.postgres import Connection, as_reader
 from support.processes import until_gone
 
@@ -33,7 +31,18 @@ SHORT_LIVED = (
     " --conf spark.sql.codegen.wholeStage=false --conf spark.sql.codegen.factoryMode=NO_CODEGEN"
     " pyspark-shell"
 )
-TOMORROW = date.max
+# Moments at which a process is killed, from its beginning to its end.
+MOMENTS = 12
+TIDY = """
+import sys
+from skipmq.analytics import delta
+table = delta.open_(delta.url_of(sys.argv[1]))
+(day,) = {file.day for file in table.files}
+print("one day", flush=True)
+table.compact(day, ["orders"], 1 << 20)
+table.compact(day, ["mails"], 1 << 20)
+table.vacuum(0)
+"""
 
 
 def rows_in(spark: SparkSession, place: Path) -> int:
@@ -42,38 +51,48 @@ def rows_in(spark: SparkSession, place: Path) -> int:
     return len(ids) if len(ids) == len(set(ids)) else -1
 
 
-@pytest.mark.parametrize("kind", ["folder", pytest.param("hadoop", marks=pytest.mark.slow)])
-def test_writer_that_dies_at_any_step_has_done_all_or_nothing(
-    spark: SparkSession, source: Source, owner: Connection, tmp_path: Path, kind: str
+def test_writer_that_is_killed_at_any_moment_has_done_all_or_nothing(
+    spark: SparkSession, source: Source, owner: Connection, tmp_path: Path
 ) -> None:
     begun = tmp_path / "begun"
     for _ in range(2):
         settle(owner, 10)
+        settle(owner, 10, "mails")
         export(spark, source, str(begun), compact=False)
-    steps = 0
-    while True:
-        place = tmp_path / f"lake-{steps}"
+    whole = tmp_path / "whole"
+    copytree(begun, whole)
+    seconds = tidying(whole)
+    for moment in range(MOMENTS):
+        place = tmp_path / f"lake-{moment}"
         copytree(begun, place)
-        store: Storage = FolderStorage(place)
-        if kind == "hadoop":
-            store = HadoopStorage(spark, place.as_uri())
-        try:
-            with Lake.writing(spark, Mortal(store, steps)) as lake:
-                lake.compact(before=TOMORROW)
-            break
-        except Killed:
-            steps += 1
+        tidying(place, seconds * moment / MOMENTS)
         found = rows_in(spark, place)
-        with Lake.writing(spark, str(place)) as lake:
-            left = len(lake.files)
+        lake = Lake.open(spark, str(place))
+        left = len(lake.files)
+        lake.clear(0)
         on_disk = len(list((place / "history").rglob("*.parquet")))
 
-        assert (found, rows_in(spark, place)) == (20, 20)
-        assert left in {1, 2}
-        assert on_disk == left
-        assert list((place / "_staging").iterdir()) == []
-    assert steps > 5
-    assert rows_in(spark, place) == 20
+        assert (found, rows_in(spark, place)) == (40, 40)
+        assert left == on_disk
+        assert left in {2, 3, 4}
+    assert rows_in(spark, whole) == 40
+    assert len(Lake.open(spark, str(whole)).files) == 2
+
+
+def tidying(place: Path, until: float | None = None) -> float:
+    """Compact and clear up a lake in a process that is killed so late; return how long it took."""
+    words = [sys.executable, "-c", TIDY, str(place)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        days = process.stdout.readline()
+        begin = time.monotonic()
+        if until is not None:
+            time.sleep(until)
+            process.kill()
+        process.wait(PATIENCE)
+    assert days == "one day\n"
+    assert until is not None or process.returncode == 0
+    return time.monotonic() - begin
 
 
 def launch(database: str, log: Path, *arguments: str) -> subprocess.Popen[bytes]:
@@ -125,8 +144,8 @@ def test_export_killed_while_four_write_misses_and_doubles_nothing(
     place, log = tmp_path / "lake", tmp_path / "log"
     with Writers(database):
         for fact in (
-            lambda: any(place.glob("_staging/*/day=*")) or any(place.glob("_staging/*/_temporary")),
-            lambda: any(place.glob("_manifest/*")),
+            lambda: any(place.glob("history/export-*/*")),
+            lambda: any(place.glob("history/_delta_log/*1.json")),
         ):
             kill_when(launch(database, log, "export", "--lake", str(place)), fact, log)
 

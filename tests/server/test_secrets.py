@@ -256,6 +256,8 @@ def commands(place: Path) -> dict[str, list[str]]:
         "grants": [],
         "revoke": ["application"],
         "analytics export": ["--lake", lake],
+        "analytics verify": ["--lake", lake],
+        "analytics convert": ["--lake", lake],
         "analytics stream": ["--output", lake, "--once"],
         "analytics report": ["--output", str(place / "report")],
         "analytics replay": ["--to", "orders", *where, "--dry-run"],

@@ -1,10 +1,8 @@
-"""Histories to read, those who write them while they are read, and a storage that gives way."""
+"""Histories to read, and those who write them while they are read."""
 
 import random
 import threading
 import time
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Self
 
 import psycopg
@@ -14,8 +12,6 @@ from support.sql import Queue, number
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from skipmq.analytics.storage import Storage
 
 # What a test wants to know of a row.
 FACTS = "id, xid, outcome, queue, message_id"
@@ -127,46 +123,3 @@ class Writers:
         except BaseException as error:
             self.errors.append(error)
             raise
-
-
-class Killed(BaseException):
-    """What a step raises instead of being done."""
-
-
-class Mortal:
-    """A storage that works for so many steps, and then never again."""
-
-    def __init__(self, storage: "Storage", steps: int) -> None:
-        self._storage = storage
-        self._left = steps
-        self.root = storage.root
-
-    def _step(self) -> "Storage":
-        if not self._left:
-            raise Killed
-        self._left -= 1
-        return self._storage
-
-    def names(self, folder: str) -> list[str]:
-        return self._storage.names(folder)
-
-    def files(self, folder: str) -> list[tuple[str, int]]:
-        return self._storage.files(folder)
-
-    def read(self, path: str) -> str:
-        return self._storage.read(path)
-
-    def create(self, path: str, text: str) -> None:
-        self._step().create(path, text)
-
-    def move(self, source: str, target: str) -> None:
-        self._step().move(source, target)
-
-    def delete(self, path: str) -> None:
-        self._step().delete(path)
-
-    def sync(self, paths: Sequence[str]) -> None:
-        self._step().sync(paths)
-
-    def locked(self) -> AbstractContextManager[None]:
-        return self._storage.locked()

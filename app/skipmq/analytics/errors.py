@@ -9,6 +9,16 @@ class LakeError(AnalyticsError):
     """A lake cannot be read or written as it is."""
 
 
+class ConflictError(LakeError):
+    """Somebody else has written to a lake since it was opened."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "somebody else has written to the lake meanwhile: nothing has been changed; run it"
+            " again"
+        )
+
+
 class ReplayError(AnalyticsError):
     """A replay cannot be done."""
 

@@ -8,7 +8,7 @@ from typing import Protocol
 import structlog
 from pyspark.sql import SparkSession
 
-from skipmq.analytics import jdbc, windows
+from skipmq.analytics import jdbc, queue_settings, verify, windows
 from skipmq.analytics.errors import LakeError
 from skipmq.analytics.frames import as_history
 from skipmq.analytics.jdbc import Source
@@ -36,8 +36,8 @@ class Summary:
 
     Rows written, windows (commits of the lake), rows that a failover undid and that were taken
     back, days that are over and that the database now knows to be archived, files that compaction
-    saved, `until`, the transaction up to which the lake now reaches, and what is wrong with those
-    files of such days that are not as they were written.
+    saved, rows that were older than is kept, `until`, the transaction up to which the lake now
+    reaches, and what is wrong with files of such days that are not as they were written.
     """
 
     rows: int
@@ -45,11 +45,12 @@ class Summary:
     taken_back: int
     days: tuple[date, ...]
     compacted: int
+    expired: int
     until: int
     damage: tuple[str, ...]
 
 
-def export(  # noqa: PLR0913 - the last three have defaults.
+def export(  # noqa: PLR0913 - the last four have defaults.
     spark: SparkSession,
     source: Source,
     path: str,
@@ -57,29 +58,32 @@ def export(  # noqa: PLR0913 - the last three have defaults.
     record: Callable[[date, int, int], bool] | None = None,
     progress: Progress | None = None,
     compact: bool = True,
+    keep: int | None = None,
 ) -> Summary:
     """Bring the lake at `path` up to the database; return what was done.
 
     May be killed at any instant and run again. `record` tells the database that the lake has a day:
-    so many rows, up to that transaction; it says whether that is true. Raises LakeError when the
-    lake is another database's or somebody else writes to it, database.session.Unavailable.
+    so many rows, up to that transaction; it says whether that is true. Days that ended more than
+    `keep` days ago are taken out of the lake, once the database has dropped them. Raises LakeError
+    when the lake is another database's or somebody else writes to it, database.session.Unavailable.
     """
     source = jdbc.pinned(source)
-    with Lake.writing(spark, path) as lake, source.connect() as session:
+    with source.connect() as session:
         server = history.server(session)
-        if lake.state.database not in ("", server.database):
+        lake = Lake.find(spark, path) or Lake.create(spark, path, server.database)
+        if lake.table.database != server.database:
             raise LakeError(
-                f"the lake at {path} has the history of the database {lake.state.database} and not"
+                f"the lake at {path} has the history of the database {lake.table.database} and not"
                 f" of {server.database}, whose transactions have other numbers: name another lake"
             )
         days = history.days(session)
         taken_back = _take_back(lake, session, server, days)
-        start, rows, count = lake.state.position, 0, 0
+        start, rows, count = lake.table.position, 0, 0
         near = 0 if start else windows.beginning(session, days)
         for window, plan in windows.windows(session, start, server, near):
             frame = source.read(spark, "skipmq_views.history", plan.conditions, fetch=plan.fetch)
             frame = as_history(frame).coalesce(plan.tasks)
-            lake.add(frame, window, server.database)
+            lake.add(frame, window)
             rows += window.rows
             count += 1
             if progress:
@@ -87,11 +91,15 @@ def export(  # noqa: PLR0913 - the last three have defaults.
         today = server.now.astimezone(UTC).date()
         over = {day for day in (*days, *(file.day for file in lake.files)) if day < today}
         over -= history.dropped_days(session)
-        damage = lake.damage(over)
+        damage = verify.damage(lake.table, over)
         fewer = lake.compact(before=today, spared=damage) if compact else 0
+        # What the database has yet, it could not drop otherwise.
+        expired = lake.expire(min([today - timedelta(keep), *days])) if keep else 0
+        lake.clear()
+        queue_settings.write(lake.url, queue_settings.of_database(source))
         archived = _record(lake, over, damage, server, record) if record else ()
         found = tuple(damage.values())
-        return Summary(rows, count, taken_back, archived, fewer, server.horizon, found)
+        return Summary(rows, count, taken_back, archived, fewer, expired, server.horizon, found)
 
 
 def _take_back(lake: Lake, session: Session, server: Server, days: list[date]) -> int:
@@ -101,11 +109,11 @@ def _take_back(lake: Lake, session: Session, server: Server, days: list[date]) -
     Only where the database still has all days of that window and of those after it, which go with
     it: it would lack what was dropped. Where nobody knows the timeline this compares every time.
     """
-    known = lake.state.windows
+    known = lake.table.windows(DOUBTED)
     if not known or known[-1].timeline == server.timeline != 0:
         return 0
     there = set(days)
-    for window in [w for w in known if w.at > known[-1].at - DOUBTED]:
+    for window in known:
         held = [file for file in lake.files if file.last >= window.first]
         if any(file.day not in there for file in held):
             continue

@@ -50,6 +50,14 @@ def history(  # noqa: PLR0913 - all but two have defaults.
     return as_history(frame).coalesce(plan.tasks)
 
 
+def selected(spark: SparkSession, source: Source, condition: str) -> DataFrame:
+    """Read what fulfils a condition in PostgreSQL's SQL, in short queries, with bodies."""
+    with source.connect() as connection:
+        plan = windows.plan_within(connection, [condition])
+    frame = source.read(spark, "skipmq_views.history", plan.conditions, fetch=plan.fetch)
+    return as_history(frame).coalesce(plan.tasks)
+
+
 def lake(
     spark: SparkSession,
     path: str,
@@ -60,8 +68,7 @@ def lake(
 ) -> DataFrame:
     """Read what the lake at `path` has of that time and those queues (none: all).
 
-    Only what its manifest lists: neither what an export that died left half done, nor a file that
-    was replaced. Raises errors.LakeError when there is no lake.
+    Of one version of its table. Raises errors.LakeError when there is no lake.
     """
     found = Lake.open(spark, path)
     first = since and since.astimezone(UTC).date()

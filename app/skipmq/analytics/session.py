@@ -32,6 +32,7 @@ def start(settings: Settings, name: str = "skipmq analytics") -> SparkSession:
     builder = (
         SparkSession.builder.appName(name)
         .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         .config("spark.sql.shuffle.partitions", "8")
     )
     if not submitted:

@@ -6,7 +6,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from skipmq.analytics import lake, storage
+from skipmq.analytics import storage
 from skipmq.analytics.stream import SettledMessages
 
 CHECKPOINT = "_checkpoint"
@@ -26,7 +26,9 @@ def start(
     spark.read.parquet(output): what a killed query left half done is then passed over. Raises
     LakeError when that is a folder that only this machine has.
     """
-    lake.check_shared(spark, storage.opened(spark, output))
+    place = storage.qualified(spark, output)
+    storage.make(spark, place)
+    storage.check_shared(spark, place)
     spark.dataSource.register(SettledMessages)
     writer = (
         spark.readStream.format("skipmq")

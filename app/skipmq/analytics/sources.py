@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
@@ -12,11 +11,6 @@ from skipmq.analytics import frames, jdbc, snapshot
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.period import Period, day_bounds
 from skipmq.database import history
-
-_TIMEOUTS = pa.schema(
-    [*((name, pa.string()) for name in ("account", "region", "queue")),
-     ("visibility_timeout", pa.int32())]
-)  # fmt: skip
 
 
 def from_database(
@@ -53,23 +47,6 @@ def from_lake(
     Raises errors.LakeError when there is no lake.
     """
     return frames.lake(spark, path, since=period.since, queues=queues)
-
-
-def timeouts(spark: SparkSession, source: Source | None) -> DataFrame:
-    """Return the visibility timeout of each queue there is; nothing without a database.
-
-    Columns: `account`, `region`, `queue`, `visibility_timeout` in seconds.
-    """
-    rows: list[tuple[str, str, str, int]] = []
-    if source is not None:
-        with source.connect() as session:
-            rows = history.visibility_timeouts(session)
-    # Not as a list, which takes Python on the executors.
-    return spark.createDataFrame(
-        pa.Table.from_pylist(
-            [dict(zip(_TIMEOUTS.names, row, strict=True)) for row in rows], schema=_TIMEOUTS
-        )
-    )
 
 
 @dataclass(frozen=True, slots=True)

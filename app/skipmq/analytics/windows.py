@@ -6,11 +6,10 @@ nothing can be added to it, so that any number of queries, in whatever snapshots
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from itertools import pairwise
 from typing import NamedTuple
 
-from skipmq.analytics.manifest import Window
 from skipmq.analytics.period import day_bounds
 from skipmq.database import history
 from skipmq.database.history import Part, Server
@@ -36,6 +35,18 @@ FETCH_BYTES, FETCH_ROWS = 32 << 20, 10_000
 _WIDTH, _PARTS = 1 << 16, 64
 # A transaction that there will not be.
 _NEVER = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Transactions from `first` to before `until`, and what the database counted in them then."""
+
+    first: int
+    until: int
+    rows: int
+    ids: int
+    at: datetime
+    timeline: int
 
 
 @dataclass(frozen=True, slots=True)

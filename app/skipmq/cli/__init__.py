@@ -15,6 +15,7 @@ import skipmq
 from skipmq import config, console, embedded, errors, logs
 from skipmq.cli import (
     analytics,
+    analytics_lake,
     analytics_reports,
     doctor,
     grants,
@@ -191,6 +192,6 @@ cli.add_command(top.top)
 cli.add_command(keys.keys)
 for command in grants.COMMANDS:
     cli.add_command(command)
-for command in analytics_reports.COMMANDS:
+for command in (*analytics_lake.COMMANDS, *analytics_reports.COMMANDS):
     analytics.analytics.add_command(command)
 cli.add_command(analytics.analytics)

@@ -1,10 +1,14 @@
 """The commands on the history, which run on Spark."""
 
+import json
 import logging
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from datetime import date
-from typing import TYPE_CHECKING
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING
 
 import click
 from rich.console import Console
@@ -18,7 +22,11 @@ from skipmq.settings import Settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from skipmq.analytics.export import Summary
     from skipmq.analytics.jdbc import Source
+
+
+JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.group()
@@ -36,8 +44,14 @@ def spark_started(settings: Settings) -> Iterator["SparkSession"]:
     # Only here: PySpark is an extra.
     from skipmq.analytics import session as spark_session  # noqa: PLC0415
 
-    with out.status("starting Spark"):
-        spark = spark_session.start(settings)
+    with out.status("starting Spark"), _errors_aside() as said:
+        try:
+            spark = spark_session.start(settings)
+        except Exception as error:
+            said.seek(0)
+            lines = said.read().decode("utf-8", "replace").splitlines()
+            reason = next((line for line in lines if "Exception" in line), str(error))
+            raise click.ClickException(f"Spark did not start: {reason.strip()}") from error
     # An error is shown in one line; Spark's own logs would put pages of Java around it.
     spark.sparkContext.setLogLevel("FATAL")
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
@@ -46,6 +60,23 @@ def spark_started(settings: Settings) -> Iterator["SparkSession"]:
         yield spark
     finally:
         spark.stop()
+
+
+@contextmanager
+def _errors_aside() -> Iterator[IO[bytes]]:
+    """Give a file that has what Java and Ivy write about what they do, and not standard error.
+
+    A JVM that is started within the block writes there for as long as it lives.
+    """
+    standard_error = 2
+    with TemporaryFile() as file:
+        kept = os.dup(standard_error)
+        os.dup2(file.fileno(), standard_error)
+        try:
+            yield file
+        finally:
+            os.dup2(kept, standard_error)
+            os.close(kept)
 
 
 @contextmanager
@@ -77,13 +108,17 @@ def lake_of(settings: Settings, given: str | None) -> str:
 
 @analytics.command("export")
 @click.option("--lake", help="Folder, or any path of Hadoop's (default: SKIPMQ_ARCHIVE).")
-@click.option("--compact/--no-compact", default=True, help="Put small files of past days together.")
+@click.option("--compact/--no-compact", default=True, help="Put small files together.")
+@click.option("--keep", type=click.IntRange(1), help="Take older days (UTC) out of the lake.")
+@JSON
 @one_line_errors
-def export_command(*, lake: str | None, compact: bool) -> None:
+def export_command(*, lake: str | None, compact: bool, keep: int | None, as_json: bool) -> None:
     """Add to the lake what was settled since the last export: each row once.
 
     It may be killed at any moment, and run again. Days that the lake has in whole, in files that
     are still as they were written, are recorded in the database, which may drop them within a day.
+    --keep DAYS takes out of the lake what is older, once the database has dropped it. Ends with
+    code 0 when there was nothing new.
     """
     settings = configuration().settings
     path = lake_of(settings, lake)
@@ -108,24 +143,30 @@ def export_command(*, lake: str | None, compact: bool) -> None:
                     return history.record_archived_day(writer, day, rows, until)
 
             done = export.export(
-                spark, source, path, record=record, progress=progress, compact=compact
+                spark, source, path, record=record, progress=progress, compact=compact, keep=keep
             )
+    if as_json:
+        click.echo(json.dumps({"lake": path, **asdict(done)}, default=str))
+    else:
+        _say(done, path)
+    if done.damage:
+        more = f", and {len(done.damage) - 1} more are damaged" if done.damage[1:] else ""
+        raise click.ClickException(
+            f"{done.damage[0]}{more}: `skipmq analytics verify --lake {path} --repair` exports"
+            " again what the database still has; it keeps their days"
+        )
+
+
+def _say(done: "Summary", path: str) -> None:
     days = f"; {len(done.days)} days may be dropped" if done.days else ""
     back = (
         f"; {done.taken_back} rows that the server does not have were taken back"
         if done.taken_back
         else ""
     )
-    out.print(
-        f"{done.rows} rows in {done.windows} windows, up to transaction {done.until}, to {path}"
-        f"{back}{days}"
-    )
-    if done.damage:
-        more = f", and {len(done.damage) - 1} more are damaged" if done.damage[1:] else ""
-        raise click.ClickException(
-            f"{done.damage[0]}{more}: put back copies, or begin another lake; what the database"
-            " still has of their days it keeps"
-        )
+    old = f"; {done.expired} rows were older than is kept" if done.expired else ""
+    new = f"{done.rows} rows in {done.windows} windows" if done.rows else "nothing new"
+    out.print(f"{new}, up to transaction {done.until}, to {path}{back}{old}{days}")
 
 
 @analytics.command("stream")

@@ -24,7 +24,6 @@ QUEUES = click.option("--queue", "queues", multiple=True, help="Only this queue;
 SINCE = click.option("--since", type=_TIME, help="Begin in UTC (default: a day before the end).")
 UNTIL = click.option("--until", type=_TIME, help="End in UTC (default: now, or the lake's end).")
 WHERE = click.option("--where", "condition", required=True, help="SQL over the history's columns.")
-JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @contextmanager
@@ -96,7 +95,7 @@ def _end_of(spark: "SparkSession", lake: str) -> datetime:
     """Return when the lake was last brought up to its database."""
     from skipmq.analytics.lake import Lake  # noqa: PLC0415
 
-    windows = Lake.open(spark, lake).state.windows
+    windows = Lake.open(spark, lake).table.windows(timedelta(0))
     if not windows:
         raise click.UsageError(f"the lake at {lake} is empty: name the time, --since and --until")
     return windows[-1].at.astimezone(UTC)

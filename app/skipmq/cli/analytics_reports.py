@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -15,10 +15,9 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
-from skipmq.cli.analytics import spark_and_database
+from skipmq.cli.analytics import JSON, spark_and_database
 from skipmq.cli.analytics_errors import one_line_errors
 from skipmq.cli.analytics_options import (
-    JSON,
     LAKE,
     QUEUES,
     SINCE,
@@ -71,21 +70,24 @@ def report_command(
     in_order(since, until)
     settings = configuration().settings
     with spark_and_source(settings, lake) as (spark, source):
-        from skipmq.analytics import page, report, sources  # noqa: PLC0415
+        from skipmq.analytics import delta, page, queue_settings, report, sources  # noqa: PLC0415
 
         known(spark, source, lake, queues)
         period = period_of(spark, source, lake, since, until)
         with out.status("reading"):
             if lake:
                 history = sources.from_lake(spark, lake, period, queues)
+                found = queue_settings.of_lake(delta.url_of(lake))
             else:
                 assert source is not None
                 history = sources.from_database(spark, source, period, queues)
-            timeouts = sources.timeouts(spark, source)
+                found = queue_settings.of_database(source)
+            # A table of Arrow's, unlike a list, takes no Python on the executors.
+            settings_of = spark.createDataFrame(found.select(queue_settings.TIMEOUTS))
         tables = {}
         with (
             Progress(console=Console(stderr=True), transient=True) as progress,
-            report.reports(history, timeouts, period) as computed,
+            report.reports(history, settings_of, period) as computed,
         ):
             bar = progress.add_task("reporting", total=len(computed))
             for name, rows in report.write(computed, output):
@@ -245,21 +247,21 @@ def forget_command(
         from skipmq.analytics import forget  # noqa: PLC0415
         from skipmq.analytics.lake import Lake  # noqa: PLC0415
 
-        with Lake.writing(spark, path) if path else nullcontext() as lake_:
-            with out.status("counting"):
-                before = forget.find(writer, lake_, condition)
-            if not as_json:
-                out.print(_places(before, "found"))
-            after, erased = before, dict.fromkeys(("live", "history", "lake", "replay"), 0)
-            if before and not dry_run:
-                number = sum(found.messages for found in before)
-                if not yes:
-                    click.confirm(f"Erase these {number} for good?", abort=True, err=True)
-                for place, done in forget.erase(writer, lake_, condition):
-                    erased[place] += done
-                days = {f.day for f in before if f.place == "history" and f.day}
-                forget.vacuum(writer, sorted(days))
-                after = forget.find(writer, lake_, condition)
+        lake_ = Lake.find(spark, path) if path else None
+        with out.status("counting"):
+            before = forget.find(writer, lake_, condition)
+        if not as_json:
+            out.print(_places(before, "found"))
+        after, erased = before, dict.fromkeys(("live", "history", "lake", "replay"), 0)
+        if before and not dry_run:
+            number = sum(found.messages for found in before)
+            if not yes:
+                click.confirm(f"Erase these {number} for good?", abort=True, err=True)
+            for place, done in forget.erase(writer, lake_, condition):
+                erased[place] += done
+            days = {f.day for f in before if f.place == "history" and f.day}
+            forget.vacuum(writer, sorted(days))
+            after = forget.find(writer, lake_, condition)
     if as_json:
         click.echo(json.dumps(forget.report(before, after, erased), indent=2))
     elif dry_run:

@@ -156,6 +156,26 @@ def total(session: Session, first: int, until: int) -> tuple[int, int, int]:
     return rows, int(ids), int(moments)
 
 
+def count_by_queue_and_day(session: Session, until: int) -> dict[tuple[date, str], int]:
+    """Count what transactions before that one settled, by day (UTC) and queue."""
+    rows = session.execute(
+        "select (h.settled_at at time zone 'UTC')::date, h.queue, count(*)"
+        f" from {_METADATA} where h.xid < %s group by 1, 2".encode(),
+        (until,),
+    )
+    return {(day, queue): number for day, queue, number in rows}
+
+
+def of_queue_and_day(queue: str, day: date, until: int) -> str:
+    """Return the condition on what transactions before that one settled of a queue on a day."""
+    name = queue.replace("'", "''")
+    since = f"timestamptz '{day.isoformat()} 00:00:00+00'"
+    return (
+        f"queue = '{name}' and xid < {until} and settled_at >= {since}"
+        f" and settled_at < {since} + interval '1 day'"
+    )
+
+
 def rows(
     url: str, columns: Sequence[str], condition: str, fetch: int, *, null: Collection[str] = ()
 ) -> Iterator[list[tuple[Any, ...]]]:
@@ -192,11 +212,11 @@ def queues_without_history(session: Session) -> list[str]:
     )
 
 
-def visibility_timeouts(session: Session) -> list[tuple[str, str, str, int]]:
-    """Return account, region, name and visibility timeout in seconds of each queue."""
+def queue_settings(session: Session, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+    """Return these columns of `skipmq_views.queue` for each queue that is there."""
     return session.execute(
-        "select account, region, queue, visibility_timeout from skipmq_views.queue"
-        " where retired_at is null"
+        f"select {', '.join(columns)} from skipmq_views.queue where retired_at is null"
+        " order by account, region, queue".encode()
     ).fetchall()
 
 

@@ -1,0 +1,49 @@
+"""The settings of the queues that are there: in the database, and in the lake's table `queues`."""
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+
+from skipmq.analytics.jdbc import Source
+from skipmq.database import history
+
+NAME = "queues"
+# Of `skipmq_views.queue`: times in seconds, sizes in bytes, tags as JSON.
+SCHEMA = pa.schema([
+    *((name, pa.string()) for name in ("account", "region", "queue")),
+    ("fifo", pa.bool_()),
+    ("created_at", pa.timestamp("us", "UTC")),
+    ("history_mode", pa.string()),
+    *(
+        (name, pa.int32())
+        for name in ("visibility_timeout", "delay_seconds", "maximum_message_size",
+                     "message_retention_period", "receive_message_wait_time_seconds")
+    ),
+    *((name, pa.string()) for name in ("dead_letter_account", "dead_letter_name")),
+    ("max_receive_count", pa.int32()),
+    *((name, pa.string()) for name in ("replication_mode", "tags")),
+])  # fmt: skip
+# What the reports want.
+TIMEOUTS = ["account", "region", "queue", "visibility_timeout"]
+
+
+def of_database(source: Source) -> pa.Table:
+    """Read the settings of all queues from a database; raise database.session.Unavailable."""
+    with source.connect() as session:
+        rows = history.queue_settings(session, SCHEMA.names)
+    return pa.Table.from_pylist(
+        [dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA
+    )
+
+
+def of_lake(lake: str) -> pa.Table:
+    """Read those that the last export found from the lake at a URL; none if it has none."""
+    if not DeltaTable.is_deltatable(f"{lake}/{NAME}"):
+        return SCHEMA.empty_table()
+    found = DeltaTable(f"{lake}/{NAME}").to_pyarrow_table(columns=SCHEMA.names)
+    return found.cast(SCHEMA).sort_by([(name, "ascending") for name in SCHEMA.names[:3]])
+
+
+def write(lake: str, settings: pa.Table) -> None:
+    """Put settings in the place of those that the lake at a URL has, if they are others."""
+    if not settings.equals(of_lake(lake)):
+        write_deltalake(f"{lake}/{NAME}", settings, mode="overwrite")

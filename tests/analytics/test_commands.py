@@ -130,7 +130,7 @@ def test_export_names_a_file_that_is_gone_and_fails(
     settle(owner, 10)
     age(owner, 10)
     whole = run(database, "export", "--lake", str(tmp_path / "lake"))
-    (file,) = (tmp_path / "lake").rglob("*.parquet")
+    (file,) = (tmp_path / "lake" / "history").rglob("*.parquet")
     file.unlink()
 
     done = run(database, "export", "--lake", str(tmp_path / "lake"))

@@ -11,6 +11,7 @@ pytest.importorskip("pyspark")
 from skipmq.analytics import export, forget, frames, replay
 from skipmq.analytics.forget import Found
 from skipmq.analytics.lake import Lake
+from skipmq.database.erasure import ConditionError
 from skipmq.model import QueueName
 from support.postgres import Connection
 from support.settled import row
@@ -144,3 +145,23 @@ def test_forget_of_many_goes_in_steps(owner: Connection) -> None:
 
     assert steps == [("live", 500), ("live", 500), ("live", 100)]
     assert forget.find(owner, None, "true") == []
+
+
+@pytest.mark.parametrize(
+    ("condition", "reason"),
+    [
+        ("true) h; delete from skipmq.message; select (1", "PostgreSQL does not understand this"),
+        ("true); commit; delete from skipmq.message; --", "PostgreSQL does not understand this"),
+        ("skipmq.purge_queue(skipmq.queue_id('orders')) is null", "the condition writes"),
+    ],
+)
+def test_counting_what_would_be_forgotten_writes_nothing(
+    owner: Connection, condition: str, reason: str
+) -> None:
+    fill(owner)
+    before = forget.find(owner, None, "true")
+
+    with pytest.raises(ConditionError, match=reason):
+        forget.find(owner, None, condition)
+
+    assert forget.find(owner, None, "true") == before

@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from skipmq.analytics import convert, delta, frames, verify
+from skipmq.analytics import convert, delta, frames, spark_errors, verify
 from skipmq.analytics.errors import LakeError
 from skipmq.analytics.export import export
 from skipmq.analytics.jdbc import Source
@@ -109,3 +109,39 @@ def test_days_are_kept_for_as_long_as_is_said_and_the_database_has_them(
     assert (first.expired, second.expired) == (0, 20)
     assert lake_rows(spark, place) == rows_of(owner)
     assert len(rows_of(owner)) == 5
+
+
+def test_who_reads_a_version_reads_it_to_its_end_while_others_write(
+    spark: SparkSession, source: Source, owner: Connection, place: str
+) -> None:
+    for _ in range(2):
+        settle(owner, 10)
+        export(spark, source, place, compact=False)
+    begun = frames.lake(spark, place)
+    settle(owner, 10)
+    more = export(spark, source, place, compact=False)
+    lake = Lake.open(spark, place)
+    fewer = lake.compact(before=lake.files[0].day + timedelta(days=1))
+    lake.clear()
+
+    assert (more.rows, fewer) == (10, 2)
+    assert begun.count() == 20
+    assert frames.lake(spark, place).count() == 30
+
+
+def test_file_that_is_missing_is_named_with_the_remedy(
+    spark: SparkSession, source: Source, owner: Connection, place: str
+) -> None:
+    settle(owner, 10)
+    export(spark, source, place)
+    found = frames.lake(spark, place)
+    (file,) = (Path(place) / "history").rglob("*.parquet")
+    file.unlink()
+    texts = []
+    for read in (found.count, lambda: frames.lake(spark, place).count()):
+        with pytest.raises(Exception, match="parquet") as raised:
+            read()
+        texts.append(spark_errors.explain(raised.value))
+
+    said = f"{file.name} of the lake is not there: `skipmq analytics verify`"
+    assert [said in str(text) for text in texts] == [True, True], texts

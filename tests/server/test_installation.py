@@ -97,6 +97,8 @@ def test_wheel_has_sql_and_migrations_and_serves(place: Path) -> None:
     assert body == "first"
     assert files == [200] * 4
     assert (installed / "skipmq" / "console" / "static" / "htmx.LICENSE").exists()
+    assert (installed / "skipmq" / "analytics" / "dbt" / "sources.yml").exists()
+    assert (installed / "pyspark_skipmq.py").exists()
 
 
 def test_wheel_has_a_bill_of_its_materials(place: Path) -> None:

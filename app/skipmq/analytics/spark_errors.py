@@ -5,14 +5,26 @@ import re
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
 
-# What PostgreSQL says, within what Java and the Python of a task say of it.
-_DATABASE = re.compile(r"(?:PSQLException|psycopg\.[\w.]*Error|the operation): ([^\n]+)")
 _CAUSE = re.compile(r"^(?:Caused by: |: )?[\w.$]+(?:Exception|Error): ([^\n]+)", re.MULTILINE)
-# What the Python lacks that Spark starts on its executors.
-_PYTHON = re.compile(
-    r"No module named '(?:skipmq|pyarrow|psycopg|pyspark)\b[^\n]*|\[PYTHON_VERSION_MISMATCH\][^\n]*"
-    r'|Cannot run program "[^"]*python[^"]*"'
-)
+# What is searched for, and what to say of what is found last.
+_PATTERNS = {
+    # What the Python lacks that Spark starts on its executors.
+    re.compile(
+        r"No module named '(?:skipmq|pyarrow|psycopg|pyspark)\b[^\n]*"
+        r'|\[PYTHON_VERSION_MISMATCH\][^\n]*|Cannot run program "[^"]*python[^"]*"'
+    ): (
+        "the Python of Spark's executors cannot be used: {}. Install skipmq[analytics] on every"
+        " machine for the same Python, and name that with PYSPARK_PYTHON"
+    ),
+    re.compile(r"(?:FILE_NOT_EXIST\]|\[PATH_NOT_FOUND\]).*?([\w/+:.=-]+\.parquet)", re.DOTALL): (
+        "the file {} of the lake is not there: `skipmq analytics verify` says what is wrong, and"
+        " exports it again with --repair"
+    ),
+    # What PostgreSQL says, within what Java and the Python of a task say of it.
+    re.compile(r"(?:PSQLException|psycopg\.[\w.]*Error|the operation): ([^\n]+)"): (
+        "the database failed: {}. Check it with `skipmq doctor`, and run this again"
+    ),
+}
 # What Spark's text contains, and what to say of it.
 _REMEDIES = {
     "OutOfMemoryError": (
@@ -31,17 +43,12 @@ def explain(error: Exception) -> str | None:
     if not isinstance(error, PySparkException | Py4JError):
         return None
     text = str(error).strip()
-    for pattern, remedy in _REMEDIES.items():
-        if pattern in text:
+    for said, remedy in _REMEDIES.items():
+        if said in text:
             return remedy
-    if lacking := _PYTHON.search(text):
-        return (
-            f"the Python of Spark's executors cannot be used: {lacking[0]}. Install"
-            " skipmq[analytics] on every machine for the same Python, and name that with"
-            " PYSPARK_PYTHON"
-        )
-    if said := _DATABASE.findall(text):
-        return f"the database failed: {said[-1]}. Check it with `skipmq doctor`, and run this again"
+    for pattern, remedy in _PATTERNS.items():
+        if found := pattern.findall(text):
+            return remedy.format(found[-1])
     if isinstance(error, AnalysisException):
         return f"Spark does not understand this: {text.splitlines()[0]}"
     causes = _CAUSE.findall(text)

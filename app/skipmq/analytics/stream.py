@@ -1,10 +1,9 @@
 """The source `skipmq` of Structured Streaming: what is settled, as it is settled, each row once.
 
-    spark.dataSource.register(SettledMessages)
     spark.readStream.format("skipmq").option("url", URL).load()
 
 The options: `url` (libpq), `maxRowsPerTrigger`, `startingPosition` (earliest, the default, or
-latest), `bodies` (true or false, the default: attributes and body are then null). The columns are
+latest), `bodies` (true, the default, or false: attributes and body are then null). The columns are
 those of `columns.HISTORY`. spark.read.format("skipmq") reads all there is of them.
 
 The executors connect by themselves, with psycopg, and need SkipMQ installed.
@@ -93,7 +92,7 @@ class _Access:
         most = int(options.get("maxRowsPerTrigger", "0"))
         if most < 0:
             raise ValueError("maxRowsPerTrigger is a number of rows")
-        return cls(url, options.get("bodies", "false").lower() == "true", most, begin == "latest")
+        return cls(url, options.get("bodies", "true").lower() == "true", most, begin == "latest")
 
     def connect(self) -> Session:
         return session.connect(self.url, "skipmq stream")

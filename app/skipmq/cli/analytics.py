@@ -174,7 +174,7 @@ def _say(done: "Summary", path: str) -> None:
 @click.option("--once", is_flag=True, help="Stop when everything settled so far is written.")
 @click.option("--every", type=float, default=10.0, help="Seconds between batches (default 10).")
 @click.option("--rows", type=click.IntRange(1), default=500_000, help="Rows of a batch, at most.")
-@click.option("--bodies", is_flag=True, help="With bodies and attributes, where they are kept.")
+@click.option("--bodies/--no-bodies", default=True, help="With bodies, where they are kept.")
 @one_line_errors
 def stream_command(*, output: str, once: bool, every: float, rows: int, bodies: bool) -> None:
     """Write what is settled to Parquet, as it is settled: each row once.

@@ -73,7 +73,8 @@ def erase_day(session: Session, condition: str, day: date) -> int:
             "with doomed as materialized ("
             f"select settled_at, id, queue_id from {_HISTORY} h {_where(condition, day)})"
             " delete from skipmq.history h using doomed d where h.settled_at = d.settled_at"
-            f" and h.id = d.id and h.queue_id = d.queue_id and {_within(day, 'h')}".encode()
+            f" and h.id = d.id and h.queue_id = d.queue_id and {_within(day, 'h')}".encode(),
+            prepare=True,
         ).rowcount
 
 
@@ -105,9 +106,11 @@ def _within(day: date, table: str) -> str:
 
 
 def _rows(session: Session, query: str) -> list[Any]:
-    with _understood():
-        # Without parameters a % stays itself.
-        return session.execute(query.encode()).fetchall()
+    """Return what a query finds; a condition that is more than one cannot do anything beside it."""
+    with _understood(), session.transaction():
+        session.execute("set transaction read only")
+        # Prepared, it is one statement. Without parameters a % stays itself.
+        return session.execute(query.encode(), prepare=True).fetchall()
 
 
 @contextlib.contextmanager
@@ -117,6 +120,8 @@ def _understood() -> Iterator[None]:
         yield
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedTable):
         raise
+    except psycopg.errors.ReadOnlySqlTransaction as error:
+        raise ConditionError("the condition writes: it may only say which messages") from error
     except (psycopg.ProgrammingError, psycopg.DataError) as error:
         reason = str(error).strip().splitlines()[0]
         raise ConditionError(f"PostgreSQL does not understand this: {reason}") from error

@@ -50,7 +50,7 @@ def test_latency_gives_percentiles_of_each_queue_and_hour(spark: "SparkSession")
         190.0,
         297.0,
     )
-    assert found[2]["hour"].hour == 14
+    assert found[2]["begin"].hour == 14
 
 
 def test_traffic_counts_what_arrives_and_what_is_settled_in_each_hour(
@@ -67,7 +67,7 @@ def test_traffic_counts_what_arrives_and_what_is_settled_in_each_hour(
 
     found = traffic(history).collect()
 
-    assert pick(found, "queue", "hour", "arrived", "deleted", "dead_lettered") == [
+    assert pick(found, "queue", "begin", "arrived", "deleted", "dead_lettered") == [
         ("dead", at_noon(HOUR).replace(tzinfo=None), 1, 0, 0),
         ("dead", at_noon(2 * HOUR).replace(tzinfo=None), 0, 1, 0),
         ("orders", NOON.replace(tzinfo=None), 4, 1, 0),
@@ -147,9 +147,10 @@ def test_dead_letter_causes_name_the_shape_and_attribute_that_fail(spark: "Spark
             row(n, body='{"id": "x", "price": null}', outcome="dead-lettered", attributes=red)
             for n in range(90, 98)
         ),
-        row(98, body="<order/>", outcome="dead-lettered", sender="shop"),
-        row(99, body=None, outcome="dead-lettered"),
-        row(100, queue="mails", body="fine"),
+        *(row(n, body="<order/>", outcome="dead-lettered", sender="shop") for n in (98, 99)),
+        row(100, body="<alone>", sender="alone", outcome="dead-lettered"),
+        row(101, body=None, outcome="dead-lettered"),
+        row(102, queue="mails", body="fine"),
     )
 
     rows = dead_letter_causes(history).collect()
@@ -159,10 +160,11 @@ def test_dead_letter_causes_name_the_shape_and_attribute_that_fail(spark: "Spark
         ("attribute", "colour = red", 8, 8, 1.0),
         ("body shape", "object<id: string, price: null>", 8, 8, 1.0),
     ]
-    assert found[2] == ("body shape", "not JSON", 1, 1, 1.0)
-    assert found[3] == ("sender", "shop", 1, 91, 1 / 91)
+    assert found[2] == ("body shape", "not JSON", 3, 3, 1.0)
+    assert found[3] == ("sender", "shop", 2, 92, 2 / 92)
+    # Of the sender of a single one nothing is said.
     assert len(found) == 4
-    assert pick(rows, "lift", "queue")[0] == (10.0, "orders")
+    assert pick(rows, "lift", "queue")[0] == (102 / 12, "orders")
 
 
 def test_bodies_of_one_shape_are_one_cause_whatever_their_numbers(spark: "SparkSession") -> None:
@@ -237,28 +239,43 @@ def test_a_letter_is_in_one_queue_at_a_time(spark: "SparkSession") -> None:
     ]
 
 
-def test_forecast_divides_what_waits_by_what_is_gained(spark: "SparkSession") -> None:
-    # In the last second of four: 1 comes, 3 go.
+def test_forecast_goes_on_as_in_the_last_ten_minutes(spark: "SparkSession") -> None:
+    # In the last ten minutes of forty: 1 comes, 3 go.
     history = frame(
         spark,
-        *(row(n, sent=0.5, settled=3.5) for n in range(3)),
-        row(10, sent=3.25, settled=None),
-        *(row(20 + n, sent=0.5, settled=100) for n in range(5)),
-        row(30, queue="mails", sent=3.5, settled=None),
-        row(31, queue="dead", sent=0.5, settled=0.75),
+        *(row(n, sent=5, settled=2100) for n in range(3)),
+        row(10, sent=1950, settled=None),
+        *(row(20 + n, sent=5, settled=60_000) for n in range(5)),
+        row(30, queue="mails", sent=2100, settled=None),
+        row(31, queue="dead", sent=5, settled=7),
     )
 
-    found = forecast(backlog(history, Period(NOON, at_noon(4)))).collect()
+    found = forecast(backlog(history, Period(NOON, at_noon(2400)))).collect()
 
     assert pick(found, "queue", "waiting", "in_per_second", "out_per_second") == [
         ("dead", 0, 0.0, 0.0),
-        ("mails", 1, 1.0, 0.0),
-        ("orders", 6, 1.0, 3.0),
+        ("mails", 1, 1 / 600, 0.0),
+        ("orders", 6, 1 / 600, 3 / 600),
     ]
-    assert pick(found, "drains_in_seconds", "drained_at") == [
-        (0.0, at_noon(4).replace(tzinfo=None)),
-        (None, None),
-        (3.0, at_noon(7).replace(tzinfo=None)),
+    assert pick(found, "recent_seconds", "drains_in_seconds", "drained_at") == [
+        (600.0, 0.0, at_noon(2400).replace(tzinfo=None)),
+        (600.0, None, None),
+        (600.0, pytest.approx(1800), at_noon(4200).replace(tzinfo=None)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "bar", "steps"), [(600, 10, 6), (3_600, 60, 1), (86_400, 1_800, 1)]
+)
+def test_steps_follow_the_period(spark: "SparkSession", seconds: int, bar: int, steps: int) -> None:
+    period = Period(NOON, at_noon(seconds))
+    history = frame(spark, *(row(n, sent=1, settled=10 * n + 5) for n in range(6)))
+
+    found = latency(history, step=period.bar).collect()
+
+    assert period.bar.total_seconds() == bar
+    assert [each["begin"] for each in found] == [
+        (NOON + n * period.bar).replace(tzinfo=None) for n in range(steps)
     ]
 
 

@@ -5,7 +5,9 @@ from datetime import UTC, date, datetime, timedelta
 
 # Lengths of a step in seconds that people can read off an axis.
 _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400, 43_200, 86_400)
-_MOST_STEPS = 200
+# Steps of a line, and of what is drawn as bars or has percentiles.
+_MOST_STEPS, _MOST_BARS = 200, 60
+HOUR = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +20,15 @@ class Period:
     @property
     def step(self) -> timedelta:
         """Return the length of its steps: such that there are at most 200."""
-        wanted = (self.until - self.since).total_seconds() / _MOST_STEPS
+        return self._in(_MOST_STEPS)
+
+    @property
+    def bar(self) -> timedelta:
+        """Return the length of steps that have percentiles: such that there are at most 60."""
+        return self._in(_MOST_BARS)
+
+    def _in(self, most: int) -> timedelta:
+        wanted = (self.until - self.since).total_seconds() / most
         return timedelta(seconds=next((s for s in _STEPS if s >= wanted), _STEPS[-1]))
 
     @property

@@ -62,8 +62,8 @@ def reports(
     try:
         yield {
             "summary": partial(summary, settled, arrived=True),
-            "latency": partial(latency, settled, arrived=True),
-            "traffic": partial(traffic, hours, arrived=True),
+            "latency": partial(latency, settled, step=period.bar, arrived=True),
+            "traffic": partial(traffic, hours, step=period.bar, arrived=True),
             "redelivery": partial(redelivery, settled, arrived=True),
             "receive_counts": partial(receive_counts, settled, arrived=True),
             "visibility": partial(visibility, settled, queues, arrived=True),
@@ -71,7 +71,7 @@ def reports(
             "groups": partial(groups, settled),
             "backlog": lambda: backlogs,
             "forecast": partial(forecast, backlogs),
-            "consumers": partial(consumers, settled),
+            "consumers": partial(consumers, settled, step=period.bar),
         }
     finally:
         for frame in (backlogs, kept, moved):

@@ -41,7 +41,8 @@ _OUTCOMES = (
     ("expired", VIOLET),
     ("purged", GREY),
 )
-_HALF_HOUR = timedelta(minutes=30)
+# Of a step, what its bar takes.
+_FULL = 0.87
 # The forecast is drawn for at most this share of the time that is shown.
 _AHEAD = 0.35
 _NODES = len(SERIES) - 1
@@ -57,57 +58,57 @@ def latency(rows: Sequence[Row], names: Sequence[str], period: Period) -> str:
     if not names:
         return ""
     figure, axes = panels(len(names), len(_LATENCIES))
+    span = _span(rows, names, period)
     for name, across in zip(names, axes, strict=True):
         found = _of(rows, name)
-        hours = [row["hour"] + _HALF_HOUR for row in found]
+        times = [row["begin"] + period.bar / 2 for row in found]
+        scale = [row[f"{c}_{q}"] for row in found for c, _ in _LATENCIES for q, _, _ in _QUANTILES]
         for (column, label), one in zip(_LATENCIES, across, strict=True):
             values = {q: [row[f"{column}_{q}"] for row in found] for q, _, _ in _QUANTILES}
             if any(value is not None for value in values["p50"]):
-                _band(one, hours, values)
-            drawing.durations(one, [value for line in values.values() for value in line])
-            drawing.times(one, *_whole_hours(hours, period))
+                _band(one, times, values)
+            drawing.durations(one, scale)
+            drawing.times(one, *span)
             title(one, name if column == "send_to_receive" else "", label)
     drawing.legend(figure, [Line2D([], [], color=c, lw=2, label=q) for q, c, _ in _QUANTILES])
     return svg(figure)
 
 
-def _band(axes: Any, hours: Sequence[datetime], values: dict[str, list[float | None]]) -> None:
+def _band(axes: Any, times: Sequence[datetime], values: dict[str, list[float | None]]) -> None:
     nan = float("nan")
     lines = {q: [nan if v is None else max(v, 1e-4) for v in line] for q, line in values.items()}
-    axes.fill_between(hours, lines["p50"], lines["p99"], color=ORANGE, alpha=0.09, lw=0)
+    axes.fill_between(times, lines["p50"], lines["p99"], color=ORANGE, alpha=0.09, lw=0)
     for quantile, colour, width in _QUANTILES:
-        axes.plot(hours, lines[quantile], color=colour, lw=width, marker="o", ms=2.2)
+        axes.plot(times, lines[quantile], color=colour, lw=width, marker="o", ms=2.2)
 
 
-def _whole_hours(hours: Sequence[datetime], period: Period) -> tuple[datetime, datetime]:
-    """Return a time range that has all of the period and all hours, whole."""
-    return (
-        min([period.since, *(at - _HALF_HOUR for at in hours)]),
-        max([period.until, *(at + _HALF_HOUR for at in hours)]),
-    )
+def _span(rows: Sequence[Row], names: Sequence[str], period: Period) -> tuple[datetime, datetime]:
+    """Return where the axes of all panels begin, where data do, and where they end."""
+    begins = [row["begin"] for row in rows if row["name"] in names]
+    return min(begins), max(period.until, max(begins) + period.bar)
 
 
 def traffic(rows: Sequence[Row], names: Sequence[str], period: Period) -> str:
     """Draw what came as a line over what was settled as bars, a panel for each queue."""
+    rows = [row for row in rows if row["begin"] > period.since - period.bar]
     names = [name for name in names if _of(rows, name)]
     if not names:
         return ""
     figure, axes = panels(-(-len(names) // 2), 2)
+    span, width = _span(rows, names, period), period.bar * _FULL
     for name, one in zip(names, axes.flat, strict=False):
-        found = [row for row in _of(rows, name) if row["hour"] >= period.since - 2 * _HALF_HOUR]
-        hours = [row["hour"] + _HALF_HOUR for row in found]
+        found = _of(rows, name)
+        times = [row["begin"] + period.bar / 2 for row in found]
         below = [0] * len(found)
         for outcome, colour in _OUTCOMES:
             more = [row[outcome] for row in found]
-            one.bar(
-                hours, more, width=timedelta(minutes=52), bottom=below, color=colour, alpha=0.85
-            )
+            one.bar(times, more, width=width, bottom=below, color=colour, alpha=0.85)
             below = [low + high for low, high in zip(below, more, strict=True)]
         arrived = [row["arrived"] for row in found]
-        one.plot(hours, arrived, color=INK, lw=1.4, marker="o", ms=2.4)
+        one.plot(times, arrived, color=INK, lw=1.4, marker="o", ms=2.4)
         drawing.counts(one, max([*below, *arrived], default=1))
-        drawing.times(one, *_whole_hours(hours, period))
-        title(one, name, "messages an hour")
+        drawing.times(one, *span)
+        title(one, name, f"messages in {duration(period.bar.total_seconds())}")
     _hide(axes, len(names))
     handles = [Patch(color=c, label=o.replace("_", "-")) for o, c in _OUTCOMES]
     drawing.legend(figure, [Line2D([], [], color=INK, lw=1.6, label="arrived"), *handles])
@@ -200,6 +201,7 @@ def backlog(
     names = [name for name in names if any(row["waiting"] for row in _of(rows, name))]
     if not names:
         return ""
+    begin = min(row["at"] for row in rows if row["waiting"]) - period.step
     figure, axes = panels(len(names), 2)
     for name, (left, right) in zip(names, axes, strict=True):
         found = _of(rows, name)
@@ -214,7 +216,7 @@ def backlog(
         right.yaxis.set_major_formatter(lambda value, _: duration(value))
         end = _ahead(left, _of(forecasts, name), period) if live else period.until
         for one in (left, right):
-            drawing.times(one, period.since, end)
+            drawing.times(one, max(period.since, begin), end)
         title(left, name, "not yet settled")
         title(right, "", "age of the oldest")
     drawing.legend(figure, _backlog_handles(live=live))
@@ -262,20 +264,22 @@ def consumers(rows: Sequence[Row], names: Sequence[str], period: Period) -> str:
     first = sorted(totals, key=lambda node: -totals[node])[:_NODES]
     colours = dict(zip(first, SERIES, strict=False))
     figure, axes = panels(-(-len(names) // 2), 2)
+    span = _span(rows, names, period)
     for name, one in zip(names, axes.flat, strict=False):
         below: dict[datetime, int] = {}
         for node in [*first, *sorted(set(totals) - set(first))]:
             for row in _of(rows, name):
                 if row["node"] == node:
-                    at = row["hour"] + _HALF_HOUR
+                    at = row["begin"] + period.bar / 2
                     one.bar(
-                        at, row["deleted"], width=timedelta(minutes=52), bottom=below.get(at, 0),
+                        at, row["deleted"], width=period.bar * _FULL, bottom=below.get(at, 0),
                         color=colours.get(node, GREY), alpha=0.85,
                     )  # fmt: skip
                     below[at] = below.get(at, 0) + row["deleted"]
         drawing.counts(one, max(below.values()))
-        drawing.times(one, *_whole_hours(list(below), period))
-        title(one, name, f"deleted an hour, {count(sum(below.values()))} in all")
+        drawing.times(one, *span)
+        each = duration(period.bar.total_seconds())
+        title(one, name, f"deleted in {each}, {count(sum(below.values()))} in all")
     _hide(axes, len(names))
     others = [Patch(color=GREY, label="others")] if len(totals) > _NODES else []
     drawing.legend(figure, [Patch(color=c, label=n) for n, c in colours.items()] + others)

@@ -14,6 +14,8 @@ _WEIGHTS: Sequence[Weight] = ("bad", "watch", "good")
 _HOT_TIMES, _HOT_SHARE = 5, 0.2
 # A backlog is worth a word when it is more than so many seconds of arrivals, or as old.
 _BACKLOG_SECONDS = 60
+# It grows when in the last minutes so many more came than went, and so much of what waits.
+_GROWTH, _GROWTH_SHARE = 10, 0.01
 # A cause is named when it is at least twice as likely and explains this share of the dead letters.
 _LIFT, _EXPLAINS = 2, 0.2
 _MANY = 0.01
@@ -126,16 +128,16 @@ def _backlogs(tables: Tables) -> Iterator[Finding]:
             continue
         text = f"{count(waiting)} waiting, the oldest for {duration(age)}"
         grows = row["in_per_second"] - row["out_per_second"]
+        more = grows * row["recent_seconds"]
         if row["drains_in_seconds"] is not None:
             text += f"; empty in {duration(row['drains_in_seconds'])} as things go"
             yield Finding("watch", row["name"], text, "backlog")
-        elif grows > 0:
+        elif more >= max(_GROWTH, waiting * _GROWTH_SHARE):
             text += f"; it grows by {rate(grows)}, with {rate(row['out_per_second'])} settled"
             yield Finding("bad", row["name"], text, "backlog")
         else:
-            yield Finding(
-                "watch", row["name"], f"{text}; nothing comes and nothing goes", "backlog"
-            )
+            moves = "as much comes as goes" if row["in_per_second"] else "nothing comes or goes"
+            yield Finding("watch", row["name"], f"{text}; {moves}", "backlog")
 
 
 def _groups(tables: Tables) -> Iterator[Finding]:

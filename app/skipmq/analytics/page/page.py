@@ -145,7 +145,7 @@ def _percentiles(title: str, column: str) -> list[Column]:
 
 
 _NAME = _text("queue", "name")
-_HOUR = Column("hour (UTC)", lambda row: numbers.moment(row["hour"]), kind="time")
+_BEGIN = Column("from (UTC)", lambda row: numbers.moment(row["begin"]), kind="time")
 
 
 def _sections(facts: Facts, tables: Tables, busiest: Sequence[str]) -> list[Section]:
@@ -177,7 +177,7 @@ def _latency(tables: Tables, *plots: str) -> Section:
         "latency",
         "How long messages take",
         "From the send to the first receive (wait), from there to the delete (work, with its"
-        " redeliveries), and both together, by hour of settlement.",
+        " redeliveries), and both together, by the time of settlement.",
         "Nothing was settled.",
         _plots(*plots), columns, tables["summary"], ("summary", "latency"), is_open=True,
     )  # fmt: skip
@@ -185,13 +185,13 @@ def _latency(tables: Tables, *plots: str) -> Section:
 
 def _traffic(tables: Tables, *plots: str) -> Section:
     columns = [
-        *(_NAME, _HOUR, _number("arrived", "arrived"), _number("volume", "arrived_bytes", size)),
+        *(_NAME, _BEGIN, _number("arrived", "arrived"), _number("volume", "arrived_bytes", size)),
         _number("body p50", "body_p50", size), _number("p95", "body_p95", size),
         _number("largest", "body_max", size), _number("deleted", "deleted"),
         _number("dead-lettered", "dead_lettered"), _number("expired", "expired"),
         _number("purged", "purged"), _number("redriven", "redriven"),
     ]  # fmt: skip
-    about = "What arrived in each hour against what was settled in it, and how."
+    about = "What arrived against what was settled in the same time, and how."
     if any(row["arrived"] for row in tables["traffic"]):
         about += " A message arrives in its dead-letter queue when it is moved there."
     return Section(
@@ -281,7 +281,7 @@ def _backlog(facts: Facts, tables: Tables, busiest: Sequence[str]) -> Section:
     ]
     about = "Messages not yet settled, whether they wait, are delayed or are in flight."
     about += (
-        " The dashed line goes on at the rates of the last quarter of the time."
+        " The dashed line goes on at the rates of the last minutes."
         if facts.live
         else " This source has only settled messages: what waits still is missing near the end."
     )
@@ -298,12 +298,14 @@ def _backlog(facts: Facts, tables: Tables, busiest: Sequence[str]) -> Section:
 def _drained(row: Row) -> str:
     if row["drains_in_seconds"] is not None:
         return duration(row["drains_in_seconds"]) if row["waiting"] else "empty"
-    return "never" if row["in_per_second"] > row["out_per_second"] else "stands still"
+    if not row["in_per_second"]:
+        return "nothing moves"
+    return "grows" if row["in_per_second"] > row["out_per_second"] else "as much comes as goes"
 
 
 def _consumers(tables: Tables, *plots: str) -> Section:
     columns = [
-        *(_NAME, _HOUR, _text("node", "node"), _number("deleted", "deleted")),
+        *(_NAME, _BEGIN, _text("node", "node"), _number("deleted", "deleted")),
         Column("rate", lambda row: numbers.rate(row["per_second"])),
         _number("volume", "bytes", size),
         *_percentiles("work", "processing"),

@@ -8,8 +8,8 @@ from pyspark.sql import functions as fn
 from skipmq.analytics.period import Period
 from skipmq.analytics.reports.measures import QUEUE, in_order, with_arrival
 
-# The rates of the forecast are those of the last quarter of the time.
-_RECENT = 4
+# The rates of the forecast are those of the last ten minutes, and of three steps at least.
+_RECENT_SECONDS, _RECENT_STEPS = 600, 3
 
 
 def backlog(history: DataFrame, period: Period, *, arrived: bool = False) -> DataFrame:
@@ -74,21 +74,24 @@ def backlog(history: DataFrame, period: Period, *, arrived: bool = False) -> Dat
 def forecast(backlogs: DataFrame) -> DataFrame:
     """Forecast from what `backlog` gives when each queue will be empty.
 
-    Columns: the queue, `at`, `waiting`, `oldest_age_seconds`, `in_per_second` and `out_per_second`
-    (over the last quarter of the time), `drains_in_seconds` and `drained_at`: null when as much
-    comes as goes. Straight on at these rates: it knows nothing of nights and weekends.
+    Columns: the queue, `at`, `waiting`, `oldest_age_seconds`, `recent_seconds`, `in_per_second` and
+    `out_per_second` (over that time, the last ten minutes, and three steps at least),
+    `drains_in_seconds` and `drained_at`: null when as much comes as goes. Straight on at these
+    rates: it knows nothing of nights and weekends.
     """
     queue = Window.partitionBy(*QUEUE)
     back = fn.row_number().over(queue.orderBy(fn.desc("at")))
+    before = fn.max("at").over(queue).cast("double") - fn.col("at").cast("double")
     recent = (
         backlogs.withColumn("back", back)
-        .withColumn("steps", fn.count("*").over(queue))
-        .where(fn.col("back") <= fn.greatest(fn.ceil(fn.col("steps") / _RECENT), fn.lit(1)))
+        .withColumn("before", before)
+        .where((fn.col("back") <= _RECENT_STEPS) | (fn.col("before") < _RECENT_SECONDS))
     )
     rates = recent.groupBy(*QUEUE).agg(
         fn.max("at").alias("at"),
         fn.max_by("waiting", "at").alias("waiting"),
         fn.max_by("oldest_age_seconds", "at").alias("oldest_age_seconds"),
+        fn.sum("seconds").alias("recent_seconds"),
         (fn.sum("came") / fn.sum("seconds")).alias("in_per_second"),
         (fn.sum("went") / fn.sum("seconds")).alias("out_per_second"),
     )

@@ -1,11 +1,14 @@
 """What each node's consumers get done."""
 
+from datetime import timedelta
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
+from skipmq.analytics.period import HOUR
 from skipmq.analytics.reports.measures import (
     QUEUE,
-    hour,
+    begin,
     in_order,
     is_outcome,
     percentiles,
@@ -13,23 +16,27 @@ from skipmq.analytics.reports.measures import (
 )
 
 
-def consumers(history: DataFrame) -> DataFrame:
-    """Give what was deleted through each node, by queue and hour.
+def consumers(history: DataFrame, *, step: timedelta = HOUR) -> DataFrame:
+    """Give what was deleted through each node, by queue and step.
 
-    Columns: the queue, `hour`, `node` (`unknown` for what was deleted by SQL), `deleted`, `bytes`,
-    `per_second` (between the first and the last delete of the hour), `processing_p50` …
-    `processing_p99` (first receive to delete, seconds).
+    Columns: the queue, `begin` (of the step), `node` (`unknown` for what was deleted by SQL),
+    `deleted`, `bytes`, `per_second` (between the first and the last delete of the step),
+    `processing_p50` … `processing_p99` (first receive to delete, seconds).
     """
     size = fn.col("body_bytes") + fn.col("attribute_bytes")
     span = fn.max("settled_at").cast("double") - fn.min("settled_at").cast("double")
     return (
         history.where(is_outcome("deleted"))
-        .groupBy(*QUEUE, hour("settled_at"), fn.coalesce("node", fn.lit("unknown")).alias("node"))
+        .groupBy(
+            *QUEUE,
+            begin("settled_at", step),
+            fn.coalesce("node", fn.lit("unknown")).alias("node"),
+        )
         .agg(
             fn.count("*").alias("deleted"),
             fn.sum(size).alias("bytes"),
             (fn.count("*") / fn.greatest(span, fn.lit(1.0))).alias("per_second"),
             *percentiles(seconds("first_received_at", "settled_at"), "processing"),
         )
-        .transform(in_order, *QUEUE, "hour", "node")
+        .transform(in_order, *QUEUE, "begin", "node")
     )

@@ -7,6 +7,8 @@ from skipmq.analytics.reports.measures import QUEUE, in_order, is_outcome
 
 # Causes shown of a queue.
 _MOST = 50
+# Dead letters that a cause has at least: one has everything in common with itself.
+_FEWEST = 2
 _ATTRIBUTES = "map<string, struct<DataType: string, StringValue: string>>"
 _TYPE = r"(?<=^|: |<)"
 
@@ -60,7 +62,8 @@ def dead_letter_causes(history: DataFrame) -> DataFrame:
     Columns: the queue, `kind`, `cause`, `dead_lettered`, `settled` (all messages of which it is
     true), `rate` of the two, `queue_rate` (of all messages of the queue), `lift` (how many times as
     likely), `excess` (dead letters more than the queue's rate explains; causes are in this order,
-    the 50 first of each queue), `first_at`, `last_at` and `example` (a message id).
+    the 50 first of each queue, none of a single dead letter), `first_at`, `last_at` and `example`,
+    a message id.
     Bodies and attributes are there where the queue's HistoryMode is full.
     """
     dead = is_outcome("dead-lettered")
@@ -81,7 +84,7 @@ def dead_letter_causes(history: DataFrame) -> DataFrame:
             fn.max(fn.when(dead, fn.col("settled_at"))).alias("last_at"),
             fn.max_by(fn.col("message_id"), fn.when(dead, fn.col("settled_at"))).alias("example"),
         )
-        .where("dead_lettered > 0")
+        .where(fn.col("dead_lettered") >= _FEWEST)
         .withColumn("rate", fn.col("dead_lettered") / fn.col("settled"))
         .withColumn("lift", fn.col("rate") / fn.col("queue_rate"))
         .withColumn("excess", fn.col("dead_lettered") - fn.col("settled") * fn.col("queue_rate"))

@@ -1,6 +1,7 @@
-"""What all reports measure with: the key of a queue, hours, seconds, percentiles."""
+"""What all reports measure with: the key of a queue, steps, seconds, percentiles."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
@@ -19,9 +20,14 @@ def in_order(frame: DataFrame, *columns: str) -> DataFrame:
     return frame.repartition(1).sortWithinPartitions(*columns)
 
 
-def hour(moment: str) -> Column:
-    """Return the beginning of the hour of a timestamp column."""
-    return fn.date_trunc("hour", fn.col(moment)).alias("hour")
+def begin(moment: str, step: timedelta) -> Column:
+    """Return the beginning of the step that a timestamp column is in, as `begin`.
+
+    Steps are counted from midnight of 1970-01-01, UTC: hours and days begin where clocks have them.
+    """
+    length = fn.lit(step // timedelta(microseconds=1)).cast("bigint")
+    micros = fn.unix_micros(moment)
+    return fn.timestamp_micros(micros - fn.pmod(micros, length)).alias("begin")
 
 
 def seconds(start: str, end: str) -> Column:

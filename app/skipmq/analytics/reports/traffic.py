@@ -1,31 +1,34 @@
 """How much comes and goes, and how large it is."""
 
+from datetime import timedelta
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
+from skipmq.analytics.period import HOUR
 from skipmq.analytics.reports.measures import (
     ACCURACY,
     QUEUE,
-    hour,
+    begin,
     in_order,
     outcomes,
     with_arrival,
 )
 
 
-def traffic(history: DataFrame, *, arrived: bool = False) -> DataFrame:
-    """Give messages, bytes and sizes by queue and hour.
+def traffic(history: DataFrame, *, step: timedelta = HOUR, arrived: bool = False) -> DataFrame:
+    """Give messages, bytes and sizes by queue and step.
 
-    Columns: the queue, `hour`; of what arrived in that hour `arrived`, `arrived_bytes` (bodies and
-    attributes) and the sizes of bodies in bytes `body_p50`, `body_p95`, `body_max`; of what was
-    settled in it `deleted`, `expired`, `purged`, `dead_lettered`, `redriven` and
+    Columns: the queue, `begin` (of the step); of what arrived in it `arrived`, `arrived_bytes`
+    (bodies and attributes) and the sizes of bodies in bytes `body_p50`, `body_p95`, `body_max`; of
+    what was settled in it `deleted`, `expired`, `purged`, `dead_lettered`, `redriven` and
     `settled_bytes`. A dead letter arrives in a dead-letter queue when it is moved there.
     """
     size = fn.col("body_bytes") + fn.col("attribute_bytes")
     body = fn.percentile_approx("body_bytes", [0.5, 0.95], ACCURACY)
     came = (
         with_arrival(history, arrived=arrived)
-        .groupBy(*QUEUE, hour("arrived_at"))
+        .groupBy(*QUEUE, begin("arrived_at", step))
         .agg(
             fn.count("*").alias("arrived"),
             fn.sum(size).alias("arrived_bytes"),
@@ -36,7 +39,7 @@ def traffic(history: DataFrame, *, arrived: bool = False) -> DataFrame:
     )
     settled = (
         history.where(fn.col("settled_at").isNotNull())
-        .groupBy(*QUEUE, hour("settled_at"))
+        .groupBy(*QUEUE, begin("settled_at", step))
         .agg(
             *outcomes(),
             fn.sum(size).alias("settled_bytes"),
@@ -52,7 +55,7 @@ def traffic(history: DataFrame, *, arrived: bool = False) -> DataFrame:
         "redriven",
     ]
     return (
-        came.join(settled, [*QUEUE, "hour"], "full")
+        came.join(settled, [*QUEUE, "begin"], "full")
         .fillna(0, [*counts, "settled_bytes"])
-        .transform(in_order, *QUEUE, "hour")
+        .transform(in_order, *QUEUE, "begin")
     )

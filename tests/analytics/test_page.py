@@ -14,6 +14,7 @@ pytest.importorskip("pyspark")
 from pyarrow import parquet
 
 from skipmq.analytics import page, report
+from skipmq.analytics.page.findings import findings
 from skipmq.analytics.period import Period
 from support import busy_day
 from support.settled import NOON, frame
@@ -60,6 +61,47 @@ def test_report_says_in_words_what_is_wrong(written: tuple[Path, page.Facts]) ->
     assert any("waiting, the oldest for" in text for _, text in said(facts, "thumbnails"))
     weights = [f.weight for f in page.findings_of(facts)]
     assert weights == sorted(weights, key=["bad", "watch", "good"].index)
+
+
+def forecast(name: str, waiting: int, came: float, went: float) -> dict[str, Any]:
+    gained = went - came
+    return {
+        "name": name, "waiting": waiting, "oldest_age_seconds": 600.0, "recent_seconds": 600.0,
+        "in_per_second": came, "out_per_second": went,
+        "drains_in_seconds": waiting / gained if gained > 0 else None,
+    }  # fmt: skip
+
+
+def test_queue_grows_only_when_more_comes_than_goes() -> None:
+    rows = [
+        forecast("idle", 500, 0, 0),
+        forecast("steady", 5_000, 2, 2 - 1 / 600),
+        forecast("growing", 5_000, 2, 1),
+        forecast("draining", 5_000, 1, 2),
+    ]
+    tables = dict.fromkeys(("summary", "redelivery", "visibility", "groups", "dead_letters"), ())
+
+    found = {f.queue: (f.weight, f.text) for f in findings({**tables, "forecast": rows}, live=True)}
+
+    waits = "waiting, the oldest for 10 min"
+    assert found == {
+        "idle": ("watch", f"500 {waits}; nothing comes or goes"),
+        "steady": ("watch", f"5,000 {waits}; as much comes as goes"),
+        "growing": ("bad", f"5,000 {waits}; it grows by 1 a second, with 1 a second settled"),
+        "draining": ("watch", f"5,000 {waits}; empty in 83 min as things go"),
+    }
+
+
+def test_many_findings_are_in_the_order_of_what_they_cost_and_the_last_is_for_the_rest() -> None:
+    tables = dict.fromkeys(("summary", "redelivery", "visibility", "groups", "dead_letters"), ())
+    rows = [forecast(f"q{n}", 1_000 + n, 2, 1) for n in range(300)]
+
+    found = findings({**tables, "forecast": rows}, live=True)
+
+    assert [f.queue for f in found[:3]] == ["q299", "q298", "q297"]
+    assert len(found) == 21
+    assert (found[-1].queue, found[-1].weight) == ("280 more", "bad")
+    assert found[-1].text.startswith("about 319,060 messages, the tables have all: q279, q278,")
 
 
 def test_report_writes_each_table_as_parquet_and_csv(written: tuple[Path, page.Facts]) -> None:

@@ -1,5 +1,6 @@
 """The commands on the history, as a person and as a program use them."""
 
+import csv
 import json
 import os
 import shutil
@@ -76,6 +77,7 @@ def test_commands_report_replay_audit_and_forget(url: str, tmp_path: Path) -> No
 
     reported = run("report", "--output", str(output), database_url=url)
     from_lake = run("report", "--output", str(tmp_path / "two"), "--lake", lake, database_url=url)
+    alone = json_of("report", "--output", str(tmp_path / "three"), "--lake", lake)
     dry = run("replay", "--where", "body <= 'order 12'", "--to", "orders", "--dry-run",
               database_url=url)  # fmt: skip
     words = ("replay", "--where", "body <= 'order 12'", "--to", "orders", "--lake", lake, "--yes")
@@ -93,6 +95,9 @@ def test_commands_report_replay_audit_and_forget(url: str, tmp_path: Path) -> No
     assert "orders: 120 messages deleted" in from_lake
     assert (output / "report.html").stat().st_size > 50_000
     assert (tmp_path / "two" / "latency.csv").exists()
+    assert [finding["queue"] for finding in alone["findings"]] == ["orders"]
+    with (tmp_path / "three" / "visibility.csv").open() as file:
+        assert [row["visibility_timeout"] for row in csv.DictReader(file)] == ["30"]
     assert "nothing was sent: a dry run" in dry
     assert (sent["sent"], again["sent"], again["sent_before"]) == (24, 0, 24)
     (queue,) = sound["queues"]

@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -52,6 +53,7 @@ _WRONG = 1
 @SINCE
 @UNTIL
 @QUEUES
+@JSON
 @one_line_errors
 def report_command(
     *,
@@ -60,6 +62,7 @@ def report_command(
     since: datetime | None,
     until: datetime | None,
     queues: tuple[str, ...],
+    as_json: bool,
 ) -> None:
     """Report on a time: latencies, traffic, redelivery, dead letters, groups, backlog, consumers.
 
@@ -97,7 +100,18 @@ def report_command(
             f"lake {lake}" if lake else "the database", period, tables, live=not lake
         )
         file = report.write_page(facts, output)
-    for finding in page.findings_of(facts):
+    findings = page.findings_of(facts)
+    if as_json:
+        said = {
+            "since": period.since,
+            "until": period.until,
+            "page": file,
+            "reports": sorted(tables),
+            "findings": [asdict(finding) for finding in findings],
+        }
+        click.echo(json.dumps(said, indent=2, default=str))
+        return
+    for finding in findings:
         colour = {"bad": "red", "watch": "yellow", "good": "green"}[finding.weight]
         out.print(f"[{colour}]●[/] [bold]{escape(finding.queue)}[/]: {escape(finding.text)}")
     out.print(f"{len(computed)} reports and {file}")

@@ -19,22 +19,31 @@ _GROWTH, _GROWTH_SHARE = 10, 0.01
 # A cause is named when it is at least twice as likely and explains this share of the dead letters.
 _LIFT, _EXPLAINS = 2, 0.2
 _MANY = 0.01
+# Findings of each weight that have a line of their own, and queues that the last line names.
+_MOST: Mapping[Weight, int] = {"bad": 20, "watch": 8, "good": 4}
+_NAMED = 10
+_SAID: Mapping[Weight, str] = {"bad": "about", "watch": "about", "good": "all is well with"}
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A sentence on a queue; `section` is the part of the page that shows it."""
+    """A sentence on a queue; `section` is the part of the page that shows it.
+
+    `messages` is how many messages it is about: what it costs.
+    """
 
     weight: Weight
     queue: str
     text: str
     section: str
+    messages: int = 0
 
 
 def findings(tables: Tables, *, live: bool) -> list[Finding]:
-    """Return what there is to say, the worst first; each row has its queue's `name`.
+    """Return what there is to say, the worst and most costly first; rows have their queue's `name`.
 
-    Without live messages (`live` false) nothing can be said of what waits.
+    Of each weight those beyond the first are one, which names their queues. Without live messages
+    (`live` false) nothing can be said of what waits.
     """
     found = [
         *_timeouts(tables),
@@ -44,11 +53,26 @@ def findings(tables: Tables, *, live: bool) -> list[Finding]:
         *_groups(tables),
     ]
     quiet = [
-        Finding("good", row["name"], _well(row), "latency")
+        Finding("good", row["name"], _well(row), "latency", row["deleted"])
         for row in tables["summary"]
         if row["deleted"] and row["name"] not in {f.queue for f in found}
     ]
-    return sorted([*found, *quiet], key=lambda finding: _WEIGHTS.index(finding.weight))
+    ordered = sorted([*found, *quiet], key=lambda finding: -finding.messages)
+    return [each for weight in _WEIGHTS for each in _folded(weight, ordered)]
+
+
+def _folded(weight: Weight, ordered: Sequence[Finding]) -> Sequence[Finding]:
+    """Return the findings of a weight, of which the last stands for those that are too many."""
+    found = [finding for finding in ordered if finding.weight == weight]
+    most = _MOST[weight]
+    if len(found) <= most + 1:
+        return found
+    rest = found[most:]
+    names = list(dict.fromkeys(finding.queue for finding in rest))
+    text = f"{', '.join(names[:_NAMED])}{' and others' if names[_NAMED:] else ''}"
+    about = sum(finding.messages for finding in rest)
+    said = f"{_SAID[weight]} {count(about)} messages, the tables have all: {text}"
+    return [*found[:most], Finding(weight, f"{len(rest)} more", said, rest[0].section, about)]
 
 
 def _well(row: Row) -> str:
@@ -61,6 +85,7 @@ def _well(row: Row) -> str:
 
 def _timeouts(tables: Tables) -> Iterator[Finding]:
     redelivered = {row["name"]: row["redelivery_rate"] for row in tables["redelivery"]}
+    messages = {row["name"]: row["redelivered"] for row in tables["redelivery"]}
     for row in tables["visibility"]:
         name = row["name"]
         again = f"{percent(redelivered.get(name))} redelivered"
@@ -72,14 +97,14 @@ def _timeouts(tables: Tables) -> Iterator[Finding]:
                 f"{again}, p99 processing {work} {'exceeds' if over else 'comes near'}"
                 f" its visibility timeout of {timeout}: raise it to {better}"
             )
-            yield Finding("bad", name, text, "redelivery")
+            yield Finding("bad", name, text, "redelivery", messages.get(name, 0))
         elif row["advice"] == "investigate":
             text = (
                 f"{percent(row['timed_out_rate'])} timed out and came again, though work takes"
                 f" {work} (p99) of a visibility timeout of {timeout}: look for consumers that die"
                 " or stall"
             )
-            yield Finding("bad", name, text, "redelivery")
+            yield Finding("bad", name, text, "redelivery", row["timed_out"])
         elif row["advice"] == "lower":
             text = (
                 f"work takes {work} (p99) of a visibility timeout of {timeout}: with {better} the"
@@ -107,7 +132,7 @@ def _dead_letters(tables: Tables) -> Iterator[Finding]:
                 f" ({count(likely['dead_lettered'])} of {count(likely['settled'])})"
             )
         weight: Weight = "bad" if likely or dead / row["settled"] >= _MANY else "watch"
-        yield Finding(weight, row["name"], text, "dead-letters")
+        yield Finding(weight, row["name"], text, "dead-letters", dead)
 
 
 def _expired(tables: Tables) -> Iterator[Finding]:
@@ -117,7 +142,7 @@ def _expired(tables: Tables) -> Iterator[Finding]:
                 f"{count(row['expired'])} messages ({percent(row['expired'] / row['settled'])})"
                 " expired: their retention period was over before they were deleted"
             )
-            yield Finding("bad", row["name"], text, "traffic")
+            yield Finding("bad", row["name"], text, "traffic", row["expired"])
 
 
 def _backlogs(tables: Tables) -> Iterator[Finding]:
@@ -131,13 +156,13 @@ def _backlogs(tables: Tables) -> Iterator[Finding]:
         more = grows * row["recent_seconds"]
         if row["drains_in_seconds"] is not None:
             text += f"; empty in {duration(row['drains_in_seconds'])} as things go"
-            yield Finding("watch", row["name"], text, "backlog")
+            yield Finding("watch", row["name"], text, "backlog", waiting)
         elif more >= max(_GROWTH, waiting * _GROWTH_SHARE):
             text += f"; it grows by {rate(grows)}, with {rate(row['out_per_second'])} settled"
-            yield Finding("bad", row["name"], text, "backlog")
+            yield Finding("bad", row["name"], text, "backlog", waiting)
         else:
             moves = "as much comes as goes" if row["in_per_second"] else "nothing comes or goes"
-            yield Finding("watch", row["name"], f"{text}; {moves}", "backlog")
+            yield Finding("watch", row["name"], f"{text}; {moves}", "backlog", waiting)
 
 
 def _groups(tables: Tables) -> Iterator[Finding]:
@@ -146,7 +171,7 @@ def _groups(tables: Tables) -> Iterator[Finding]:
         among = f"of {count(row['groups'])}"
         if row["noisy"] and not row["fifo"]:
             text = f"tenant “{row['group_id']}” {held} (one {among})"
-            yield Finding("watch", row["name"], text, "groups")
+            yield Finding("watch", row["name"], text, "groups", row["messages"])
         elif (
             row["fifo"]
             and row["in_flight_share"] >= _HOT_SHARE
@@ -156,4 +181,4 @@ def _groups(tables: Tables) -> Iterator[Finding]:
                 f"group “{row['group_id']}” {held} (one {among}): its messages wait for one another"
                 f" (p99 {duration(row['wait_p99'])})"
             )
-            yield Finding("watch", row["name"], text, "groups")
+            yield Finding("watch", row["name"], text, "groups", row["messages"])

@@ -154,6 +154,9 @@ class Settings:
     log_sample: Annotated[float, Meta(ge=0, le=1)] = _setting(
         0.0, "part of the requests for messages that are logged: 0.01 logs one in a hundred"
     )
+    audit_days: Annotated[int, Meta(ge=0, le=3650)] = _setting(
+        90, "days that the audit log is kept in the database; 0: none is written there"
+    )
     metrics_queues: Annotated[int, Meta(ge=0, le=10_000)] = _setting(
         100, "queues, the busiest, that have metrics of their own"
     )

@@ -13,6 +13,7 @@ from skipmq import errors
 from skipmq.database import Database, Monitor, NoObserver, Observer, Replication, monitor
 from skipmq.delivery import (
     Activity,
+    Audit,
     DeadLetters,
     InFlight,
     Inspection,
@@ -88,6 +89,7 @@ class Node:
         self.statistics = Statistics(self.database)
         self.overview = Overview(self.database, self.replication)
         self.dead_letters = DeadLetters(self.database)
+        self.audit = Audit(self.database, writes=settings.audit_days > 0)
         self.receipt_key = b""
         self.waiters = Waiters(settings.max_waiting, tracing)
         # Who may sign, where requests must be signed.
@@ -132,7 +134,7 @@ class Node:
         loop = asyncio.get_running_loop()
         own = (self.keys,) if self.keys is not None else ()
         parts: tuple[Runnable, ...] = (
-            self.monitor, self.overview, self.activity, self._listener, self.notifier,
+            self.monitor, self.overview, self.activity, self.audit, self._listener, self.notifier,
             *own, *others,
         )  # fmt: skip
         self._tasks = [loop.create_task(part.run()) for part in parts]
@@ -153,6 +155,7 @@ class Node:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.audit.flush()
         self.database.close()
         if self.tracing is not None:
             await asyncio.to_thread(self.tracing.close)

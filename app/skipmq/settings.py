@@ -158,6 +158,9 @@ class Settings:
         "off",
         "export traces by OpenTelemetry, as the OTEL_ variables say; needs skipmq[opentelemetry]",
     )
+    audit_days: Annotated[int, Meta(ge=0, le=3650)] = _setting(
+        90, "days that the audit log is kept in the database; 0: none is written there"
+    )
     metrics_queues: Annotated[int, Meta(ge=0, le=10_000)] = _setting(
         100, "queues, the busiest, that have metrics of their own"
     )

@@ -392,6 +392,34 @@ create table skipmq.queue_grant (
 );
 -- For check_grant.
 create index queue_grant_pattern on skipmq.queue_grant (account, region) where queue like '%*%';
+-- Who did which management action on what, who was refused, and who signed in to the console: the audit log. Rows are
+-- only ever added, by record_audit, and deleted when they are old, by expire_audit_records.
+create table skipmq.audit_record (
+  id bigint generated always as identity,
+  recorded_at timestamptz not null,
+  -- Null where nobody has proved who it is.
+  account text collate "C",
+  access_key text collate "C",
+  -- Whether the access key has proved nothing: a request that was refused only names it.
+  claimed boolean not null,
+  user_arn text,
+  -- Null where a request was refused before it was known what it asks for.
+  action text collate "C",
+  -- Its ARN. The queue may not exist, then or now.
+  queue text collate "C",
+  client text,
+  door text not null check (door in ('api', 'console')),
+  request_id text not null,
+  -- `done`, or the code of an error.
+  outcome text collate "C" not null,
+  -- Of a management action; a text where it was too long, then its beginning.
+  parameters jsonb,
+  constraint audit_record_pkey primary key (id)
+);
+-- For audit_records.
+create index audit_record_queue on skipmq.audit_record (queue, id) where queue is not null;
+create index audit_record_access_key on skipmq.audit_record (access_key, id) where access_key is not null;
+create index audit_record_action on skipmq.audit_record (action, id);
 -- Does: gives a number that grows when the access keys change, and the time, in seconds since 1970.
 -- Called by: nodes that check signatures, every second.
 -- Locks, in order: none.
@@ -631,6 +659,41 @@ begin
   )
   select count(*) into v_count from moved;
   return v_count;
+end $$;
+-- Does: gives records of the audit log, newest first, up to p_limit with an id below p_before.
+-- Called by: the ListAuditRecords action, `skipmq audit`.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: audit_record_pkey, audit_record_queue, audit_record_access_key, audit_record_action.
+--
+-- Of p_account: what it did, what was done to its queues, and refusals of whoever is in no account that is known;
+-- without one, everything. A filter that is null chooses all. recorded_at is in seconds since 1970.
+create function skipmq.audit_records(
+  p_account text default null, p_before bigint default null, p_limit integer default 50, p_queue text default null,
+  p_access_key text default null, p_action text default null, p_outcome text default null
+) returns table (
+  id bigint, recorded_at float8, account text, access_key text, claimed boolean, user_arn text, action text, queue text,
+  client text, door text, request_id text, outcome text, parameters jsonb
+)
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+#variable_conflict use_column
+begin
+  return query
+  select
+    r.id, extract(epoch from r.recorded_at)::float8, r.account, r.access_key, r.claimed, r.user_arn, r.action, r.queue,
+    r.client, r.door, r.request_id, r.outcome, r.parameters
+  from skipmq.audit_record r
+  where (p_before is null or r.id < p_before)
+    and (p_account is null or r.account is null or r.account = p_account or split_part(r.queue, ':', 5) = p_account)
+    and (p_queue is null or r.queue = p_queue)
+    and (p_access_key is null or r.access_key = p_access_key)
+    and (p_action is null or r.action = p_action)
+    and (p_outcome is null or r.outcome = p_outcome)
+  order by r.id desc
+  limit p_limit;
 end $$;
 -- Does: asks a running task to stop; gives how many messages it has moved. What is moved stays moved.
 -- Called by: the CancelMessageMoveTask action; SQL users.
@@ -2326,6 +2389,30 @@ begin
     perform skipmq.refresh_groups(p_queue_id, v_groups);
   end if;
   return v_count;
+end $$;
+-- Does: deletes records of the audit log that are older than p_keep, and than a day, of the p_limit first ones; gives
+--   their number.
+-- Called by: the janitor.
+-- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), audit records.
+-- Raises: nothing.
+-- Relies on index: audit_record_pkey.
+create function skipmq.expire_audit_records(p_keep interval, p_limit integer default 5000) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_before timestamptz := skipmq.clock() - greatest(p_keep, interval '1 day');
+  v_deleted integer;
+begin
+  if not pg_try_advisory_xact_lock(hashtext('skipmq'), hashtext('expire_audit_records')) then
+    return 0;
+  end if;
+  -- Ids grow with time, but for a second or so: the first rows are the oldest.
+  delete from skipmq.audit_record r
+  where r.id = any (array(select o.id from skipmq.audit_record o order by o.id limit p_limit))
+    and r.recorded_at < v_before;
+  get diagnostics v_deleted = row_count;
+  return v_deleted;
 end $$;
 -- Does: forgets up to p_limit deduplication ids, and as many receive attempts, after their five minutes
 --   and one more; gives their number.
@@ -4278,6 +4365,38 @@ begin
   values (p_day, p_rows, p_to, skipmq.clock())
   on conflict (day) do update set rows = excluded.rows, to_xid = excluded.to_xid, archived_at = excluded.archived_at;
   return true;
+end $$;
+-- Does: adds records to the audit log, in their order; gives their number.
+-- Called by: nodes, for what they noted within a second.
+-- Locks, in order: none.
+-- Raises: nothing that a client can cause: texts without a bound are cut.
+-- Relies on index: access_key_pkey.
+--
+-- p_records is an array of objects with the names of the columns. The age of each is in seconds: the clock is the
+-- database's. A claimed access key that there is gives the record its account, whose business it is.
+create function skipmq.record_audit(p_records jsonb) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_number integer;
+begin
+  insert into skipmq.audit_record (
+    recorded_at, account, access_key, claimed, user_arn, action, queue, client, door, request_id, outcome, parameters)
+  select
+    v_now - make_interval(secs => r.age),
+    coalesce(r.account, (select k.account from skipmq.access_key k where k.key_id = r.access_key)),
+    r.access_key, r.claimed, left(r.user_arn, 256), left(r.action, 80), left(r.queue, 256), left(r.client, 80), r.door,
+    left(r.request_id, 80), left(r.outcome, 80), r.parameters
+  from rows from (jsonb_to_recordset(p_records) as (
+    age float8, account text, access_key text, claimed boolean, user_arn text, action text, queue text, client text,
+    door text, request_id text, outcome text, parameters jsonb)) with ordinality
+    as r (
+      age, account, access_key, claimed, user_arn, action, queue, client, door, request_id, outcome, parameters, place)
+  order by r.place;
+  get diagnostics v_number = row_count;
+  return v_number;
 end $$;
 -- Does: gives queues without a dead-letter queue that deliver the same messages again and again: in the last
 --   p_minutes minutes more of their deliveries ended without a delete than with one, and at least p_least did. The

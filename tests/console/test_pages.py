@@ -63,7 +63,7 @@ def _policy() -> str:
 
 
 # What is looked at unfolded.
-FOLDED = {"create": "main summary", "messages": ".message .preview"}
+FOLDED = {"create": "main summary", "messages": ".message .preview", "audit": ".audit summary"}
 PAGES = {
     "queues": ("queues", "orders-dead"),
     "queues-none": ("queues?q=nothing-of-this-name", "No queue has"),
@@ -79,6 +79,8 @@ PAGES = {
     "removal": ("queues/orders/delete", "to go on"),
     "dead-letters": ("dead-letters", "orders-dead"),
     "dead-letters-none": ("dead-letters?q=nothing-of-this-name", "No dead-letter queue"),
+    "audit": ("audit?queue=orders", "CreateQueue"),
+    "audit-none": ("audit?queue=nothing-of-this-name", "No such records"),
     "database": ("database", "Primary runs for"),
     "no-queue": ("queues/nothing", "There is no such queue"),
     "no-page": ("nothing/here", "There is no such page"),

@@ -243,6 +243,7 @@ def commands(place: Path) -> dict[str, list[str]]:
         "queue purge": ["orders", "--yes"],
         "queue delete": ["nowhere", "--yes"],
         "top": [],
+        "audit": [],
         "keys create": ["--policy", str(place / "secret")],
         "keys list": [],
         "keys permit": [key, "--role", "reader"],

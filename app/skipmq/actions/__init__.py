@@ -6,6 +6,7 @@ from typing import Any
 from skipmq.actions import (
     access,
     attributes,
+    audit,
     batches,
     database,
     dead_letters,
@@ -54,6 +55,7 @@ ACTIONS: dict[str, Action] = {
 EXTENSIONS: dict[str, Action] = {
     "CopyMessages": inspection.copy_messages,
     "DescribeDatabase": database.describe_database,
+    "ListAuditRecords": audit.list_audit_records,
     "ListDeadLetterQueues": dead_letters.list_dead_letter_queues,
     "GetQueueActivity": watching.get_queue_activity,
     "ListQueueStatistics": overview.list_queue_statistics,

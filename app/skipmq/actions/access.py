@@ -140,12 +140,11 @@ def _get_url(call: Call) -> list[Need]:
     return [Need("GetQueueUrl", name)]
 
 
-def _list(call: Call) -> list[Need]:
-    return [Need("ListQueues", QueueName(call.identity.account, call.identity.region, "*"))]
+def _on_all(permission: str) -> Needs:
+    def needs(call: Call) -> list[Need]:
+        return [Need(permission, QueueName(call.identity.account, call.identity.region, "*"))]
 
-
-def _describe(call: Call) -> list[Need]:
-    return [Need("DescribeDatabase", QueueName(call.identity.account, call.identity.region, "*"))]
+    return needs
 
 
 def _on_picked(*permissions: str) -> Needs:
@@ -191,15 +190,16 @@ NEEDS: dict[str, Needs] = {
     "DeleteMessage": _on_queue("DeleteMessage"),
     "DeleteMessageBatch": _on_queue("DeleteMessage"),
     "DeleteQueue": _on_queue("DeleteQueue"),
-    "DescribeDatabase": _describe,
+    "DescribeDatabase": _on_all("DescribeDatabase"),
     "GetQueueActivity": _on_queue("GetQueueAttributes"),
     "GetQueueAttributes": _on_queue("GetQueueAttributes"),
     "GetQueueUrl": _get_url,
-    "ListDeadLetterQueues": _list,
+    "ListAuditRecords": _on_all("ListAuditRecords"),
+    "ListDeadLetterQueues": _on_all("ListQueues"),
     "ListDeadLetterSourceQueues": _on_queue("ListDeadLetterSourceQueues"),
     "ListMessageMoveTasks": lambda call: _of_arn(call.parameters.SourceArn, "ListMessageMoveTasks"),
-    "ListQueueStatistics": _list,
-    "ListQueues": _list,
+    "ListQueueStatistics": _on_all("ListQueues"),
+    "ListQueues": _on_all("ListQueues"),
     "ListQueueTags": _on_queue("ListQueueTags"),
     "MoveMessages": _on_picked("ReceiveMessage", "DeleteMessage"),
     "PeekMessages": _on_queue("PeekMessages"),

@@ -17,6 +17,7 @@ from skipmq.cli import (
     analytics,
     analytics_lake,
     analytics_reports,
+    audit,
     doctor,
     grants,
     keys,
@@ -189,6 +190,7 @@ for command in (
     queues.queue.add_command(command)
 cli.add_command(queues.queue)
 cli.add_command(top.top)
+cli.add_command(audit.audit)
 cli.add_command(keys.keys)
 for command in grants.COMMANDS:
     cli.add_command(command)

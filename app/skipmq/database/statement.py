@@ -84,6 +84,7 @@ def _head(oid: int, length: int, *, has_nulls: bool) -> bytes:
 
 BOOLEAN = Kind(16, BINARY, lambda value: b"\1" if value else b"\0")
 INTEGER = Kind(_INT4_OID, BINARY, lambda value: pack(">i", value))
+BIGINT = Kind(_INT8_OID, BINARY, _INT8.pack)
 TEXT = Kind(_TEXT_OID, BINARY, _text)
 BYTES = Kind(17, BINARY, bytes)
 JSONB = Kind(3802, TEXT_FORM, _text)

@@ -1,6 +1,7 @@
 """What a broker is: queues, messages, group commit, waiters."""
 
 from skipmq.delivery.activity import Activity
+from skipmq.delivery.audit import Audit
 from skipmq.delivery.dead_letters import DeadLetters
 from skipmq.delivery.in_flight import InFlight
 from skipmq.delivery.inspection import Inspection
@@ -13,6 +14,7 @@ from skipmq.delivery.upkeep import Upkeep
 
 __all__ = [
     "Activity",
+    "Audit",
     "DeadLetters",
     "InFlight",
     "Inspection",

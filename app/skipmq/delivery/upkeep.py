@@ -29,6 +29,9 @@ _OLDEST_SNAPSHOT = Statement(
 _DATABASE_STATISTICS = Statement(
     "select name, label, value from skipmq.database_statistics() where value is not null"
 )
+_EXPIRE_AUDIT = Statement(
+    "select skipmq.expire_audit_records(make_interval(days => $1), $2)", INTEGER, INTEGER
+)
 _UNARCHIVED = Statement("select skipmq.count_unarchived_days(make_interval(days => $1))", INTEGER)
 
 
@@ -50,6 +53,10 @@ class Upkeep:
     async def expire_deduplication(self, limit: int) -> int:
         """Forget up to `limit` deduplication ids, and as many receive attempts, that are over."""
         return await self._number(_EXPIRE_DEDUPLICATION, limit)
+
+    async def expire_audit_records(self, keep_days: int, limit: int) -> int:
+        """Delete older records of the audit log, up to `limit`."""
+        return await self._number(_EXPIRE_AUDIT, keep_days, limit)
 
     async def fold_counts(self, *, everything: bool = False) -> int:
         """Add up what has changed in the counts of messages."""

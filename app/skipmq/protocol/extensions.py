@@ -77,6 +77,21 @@ DEAD_LETTER_QUEUE = structure(
         "Source",
     ),
 )
+AUDIT_RECORD = structure(
+    Id=LONG,
+    RecordedTimestamp=LONG,
+    Account=STRING,
+    AccessKeyId=STRING,
+    Claimed=BOOLEAN,
+    User=STRING,
+    Action=STRING,
+    QueueArn=STRING,
+    ClientAddress=STRING,
+    Door=TEXT,
+    RequestId=TEXT,
+    Outcome=TEXT,
+    Parameters=STRING,
+)
 DATABASE = structure(
     State=TEXT,
     StateSeconds=LONG,
@@ -156,6 +171,17 @@ ACTIONS: Mapping[str, Action] = {
             TimeInQueue=_TIME_IN_QUEUE,
             Steps=List(_TIME_IN_QUEUE, "Step"),
         ),
+    ),
+    "ListAuditRecords": Action(
+        structure(
+            Queue=STRING,
+            AccessKeyId=STRING,
+            Action=STRING,
+            Outcome=STRING,
+            MaxResults=INTEGER,
+            NextToken=STRING,
+        ),
+        structure(Records=List(AUDIT_RECORD, "Record"), NextToken=STRING),
     ),
     "ListDeadLetterQueues": Action(
         structure(Search=STRING, Offset=INTEGER, MaxResults=INTEGER),

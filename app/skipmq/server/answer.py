@@ -53,7 +53,7 @@ class Broker:
         self.node = node
         self.admission = Admission(node.settings.max_requests, node.observer)
         settings = node.settings
-        self._log = RequestLog(settings)
+        self._log = RequestLog(settings, node.audit)
         self._browsers = None if settings.checks_signatures else Browsers(settings)
         self._proxies = Proxies(settings.proxies)
         workers = settings.worker_count
@@ -159,15 +159,14 @@ class Broker:
         tried a moment ago.
         """
         assert self.node.keys is not None
-        failure: errors.SqsError | None = None
         try:
             self._sign_ins.take(request.client)
-            return self.node.keys.sign_in(key_id, secret, region)
+            identity = self.node.keys.sign_in(key_id, secret, region)
         except errors.SqsError as error:
-            failure = error
+            self._log.note_sign_in(request, key_id, error)
             raise
-        finally:
-            self._log.note_sign_in(request, key_id, failure)
+        self._log.note_sign_in(request, key_id, identity)
+        return identity
 
     def check_browser(self, request: Request) -> None:
         """Check that no page of another site has made a request, where nobody signs.

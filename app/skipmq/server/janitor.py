@@ -69,6 +69,14 @@ class Janitor:
             self._gauge("oldest snapshot", 5.0, upkeep.oldest_snapshot),
             Job("show database", 15.0, lambda: self._show_database(upkeep)),
         ]
+        if days := settings.audit_days:
+            self._jobs.append(
+                Job(
+                    "expire audit records",
+                    settings.cleanup_interval,
+                    lambda: upkeep.expire_audit_records(days, CHUNK),
+                )
+            )
         if limit := settings.snapshot_limit:
             self._jobs.append(
                 Job(

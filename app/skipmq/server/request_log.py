@@ -1,20 +1,22 @@
 """The log of requests: what changes a queue, is refused or fails, and a sample of the rest.
 
-A change of a queue, and a refusal, is an `audit` record: who did what, from where, with which
-parameters. Everything else is a `request`. No record has message bodies or secrets: the actions
-whose parameters are recorded take none.
+A change of a queue, a refusal and a sign-in is an `audit` record: who did what, from where, with
+which parameters. It is also in the audit log of the database. Everything else is a `request`. No
+record has message bodies or secrets: the actions whose parameters are recorded take none.
 """
 
 import re
 from random import random
 from time import monotonic
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import structlog
 
 from skipmq import errors
 from skipmq.actions import access
+from skipmq.delivery import Audit
+from skipmq.model import Identity
 from skipmq.protocol import Call, Request, Response
 from skipmq.settings import Settings
 
@@ -48,8 +50,23 @@ _REFUSALS = (
 _KEY_ID = re.compile("A[KS]IA[A-Z0-9]{16}")
 # Of an access key's form: something else may be a secret that was put in its place.
 _CREDENTIAL = re.compile("(?:Credential=|&X-Amz-Credential=)(A[KS]IA[A-Z0-9]{16})(?:/|%2F)")
+_DONE = "done"
+# The columns of the audit log that are those of a record of the log.
+_COLUMNS = {
+    "account": "account",
+    "user_arn": "user",
+    "action": "action",
+    "queue": "queue",
+    "client": "client",
+    "door": "door",
+    "request_id": "request_id",
+    "outcome": "outcome",
+    "parameters": "parameters",
+}
 # Records of refusals, and of errors, in a second: thousands would fill the disk.
 _MOST = 50
+# Refusals that a worker writes to the database in a minute: kept for 90 days they are 2 GB at most.
+_MOST_KEPT = 60
 # Bytes of the parameters that a record has: a policy and more.
 _PARAMETERS_MOST = 16_384
 
@@ -57,9 +74,11 @@ _PARAMETERS_MOST = 16_384
 class RequestLog:
     """Records requests; for one loop."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, audit: Audit) -> None:
+        self._audit = audit
         self._sample = 1.0 if settings.log_level == "debug" else settings.log_sample
         self._refusals, self._errors = Limit("refusals"), Limit("errors")
+        self._kept = Limit("refusals in the database", _MOST_KEPT, seconds=60)
 
     def note(
         self,
@@ -76,45 +95,59 @@ class RequestLog:
         is_change = call is not None and call.action in MANAGEMENT
         if isinstance(error, _REFUSALS):
             if self._refusals.has_room():
-                log.warning("audit", **_record(request, call, error, response, seconds))
+                self._keep_refusal(_record(request, call, error, response, seconds))
         elif is_change:
-            log.info("audit", **_record(request, call, error, response, seconds))
+            self._keep(_record(request, call, error, response, seconds))
         elif error is not None:
             if self._errors.has_room():
                 log.info("request", **_record(request, call, error, response, seconds))
         elif self._sample and random() < self._sample:  # noqa: S311 - it only chooses.
             log.info("request", **_record(request, call, error, response, seconds))
 
-    def note_sign_in(self, request: Request, key_id: str, error: errors.SqsError | None) -> None:
+    def note_sign_in(
+        self, request: Request, key_id: str, found: Identity | errors.SqsError
+    ) -> None:
         """Record who has signed in to the console, or was refused."""
-        if error is not None and not self._refusals.has_room():
-            return
-        (log.info if error is None else log.warning)(
-            "audit",
-            outcome=error.code if error is not None else "done",
-            request_id=request.request_id,
-            client=request.client,
-            action="SignIn",
+        record = {
+            "request_id": request.request_id,
+            "client": request.client,
+            "door": "console",
+            "action": "SignIn",
+        }
+        if isinstance(found, Identity):
+            self._keep({"outcome": _DONE, **record, **_of_identity(found)})
+        elif self._refusals.has_room():
             # Something else may be a secret that was put in its place.
-            **({"claimed_access_key": key_id} if _KEY_ID.fullmatch(key_id) else {}),
-        )
+            claimed = {"claimed_access_key": key_id} if _KEY_ID.fullmatch(key_id) else {}
+            self._keep_refusal({"outcome": found.code, **record, **claimed})
+
+    def _keep(self, record: dict[str, Any]) -> None:
+        log.info("audit", **record)
+        self._audit.note(_columns(record))
+
+    def _keep_refusal(self, record: dict[str, Any]) -> None:
+        log.warning("audit", **record)
+        if self._kept.has_room():
+            self._audit.note(_columns(record))
 
 
 class Limit:
-    """How many records of a kind a second has room for; says once a second how many it left out."""
+    """How many records of a kind a second, or several, has room for; says how many it left out."""
 
-    def __init__(self, kind: str) -> None:
-        self._kind, self._second, self._records = kind, 0, 0
+    def __init__(self, kind: str, most: int = _MOST, seconds: int = 1) -> None:
+        self._kind, self._most, self._seconds = kind, most, seconds
+        self._period = self._records = 0
 
     def has_room(self) -> bool:
-        """Count a record in; tell whether it is one of those that the second has room for."""
-        second = int(monotonic())
-        if second != self._second:
-            if self._records > _MOST:
-                log.warning("records left out", kind=self._kind, number=self._records - _MOST)
-            self._second, self._records = second, 0
+        """Count a record in; tell whether it is one of those that its time has room for."""
+        period = int(monotonic() / self._seconds)
+        if period != self._period:
+            if self._records > self._most:
+                number = self._records - self._most
+                log.warning("records left out", kind=self._kind, number=number)
+            self._period, self._records = period, 0
         self._records += 1
-        return self._records <= _MOST
+        return self._records <= self._most
 
 
 def _record(
@@ -125,14 +158,38 @@ def _record(
     seconds: float,
 ) -> dict[str, Any]:
     return {
-        "outcome": error.code if error is not None else "done",
+        "outcome": error.code if error is not None else _DONE,
         "request_id": request.request_id,
         "client": request.client,
+        "door": _door(response),
         "milliseconds": round(seconds * 1000, 1),
         "request_bytes": len(request.body),
         **(_of_response(response) if response is not None else {}),
         **(_of_call(call) if call is not None else _claimed(request)),
         **({"reason": error.message} if error is not None else {}),
+    }
+
+
+def _columns(record: dict[str, Any]) -> dict[str, Any]:
+    """Return what the audit log of the database has of a record."""
+    key, claimed = record.get("access_key"), record.get("claimed_access_key")
+    return {
+        **{column: record.get(name) for column, name in _COLUMNS.items()},
+        "access_key": key or claimed,
+        "claimed": claimed is not None,
+    }
+
+
+def _door(response: Response | None) -> Literal["api", "console"]:
+    """Return what a request came through; a page of the console has no response of a call."""
+    return "console" if response is None else "api"
+
+
+def _of_identity(identity: Identity) -> dict[str, Any]:
+    return {
+        "account": identity.account,
+        "access_key": identity.key_id,
+        "user": identity.user or None,
     }
 
 
@@ -147,7 +204,6 @@ def _claimed(request: Request) -> dict[str, Any]:
 
 
 def _of_call(call: Call) -> dict[str, Any]:
-    identity = call.identity
     try:
         needs = access.NEEDS[call.action](call)
     except errors.SqsError:
@@ -155,9 +211,7 @@ def _of_call(call: Call) -> dict[str, Any]:
     return {
         "action": call.action,
         "queue": needs[0].queue.arn if needs else None,
-        "account": identity.account,
-        "access_key": identity.key_id,
-        "user": identity.user or None,
+        **_of_identity(call.identity),
         **({"parameters": _parameters(call)} if call.action in MANAGEMENT else {}),
     }
 

@@ -1,6 +1,7 @@
 """The pages of the console, one module for each: its views and what they ask of the node."""
 
 from skipmq.console.pages import (
+    audit,
     charts,
     create,
     database,
@@ -21,6 +22,7 @@ ALL: tuple[Page, ...] = (
     queues.add,
     dead_letters.add,
     database.add,
+    audit.add,
     create.add,
     messages.add,
     charts.add,

@@ -1,0 +1,86 @@
+"""The command that shows the audit log."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from skipmq.actions import audit as actions
+from skipmq.cli.environment import cell, configuration, open_node, printing_json, shown_time
+from skipmq.delivery.audit import AuditRecord
+from skipmq.server import local
+
+_USER = ":user/"
+
+
+@click.command()
+@click.option("--queue", metavar="QUEUE", help="Only of this queue: its name, or its ARN.")
+@click.option("--key", metavar="KEY_ID", help="Only of this access key.")
+@click.option("--action", metavar="ACTION", help="Only of this action, such as DeleteQueue.")
+@click.option("--outcome", metavar="OUTCOME", help="Only with it: done, or the code of an error.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 10_000),
+    default=50,
+    show_default=True,
+    help="At most so many records.",
+)
+@printing_json
+def audit(
+    queue: str | None, key: str | None, action: str | None, outcome: str | None, limit: int
+) -> tuple[Any, Any]:
+    """Show who changed queues, was refused, or signed in to the console, newest first.
+
+    All accounts and regions are shown; the name of a queue is one of the default ones.
+    """
+    with open_node(configuration().settings) as node:
+        records = node.run(
+            node.node.audit.records(
+                None,
+                limit,
+                queue=actions.arn(queue, local.IDENTITY),
+                access_key=key,
+                action=action,
+                outcome=outcome,
+                deadline=node.node.deadline(),
+            )
+        )
+    result = [
+        record._asdict() | {"recorded_at": shown_time(record.recorded_at)} for record in records
+    ]
+    return result, _table(records) if records else "no such records"
+
+
+def _table(records: Sequence[AuditRecord]) -> Table:
+    headings = ("time (UTC)", "action", "queue", "account", "by", "from", "door", "outcome")
+    table = Table(*headings, box=None, pad_edge=False)
+    for each in records:
+        table.add_row(
+            _text(shown_time(each.recorded_at)),
+            _text(each.action),
+            _text(_queue(each)),
+            _text(each.account),
+            _text(_who(each)),
+            _text(each.client),
+            _text(each.door),
+            _text(each.outcome),
+        )
+    return table
+
+
+def _queue(record: AuditRecord) -> str | None:
+    own = local.queue_name("").arn
+    return record.queue.removeprefix(own) if record.queue else None
+
+
+def _who(record: AuditRecord) -> str | None:
+    if record.user and _USER in record.user:
+        return record.user.partition(_USER)[2]
+    return f"claims {record.access_key}" if record.claimed else record.access_key
+
+
+def _text(value: str | None) -> Text:
+    """Return what anybody may have sent as it can stand on a terminal."""
+    return Text("".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in cell(value)))

@@ -1,0 +1,57 @@
+"""The audit log: who did what, from where, with what outcome."""
+
+from typing import Any
+
+import flask
+from flask.typing import ResponseReturnValue
+
+from skipmq import errors
+from skipmq.console.visit import current
+from skipmq.server.request_log import MANAGEMENT
+
+PAGE = 50
+_ACTIONS = sorted(MANAGEMENT | {"SignIn"})
+_OUTCOMES = ("done", "AccessDenied", "InvalidClientTokenId", "SignatureDoesNotMatch")
+_USER = ":user/"
+
+
+def add(pages: flask.Blueprint) -> None:
+    """Add the view."""
+    pages.add_url_rule("/audit", "audit", _audit)
+
+
+def _audit() -> ResponseReturnValue:
+    names = ("queue", "key", "action", "outcome")
+    given = {name: flask.request.args.get(name, "").strip() or None for name in names}
+    token = flask.request.args.get("token") or None
+    found, error = current().attempt(
+        "ListAuditRecords",
+        Queue=given["queue"],
+        AccessKeyId=given["key"],
+        Action=given["action"],
+        Outcome=given["outcome"],
+        MaxResults=PAGE,
+        NextToken=token,
+    )
+    if error is not None and not isinstance(error, errors.AccessDenied):
+        raise error
+    return flask.render_template(
+        "audit.html",
+        error=error,
+        records=[_shown(each) for each in found.get("Records", [])],
+        next_token=found.get("NextToken"),
+        token=token,
+        given=given,
+        actions=_ACTIONS,
+        outcomes=_OUTCOMES,
+    )
+
+
+def _shown(record: dict[str, Any]) -> dict[str, Any]:
+    """Return a record with a short name of whoever it is of, and of its queue."""
+    user, key = record.get("User") or "", record.get("AccessKeyId")
+    arn = record.get("QueueArn") or ""
+    return record | {
+        "who": user.partition(_USER)[2] or key or record.get("Account") or "nobody",
+        "queue": arn.removeprefix(current().arn("")),
+    }

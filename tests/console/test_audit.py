@@ -1,0 +1,121 @@
+"""The page of the audit log: filters, pages, records that unfold and stay so."""
+
+from typing import Any
+
+import pytest
+
+from skipmq.console.pages import audit
+from support.browser import KEYS, Browser
+from support.http import NodeProcess, client, eventually
+from support.key_commands import ACCOUNT, Keys
+from support.visitor import signed_in
+
+QUEUE = "audited"
+
+
+@pytest.fixture(scope="module")
+def sqs(node: NodeProcess) -> Any:
+    """Give a client, after a change of a queue."""
+    found = client(node.url)
+    url = found.create_queue(QueueName=QUEUE)["QueueUrl"]
+    found.tag_queue(QueueUrl=url, Tags={"team": "shop"})
+    return found
+
+
+@pytest.fixture
+def page(node: NodeProcess, browser: Browser) -> str:
+    browser.look("desktop", "light")
+    browser.complaints()
+    return f"{node.url}/console"
+
+
+def lines(browser: Browser) -> list[str]:
+    return [each.text for each in browser.all(".audit summary")]
+
+
+def shows(browser: Browser, url: str, number: int) -> None:
+    """Open a page of the log until it has so many records."""
+
+    def shown() -> bool:
+        browser.open(url)
+        return len(lines(browser)) == number
+
+    eventually(shown)
+
+
+@pytest.mark.usefixtures("sqs")
+def test_queue_leads_to_its_records_and_each_unfolds(page: str, browser: Browser) -> None:
+    shows(browser, f"{page}/audit?queue={QUEUE}", 2)
+    browser.open(f"{page}/queues/{QUEUE}")
+    browser.find(".arn a").click()
+    browser.wait("TagQueue")
+
+    tagged, created = lines(browser)
+    browser.find(".audit summary").click()
+
+    assert "TagQueue" in tagged
+    assert f"{QUEUE}\n" in created
+    assert "CreateQueue" in created
+    assert browser.text(".audit [open]").count('"team": "shop"') == 1
+    assert "127.0.0.1" in browser.text(".audit [open]")
+    assert browser.complaints() == []
+
+
+def test_record_of_the_console_says_so_and_comes_by_itself(
+    page: str, browser: Browser, sqs: Any
+) -> None:
+    sqs.create_queue(QueueName="leaving")
+    shows(browser, f"{page}/audit?queue=leaving", 1)
+    with browser.hastened():
+        browser.open(f"{page}/audit?queue=leaving")
+    browser.find(".audit summary").send_keys(KEYS.ENTER)
+    opened = browser.text(".audit [open]")
+    tab = browser.driver.current_window_handle
+
+    browser.driver.switch_to.new_window("tab")
+    browser.open(f"{page}/queues/leaving/delete")
+    browser.find("[name=typed]").send_keys("leaving", KEYS.ENTER)
+    browser.wait("Queues")
+    browser.driver.close()
+    browser.driver.switch_to.window(tab)
+
+    eventually(lambda: len(lines(browser)) == 2)
+    assert "console" in lines(browser)[0]
+    assert browser.text(".audit [open]") == opened
+    assert len(browser.all(".audit [open]")) == 1
+    assert browser.complaints() == []
+
+
+def test_filters_choose_records_and_pages_lead_to_older_ones(
+    page: str, browser: Browser, sqs: Any
+) -> None:
+    url = sqs.create_queue(QueueName="many")["QueueUrl"]
+    for n in range(audit.PAGE):
+        sqs.tag_queue(QueueUrl=url, Tags={"n": f"{n}"})
+    shows(browser, f"{page}/audit?queue=many&action=CreateQueue", 1)
+
+    browser.open(f"{page}/audit")
+    browser.find("[name=queue]").send_keys("many", KEYS.ENTER)
+    browser.wait("Older")
+    newest = lines(browser)
+    browser.find("#older").click()
+    eventually(lambda: len(lines(browser)) == 1)
+
+    assert len(newest) == audit.PAGE
+    assert "CreateQueue" in lines(browser)[0]
+    assert browser.find("[name=queue]").get_attribute("value") == "many"
+    browser.find("#newest").click()
+    eventually(lambda: len(lines(browser)) == audit.PAGE)
+    assert browser.complaints() == []
+
+
+def test_key_without_the_right_is_told_so_and_asks_once(signing: NodeProcess, keys: Keys) -> None:
+    visitor = signed_in(signing, keys.create(ACCOUNT, "--role", "reader"))
+
+    answer = visitor.get("audit")
+
+    assert answer.status == 200
+    assert "Your key may not see the audit log" in answer.body
+    assert 'hx-get="/console/audit' not in answer.body
+    admin = signed_in(signing, keys.create())
+    eventually(lambda: "ListAuditRecords" in admin.get("audit?outcome=AccessDenied").body)

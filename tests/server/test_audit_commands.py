@@ -1,0 +1,143 @@
+"""ListAuditRecords and `skipmq audit`: the audit log in pages, filtered, as a table and as JSON."""
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from support.audit import ORDERS, record, write
+from support.http import SKIPMQ, NodeProcess, environment, raw
+from support.postgres import Databases, as_node
+
+KEY, OTHER = "AKIAIOSFODNN7EXAMPLE", "123456789012"
+USER = "arn:aws:iam::000000000000:user/shop"
+LONG = ORDERS.replace("orders", "a-name-as-long-as-names-of-queues-may-be-" + "x" * 39)
+
+Ask = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def url(embedded_databases: Databases) -> Iterator[str]:
+    """Give the URL of a database with records whose request ids are numbers."""
+    url = embedded_databases.migrated()
+    with psycopg.connect(url, autocommit=True) as connection:
+        write(
+            connection,
+            record(request_id="0", parameters={"QueueName": "orders"}),
+            record(request_id="1", action="DeleteQueue", access_key=KEY, user_arn=USER),
+            record(request_id="2", queue=LONG, client="2001:db8::ffff:ffff:ffff:ffff"),
+            record(request_id="3", account=OTHER, queue=f"{ORDERS}-\x1b[2J[b]x"),
+            record(request_id="4", account=OTHER, queue=ORDERS.replace("000000000000", OTHER)),
+            record(
+                request_id="5", account=None, access_key=KEY, claimed=True, action=None, queue=None,
+                outcome="SignatureDoesNotMatch", door="console",
+            ),
+        )  # fmt: skip
+    yield as_node(url)
+    embedded_databases.drop(url)
+
+
+@pytest.fixture(scope="module")
+def ask(url: str) -> Iterator[Ask]:
+    with NodeProcess(database_url=url, workers=1) as node:
+        node.ready()
+
+        def asked(status: int = 200, **parameters: Any) -> dict[str, Any]:
+            headers = {
+                "X-Amz-Target": "SkipMQ.ListAuditRecords",
+                "Content-Type": "application/x-amz-json-1.0",
+            }
+            answer = raw(node.url, json.dumps(parameters).encode(), headers)
+            assert answer.status == status, answer.body
+            return dict(json.loads(answer.body))
+
+        yield asked
+
+
+def ids(answer: dict[str, Any]) -> str:
+    return "".join(each["RequestId"] for each in answer["Records"])
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        # Of the account that asks, of its queues, and of nobody's.
+        ({}, "53210"),
+        ({"Queue": "orders"}, "10"),
+        ({"Queue": ORDERS}, "10"),
+        ({"AccessKeyId": KEY}, "51"),
+        ({"Action": "DeleteQueue"}, "1"),
+        ({"Outcome": "SignatureDoesNotMatch"}, "5"),
+        ({"Queue": "nothing-of-this-name"}, ""),
+    ],
+)
+def test_action_gives_the_records_of_an_account_that_match(
+    ask: Ask, filters: dict[str, str], expected: str
+) -> None:
+    assert ids(ask(**filters)) == expected
+
+
+def test_action_gives_a_record_whole(ask: Ask) -> None:
+    first = ask()["Records"][-1]
+
+    assert first["RecordedTimestamp"] > 1_700_000_000_000
+    assert json.loads(first["Parameters"]) == {"QueueName": "orders"}
+    names = ("Account", "Action", "QueueArn", "ClientAddress", "Door", "Outcome", "Claimed")
+    assert [first[name] for name in names] == [
+        *("000000000000", "CreateQueue", ORDERS, "127.0.0.1", "api", "done", False),
+    ]
+
+
+def test_action_gives_pages(ask: Ask) -> None:
+    seen, more = [], {}
+    for _ in range(3):
+        answer = ask(MaxResults=2, **more)
+        seen.append(ids(answer))
+        more = {"NextToken": answer.get("NextToken")}
+
+    assert seen == ["53", "21", "0"]
+    assert more == {"NextToken": None}
+    for wrong in ({"MaxResults": 0}, {"MaxResults": 101}, {"NextToken": "bm9uZQ=="}):
+        assert ask(400, **wrong)["__type"].endswith("#InvalidParameterValueException")
+
+
+def run(url: str, *words: str) -> str:
+    """Run the command as a program would; return what it printed."""
+    done = subprocess.run(
+        [*SKIPMQ, "audit", *words],
+        env=environment({"database_url": url}) | {"COLUMNS": "60"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    return done.stdout
+
+
+def test_command_prints_a_line_for_each_record_and_cuts_nothing(url: str) -> None:
+    heading, *lines = run(url).splitlines()
+
+    assert heading.split()[0] == "time"
+    assert len(lines) == 6
+    assert f"claims {KEY}" in lines[0]
+    assert "\x1b" not in lines[2]
+    assert "[b]x" in lines[2]
+    assert LONG.rpartition(":")[2] in lines[3]
+    assert "2001:db8::ffff:ffff:ffff:ffff" in lines[3]
+    assert lines[4].split()[1:5] == ["DeleteQueue", "orders", "000000000000", "shop"]
+
+
+def test_command_filters_and_prints_json(url: str) -> None:
+    (found,) = json.loads(run(url, "--queue", "orders", "--key", KEY, "--json"))
+    (deleted,) = json.loads(run(url, "--action", "DeleteQueue", "--json"))
+    (last,) = json.loads(run(url, "--limit", "1", "--json"))
+
+    assert found["request_id"] == "1"
+    assert deleted == found
+    assert found["recorded_at"].endswith("Z")
+    assert (last["outcome"], last["door"]) == ("SignatureDoesNotMatch", "console")
+    assert "no such records" in run(url, "--outcome", "nothing-of-this-name")

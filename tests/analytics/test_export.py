@@ -1,6 +1,5 @@
 """The export: each row once, whatever happens meanwhile."""
 
-import os
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
@@ -9,13 +8,11 @@ from typing import Any
 
 import psycopg
 import pytest
-from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
 
-from skipmq.analytics import forget, frames, windows
+from skipmq.analytics import forget, frames
 from skipmq.analytics.columns import HISTORY
-from skipmq.analytics.errors import ConflictError, LakeError
+from skipmq.analytics.errors import LakeError
 from skipmq.analytics.export import export
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.lake import Lake
@@ -126,86 +123,6 @@ def test_export_of_another_database_into_a_lake_is_refused(
         export(spark, elsewhere, place)
 
     embedded_databases.drop(other)
-
-
-def test_of_two_writers_one_has_written(
-    spark: SparkSession, source: Source, owner: Connection, place: str
-) -> None:
-    settle(owner, 10)
-    export(spark, source, place)
-    settle(owner, 20)
-    with source.connect() as reader:
-        server = history.server(reader)
-        first, second = Lake.open(spark, place), Lake.open(spark, place)
-        ((window, plan),) = windows.windows(reader, first.table.position, server)
-    view = source.read(spark, "skipmq_views.history", plan.conditions)
-    first.add(frames.as_history(view), window)
-
-    with pytest.raises(ConflictError, match="somebody else has written"):
-        second.add(frames.as_history(view), window)
-
-    assert lake_rows(spark, place) == rows_of(owner)
-    folders = [folder.name for folder in (Path(place) / "history").glob("export-*")]
-    assert sorted(folders) == sorted({file.path.split("/")[0] for file in first.files})
-
-
-def test_commit_whose_answer_was_lost_is_known_to_be_made(
-    spark: SparkSession, source: Source, owner: Connection, place: str, monkeypatch: Any
-) -> None:
-    settle(owner, 10)
-    made = DeltaTable.create_write_transaction
-
-    def lose_the_answer(*arguments: Any, **options: Any) -> None:
-        made(*arguments, **options)
-        raise DeltaError("connection reset")
-
-    monkeypatch.setattr(DeltaTable, "create_write_transaction", lose_the_answer)
-
-    done = export(spark, source, place)
-
-    assert done.rows == 10
-    assert lake_rows(spark, place) == rows_of(owner)
-
-
-def test_export_that_read_before_an_erasure_does_not_write_after_it(
-    spark: SparkSession, source: Source, owner: Connection, place: str
-) -> None:
-    settle(owner, 10, HistoryMode="full")
-    export(spark, source, place)
-    settle(owner, 10)
-    late = Lake.open(spark, place)
-    with source.connect() as reader:
-        ((window, plan),) = windows.windows(reader, late.table.position, history.server(reader))
-    view = source.read(spark, "skipmq_views.history", plan.conditions).persist()
-    view.count()
-
-    erased = dict(forget.erase(owner, Lake.open(spark, place), "body like 'no such'"))
-
-    with pytest.raises(ConflictError):
-        late.add(frames.as_history(view), window)
-    view.unpersist()
-    assert erased == {"lake": 0}
-
-
-def test_what_a_writer_that_died_has_left_is_removed_a_day_later(
-    spark: SparkSession, source: Source, owner: Connection, place: str
-) -> None:
-    settle(owner, 10)
-    export(spark, source, place)
-    left = Path(place) / "history" / "export-dead"
-    half = left / "_temporary" / "0" / "day=2026-11-21" / "queue=orders" / "part-0.parquet"
-    half.parent.mkdir(parents=True)
-    half.write_bytes(b"half")
-    lake = Lake.open(spark, place)
-
-    lake.clear()
-    there = [half.exists()]
-    os.utime(half, (0, 0))
-    lake.clear()
-    there.append(left.exists())
-
-    assert there == [True, False]
-    assert lake_rows(spark, place) == rows_of(owner)
 
 
 def test_lake_that_is_not_there_is_said_to_be_missing(spark: SparkSession, place: str) -> None:

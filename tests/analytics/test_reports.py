@@ -50,7 +50,7 @@ def test_latency_gives_percentiles_of_each_queue_and_hour(spark: "SparkSession")
         190.0,
         297.0,
     )
-    assert found[2]["begin"].hour == 14
+    assert found[2]["since"].hour == 14
 
 
 def test_traffic_counts_what_arrives_and_what_is_settled_in_each_hour(
@@ -67,7 +67,7 @@ def test_traffic_counts_what_arrives_and_what_is_settled_in_each_hour(
 
     found = traffic(history).collect()
 
-    assert pick(found, "queue", "begin", "arrived", "deleted", "dead_lettered") == [
+    assert pick(found, "queue", "since", "arrived", "deleted", "dead_lettered") == [
         ("dead", at_noon(HOUR).replace(tzinfo=None), 1, 0, 0),
         ("dead", at_noon(2 * HOUR).replace(tzinfo=None), 0, 1, 0),
         ("orders", NOON.replace(tzinfo=None), 4, 1, 0),
@@ -274,7 +274,7 @@ def test_steps_follow_the_period(spark: "SparkSession", seconds: int, bar: int, 
     found = latency(history, step=period.bar).collect()
 
     assert period.bar.total_seconds() == bar
-    assert [each["begin"] for each in found] == [
+    assert [each["since"] for each in found] == [
         (NOON + n * period.bar).replace(tzinfo=None) for n in range(steps)
     ]
 

@@ -153,7 +153,7 @@ class Table:
         Raises ConflictError, with nothing changed, when another commit came first.
         """
         name = token_hex(8)
-        said = {"kind": kind, "commit": name, "window": window and asdict(window), **facts}
+        said = {"kind": kind, "name": name, "window": window and asdict(window), **facts}
         position = None
         if window is not None:
             position = window.first if kind == "rewind" else window.until

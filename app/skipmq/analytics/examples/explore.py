@@ -30,7 +30,7 @@ history.groupBy("queue", "outcome").agg(
 
 # %%
 worst = reports.latency(history).orderBy(fn.desc_nulls_last("send_to_delete_p99"))
-worst.select("queue", "begin", "deleted", "send_to_delete_p50", "send_to_delete_p99").show(5)
+worst.select("queue", "since", "deleted", "send_to_delete_p50", "send_to_delete_p99").show(5)
 
 # %%
 reports.redelivery(history).select("queue", "received", "redelivery_rate").show()

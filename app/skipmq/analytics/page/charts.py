@@ -61,7 +61,7 @@ def latency(rows: Sequence[Row], names: Sequence[str], period: Period) -> str:
     span = _span(rows, names, period)
     for name, across in zip(names, axes, strict=True):
         found = _of(rows, name)
-        times = [row["begin"] + period.bar / 2 for row in found]
+        times = [row["since"] + period.bar / 2 for row in found]
         scale = [row[f"{c}_{q}"] for row in found for c, _ in _LATENCIES for q, _, _ in _QUANTILES]
         for (column, label), one in zip(_LATENCIES, across, strict=True):
             values = {q: [row[f"{column}_{q}"] for row in found] for q, _, _ in _QUANTILES}
@@ -84,13 +84,13 @@ def _band(axes: Any, times: Sequence[datetime], values: dict[str, list[float | N
 
 def _span(rows: Sequence[Row], names: Sequence[str], period: Period) -> tuple[datetime, datetime]:
     """Return where the axes of all panels begin, where data do, and where they end."""
-    begins = [row["begin"] for row in rows if row["name"] in names]
+    begins = [row["since"] for row in rows if row["name"] in names]
     return min(begins), max(period.until, max(begins) + period.bar)
 
 
 def traffic(rows: Sequence[Row], names: Sequence[str], period: Period) -> str:
     """Draw what came as a line over what was settled as bars, a panel for each queue."""
-    rows = [row for row in rows if row["begin"] > period.since - period.bar]
+    rows = [row for row in rows if row["since"] > period.since - period.bar]
     names = [name for name in names if _of(rows, name)]
     if not names:
         return ""
@@ -98,7 +98,7 @@ def traffic(rows: Sequence[Row], names: Sequence[str], period: Period) -> str:
     span, width = _span(rows, names, period), period.bar * _FULL
     for name, one in zip(names, axes.flat, strict=False):
         found = _of(rows, name)
-        times = [row["begin"] + period.bar / 2 for row in found]
+        times = [row["since"] + period.bar / 2 for row in found]
         below = [0] * len(found)
         for outcome, colour in _OUTCOMES:
             more = [row[outcome] for row in found]
@@ -270,7 +270,7 @@ def consumers(rows: Sequence[Row], names: Sequence[str], period: Period) -> str:
         for node in [*first, *sorted(set(totals) - set(first))]:
             for row in _of(rows, name):
                 if row["node"] == node:
-                    at = row["begin"] + period.bar / 2
+                    at = row["since"] + period.bar / 2
                     one.bar(
                         at, row["deleted"], width=period.bar * _FULL, bottom=below.get(at, 0),
                         color=colours.get(node, GREY), alpha=0.85,

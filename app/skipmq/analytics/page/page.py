@@ -145,7 +145,7 @@ def _percentiles(title: str, column: str) -> list[Column]:
 
 
 _NAME = _text("queue", "name")
-_BEGIN = Column("from (UTC)", lambda row: numbers.moment(row["begin"]), kind="time")
+_BEGIN = Column("from (UTC)", lambda row: numbers.moment(row["since"]), kind="time")
 
 
 def _sections(facts: Facts, tables: Tables, busiest: Sequence[str]) -> list[Section]:

@@ -8,18 +8,18 @@ from pyspark.sql import functions as fn
 from skipmq.analytics.period import HOUR
 from skipmq.analytics.reports.measures import (
     QUEUE,
-    begin,
     in_order,
     is_outcome,
     percentiles,
     seconds,
+    since,
 )
 
 
 def consumers(history: DataFrame, *, step: timedelta = HOUR) -> DataFrame:
     """Give what was deleted through each node, by queue and step.
 
-    Columns: the queue, `begin` (of the step), `node` (`unknown` for what was deleted by SQL),
+    Columns: the queue, `since` (of the step), `node` (`unknown` for what was deleted by SQL),
     `deleted`, `bytes`, `per_second` (between the first and the last delete of the step),
     `processing_p50` … `processing_p99` (first receive to delete, seconds).
     """
@@ -29,7 +29,7 @@ def consumers(history: DataFrame, *, step: timedelta = HOUR) -> DataFrame:
         history.where(is_outcome("deleted"))
         .groupBy(
             *QUEUE,
-            begin("settled_at", step),
+            since("settled_at", step),
             fn.coalesce("node", fn.lit("unknown")).alias("node"),
         )
         .agg(
@@ -38,5 +38,5 @@ def consumers(history: DataFrame, *, step: timedelta = HOUR) -> DataFrame:
             (fn.count("*") / fn.greatest(span, fn.lit(1.0))).alias("per_second"),
             *percentiles(seconds("first_received_at", "settled_at"), "processing"),
         )
-        .transform(in_order, *QUEUE, "begin", "node")
+        .transform(in_order, *QUEUE, "since", "node")
     )

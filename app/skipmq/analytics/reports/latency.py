@@ -9,12 +9,12 @@ from pyspark.sql import functions as fn
 from skipmq.analytics.period import HOUR
 from skipmq.analytics.reports.measures import (
     QUEUE,
-    begin,
     in_order,
     is_outcome,
     outcomes,
     percentiles,
     seconds,
+    since,
     with_arrival,
 )
 
@@ -22,7 +22,7 @@ from skipmq.analytics.reports.measures import (
 def latency(history: DataFrame, *, step: timedelta = HOUR, arrived: bool = False) -> DataFrame:
     """Give percentiles of the three latencies by queue and step of settlement.
 
-    Columns: the queue, `begin` (of the step), `settled`, `deleted`, and in seconds the 50th, 95th
+    Columns: the queue, `since` (of the step), `settled`, `deleted`, and in seconds the 50th, 95th
     and 99th percentiles `send_to_receive_p50` … (of all that was received), `receive_to_delete_p50`
     … and `send_to_delete_p50` … (of what was deleted). A message's first receive counts, so that
     receive to delete has its redeliveries in it; a dead letter's was not in its dead-letter queue,
@@ -30,13 +30,13 @@ def latency(history: DataFrame, *, step: timedelta = HOUR, arrived: bool = False
     """
     return (
         with_arrival(history.where(fn.col("settled_at").isNotNull()), arrived=arrived)
-        .groupBy(*QUEUE, begin("settled_at", step))
+        .groupBy(*QUEUE, since("settled_at", step))
         .agg(
             fn.count("*").alias("settled"),
             fn.count_if(is_outcome("deleted")).alias("deleted"),
             *_latencies(),
         )
-        .transform(in_order, *QUEUE, "begin")
+        .transform(in_order, *QUEUE, "since")
     )
 
 

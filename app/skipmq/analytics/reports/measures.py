@@ -20,14 +20,14 @@ def in_order(frame: DataFrame, *columns: str) -> DataFrame:
     return frame.repartition(1).sortWithinPartitions(*columns)
 
 
-def begin(moment: str, step: timedelta) -> Column:
-    """Return the beginning of the step that a timestamp column is in, as `begin`.
+def since(moment: str, step: timedelta) -> Column:
+    """Return the beginning of the step that a timestamp column is in, as `since`.
 
     Steps are counted from midnight of 1970-01-01, UTC: hours and days begin where clocks have them.
     """
     length = fn.lit(step // timedelta(microseconds=1)).cast("bigint")
     micros = fn.unix_micros(moment)
-    return fn.timestamp_micros(micros - fn.pmod(micros, length)).alias("begin")
+    return fn.timestamp_micros(micros - fn.pmod(micros, length)).alias("since")
 
 
 def seconds(start: str, end: str) -> Column:

@@ -9,9 +9,9 @@ from skipmq.analytics.period import HOUR
 from skipmq.analytics.reports.measures import (
     ACCURACY,
     QUEUE,
-    begin,
     in_order,
     outcomes,
+    since,
     with_arrival,
 )
 
@@ -19,7 +19,7 @@ from skipmq.analytics.reports.measures import (
 def traffic(history: DataFrame, *, step: timedelta = HOUR, arrived: bool = False) -> DataFrame:
     """Give messages, bytes and sizes by queue and step.
 
-    Columns: the queue, `begin` (of the step); of what arrived in it `arrived`, `arrived_bytes`
+    Columns: the queue, `since` (of the step); of what arrived in it `arrived`, `arrived_bytes`
     (bodies and attributes) and the sizes of bodies in bytes `body_p50`, `body_p95`, `body_max`; of
     what was settled in it `deleted`, `expired`, `purged`, `dead_lettered`, `redriven` and
     `settled_bytes`. A dead letter arrives in a dead-letter queue when it is moved there.
@@ -28,7 +28,7 @@ def traffic(history: DataFrame, *, step: timedelta = HOUR, arrived: bool = False
     body = fn.percentile_approx("body_bytes", [0.5, 0.95], ACCURACY)
     came = (
         with_arrival(history, arrived=arrived)
-        .groupBy(*QUEUE, begin("arrived_at", step))
+        .groupBy(*QUEUE, since("arrived_at", step))
         .agg(
             fn.count("*").alias("arrived"),
             fn.sum(size).alias("arrived_bytes"),
@@ -39,7 +39,7 @@ def traffic(history: DataFrame, *, step: timedelta = HOUR, arrived: bool = False
     )
     settled = (
         history.where(fn.col("settled_at").isNotNull())
-        .groupBy(*QUEUE, begin("settled_at", step))
+        .groupBy(*QUEUE, since("settled_at", step))
         .agg(
             *outcomes(),
             fn.sum(size).alias("settled_bytes"),
@@ -55,7 +55,7 @@ def traffic(history: DataFrame, *, step: timedelta = HOUR, arrived: bool = False
         "redriven",
     ]
     return (
-        came.join(settled, [*QUEUE, "begin"], "full")
+        came.join(settled, [*QUEUE, "since"], "full")
         .fillna(0, [*counts, "settled_bytes"])
-        .transform(in_order, *QUEUE, "begin")
+        .transform(in_order, *QUEUE, "since")
     )

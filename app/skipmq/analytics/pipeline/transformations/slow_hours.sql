@@ -1,5 +1,5 @@
 -- The hours in which a hundredth of a queue's messages waited for longer than a minute.
 create materialized view slow_hours as
-select account, region, queue, begin as hour, settled, send_to_receive_p99, receive_to_delete_p99
+select account, region, queue, since as hour, settled, send_to_receive_p99, receive_to_delete_p99
 from hourly_latency
 where send_to_receive_p99 > 60

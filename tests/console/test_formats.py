@@ -77,3 +77,18 @@ def test_size_has_a_unit(number: int | str, shown: str) -> None:
 def test_moment_is_utc() -> None:
     assert formats.moment(1_700_000_000) == "2023-11-14 22:13:20 UTC"
     assert formats.machine_moment("1700000000.5") == "2023-11-14T22:13:20.500+00:00"
+
+
+def test_curves_end_with_the_minute_of_the_clock_that_is_given() -> None:
+    clock = 1_000_000 * 60
+    minutes = [
+        {"Minute": clock, "Sent": 4, "Deleted": 0},
+        {"Minute": clock - 59 * 60, "Sent": 0, "Deleted": 2},
+        {"Minute": clock - 60 * 60, "Sent": 9, "Deleted": 9},
+    ]
+
+    found = formats.curves(minutes, clock + 59)
+
+    assert found["peak"] == 4
+    assert found["sent"].split()[-2:] == ["58,19.0", "59,1.0"]
+    assert found["deleted"].split()[:2] == ["0,10.0", "1,19.0"]

@@ -62,12 +62,14 @@ async def list_queue_statistics(node: Node, call: Call) -> dict[str, Any]:
         offset=offset,
         deadline=call.deadline,
     )
-    minutes = {}
+    minutes: dict[int, list[QueueMinute]] = {}
+    clock = {}
     if wanted.Minutes:
         queues = [row.id for row in rows if row.id is not None]
         minutes = await node.statistics.minutes(queues, wanted.Minutes, call.deadline)
+        clock = {"Clock": int(await node.inspection.clock(call.deadline))}
     found = [_shown(node, call, row, minutes.get(row.id or 0, [])) for row in rows]
-    return {"Queues": found, "Matches": len(rows) + others.queues}
+    return {**clock, "Queues": found, "Matches": len(rows) + others.queues}
 
 
 def _shown(

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from time import time as own_clock  # noqa: TID251 - it only places curves in a drawing.
 from typing import Any
 
 _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
@@ -93,13 +92,14 @@ def age(seconds: int) -> str:
     return f"{value} {unit[0] if unit != 'minute' else 'min'}"
 
 
-def curves(minutes: Sequence[Mapping[str, int]]) -> dict[str, Any]:
+def curves(minutes: Sequence[Mapping[str, int]], clock: int) -> dict[str, Any]:
     """Return the curves of what was sent and deleted in the last hour, as points of an SVG.
 
-    It is 60 wide and 20 high; `peak` is the most that a minute had.
+    `clock` is the database's, in seconds since 1970. They are 60 wide and 20 high; `peak` is the
+    most that a minute had.
     """
     by_minute = {each["Minute"]: each for each in minutes}
-    now = int(own_clock()) // 60 * 60
+    now = clock // 60 * 60
     last = range(now - 59 * 60, now + 1, 60)
     values = {
         name: [by_minute[minute][name] if minute in by_minute else 0 for minute in last]

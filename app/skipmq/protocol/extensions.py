@@ -202,7 +202,7 @@ ACTIONS: Mapping[str, Action] = {
             MaxResults=INTEGER,
             Minutes=INTEGER,
         ),
-        structure(Queues=List(QUEUE_STATISTICS, "Queue"), Matches=LONG),
+        structure(Clock=LONG, Queues=List(QUEUE_STATISTICS, "Queue"), Matches=LONG),
     ),
     "MoveMessages": Action(_PICKED, _OUTCOMES),
     "PeekMessages": Action(

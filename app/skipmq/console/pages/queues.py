@@ -49,6 +49,7 @@ def _queues() -> ResponseReturnValue:
         "queues.html",
         error=error,
         queues=found.get("Queues", []),
+        clock=found.get("Clock"),
         matches=found.get("Matches", 0),
         search=search,
         order=order,

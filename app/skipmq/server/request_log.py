@@ -65,7 +65,7 @@ _COLUMNS = {
 }
 # Records of refusals, and of errors, in a second: thousands would fill the disk.
 _MOST = 50
-# Refusals that a worker writes to the database in a minute: kept for 90 days they are 2 GB at most.
+# Refusals that a worker writes to the database in a minute, which is 7.8 million in 90 days.
 _MOST_KEPT = 60
 # Bytes of the parameters that a record has: a policy and more.
 _PARAMETERS_MOST = 16_384

@@ -41,7 +41,7 @@ table = delta.open_(delta.url_of(sys.argv[1]))
 print("one day", flush=True)
 table.compact(day, ["orders"], 1 << 20)
 table.compact(day, ["mails"], 1 << 20)
-table.vacuum(0)
+table.vacuum(0, full=True)
 """
 
 

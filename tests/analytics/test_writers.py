@@ -97,3 +97,24 @@ def test_what_a_writer_that_died_has_left_is_removed_a_day_later(
 
     assert there == [True, False]
     assert lake_rows(spark, place) == rows_of(owner)
+
+
+def test_error_after_a_commit_leaves_its_files(
+    spark: SparkSession, source: Source, owner: Connection, place: str, monkeypatch: Any
+) -> None:
+    settle(owner, 10)
+    export(spark, source, place)
+    settle(owner, 20)
+    lake = Lake.open(spark, place)
+    with source.connect() as reader:
+        ((window, plan),) = windows.windows(reader, lake.table.position, history.server(reader))
+    view = source.read(spark, "skipmq_views.history", plan.conditions)
+
+    def lose_the_table() -> None:
+        raise OSError("connection reset")
+
+    monkeypatch.setattr(lake.table, "reopen", lose_the_table)
+    with pytest.raises(OSError, match="connection reset"):
+        lake.add(frames.as_history(view), window)
+
+    assert lake_rows(spark, place) == rows_of(owner)

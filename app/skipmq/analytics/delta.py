@@ -6,7 +6,8 @@ same commit stands up to which transaction the history is in the table.
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties
-from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 from deltalake.transaction import AddAction, RemoveAction
 from pyarrow import fs
@@ -148,7 +149,7 @@ class Table:
         window: Window | None = None,
         **facts: Any,
     ) -> None:
-        """Add files and take others out; set the position to the end of a window, or on a rewind.
+        """Add files and take others out; set the position to a window's end, of a rewind its first.
 
         Raises ConflictError, with nothing changed, when another commit came first.
         """
@@ -175,24 +176,26 @@ class Table:
 
     def compact(self, day: date, queues: Sequence[str], size: int) -> int:
         """Put files of these queues of a day together; return how many there are fewer."""
-        done = self._opened.optimize.compact(
-            [("day", "=", str(day)), ("queue", "in", list(queues))],
-            target_size=size,
-            writer_properties=WriterProperties(compression="ZSTD"),
-            commit_properties=_properties({"kind": "compact"}),
-        )
+        with _refused():
+            done = self._opened.optimize.compact(
+                [("day", "=", str(day)), ("queue", "in", list(queues))],
+                target_size=size,
+                writer_properties=WriterProperties(compression="ZSTD"),
+                commit_properties=_properties({"kind": "compact"}),
+            )
         self.reopen()
         return int(done["numFilesRemoved"] - done["numFilesAdded"])
 
     def expire(self, before: date) -> None:
         """Take the days before that one out."""
         said = _properties({"kind": "expire"})
-        self._opened.delete(f"day < '{before}'", commit_properties=said)
+        with _refused():
+            self._opened.delete(f"day < '{before}'", commit_properties=said)
         self.reopen()
 
-    def vacuum(self, hours: int) -> None:
-        """Delete files that have been in no version for so long."""
-        given: dict[str, Any] = {"enforce_retention_duration": False, "full": True}
+    def vacuum(self, hours: int, *, full: bool) -> None:
+        """Delete files that were taken out so long ago, and in full what never was in a version."""
+        given: dict[str, Any] = {"enforce_retention_duration": False, "full": full}
         # It commits, also when there is nothing to delete.
         if self._opened.vacuum(hours, dry_run=True, **given):
             self._opened.vacuum(hours, dry_run=False, **given)
@@ -237,6 +240,15 @@ def find(lake: str) -> Table | None:
 def files(url: str) -> fs.FileSystem:
     """Return the files below a URL as delta-rs finds them, by their paths in it."""
     return fs.PyFileSystem(DeltaStorageHandler(url))
+
+
+@contextmanager
+def _refused() -> Iterator[None]:
+    """Turn the refusal of a commit into ConflictError."""
+    try:
+        yield
+    except CommitFailedError as error:
+        raise ConflictError from error
 
 
 def _has_older(lake: str) -> bool:

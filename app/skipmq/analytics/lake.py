@@ -135,7 +135,8 @@ class Lake:
             except ConflictError:
                 if not left:
                     raise
-        self.clear(0)
+        # Not all that no commit has: others may be about to commit theirs.
+        self.table.vacuum(0, full=False)
         return rows
 
     def rewind(self, window: Window) -> int:
@@ -191,9 +192,8 @@ class Lake:
 
     def clear(self, hours: int = 24) -> None:
         """Remove the files of older versions, and what writers that died had left by then."""
-        kept = {file.path.split("/")[0] for file in self.files}
-        storage.remove_abandoned(self.spark, self.table.url, _PREFIX, kept, hours)
-        self.table.vacuum(hours)
+        storage.remove_unfinished(self.spark, self.table.url, _PREFIX, hours)
+        self.table.vacuum(hours, full=True)
 
     def _without(
         self, condition: str | Column, kind: str, *, reason: str = "", window: Window | None = None
@@ -221,7 +221,11 @@ class Lake:
 
     @contextmanager
     def _written(self, frame: DataFrame) -> Iterator[list[Written]]:
-        """Write a frame; give its files, as they are read. They are removed if the block fails."""
+        """Write a frame; give its files, as they are read.
+
+        They are removed when the block refuses them, and not after an error that leaves open
+        whether they were committed: what no commit has goes a day later.
+        """
         folder = f"{self.table.url}/{_PREFIX}{token_hex(8)}"
         try:
             (
@@ -245,12 +249,12 @@ class Lake:
             )
             yield [
                 Written(
-                    self._path(path), size, int(moment.timestamp() * 1000), rows, int(ids),
+                    self._path(path), size, int(moment.timestamp() * 1_000_000), rows, int(ids),
                     tuple(xids), tuple(times),
                 )
                 for path, size, moment, rows, ids, xids, times in found
             ]  # fmt: skip
-        except BaseException:
+        except LakeError:
             storage.remove(self.spark, folder)
             raise
 

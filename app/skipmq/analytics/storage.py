@@ -1,6 +1,5 @@
 """Where Spark writes: a folder of this machine, or any file system that Hadoop knows."""
 
-from collections.abc import Collection
 from secrets import token_hex
 from typing import Any
 
@@ -48,18 +47,17 @@ def check_shared(spark: SparkSession, url: str) -> None:
         )
 
 
-def remove_abandoned(
-    spark: SparkSession, url: str, prefix: str, kept: Collection[str], hours: int
-) -> None:
-    """Remove the folders in a Delta table that begin so, are not `kept`, and are so old.
+def remove_unfinished(spark: SparkSession, url: str, prefix: str, hours: int) -> None:
+    """Remove the folders in a Delta table that begin so, are so old, and whose job did not end.
 
-    Their age is by the file system's clock, which the last commit tells.
+    Of those that did it knows nothing: they may have files that a reader of an older version wants.
+    The age is by the file system's clock, which the last commit tells.
     """
     files = _path(spark, url).getFileSystem(_configuration(spark))
     log = files.listStatus(_path(spark, f"{url}/_delta_log"))
     oldest = max(status.getModificationTime() for status in log) - hours * 3_600_000
     for folder in files.globStatus(_path(spark, f"{url}/{prefix}*")):
-        if folder.getPath().getName() in kept:
+        if not files.exists(_path(spark, f"{folder.getPath()}/_temporary")):
             continue
         times, each = [], files.listFiles(folder.getPath(), _ALL)
         while each.hasNext():

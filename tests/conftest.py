@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from functools import cache, wraps
 from inspect import iscoroutinefunction
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import psycopg
@@ -21,6 +21,9 @@ from xdist.scheduler import LoadScopeScheduling
 from skipmq import embedded
 from support.postgres import DEBIAN, Connection, Databases, as_node, debian_servers
 
+if TYPE_CHECKING:
+    from support.browser import Browser
+
 # A machine that has much else to do stands still now and then, and no example is to blame for that.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
@@ -29,6 +32,8 @@ settings.load_profile("patient")
 TOGETHER = {"analytics": "analytics", "cluster": "clusters", "deploy": "clusters"}
 # What takes longest begins first, so that no worker is left alone with it.
 FIRST = ("analytics", "cluster", "deploy", "server", "clients", "http", "migration", "console")
+# What a browser is made of, and the packages that have it.
+BROWSER = {"chromium": "chromium", "chromedriver": "chromium-driver"}
 
 
 class _ByFile(LoadScopeScheduling):
@@ -148,10 +153,34 @@ def node(database: str) -> Iterator[Connection]:
         yield connection
 
 
+@pytest.fixture(scope="session")
+def browser() -> Iterator["Browser"]:
+    """Give Debian's Chromium."""
+    missing = [package for program, package in BROWSER.items() if not shutil.which(program)]
+    if missing:
+        reason = f"install {' '.join(missing)}"
+        if os.environ.get("CI") == "true":  # noqa: TID251 - a switch of the tests.
+            pytest.fail(reason)
+        pytest.skip(reason)
+    from support.browser import Browser  # noqa: PLC0415 - Selenium, when a test asks for it.
+
+    with Browser() as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def screenshots(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the folder that pictures of the pages are written to."""
+    named = request.config.getoption("screenshots")
+    folder = Path(named) if named else tmp_path_factory.mktemp("screenshots")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     about = "what serves the tests in tests/http: Granian's RSGI, or Flask under gunicorn"
     parser.addoption("--door", choices=["rsgi", "wsgi"], default="rsgi", help=about)
-    about = "where pictures of the console's pages go, instead of a temporary folder"
+    about = "where pictures of pages go, instead of a temporary folder"
     parser.addoption("--screenshots", metavar="FOLDER", help=about)
     about = "how long the slow test in tests/http/test_wire_fuzz.py sends requests"
     parser.addoption("--fuzz-seconds", type=float, default=120, help=about)

@@ -3,7 +3,8 @@
 import os
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -38,16 +39,33 @@ class ConfigError(Exception):
         super().__init__("; ".join(problems))
 
 
-def prepare_spark(master: str) -> bool:
+def prepare_spark(master: str) -> None:
     """Let Spark find this Python and, all on this machine, stay on its loopback.
 
     Returns whether `spark-submit` has started it already, which then decides the latter.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    if not submitted and master.startswith("local"):
+    if not submitted() and master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    return submitted
+
+
+@contextmanager
+def spark_connect_mode() -> Iterator[None]:
+    """Let PySpark's functions make columns for Spark Connect, and not for a JVM, in the block."""
+    name = "SPARK_CONNECT_MODE_ENABLED"
+    before = os.environ.get(name)
+    os.environ[name] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[name]
+        if before is not None:
+            os.environ[name] = before
+
+
+def submitted() -> bool:
+    """Return whether `spark-submit` has started this process."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def java_home() -> str | None:

@@ -249,8 +249,20 @@ class NewMessage(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class MessageFilter:
+    """Which messages of a queue: those with a text in the body, an attribute, its value."""
+
+    body_contains: str | None = None
+    attribute_name: str | None = None
+    attribute_value: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class MoveTask:
-    """A message move task; `started_at` in milliseconds since the epoch."""
+    """A message move task, or one that moves, copies or deletes what matches a filter.
+
+    `started_at` is in milliseconds since the epoch.
+    """
 
     id: str
     status: str
@@ -260,6 +272,12 @@ class MoveTask:
     to_move: int
     failure: str | None
     started_at: int
+    # What it does with messages; a redrive is SQS's, the others have a filter.
+    kind: str
+    body_contains: str | None
+    attribute_name: str | None
+    attribute_value: str | None
+    passed: int
 
 
 @dataclass(frozen=True, slots=True)

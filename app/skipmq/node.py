@@ -22,6 +22,7 @@ from skipmq.delivery import (
     Overview,
     Queues,
     Statistics,
+    Timelines,
 )
 from skipmq.delivery.group_commit import GroupCommit
 from skipmq.delivery.waiters import Listener, Notifier, Waiters
@@ -90,6 +91,7 @@ class Node:
         self.overview = Overview(self.database, self.replication)
         self.dead_letters = DeadLetters(self.database)
         self.audit = Audit(self.database, writes=settings.audit_days > 0)
+        self.timelines = Timelines(self.database)
         self.receipt_key = b""
         self.waiters = Waiters(settings.max_waiting, tracing)
         # Who may sign, where requests must be signed.

@@ -196,8 +196,9 @@ create unlogged table skipmq.disk_probe (
   filler text not null
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1);
 alter table skipmq.disk_probe alter column filler set storage plain;
--- Moves of messages of a dead-letter queue back to where they came from, or elsewhere. Any node continues a task,
--- a chunk at a time, so that it survives the death of the node that worked on it.
+-- Moves of messages of a dead-letter queue back to where they came from, or elsewhere (kind redrive), and moves, copies
+-- and deletions of those messages of a queue that match a filter. Any node continues a task, a chunk at a time, so that
+-- it survives the death of the node that worked on it.
 create table skipmq.move_task (
   task_id uuid primary key,
   source_arn text not null,
@@ -210,9 +211,18 @@ create table skipmq.move_task (
   failure_reason text,
   started_at timestamptz not null,
   -- Up to when the rate has been used up.
-  paid_until timestamptz not null
+  paid_until timestamptz not null,
+  kind text not null default 'redrive' check (kind in ('redrive', 'move', 'copy', 'delete')),
+  -- Of a filter, each where it is given: a text in the body, the name of a message attribute, its value.
+  body_contains text,
+  attribute_name text,
+  attribute_value text,
+  -- How many of to_move were looked through, and the place of the last one (match_messages).
+  passed bigint not null default 0,
+  place_at timestamptz,
+  place_number bigint
 );
--- For start_move_task: one active task for a source; for advance_move_tasks.
+-- For start_move_task and start_message_task: one active task for a source; for advance_move_tasks.
 create unique index move_task_active on skipmq.move_task (source_arn)
   where status in ('RUNNING', 'CANCELLING');
 -- For list_move_tasks.
@@ -408,7 +418,7 @@ create table skipmq.audit_record (
   -- Its ARN. The queue may not exist, then or now.
   queue text collate "C",
   client text,
-  door text not null check (door in ('api', 'console')),
+  door text not null check (door in ('api', 'console', 'command')),
   request_id text not null,
   -- `done`, or the code of an error.
   outcome text collate "C" not null,
@@ -475,6 +485,37 @@ begin
   acknowledged := (
     select count(*) from pg_stat_replication r where r.sync_state <> 'async' and r.flush_lsn >= v_position);
 end $$;
+-- Does: adds an active task of a source to the table of tasks; gives its number.
+-- Called by: start_move_task, start_message_task.
+-- Locks, in order: none but the task's own row.
+-- Raises: SQ008 when the source has an active task.
+-- Relies on index: move_task_active, and those of count_messages.
+create function skipmq.add_move_task(
+  p_source integer, p_source_arn text, p_destination_arn text, p_messages_per_second integer,
+  p_kind text default 'redrive', p_body_contains text default null, p_attribute_name text default null,
+  p_attribute_value text default null
+) returns uuid
+language plpgsql volatile
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_task uuid;
+begin
+  insert into skipmq.move_task (
+    task_id, source_arn, destination_arn, status, messages_per_second, to_move, started_at, paid_until,
+    kind, body_contains, attribute_name, attribute_value)
+  select
+    gen_random_uuid(), p_source_arn, p_destination_arn, 'RUNNING', p_messages_per_second, c.visible, v_now, v_now,
+    p_kind, p_body_contains, p_attribute_name, p_attribute_value
+  from skipmq.count_messages(p_source) c
+  on conflict (source_arn) where status in ('RUNNING', 'CANCELLING') do nothing
+  returning task_id into v_task;
+  if v_task is null then
+    raise exception 'There is already a task running. Only one active task is allowed for a source queue arn at a given time.'
+      using errcode = 'SQ008';
+  end if;
+  return v_task;
+end $$;
 -- Does: adds to the totals of queues how many messages were received, and how many receives came back empty.
 -- Called by: nodes, once a second for what they have counted; receive_message.
 -- Locks, in order: none.
@@ -491,13 +532,99 @@ as $$
   cross join lateral (values ('received', u.received), ('empty', u.empty)) e (event, number)
   where e.number > 0;
 $$;
--- Does: continues every active task that nobody else works on: moves what its rate allows since the last
---   time, at most p_limit messages, and ends it when nothing is left, it was cancelled or a queue is gone;
---   gives the number of messages moved.
+-- Does: continues a task on the messages that match a filter, whose row the caller has locked: looks through up to p_limit
+--   messages from its place on and moves, copies or deletes up to p_allowed of those that match; gives their number, how
+--   many it looked through, its new place and whether nothing is left.
+-- Called by: advance_move_tasks.
+-- Locks, in order: for FIFO group rows by number, message rows, skipping both where others hold them; those of
+--   move_messages, copy_messages and settle.
+-- Raises: what move_messages and copy_messages raise.
+-- Relies on index: message_pkey, and those of match_messages, move_messages, copy_messages and settle.
+--
+-- It goes on from before the first message that others hold: what is received then comes after the task's end. So each
+-- is met once, however many nodes work on it, and what they did and the place are one transaction.
+create function skipmq.advance_message_task(
+  p_task skipmq.move_task, p_source integer, p_target integer, p_allowed integer, p_limit integer
+) returns table (moved integer, passed integer, place_at timestamptz, place_number bigint, finished boolean)
+language plpgsql volatile
+as $$
+#variable_conflict use_variable
+declare
+  v_fifo boolean := p_task.source_arn like '%.fifo';
+  v_groups bigint[];
+  v_found record;
+  v_free bigint[];
+  v_held bigint[];
+  v_taken bigint[];
+begin
+  moved := 0;
+  passed := 0;
+  place_at := coalesce(p_task.place_at, '-infinity');
+  place_number := coalesce(p_task.place_number, -1);
+  finished := false;
+  while moved < p_allowed and passed < p_limit loop
+    select array_agg(c.id) as ids, array_agg(c.at) as times, array_agg(c.number) as numbers,
+      coalesce(array_agg(c.id) filter (where c.matches), '{}') as matching
+    into v_found
+    from skipmq.match_messages(
+      p_source, place_at, place_number, p_task.started_at, p_task.body_contains, p_task.attribute_name,
+      p_task.attribute_value, least(100, p_limit - passed)) c;
+    if v_found.ids is null then
+      finished := true;
+      exit;
+    end if;
+    if v_fifo then
+      v_groups := coalesce(skipmq.lock_groups(p_source, v_found.matching, false), '{}');
+    end if;
+    v_free := array(
+      select m.id
+      from skipmq.message m
+      where m.id = any (v_found.matching) and m.queue_id = p_source and case
+        when v_fifo then m.group_no = any (v_groups) and (m.visible_at <= skipmq.clock() or m.receive_count = m.receive_base)
+        else m.visible_at <= p_task.started_at end
+      for no key update skip locked);
+    -- A statement of its own: what others have changed and committed meanwhile is held no more, and no match.
+    v_held := array(
+      select m.id
+      from skipmq.message m
+      where m.id = any (v_found.matching) and m.id <> all (v_free) and m.queue_id = p_source and case
+        when v_fifo then m.group_no <> all (v_groups)
+        else m.visible_at <= p_task.started_at end);
+    v_taken := '{}';
+    for v_n in 1 .. cardinality(v_found.ids) loop
+      exit when v_found.ids[v_n] = any (v_held);
+      if v_found.ids[v_n] = any (v_free) then
+        exit when moved + cardinality(v_taken) >= p_allowed;
+        v_taken := v_taken || v_found.ids[v_n];
+      end if;
+      place_at := v_found.times[v_n];
+      place_number := v_found.numbers[v_n];
+      passed := passed + 1;
+    end loop;
+    moved := moved + cardinality(v_taken);
+    if v_taken = '{}' then
+      null;
+    elsif p_task.kind = 'move' then
+      perform skipmq.move_messages(p_source, v_taken, p_target);
+    elsif p_task.kind = 'copy' then
+      perform skipmq.copy_messages(p_source, v_taken, p_target);
+    else
+      perform skipmq.settle(array(select m.ctid from skipmq.message m where m.id = any (v_taken)), 'deleted');
+      if v_fifo then
+        perform skipmq.refresh_groups(p_source, v_groups);
+      end if;
+    end if;
+    exit when v_held <> '{}';
+  end loop;
+  return next;
+end $$;
+-- Does: continues every active task that nobody else works on: moves (or copies, or deletes) what its rate allows since
+--   the last time, at most p_limit messages, and ends it when nothing is left, it was cancelled or a queue is gone;
+--   gives the number of messages moved, or looked through where a filter chooses.
 -- Called by: the janitor.
 -- Locks, in order: task rows, skipping those that others hold; message rows likewise.
 -- Raises: nothing.
--- Relies on index: move_task_active, message_visible.
+-- Relies on index: move_task_active, message_visible, and those of advance_message_task.
 create function skipmq.advance_move_tasks(p_limit integer default 1000) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -510,6 +637,8 @@ declare
   v_allowed integer;
   v_moved integer;
   v_finished boolean;
+  v_step record;
+  v_passed integer;
   v_total integer := 0;
 begin
   for v_task in
@@ -535,22 +664,43 @@ begin
         extract(epoch from v_now - v_task.paid_until) * v_task.messages_per_second)::integer);
       continue when v_allowed <= 0;
     end if;
-    if v_task.source_arn like '%.fifo' then
+    if v_task.kind <> 'redrive' then
+      begin
+        select * into v_step from skipmq.advance_message_task(v_task, v_source, v_target, v_allowed, p_limit);
+      exception
+        -- A queue went meanwhile, or the target does not take a message.
+        when sqlstate 'SQ005' or sqlstate 'SQ007' or sqlstate 'SQ008' then
+          update skipmq.move_task t set status = 'FAILED', failure_reason = left(sqlerrm, 200)
+          where t.task_id = v_task.task_id;
+          continue;
+      end;
+      update skipmq.move_task t set
+        passed = t.passed + v_step.passed,
+        place_at = v_step.place_at,
+        place_number = v_step.place_number
+      where t.task_id = v_task.task_id;
+      v_moved := v_step.moved;
+      v_passed := v_step.passed;
+      v_finished := v_step.finished;
+    elsif v_task.source_arn like '%.fifo' then
       v_moved := skipmq.move_fifo_batch(v_source, v_target, v_allowed);
     else
       v_moved := skipmq.move_batch(v_source, v_target, v_allowed);
     end if;
-    -- Null: others hold what is left.
-    v_finished := v_moved is not distinct from 0;
-    v_moved := coalesce(v_moved, 0);
+    if v_task.kind = 'redrive' then
+      -- Null: others hold what is left.
+      v_finished := v_moved is not distinct from 0;
+      v_moved := coalesce(v_moved, 0);
+      v_passed := v_moved;
+    end if;
     update skipmq.move_task t set
       moved = t.moved + v_moved,
-      to_move = greatest(t.to_move, t.moved + v_moved),
+      to_move = greatest(t.to_move, t.moved + v_moved, t.passed),
       status = case when v_finished then 'COMPLETED' else 'RUNNING' end,
       paid_until = v_task.paid_until
         + make_interval(secs => coalesce(v_moved::float8 / v_task.messages_per_second, 0))
     where t.task_id = v_task.task_id;
-    v_total := v_total + v_moved;
+    v_total := v_total + v_passed;
   end loop;
   return v_total;
 end $$;
@@ -1505,7 +1655,7 @@ begin
   return v_count;
 end $$;
 -- Does: counts a queue's messages: visible, in flight (received, hidden) and delayed (never received).
--- Called by: the GetQueueAttributes action, `skipmq queue show`; SQL users.
+-- Called by: queue_statistics, add_move_task, the GetQueueAttributes action, `skipmq queue show`; SQL users.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: queue_count_pkey, queue_delta_at, message_visible; for FIFO message_group_available,
@@ -2189,6 +2339,44 @@ begin
   end if;
   return v_count;
 end $$;
+-- Does: deletes messages that are not in flight, each leaving a row of history as a delete by receipt does; says for each
+--   by its place in p_ids: deleted, missing or in-flight.
+-- Called by: the DeletePickedMessages action; SQL users.
+-- Locks, in order: for FIFO group rows by number; message rows by id.
+-- Raises: SQ005 when no queue has the generation.
+-- Relies on index: queue_id, and those of lock_picked and settle; for FIFO those of lock_groups and refresh_groups.
+create function skipmq.delete_picked_messages(p_queue_id integer, p_ids bigint[])
+returns table (place bigint, outcome text)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_fifo boolean;
+  v_groups bigint[];
+  v_free bigint[];
+  v_held bigint[];
+  v_tids tid[];
+begin
+  select q.fifo into v_fifo from skipmq.queue q where q.queue_id = p_queue_id;
+  if v_fifo is null then
+    raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
+  elsif v_fifo then
+    v_groups := skipmq.lock_groups(p_queue_id, p_ids);
+  end if;
+  select l.free, l.held, l.tids into v_free, v_held, v_tids from skipmq.lock_picked(p_queue_id, p_ids, v_now) l;
+  if v_free is not null then
+    perform skipmq.settle(v_tids, 'deleted');
+    if v_fifo then
+      perform skipmq.refresh_groups(p_queue_id, v_groups);
+    end if;
+  end if;
+  return query
+  select u.place, case
+    when u.id = any (v_free) then 'deleted' when u.id = any (v_held) then 'in-flight' else 'missing' end
+  from unnest(p_ids) with ordinality u (id, place)
+  order by u.place;
+end $$;
 -- Does: deletes a queue at once and leaves its messages to the janitor.
 -- Called by: the DeleteQueue action; SQL users.
 -- Locks, in order: advisory lock of the generation (SQL users' transactions that sent to it are over then), queue row,
@@ -2569,6 +2757,158 @@ begin
     return 0;
   end if;
   return skipmq.settle(v_tids, 'expired');
+end $$;
+-- Does: finds a message that is not settled, by its message id: with p_id in whatever queue it is, without it (or where
+--   that finds nothing) among the first p_limit messages of a generation, in the order in which they become visible (FIFO:
+--   of their arrival). Gives one row; where nothing was found its id is null, and is_whole says whether all was looked through.
+-- Called by: the GetMessageTimeline action; SQL users.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: message_pkey, message_visible; for FIFO message_enqueued; generation_pkey, queue_pkey.
+--
+-- state_at is when an in-flight or delayed message becomes visible, a visible one became so, an expired one did, or its
+-- queue was purged or deleted, whose messages are settled a little later.
+create function skipmq.find_message(
+  p_queue_id integer, p_message_id uuid, p_id bigint default null, p_limit integer default 10000
+) returns table (
+  id bigint, account text, region text, name text, policy text, state text, state_at timestamptz, sent_at timestamptz,
+  first_received_at timestamptz, receives integer, dead_letter_source text, is_whole boolean
+)
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := skipmq.clock();
+  v_id bigint;
+  v_passed integer := 0;
+begin
+  select m.id into v_id from skipmq.message m where m.id = p_id and m.message_id = p_message_id;
+  if v_id is null then
+    select min(s.id) filter (where s.message_id = p_message_id), count(*) into v_id, v_passed
+    from (
+      (select m.id, m.message_id from skipmq.message m
+      where m.queue_id = p_queue_id and m.group_no is null
+      order by m.shard, m.visible_at limit p_limit)
+      union all
+      (select m.id, m.message_id from skipmq.message m
+      where m.queue_id = p_queue_id and m.group_no is not null
+      order by m.enqueued_at limit p_limit)
+    ) s;
+  end if;
+  if v_id is null then
+    return query select
+      null::bigint, null, null, null, null, null, null::timestamptz, null::timestamptz, null::timestamptz, null::integer, null,
+      v_passed < p_limit;
+    return;
+  end if;
+  return query
+  select m.id, g.account, g.region, g.name, coalesce(q.policy, ''), s.state, s.at, m.sent_at, m.first_received_at,
+    m.receive_count - m.receive_base, m.dead_letter_source, true
+  from skipmq.message m
+  join skipmq.generation g on g.queue_id = m.queue_id
+  left join skipmq.queue q on q.account = g.account and q.region = g.region and q.name = g.name
+  cross join lateral (
+    select m.enqueued_at + make_interval(secs => q.message_retention_period) as expires_at,
+      m.visible_at + case
+        when q.fifo and m.receive_count = m.receive_base then make_interval(secs => q.delay_seconds) else '0' end as visible_at
+  ) v
+  cross join lateral (
+    select 'purged' as state, g.retired_at as at where g.retired_at is not null
+    union all
+    select 'expired', v.expires_at where g.retired_at is null and v.expires_at <= v_now
+    union all
+    select case
+        when v.visible_at <= v_now then 'visible'
+        when m.receive_count = m.receive_base then 'delayed'
+        else 'in-flight' end,
+      v.visible_at
+    where g.retired_at is null and v.expires_at > v_now
+  ) s
+  where m.id = v_id;
+end $$;
+-- Does: finds what the history has of a message id, the newest first, from the place p_place on (null: from the newest
+--   row) back to p_since: it reads up to p_blocks blocks, and for up to a second. The last row has no outcome: its
+--   settled_at is how far back that was, its place where to go on, null when nothing older can be of the message.
+-- Called by: the GetMessageTimeline action; SQL users.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: none (ranges of ctid), generation_pkey, queue_pkey.
+--
+-- The history has no index by message id, which each delete would pay for. Its rows lie nearly in the order of time,
+-- and nothing is settled before it was sent: once a row is found, older ones than its send are not read.
+create function skipmq.find_settled(
+  p_message_id uuid, p_since timestamptz default null, p_place text default null, p_blocks integer default 8192
+) returns table (
+  id bigint, account text, region text, name text, policy text, outcome text, sent_at timestamptz,
+  first_received_at timestamptz, settled_at timestamptz, receives integer, node text, place text
+)
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_end timestamptz := clock_timestamp() + interval '1 second';
+  v_since timestamptz := p_since;
+  v_day date := coalesce(split_part(p_place, '/', 1)::date, (skipmq.clock() at time zone 'UTC')::date + 1);
+  v_high bigint := nullif(split_part(p_place, '/', 2), '')::bigint;
+  v_left bigint := p_blocks;
+  v_oldest date;
+  v_from timestamptz;
+  v_to timestamptz;
+  v_low bigint;
+  v_blocks bigint;
+  v_first timestamptz;
+  v_last timestamptz;
+begin
+  select min(to_date(right(c.relname, 8), 'YYYYMMDD')) into v_oldest
+  from pg_inherits i
+  join pg_class c on c.oid = i.inhrelid
+  where i.inhparent = 'skipmq.history'::regclass and c.relname ~ '^history_[0-9]{8}$';
+  while v_day >= v_oldest and v_left > 0 loop
+    v_from := v_day::timestamp at time zone 'UTC';
+    v_to := (v_day + 1)::timestamp at time zone 'UTC';
+    exit when v_to <= v_since;
+    -- Only the partition of the day is read: the planner leaves out the others by settled_at.
+    v_blocks := pg_relation_size(coalesce(
+      to_regclass('skipmq.history_' || to_char(v_day, 'YYYYMMDD')), 'skipmq.history_default'))
+      / current_setting('block_size')::bigint;
+    v_high := least(v_high, v_blocks);
+    while v_high > 0 and v_left > 0 loop
+      v_low := greatest(v_high - least(128, v_left), 0);
+      for id, account, region, name, policy, outcome, sent_at, first_received_at, settled_at, receives, node, place in
+        select h.id, g.account, g.region, g.name, coalesce(q.policy, ''), h.outcome, h.sent_at, h.first_received_at,
+          h.settled_at, h.receive_count, h.node, to_char(v_day, 'YYYYMMDD/') || (h.ctid::text::point)[0]::bigint + 1
+        from skipmq.history h
+        left join skipmq.generation g on g.queue_id = h.queue_id
+        left join skipmq.queue q on q.account = g.account and q.region = g.region and q.name = g.name
+        where h.settled_at >= v_from and h.settled_at < v_to and h.message_id = p_message_id
+          and h.ctid >= format('(%s,0)', v_low)::tid and h.ctid < format('(%s,0)', v_high)::tid
+        order by h.settled_at desc
+      loop
+        return next;
+        v_since := greatest(v_since, sent_at);
+      end loop;
+      select min(h.settled_at), max(h.settled_at) into v_first, v_last
+      from skipmq.history h
+      where h.settled_at >= v_from and h.settled_at < v_to
+        and h.ctid >= format('(%s,0)', v_low)::tid and h.ctid < format('(%s,0)', v_low + 1)::tid;
+      v_left := v_left - (v_high - v_low);
+      v_high := v_low;
+      exit when v_last < v_since;
+      if clock_timestamp() > v_end then
+        v_left := 0;
+      end if;
+    end loop;
+    exit when v_high > 0 or v_last < v_since;
+    v_day := v_day - 1;
+    v_high := null;
+  end loop;
+  return query
+  select null::bigint, null, null, null, null, null, null::timestamptz, null::timestamptz, coalesce(v_first, v_from),
+    null::integer, null, case
+      when v_day >= v_oldest and v_left <= 0 and (v_last < v_since) is not true
+        then to_char(v_day, 'YYYYMMDD/') || coalesce(v_high::text, '') end;
 end $$;
 -- Does: adds what has changed in the numbers of messages to their sums, and to those of this minute; gives how many
 --   changes it folded. Minutes are kept for six hours.
@@ -2981,15 +3321,16 @@ as $$
     [183984,191457), [194560,195102), [196608,201547)}'::int4multirange then 'a' else c.character end, '' order by c.place)
   from regexp_split_to_table(p_text, '') with ordinality c (character, place)
 $$;
--- Does: lists the newest tasks of a source, newest first.
--- Called by: the ListMessageMoveTasks action; SQL users.
+-- Does: lists the newest tasks of a source, newest first: redrives, with p_every those with a filter, too.
+-- Called by: the ListMessageMoveTasks and ListMessageTasks actions; SQL users.
 -- Locks, in order: none.
 -- Raises: SQ010 when the source is not there.
 -- Relies on index: move_task_source.
-create function skipmq.list_move_tasks(p_source_arn text, p_limit integer default 1)
+create function skipmq.list_move_tasks(p_source_arn text, p_limit integer default 1, p_every boolean default false)
 returns table (
   task_id uuid, status text, destination_arn text, messages_per_second integer, moved bigint,
-  to_move bigint, failure_reason text, started_at timestamptz
+  to_move bigint, failure_reason text, started_at timestamptz, kind text, body_contains text, attribute_name text,
+  attribute_value text, passed bigint
 )
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
@@ -3002,9 +3343,9 @@ begin
   return query
   select
     t.task_id, t.status, t.destination_arn, t.messages_per_second, t.moved, t.to_move, t.failure_reason,
-    t.started_at
+    t.started_at, t.kind, t.body_contains, t.attribute_name, t.attribute_value, t.passed
   from skipmq.move_task t
-  where t.source_arn = p_source_arn
+  where t.source_arn = p_source_arn and (p_every or t.kind = 'redrive')
   order by t.started_at desc
   limit p_limit;
 end $$;
@@ -3072,7 +3413,8 @@ begin
 end $$;
 -- Does: locks the groups of a FIFO queue that the given messages belong to; gives the numbers of those it
 --   has locked, without those that have gone meanwhile, and those that others hold where p_waits is false.
--- Called by: delete_fifo_messages, change_fifo_visibility, receive_fifo_attempt, return_fifo_messages.
+-- Called by: delete_fifo_messages, change_fifo_visibility, receive_fifo_attempt, return_fifo_messages, move_messages,
+--   delete_picked_messages, advance_message_task, erase_messages.
 -- Locks, in order: group rows by number.
 -- Raises: nothing.
 -- Relies on index: message_pkey, message_group_pkey.
@@ -3108,6 +3450,31 @@ begin
   end if;
   return v_groups;
 end $$;
+-- Does: locks messages of a generation and says which of them are not in flight, in the order in which they were sent
+--   (tids: their rows, in the order of their ids), and which are. One that is neither is missing.
+-- Called by: move_messages, delete_picked_messages.
+-- Locks, in order: message rows by id. The caller holds the groups of a FIFO queue.
+-- Raises: nothing.
+-- Relies on index: message_pkey.
+create function skipmq.lock_picked(p_queue_id integer, p_ids bigint[], p_now timestamptz)
+returns table (free bigint[], held bigint[], tids tid[])
+language sql volatile
+as $$
+  select
+    array_agg(m.id order by m.sequence_number, m.id) filter (where m.visible_at <= p_now or not m.received),
+    array_agg(m.id) filter (where m.visible_at > p_now and m.received),
+    array_agg(m.tid order by m.id) filter (where m.visible_at <= p_now or not m.received)
+  from (
+    select m.*
+    from (select distinct u.id from unnest(p_ids) u (id) order by u.id) u
+    cross join lateral (
+      select m.ctid as tid, m.id, m.sequence_number, m.visible_at, m.receive_count > m.receive_base as received
+      from skipmq.message m
+      where m.id = u.id and m.queue_id = p_queue_id
+      for no key update
+    ) m
+  ) m;
+$$;
 -- Does: reads what a node needs to raise the low watermark of a standard queue, the time before which nothing is
 --   visible: the time, the oldest transaction that runs, this transaction's own number, and when the first message
 --   from p_from on (null: of all) became or becomes visible. Once a later call gives an oldest_xid greater than
@@ -3185,6 +3552,62 @@ begin
     end if;
   end loop;
   return v_count;
+end $$;
+-- Does: gives up to p_limit messages of a generation after a place, in the order of their places, and whether each is not
+--   in flight, within its retention and matches a filter: a text in its body, an attribute by name, and its value. A place
+--   is a time up to p_until and a number: of a standard queue when a message became visible and its id, of a FIFO queue
+--   when it came and its sequence number.
+-- Called by: advance_message_task.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: queue_id, message_visible; for FIFO message_enqueued.
+--
+-- A message that goes to the other shard keeps its place.
+create function skipmq.match_messages(
+  p_queue_id integer, p_after timestamptz, p_number bigint, p_until timestamptz, p_body text, p_name text, p_value text,
+  p_limit integer
+) returns table (id bigint, at timestamptz, number bigint, matches boolean)
+language plpgsql stable
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := skipmq.clock();
+  v_horizon timestamptz;
+begin
+  select v_now - make_interval(secs => q.message_retention_period) into v_horizon
+  from skipmq.queue q where q.queue_id = p_queue_id;
+  return query
+  select s.id, s.at, s.number,
+    (s.visible_at <= v_now or s.receive_count = s.receive_base)
+    and s.enqueued_at > v_horizon
+    and (p_body is null or strpos(s.body, p_body) > 0)
+    and (p_name is null or case
+      when p_value is null then s.attributes::jsonb ? p_name
+      else s.attributes::jsonb -> p_name ->> 'StringValue' = p_value end) is true
+  from (
+    (select m.visible_at as at, m.id as number, m.*
+    from skipmq.message m
+    where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null
+      and (m.visible_at, m.id) > (p_after, p_number) and m.visible_at <= p_until
+    order by m.visible_at, m.id
+    limit p_limit)
+    union all
+    (select m.visible_at, m.id, m.*
+    from skipmq.message m
+    where m.queue_id = p_queue_id and m.shard = 1 and m.group_no is null
+      and (m.visible_at, m.id) > (p_after, p_number) and m.visible_at <= p_until
+    order by m.visible_at, m.id
+    limit p_limit)
+    union all
+    (select m.enqueued_at, m.sequence_number, m.*
+    from skipmq.message m
+    where m.queue_id = p_queue_id and m.group_no is not null
+      and (m.enqueued_at, m.sequence_number) > (p_after, p_number) and m.enqueued_at <= p_until
+    order by m.enqueued_at, m.sequence_number
+    limit p_limit)
+  ) s
+  order by s.at, s.number
+  limit p_limit;
 end $$;
 -- Does: moves up to p_limit visible messages from one standard queue to another (p_destination null: each
 --   to the queue it came from), where each is a new message: with another id, sent now, never received; gives their
@@ -3315,7 +3738,7 @@ end $$;
 -- Locks, in order: queue row of the target (shared: it is neither purged nor deleted meanwhile); message
 --   rows by id; for FIFO group rows by number before, and those of append_fifo.
 -- Raises: SQ005 when no queue has one of the generations, SQ007 when the queues are of different types.
--- Relies on index: queue_id, message_pkey, and those of resend; for FIFO those of lock_groups, append_fifo and refresh_groups.
+-- Relies on index: queue_id, and those of lock_picked and resend; for FIFO those of lock_groups, append_fifo and refresh_groups.
 create function skipmq.move_messages(p_queue_id integer, p_ids bigint[], p_target integer)
 returns table (place bigint, outcome text)
 language plpgsql volatile security definer
@@ -3340,21 +3763,7 @@ begin
   if v_fifo then
     v_groups := skipmq.lock_groups(p_queue_id, p_ids);
   end if;
-  select
-    array_agg(m.id order by m.sequence_number, m.id) filter (where m.visible_at <= v_now or not m.received),
-    array_agg(m.id) filter (where m.visible_at > v_now and m.received),
-    array_agg(m.tid order by m.id) filter (where m.visible_at <= v_now or not m.received)
-  into v_free, v_held, v_tids
-  from (
-    select m.*
-    from (select distinct u.id from unnest(p_ids) u (id) order by u.id) u
-    cross join lateral (
-      select m.ctid as tid, m.id, m.sequence_number, m.visible_at, m.receive_count > m.receive_base as received
-      from skipmq.message m
-      where m.id = u.id and m.queue_id = p_queue_id
-      for no key update
-    ) m
-  ) m;
+  select l.free, l.held, l.tids into v_free, v_held, v_tids from skipmq.lock_picked(p_queue_id, p_ids, v_now) l;
   if v_free is null then
     null;
   elsif v_fifo then
@@ -4471,7 +4880,7 @@ end $$;
 -- Does: sets again when groups of a FIFO queue, which the caller has locked, can give their first message,
 --   and removes the rows of those that have none.
 -- Called by: clear_group, delete_fifo_messages, change_fifo_visibility, return_fifo_messages, expire_fifo,
---   move_fifo_batch.
+--   move_fifo_batch, move_messages, receive_fifo_attempt, delete_picked_messages, advance_message_task, erase_messages.
 -- Locks, in order: advisory locks of empty groups, only if free: a sender that is about to commit keeps
 --   the row. In a transaction with one snapshot for all statements the row stays too: what was sent since
 --   cannot be seen there.
@@ -4800,9 +5209,9 @@ end $$;
 -- Relies on index: none (ranges of ctid).
 --
 -- The history has no index by queue or time, which each delete would pay for. Its rows lie nearly in the order of time:
--- the first block is found by halving, and it costs at most as much as reading 8 MB a day, however long the history is.
+-- the first block is found by halving, and it costs at most as much as reading 4 MB a day, however long the history is.
 create function skipmq.sample_history(
-  p_queue_id integer, p_since timestamptz, p_until timestamptz, p_runs integer default 128
+  p_queue_id integer, p_since timestamptz, p_until timestamptz, p_runs integer default 64
 ) returns table (settled_at timestamptz, sent_at timestamptz, first_received_at timestamptz, outcome text, part float8)
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -5271,7 +5680,8 @@ begin
 end $$;
 -- Does: deletes the given rows of messages, which the caller has locked, and leaves a row of history for each;
 --   gives their number.
--- Called by: delete_fifo_messages, expire_visible, clear_group, clear_retired, expire_fifo.
+-- Called by: delete_fifo_messages, delete_picked_messages, advance_message_task, erase_messages, expire_visible,
+--   clear_group, clear_retired, expire_fifo.
 -- Locks, in order: none but what the caller holds.
 -- Raises: nothing.
 -- Relies on index: none (rows by ctid), and those of write_history.
@@ -5351,12 +5761,47 @@ begin
   get diagnostics v_count = row_count;
   return v_count;
 end $$;
+-- Does: begins to move, copy or delete (p_kind) the messages of a queue that are visible now (FIFO: not in flight) and
+--   match a filter: a text in the body, an attribute of a name, its value; without any: all. Gives the number of the task.
+-- Called by: the StartMessageTask action; SQL users.
+-- Locks, in order: none but the task's own row.
+-- Raises: SQ010 when a queue is not there, SQ008 when the parameters do not fit together or the source has an active task.
+-- Relies on index: queue_pkey, and those of add_move_task.
+create function skipmq.start_message_task(
+  p_source_arn text, p_kind text, p_destination_arn text default null, p_messages_per_second integer default null,
+  p_body_contains text default null, p_attribute_name text default null, p_attribute_value text default null
+) returns uuid
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_source integer := skipmq.queue_of_arn(p_source_arn);
+begin
+  if v_source is null then
+    raise exception 'The source queue does not exist.' using errcode = 'SQ010';
+  elsif p_kind not in ('move', 'copy', 'delete') then
+    raise exception 'A task moves, copies or deletes.' using errcode = 'SQ008';
+  elsif (p_kind = 'delete') <> (p_destination_arn is null) then
+    raise exception 'A task that moves or copies has a destination queue, and no other has one.' using errcode = 'SQ008';
+  elsif p_destination_arn is not null and skipmq.queue_of_arn(p_destination_arn) is null then
+    raise exception 'The destination queue does not exist.' using errcode = 'SQ010';
+  elsif p_destination_arn = p_source_arn then
+    raise exception 'The destination of a task must not be its source.' using errcode = 'SQ008';
+  elsif (p_destination_arn like '%.fifo') <> (p_source_arn like '%.fifo') then
+    raise exception 'The destination of a task must be of the same type as its source.' using errcode = 'SQ008';
+  elsif p_attribute_value is not null and p_attribute_name is null then
+    raise exception 'An attribute has a name.' using errcode = 'SQ008';
+  end if;
+  return skipmq.add_move_task(
+    v_source, p_source_arn, p_destination_arn, p_messages_per_second, p_kind, p_body_contains, p_attribute_name,
+    p_attribute_value);
+end $$;
 -- Does: begins to move the messages of a dead-letter queue; gives the number of the task.
 -- Called by: the StartMessageMoveTask action; SQL users.
 -- Locks, in order: none but the task's own row.
 -- Raises: SQ010 when a queue is not there, SQ008 when the source is nobody's dead-letter queue or has an
 --   active task.
--- Relies on index: queue_dead_letter, move_task_active.
+-- Relies on index: queue_dead_letter, and those of add_move_task.
 create function skipmq.start_move_task(
   p_source_arn text, p_destination_arn text default null, p_messages_per_second integer default null
 ) returns uuid
@@ -5364,9 +5809,7 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_now timestamptz := skipmq.clock();
   v_source integer := skipmq.queue_of_arn(p_source_arn);
-  v_task uuid;
 begin
   if v_source is null then
     raise exception 'The resource that you specified for the SourceArn parameter doesn''t exist.'
@@ -5388,19 +5831,7 @@ begin
   then
     raise exception 'Source queue must be configured as a Dead Letter Queue.' using errcode = 'SQ008';
   end if;
-  insert into skipmq.move_task (
-    task_id, source_arn, destination_arn, status, messages_per_second, to_move, started_at, paid_until)
-  select
-    gen_random_uuid(), p_source_arn, p_destination_arn, 'RUNNING', p_messages_per_second,
-    c.visible, v_now, v_now
-  from skipmq.count_messages(v_source) c
-  on conflict (source_arn) where status in ('RUNNING', 'CANCELLING') do nothing
-  returning task_id into v_task;
-  if v_task is null then
-    raise exception 'There is already a task running. Only one active task is allowed for a source queue arn at a given time.'
-      using errcode = 'SQ008';
-  end if;
-  return v_task;
+  return skipmq.add_move_task(v_source, p_source_arn, p_destination_arn, p_messages_per_second);
 end $$;
 -- Does: gives a queue the tags of p_tags (text by text); one of the same key is replaced, others stay.
 -- Called by: the TagQueue action; SQL users.
@@ -5456,8 +5887,8 @@ as $$
   ), measured as (
     select
       date_bin(make_interval(mins => p_step), h.settled_at, 'epoch') as step, h.outcome, h.part,
-      case when not p.dead_letters then extract(epoch from h.first_received_at - h.sent_at) * 1000000 end as receive,
-      case when h.outcome = 'deleted' then extract(epoch from h.settled_at - h.sent_at) * 1000000 end as delete
+      case when not p.dead_letters then date_part('epoch', h.first_received_at - h.sent_at) * 1000000 end as receive,
+      case when h.outcome = 'deleted' then date_part('epoch', h.settled_at - h.sent_at) * 1000000 end as delete
     from period p
     cross join lateral skipmq.sample_history(p_queue_id, p.since, p.until) h
   )
@@ -5584,7 +6015,7 @@ begin
   foreach v_function in array '{
     receive_messages, return_messages, delete_messages, change_visibility, is_sent, low_watermark,
     receive_fifo_messages, receive_fifo_attempt, return_fifo_messages, delete_fifo_messages, change_fifo_visibility,
-    count_messages, count_in_flight, peek_messages, copy_messages, move_messages,
+    count_messages, count_in_flight, peek_messages, find_message, copy_messages, move_messages, delete_picked_messages,
     advance_move_tasks, move_batch, move_fifo_batch, resend, erase_messages, clear_retired, expire_deduplication, expire_messages, fold_counts, mark_noisy
   }'::text[] loop
     execute format(

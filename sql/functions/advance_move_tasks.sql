@@ -1,10 +1,10 @@
--- Does: continues every active task that nobody else works on: moves what its rate allows since the last
---   time, at most p_limit messages, and ends it when nothing is left, it was cancelled or a queue is gone;
---   gives the number of messages moved.
+-- Does: continues every active task that nobody else works on: moves (or copies, or deletes) what its rate allows since
+--   the last time, at most p_limit messages, and ends it when nothing is left, it was cancelled or a queue is gone;
+--   gives the number of messages moved, or looked through where a filter chooses.
 -- Called by: the janitor.
 -- Locks, in order: task rows, skipping those that others hold; message rows likewise.
 -- Raises: nothing.
--- Relies on index: move_task_active, message_visible.
+-- Relies on index: move_task_active, message_visible, and those of advance_message_task.
 create function skipmq.advance_move_tasks(p_limit integer default 1000) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -17,6 +17,8 @@ declare
   v_allowed integer;
   v_moved integer;
   v_finished boolean;
+  v_step record;
+  v_passed integer;
   v_total integer := 0;
 begin
   for v_task in
@@ -42,22 +44,43 @@ begin
         extract(epoch from v_now - v_task.paid_until) * v_task.messages_per_second)::integer);
       continue when v_allowed <= 0;
     end if;
-    if v_task.source_arn like '%.fifo' then
+    if v_task.kind <> 'redrive' then
+      begin
+        select * into v_step from skipmq.advance_message_task(v_task, v_source, v_target, v_allowed, p_limit);
+      exception
+        -- A queue went meanwhile, or the target does not take a message.
+        when sqlstate 'SQ005' or sqlstate 'SQ007' or sqlstate 'SQ008' then
+          update skipmq.move_task t set status = 'FAILED', failure_reason = left(sqlerrm, 200)
+          where t.task_id = v_task.task_id;
+          continue;
+      end;
+      update skipmq.move_task t set
+        passed = t.passed + v_step.passed,
+        place_at = v_step.place_at,
+        place_number = v_step.place_number
+      where t.task_id = v_task.task_id;
+      v_moved := v_step.moved;
+      v_passed := v_step.passed;
+      v_finished := v_step.finished;
+    elsif v_task.source_arn like '%.fifo' then
       v_moved := skipmq.move_fifo_batch(v_source, v_target, v_allowed);
     else
       v_moved := skipmq.move_batch(v_source, v_target, v_allowed);
     end if;
-    -- Null: others hold what is left.
-    v_finished := v_moved is not distinct from 0;
-    v_moved := coalesce(v_moved, 0);
+    if v_task.kind = 'redrive' then
+      -- Null: others hold what is left.
+      v_finished := v_moved is not distinct from 0;
+      v_moved := coalesce(v_moved, 0);
+      v_passed := v_moved;
+    end if;
     update skipmq.move_task t set
       moved = t.moved + v_moved,
-      to_move = greatest(t.to_move, t.moved + v_moved),
+      to_move = greatest(t.to_move, t.moved + v_moved, t.passed),
       status = case when v_finished then 'COMPLETED' else 'RUNNING' end,
       paid_until = v_task.paid_until
         + make_interval(secs => coalesce(v_moved::float8 / v_task.messages_per_second, 0))
     where t.task_id = v_task.task_id;
-    v_total := v_total + v_moved;
+    v_total := v_total + v_passed;
   end loop;
   return v_total;
 end $$;

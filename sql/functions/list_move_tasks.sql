@@ -1,12 +1,13 @@
--- Does: lists the newest tasks of a source, newest first.
--- Called by: the ListMessageMoveTasks action; SQL users.
+-- Does: lists the newest tasks of a source, newest first: redrives, with p_every those with a filter, too.
+-- Called by: the ListMessageMoveTasks and ListMessageTasks actions; SQL users.
 -- Locks, in order: none.
 -- Raises: SQ010 when the source is not there.
 -- Relies on index: move_task_source.
-create function skipmq.list_move_tasks(p_source_arn text, p_limit integer default 1)
+create function skipmq.list_move_tasks(p_source_arn text, p_limit integer default 1, p_every boolean default false)
 returns table (
   task_id uuid, status text, destination_arn text, messages_per_second integer, moved bigint,
-  to_move bigint, failure_reason text, started_at timestamptz
+  to_move bigint, failure_reason text, started_at timestamptz, kind text, body_contains text, attribute_name text,
+  attribute_value text, passed bigint
 )
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
@@ -19,9 +20,9 @@ begin
   return query
   select
     t.task_id, t.status, t.destination_arn, t.messages_per_second, t.moved, t.to_move, t.failure_reason,
-    t.started_at
+    t.started_at, t.kind, t.body_contains, t.attribute_name, t.attribute_value, t.passed
   from skipmq.move_task t
-  where t.source_arn = p_source_arn
+  where t.source_arn = p_source_arn and (p_every or t.kind = 'redrive')
   order by t.started_at desc
   limit p_limit;
 end $$;

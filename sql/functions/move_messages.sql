@@ -4,7 +4,7 @@
 -- Locks, in order: queue row of the target (shared: it is neither purged nor deleted meanwhile); message
 --   rows by id; for FIFO group rows by number before, and those of append_fifo.
 -- Raises: SQ005 when no queue has one of the generations, SQ007 when the queues are of different types.
--- Relies on index: queue_id, message_pkey, and those of resend; for FIFO those of lock_groups, append_fifo and refresh_groups.
+-- Relies on index: queue_id, and those of lock_picked and resend; for FIFO those of lock_groups, append_fifo and refresh_groups.
 create function skipmq.move_messages(p_queue_id integer, p_ids bigint[], p_target integer)
 returns table (place bigint, outcome text)
 language plpgsql volatile security definer
@@ -29,21 +29,7 @@ begin
   if v_fifo then
     v_groups := skipmq.lock_groups(p_queue_id, p_ids);
   end if;
-  select
-    array_agg(m.id order by m.sequence_number, m.id) filter (where m.visible_at <= v_now or not m.received),
-    array_agg(m.id) filter (where m.visible_at > v_now and m.received),
-    array_agg(m.tid order by m.id) filter (where m.visible_at <= v_now or not m.received)
-  into v_free, v_held, v_tids
-  from (
-    select m.*
-    from (select distinct u.id from unnest(p_ids) u (id) order by u.id) u
-    cross join lateral (
-      select m.ctid as tid, m.id, m.sequence_number, m.visible_at, m.receive_count > m.receive_base as received
-      from skipmq.message m
-      where m.id = u.id and m.queue_id = p_queue_id
-      for no key update
-    ) m
-  ) m;
+  select l.free, l.held, l.tids into v_free, v_held, v_tids from skipmq.lock_picked(p_queue_id, p_ids, v_now) l;
   if v_free is null then
     null;
   elsif v_fifo then

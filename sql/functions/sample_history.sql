@@ -6,9 +6,9 @@
 -- Relies on index: none (ranges of ctid).
 --
 -- The history has no index by queue or time, which each delete would pay for. Its rows lie nearly in the order of time:
--- the first block is found by halving, and it costs at most as much as reading 8 MB a day, however long the history is.
+-- the first block is found by halving, and it costs at most as much as reading 4 MB a day, however long the history is.
 create function skipmq.sample_history(
-  p_queue_id integer, p_since timestamptz, p_until timestamptz, p_runs integer default 128
+  p_queue_id integer, p_since timestamptz, p_until timestamptz, p_runs integer default 64
 ) returns table (settled_at timestamptz, sent_at timestamptz, first_received_at timestamptz, outcome text, part float8)
 language plpgsql stable
 set search_path = pg_catalog, pg_temp

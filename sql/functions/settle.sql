@@ -1,6 +1,7 @@
 -- Does: deletes the given rows of messages, which the caller has locked, and leaves a row of history for each;
 --   gives their number.
--- Called by: delete_fifo_messages, expire_visible, clear_group, clear_retired, expire_fifo.
+-- Called by: delete_fifo_messages, delete_picked_messages, advance_message_task, erase_messages, expire_visible,
+--   clear_group, clear_retired, expire_fifo.
 -- Locks, in order: none but what the caller holds.
 -- Raises: nothing.
 -- Relies on index: none (rows by ctid), and those of write_history.

@@ -3,7 +3,7 @@
 -- Locks, in order: none but the task's own row.
 -- Raises: SQ010 when a queue is not there, SQ008 when the source is nobody's dead-letter queue or has an
 --   active task.
--- Relies on index: queue_dead_letter, move_task_active.
+-- Relies on index: queue_dead_letter, and those of add_move_task.
 create function skipmq.start_move_task(
   p_source_arn text, p_destination_arn text default null, p_messages_per_second integer default null
 ) returns uuid
@@ -11,9 +11,7 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_now timestamptz := skipmq.clock();
   v_source integer := skipmq.queue_of_arn(p_source_arn);
-  v_task uuid;
 begin
   if v_source is null then
     raise exception 'The resource that you specified for the SourceArn parameter doesn''t exist.'
@@ -35,17 +33,5 @@ begin
   then
     raise exception 'Source queue must be configured as a Dead Letter Queue.' using errcode = 'SQ008';
   end if;
-  insert into skipmq.move_task (
-    task_id, source_arn, destination_arn, status, messages_per_second, to_move, started_at, paid_until)
-  select
-    gen_random_uuid(), p_source_arn, p_destination_arn, 'RUNNING', p_messages_per_second,
-    c.visible, v_now, v_now
-  from skipmq.count_messages(v_source) c
-  on conflict (source_arn) where status in ('RUNNING', 'CANCELLING') do nothing
-  returning task_id into v_task;
-  if v_task is null then
-    raise exception 'There is already a task running. Only one active task is allowed for a source queue arn at a given time.'
-      using errcode = 'SQ008';
-  end if;
-  return v_task;
+  return skipmq.add_move_task(v_source, p_source_arn, p_destination_arn, p_messages_per_second);
 end $$;

@@ -29,8 +29,8 @@ as $$
   ), measured as (
     select
       date_bin(make_interval(mins => p_step), h.settled_at, 'epoch') as step, h.outcome, h.part,
-      case when not p.dead_letters then extract(epoch from h.first_received_at - h.sent_at) * 1000000 end as receive,
-      case when h.outcome = 'deleted' then extract(epoch from h.settled_at - h.sent_at) * 1000000 end as delete
+      case when not p.dead_letters then date_part('epoch', h.first_received_at - h.sent_at) * 1000000 end as receive,
+      case when h.outcome = 'deleted' then date_part('epoch', h.settled_at - h.sent_at) * 1000000 end as delete
     from period p
     cross join lateral skipmq.sample_history(p_queue_id, p.since, p.until) h
   )

@@ -1,5 +1,6 @@
--- Moves of messages of a dead-letter queue back to where they came from, or elsewhere. Any node continues a task,
--- a chunk at a time, so that it survives the death of the node that worked on it.
+-- Moves of messages of a dead-letter queue back to where they came from, or elsewhere (kind redrive), and moves, copies
+-- and deletions of those messages of a queue that match a filter. Any node continues a task, a chunk at a time, so that
+-- it survives the death of the node that worked on it.
 create table skipmq.move_task (
   task_id uuid primary key,
   source_arn text not null,
@@ -12,9 +13,18 @@ create table skipmq.move_task (
   failure_reason text,
   started_at timestamptz not null,
   -- Up to when the rate has been used up.
-  paid_until timestamptz not null
+  paid_until timestamptz not null,
+  kind text not null default 'redrive' check (kind in ('redrive', 'move', 'copy', 'delete')),
+  -- Of a filter, each where it is given: a text in the body, the name of a message attribute, its value.
+  body_contains text,
+  attribute_name text,
+  attribute_value text,
+  -- How many of to_move were looked through, and the place of the last one (match_messages).
+  passed bigint not null default 0,
+  place_at timestamptz,
+  place_number bigint
 );
--- For start_move_task: one active task for a source; for advance_move_tasks.
+-- For start_move_task and start_message_task: one active task for a source; for advance_move_tasks.
 create unique index move_task_active on skipmq.move_task (source_arn)
   where status in ('RUNNING', 'CANCELLING');
 -- For list_move_tasks.

@@ -14,7 +14,7 @@ create table skipmq.audit_record (
   -- Its ARN. The queue may not exist, then or now.
   queue text collate "C",
   client text,
-  door text not null check (door in ('api', 'console')),
+  door text not null check (door in ('api', 'console', 'command')),
   request_id text not null,
   -- `done`, or the code of an error.
   outcome text collate "C" not null,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import psycopg
 import pytest
 
 from skipmq.cli.analytics_errors import one_line_errors
@@ -87,6 +88,19 @@ def test_what_needs_no_spark_is_told_before_it_is_started(tmp_path: Path) -> Non
     assert export.stderr.startswith("skipmq: the database cannot be reached")
     assert len(export.stderr.splitlines()) == 1
     assert "--since 2026-02-02 00:00:00 is not before --until" in wrong.stderr
+
+
+def test_wrong_url_of_the_readers_is_named_before_spark_is_started(
+    database: str, tmp_path: Path
+) -> None:
+    need("java")
+    away = "postgresql://nobody@127.0.0.1:1/nothing"
+    other = psycopg.conninfo.make_conninfo(database, dbname="postgres")
+
+    for url, told in ((away, "Check SKIPMQ_ANALYTICS_URL"), (other, "is not of a database of")):
+        found = run(database, "report", "--output", str(tmp_path), SKIPMQ_ANALYTICS_URL=url)
+        assert (found.returncode, told in found.stderr) == (1, True)
+        assert len(found.stderr.splitlines()) == 1
 
 
 def test_errors_of_spark_and_the_database_take_one_line(

@@ -2,7 +2,9 @@
 
 import csv
 import re
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
+from html import unescape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
@@ -14,7 +16,8 @@ pytest.importorskip("pyspark")
 from pyarrow import parquet
 
 from skipmq.analytics import page, report
-from skipmq.analytics.page.findings import findings
+from skipmq.analytics.page.findings import findings, folded
+from skipmq.analytics.page.numbers import count, duration
 from skipmq.analytics.period import Period
 from support import busy_day
 from support.settled import NOON, frame
@@ -54,10 +57,10 @@ def test_report_says_in_words_what_is_wrong(written: tuple[Path, page.Facts]) ->
         r" raise it to (45|60) s",
         orders[0][1],
     )
-    assert "body shape “object<order: number, price: null>” always dies" in orders[1][1]
+    assert "“object<order: number, price: null>” is always dead-lettered" in orders[1][1]
     assert any("tenant “tenant-0” holds" in text for _, text in said(facts, "mails"))
     assert any("of a visibility timeout of 15 min" in text for _, text in said(facts, "mails"))
-    assert any("group “account-7” holds" in text for _, text in said(facts, "payments.fifo"))
+    assert any("hot group “account-7” holds" in text for _, text in said(facts, "payments.fifo"))
     assert any("waiting, the oldest for" in text for _, text in said(facts, "thumbnails"))
     weights = [f.weight for f in page.findings_of(facts)]
     assert weights == sorted(weights, key=["bad", "watch", "good"].index)
@@ -96,7 +99,7 @@ def test_many_findings_are_in_the_order_of_what_they_cost_and_the_last_is_for_th
     tables = dict.fromkeys(("summary", "redelivery", "visibility", "groups", "dead_letters"), ())
     rows = [forecast(f"q{n}", 1_000 + n, 2, 1) for n in range(300)]
 
-    found = findings({**tables, "forecast": rows}, live=True)
+    found = folded(findings({**tables, "forecast": rows}, live=True))
 
     assert [f.queue for f in found[:3]] == ["q299", "q298", "q297"]
     assert len(found) == 21
@@ -115,17 +118,32 @@ def test_report_writes_each_table_as_parquet_and_csv(written: tuple[Path, page.F
 
 def test_page_stands_alone_and_is_well_formed(written: tuple[Path, page.Facts]) -> None:
     text = (written[0] / "report.html").read_text(encoding="utf-8")
-    plots = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
+    plots = re.findall(r'<figure.*?</figure>|<div class="bullet">.*?</div>', text, re.DOTALL)
 
-    assert len(plots) == 6
+    assert len(plots) > 40
     for plot in plots:
         ET.fromstring(plot)  # noqa: S314 - our own.
+    # Colours are the page's, which differ in the light and in the dark.
+    assert not re.search(r"#[0-9a-f]{3,6}\b|style=|rgb", "".join(plots))
     assert not re.findall(r"(?:src|href)=\"(?:https?:)?//[^\"]+\"|@import|url\(http", text)
-    assert not re.search(r"#(22303c|5b6b78|2a7f9e)\b", "".join(plots))
     assert "prefers-color-scheme: dark" in text
-    for section in ("latency", "traffic", "redelivery", "dead-letters", "groups", "backlog"):
+    sections = ("latency", "traffic", "redelivery", "dead-letters", "groups", "backlog")
+    for section in ("comparison", *sections, "consumers"):
         assert f'<section id="{section}">' in text
         assert f'href="#{section}"' in text
+
+
+def test_charts_say_their_numbers_without_the_script(written: tuple[Path, page.Facts]) -> None:
+    folder, facts = written
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    titles = set(map(unescape, re.findall(r"<title>(.*?)</title>", text, re.DOTALL)))
+
+    for row in (row for row in facts.tables["latency"] if row["queue"] == "orders"):
+        values = [f"{q} {duration(row[f'send_to_delete_{q}'])}" for q in ("p50", "p95", "p99")]
+        assert any(title.split("\n")[1:] == values for title in titles)
+    for row in (row for row in facts.tables["backlog"] if row["queue"] == "thumbnails"):
+        said = f"{row['at']:%H:%M}\n{count(row['waiting'])} not settled\n"
+        assert any(said in title for title in titles)
 
 
 def test_page_of_nothing_says_so(spark: "SparkSession") -> None:
@@ -155,3 +173,47 @@ def test_page_shows_names_as_they_are_and_never_as_markup(
 
     assert evil not in text
     assert "&lt;script&gt;" in text
+
+
+def compared(written: tuple[Path, page.Facts], **changes: Any) -> str:
+    """Return what the page says of the comparison."""
+    text = page.render(replace(written[1], **changes))
+    section = text.partition('<section id="comparison">')[2].partition("</section>")[0]
+    return unescape(re.sub(r"<[^>]+>", " ", section))
+
+
+@pytest.mark.parametrize(
+    ("known_since", "uncompared", "words"),
+    [
+        (None, "", "nothing arrived or was settled from 2026-11-19 00:00 to 2026-11-20 00:00 UTC"),
+        (DAY.since, "", "The history begins at 2026-11-20 00:00 UTC"),
+        (DAY.since, "It was not read.", "It was not read."),
+    ],
+)
+def test_page_says_why_there_is_nothing_to_compare_with(
+    written: tuple[Path, page.Facts], known_since: datetime | None, uncompared: str, words: str
+) -> None:
+    said = compared(written, known_since=known_since, uncompared=uncompared)
+
+    assert words in said
+    assert not re.search(r"\u25b2|\u25bc|before \u2013|before \d+ ", said)
+
+
+def test_page_compares_with_the_day_before(written: tuple[Path, page.Facts]) -> None:
+    before = {
+        "arrived": 500, "deleted": 4_000, "dead_lettered": 0, "send_to_delete_p95": 1e4,
+        "redelivery_rate": None,
+    }  # fmt: skip
+    rows = [
+        row | {f"{name}_before": value for name, value in before.items()}
+        for row in written[1].tables["comparison"]
+        if row["queue"] == "orders"
+    ]
+
+    said = " ".join(compared(written, tables=written[1].tables | {"comparison": rows}).split())
+
+    assert re.search(r"2,000 before 500 \u25b2 4 times", said)
+    assert re.search(r"1,\d{3} before 4,000 \u25bc 5\d % fewer", said)
+    assert re.search(r"before 2.8 h \u25bc more than 99 % shorter", said)
+    assert re.search(r"before 0 \u25b2 from none", said)
+    assert re.search(r"\d % before \u2013 comparison.csv", said)

@@ -5,15 +5,21 @@ import json
 import os
 import shutil
 import subprocess
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
+from skipmq.cli import analytics_engine
+from skipmq.cli.analytics_engine import Wanted
+from skipmq.settings import Settings
+from support import lakes
 from support.http import SKIPMQ, environment
 from support.postgres import Databases
 from support.programs import need
+from support.settled import NOON, row
 
 # Of a few rows: compiled code would come too late.
 SHORT_LIVED = (
@@ -93,7 +99,7 @@ def test_commands_report_replay_audit_and_forget(url: str, tmp_path: Path) -> No
 
     assert "orders: 30 waiting, the oldest for" in reported
     assert "orders: 120 messages deleted" in from_lake
-    assert (output / "report.html").stat().st_size > 50_000
+    assert '<svg class="plot"' in (output / "report.html").read_text()
     assert (tmp_path / "two" / "latency.csv").exists()
     assert [finding["queue"] for finding in alone["findings"]] == ["orders"]
     with (tmp_path / "three" / "visibility.csv").open() as file:
@@ -134,6 +140,65 @@ def test_commands_say_in_a_line_what_they_do_not_understand(url: str, tmp_path: 
     )
 
 
+def test_report_on_a_lake_needs_no_java_and_names_its_engine(tmp_path: Path) -> None:
+    lake = lakes.write(tmp_path / "lake", [row(n, settled=n + 2) for n in range(9)], {"orders": 30})
+    python = without_java(tmp_path)
+    words = ("report", "--output", str(tmp_path / "out"), "--since", "2026-11-20")
+    there = ("--lake", lake, "--until", "2026-11-21")
+
+    found = json_of(*words, *there, path=python)
+    spark = run(*words, *there, "--engine", "spark", path=python, code=1)
+    database = run(*words, "--engine", "duckdb", path=python, code=2)
+    store = run(*words, "--lake", "s3a://bucket", "--engine", "duckdb", path=python, code=2)
+    none = run(*words, "--lake", str(tmp_path), path=python, code=1)
+    nobody = run(*words, *there, "--queue", "nobody", path=python, code=2)
+    for file in (tmp_path / "lake").rglob("*.parquet"):
+        if "queue=orders" in str(file):
+            file.unlink()
+    gone = run(*words, *there, path=python, code=1)
+
+    assert (found["engine"], len(found["reports"])) == ("duckdb", 12)
+    assert "The history begins at 2026-11-20" in (tmp_path / "out" / "report.html").read_text()
+    assert "Spark needs Java" in spark
+    assert "DuckDB reads a lake in a folder of this machine" in database
+    assert "DuckDB reads a lake in a folder of this machine" in store
+    assert "there is no lake at" in none
+    assert "no queue nobody was ever in the lake" in nobody
+    assert "`skipmq analytics verify` says what is wrong" in gone
+
+
+def test_report_compares_unless_the_time_before_is_too_much_for_duckdb(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("duckdb")
+    yesterday = -86_400
+    settled = [*(row(n, settled=2) for n in range(4)),
+               *(row(n, sent=yesterday, received=yesterday + 1, settled=yesterday + 2)
+                 for n in range(4, 7))]  # fmt: skip
+    lake = lakes.write(tmp_path / "lake", settled, {"orders": 30})
+    wanted = Wanted(lake, NOON - timedelta(hours=12), NOON + timedelta(hours=12), ())
+
+    def rows() -> tuple[int, bool]:
+        with analytics_engine.opened(Settings(), wanted, "auto") as read:
+            return read.history.toArrow().num_rows, read.uncompared == ""
+
+    assert rows() == (7, True)
+
+    monkeypatch.setattr(analytics_engine, "MOST_ROWS", 6)
+
+    assert rows() == (4, False)
+
+
+def without_java(folder: Path) -> str:
+    """Give a path of programs on which there is no Java."""
+    python = folder / "bin"
+    python.mkdir()
+    for name in ("sh", "env"):
+        if found := shutil.which(name):
+            (python / name).symlink_to(found)
+    return str(python)
+
+
 @pytest.mark.parametrize("command", ["report", "replay", "forget", "audit"])
 def test_commands_without_java_say_what_to_install(command: str, tmp_path: Path) -> None:
     words = {
@@ -142,14 +207,9 @@ def test_commands_without_java_say_what_to_install(command: str, tmp_path: Path)
         "forget": ["--where", "true"],
         "audit": [],
     }
-    python = tmp_path / "bin"
-    python.mkdir()
-    for name in ("sh", "env"):
-        if found := shutil.which(name):
-            (python / name).symlink_to(found)
 
     said = run(
-        command, *words[command], path=str(python), code=1,
+        command, *words[command], path=without_java(tmp_path), code=1,
         database_url="postgresql://nobody@127.0.0.1:1/nothing",
     )  # fmt: skip
 

@@ -11,6 +11,7 @@ pytest.importorskip("pyspark")
 from skipmq import files
 from skipmq.analytics.period import Period
 from skipmq.analytics.reports.backlog import backlog, forecast
+from skipmq.analytics.reports.comparison import comparison
 from skipmq.analytics.reports.consumers import consumers
 from skipmq.analytics.reports.dead_letters import dead_letter_causes
 from skipmq.analytics.reports.groups import NOISY_LEAST, NOISY_SHARE, groups
@@ -74,6 +75,37 @@ def test_traffic_counts_what_arrives_and_what_is_settled_in_each_hour(
         ("orders", at_noon(HOUR).replace(tzinfo=None), 0, 1, 1),
     ]
     assert pick(found, "arrived_bytes", "body_max", "settled_bytes")[2] == (37, 10, 10)
+
+
+def test_comparison_counts_each_message_in_the_time_that_it_arrived_or_was_settled_in(
+    spark: "SparkSession",
+) -> None:
+    history = frame(
+        spark,
+        row(1, sent=10, settled=20),
+        row(2, sent=-100, settled=50),
+        row(3, sent=-200, settled=-100, receive_count=2),
+        row(4, sent=30, received=None, settled=None),
+        row(5, sent=-HOUR - 1, settled=-HOUR + 1000),
+        row(6, sent=-300, settled=100, outcome="dead-lettered"),
+        row(6, sent=-300, settled=None, queue="dead"),
+        row(7, sent=100, settled=HOUR + 5),
+        row(8, queue="mails", sent=-100, received=None, settled=-50, outcome="expired"),
+    )
+
+    found = comparison(history, Period(NOON, at_noon(HOUR))).collect()
+
+    measures = ("deleted", "dead_lettered", "send_to_delete_p95", "redelivery_rate")
+    assert pick(found, "queue", "arrived", *measures) == [
+        ("dead", 1, 0, 0, None, None),
+        ("mails", 0, 0, 0, None, None),
+        ("orders", 3, 2, 1, 150.0, 0.0),
+    ]
+    assert pick(found, "arrived_before", *(f"{name}_before" for name in measures)) == [
+        (0, 0, 0, None, None),
+        (1, 0, 0, None, None),
+        (3, 2, 0, 1001.0, 0.5),
+    ]
 
 
 def test_redelivery_counts_messages_by_how_often_they_were_received(spark: "SparkSession") -> None:

@@ -13,7 +13,6 @@ from pyspark.sql import SparkSession
 
 from skipmq.analytics import snapshot, sources
 from skipmq.analytics.jdbc import Source
-from skipmq.analytics.period import Period
 from support.http import eventually
 from support.postgres import Connection
 from support.sql import Queue, number
@@ -84,11 +83,11 @@ def test_report_has_each_message_once_while_messages_move(
     orders = Queue(owner)
     for _ in range(MESSAGES // 100):
         orders.send(*["x"] * 100)
-    period = Period(number(owner, "select now() - interval '1 day'"), number(owner, "select now()"))
+    since = number(owner, "select now() - interval '1 day'")
     live, settled = [], []
     with moving(database, orders):
         for _ in range(3):
-            found = sources.from_database(spark, source, period)
+            found = sources.from_database(spark, source, since)
             # A report reads the history when the snapshot is over, and more than once.
             for _ in range(2):
                 assert found.select("id").distinct().count() == found.count()
@@ -107,9 +106,9 @@ def test_report_has_what_was_settled_before_a_restore_numbered_transactions_anew
     orders.send("x")
     orders.delete(*orders.receive())
     owner.execute("update skipmq.history set xid = xid + 1000000000")
-    today = Period(number(owner, "select now() - interval '1 day'"), number(owner, "select now()"))
+    since = number(owner, "select now() - interval '1 day'")
 
-    found = sources.from_database(spark, source, today)
+    found = sources.from_database(spark, source, since)
 
     assert [row.outcome for row in found.collect()] == ["deleted"]
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bench import latency, throughput
+from bench import latency, pages, throughput
 from bench.load import Shape
 from bench.run import Form, Run, quick
 
@@ -48,6 +48,11 @@ CASES = {
         throughput.snapshot,
         quick=quick(2, 2, minutes=0.4),
         full=Form(5, 10, sizes={"minutes": 10}),
+    ),
+    "console": Case(
+        pages.console,
+        quick=quick(1, 4, standard=50_000),
+        full=Form(5, 20, sizes={"standard": 10_000_000}),
     ),
     "idle": Case(latency.idle, quick=quick(1, 2), full=Form(3, 20)),
     "receivers": Case(

@@ -22,6 +22,7 @@ _STEPS = {
     "export": "#2a7f9e",
     "export, nothing new": "#93a1ad",
     "report, lake": "#d9653b",
+    "report, lake, Spark": "#e0a030",
     "report, database": "#8c5fa8",
 }
 _SECONDS = (1, 3, 10, 30, 100, 300, 1000)
@@ -146,12 +147,12 @@ def growth(found: dict[str, Any], path: Path) -> None:
     sizes = [size["rows"] for size in found["sizes"]]
     for name, colour in _STEPS.items():
         steps = [size["steps"][name] for size in found["sizes"]]
-        for axes, what in ((seconds, "seconds"), (memory, "java_mib")):
+        for axes, what in ((seconds, "seconds"), (memory, "mib")):
             axes.plot(sizes, [step[what] for step in steps], "o-", color=colour, label=name)
     base = found["sizes"][0]["steps"]["export"]["seconds"]
     seconds.plot(sizes, [base * n / sizes[0] for n in sizes], ":", color=_INK, label="proportional")
     seconds.set(xscale="log", yscale="log", title="seconds", ylim=(1, None))
-    memory.set(xscale="log", title="JVM at most, MiB", ylim=(0, None))
+    memory.set(xscale="log", title="the biggest process, MiB", ylim=(0, None))
     for axes in (seconds, memory):
         axes.set_xticks(sizes, [f"{n / 1e6:g} M rows" for n in sizes])
         axes.minorticks_off()

@@ -75,19 +75,18 @@ def running(url: str, log: Path, *command: str) -> Iterator[subprocess.Popen[byt
 
 
 def measured(url: str, log: Path, *command: str) -> dict[str, float]:
-    """Run a command; return its seconds and the most memory that its JVM had, in MiB."""
+    """Run a command; return its seconds and the most memory that a process of it had, in MiB."""
     began, most = time.monotonic(), 0.0
     with running(url, log, *command) as process:
         while process.poll() is None:
             for each in _family(process.pid):
                 with suppress(psutil.NoSuchProcess):
-                    if each.name() == "java":
-                        most = max(most, each.memory_info().rss / 2**20)
+                    most = max(most, each.memory_info().rss / 2**20)
             time.sleep(0.1)
         if process.returncode:
             raise click.ClickException(log.read_text())
         seconds = time.monotonic() - began
-    return {"seconds": seconds, "java_mib": most}
+    return {"seconds": seconds, "mib": most}
 
 
 def _family(pid: int) -> list[psutil.Process]:
@@ -137,6 +136,10 @@ def _size(url: str, folder: Path, rows: int, console: Console) -> dict[str, Any]
         "export": ("export", "--lake", lake),
         "export, nothing new": ("export", "--lake", lake),
         "report, lake": ("report", "--output", out, "--since", since, "--lake", lake),
+        "report, lake, Spark": (
+            *("report", "--output", out, "--since", since, "--lake", lake),
+            *("--engine", "spark"),
+        ),
         "report, database": ("report", "--output", out, "--since", since),
     }
     for name, command in commands.items():
@@ -236,7 +239,7 @@ def _repeated(url: str, folder: Path, command: Callable[[], Sequence[str]]) -> I
 
 
 def _show(found: dict[str, Any], console: Console) -> None:
-    table = Table("rows", "step", "seconds", "rows/s", "JVM MiB", box=None)
+    table = Table("rows", "step", "seconds", "rows/s", "MiB", box=None)
     for size in found["sizes"]:
         for name, step in size["steps"].items():
             table.add_row(
@@ -244,7 +247,7 @@ def _show(found: dict[str, Any], console: Console) -> None:
                 name,
                 f"{step['seconds']:.1f}",
                 f"{size['rows'] / step['seconds']:,.0f}" if "nothing" not in name else "",
-                f"{step['java_mib']:.0f}" if "java_mib" in step else "",
+                f"{step['mib']:.0f}" if "mib" in step else "",
             )
     console.print(table)
     for size in found["sizes"]:

@@ -26,6 +26,7 @@ _DETAILS = {
     "memory_mb": "PSS MB",
     "resident_mb": "RSS MB",
     "database_mb": "db PSS MB",
+    "pages": "pages",
     "cut_off": "cut off",
 }
 

@@ -127,6 +127,14 @@ class Run:
     def database(self, stack: ExitStack) -> str:
         return stack.enter_context(databases.migrated(self.databases))
 
+    def fill(self, database: str, queue: str, messages: int, groups: int = 0) -> None:
+        """Send a backlog to the queue at a URL, and show how far that is."""
+        title = f"{self.case}: filling: {messages:,} waiting"
+        task = self.progress.add_task(title, total=messages)
+        name = queue.rpartition("/")[2]
+        databases.fill(database, name, messages, groups, lambda n: self.progress.advance(task, n))
+        self.progress.remove_task(task)
+
     @contextmanager
     def noting(self, name: str) -> Iterator[None]:
         """Note why a contestant cannot take part, instead of ending the run."""

@@ -195,15 +195,7 @@ def backlog(run: Run) -> None:
             node = stack.enter_context(peers.skipmq(database))
             queue = node.queue(fifo=groups > 0)
             title = f"{kind} backlog"
-            task = run.progress.add_task(f"{run.case}: filling: {full}", total=messages)
-            databases.fill(
-                database,
-                queue.rpartition("/")[2],
-                messages,
-                groups,
-                lambda n, t=task: run.progress.advance(t, n),
-            )
-            run.progress.remove_task(task)
+            run.fill(database, queue, messages, groups)
             shape = Shape(groups=groups)
             run.compare(
                 title,

@@ -32,7 +32,7 @@ from skipmq.analytics import jdbc, session
 settings = config.load().settings
 with jdbc.opened(settings.analytics_url) as source:
     spark = session.start(settings)
-    print(source.read(spark, "select id from skipmq_views.history").count(), "rows counted")
+    print(source.read(spark, "skipmq_views.history").count(), "rows counted")
 """
 
 

@@ -1,4 +1,4 @@
-"""The ten rules. Each is a function of a history that gives what broke it, a line each.
+"""The eleven rules. Each is a function of a history that gives what broke it, a line each.
 
 Whatever is called wrong is wrong however the calls went in between: a rule only goes by what was
 certain, so that a slow machine breaks none.
@@ -10,12 +10,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 
 from cluster import order, outages
+from cluster.client import PATIENCE
 from cluster.history import Op
 from cluster.record import Message, Record, is_fifo
 
 Checker = Callable[[Record], Iterator[str]]
 # The answer to a sending is remembered for five minutes: no rule of deduplication goes beyond.
 _REMEMBERED = 290
+_REQUESTS = ("send", "receive", "delete", "hide")
 
 
 def lost(record: Record) -> Iterator[str]:
@@ -115,6 +117,14 @@ def left(record: Record) -> Iterator[str]:
             yield f"{queue}: {', '.join(f'{name} {n}' for name, n in counts.items())}"
 
 
+def unanswered(record: Record) -> Iterator[str]:
+    """Every request is answered before its client gives up."""
+    for op in record.ops:
+        waited = op.t_ok - op.t_invoke
+        if op.op in _REQUESTS and op.type == "info" and op.place == 0 and waited >= PATIENCE:
+            yield f"{op.queue}: {op.process} had no answer to a {op.op} in {waited:.0f} s"
+
+
 def differing(record: Record) -> Iterator[str]:
     """At the end all servers hold the same rows."""
     contents = {op.process: json.loads(op.value) for op in record.of("content")}
@@ -135,6 +145,7 @@ CHECKERS: Mapping[str, Checker] = {
     "deduplication": repeated,
     "receive counts": miscounted,
     "empty at the end": left,
+    "every request answered": unanswered,
     "progress resumes": outages.stalled,
     "same rows on all servers": differing,
 }

@@ -30,6 +30,7 @@ RULES = [*CHECKERS]
     REPEATED,
     MISCOUNTED,
     LEFT,
+    UNANSWERED,
     STALLED,
     DIFFERING,
 ) = RULES
@@ -58,8 +59,8 @@ def test_whole_lives_on_both_kinds_of_queue_break_no_rule() -> None:
     kept([*life(0, "a"), *life(0.5, "b"), *life(1, "c", 1), *life(4, "d", 2)])
 
 
-def test_there_are_ten_rules_each_with_its_promise() -> None:
-    assert len(CHECKERS) == 10
+def test_there_are_eleven_rules_each_with_its_promise() -> None:
+    assert len(CHECKERS) == 11
     assert all(check.__doc__ for check in CHECKERS.values())
 
 
@@ -334,6 +335,18 @@ class TestLeft:
 
     def test_queue_that_nobody_looked_at_is_told(self) -> None:
         assert set(broken([*life(0, "a"), *closing(FIFO)])) == {LEFT}
+
+
+class TestUnanswered:
+    def test_request_that_nobody_answers_is_told(self) -> None:
+        waits = op("receive", 1, queue=QUEUE, outcome="info", took=40.1, error="timed out")
+
+        said = only(UNANSWERED, [*life(0, "a"), waits])
+
+        assert said == f"{QUEUE}: p had no answer to a receive in 40 s"
+
+    def test_connection_that_ends_before_is_an_answer(self) -> None:
+        kept([*life(0, "a"), op("receive", 1, queue=QUEUE, outcome="info", took=20)])
 
 
 class TestStalled:

@@ -1,16 +1,10 @@
-import os
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from support.browser import Browser
 from support.http import NodeProcess, WsgiProcess
 from support.key_commands import MASTER_KEY, Keys
 from support.postgres import Databases, as_node
-
-PROGRAMS = {"chromium": "chromium", "chromedriver": "chromium-driver"}
 
 
 @pytest.fixture(scope="session")
@@ -35,25 +29,3 @@ def signing(request: pytest.FixtureRequest, keys: Keys) -> Iterator[NodeProcess]
     settings = {"auth": "on", "master_key": MASTER_KEY, "trusted_proxies": "127.0.0.1"}
     with door(database_url=as_node(keys.url), workers=1, **settings) as process:
         yield process.ready()
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """Give Debian's Chromium."""
-    missing = [package for program, package in PROGRAMS.items() if not shutil.which(program)]
-    if missing:
-        reason = f"install {' '.join(missing)}"
-        if os.environ.get("CI") == "true":  # noqa: TID251 - a switch of the tests.
-            pytest.fail(reason)
-        pytest.skip(reason)
-    with Browser() as found:
-        yield found
-
-
-@pytest.fixture(scope="session")
-def screenshots(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give the folder that pictures of the pages are written to."""
-    named = request.config.getoption("screenshots")
-    folder = Path(named) if named else tmp_path_factory.mktemp("screenshots")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder

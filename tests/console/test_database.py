@@ -184,12 +184,17 @@ def test_only_who_may_all_sees_what_accounts_share(signing: NodeProcess, keys: K
     admin = signed_in(signing, keys.create())
     some = signed_in(signing, keys.create(ACCOUNT, "--role", "admin", "--queue", "orders"))
     reader = signed_in(signing, keys.create(ACCOUNT, "--role", "reader"))
+    operator = signed_in(signing, keys.create(ACCOUNT, "--role", "operator"))
 
-    assert "Primary runs for" in admin.get("database").body
+    for allowed in (admin, operator):
+        assert "Primary runs for" in allowed.get("database").body
+        assert 'hx-get="/console/database' in allowed.get("database").body
     for refused in (some, reader):
         answer = refused.get("database")
         assert answer.status == 200
         assert "Your key may not see the database" in answer.body
         assert "Primary runs for" not in answer.body
+        # Not asked for again every few seconds: each refusal is on the record.
+        assert 'hx-get="/console/database' not in answer.body
     stranger = Visitor(signing.url).get("database")
     assert (stranger.status, "sign-in" in stranger.headers["Location"]) == (303, True)

@@ -158,3 +158,4 @@ def test_edges_of_queues_that_hide_their_attributes_are_left_out(
     assert "and 1 more" in answer.body
     limited = signed_in(signing, keys.create(ACCOUNT, "--role", "reader", "--queue", "shown"))
     assert "Your key may not list queues" in limited.get("dead-letters").body
+    assert 'hx-trigger="refresh' not in limited.get("dead-letters").body

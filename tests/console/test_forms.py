@@ -258,6 +258,20 @@ def test_chosen_messages_are_copied_and_moved(
     assert (none.status, "The specified queue does not exist" in none.body) == (400, True)
 
 
+def test_chosen_messages_are_deleted(sqs: Any, visitor: Visitor, queue: str, name: str) -> None:
+    sqs.send_message(QueueUrl=queue, MessageBody="stays")
+    page = visitor.get(f"queues/{name}").body
+    reference = page.partition('name="reference" value="')[2].partition('"')[0]
+
+    form = {"reference": [reference, "999999999"], "how": "delete"}
+    assert visitor.post(f"queues/{name}/transfer", form).status == 303
+
+    page = visitor.get(f"queues/{name}").body
+    assert "1 deleted, 1 not there any more." in page
+    assert "stays" in page
+    assert attributes(sqs, queue)["ApproximateNumberOfMessages"] == "1"
+
+
 def test_redrive_moves_messages_back(sqs: Any, visitor: Visitor, queue: str, name: str) -> None:
     dead = sqs.create_queue(QueueName=f"{name}-dead")["QueueUrl"]
     policy = {"deadLetterTargetArn": attributes(sqs, dead)["QueueArn"], "maxReceiveCount": 1}

@@ -232,7 +232,7 @@ def test_redrive_shows_its_progress_and_is_cancelled(
     browser.tab_to("Cancel")
     browser.press(KEYS.ENTER)
 
-    browser.wait("The redrive stops")
+    browser.wait("The task stops")
     eventually(lambda: browser.sees("cancelled") and not browser.all("progress"))
     assert browser.complaints() == []
 

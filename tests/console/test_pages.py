@@ -11,6 +11,8 @@ from support.http import NodeProcess, client
 
 LONG = "a-name-as-long-as-names-of-queues-may-be-which-is-eighty-characters-0123456789ab"
 
+NOBODY = "00000000-0000-4000-8000-000000000000"
+
 
 @pytest.fixture(scope="module")
 def sqs(node: NodeProcess) -> Any:
@@ -65,7 +67,8 @@ def _policy() -> str:
 # What is looked at unfolded.
 FOLDED = {"create": "main summary", "messages": ".message .preview", "audit": ".audit summary"}
 PAGES = {
-    "queues": ("queues", "orders-dead"),
+    # Other tests at this node have made more queues than a page has.
+    "queues": ("queues?q=orders", "orders-dead"),
     "queues-none": ("queues?q=nothing-of-this-name", "No queue has"),
     "create": ("create", "Create queue"),
     "messages": ("queues/orders", "At once"),
@@ -76,12 +79,14 @@ PAGES = {
     "settings": ("queues/orders/settings", "Visibility timeout"),
     "settings-fifo": ("queues/mails.fifo/settings", "Deduplication scope"),
     "redrive": ("queues/orders-dead/redrive", "The dead-letter queue of"),
+    "matching": ("queues/orders/matching?body=order", "All messages that match"),
     "removal": ("queues/orders/delete", "to go on"),
-    "dead-letters": ("dead-letters", "orders-dead"),
+    "dead-letters": ("dead-letters?q=orders", "orders-dead"),
     "dead-letters-none": ("dead-letters?q=nothing-of-this-name", "No dead-letter queue"),
     "audit": ("audit?queue=orders", "CreateQueue"),
     "audit-none": ("audit?queue=nothing-of-this-name", "No such records"),
     "database": ("database", "Primary runs for"),
+    "timeline-none": (f"queues/orders/timeline?message={NOBODY}", "No such message"),
     "no-queue": ("queues/nothing", "There is no such queue"),
     "no-page": ("nothing/here", "There is no such page"),
 }

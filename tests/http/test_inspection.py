@@ -175,6 +175,20 @@ def test_move_takes_what_is_not_in_flight(sqs: Any, queue: str, other: str, ask:
     assert not {m["MessageId"] for m in moved} & {m["MessageId"] for m in found.values()}
 
 
+def test_delete_takes_what_is_not_in_flight(sqs: Any, queue: str, ask: Ask) -> None:
+    sqs.send_message(QueueUrl=queue, MessageBody="received")
+    sqs.receive_message(QueueUrl=queue)
+    sqs.send_message(QueueUrl=queue, MessageBody="waits")
+    found = {m["Body"]: m for m in ask("PeekMessages", QueueUrl=queue)["Messages"]}
+    references = [found[body]["MessageReference"] for body in ("waits", "received")]
+
+    answer = ask("DeletePickedMessages", QueueUrl=queue, MessageReferences=[*references, "9"])
+
+    outcomes = [result["Outcome"] for result in answer["Results"]]
+    assert outcomes == ["deleted", "in-flight", "missing"]
+    assert counts(sqs, queue) == (0, 1, 0)
+
+
 def test_move_and_copy_between_fifo_queues_keep_the_order(
     sqs: Any, fifo: str, name: str, ask: Ask
 ) -> None:
@@ -218,6 +232,7 @@ def test_queues_of_different_types_exchange_nothing(
         ("MoveMessages", {"MessageReferences": []}),
         ("MoveMessages", {"MessageReferences": ["x"]}),
         ("CopyMessages", {"MessageReferences": ["1"] * 1001}),
+        ("DeletePickedMessages", {"MessageReferences": ["x"]}),
     ],
 )
 def test_what_makes_no_sense_is_refused(

@@ -73,6 +73,64 @@ def test_peek_and_redrive_show_and_move_dead_letters(url: str) -> None:
     )
 
 
+def test_messages_that_match_are_moved_copied_and_deleted(url: str) -> None:
+    for name in ("orders", "held"):
+        run("queue", "create", name, database_url=url)
+    with psycopg.connect(url, autocommit=True) as connection:
+        for n in range(6):
+            body = json.dumps({"n": n, "shop": n % 2})
+            connection.execute("select skipmq.send_message('orders', %s)", (body,))
+    one, other = ("--body", '"shop": 1'), ("--body", '"shop": 0')
+
+    moved = run("queue", "move", "orders", "held", *one, database_url=url)
+    copied = run("queue", "copy", "orders", "held", *other, "--json", database_url=url)
+    declined = run("queue", "delete-matching", "orders", *other, database_url=url, code=130)
+    deleted = run("queue", "delete-matching", "orders", *other, "--yes", database_url=url)
+
+    assert "3 messages moved from orders: completed" in moved
+    assert json.loads(copied) == {"moved": 3, "status": "COMPLETED"}
+    assert "Delete the messages that match for good?" in declined
+    assert "3 messages deleted from orders: completed" in deleted
+    left = [
+        len(json.loads(run("queue", "peek", name, "--json", database_url=url)))
+        for name in ("orders", "held")
+    ]
+    assert left == [0, 6]
+    listed = run("queue", "tasks", "orders", database_url=url).splitlines()
+    assert [line.split()[1:4] for line in listed[1:]] == [
+        [kind, "completed", "3"] for kind in ("delete", "copy", "move")
+    ]
+    assert "body has '\"shop\": 1'" in listed[-1]
+    assert "has no active task" in run(
+        "queue", "tasks", "orders", "--cancel", code=1, database_url=url
+    )
+    for wrong in (["--yes"], ["--value", "x", "--yes"]):
+        assert "--body or --attribute" in run(
+            "queue", "delete-matching", "orders", *wrong, code=2, database_url=url
+        )
+
+
+def test_timeline_says_what_became_of_a_message(url: str) -> None:
+    run("queue", "create", "orders", database_url=url)
+    sent = json.loads(run("queue", "send", "orders", "tea", "--json", database_url=url))
+    message_id = sent["MessageId"]
+
+    waits = run("queue", "timeline", "orders", message_id, database_url=url)
+    run("queue", "receive", "orders", "--delete", database_url=url)
+    gone = json.loads(run("queue", "timeline", "orders", message_id, "--json", database_url=url))
+    nobody = run("queue", "timeline", "orders", "0" * 8 + message_id[8:], database_url=url)
+    sent = json.loads(run("queue", "send", "orders", "tea", "--json", database_url=url))
+    run("queue", "receive", "orders", "--visibility-timeout", "600", database_url=url)
+    held = run("queue", "timeline", "orders", sent["MessageId"], database_url=url)
+
+    assert waits.splitlines()[1].split()[2] == "sent"
+    assert waits.splitlines()[2].startswith("since 20")
+    assert held.splitlines()[-1].split()[0::3] == ["until", "in-flight"]
+    assert [each["Event"] for each in gone["Events"]] == ["sent", "first-received", "deleted"]
+    assert "no such message" in nobody
+    assert "Must be a UUID" in run("queue", "timeline", "orders", "x", code=1, database_url=url)
+
+
 def test_queue_commands_do_what_they_say(url: str) -> None:
     assert "no queues yet" in run("queue", "list", database_url=url)
     run("queue", "create", "orders", "-a", "DelaySeconds=5", database_url=url)

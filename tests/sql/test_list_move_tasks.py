@@ -25,3 +25,12 @@ def test_list_of_no_queue_is_refused(owner: Connection) -> None:
         owner.execute(STATEMENT, ("arn:aws:sqs:us-east-1:000000000000:nowhere", 1))
 
     assert caught.value.sqlstate == "SQ010"
+
+
+def test_tasks_with_a_filter_are_listed_when_all_are_asked_for(owner: Connection) -> None:
+    redrive = Redrive(owner, 1)
+    number(owner, "select skipmq.start_message_task(%s, 'delete', null, null, 'x')", redrive.arn)
+
+    asked = "select kind, body_contains from skipmq.list_move_tasks(%s, 10, %s)"
+    assert owner.execute(asked, (redrive.arn, True)).fetchall() == [("delete", "x")]
+    assert owner.execute(asked, (redrive.arn, False)).fetchall() == []

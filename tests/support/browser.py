@@ -1,4 +1,4 @@
-"""Debian's Chromium, driven by Selenium: what a person sees and does in the console."""
+"""Debian's Chromium, driven by Selenium: what a person sees and does."""
 
 import shutil
 from base64 import b64decode

@@ -4,6 +4,7 @@ import json
 import re
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from html import unescape
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from ipaddress import ip_address
@@ -44,13 +45,13 @@ class Visitor:
     def post(
         self,
         path: str,
-        fields: dict[str, str] | None = None,
+        fields: Mapping[str, str | list[str]] | None = None,
         csrf: str | None = None,
         **headers: str,
     ) -> Answer:
         """Send a form with the token of the visitor's pages, or the one that is given."""
         token = self.csrf() if csrf is None else csrf
-        body = urlencode({**(fields or {}), "csrf": token}).encode()
+        body = urlencode({**(fields or {}), "csrf": token}, doseq=True).encode()
         return self._send(path, body, headers)
 
     def csrf(self, page: str = "") -> str:

@@ -19,6 +19,8 @@ from skipmq.actions import (
     receive,
     redrive,
     tags,
+    tasks,
+    timeline,
     watching,
 )
 from skipmq.node import Node
@@ -54,14 +56,18 @@ ACTIONS: dict[str, Action] = {
 
 EXTENSIONS: dict[str, Action] = {
     "CopyMessages": inspection.copy_messages,
+    "DeletePickedMessages": inspection.delete_picked_messages,
     "DescribeDatabase": database.describe_database,
+    "GetMessageTimeline": timeline.get_message_timeline,
+    "GetQueueActivity": watching.get_queue_activity,
     "ListAuditRecords": audit.list_audit_records,
     "ListDeadLetterQueues": dead_letters.list_dead_letter_queues,
-    "GetQueueActivity": watching.get_queue_activity,
+    "ListMessageTasks": tasks.list_message_tasks,
     "ListQueueStatistics": overview.list_queue_statistics,
     "MoveMessages": inspection.move_messages,
     "PeekMessages": inspection.peek_messages,
     "PeekNewestMessages": watching.peek_newest_messages,
+    "StartMessageTask": tasks.start_message_task,
 }
 
 EVERY: dict[str, Action] = ACTIONS | EXTENSIONS

@@ -163,6 +163,16 @@ def _start_move(call: Call) -> list[Need]:
     return [*_of_arn(source, *permissions), *_of_arn(destination, "SendMessage")]
 
 
+def _start_task(call: Call) -> list[Need]:
+    """Return what a task on what matches needs: to match is to look at messages."""
+    kind, destination = call.parameters.Kind, call.parameters.DestinationQueueUrl
+    takes = () if kind == "copy" else ("ReceiveMessage", "DeleteMessage")
+    needs = _on_queue("StartMessageMoveTask", "PeekMessages", *takes)(call)
+    if destination is not None:
+        needs.append(Need("SendMessage", checks.queue_name(destination, call.identity)))
+    return needs
+
+
 def _of_arn(arn: str | None, *permissions: str) -> list[Need]:
     """Return what is needed on the queue of an ARN; nothing where no queue can have it.
 
@@ -189,8 +199,10 @@ NEEDS: dict[str, Needs] = {
     "CreateQueue": _create,
     "DeleteMessage": _on_queue("DeleteMessage"),
     "DeleteMessageBatch": _on_queue("DeleteMessage"),
+    "DeletePickedMessages": _on_queue("ReceiveMessage", "DeleteMessage"),
     "DeleteQueue": _on_queue("DeleteQueue"),
     "DescribeDatabase": _on_all("DescribeDatabase"),
+    "GetMessageTimeline": _on_queue("PeekMessages"),
     "GetQueueActivity": _on_queue("GetQueueAttributes"),
     "GetQueueAttributes": _on_queue("GetQueueAttributes"),
     "GetQueueUrl": _get_url,
@@ -198,6 +210,7 @@ NEEDS: dict[str, Needs] = {
     "ListDeadLetterQueues": _on_all("ListQueues"),
     "ListDeadLetterSourceQueues": _on_queue("ListDeadLetterSourceQueues"),
     "ListMessageMoveTasks": lambda call: _of_arn(call.parameters.SourceArn, "ListMessageMoveTasks"),
+    "ListMessageTasks": _on_queue("ListMessageMoveTasks"),
     "ListQueueStatistics": _on_all("ListQueues"),
     "ListQueues": _on_all("ListQueues"),
     "ListQueueTags": _on_queue("ListQueueTags"),
@@ -211,6 +224,7 @@ NEEDS: dict[str, Needs] = {
     "SendMessageBatch": _on_queue("SendMessage"),
     "SetQueueAttributes": _on_queue("SetQueueAttributes"),
     "StartMessageMoveTask": _start_move,
+    "StartMessageTask": _start_task,
     "TagQueue": _on_queue("TagQueue"),
     "UntagQueue": _on_queue("UntagQueue"),
 }

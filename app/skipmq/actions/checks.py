@@ -20,6 +20,7 @@ _LONGEST_URL, _LONGEST_KEPT = 2_000, 400
 _ENTRY_ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _ATTRIBUTE_NAME = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _IDENTIFIER = re.compile(r"[!-~]{1,128}")
+_REFERENCE = re.compile("[0-9]{1,18}")
 # Nearly all texts are of these: a look with the eyes of C is enough.
 _ASCII = bytes([*b"\t\n\r", *range(0x20, 0x80)])
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -46,6 +47,16 @@ def missing(parameter: str) -> errors.SqsError:
 def unknown_attribute(name: str) -> errors.SqsError:
     """Return the error for an attribute that there is not."""
     return errors.InvalidAttributeName(f"Unknown Attribute {errors.shown(name)}.")
+
+
+def message_reference(value: str, parameter: str) -> int:
+    """Return the number of the message that a reference of PeekMessages stands for.
+
+    Raises errors.InvalidParameterValueException.
+    """
+    if not _REFERENCE.fullmatch(value):
+        raise invalid(value, parameter, "PeekMessages gives references.")
+    return int(value)
 
 
 def queue_name(url: str, identity: Identity) -> QueueName:
@@ -302,3 +313,15 @@ def trace_header(attributes: Mapping[str, AttributeValue]) -> str | None:
             )
         characters(value.StringValue)
     return attributes["AWSTraceHeader"].StringValue
+
+
+def moves_per_second(rate: int | None) -> None:
+    """Check the rate of a task that moves messages, if one is given."""
+    most, parameter = limits.MOVES_PER_SECOND, "MaxNumberOfMessagesPerSecond"
+    between(rate, 1, most, parameter, f"Must be between 1 and {most}, if provided.")
+
+
+def tasks_listed(number: int | None) -> None:
+    """Check how many tasks are asked for, if that is given."""
+    most = limits.MOVE_TASKS_LISTED
+    between(number, 1, most, "MaxResults", f"Must be between 1 and {most}, if provided.")

@@ -1,4 +1,4 @@
-"""Beyond SQS: look at messages without receiving them, copy and move those that were picked out."""
+"""Beyond SQS: look at messages without receiving them; copy, move and delete picked ones."""
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
@@ -11,7 +11,6 @@ from skipmq.node import Node
 from skipmq.protocol import Call
 
 _STATES = ("visible", "in-flight", "delayed")
-_REFERENCE = re.compile("[0-9]{1,18}")
 _PLACE = re.compile(r"([01]/)?[0-9]{1,12}\.[0-9]{1,6}/[0-9]{1,18}")
 
 
@@ -57,24 +56,27 @@ async def move_messages(node: Node, call: Call) -> dict[str, Any]:
     return await _for_picked(node, call, move)
 
 
+async def delete_picked_messages(node: Node, call: Call) -> dict[str, Any]:
+    """Delete messages that are not in flight, without a receive."""
+    ids = _picked(call)
+
+    async def delete(queue: Queue) -> list[str]:
+        return await node.inspection.delete(queue, ids, call.deadline)
+
+    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
+    return _results(call, await node.on_queue(name, call.deadline, delete))
+
+
 async def _for_picked(
     node: Node, call: Call, operation: Callable[[Queue, Sequence[int], Queue], Awaitable[list[str]]]
 ) -> dict[str, Any]:
     source = checks.queue_name(call.parameters.QueueUrl, call.identity)
     target = checks.queue_name(call.parameters.DestinationQueueUrl, call.identity)
-    references: Sequence[str] = call.parameters.MessageReferences
     if source == target:
         raise errors.InvalidParameterValueException(
             "The destination queue must be another than the source queue."
         )
-    if not 1 <= len(references) <= limits.PICKED:
-        raise errors.InvalidParameterValueException(
-            f"There must be 1 to {limits.PICKED} message references in the request."
-        )
-    for reference in references:
-        if not _REFERENCE.fullmatch(reference):
-            raise checks.invalid(reference, "MessageReferences", "PeekMessages gives references.")
-    ids = [int(reference) for reference in references]
+    ids = _picked(call)
 
     async def run(queue: Queue) -> list[str]:
         node.forget(target)
@@ -82,9 +84,23 @@ async def _for_picked(
 
     outcomes = await node.on_queue(source, call.deadline, run)
     node.sent(target, len(outcomes))
+    return _results(call, outcomes)
+
+
+def _picked(call: Call) -> list[int]:
+    """Return the numbers of the messages that a call refers to."""
+    references: Sequence[str] = call.parameters.MessageReferences
+    if not 1 <= len(references) <= limits.PICKED:
+        raise errors.InvalidParameterValueException(
+            f"There must be 1 to {limits.PICKED} message references in the request."
+        )
+    return [checks.message_reference(each, "MessageReferences") for each in references]
+
+
+def _results(call: Call, outcomes: Sequence[str]) -> dict[str, Any]:
     results = [
         {"MessageReference": reference, "Outcome": outcome}
-        for reference, outcome in zip(references, outcomes, strict=True)
+        for reference, outcome in zip(call.parameters.MessageReferences, outcomes, strict=True)
     ]
     return {"Results": results}
 

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import msgspec
 
-from skipmq import errors, limits
+from skipmq import errors
 from skipmq.actions import checks
 from skipmq.model import MoveTask
 from skipmq.node import Node
@@ -35,23 +35,21 @@ async def start_message_move_task(node: Node, call: Call) -> dict[str, Any]:
     """Begin to move the messages of a dead-letter queue."""
     wanted = call.parameters
     source, rate = wanted.SourceArn, wanted.MaxNumberOfMessagesPerSecond
-    fastest, parameter = limits.MOVES_PER_SECOND, "MaxNumberOfMessagesPerSecond"
-    checks.between(rate, 1, fastest, parameter, f"Must be between 1 and {fastest}, if provided.")
+    checks.moves_per_second(rate)
     _check_arn(source, "SourceArn")
     if wanted.DestinationArn is not None:
         _check_arn(wanted.DestinationArn, "DestinationArn")
     task = await node.moves.start(source, wanted.DestinationArn, rate, call.deadline)
-    return {"TaskHandle": _handle(task, source)}
+    return {"TaskHandle": handle_of(task, source)}
 
 
 async def list_message_move_tasks(node: Node, call: Call) -> dict[str, Any]:
     """List the newest tasks of a dead-letter queue, one unless more are asked for."""
     source, most = call.parameters.SourceArn, call.parameters.MaxResults
-    listed = limits.MOVE_TASKS_LISTED
-    checks.between(most, 1, listed, "MaxResults", f"Must be between 1 and {listed}, if provided.")
+    checks.tasks_listed(most)
     _check_arn(source, "SourceArn")
     tasks = await node.moves.list(source, most or 1, call.deadline)
-    return {"Results": [_shown(task, source) for task in tasks]}
+    return {"Results": [shown_task(task, source) for task in tasks]}
 
 
 async def cancel_message_move_task(node: Node, call: Call) -> dict[str, Any]:
@@ -77,7 +75,8 @@ def _decoded(handle: str) -> _Handle:
         ) from error
 
 
-def _handle(task: str, source: str) -> str:
+def handle_of(task: str, source: str) -> str:
+    """Return the handle of a task of a source, both by what the database calls them."""
     return b64encode(msgspec.json.encode(_Handle(UUID(task), source))).decode()
 
 
@@ -86,9 +85,10 @@ def _check_arn(value: str, parameter: str) -> None:
         raise checks.invalid(value, parameter, "Must be the ARN of a queue.")
 
 
-def _shown(task: MoveTask, source: str) -> dict[str, Any]:
+def shown_task(task: MoveTask, source: str) -> dict[str, Any]:
+    """Return a task as the actions give it."""
     shown = {
-        "TaskHandle": _handle(task.id, source) if task.status == "RUNNING" else None,
+        "TaskHandle": handle_of(task.id, source) if task.status == "RUNNING" else None,
         "Status": task.status,
         "SourceArn": source,
         "DestinationArn": task.destination,

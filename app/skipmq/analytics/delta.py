@@ -129,6 +129,25 @@ class Table:
         ]
         return sorted(found, key=lambda file: (file.day, file.queue, file.path))
 
+    @property
+    def lake(self) -> str:
+        """The URL of the lake, of which the history is one table."""
+        return self.url.removesuffix(f"/{NAME}")
+
+    def within(
+        self, since: datetime | None, queues: Sequence[str], until: datetime | None = None
+    ) -> Sequence[File]:
+        """Return the files that have the days of a time (UTC) and these queues (none: all)."""
+        first = since and since.astimezone(UTC).date()
+        last = until and until.astimezone(UTC).date()
+        return [
+            file
+            for file in self.files
+            if (first is None or file.day >= first)
+            and (last is None or file.day <= last)
+            and (not queues or file.queue in queues)
+        ]
+
     def windows(self, within: timedelta) -> list[Window]:
         """Return the windows that were exported so long before the last one, in order."""
         known = _COMMITS

@@ -25,3 +25,10 @@ class ReplayError(AnalyticsError):
 
 class AuditError(AnalyticsError):
     """A log of sends cannot be read; the message says which lines."""
+
+
+class EngineError(AnalyticsError):
+    """DuckDB is not known to compute something as Spark does; what that is."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"DuckDB does not compute {what} as Spark does: --engine spark")

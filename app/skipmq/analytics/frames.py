@@ -71,15 +71,8 @@ def lake(
     Of one version of its table. Raises errors.LakeError when there is no lake.
     """
     found = Lake.open(spark, path)
-    first = since and since.astimezone(UTC).date()
-    last = until and until.astimezone(UTC).date()
-    frame = found.frame(
-        lambda file: (
-            (first is None or file.day >= first)
-            and (last is None or file.day <= last)
-            and (not queues or file.queue in queues)
-        )
-    )
+    wanted = set(found.table.within(since, queues, until))
+    frame = found.frame(wanted.__contains__)
     if since is not None:
         frame = frame.where(f.col("settled_at") >= f.lit(since))
     if until is not None:

@@ -91,7 +91,7 @@ class Lake:
     @property
     def url(self) -> str:
         """Where the lake is, of which the history is one table."""
-        return self.table.url.removesuffix(f"/{delta.NAME}")
+        return self.table.lake
 
     @property
     def files(self) -> Sequence[File]:

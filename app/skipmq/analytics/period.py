@@ -18,6 +18,11 @@ class Period:
     until: datetime
 
     @property
+    def before(self) -> "Period":
+        """Return the time of equal length that ends where this one begins."""
+        return Period(self.since - (self.until - self.since), self.since)
+
+    @property
     def step(self) -> timedelta:
         """Return the length of its steps: such that there are at most 200."""
         return self._in(_MOST_STEPS)

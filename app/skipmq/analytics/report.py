@@ -8,17 +8,18 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 from pyarrow import csv, parquet
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from skipmq.analytics import page
 from skipmq.analytics.period import Period
 from skipmq.analytics.reports.backlog import backlog, forecast
+from skipmq.analytics.reports.comparison import comparison
 from skipmq.analytics.reports.consumers import consumers
 from skipmq.analytics.reports.dead_letters import dead_letter_causes
 from skipmq.analytics.reports.groups import groups
 from skipmq.analytics.reports.latency import latency, summary
-from skipmq.analytics.reports.measures import is_outcome, moves, with_arrival
+from skipmq.analytics.reports.measures import is_outcome, moves, with_arrival, within
 from skipmq.analytics.reports.redelivery import receive_counts, redelivery, visibility
 from skipmq.analytics.reports.traffic import traffic
 
@@ -39,10 +40,11 @@ def reports(
 ) -> Iterator[Mapping[str, Compute]]:
     """Give what computes each report, by its name, for as long as the block runs.
 
-    `history` has what was settled since the beginning of the period, and with it, where the
-    source has them, messages that wait still (`settled_at` is null). `queues` has the key and the
-    `visibility_timeout` of each queue. The source is read here, once and without bodies; those of
-    the queues that have dead letters are read when their report is computed.
+    `history` has what was settled since the beginning of the period before, with which this one is
+    compared, and, where the source has them, messages that wait still (`settled_at` is null).
+    `queues` has the key and the `visibility_timeout` of each queue. The source is read here, once
+    and without bodies; those of the queues that have dead letters are read when their report is
+    computed.
     """
     moved = moves(history).persist()
     few = moved.count() <= _FEW
@@ -52,15 +54,18 @@ def reports(
         .persist()
     )
     kept.count()
-    settled = kept.where(_within("settled_at", period))
-    present = kept.where(fn.col("sent_at") < fn.lit(period.until))
-    hours = kept.where(
-        (fn.col("settled_at") < fn.lit(period.until)) | fn.col("settled_at").isNull()
+    waits = fn.col("settled_at").isNull()
+    settled = kept.where(within("settled_at", period))
+    present = kept.where(
+        (fn.col("sent_at") < fn.lit(period.until))
+        & (waits | (fn.col("settled_at") >= fn.lit(period.since)))
     )
+    hours = kept.where(waits | within("settled_at", period))
     # Small, and the forecast wants it too.
     backlogs = backlog(present, period, arrived=True).persist()
     try:
         yield {
+            "comparison": partial(comparison, kept, period, arrived=True),
             "summary": partial(summary, settled, arrived=True),
             "latency": partial(latency, settled, step=period.bar, arrived=True),
             "traffic": partial(traffic, hours, step=period.bar, arrived=True),
@@ -78,15 +83,11 @@ def reports(
             frame.unpersist()
 
 
-def _within(moment: str, period: Period) -> Column:
-    return (fn.col(moment) >= fn.lit(period.since)) & (fn.col(moment) < fn.lit(period.until))
-
-
 def _suspect(history: DataFrame, settled: DataFrame, period: Period) -> DataFrame:
     """Return what was settled in queues that have dead letters, with its bodies."""
     found = settled.where(is_outcome("dead-lettered")).select("queue").distinct().collect()
     names = [row["queue"] for row in found]
-    return history.where(fn.col("queue").isin(names) & _within("settled_at", period))
+    return history.where(fn.col("queue").isin(names) & within("settled_at", period))
 
 
 def write(computed: Mapping[str, Compute], output: Path) -> Iterator[tuple[str, list[Any]]]:

@@ -28,14 +28,16 @@ def start(settings: Settings, name: str = "skipmq analytics") -> SparkSession:
 
     Under `spark-submit` the master and the driver are those of its command line.
     """
-    submitted = config.prepare_spark(settings.spark_master)
+    config.prepare_spark(settings.spark_master)
     builder = (
         SparkSession.builder.appName(name)
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         .config("spark.sql.shuffle.partitions", "8")
+        # A body that has a key twice has a shape, too; the last one counts.
+        .config("spark.sql.variant.allowDuplicateKeys", "true")
     )
-    if not submitted:
+    if not config.submitted():
         builder = (
             builder.master(_patient(settings.spark_master))
             .config(

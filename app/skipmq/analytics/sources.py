@@ -8,15 +8,16 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 from skipmq.analytics import frames, jdbc, snapshot
+from skipmq.analytics.delta import Table
 from skipmq.analytics.jdbc import Source
-from skipmq.analytics.period import Period, day_bounds
+from skipmq.analytics.period import day_bounds
 from skipmq.database import history
 
 
 def from_database(
-    spark: SparkSession, source: Source, period: Period, queues: Sequence[str] = ()
+    spark: SparkSession, source: Source, since: datetime, queues: Sequence[str] = ()
 ) -> DataFrame:
-    """Read what was settled since the beginning of a period, and what waits, of one instant.
+    """Read what was settled since a moment, and what waits, of one instant.
 
     What waits is read here, in a snapshot that is over then, and kept by Spark. The history is read
     when the frame is, in short queries without one: what was settled after that instant is left
@@ -31,7 +32,7 @@ def from_database(
     settled = frames.history(
         spark,
         taken.source,
-        since=period.since,
+        since=since,
         queues=queues,
         bodies=True,
         condition=taken.settled(),
@@ -40,13 +41,13 @@ def from_database(
 
 
 def from_lake(
-    spark: SparkSession, path: str, period: Period, queues: Sequence[str] = ()
+    spark: SparkSession, path: str, since: datetime, queues: Sequence[str] = ()
 ) -> DataFrame:
-    """Read what the lake has of what was settled since the beginning of a period.
+    """Read what the lake has of what was settled since a moment.
 
     Raises errors.LakeError when there is no lake.
     """
-    return frames.lake(spark, path, since=period.since, queues=queues)
+    return frames.lake(spark, path, since=since, queues=queues)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +64,8 @@ def known(source: Source) -> Known:
         days = history.days(session)
         unkept = history.queues_without_history(session)
     return Known(day_bounds(days[0])[0] if days else None, unkept)
+
+
+def lake_known_since(table: Table) -> datetime | None:
+    """Return when the first day begins of which a lake has something; None when it is empty."""
+    return min((day_bounds(file.day)[0] for file in table.files), default=None)

@@ -7,17 +7,30 @@ import msgspec
 from skipmq.auth.policy import Policy, parse
 
 _LOOK = ("GetQueueAttributes", "GetQueueUrl")
+_READ = (
+    "ListDeadLetterSourceQueues",
+    "ListMessageMoveTasks",
+    "ListQueues",
+    "ListQueueTags",
+    "PeekMessages",
+    *_LOOK,
+)
 ROLES: dict[str, tuple[str, ...]] = {
     "admin": ("*",),
     "producer": ("SendMessage", *_LOOK),
     "consumer": ("ChangeMessageVisibility", "DeleteMessage", "ReceiveMessage", *_LOOK),
-    "reader": (
-        "ListDeadLetterSourceQueues",
-        "ListMessageMoveTasks",
-        "ListQueues",
-        "ListQueueTags",
-        "PeekMessages",
-        *_LOOK,
+    "reader": _READ,
+    # Whoever is paged: sees the broker too, and brings dead letters back, for which messages are
+    # received, sent and deleted.
+    "operator": (
+        "CancelMessageMoveTask",
+        "DeleteMessage",
+        "DescribeDatabase",
+        "ListAuditRecords",
+        "ReceiveMessage",
+        "SendMessage",
+        "StartMessageMoveTask",
+        *_READ,
     ),
 }
 

@@ -15,6 +15,7 @@ import skipmq
 from skipmq import config, console, embedded, errors, logs
 from skipmq.cli import (
     analytics,
+    analytics_advise,
     analytics_lake,
     analytics_reports,
     audit,
@@ -26,6 +27,7 @@ from skipmq.cli import (
     queue_send,
     queue_stats,
     queue_tail,
+    queue_tasks,
     queues,
     top,
 )
@@ -185,6 +187,7 @@ for command in (
     *queue_send.COMMANDS,
     *queue_messages.COMMANDS,
     *queue_stats.COMMANDS,
+    *queue_tasks.COMMANDS,
     *queue_tail.COMMANDS,
 ):
     queues.queue.add_command(command)
@@ -194,6 +197,10 @@ cli.add_command(audit.audit)
 cli.add_command(keys.keys)
 for command in grants.COMMANDS:
     cli.add_command(command)
-for command in (*analytics_lake.COMMANDS, *analytics_reports.COMMANDS):
+for command in (
+    *analytics_lake.COMMANDS,
+    *analytics_reports.COMMANDS,
+    *analytics_advise.COMMANDS,
+):
     analytics.analytics.add_command(command)
 cli.add_command(analytics.analytics)

@@ -86,17 +86,34 @@ def spark_and_database(
     """Give a Spark session, the database to read, and the URL of the one that nodes write to.
 
     Raises click.ClickException, with the remedy, when PySpark or Java is missing, and before Spark
-    is started what schema.check raises.
+    is started when SKIPMQ_ANALYTICS_URL leads nowhere, and what schema.check raises.
     """
     installed(settings.spark_master)
     with ExitStack() as stack:
         _, url = stack.enter_context(open_database(settings))
         schema.check(url)
+        if settings.analytics_url:
+            _check_readable(settings.analytics_url)
         spark = stack.enter_context(spark_started(settings))
         from skipmq.analytics import jdbc  # noqa: PLC0415 - as above.
 
         reader = settings.database_url or session.as_role(url, "skipmq_reader")
         yield spark, stack.enter_context(jdbc.opened(settings.analytics_url or reader)), url
+
+
+def _check_readable(url: str) -> None:
+    """Check the URL that SKIPMQ_ANALYTICS_URL names; raise click.ClickException."""
+    name = "SKIPMQ_ANALYTICS_URL"
+    try:
+        with session.connect(url, "skipmq analytics") as connection:
+            history.queue_settings(connection, ["queue"])
+    except session.Unavailable as error:
+        raise click.ClickException(session.explain(error, name)) from error
+    except session.Error as error:
+        raise click.ClickException(
+            f"{name} is not of a database of SkipMQ, or its role may not read there"
+            " (skipmq_reader may)"
+        ) from error
 
 
 def lake_of(settings: Settings, given: str | None) -> str:

@@ -22,16 +22,25 @@ _INSTALL = "pip install 'skipmq[analytics]'"
 _JAVA = f"Spark needs Java {_OLDEST_JAVA} or newer: apt-get install default-jre-headless"
 
 
-def installed(master: str) -> None:
-    """Raise click.ClickException, with the remedy, when PySpark or Java is missing or too old."""
-    if find_spec("pyspark") is None or find_spec("pyarrow") is None:
-        raise click.ClickException(f"this needs PySpark: {_INSTALL}")
+def packages_installed(*others: tuple[str, str]) -> None:
+    """Raise click.ClickException, with the remedy, when PySpark or another is missing or old.
+
+    Of each other the module, and what people call it.
+    """
+    for module, product in (("pyspark", "PySpark"), ("pyarrow", "PySpark"), *others):
+        if find_spec(module) is None:
+            raise click.ClickException(f"this needs {product}: {_INSTALL}")
     version = metadata.version("pyspark")
     if tuple(map(int, re.findall(r"\d+", version)[:2])) < _OLDEST_SPARK:
         wanted = ".".join(map(str, _OLDEST_SPARK))
         raise click.ClickException(
             f"this needs PySpark {wanted} or newer, not {version}: {_INSTALL}"
         )
+
+
+def installed(master: str) -> None:
+    """Raise click.ClickException, with the remedy, when PySpark or Java is missing or too old."""
+    packages_installed()
     if master.startswith("sc:"):
         return
     home = config.java_home()

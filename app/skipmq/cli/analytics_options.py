@@ -14,11 +14,19 @@ from skipmq.settings import Settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from skipmq.analytics.delta import Table
     from skipmq.analytics.jdbc import Source
     from skipmq.analytics.period import Period
 
 _DAY = timedelta(days=1)
 _TIME = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M"])
+ENGINE = click.option(
+    "--engine",
+    type=click.Choice(["auto", "duckdb", "spark"]),
+    default="auto",
+    help="Default: DuckDB for a lake in a folder of this machine that has up to 10,000,000 rows"
+    " of the days asked for, and needs no Java; Spark for all else.",
+)
 LAKE = click.option("--lake", help="Read the lake there, a folder or any path of Hadoop's.")
 QUEUES = click.option("--queue", "queues", multiple=True, help="Only this queue; repeatable.")
 SINCE = click.option("--since", type=_TIME, help="Begin in UTC (default: a day before the end).")
@@ -45,20 +53,23 @@ def in_order(since: datetime | None, until: datetime | None) -> None:
         raise click.UsageError(f"--since {since} is not before --until {until}")
 
 
-def known(
-    spark: "SparkSession", source: "Source | None", lake: str | None, queues: Sequence[str]
-) -> None:
-    """Raise click.UsageError for a queue that what is read has never had."""
+def table_of(spark: "SparkSession", lake: str | None) -> "Table | None":
+    """Return the table of a lake that Spark reads; raise LakeError when there is no lake."""
     from skipmq.analytics.lake import Lake  # noqa: PLC0415 - as all of the analytics.
 
+    return Lake.open(spark, lake).table if lake else None
+
+
+def known(source: "Source | None", table: "Table | None", queues: Sequence[str]) -> None:
+    """Raise click.UsageError for a queue that what is read, a lake if one is, has never had."""
     there: set[str] = set()
-    if lake and queues:
-        there = {file.queue for file in Lake.open(spark, lake).files}
+    if table is not None and queues:
+        there = {file.queue for file in table.files}
     elif source is not None and queues:
         with source.connect() as session:
             there = history.queue_names(session)
     if missing := [name for name in queues if name not in there]:
-        where = f"the lake {lake}" if lake else "the database: `skipmq queue list`"
+        where = f"the lake {table.lake}" if table else "the database: `skipmq queue list`"
         raise click.UsageError(f"no queue {', '.join(missing)} was ever in {where}")
 
 
@@ -68,16 +79,15 @@ def utc(moment: datetime | None) -> datetime | None:
 
 
 def period_of(
-    spark: "SparkSession",
     source: "Source | None",
-    lake: str | None,
+    table: "Table | None",
     since: datetime | None,
     until: datetime | None,
 ) -> "Period":
     """Return the time to report on; raise click.UsageError when it ends before it begins."""
     from skipmq.analytics.period import Period  # noqa: PLC0415 - as all of the analytics.
 
-    end = utc(until) or (_end_of(spark, lake) if lake else now(source))
+    end = utc(until) or (_end_of(table) if table else now(source))
     begin = utc(since) or end - _DAY
     if begin >= end:
         raise click.UsageError(f"--since {begin:%Y-%m-%d %H:%M} is not before the end, {end}")
@@ -91,11 +101,11 @@ def now(source: "Source | None") -> datetime:
         return history.now(session).astimezone(UTC)
 
 
-def _end_of(spark: "SparkSession", lake: str) -> datetime:
+def _end_of(table: "Table") -> datetime:
     """Return when the lake was last brought up to its database."""
-    from skipmq.analytics.lake import Lake  # noqa: PLC0415
-
-    windows = Lake.open(spark, lake).table.windows(timedelta(0))
+    windows = table.windows(timedelta(0))
     if not windows:
-        raise click.UsageError(f"the lake at {lake} is empty: name the time, --since and --until")
+        raise click.UsageError(
+            f"the lake {table.lake} is empty: name the time, --since and --until"
+        )
     return windows[-1].at.astimezone(UTC)

@@ -17,8 +17,10 @@ from rich.progress import Progress
 from rich.table import Table
 
 from skipmq.cli.analytics import JSON, spark_and_database
+from skipmq.cli.analytics_engine import Wanted, opened
 from skipmq.cli.analytics_errors import one_line_errors
 from skipmq.cli.analytics_options import (
+    ENGINE,
     LAKE,
     QUEUES,
     SINCE,
@@ -27,8 +29,7 @@ from skipmq.cli.analytics_options import (
     in_order,
     known,
     now,
-    period_of,
-    spark_and_source,
+    table_of,
     utc,
 )
 from skipmq.cli.environment import configuration, open_database, out
@@ -53,6 +54,7 @@ _WRONG = 1
 @SINCE
 @UNTIL
 @QUEUES
+@ENGINE
 @JSON
 @one_line_errors
 def report_command(
@@ -62,49 +64,46 @@ def report_command(
     since: datetime | None,
     until: datetime | None,
     queues: tuple[str, ...],
+    engine: str,
     as_json: bool,
 ) -> None:
     """Report on a time: latencies, traffic, redelivery, dead letters, groups, backlog, consumers.
+
+    And compare it with the time before of equal length.
 
     Writes each report to the folder of --output as Parquet and CSV, and all together as one page,
     report.html. Reads the database, or with --lake what was exported. With the database, messages
     that wait still are part of the backlog.
     """
     in_order(since, until)
-    settings = configuration().settings
-    with spark_and_source(settings, lake) as (spark, source):
-        from skipmq.analytics import delta, page, queue_settings, report, sources  # noqa: PLC0415
+    wanted = Wanted(lake, since, until, queues)
+    with opened(configuration().settings, wanted, engine) as read:
+        from skipmq.analytics import page, report  # noqa: PLC0415
 
-        known(spark, source, lake, queues)
-        period = period_of(spark, source, lake, since, until)
-        with out.status("reading"):
-            if lake:
-                history = sources.from_lake(spark, lake, period, queues)
-                found = queue_settings.of_lake(delta.url_of(lake))
-            else:
-                assert source is not None
-                history = sources.from_database(spark, source, period, queues)
-                found = queue_settings.of_database(source)
-            # A table of Arrow's, unlike a list, takes no Python on the executors.
-            settings_of = spark.createDataFrame(found.select(queue_settings.TIMEOUTS))
         tables = {}
         with (
             Progress(console=Console(stderr=True), transient=True) as progress,
-            report.reports(history, settings_of, period) as computed,
+            report.reports(read.history, read.queues, read.period) as computed,
         ):
             bar = progress.add_task("reporting", total=len(computed))
             for name, rows in report.write(computed, output):
                 tables[name] = rows
                 progress.update(bar, advance=1, description=name.replace("_", " "))
         facts = page.Facts(
-            f"lake {lake}" if lake else "the database", period, tables, live=not lake
+            f"lake {lake}" if lake else "the database",
+            read.period,
+            tables,
+            live=not lake,
+            known_since=read.known_since,
+            uncompared=read.uncompared,
         )
         file = report.write_page(facts, output)
     findings = page.findings_of(facts)
     if as_json:
         said = {
-            "since": period.since,
-            "until": period.until,
+            "since": read.period.since,
+            "until": read.period.until,
+            "engine": read.engine,
             "page": file,
             "reports": sorted(tables),
             "findings": [asdict(finding) for finding in findings],
@@ -114,7 +113,7 @@ def report_command(
     for finding in findings:
         colour = {"bad": "red", "watch": "yellow", "good": "green"}[finding.weight]
         out.print(f"[{colour}]●[/] [bold]{escape(finding.queue)}[/]: {escape(finding.text)}")
-    out.print(f"{len(computed)} reports and {file}")
+    out.print(f"{len(computed)} reports and {file}; computed by {read.said}")
 
 
 def _history(
@@ -187,7 +186,7 @@ def replay_command(
         from skipmq.analytics import replay  # noqa: PLC0415
 
         to = replay.target(writer, local.queue_name(queue))
-        known(spark, source, lake, queues)
+        known(source, table_of(spark, lake), queues)
         history = _history(spark, source, lake, since=since, until=until, queues=queues)
         with out.status("counting"):
             found = replay.selected(history, condition).persist()

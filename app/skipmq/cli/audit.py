@@ -76,8 +76,8 @@ def _queue(record: AuditRecord) -> str | None:
 
 
 def _who(record: AuditRecord) -> str | None:
-    if record.user and _USER in record.user:
-        return record.user.partition(_USER)[2]
+    if record.user:
+        return record.user.rpartition(_USER)[2]
     return f"claims {record.access_key}" if record.claimed else record.access_key
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import pwd
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -160,15 +161,23 @@ def _refused(reason: str | None, remedy: str | None) -> click.ClickException:
     return click.ClickException(f"{reason}: {remedy}")
 
 
+def _person() -> str:
+    """Return whose account on this machine runs the command."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid {os.getuid()}"
+
+
 @contextmanager
 def open_node(settings: Settings, *, create: bool = False) -> Iterator[LocalNode]:
-    """Give a node of this process, which serves nobody else.
+    """Give a node of this process, which serves nobody else; its changes are in the audit log.
 
     Only with `create` an embedded database is made for it.
     """
     with open_database(settings, create=create) as (_, url):
         schema.check(url)
-        with local.opened(settings, url) as node:
+        with local.opened(settings, url, _person()) as node:
             yield node
 
 

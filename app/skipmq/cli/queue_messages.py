@@ -1,26 +1,24 @@
-"""The commands that receive messages of a queue, look at them, and move them back."""
+"""The commands that receive messages of a queue, look at them, and tell what became of them."""
 
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from time import sleep
+from datetime import UTC, datetime
 from typing import Any
 
 import click
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import Progress
 from rich.table import Table
 
 from skipmq import limits
-from skipmq.cli.completion import queue_argument, queue_names
-from skipmq.cli.environment import act, configuration, open_node, out, printing_json
+from skipmq.cli.completion import queue_argument
+from skipmq.cli.environment import act, cell, configuration, open_node, out, printing_json
 from skipmq.server import local
-from skipmq.server.janitor import MOVE_CHUNK
 
-# How often the progress of a redrive is looked at, in seconds.
-_GLANCE = 0.2
 _BODY_SHOWN = 60
+# What the time of a state says: of all other events it is when they happened.
+_UNTIL = {"in-flight": "until ", "delayed": "until ", "visible": "since "}
 
 
 @click.command("receive")
@@ -130,41 +128,47 @@ def _state(message: Mapping[str, Any]) -> str:
     return f"{message['State']} for {seconds} s" if seconds else str(message["State"])
 
 
-@click.command("redrive")
+@click.command("timeline")
 @queue_argument
-@click.option(
-    "--to",
-    "target",
-    shell_complete=queue_names,
-    help="Queue to move to (default: where each message came from).",
-)
-@click.option("--rate", type=click.IntRange(1, 500), help="At most so many a second.")
+@click.argument("message_id")
 @printing_json
-def queue_redrive(name: str, target: str | None, rate: int | None) -> tuple[Any, Any]:
-    """Move the messages of the dead-letter queue NAME back, and wait until all are moved."""
-    source = local.queue_name(name).arn
-    destination = local.queue_name(target).arn if target else None
-    with open_node(configuration().settings) as node:
-        node.act(
-            "StartMessageMoveTask",
-            SourceArn=source,
-            DestinationArn=destination,
-            MaxNumberOfMessagesPerSecond=rate,
+def queue_timeline(name: str, message_id: str) -> tuple[Any, Any]:
+    """Show what happened to the message MESSAGE_ID of the queue NAME, and where it is now.
+
+    The history is searched as far back as it goes, which may take a while: it has no index by
+    message id. A message that a redrive moved has another id from then on.
+    """
+    url, token = local.queue_url(name), None
+    with (
+        open_node(configuration().settings) as node,
+        Console(stderr=True).status("searching") as status,
+    ):
+        while True:
+            found = node.act(
+                "GetMessageTimeline", QueueUrl=url, MessageId=message_id, NextToken=token
+            )
+            token = found.get("NextToken")
+            if found["Events"] or token is None:
+                break
+            back = _exact(found["HistorySearchedFrom"])
+            status.update(f"nothing back to {back}, searching on")
+    if not found["Events"]:
+        return found, "no such message, as far as the queue and the history say"
+    table = Table("time (UTC)", "event", "queue", "to", "received", "by", box=None, pad_edge=False)
+    for event in found["Events"]:
+        table.add_row(
+            f"{_UNTIL.get(event['Event'], '')}{_exact(event['At'])}" if "At" in event else "",
+            event["Event"],
+            escape(event.get("QueueName", "")),
+            escape(event.get("DestinationQueueName", "")),
+            cell(event.get("Receives")),
+            escape(event.get("Program", "")),
         )
-        with Progress(console=Console(stderr=True), transient=True) as progress:
-            bar = progress.add_task(f"moving from {escape(name)}", total=None)
-            while True:
-                node.run(node.upkeep.advance_move_tasks(MOVE_CHUNK))
-                (task,) = node.act("ListMessageMoveTasks", SourceArn=source)["Results"]
-                moved = task["ApproximateNumberOfMessagesMoved"]
-                progress.update(
-                    bar, completed=moved, total=task["ApproximateNumberOfMessagesToMove"]
-                )
-                if task["Status"] not in ("RUNNING", "CANCELLING"):
-                    break
-                sleep(_GLANCE)
-    told = f"{moved} messages moved from {name}: {task['Status'].lower()}"
-    return {"moved": moved, "status": task["Status"]}, told
+    return found, table
 
 
-COMMANDS = [queue_receive, queue_peek, queue_redrive]
+def _exact(microseconds: int) -> str:
+    return f"{datetime.fromtimestamp(microseconds / 1_000_000, UTC):%Y-%m-%d %H:%M:%S.%f}"
+
+
+COMMANDS = [queue_receive, queue_peek, queue_timeline]

@@ -53,6 +53,11 @@ def moment(seconds: float | str) -> str:
     return f"{datetime.fromtimestamp(float(seconds), UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
+def exact_moment(seconds: float) -> str:
+    """Return a time, given in seconds since 1970, to the millisecond."""
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S.%f}"[:-3] + " UTC"
+
+
 def machine_moment(seconds: float | str) -> str:
     """Return a time as `datetime` of HTML wants it."""
     return datetime.fromtimestamp(float(seconds), UTC).isoformat(timespec="milliseconds")
@@ -114,4 +119,6 @@ def curves(minutes: Sequence[Mapping[str, int]], clock: int) -> dict[str, Any]:
     }
 
 
-FILTERS = (count, exact, duration, size, moment, machine_moment, pretty, age, curves)
+FILTERS = (
+    count, exact, duration, size, moment, exact_moment, machine_moment, pretty, age, curves
+)  # fmt: skip

@@ -65,6 +65,13 @@ class Visit:
         queue = QueueName(self.identity.account, self.identity.region, name)
         return self.run(access.permitted(self.broker.node, call, queue, permissions))
 
+    def may_list(self) -> bool:
+        """Tell whether whoever has signed in may list the queues."""
+        every = QueueName(self.identity.account, self.identity.region, "*")
+        return access.allows(
+            self.broker.node, self._call("ListQueues", {}), "ListQueues", every, ""
+        )
+
     def arn(self, name: str) -> str:
         """Return the ARN of a queue of whoever has signed in."""
         return QueueName(self.identity.account, self.identity.region, name).arn

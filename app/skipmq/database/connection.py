@@ -6,10 +6,8 @@ few statements again and again, so that here libpq is driven directly (PostgreSQ
 """
 
 import asyncio
-import os
-import socket
+import select
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any, Self
 
 import psycopg
@@ -75,6 +73,8 @@ class Connection:
         self._loop = asyncio.get_running_loop()
         # After a loss the connection no longer says it.
         self._descriptor = self._pgconn.socket
+        self._socket = select.poll()
+        self._socket.register(self._descriptor, select.POLLIN)
         self._result: asyncio.Future[pq.abc.PGresult] | None = None
         self._results: list[pq.abc.PGresult] = []
         # What loads the columns of each statement that has been run.
@@ -144,14 +144,14 @@ class Connection:
 
     async def _ask(self, seconds: float, send: Any, *arguments: Any) -> pq.abc.PGresult:
         self._result = self._loop.create_future()
-        timer = self._loop.call_later(seconds, self._time_out)
+        timer = self._loop.call_later(seconds, self._time_out, seconds)
         try:
             send(*arguments)
             self._flush()
             result = await self._result
         except asyncio.CancelledError:
             # What it would have said must not be taken for the answer to the next one.
-            self._cut()
+            self._lose()
             raise
         except psycopg.OperationalError:
             self._lose()
@@ -179,20 +179,27 @@ class Connection:
     def _readable(self) -> None:
         try:
             self._pgconn.consume_input()
-            while not self._pgconn.is_busy():
-                result = self._pgconn.get_result()
-                if result is None:
-                    break
-                self._results.append(result)
-            else:
-                return
+            # libuv tells of a socket's error once, and watches it no longer: without another look
+            # whoever has read what the server said before it would wait for ever.
+            while not (whole := self._take_results()) and self._socket.poll(0):
+                self._pgconn.consume_input()
         except psycopg.OperationalError as error:
             self._fail(error)
             return
-        if self._results and self._result is not None and not self._result.done():
-            # Of several, such as an error and the loss that it announces, the first says why.
-            self._result.set_result(self._results[0])
-        self._results.clear()
+        if whole:
+            if self._result is not None and not self._result.done():
+                # Of several, such as an error and the loss that it announces, the first says why.
+                self._result.set_result(self._results[0])
+            self._results.clear()
+
+    def _take_results(self) -> bool:
+        """Take what has been read; tell whether it is all that is waited for."""
+        while not self._pgconn.is_busy():
+            result = self._pgconn.get_result()
+            if result is None:
+                return bool(self._results)
+            self._results.append(result)
+        return False
 
     def _fail(self, error: psycopg.OperationalError) -> None:
         """Hand a loss to whoever waits, with the reason that the server gave if it gave one."""
@@ -204,20 +211,9 @@ class Connection:
             else:
                 self._result.set_exception(error)
 
-    def _time_out(self) -> None:
+    def _time_out(self, seconds: float) -> None:
         self.timed_out = True
-        self._cut()
-
-    def _cut(self) -> None:
-        """Shut the socket down: the kernel of a frozen server still acknowledges what it is sent.
-
-        The reader sees it at once; the server goes on with what it was at.
-        """
-        self.broken = True
-        if self._descriptor >= 0:
-            # A copy of the descriptor: libpq closes its own.
-            with suppress(OSError), socket.socket(fileno=os.dup(self._descriptor)) as own:
-                own.shutdown(socket.SHUT_RDWR)
+        self._fail(psycopg.OperationalError(f"the server did not answer within {seconds:g} s"))
 
     def _lose(self) -> None:
         self.broken = True

@@ -1,5 +1,6 @@
 """Synchronous sessions with PostgreSQL, for the command line and analytics."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
@@ -14,6 +15,8 @@ Error = psycopg.Error
 # The server cannot be reached, or ended the session.
 Unavailable = psycopg.OperationalError
 
+# What libpq asks the user, after the reason.
+_HINT = re.compile(r"\s*Is the server running[^?]*\?")
 # How often a statement is run that a standby cancels.
 _TRIES = 4
 # A server that vanished without a word is noticed within some ten seconds.
@@ -92,13 +95,11 @@ def server(session: Session) -> dict[str, str]:
     }
 
 
-def explain(error: Error) -> str:
-    """Return one line for the user: what failed, and what to do."""
-    reason = " ".join(str(error).split())
+def explain(error: Error, setting: str = "SKIPMQ_DATABASE_URL") -> str:
+    """Return one line for the user: what failed, and what to do about the setting of the URL."""
+    reason = _HINT.sub("", " ".join(str(error).split()))
     if isinstance(error, Unavailable):
-        return (
-            f"the database cannot be reached: {reason}. Check SKIPMQ_DATABASE_URL: `skipmq doctor`"
-        )
+        return f"the database cannot be reached: {reason}. Check {setting}: `skipmq doctor`"
     # Without the context, which quotes whole statements.
     reason = error.diag.message_primary or reason
     return f"the database refuses: {reason}. Check its role and schema: `skipmq doctor`"

@@ -10,6 +10,7 @@ from skipmq.delivery.moves import Moves
 from skipmq.delivery.overview import Overview
 from skipmq.delivery.queues import Queues
 from skipmq.delivery.statistics import Statistics
+from skipmq.delivery.timelines import Timelines
 from skipmq.delivery.upkeep import Upkeep
 
 __all__ = [
@@ -23,5 +24,6 @@ __all__ = [
     "Overview",
     "Queues",
     "Statistics",
+    "Timelines",
     "Upkeep",
 ]

@@ -33,7 +33,7 @@ class AuditRecord(NamedTuple):
     """What the audit log has of a request; `recorded_at` in seconds since 1970.
 
     An access key that is only `claimed` has proved nothing. `outcome` is `done` or the code of an
-    error, `door` is `api` or `console`.
+    error, `door` is `api`, `console` or `command`, where `user` is who ran it on that machine.
     """
 
     id: int

@@ -1,4 +1,4 @@
-"""Peek at messages without receiving them; copy and move those that were picked out."""
+"""Peek at messages without receiving them; copy, move and delete those that were picked out."""
 
 from collections.abc import Sequence
 
@@ -21,6 +21,9 @@ _MOVE = Statement(
     "select outcome from skipmq.move_messages($1, $2, $3) order by place",
     INTEGER, BIGINTS, INTEGER,
 )  # fmt: skip
+_DELETE = Statement(
+    "select outcome from skipmq.delete_picked_messages($1, $2) order by place", INTEGER, BIGINTS
+)
 _NEWEST = Statement(
     "select id, came_at, state, message_id::text, group_id, characters, body"
     " from skipmq.newest_messages($1, $2, $3, $4)",
@@ -77,4 +80,11 @@ class Inspection:
         """Move messages to another queue; return each one's outcome in order."""
         parameters = (queue.id, messages, target.id)
         rows = await self._database.rows(_MOVE, parameters, deadline=deadline, tenant=queue.id)
+        return [outcome for (outcome,) in rows]
+
+    async def delete(self, queue: Queue, messages: Sequence[int], deadline: float) -> list[str]:
+        """Delete messages that are not in flight; return each one's outcome in order."""
+        rows = await self._database.rows(
+            _DELETE, (queue.id, messages), deadline=deadline, tenant=queue.id
+        )
         return [outcome for (outcome,) in rows]

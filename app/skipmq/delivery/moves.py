@@ -1,17 +1,21 @@
-"""Message move tasks."""
+"""Message move tasks, and tasks on the messages that match a filter."""
 
 from uuid import UUID
 
 from skipmq.database import Database, Statement, statement
-from skipmq.database.statement import INTEGER, TEXT
-from skipmq.model import MoveTask
+from skipmq.database.statement import BOOLEAN, INTEGER, TEXT
+from skipmq.model import MessageFilter, MoveTask
 
 _START = Statement("select skipmq.start_move_task($1, $2, $3)::text", TEXT, TEXT, INTEGER)
+_START_MATCHING = Statement(
+    "select skipmq.start_message_task($1, $2, $3, $4, $5, $6, $7)::text",
+    TEXT, TEXT, TEXT, INTEGER, TEXT, TEXT, TEXT,
+)  # fmt: skip
 _LIST = Statement(
     "select task_id::text, status, destination_arn, messages_per_second, moved, to_move,"
-    " failure_reason, (extract(epoch from started_at) * 1000)::bigint"
-    " from skipmq.list_move_tasks($1, $2)",
-    TEXT, INTEGER,
+    " failure_reason, (extract(epoch from started_at) * 1000)::bigint, kind, body_contains,"
+    " attribute_name, attribute_value, passed from skipmq.list_move_tasks($1, $2, $3)",
+    TEXT, INTEGER, BOOLEAN,
 )  # fmt: skip
 _CANCEL = Statement("select skipmq.cancel_move_task($1, $2)", statement.UUID, TEXT)
 
@@ -35,9 +39,37 @@ class Moves:
         )
         return str(task)
 
-    async def list(self, source: str, limit: int, deadline: float) -> tuple[MoveTask, ...]:
-        """Return the newest tasks of a source; raise errors.ResourceNotFoundException."""
-        rows = await self._database.rows(_LIST, (source, limit), deadline=deadline)
+    async def start_matching(  # noqa: PLR0913 - a task has as many parts.
+        self,
+        kind: str,
+        source: str,
+        destination: str | None,
+        *,
+        rate: int | None,
+        wanted: MessageFilter,
+        deadline: float,
+    ) -> str:
+        """Begin to move, copy or delete what matches; return the number of the task.
+
+        Raises what `start` raises.
+        """
+        parameters = (
+            *(source, kind, destination, rate),
+            *(wanted.body_contains, wanted.attribute_name, wanted.attribute_value),
+        )
+        ((task,),) = await self._database.rows(
+            _START_MATCHING, parameters, deadline=deadline, repeatable=False
+        )
+        return str(task)
+
+    async def list(
+        self, source: str, limit: int, deadline: float, *, every: bool = False
+    ) -> tuple[MoveTask, ...]:
+        """Return the newest redrives of a source, or tasks of every kind.
+
+        Raises errors.ResourceNotFoundException.
+        """
+        rows = await self._database.rows(_LIST, (source, limit, every), deadline=deadline)
         return tuple(MoveTask(*row) for row in rows)
 
     async def cancel(self, task: UUID, source: str, deadline: float) -> int:

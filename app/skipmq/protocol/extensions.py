@@ -31,6 +31,9 @@ _PICKED = structure(
     DestinationQueueUrl=TEXT,
     MessageReferences=Required(List(STRING, "MessageReference")),
 )
+_PICKED_ALONE = structure(
+    QueueUrl=TEXT, MessageReferences=Required(List(STRING, "MessageReference"))
+)
 _OUTCOMES = structure(
     Results=List(structure(MessageReference=TEXT, Outcome=TEXT), "Result"),
 )
@@ -158,9 +161,45 @@ _NEW_MESSAGE = structure(
     Characters=LONG,
     Body=STRING,
 )
+_EVENT = structure(
+    Event=TEXT,
+    At=LONG,
+    QueueName=STRING,
+    DestinationQueueName=STRING,
+    Receives=LONG,
+    Program=STRING,
+)
+_TASK = structure(
+    Kind=TEXT,
+    TaskHandle=STRING,
+    Status=TEXT,
+    SourceArn=TEXT,
+    DestinationArn=STRING,
+    MaxNumberOfMessagesPerSecond=INTEGER,
+    ApproximateNumberOfMessagesMoved=LONG,
+    ApproximateNumberOfMessagesToMove=LONG,
+    ApproximateNumberOfMessagesPassed=LONG,
+    BodyContains=STRING,
+    AttributeName=STRING,
+    AttributeValue=STRING,
+    FailureReason=STRING,
+    StartedTimestamp=LONG,
+)
 ACTIONS: Mapping[str, Action] = {
     "CopyMessages": Action(_PICKED, _OUTCOMES),
+    "DeletePickedMessages": Action(_PICKED_ALONE, _OUTCOMES),
     "DescribeDatabase": Action(structure(), DATABASE),
+    "GetMessageTimeline": Action(
+        structure(QueueUrl=TEXT, MessageId=TEXT, MessageReference=STRING, NextToken=STRING),
+        structure(
+            State=TEXT,
+            Clock=LONG,
+            Events=List(_EVENT, "Event"),
+            QueueSearched=BOOLEAN,
+            HistorySearchedFrom=LONG,
+            NextToken=STRING,
+        ),
+    ),
     "GetQueueActivity": Action(
         structure(QueueUrl=TEXT, Minutes=INTEGER, StepMinutes=INTEGER),
         structure(
@@ -193,6 +232,9 @@ ACTIONS: Mapping[str, Action] = {
             ),
         ),
     ),
+    "ListMessageTasks": Action(
+        structure(QueueUrl=TEXT, MaxResults=INTEGER), structure(Tasks=List(_TASK, "Task"))
+    ),
     "ListQueueStatistics": Action(
         structure(
             Search=STRING,
@@ -212,5 +254,17 @@ ACTIONS: Mapping[str, Action] = {
     "PeekNewestMessages": Action(
         structure(QueueUrl=TEXT, Since=LONG, MaxResults=INTEGER),
         structure(Clock=LONG, Messages=List(_NEW_MESSAGE, "Message")),
+    ),
+    "StartMessageTask": Action(
+        structure(
+            QueueUrl=TEXT,
+            Kind=TEXT,
+            DestinationQueueUrl=STRING,
+            BodyContains=STRING,
+            AttributeName=STRING,
+            AttributeValue=STRING,
+            MaxNumberOfMessagesPerSecond=INTEGER,
+        ),
+        structure(TaskHandle=TEXT),
     ),
 }

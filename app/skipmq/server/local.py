@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from socket import gethostname
 from typing import Any, TypeVar
+from uuid import uuid4
 
 import msgspec
 import structlog
@@ -15,6 +17,7 @@ from skipmq.delivery import Upkeep
 from skipmq.model import DeclaredQueue, Identity, QueueName
 from skipmq.node import Node
 from skipmq.protocol import Call, Request, extensions, shapes
+from skipmq.server import request_log
 from skipmq.server.serve import ServeError
 from skipmq.settings import Settings
 
@@ -27,27 +30,44 @@ _SHAPES = {**shapes.ACTIONS, **extensions.ACTIONS}
 
 
 class LocalNode:
-    """A node on an event loop of its own, which runs while something is asked of it."""
+    """A node on an event loop of its own, which runs while something is asked of it.
 
-    def __init__(self, settings: Settings, database_url: str) -> None:
+    What it changes for a `user` is in the audit log.
+    """
+
+    def __init__(self, settings: Settings, database_url: str, user: str = "") -> None:
         self._runner = asyncio.Runner()
+        self._user = user
         self.node = self.run(_opened(settings, database_url))
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end and return its result."""
         return self._runner.run(coroutine)
 
-    def act(self, action: str, **parameters: Any) -> dict[str, Any]:
-        """Run an action as the default account; return its result, with binary values in base64.
+    def act(
+        self, action: str, identity: Identity = IDENTITY, /, **parameters: Any
+    ) -> dict[str, Any]:
+        """Run an action as an account, in a region; return its result, bytes of it in base64.
 
         Raises an errors.SqsError.
         """
         given = {name: value for name, value in parameters.items() if value is not None}
         struct = msgspec.convert(given, _SHAPES[action].takes.struct)
-        request = Request("POST", "/", {}, "", b"", "http://localhost", "local")
-        call = Call(action, struct, request, IDENTITY, self.node.deadline())
-        result: dict[str, Any] = msgspec.to_builtins(self.run(_act(self.node, call)) or {})
+        request = Request("POST", "/", {}, "", b"", "http://localhost", str(uuid4()), gethostname())
+        caller = replace(identity, user=self._user)
+        call = Call(action, struct, request, caller, self.node.deadline())
+        try:
+            result: dict[str, Any] = msgspec.to_builtins(self.run(_act(self.node, call)) or {})
+        except errors.SqsError as error:
+            self._record(call, error)
+            raise
+        self._record(call, None)
         return result
+
+    def _record(self, call: Call, error: errors.SqsError | None) -> None:
+        if self._user and call.action in request_log.MANAGEMENT:
+            self.node.audit.note(request_log.of_command(call, error))
+            self.run(self.node.audit.flush())
 
     @property
     def upkeep(self) -> Upkeep:
@@ -61,12 +81,12 @@ class LocalNode:
 
 
 @contextmanager
-def opened(settings: Settings, database_url: str) -> Iterator[LocalNode]:
+def opened(settings: Settings, database_url: str, user: str = "") -> Iterator[LocalNode]:
     """Give a node of this process, which serves nobody else.
 
     Raises errors.ServiceUnavailable.
     """
-    local = LocalNode(settings, database_url)
+    local = LocalNode(settings, database_url, user)
     try:
         yield local
     finally:

@@ -2,7 +2,8 @@
 
 A change of a queue, a refusal and a sign-in is an `audit` record: who did what, from where, with
 which parameters. It is also in the audit log of the database. Everything else is a `request`. No
-record has message bodies or secrets: the actions whose parameters are recorded take none.
+record has message bodies or secrets: the actions whose parameters are recorded take none, but for
+texts to find messages by, which are left out.
 """
 
 import re
@@ -28,16 +29,20 @@ MANAGEMENT = frozenset(
         "CancelMessageMoveTask",
         "CopyMessages",
         "CreateQueue",
+        "DeletePickedMessages",
         "DeleteQueue",
         "MoveMessages",
         "PurgeQueue",
         "RemovePermission",
         "SetQueueAttributes",
         "StartMessageMoveTask",
+        "StartMessageTask",
         "TagQueue",
         "UntagQueue",
     }
 )
+# Of messages: what somebody looks for in them may be a part of one.
+_OF_MESSAGES = frozenset({"AttributeValue", "BodyContains"})
 _REFUSALS = (
     errors.AccessDenied,
     errors.ExpiredToken,
@@ -170,6 +175,18 @@ def _record(
     }
 
 
+def of_command(call: Call, error: errors.SqsError | None) -> dict[str, Any]:
+    """Return what the audit log of the database has of an action that a command has run."""
+    record = {
+        "outcome": error.code if error is not None else _DONE,
+        "request_id": call.request.request_id,
+        "client": call.request.client,
+        "door": "command",
+        **_of_call(call),
+    }
+    return _columns(record)
+
+
 def _columns(record: dict[str, Any]) -> dict[str, Any]:
     """Return what the audit log of the database has of a record."""
     key, claimed = record.get("access_key"), record.get("claimed_access_key")
@@ -218,7 +235,11 @@ def _of_call(call: Call) -> dict[str, Any]:
 
 def _parameters(call: Call) -> Any:
     """Return what was sent, of a long request the beginning."""
-    given = {k: v for k, v in msgspec.to_builtins(call.parameters).items() if v is not None}
+    given = {
+        name: "***" if name in _OF_MESSAGES else value
+        for name, value in msgspec.to_builtins(call.parameters).items()
+        if value is not None
+    }
     text = msgspec.json.encode(given)
     if len(text) <= _PARAMETERS_MOST:
         return given

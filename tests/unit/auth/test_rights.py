@@ -68,3 +68,11 @@ def test_roles_name_permissions_that_there_are() -> None:
     given = {action for actions in ROLES.values() for action in actions} - {"*"}
 
     assert given <= set(NEEDS)
+
+
+def test_operator_sees_all_and_leaves_queues_as_they_are() -> None:
+    permitted = {permission for permission in NEEDS if may(of_role("operator"), permission)}
+
+    assert {"DescribeDatabase", "ListAuditRecords", "StartMessageMoveTask"} <= permitted
+    changes = {"AddPermission", "CreateQueue", "DeleteQueue", "PurgeQueue", "SetQueueAttributes"}
+    assert not permitted & changes

@@ -1,5 +1,6 @@
-"""The page that people read: findings in words, plots, tables; one file, no network."""
+"""The page that people read: findings in words, charts, tables; one file, no network."""
 
-from skipmq.analytics.page.page import Facts, findings_of, render
+from skipmq.analytics.page.facts import Facts
+from skipmq.analytics.page.page import findings_of, render
 
 __all__ = ["Facts", "findings_of", "render"]

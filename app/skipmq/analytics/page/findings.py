@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from skipmq.analytics.page.numbers import count, duration, percent, rate
+from skipmq.analytics.page.numbers import count, duration, figures, percent, rate
 
 Row: TypeAlias = Mapping[str, Any]
 Tables: TypeAlias = Mapping[str, Sequence[Row]]
@@ -42,8 +42,7 @@ class Finding:
 def findings(tables: Tables, *, live: bool) -> list[Finding]:
     """Return what there is to say, the worst and most costly first; rows have their queue's `name`.
 
-    Of each weight those beyond the first are one, which names their queues. Without live messages
-    (`live` false) nothing can be said of what waits.
+    Without live messages (`live` false) nothing can be said of what waits.
     """
     found = [
         *_timeouts(tables),
@@ -57,8 +56,12 @@ def findings(tables: Tables, *, live: bool) -> list[Finding]:
         for row in tables["summary"]
         if row["deleted"] and row["name"] not in {f.queue for f in found}
     ]
-    ordered = sorted([*found, *quiet], key=lambda finding: -finding.messages)
-    return [each for weight in _WEIGHTS for each in _folded(weight, ordered)]
+    return sorted([*found, *quiet], key=lambda f: (_WEIGHTS.index(f.weight), -f.messages))
+
+
+def folded(found: Sequence[Finding]) -> list[Finding]:
+    """Return findings of which, of each weight, one stands for those beyond the first."""
+    return [each for weight in _WEIGHTS for each in _folded(weight, found)]
 
 
 def _folded(weight: Weight, ordered: Sequence[Finding]) -> Sequence[Finding]:
@@ -125,10 +128,10 @@ def _dead_letters(tables: Tables) -> Iterator[Finding]:
         )
         if likely:
             text += (
-                f"; {likely['kind']} “{likely['cause']}” dies {percent(likely['rate'])} of the"
-                f" time, {likely['lift']:.2g} times as often as the rest of the queue"
+                f"; {percent(likely['rate'])} of {likely['kind']} “{likely['cause']}” are"
+                f" dead-lettered, {figures(likely['lift'])} times as often as in the whole queue"
                 if likely["rate"] < 1
-                else f"; {likely['kind']} “{likely['cause']}” always dies"
+                else f"; {likely['kind']} “{likely['cause']}” is always dead-lettered"
                 f" ({count(likely['dead_lettered'])} of {count(likely['settled'])})"
             )
         weight: Weight = "bad" if likely or dead / row["settled"] >= _MANY else "watch"
@@ -178,7 +181,7 @@ def _groups(tables: Tables) -> Iterator[Finding]:
             and row["in_flight_share"] >= row["even_share"] * _HOT_TIMES
         ):
             text = (
-                f"group “{row['group_id']}” {held} (one {among}): its messages wait for one another"
-                f" (p99 {duration(row['wait_p99'])})"
+                f"hot group “{row['group_id']}” {held} (one {among}): its messages wait for one"
+                f" another (p99 {duration(row['wait_p99'])})"
             )
             yield Finding("watch", row["name"], text, "groups", row["messages"])

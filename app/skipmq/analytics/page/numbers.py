@@ -16,13 +16,13 @@ def duration(seconds: float | None) -> str:
     if seconds is None:
         return _NOTHING
     if seconds < 1:
-        return f"{_figures(seconds * 1000)} ms" if seconds else "0 s"
+        return f"{figures(seconds * 1000)} ms" if seconds else "0 s"
     if seconds in _WHOLE:
         return _WHOLE[int(seconds)]
     for length, unit in _UNITS:
         if seconds >= 2 * length:
-            return f"{_figures(seconds / length)} {unit}"
-    return f"{_figures(seconds)} s"
+            return f"{figures(seconds / length)} {unit}"
+    return f"{figures(seconds)} s"
 
 
 def count(number: float | None) -> str:
@@ -30,13 +30,21 @@ def count(number: float | None) -> str:
     if number is None:
         return _NOTHING
     if number >= _MILLION:
-        return f"{_figures(number / _MILLION)} million"
+        return f"{figures(number / _MILLION)} million"
+    return f"{number:,.0f}"
+
+
+def tick(number: float) -> str:
+    """Return a number as it stands on an axis, such as `950`, `12 k`, `1.2 M`."""
+    for size_, unit in ((_MILLION, "M"), (_MANY, "k")):
+        if number >= size_:
+            return f"{figures(number / (_MILLION if unit == 'M' else 1_000))} {unit}"
     return f"{number:,.0f}"
 
 
 def percent(share: float | None) -> str:
     """Return a share such as `0.04 %`, `2.1 %`, `48 %`."""
-    return _NOTHING if share is None else f"{_figures(share * 100)} %" if share else "0 %"
+    return _NOTHING if share is None else f"{figures(share * 100)} %" if share else "0 %"
 
 
 def size(number: float | None) -> str:
@@ -45,17 +53,17 @@ def size(number: float | None) -> str:
         return _NOTHING
     for unit in ("B", "kB", "MB", "GB"):
         if number < 1000:  # noqa: PLR2004 - the step from unit to unit.
-            return f"{_figures(number)} {unit}"
+            return f"{figures(number)} {unit}"
         number /= 1000
-    return f"{_figures(number)} TB"
+    return f"{figures(number)} TB"
 
 
 def rate(per_second: float) -> str:
     """Return a rate such as `12 a second`, `3 a minute`, `0.5 an hour`."""
     for seconds, unit in ((1, "a second"), (60, "a minute"), (3_600, "an hour")):
         if per_second * seconds >= 1:
-            return f"{_figures(per_second * seconds)} {unit}"
-    return f"{_figures(per_second * 3_600)} an hour"
+            return f"{figures(per_second * seconds)} {unit}"
+    return f"{figures(per_second * 3_600)} an hour"
 
 
 def moment(at: datetime | None) -> str:
@@ -63,7 +71,7 @@ def moment(at: datetime | None) -> str:
     return _NOTHING if at is None else f"{at:%Y-%m-%d %H:%M}"
 
 
-def _figures(number: float) -> str:
+def figures(number: float) -> str:
     """Return a number with two figures, or all before the point."""
     if number >= _MANY:
         return f"{number:,.0f}"

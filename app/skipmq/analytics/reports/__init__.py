@@ -1,6 +1,7 @@
 """Reports: each a function from a frame of the history to a frame, without side effects."""
 
 from skipmq.analytics.reports.backlog import backlog, forecast
+from skipmq.analytics.reports.comparison import comparison
 from skipmq.analytics.reports.consumers import consumers
 from skipmq.analytics.reports.dead_letters import dead_letter_causes
 from skipmq.analytics.reports.groups import groups
@@ -10,6 +11,7 @@ from skipmq.analytics.reports.traffic import traffic
 
 __all__ = [
     "backlog",
+    "comparison",
     "consumers",
     "dead_letter_causes",
     "forecast",

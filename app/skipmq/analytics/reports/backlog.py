@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from skipmq.analytics.period import Period
-from skipmq.analytics.reports.measures import QUEUE, in_order, with_arrival
+from skipmq.analytics.reports.measures import QUEUE, in_order, seconds_between, with_arrival
 
 # The rates of the forecast are those of the last ten minutes, and of three steps at least.
 _RECENT_SECONDS, _RECENT_STEPS = 600, 3
@@ -51,11 +51,9 @@ def backlog(history: DataFrame, period: Period, *, arrived: bool = False) -> Dat
         fn.timestamp_micros(_micros(period.since) + (fn.col("step") + 1) * _length(period)),
         fn.lit(period.until),
     )
-    seconds = fn.col("at").cast("double") - fn.timestamp_micros(
-        _micros(period.since) + fn.col("step") * _length(period)
-    ).cast("double")
+    begun = fn.timestamp_micros(_micros(period.since) + fn.col("step") * _length(period))
     # Of all that leaves later the first to come is the oldest here, if it has come at all.
-    age = fn.col("at").cast("double") - fn.col("first_of_later").cast("double")
+    age = seconds_between(fn.col("first_of_later"), fn.col("at"))
     return (
         grid.join(arrivals, [*QUEUE, "step"], "left")
         .join(departures, [*QUEUE, "step"], "left")
@@ -64,7 +62,7 @@ def backlog(history: DataFrame, period: Period, *, arrived: bool = False) -> Dat
         .withColumn("first_of_later", fn.min("oldest").over(later))
         .where((fn.col("step") >= 0) & (fn.col("step") < steps))
         .withColumn("at", at)
-        .withColumn("seconds", seconds)
+        .withColumn("seconds", seconds_between(begun, fn.col("at")))
         .withColumn("oldest_age_seconds", fn.greatest(fn.coalesce(age, fn.lit(0.0)), fn.lit(0.0)))
         .transform(in_order, *QUEUE, "step")
         .select(*QUEUE, "at", "seconds", "came", "went", "waiting", "oldest_age_seconds")
@@ -81,7 +79,7 @@ def forecast(backlogs: DataFrame) -> DataFrame:
     """
     queue = Window.partitionBy(*QUEUE)
     back = fn.row_number().over(queue.orderBy(fn.desc("at")))
-    before = fn.max("at").over(queue).cast("double") - fn.col("at").cast("double")
+    before = seconds_between(fn.col("at"), fn.max("at").over(queue))
     recent = (
         backlogs.withColumn("back", back)
         .withColumn("before", before)
@@ -97,7 +95,9 @@ def forecast(backlogs: DataFrame) -> DataFrame:
     )
     net = fn.col("out_per_second") - fn.col("in_per_second")
     drains = fn.when(fn.col("waiting") == 0, fn.lit(0.0)).when(net > 0, fn.col("waiting") / net)
-    drained = fn.timestamp_seconds(fn.col("at").cast("double") + fn.col("drains_in_seconds"))
+    drained = fn.timestamp_micros(
+        fn.unix_micros("at") + fn.floor(fn.col("drains_in_seconds") * 1_000_000)
+    )
     return (
         rates.withColumn("drains_in_seconds", drains)
         .withColumn("drained_at", drained)

@@ -12,6 +12,7 @@ from skipmq.analytics.reports.measures import (
     is_outcome,
     percentiles,
     seconds,
+    seconds_between,
     since,
 )
 
@@ -24,7 +25,7 @@ def consumers(history: DataFrame, *, step: timedelta = HOUR) -> DataFrame:
     `processing_p50` … `processing_p99` (first receive to delete, seconds).
     """
     size = fn.col("body_bytes") + fn.col("attribute_bytes")
-    span = fn.max("settled_at").cast("double") - fn.min("settled_at").cast("double")
+    span = seconds_between(fn.min("settled_at"), fn.max("settled_at"))
     return (
         history.where(is_outcome("deleted"))
         .groupBy(

@@ -10,7 +10,8 @@ _MOST = 50
 # Dead letters that a cause has at least: one has everything in common with itself.
 _FEWEST = 2
 _ATTRIBUTES = "map<string, struct<DataType: string, StringValue: string>>"
-_TYPE = r"(?<=^|: |<)"
+# What a type stands after, which every engine of regular expressions has.
+_BEFORE = r"(^|: |<)"
 
 
 def body_shape(body: str = "body") -> Column:
@@ -18,10 +19,9 @@ def body_shape(body: str = "body") -> Column:
 
     `not JSON` for other text; null where no body was kept (the queue's HistoryMode is not full).
     """
-    variant = fn.try_parse_json(fn.col(body))
-    shape = fn.schema_of_variant(variant)
+    shape = fn.schema_of_variant(fn.try_parse_json(fn.col(body)))
     for types, word in (
-        (r"(BIGINT|DOUBLE|FLOAT|DECIMAL\(\d+,\s*\d+\))", "number"),
+        (r"(?:BIGINT|DOUBLE|FLOAT|DECIMAL\(\d+,\s*\d+\))", "number"),
         ("STRING", "string"),
         ("BOOLEAN", "boolean"),
         ("VOID", "null"),
@@ -29,8 +29,8 @@ def body_shape(body: str = "body") -> Column:
         ("ARRAY", "array"),
         ("VARIANT", "mixed"),
     ):
-        shape = fn.regexp_replace(shape, _TYPE + types, word)
-    return fn.when(fn.col(body).isNotNull(), fn.when(variant.isNull(), "not JSON").otherwise(shape))
+        shape = fn.regexp_replace(shape, _BEFORE + types, f"$1{word}")
+    return fn.when(fn.col(body).isNotNull(), fn.coalesce(shape, fn.lit("not JSON")))
 
 
 def _facts() -> Column:
@@ -71,7 +71,7 @@ def dead_letter_causes(history: DataFrame) -> DataFrame:
     rates = (
         settled.groupBy(*QUEUE)
         .agg((fn.count_if(dead) / fn.count("*")).alias("queue_rate"))
-        .where("queue_rate > 0")
+        .where(fn.col("queue_rate") > 0)
     )
     counted = (
         settled.join(fn.broadcast(rates), QUEUE)

@@ -6,6 +6,8 @@ from datetime import timedelta
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
+from skipmq.analytics.period import Period
+
 QUEUE = ["account", "region", "queue"]
 _QUANTILES = (0.5, 0.95, 0.99)
 # The rank of what percentile_approx gives is off by at most a thousandth of the rows.
@@ -32,7 +34,17 @@ def since(moment: str, step: timedelta) -> Column:
 
 def seconds(start: str, end: str) -> Column:
     """Return the seconds from one timestamp column to another, with their fraction."""
-    return fn.col(end).cast("double") - fn.col(start).cast("double")
+    return seconds_between(fn.col(start), fn.col(end))
+
+
+def seconds_between(start: Column, end: Column) -> Column:
+    """Return the seconds from one timestamp to another, with their fraction."""
+    return (fn.unix_micros(end) - fn.unix_micros(start)) / 1_000_000
+
+
+def within(moment: str, period: Period) -> Column:
+    """Return whether a timestamp column is in a period; null where it is."""
+    return (fn.col(moment) >= fn.lit(period.since)) & (fn.col(moment) < fn.lit(period.until))
 
 
 def percentiles(value: Column, name: str) -> Sequence[Column]:

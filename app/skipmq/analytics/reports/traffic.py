@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from skipmq.analytics.period import HOUR
@@ -16,6 +16,22 @@ from skipmq.analytics.reports.measures import (
 )
 
 
+def arrivals(history: DataFrame, *keys: Column | str) -> DataFrame:
+    """Give what arrived, by these keys, of a frame that has `arrived_at`.
+
+    Columns: the keys, `arrived`, `arrived_bytes` (bodies and attributes) and the sizes of bodies
+    in bytes `body_p50`, `body_p95`, `body_max`.
+    """
+    body = fn.percentile_approx("body_bytes", [0.5, 0.95], ACCURACY)
+    return history.groupBy(*keys).agg(
+        fn.count("*").alias("arrived"),
+        fn.sum(_size()).alias("arrived_bytes"),
+        body[0].alias("body_p50"),
+        body[1].alias("body_p95"),
+        fn.max("body_bytes").alias("body_max"),
+    )
+
+
 def traffic(history: DataFrame, *, step: timedelta = HOUR, arrived: bool = False) -> DataFrame:
     """Give messages, bytes and sizes by queue and step.
 
@@ -24,25 +40,13 @@ def traffic(history: DataFrame, *, step: timedelta = HOUR, arrived: bool = False
     what was settled in it `deleted`, `expired`, `purged`, `dead_lettered`, `redriven` and
     `settled_bytes`. A dead letter arrives in a dead-letter queue when it is moved there.
     """
-    size = fn.col("body_bytes") + fn.col("attribute_bytes")
-    body = fn.percentile_approx("body_bytes", [0.5, 0.95], ACCURACY)
-    came = (
-        with_arrival(history, arrived=arrived)
-        .groupBy(*QUEUE, since("arrived_at", step))
-        .agg(
-            fn.count("*").alias("arrived"),
-            fn.sum(size).alias("arrived_bytes"),
-            body[0].alias("body_p50"),
-            body[1].alias("body_p95"),
-            fn.max("body_bytes").alias("body_max"),
-        )
-    )
+    came = arrivals(with_arrival(history, arrived=arrived), *QUEUE, since("arrived_at", step))
     settled = (
         history.where(fn.col("settled_at").isNotNull())
         .groupBy(*QUEUE, since("settled_at", step))
         .agg(
             *outcomes(),
-            fn.sum(size).alias("settled_bytes"),
+            fn.sum(_size()).alias("settled_bytes"),
         )
     )
     counts = [
@@ -59,3 +63,7 @@ def traffic(history: DataFrame, *, step: timedelta = HOUR, arrived: bool = False
         .fillna(0, [*counts, "settled_bytes"])
         .transform(in_order, *QUEUE, "since")
     )
+
+
+def _size() -> Column:
+    return fn.col("body_bytes") + fn.col("attribute_bytes")

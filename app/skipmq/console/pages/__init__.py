@@ -3,9 +3,11 @@
 from skipmq.console.pages import (
     audit,
     charts,
+    completion,
     create,
     database,
     dead_letters,
+    matching,
     messages,
     queues,
     redrive,
@@ -14,6 +16,7 @@ from skipmq.console.pages import (
     settings,
     sign_in,
     tail,
+    timeline,
 )
 from skipmq.console.site import Page
 
@@ -25,10 +28,13 @@ ALL: tuple[Page, ...] = (
     audit.add,
     create.add,
     messages.add,
+    matching.add,
     charts.add,
     tail.add,
+    timeline.add,
     send.add,
     settings.add,
     redrive.add,
     removal.add,
+    completion.add,
 )

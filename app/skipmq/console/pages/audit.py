@@ -52,6 +52,6 @@ def _shown(record: dict[str, Any]) -> dict[str, Any]:
     user, key = record.get("User") or "", record.get("AccessKeyId")
     arn = record.get("QueueArn") or ""
     return record | {
-        "who": user.partition(_USER)[2] or key or record.get("Account") or "nobody",
+        "who": user.rpartition(_USER)[2] or key or record.get("Account") or "nobody",
         "queue": arn.removeprefix(current().arn("")),
     }

@@ -1,4 +1,4 @@
-"""The messages of a queue: peeked at, copied and moved."""
+"""The messages of a queue: peeked at, copied, moved and deleted."""
 
 from typing import Any
 
@@ -12,9 +12,11 @@ from skipmq.console.visit import current
 
 STATES = ("visible", "in-flight", "delayed")
 SIZES = (20, 50, 100)
+_TRANSFERS = {"move": "MoveMessages", "delete": "DeletePickedMessages"}
 _OUTCOMES = {
     "copied": "{} copied",
     "moved": "{} moved",
+    "deleted": "{} deleted",
     "missing": "{} not there any more",
     "in-flight": "{} in flight, which stay",
 }
@@ -69,18 +71,19 @@ def _message(name: str, reference: str) -> ResponseReturnValue:
 
 
 def _transfer(name: str) -> ResponseReturnValue:
-    """Copy or move the messages that were chosen."""
+    """Copy, move or delete the messages that were chosen."""
     form = flask.request.form
-    action = "MoveMessages" if form.get("how") == "move" else "CopyMessages"
+    action = _TRANSFERS.get(form.get("how", ""), "CopyMessages")
+    target = form.get("destination", "").strip() if action != "DeletePickedMessages" else None
     try:
         if not form.getlist("reference"):
             raise errors.InvalidParameterValueException("Choose the messages first.")
-        if not form.get("destination", "").strip():
+        if target == "":
             raise errors.InvalidParameterValueException("Name the queue that they shall go to.")
         found = current().act(
             action,
             QueueUrl=name,
-            DestinationQueueUrl=form["destination"].strip(),
+            DestinationQueueUrl=target,
             MessageReferences=form.getlist("reference"),
         )
     except errors.SqsError as error:
@@ -91,7 +94,7 @@ def _transfer(name: str) -> ResponseReturnValue:
         for outcome, text in _OUTCOMES.items()
         if outcome in outcomes
     ]
-    site.notice(f"To {form['destination'].strip()}: {', '.join(parts)}.")
+    site.notice(f"{f'To {target}: ' if target else ''}{', '.join(parts)}.")
     return site.see("messages", name=name, state=form.get("state") or None)
 
 

@@ -1,4 +1,4 @@
-"""Move the messages of a dead-letter queue back to where they came from, or elsewhere."""
+"""Move the messages of a dead-letter queue back, or elsewhere; show this and other tasks."""
 
 from typing import Any
 
@@ -54,9 +54,9 @@ def _tasks(name: str) -> ResponseReturnValue:
 
 def _found(name: str) -> dict[str, Any]:
     found, error = current().attempt(
-        "ListMessageMoveTasks", SourceArn=current().arn(name), MaxResults=limits.MOVE_TASKS_LISTED
+        "ListMessageTasks", QueueUrl=name, MaxResults=limits.MOVE_TASKS_LISTED
     )
-    tasks = found.get("Results", [])
+    tasks = found.get("Tasks", [])
     is_running = any(each["Status"] in ("RUNNING", "CANCELLING") for each in tasks)
     return {"tasks": tasks, "task_error": error, "is_running": is_running}
 
@@ -82,7 +82,7 @@ def _cancel(name: str) -> ResponseReturnValue:
     except errors.SqsError as error:
         return _page(name, error)
     moved = done.get("ApproximateNumberOfMessagesMoved", 0)
-    site.notice(f"The redrive stops; it has moved {moved:,} messages.")
+    site.notice(f"The task stops; it has done {moved:,} messages.")
     return site.see("redrive", name=name)
 
 

@@ -103,6 +103,7 @@
         if (item.hidden) find("[name=reference]", item).checked = false;
       }
       const left = items.filter((item) => !item.hidden).length;
+      find("[data-matching]").search = filter.value ? `?body=${encodeURIComponent(filter.value)}` : "";
       find("#filtered").textContent = wanted ? `${left} of ${items.length} shown` : "";
       count();
     });

@@ -1,0 +1,153 @@
+"""Beyond SQS: what has happened to one message, in all queues that it was in."""
+
+import re
+from collections.abc import Sequence
+from time import monotonic
+from typing import Any, NamedTuple
+
+from skipmq import errors
+from skipmq.actions import access, checks, paging
+from skipmq.delivery.timelines import LiveMessage, SettledMessage
+from skipmq.model import Queue, QueueName
+from skipmq.node import Node
+from skipmq.protocol import Call
+
+_ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_KEPT_MOST = 4
+# Where the search of the history goes on, and where rows are that it has found.
+_TOKEN = re.compile(rf"2[0-9]{{7}}/[0-9]{{0,9}}(,2[0-9]{{7}}/[0-9]{{1,9}}){{0,{_KEPT_MOST}}}")
+# Nobody needs these: they give way sooner than a client's request does.
+_TIMEOUT = 5.0
+_MICROSECONDS = 1_000_000
+
+
+class _Found(NamedTuple):
+    """What is known of a message; its rows of the history are in the order of time."""
+
+    live: LiveMessage | None
+    rows: list[SettledMessage]
+    searched: SettledMessage | None
+    is_whole: bool
+
+
+async def get_message_timeline(node: Node, call: Call) -> dict[str, Any]:
+    """Give the events of a message in order, the last of which is what it does now.
+
+    It is looked for among the first messages of the queue and, by NextToken further back at each
+    call, in the history. Queues whose messages the caller may not peek at are left out.
+    """
+    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
+    message_id = call.parameters.MessageId.strip().lower()
+    if not _ID.fullmatch(message_id):
+        raise checks.invalid(message_id, "MessageId", "Must be a UUID, as a send gives it.")
+    given = call.parameters.MessageReference
+    reference = None if given is None else checks.message_reference(given, "MessageReference")
+    token = paging.after(call)
+    if token and not _TOKEN.fullmatch(token):
+        raise errors.InvalidParameterValueException("Invalid or expired next token.")
+    deadline = min(call.deadline, monotonic() + _TIMEOUT)
+    search = _Search(node, call, message_id, deadline)
+
+    async def read(queue: Queue) -> dict[str, Any]:
+        found = await search.run(queue, reference, token)
+        clock = await node.inspection.clock(deadline)
+        return _shown(found, int(clock * _MICROSECONDS))
+
+    return await node.on_queue(name, deadline, read)
+
+
+class _Search:
+    """One call's search for a message."""
+
+    def __init__(self, node: Node, call: Call, message_id: str, deadline: float) -> None:
+        self._node, self._call, self._timelines = node, call, node.timelines
+        self._id, self._deadline = message_id, deadline
+
+    async def run(self, queue: Queue, reference: int | None, token: str) -> _Found:
+        """Look in the queue and, where it may have rows of the message, in the history."""
+        live = await self._timelines.live(queue.id, self._id, reference, self._deadline)
+        is_whole = live.is_whole
+        if live.id is not None and live.dead_letter_source is None:
+            return _Found(live if self._may_see(live) else None, [], None, is_whole)
+        start, *kept = token.split(",")
+        rows: list[SettledMessage] = []
+        for place in kept:
+            found, _ = await self._timelines.settled(
+                self._id, self._deadline, place=place, blocks=1
+            )
+            rows += found
+        sent = [each.sent_at for each in rows] + ([live.sent_at] if live.id is not None else [])
+        found, searched = await self._timelines.settled(
+            self._id, self._deadline, since=max(sent, default=None), place=start or None
+        )
+        rows = sorted(rows + found, key=lambda row: row.settled_at)
+        if live.id is None and rows and rows[-1].outcome == "dead-lettered":
+            live = await self._timelines.live(None, self._id, rows[-1].id, self._deadline)
+        seen = {row.id for row in rows if self._may_see(row)}
+        if live.id is not None and self._may_see(live):
+            seen.add(live.id)
+        # What happened to it elsewhere is told without the names of queues that are not theirs.
+        shown = [
+            row if self._may_see(row) else row._replace(queue=None, node=None)
+            for row in rows
+            if row.id in seen
+        ]
+        named = live if self._may_see(live) else live._replace(queue=None)
+        return _Found(named if live.id in seen else None, shown, searched, is_whole)
+
+    def _may_see(self, found: LiveMessage | SettledMessage) -> bool:
+        owner = checks.queue_name(self._call.parameters.QueueUrl, self._call.identity).account
+        if found.queue is None or found.account != owner:
+            return False
+        name = QueueName(found.account, found.region or "", found.queue)
+        return access.allows(self._node, self._call, "PeekMessages", name, found.policy)
+
+
+def _shown(found: _Found, clock: int) -> dict[str, Any]:
+    live = found.live
+    # A send that was stored twice has two rows of different numbers: each tells its own story.
+    numbers = dict.fromkeys([row.id for row in found.rows])
+    if live is not None:
+        numbers[live.id or 0] = None
+    events: list[dict[str, Any]] = []
+    for number in numbers:
+        rows = [row for row in found.rows if row.id == number]
+        events += _events(rows, live if live is not None and live.id == number else None)
+    state = live.state if live is not None else "settled" if found.rows else "not-found"
+    shown: dict[str, Any] = {"State": state, "Clock": clock, "Events": events}
+    shown["QueueSearched"] = found.is_whole
+    if found.searched is not None:
+        shown["HistorySearchedFrom"] = found.searched.settled_at
+        if found.searched.place is not None:
+            places = [row.place for row in found.rows if row.place][-_KEPT_MOST:]
+            shown["NextToken"] = paging.token(",".join([found.searched.place, *places]))
+    return shown
+
+
+def _events(rows: Sequence[SettledMessage], live: LiveMessage | None) -> list[dict[str, Any]]:
+    """Return what happened to a message: its rows are of one number, in the order of time."""
+    stays: list[LiveMessage | SettledMessage] = [*rows]
+    if live is not None:
+        stays.append(live)
+    # Where the history does not say when a dead letter was moved, its source is all that is known.
+    source = live.dead_letter_source if live is not None and not rows else None
+    first = stays[0].queue if source is None else source.rpartition(":")[2]
+    events: list[dict[str, Any]] = [{"Event": "sent", "At": stays[0].sent_at, "QueueName": first}]
+    for place, stay in enumerate(stays):
+        before = stays[place - 1].first_received_at if place else None
+        if stay.first_received_at is not None and before is None:
+            at = {"At": stay.first_received_at, "QueueName": first if not place else stay.queue}
+            events.append({"Event": "first-received", **at})
+        if isinstance(stay, LiveMessage):
+            if source is not None:
+                moved = {"QueueName": first, "DestinationQueueName": stay.queue}
+                events.append({"Event": "dead-lettered", **moved})
+            event = {"Event": stay.state, "At": stay.state_at, "QueueName": stay.queue}
+        else:
+            event = {"Event": stay.outcome, "At": stay.settled_at, "QueueName": stay.queue}
+            if stay.node is not None:
+                event["Program"] = stay.node
+            if stay.outcome == "dead-lettered" and place + 1 < len(stays):
+                event["DestinationQueueName"] = stays[place + 1].queue
+        events.append(event | {"Receives": stay.receives})
+    return events

@@ -1,0 +1,1 @@
+"""DuckDB for reports: what PySpark's DataFrames say, computed within this process."""

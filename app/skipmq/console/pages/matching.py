@@ -1,0 +1,78 @@
+"""Begin a task on all messages of a queue that match; the page of redrives shows how far it is."""
+
+from typing import Any
+
+import flask
+from flask.typing import ResponseReturnValue
+
+from skipmq import errors, limits
+from skipmq.actions import tasks
+from skipmq.console import site
+from skipmq.console.masking import HIDDEN
+from skipmq.console.pages import heading
+from skipmq.console.visit import current, text, whole_number
+
+# Messages whose attributes complete the fields.
+_LOOKED_AT = 20
+_UNSAID = (None, HIDDEN)
+_BEGUN = {
+    "move": "The move has begun.",
+    "copy": "The copying has begun.",
+    "delete": "The deletion has begun.",
+}
+
+
+def add(pages: flask.Blueprint) -> None:
+    """Add the views."""
+    path = "/queues/<name>/matching"
+    pages.add_url_rule(path, "matching", _matching)
+    pages.add_url_rule(path, "start_task", _start, methods=["POST"])
+
+
+def _matching(name: str) -> ResponseReturnValue:
+    return _page(name)
+
+
+def _page(name: str, error: errors.SqsError | None = None) -> ResponseReturnValue:
+    head = heading.of(name, "messages")
+    found: dict[str, Any] = {}
+    if "PeekMessages" in head["rights"]:
+        found, _ = current().attempt("PeekMessages", QueueUrl=name, MaxResults=_LOOKED_AT)
+    attributes = [
+        (key, value.get("StringValue"))
+        for message in found.get("Messages", [])
+        for key, value in message.get("MessageAttributes", {}).items()
+    ]
+    page = flask.render_template(
+        "matching.html",
+        **head,
+        kinds=tasks.KINDS,
+        attribute_names=sorted({key for key, _ in attributes}),
+        attribute_values=sorted({value for _, value in attributes if value not in _UNSAID}),
+        fastest=limits.MOVES_PER_SECOND,
+        error=error,
+        given=flask.request.values,
+    )
+    return page, 200 if error is None else error.status
+
+
+def _start(name: str) -> ResponseReturnValue:
+    kind = text("kind") or ""
+    target = (text("destination") or "").strip()
+    try:
+        if kind == "delete" and not text("sure"):
+            raise errors.InvalidParameterValueException("Say that they shall be deleted for good.")
+        current().act(
+            "StartMessageTask",
+            QueueUrl=name,
+            Kind=kind,
+            DestinationQueueUrl=target if target and kind != "delete" else None,
+            BodyContains=text("body"),
+            AttributeName=text("attribute"),
+            AttributeValue=text("value"),
+            MaxNumberOfMessagesPerSecond=whole_number("rate"),
+        )
+    except errors.SqsError as error:
+        return _page(name, error)
+    site.notice(_BEGUN[kind])
+    return site.see("redrive", name=name)

@@ -1,0 +1,91 @@
+"""Find a message by its id: where it is, and what the history has of it."""
+
+from typing import NamedTuple
+
+from skipmq.database import Database, Statement
+from skipmq.database.statement import BIGINT, INTEGER, TEXT, TIME, UUID
+
+_LIVE = Statement(
+    "select id, account, region, name, policy, state, state_at, sent_at, first_received_at,"
+    " receives, dead_letter_source, is_whole from skipmq.find_message($1, $2, $3)",
+    INTEGER, UUID, BIGINT,
+)  # fmt: skip
+_SETTLED = Statement(
+    "select id, account, region, name, policy, outcome, sent_at, first_received_at, settled_at,"
+    " receives, node, place from skipmq.find_settled($1, $2, $3, $4)",
+    UUID, TIME, TEXT, INTEGER,
+)  # fmt: skip
+
+# Of 8 KiB: what one search of the history reads at most.
+BLOCKS = 8_192
+
+
+class LiveMessage(NamedTuple):
+    """A message that is in a queue; times in microseconds since 1970.
+
+    Without an id it was not found; `is_whole` tells whether its queue was looked through.
+    """
+
+    id: int | None
+    account: str | None
+    region: str | None
+    queue: str | None
+    policy: str
+    state: str
+    state_at: int
+    sent_at: int
+    first_received_at: int | None
+    receives: int
+    dead_letter_source: str | None
+    is_whole: bool
+
+
+class SettledMessage(NamedTuple):
+    """A row of the history; times in microseconds since 1970.
+
+    `place` is where a search finds it again. The last of a search has no outcome: `settled_at` is
+    how far back it went, `place` where it can go on.
+    """
+
+    id: int
+    account: str | None
+    region: str | None
+    queue: str | None
+    policy: str
+    outcome: str
+    sent_at: int
+    first_received_at: int | None
+    settled_at: int
+    receives: int
+    node: str | None
+    place: str | None
+
+
+class Timelines:
+    """The functions of the database about one message."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def live(
+        self, queue: int | None, message_id: str, reference: int | None, deadline: float
+    ) -> LiveMessage:
+        """Return the message in whatever queue its reference leads to, or in a generation."""
+        parameters = (queue, message_id, reference)
+        (row,) = await self._database.rows(_LIVE, parameters, deadline=deadline)
+        return LiveMessage(*row)
+
+    async def settled(
+        self,
+        message_id: str,
+        deadline: float,
+        *,
+        since: int | None = None,
+        place: str | None = None,
+        blocks: int = BLOCKS,
+    ) -> tuple[list[SettledMessage], SettledMessage]:
+        """Return rows of the history, newest first, and how far back they were looked for."""
+        parameters = (message_id, since, place, blocks)
+        rows = await self._database.rows(_SETTLED, parameters, deadline=deadline)
+        *found, searched = (SettledMessage(*row) for row in rows)
+        return found, searched

@@ -1,0 +1,31 @@
+-- Does: adds an active task of a source to the table of tasks; gives its number.
+-- Called by: start_move_task, start_message_task.
+-- Locks, in order: none but the task's own row.
+-- Raises: SQ008 when the source has an active task.
+-- Relies on index: move_task_active, and those of count_messages.
+create function skipmq.add_move_task(
+  p_source integer, p_source_arn text, p_destination_arn text, p_messages_per_second integer,
+  p_kind text default 'redrive', p_body_contains text default null, p_attribute_name text default null,
+  p_attribute_value text default null
+) returns uuid
+language plpgsql volatile
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_task uuid;
+begin
+  insert into skipmq.move_task (
+    task_id, source_arn, destination_arn, status, messages_per_second, to_move, started_at, paid_until,
+    kind, body_contains, attribute_name, attribute_value)
+  select
+    gen_random_uuid(), p_source_arn, p_destination_arn, 'RUNNING', p_messages_per_second, c.visible, v_now, v_now,
+    p_kind, p_body_contains, p_attribute_name, p_attribute_value
+  from skipmq.count_messages(p_source) c
+  on conflict (source_arn) where status in ('RUNNING', 'CANCELLING') do nothing
+  returning task_id into v_task;
+  if v_task is null then
+    raise exception 'There is already a task running. Only one active task is allowed for a source queue arn at a given time.'
+      using errcode = 'SQ008';
+  end if;
+  return v_task;
+end $$;

@@ -1,0 +1,86 @@
+-- Does: continues a task on the messages that match a filter, whose row the caller has locked: looks through up to p_limit
+--   messages from its place on and moves, copies or deletes up to p_allowed of those that match; gives their number, how
+--   many it looked through, its new place and whether nothing is left.
+-- Called by: advance_move_tasks.
+-- Locks, in order: for FIFO group rows by number, message rows, skipping both where others hold them; those of
+--   move_messages, copy_messages and settle.
+-- Raises: what move_messages and copy_messages raise.
+-- Relies on index: message_pkey, and those of match_messages, move_messages, copy_messages and settle.
+--
+-- It goes on from before the first message that others hold: what is received then comes after the task's end. So each
+-- is met once, however many nodes work on it, and what they did and the place are one transaction.
+create function skipmq.advance_message_task(
+  p_task skipmq.move_task, p_source integer, p_target integer, p_allowed integer, p_limit integer
+) returns table (moved integer, passed integer, place_at timestamptz, place_number bigint, finished boolean)
+language plpgsql volatile
+as $$
+#variable_conflict use_variable
+declare
+  v_fifo boolean := p_task.source_arn like '%.fifo';
+  v_groups bigint[];
+  v_found record;
+  v_free bigint[];
+  v_held bigint[];
+  v_taken bigint[];
+begin
+  moved := 0;
+  passed := 0;
+  place_at := coalesce(p_task.place_at, '-infinity');
+  place_number := coalesce(p_task.place_number, -1);
+  finished := false;
+  while moved < p_allowed and passed < p_limit loop
+    select array_agg(c.id) as ids, array_agg(c.at) as times, array_agg(c.number) as numbers,
+      coalesce(array_agg(c.id) filter (where c.matches), '{}') as matching
+    into v_found
+    from skipmq.match_messages(
+      p_source, place_at, place_number, p_task.started_at, p_task.body_contains, p_task.attribute_name,
+      p_task.attribute_value, least(100, p_limit - passed)) c;
+    if v_found.ids is null then
+      finished := true;
+      exit;
+    end if;
+    if v_fifo then
+      v_groups := coalesce(skipmq.lock_groups(p_source, v_found.matching, false), '{}');
+    end if;
+    v_free := array(
+      select m.id
+      from skipmq.message m
+      where m.id = any (v_found.matching) and m.queue_id = p_source and case
+        when v_fifo then m.group_no = any (v_groups) and (m.visible_at <= skipmq.clock() or m.receive_count = m.receive_base)
+        else m.visible_at <= p_task.started_at end
+      for no key update skip locked);
+    -- A statement of its own: what others have changed and committed meanwhile is held no more, and no match.
+    v_held := array(
+      select m.id
+      from skipmq.message m
+      where m.id = any (v_found.matching) and m.id <> all (v_free) and m.queue_id = p_source and case
+        when v_fifo then m.group_no <> all (v_groups)
+        else m.visible_at <= p_task.started_at end);
+    v_taken := '{}';
+    for v_n in 1 .. cardinality(v_found.ids) loop
+      exit when v_found.ids[v_n] = any (v_held);
+      if v_found.ids[v_n] = any (v_free) then
+        exit when moved + cardinality(v_taken) >= p_allowed;
+        v_taken := v_taken || v_found.ids[v_n];
+      end if;
+      place_at := v_found.times[v_n];
+      place_number := v_found.numbers[v_n];
+      passed := passed + 1;
+    end loop;
+    moved := moved + cardinality(v_taken);
+    if v_taken = '{}' then
+      null;
+    elsif p_task.kind = 'move' then
+      perform skipmq.move_messages(p_source, v_taken, p_target);
+    elsif p_task.kind = 'copy' then
+      perform skipmq.copy_messages(p_source, v_taken, p_target);
+    else
+      perform skipmq.settle(array(select m.ctid from skipmq.message m where m.id = any (v_taken)), 'deleted');
+      if v_fifo then
+        perform skipmq.refresh_groups(p_source, v_groups);
+      end if;
+    end if;
+    exit when v_held <> '{}';
+  end loop;
+  return next;
+end $$;

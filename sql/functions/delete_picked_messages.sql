@@ -1,0 +1,38 @@
+-- Does: deletes messages that are not in flight, each leaving a row of history as a delete by receipt does; says for each
+--   by its place in p_ids: deleted, missing or in-flight.
+-- Called by: the DeletePickedMessages action; SQL users.
+-- Locks, in order: for FIFO group rows by number; message rows by id.
+-- Raises: SQ005 when no queue has the generation.
+-- Relies on index: queue_id, and those of lock_picked and settle; for FIFO those of lock_groups and refresh_groups.
+create function skipmq.delete_picked_messages(p_queue_id integer, p_ids bigint[])
+returns table (place bigint, outcome text)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_fifo boolean;
+  v_groups bigint[];
+  v_free bigint[];
+  v_held bigint[];
+  v_tids tid[];
+begin
+  select q.fifo into v_fifo from skipmq.queue q where q.queue_id = p_queue_id;
+  if v_fifo is null then
+    raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
+  elsif v_fifo then
+    v_groups := skipmq.lock_groups(p_queue_id, p_ids);
+  end if;
+  select l.free, l.held, l.tids into v_free, v_held, v_tids from skipmq.lock_picked(p_queue_id, p_ids, v_now) l;
+  if v_free is not null then
+    perform skipmq.settle(v_tids, 'deleted');
+    if v_fifo then
+      perform skipmq.refresh_groups(p_queue_id, v_groups);
+    end if;
+  end if;
+  return query
+  select u.place, case
+    when u.id = any (v_free) then 'deleted' when u.id = any (v_held) then 'in-flight' else 'missing' end
+  from unnest(p_ids) with ordinality u (id, place)
+  order by u.place;
+end $$;

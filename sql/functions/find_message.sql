@@ -1,0 +1,69 @@
+-- Does: finds a message that is not settled, by its message id: with p_id in whatever queue it is, without it (or where
+--   that finds nothing) among the first p_limit messages of a generation, in the order in which they become visible (FIFO:
+--   of their arrival). Gives one row; where nothing was found its id is null, and is_whole says whether all was looked through.
+-- Called by: the GetMessageTimeline action; SQL users.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: message_pkey, message_visible; for FIFO message_enqueued; generation_pkey, queue_pkey.
+--
+-- state_at is when an in-flight or delayed message becomes visible, a visible one became so, an expired one did, or its
+-- queue was purged or deleted, whose messages are settled a little later.
+create function skipmq.find_message(
+  p_queue_id integer, p_message_id uuid, p_id bigint default null, p_limit integer default 10000
+) returns table (
+  id bigint, account text, region text, name text, policy text, state text, state_at timestamptz, sent_at timestamptz,
+  first_received_at timestamptz, receives integer, dead_letter_source text, is_whole boolean
+)
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := skipmq.clock();
+  v_id bigint;
+  v_passed integer := 0;
+begin
+  select m.id into v_id from skipmq.message m where m.id = p_id and m.message_id = p_message_id;
+  if v_id is null then
+    select min(s.id) filter (where s.message_id = p_message_id), count(*) into v_id, v_passed
+    from (
+      (select m.id, m.message_id from skipmq.message m
+      where m.queue_id = p_queue_id and m.group_no is null
+      order by m.shard, m.visible_at limit p_limit)
+      union all
+      (select m.id, m.message_id from skipmq.message m
+      where m.queue_id = p_queue_id and m.group_no is not null
+      order by m.enqueued_at limit p_limit)
+    ) s;
+  end if;
+  if v_id is null then
+    return query select
+      null::bigint, null, null, null, null, null, null::timestamptz, null::timestamptz, null::timestamptz, null::integer, null,
+      v_passed < p_limit;
+    return;
+  end if;
+  return query
+  select m.id, g.account, g.region, g.name, coalesce(q.policy, ''), s.state, s.at, m.sent_at, m.first_received_at,
+    m.receive_count - m.receive_base, m.dead_letter_source, true
+  from skipmq.message m
+  join skipmq.generation g on g.queue_id = m.queue_id
+  left join skipmq.queue q on q.account = g.account and q.region = g.region and q.name = g.name
+  cross join lateral (
+    select m.enqueued_at + make_interval(secs => q.message_retention_period) as expires_at,
+      m.visible_at + case
+        when q.fifo and m.receive_count = m.receive_base then make_interval(secs => q.delay_seconds) else '0' end as visible_at
+  ) v
+  cross join lateral (
+    select 'purged' as state, g.retired_at as at where g.retired_at is not null
+    union all
+    select 'expired', v.expires_at where g.retired_at is null and v.expires_at <= v_now
+    union all
+    select case
+        when v.visible_at <= v_now then 'visible'
+        when m.receive_count = m.receive_base then 'delayed'
+        else 'in-flight' end,
+      v.visible_at
+    where g.retired_at is null and v.expires_at > v_now
+  ) s
+  where m.id = v_id;
+end $$;

@@ -1,0 +1,56 @@
+-- Does: gives up to p_limit messages of a generation after a place, in the order of their places, and whether each is not
+--   in flight, within its retention and matches a filter: a text in its body, an attribute by name, and its value. A place
+--   is a time up to p_until and a number: of a standard queue when a message became visible and its id, of a FIFO queue
+--   when it came and its sequence number.
+-- Called by: advance_message_task.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: queue_id, message_visible; for FIFO message_enqueued.
+--
+-- A message that goes to the other shard keeps its place.
+create function skipmq.match_messages(
+  p_queue_id integer, p_after timestamptz, p_number bigint, p_until timestamptz, p_body text, p_name text, p_value text,
+  p_limit integer
+) returns table (id bigint, at timestamptz, number bigint, matches boolean)
+language plpgsql stable
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := skipmq.clock();
+  v_horizon timestamptz;
+begin
+  select v_now - make_interval(secs => q.message_retention_period) into v_horizon
+  from skipmq.queue q where q.queue_id = p_queue_id;
+  return query
+  select s.id, s.at, s.number,
+    (s.visible_at <= v_now or s.receive_count = s.receive_base)
+    and s.enqueued_at > v_horizon
+    and (p_body is null or strpos(s.body, p_body) > 0)
+    and (p_name is null or case
+      when p_value is null then s.attributes::jsonb ? p_name
+      else s.attributes::jsonb -> p_name ->> 'StringValue' = p_value end) is true
+  from (
+    (select m.visible_at as at, m.id as number, m.*
+    from skipmq.message m
+    where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null
+      and (m.visible_at, m.id) > (p_after, p_number) and m.visible_at <= p_until
+    order by m.visible_at, m.id
+    limit p_limit)
+    union all
+    (select m.visible_at, m.id, m.*
+    from skipmq.message m
+    where m.queue_id = p_queue_id and m.shard = 1 and m.group_no is null
+      and (m.visible_at, m.id) > (p_after, p_number) and m.visible_at <= p_until
+    order by m.visible_at, m.id
+    limit p_limit)
+    union all
+    (select m.enqueued_at, m.sequence_number, m.*
+    from skipmq.message m
+    where m.queue_id = p_queue_id and m.group_no is not null
+      and (m.enqueued_at, m.sequence_number) > (p_after, p_number) and m.enqueued_at <= p_until
+    order by m.enqueued_at, m.sequence_number
+    limit p_limit)
+  ) s
+  order by s.at, s.number
+  limit p_limit;
+end $$;

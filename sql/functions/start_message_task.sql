@@ -1,0 +1,35 @@
+-- Does: begins to move, copy or delete (p_kind) the messages of a queue that are visible now (FIFO: not in flight) and
+--   match a filter: a text in the body, an attribute of a name, its value; without any: all. Gives the number of the task.
+-- Called by: the StartMessageTask action; SQL users.
+-- Locks, in order: none but the task's own row.
+-- Raises: SQ010 when a queue is not there, SQ008 when the parameters do not fit together or the source has an active task.
+-- Relies on index: queue_pkey, and those of add_move_task.
+create function skipmq.start_message_task(
+  p_source_arn text, p_kind text, p_destination_arn text default null, p_messages_per_second integer default null,
+  p_body_contains text default null, p_attribute_name text default null, p_attribute_value text default null
+) returns uuid
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_source integer := skipmq.queue_of_arn(p_source_arn);
+begin
+  if v_source is null then
+    raise exception 'The source queue does not exist.' using errcode = 'SQ010';
+  elsif p_kind not in ('move', 'copy', 'delete') then
+    raise exception 'A task moves, copies or deletes.' using errcode = 'SQ008';
+  elsif (p_kind = 'delete') <> (p_destination_arn is null) then
+    raise exception 'A task that moves or copies has a destination queue, and no other has one.' using errcode = 'SQ008';
+  elsif p_destination_arn is not null and skipmq.queue_of_arn(p_destination_arn) is null then
+    raise exception 'The destination queue does not exist.' using errcode = 'SQ010';
+  elsif p_destination_arn = p_source_arn then
+    raise exception 'The destination of a task must not be its source.' using errcode = 'SQ008';
+  elsif (p_destination_arn like '%.fifo') <> (p_source_arn like '%.fifo') then
+    raise exception 'The destination of a task must be of the same type as its source.' using errcode = 'SQ008';
+  elsif p_attribute_value is not null and p_attribute_name is null then
+    raise exception 'An attribute has a name.' using errcode = 'SQ008';
+  end if;
+  return skipmq.add_move_task(
+    v_source, p_source_arn, p_destination_arn, p_messages_per_second, p_kind, p_body_contains, p_attribute_name,
+    p_attribute_value);
+end $$;

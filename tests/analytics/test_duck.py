@@ -1,0 +1,138 @@
+"""Each report by both engines: DuckDB computes what Spark does."""
+
+import math
+import random
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+pytest.importorskip("duckdb")
+
+import pyarrow as pa
+
+from skipmq.analytics import delta, queue_settings, report, sources
+from skipmq.analytics.errors import EngineError
+from skipmq.analytics.period import Period
+from support import lakes
+from support.settled import NOON, at_noon, row
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+QUEUES = ("orders", "mails", "payments.fifo")
+BODIES = (
+    None, "no JSON", "", "null", "3", '"text"', "[]", "{}", "[{}]", '{"a": {}}', "[1, 2.5]",
+    '[1, "x"]', '[1, {"a": 2}]', '[[1], ["x"]]', '[{"a": 1}, {"b": "x"}]', "[null, 1]",
+    '[{"a": 1}, {"a": "x", "c": null}]', '{"b": 1, "a": [true, false]}',
+    '{"a b": 1, "ü": "é", "1a": 0}', '{"_1": 0, "a`b": null, "": ""}',
+    '{"a": 1, "b": [], "a": "x"}', ' {"a": {"b": [[]]}} ',
+    '{"n": 123456789012345678901234567890, "d": -0.5e3}', "[1,]", "NaN",
+)  # fmt: skip
+ATTRIBUTES = (
+    None, "{}", "nonsense", '{"source": {"DataType": "String", "StringValue": "web"}}',
+    '{"key": {"DataType": "Binary", "BinaryValue": "AAEC"}, "n": {"DataType": "Number",'
+    ' "StringValue": "7"}}',
+)  # fmt: skip
+PERIOD = Period(NOON, NOON + timedelta(hours=3))
+
+
+def rows(count: int) -> Iterator[dict[str, Any]]:
+    """Give rows of all outcomes; every third dead letter was settled in its queue, too."""
+    known = random.Random(7)  # noqa: S311 - no secret: the same in each run.
+    for number in range(count):
+        sent = known.uniform(-10_000, 10_000)
+        received = sent + known.choice((0.25, known.expovariate(1)))
+        outcome = known.choices(
+            ("deleted", "expired", "purged", "dead-lettered", "redriven"), (80, 4, 2, 12, 2)
+        )[0]
+        settled = received + known.expovariate(0.1)
+        made = row(
+            number, sent=sent, settled=settled, outcome=outcome, queue=known.choice(QUEUES),
+            received=None if outcome in {"expired", "purged"} else received,
+            body=known.choice(BODIES), attributes=known.choice(ATTRIBUTES),
+            group_id=known.choice((None, *(f"group {n}" for n in range(30)))),
+            sender=known.choice((None, "a", "b")), node=known.choice((None, "one", "it's two")),
+        )  # fmt: skip
+        if outcome != "expired":
+            made["receive_count"] = known.choice((1, 1, 1, 2, 3, 14))
+        yield made
+        if outcome == "dead-lettered" and number % 3 == 0:
+            later = at_noon(settled + known.uniform(0, 3_000))
+            there = {"queue": "dead", "queue_id": 2, "fifo": False, "outcome": "deleted"}
+            yield made | there | {"settled_at": later}
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Give the path of a lake, the files of which are as an export leaves them."""
+    place = tmp_path_factory.mktemp("lake of ü")
+    return lakes.write(place, rows(4_000), dict.fromkeys(QUEUES, 10))
+
+
+def by_duckdb(lake: str) -> Mapping[str, pa.Table]:
+    from skipmq.analytics.duck import lake as source  # noqa: PLC0415 - PySpark's client.
+    from skipmq.analytics.duck import session  # noqa: PLC0415
+
+    url = delta.url_of(lake)
+    with session.opened() as duck:
+        history = source.history(duck, delta.open_(url), PERIOD.before.since)
+        queues = source.queues(duck, queue_settings.of_lake(url))
+        with report.reports(history, queues, PERIOD) as computed:
+            return {name: compute().toArrow() for name, compute in computed.items()}
+
+
+def by_spark(spark: "SparkSession", lake: str) -> Mapping[str, pa.Table]:
+    history = sources.from_lake(spark, lake, PERIOD.before.since)
+    found = queue_settings.of_lake(delta.url_of(lake)).select(queue_settings.TIMEOUTS)
+    with report.reports(history, spark.createDataFrame(found), PERIOD) as computed:
+        return {name: compute().toArrow() for name, compute in computed.items()}
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Compare values; sums of fractions may have been added in another order."""
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-12, abs_tol=1e-12)
+    return bool(one == other)
+
+
+def test_every_report_has_the_rows_that_spark_gives(
+    spark: "SparkSession", lake: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Spark's percentiles are exact, as DuckDB's always are, where so much is asked for.
+    for module in ("measures", "traffic"):
+        monkeypatch.setattr(import_module(f"skipmq.analytics.reports.{module}"), "ACCURACY", 10**6)
+
+    ducks = by_duckdb(lake)
+    sparks = by_spark(spark, lake)
+
+    assert list(ducks) == list(sparks)
+    for name, expected in sparks.items():
+        assert ducks[name].schema.types == expected.schema.types, name
+        assert ducks[name].num_rows == expected.num_rows > 0, name
+        for ours, theirs in zip(ducks[name].to_pylist(), expected.to_pylist(), strict=True):
+            assert {k: v for k, v in ours.items() if not alike(v, theirs[k])} == {}, (name, theirs)
+    shapes = {r["cause"] for r in ducks["dead_letters"].to_pylist() if r["kind"] == "body shape"}
+    assert {"object<a: array<boolean>, b: number>", "array<mixed>", "not JSON"} <= shapes
+
+
+def test_what_duckdb_is_not_known_to_compute_is_refused() -> None:
+    from pyspark.sql import functions as fn  # noqa: PLC0415 - as above.
+
+    from skipmq.analytics.duck import lake as source  # noqa: PLC0415
+    from skipmq.analytics.duck import session  # noqa: PLC0415
+
+    with session.opened() as duck:
+        queues = source.queues(duck, queue_settings.SCHEMA.empty_table())
+        assert queues.where(fn.col("queue") == "it's").collect() == []
+        for refused in (
+            duck.spark.range(1),
+            queues.select(fn.soundex("queue").alias("said")),
+            queues.join(queues, fn.lit(1) == 1),
+            queues.select(fn.col("queue").cast("binary").alias("bytes")),
+        ):
+            with pytest.raises(EngineError, match=r"^DuckDB does not compute .+: --engine spark$"):
+                refused.collect()

@@ -1,0 +1,297 @@
+"""The page of a report on 300 queues, as a person reads it in a browser."""
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+pytest.importorskip("duckdb")
+
+from selenium.webdriver import ActionChains
+
+from skipmq.analytics import delta, page, queue_settings, report
+from skipmq.analytics.page.numbers import count, duration
+from skipmq.analytics.period import Period
+from support import lakes
+from support.browser import KEYS, SCHEMES, WIDTHS, Browser
+from support.http import eventually
+from support.settled import NOON, row
+
+DAY = Period(NOON - timedelta(hours=12), NOON + timedelta(hours=12))
+YESTERDAY = -86_400
+EVIL = "<img src=x onerror=document.title='broken'>"
+# Messages of each queue, of which the busiest are drawn at first.
+QUEUES = {"orders": 400, "mails": 200, "payments.fifo": 100, "strange": 60} | {
+    f"small-{n:03}": 4 for n in range(296)
+}
+
+
+def rows() -> Iterator[dict[str, Any]]:
+    """Give a day of all queues, and half of it the day before."""
+    number = 0
+    for name, messages in QUEUES.items():
+        for each in range(messages):
+            for begin in (0, YESTERDAY)[: 1 + each % 2]:
+                number += 1
+                sent = begin + 70 * each - 14_000
+                fifo = {"group_id": f"group {each % 9}"} if name.endswith(".fifo") else {}
+                yield row(
+                    number, sent=sent, received=sent + 1 + each % 7, settled=sent + 10 + each % 50,
+                    queue=name, outcome="dead-lettered" if each % 40 == 39 else "deleted",
+                    receive_count=1 + (each % 10 == 0), sender=EVIL if each % 40 == 39 else "web",
+                    node=EVIL if each % 3 == 0 else "node-a", **fifo,
+                )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def facts(tmp_path_factory: pytest.TempPathFactory) -> page.Facts:
+    from skipmq.analytics.duck import lake as source  # noqa: PLC0415 - PySpark's client.
+    from skipmq.analytics.duck import session  # noqa: PLC0415
+
+    folder = tmp_path_factory.mktemp("pages")
+    lake = lakes.write(folder / "lake", rows(), dict.fromkeys(QUEUES, 30))
+    url = delta.url_of(lake)
+    with session.opened() as duck:
+        history = source.history(duck, delta.open_(url), DAY.before.since)
+        queues = source.queues(duck, queue_settings.of_lake(url))
+        with report.reports(history, queues, DAY) as computed:
+            tables = dict(report.write(computed, folder))
+    # No queue is called so today; nodes, senders and groups may be.
+    for each in (each for found in tables.values() for each in found):
+        if each["queue"] == "strange":
+            each["queue"] = EVIL
+    return page.Facts("a lake", DAY, tables, live=False)
+
+
+@pytest.fixture(scope="module")
+def url(facts: page.Facts, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return report.write_page(facts, tmp_path_factory.mktemp("page")).as_uri()
+
+
+@pytest.fixture
+def shown(browser: Browser, url: str) -> Browser:
+    """Give the browser with the page as it is at first, on a desk."""
+    browser.look("desktop", "light")
+    browser.open("about:blank")
+    browser.open(url)
+    return browser
+
+
+def drawn(browser: Browser, section: str) -> list[str]:
+    """Return the queues whose panels are seen in a section."""
+    script = f"""return [...document.querySelectorAll("#{section} figcaption b")]
+      .filter((e) => e.checkVisibility()).map((e) => e.textContent)"""
+    return list(dict.fromkeys(browser.run(script)))
+
+
+def listed(browser: Browser, section: str) -> list[str]:
+    """Return the queues whose rows are seen in a section's table."""
+    script = f"""return [...document.querySelectorAll("#{section} tbody td:first-child")]
+      .filter((e) => e.checkVisibility()).map((e) => e.textContent)"""
+    return list(dict.fromkeys(browser.run(script)))
+
+
+def found(browser: Browser) -> list[str]:
+    """Return the queues of the findings that are seen."""
+    script = """return [...document.querySelectorAll(".findings b")]
+      .filter((e) => e.checkVisibility()).map((e) => e.textContent)"""
+    return list(dict.fromkeys(browser.run(script)))
+
+
+def test_page_is_sound_in_both_widths_and_schemes(
+    browser: Browser, url: str, screenshots: Path
+) -> None:
+    for width in WIDTHS:
+        for scheme in SCHEMES:
+            browser.look(width, scheme)
+            for fragment in ("", "#queue=orders"):
+                browser.open("about:blank")
+                browser.open(url + fragment)
+                eventually(lambda: browser.find("#filter").is_displayed())
+                assert browser.complaints() == []
+                name = f"report-{width}-{scheme}{'-chosen' if fragment else ''}.png"
+                browser.picture(screenshots / name)
+                across = "return [document.documentElement.scrollWidth, innerWidth]"
+                assert len(set(browser.run(across))) == 1
+
+
+def test_page_draws_the_busiest_queues_at_first(shown: Browser) -> None:
+    busiest = ["orders", "mails", "payments.fifo", EVIL, "small-000", "small-001"]
+
+    assert drawn(shown, "latency") == drawn(shown, "traffic") == busiest
+    assert "6 of 300 queues" in shown.text("#traffic")
+    assert len(listed(shown, "comparison")) == 60
+
+
+def test_filter_by_keyboard_shows_one_queue_and_nothing_of_others(shown: Browser) -> None:
+    shown.tab_to("Queue")
+    shown.press("small-250")
+
+    eventually(lambda: drawn(shown, "latency") == ["small-250"])
+    assert drawn(shown, "traffic") == drawn(shown, "consumers") == ["small-250"]
+    assert listed(shown, "comparison") == listed(shown, "latency") == ["small-250"]
+    assert found(shown) == ["small-250"]
+    assert shown.run("return location.hash") == "#queue=small-250"
+
+    shown.press(KEYS.ESCAPE)
+
+    eventually(lambda: drawn(shown, "latency")[0] == "orders")
+    assert shown.run("return location.hash") == ""
+
+
+def test_fragment_keeps_the_filter_and_the_section(browser: Browser, url: str) -> None:
+    browser.look("desktop", "light")
+    browser.open("about:blank")
+    browser.open(f"{url}#queue=payments.fifo")
+    eventually(lambda: drawn(browser, "latency") == ["payments.fifo"])
+    assert browser.find("#queue").get_attribute("value") == "payments.fifo"
+
+    browser.find("nav a[href='#groups']").click()
+
+    eventually(lambda: browser.run("return location.hash") == "#queue=payments.fifo&at=groups")
+    top = "return document.querySelector('#groups').getBoundingClientRect().top"
+    eventually(lambda: abs(browser.run(top)) < 100)
+    assert drawn(browser, "latency") == ["payments.fifo"]
+    assert listed(browser, "groups") == ["payments.fifo"]
+
+
+def test_filter_by_part_of_a_name_draws_the_first_and_says_how_many(shown: Browser) -> None:
+    shown.find("#queue").send_keys("SMALL-")
+
+    eventually(lambda: len(drawn(shown, "latency")) == 12)
+    assert shown.text("#found") == "The 12 busiest of 296 queues of that name."
+
+    shown.find("#queue").send_keys("x")
+
+    eventually(lambda: shown.text("#found") == "No queue has this name.")
+    assert drawn(shown, "latency") == listed(shown, "latency") == []
+
+
+def of(facts: page.Facts, table: str, queue: str) -> list[Any]:
+    return [each for each in facts.tables[table] if each["queue"] == queue]
+
+
+def test_tooltip_of_the_keyboard_says_the_numbers_of_a_step(
+    shown: Browser, facts: page.Facts
+) -> None:
+    last, before = of(facts, "traffic", "orders")[-1:-3:-1]
+    shown.tab_to("orders, messages in 30 min")
+
+    eventually(lambda: shown.find("#tip").is_displayed())
+    assert f"arrived {count(last['arrived'])}\ndeleted {count(last['deleted'])}" in said(shown)
+
+    shown.press(KEYS.ARROW_LEFT)
+
+    since = before["since"]
+    assert said(shown).startswith(f"{since.day} {since:%b %H:%M}, for 30 min\n")
+    assert f"arrived {count(before['arrived'])}\ndeleted {count(before['deleted'])}" in said(shown)
+
+    shown.press(KEYS.ESCAPE)
+
+    assert not shown.find("#tip").is_displayed()
+
+
+def said(browser: Browser) -> str:
+    return browser.text("#tip")
+
+
+def test_tooltip_follows_the_pointer(shown: Browser, facts: page.Facts) -> None:
+    step = of(facts, "latency", "orders")[4]
+    plot = shown.find("#latency .panel:nth-child(3) .plot")
+    shown.run("document.querySelector('#latency').scrollIntoView()")
+    across = """const plot = document.querySelector("#latency .panel:nth-child(3) .plot");
+      const [all, step] = [plot, plot.querySelectorAll(".steps path")[4]]
+        .map((each) => each.getBoundingClientRect());
+      return step.x - all.x - all.width / 2"""
+    ActionChains(shown.driver).move_to_element_with_offset(
+        plot, round(shown.run(across)), 0
+    ).perform()
+
+    eventually(lambda: shown.find("#tip").is_displayed())
+    values = [f"{q} {duration(step[f'send_to_delete_{q}'])}" for q in ("p50", "p95", "p99")]
+    assert said(shown).splitlines()[1:] == values
+
+    ActionChains(shown.driver).move_to_element(shown.find("h1")).perform()
+    eventually(lambda: not shown.find("#tip").is_displayed())
+
+
+AXES = """return [...document.querySelectorAll("#%s .grid.%s")].map((grid) =>
+  [...grid.querySelectorAll(".plot")].map((plot) => [".y", ".x"].map((axis) =>
+    [...plot.querySelectorAll(`${axis} text`)].map((e) => e.textContent).join("|")).join(" ")))"""
+
+
+@pytest.mark.parametrize("section", ["latency", "traffic", "backlog", "consumers"])
+def test_charts_side_by_side_have_one_scale_and_one_time(shown: Browser, section: str) -> None:
+    for grid in shown.run(AXES % (section, "all")):
+        assert len(grid) > 3
+        assert len(set(grid)) == 1
+
+    shown.find("#queue").send_keys("s")
+    eventually(lambda: len(drawn(shown, "traffic")) == 12)
+
+    for grid in shown.run(AXES % (section, "chosen")):
+        assert len(grid) > 2
+        assert len(set(grid)) == 1
+
+
+def test_bars_of_chosen_queues_are_as_high_as_their_numbers(
+    shown: Browser, facts: page.Facts
+) -> None:
+    most = {
+        name: max(r["deleted"] for r in of(facts, "traffic", name)) for name in ("orders", "mails")
+    }
+    assert most["orders"] > 1
+    shown.find("#queue").send_keys("s")
+    eventually(lambda: len(drawn(shown, "traffic")) == 12)
+    script = """return Object.fromEntries([...document.querySelectorAll("#traffic .chosen .panel")]
+      .map((panel) => [panel.querySelector("b").textContent,
+        panel.querySelector(".bars.teal").getBoundingClientRect().height]))"""
+
+    heights = shown.run(script)
+
+    ratio = heights["orders"] / heights["mails"]
+    assert ratio == pytest.approx(most["orders"] / most["mails"], rel=0.05)
+    small = max(r["deleted"] for r in of(facts, "traffic", "small-000"))
+    ratio = heights["orders"] / heights["small-000"]
+    assert ratio == pytest.approx(most["orders"] / small, rel=0.05)
+
+
+def test_names_that_look_like_markup_are_text(shown: Browser) -> None:
+    shown.find("#queue").send_keys("<img")
+    eventually(lambda: drawn(shown, "consumers") == [EVIL])
+    shown.tab_to(EVIL)
+
+    eventually(lambda: shown.find("#tip").is_displayed())
+    assert shown.all("img") == []
+    assert re.match("SkipMQ report", shown.driver.title)
+    assert shown.complaints() == []
+
+
+def test_page_of_nothing_has_no_errors(browser: Browser, facts: page.Facts, tmp_path: Path) -> None:
+    nothing = page.Facts("a lake", DAY, {name: [] for name in facts.tables}, live=False)
+    browser.look("phone", "dark")
+
+    browser.open(report.write_page(nothing, tmp_path).as_uri())
+
+    assert browser.sees("Nothing was settled in this time")
+    assert browser.all("#queue") == []
+    assert browser.complaints() == []
+
+
+def test_page_without_scripts_has_its_charts_and_their_titles(browser: Browser, url: str) -> None:
+    browser.look("desktop", "light")
+    switch = "Emulation.setScriptExecutionDisabled"
+    browser.driver.execute_cdp_cmd(switch, {"value": True})
+    try:
+        browser.open("about:blank")
+        browser.open(url)
+
+        assert not browser.find("#filter").is_displayed()
+        assert browser.find("#latency .plot").is_displayed()
+        assert len(browser.all("#latency .grid.all .steps title")) > 100
+    finally:
+        browser.driver.execute_cdp_cmd(switch, {"value": False})

@@ -1,0 +1,119 @@
+"""The case of the console: what it costs a queue that somebody opens its pages."""
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import cycle
+from threading import Event, Thread
+from uuid import uuid4
+
+from bench import peers
+from bench.clients import percentile
+from bench.load import Failed, Outcome, Shape
+from bench.record import Pair
+from bench.run import Measure, Run
+from support.visitor import Visitor
+
+# Those of the whole broker, and those of a queue; a message that was never sent is looked for
+# as far as a search goes.
+_PAGES = ("queues", "dead-letters", "database", "audit")
+_OF_QUEUE = ("", "/charts", "/tail", "/settings", "/redrive", "/matching", "/timeline?message={id}")
+# Seconds from page to page.
+_PACE = 1.0
+
+
+class Looking:
+    """Somebody who opens one page after another, one a second, in a thread of its own."""
+
+    def __init__(self, url: str, queue: str) -> None:
+        self.milliseconds: list[float] = []
+        self.failure = ""
+        self._visitor = Visitor(url)
+        self._pages = cycle([*_PAGES, *(f"queues/{queue}{page}" for page in _OF_QUEUE)])
+        self._over = Event()
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Open pages for as long as the block runs. Raises Failed when one cannot be opened."""
+        self._over.clear()
+        thread = Thread(target=self._run)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._over.set()
+            thread.join()
+        if self.failure:
+            raise Failed(self.failure)
+
+    def _run(self) -> None:
+        while not self._over.is_set():
+            try:
+                took = _opened(self._visitor, next(self._pages))
+            except (Failed, OSError) as error:
+                self.failure = str(error)
+                return
+            self.milliseconds.append(took)
+            self._over.wait(max(0.0, _PACE - took / 1000))
+
+
+def _opened(visitor: Visitor, page: str) -> float:
+    """Open a page; return how many milliseconds that took. Raises Failed and OSError."""
+    began = time.perf_counter()
+    status = visitor.get(page.format(id=uuid4())).status
+    if status != 200:
+        raise Failed(f"the page {page} was answered with {status}")
+    return (time.perf_counter() - began) * 1000
+
+
+def console(run: Run) -> None:
+    """Life cycles on a queue with a backlog while pages of it are opened, against none opened."""
+    run.absent = {}
+    messages = run.form.sizes["standard"]
+    with ExitStack() as stack:
+        database = run.database(stack)
+        node = stack.enter_context(peers.skipmq(database))
+        queue = node.queue()
+        name = queue.rpartition("/")[2]
+        run.fill(database, queue, messages)
+        alone = run.cycles(node, Shape(), queue)
+        looking = Looking(node.url, name)
+        measures = {"nobody looks": alone, "pages opened": _watched(alone, looking)}
+        pairs = [Pair("pages opened", "nobody looks", 0.95)]
+        title = f"{messages:,} messages wait, a page a second"
+        run.compare(title, "messages/s", measures, "nobody looks", pairs=pairs)
+        # Page by page, with no load beside them.
+        run.compare(
+            "pages without load", "ms", _each(node.url, name), "queues", less_is_better=True
+        )
+
+
+def _watched(measure: Measure, looking: Looking) -> Measure:
+    def measured(seconds: int) -> Outcome:
+        looking.milliseconds.clear()
+        with looking.running():
+            outcome = measure(seconds)
+        found = looking.milliseconds
+        worst = {"worst_ms": max(found), "pages": len(found)}
+        return Outcome(outcome.rate, outcome.details | worst)
+
+    return measured
+
+
+def _each(url: str, queue: str) -> dict[str, Measure]:
+    """Return a measure of each page: the median of its milliseconds while it is opened again."""
+    visitor = Visitor(url)
+
+    def of(page: str) -> Measure:
+        def measured(seconds: int) -> Outcome:
+            took = []
+            until = time.perf_counter() + seconds / 4
+            while not took or time.perf_counter() < until:
+                took.append(_opened(visitor, page))
+            return Outcome(percentile(took, 50), {"worst_ms": max(took), "pages": len(took)})
+
+        return measured
+
+    names = {page: page for page in _PAGES}
+    names |= {f"queue{page.partition('?')[0]}": f"queues/{queue}{page}" for page in _OF_QUEUE}
+    return {name: of(page) for name, page in names.items()}

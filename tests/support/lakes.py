@@ -1,0 +1,49 @@
+"""Lakes made by hand, as an export leaves them."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from skipmq.analytics import delta, queue_settings
+from skipmq.analytics.delta import Table, Written
+from support.settled import NOON, at_noon
+
+_WITHIN = (int(NOON.timestamp()) * 1_000_000, int(at_noon(90_000).timestamp()) * 1_000_000)
+
+
+def write(
+    place: Path,
+    rows: Iterable[dict[str, Any]],
+    timeouts: dict[str, int],
+    account: str = "000000000000",
+) -> str:
+    """Write a lake with settled rows, and the visibility timeouts of queues; return its path."""
+    table = Table.create(delta.url_of(f"{place}/{delta.NAME}"), "a database")
+    folder = place / delta.NAME
+    written: list[Written] = []
+
+    def note(file: Any) -> None:
+        count, path = parquet.read_metadata(file.path).num_rows, Path(file.path)
+        size, name = path.stat().st_size, str(path.relative_to(folder))
+        written.append(Written(name, size, 0, count, 0, (1, 1), _WITHIN))
+
+    parquet.write_to_dataset(
+        pa.Table.from_pylist(
+            [{"day": row["settled_at"].date(), **row} for row in rows], schema=delta.SCHEMA
+        ),
+        folder / "export-1",
+        partition_cols=delta.PARTITIONS,
+        file_visitor=note,
+    )
+    table.commit("export", written)
+    queues = [
+        {"account": account, "region": "us-east-1", "queue": n, "visibility_timeout": t}
+        for n, t in timeouts.items()
+    ]
+    queue_settings.write(
+        delta.url_of(str(place)), pa.Table.from_pylist(queues, queue_settings.SCHEMA)
+    )
+    return str(place)

@@ -20,6 +20,7 @@ _PAGES = ("queues", "dead-letters", "database", "audit")
 _OF_QUEUE = ("", "/charts", "/tail", "/settings", "/redrive", "/matching", "/timeline?message={id}")
 # Seconds from page to page.
 _PACE = 1.0
+_UNAVAILABLE = 503
 
 
 class Looking:
@@ -27,6 +28,8 @@ class Looking:
 
     def __init__(self, url: str, queue: str) -> None:
         self.milliseconds: list[float] = []
+        # Pages that gave up reading rather than be in the way of clients.
+        self.refused = 0
         self.failure = ""
         self._visitor = Visitor(url)
         self._pages = cycle([*_PAGES, *(f"queues/{queue}{page}" for page in _OF_QUEUE)])
@@ -49,21 +52,25 @@ class Looking:
     def _run(self) -> None:
         while not self._over.is_set():
             try:
-                took = _opened(self._visitor, next(self._pages))
+                took, status = _opened(self._visitor, next(self._pages))
             except (Failed, OSError) as error:
                 self.failure = str(error)
                 return
             self.milliseconds.append(took)
+            self.refused += status == _UNAVAILABLE
             self._over.wait(max(0.0, _PACE - took / 1000))
 
 
-def _opened(visitor: Visitor, page: str) -> float:
-    """Open a page; return how many milliseconds that took. Raises Failed and OSError."""
+def _opened(visitor: Visitor, page: str) -> tuple[float, int]:
+    """Open a page; return how many milliseconds that took, and the status: 200 or 503.
+
+    Raises Failed and OSError.
+    """
     began = time.perf_counter()
     status = visitor.get(page.format(id=uuid4())).status
-    if status != 200:
+    if status not in {200, _UNAVAILABLE}:
         raise Failed(f"the page {page} was answered with {status}")
-    return (time.perf_counter() - began) * 1000
+    return (time.perf_counter() - began) * 1000, status
 
 
 def console(run: Run) -> None:
@@ -91,10 +98,11 @@ def console(run: Run) -> None:
 def _watched(measure: Measure, looking: Looking) -> Measure:
     def measured(seconds: int) -> Outcome:
         looking.milliseconds.clear()
+        looking.refused = 0
         with looking.running():
             outcome = measure(seconds)
         found = looking.milliseconds
-        worst = {"worst_ms": max(found), "pages": len(found)}
+        worst = {"worst_ms": max(found), "pages": len(found), "refused": looking.refused}
         return Outcome(outcome.rate, outcome.details | worst)
 
     return measured
@@ -109,7 +117,10 @@ def _each(url: str, queue: str) -> dict[str, Measure]:
             took = []
             until = time.perf_counter() + seconds / 4
             while not took or time.perf_counter() < until:
-                took.append(_opened(visitor, page))
+                milliseconds, status = _opened(visitor, page)
+                if status == _UNAVAILABLE:
+                    raise Failed(f"the page {page} was answered with {status}, without load")
+                took.append(milliseconds)
             return Outcome(percentile(took, 50), {"worst_ms": max(took), "pages": len(took)})
 
         return measured

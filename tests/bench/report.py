@@ -27,6 +27,7 @@ _DETAILS = {
     "resident_mb": "RSS MB",
     "database_mb": "db PSS MB",
     "pages": "pages",
+    "refused": "refused",
     "cut_off": "cut off",
 }
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from math import inf
 from pathlib import Path
+from statistics import median
 from typing import Any, TypeAlias
 
 from rich.progress import Progress
@@ -41,9 +42,9 @@ _numbers = count(1)
 class Form:
     """How long a case is: rounds, seconds of a measurement, its warm-up, and sizes of its own.
 
-    A warm-up consists of windows of `window` seconds (0: no warm-up) until two in succession give
-    rates within 5 % and, of a JVM, its processor time a request has reached no new low for `jvm`
-    seconds; for `most` seconds at most.
+    A warm-up consists of windows of `window` seconds (0: no warm-up) until the rate stands still
+    and, of a JVM, its processor time a request has reached no new low for `jvm` seconds; for `most`
+    seconds at most.
     """
 
     rounds: int
@@ -75,11 +76,22 @@ def warm_up(measure: Measure, form: Form, *, jvm: bool) -> WarmUp:
         rates.append(outcome.rate)
         costs.append(outcome.details.get("broker_us", inf))
         seconds = len(rates) * form.window
-        steady = len(rates) > 1 and abs(rates[-1] - rates[-2]) < _ALIKE * max(rates[-2:])
+        steady = _stands_still(rates)
         if jvm:
             steady = steady and _at_its_lowest(costs, form.jvm // form.window)
         if steady or seconds >= form.most:
             return WarmUp(seconds, rates, steady)
+
+
+def _stands_still(rates: Sequence[float]) -> bool:
+    """Say whether the last two rates are alike, or the medians of the last three and three before.
+
+    The second is so of one that wavers, as a disk does, but no longer goes up or down.
+    """
+    pairs = [(rates[-1], rates[-2])] if len(rates) > 1 else []
+    if len(rates) >= 6:
+        pairs.append((median(rates[-3:]), median(rates[-6:-3])))
+    return any(abs(later - earlier) < _ALIKE * max(later, earlier) for later, earlier in pairs)
 
 
 def _at_its_lowest(costs: Sequence[float], windows: int) -> bool:
@@ -154,8 +166,9 @@ class Run:
         warm: bool = True,
         **about: Any,
     ) -> Comparison:
-        """Warm each contestant up, then measure each in turn, round by round.
+        """Warm each contestant up, then measure each in turn, each round in the other order.
 
+        What drifts during the run, as the size of tables or the disk's speed, is shared alike so.
         One that fails is reported with its reason and takes no further part.
         """
         comparison = Comparison(
@@ -166,7 +179,8 @@ class Run:
         rounds = rounds or self.form.rounds
         task = self.progress.add_task("", total=(rounds + warm) * len(measures))
         for step in range(rounds + warm):
-            for name, measure in measures.items():
+            for name in list(measures)[:: -1 if step % 2 else 1]:
+                measure = measures[name]
                 self.progress.update(task, description=f"{self.case}: {title}: {name}")
                 if name not in comparison.failures:
                     try:

@@ -172,6 +172,8 @@ def test_results_are_drawn(tmp_path: Path) -> None:
     [
         (False, 3, True, [50, 100, 104, 999], [1, 1, 1, 1]),
         (False, 6, False, [1, 2, 4, 8, 16, 32, 64], [1] * 7),
+        # It wavers, but no longer rises.
+        (False, 6, True, [90, 100, 110, 100, 90, 108], [1] * 6),
         (True, 4, True, [100] * 5, [90, 50, 49, 49, 49]),
         # Like rates, as the machine is busy, of a JVM that still compiles.
         (True, 6, False, [100] * 7, [900, 600, 400, 300, 250, 200, 150]),

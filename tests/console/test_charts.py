@@ -129,6 +129,17 @@ def test_queue_without_history_says_how_to_have_it(node: NodeProcess, sqs: Any, 
     assert "send to delete" not in page
 
 
+def test_minutes_are_shown_while_the_history_cannot_be_read(node: NodeProcess, busy: str) -> None:
+    with psycopg.connect(node.owner_url) as owner:
+        owner.execute("lock table skipmq.history in access exclusive mode")
+        found = Visitor(node.url).get(f"queues/{busy}/charts")
+
+    assert found.status == 200
+    assert "Messages a minute" in found.body
+    assert "could not be read from its history" in found.body
+    assert "send to delete" not in found.body
+
+
 def test_last_minute_of_the_charts_is_the_databases(node: NodeProcess, busy: str) -> None:
     minute = "select to_char(skipmq.clock() at time zone 'UTC', 'HH24:MI')"
     with psycopg.connect(node.owner_url, autocommit=True) as owner:

@@ -17,12 +17,14 @@ _NEW, _NEW_MOST, _CHARACTERS = 50, 100, 2_048
 _TIMEOUT = 2.0
 _MICROSECONDS = 1_000_000
 _LATEST = 1 << 60
+_UNAVAILABLE = errors.ServiceUnavailable.status
 
 
 async def get_queue_activity(node: Node, call: Call) -> dict[str, Any]:
     """Give what happened in a queue in its last minutes, and how long messages were in it.
 
-    Where the queue keeps no history the second is left out.
+    Where the queue keeps no history the second is left out, and where the history cannot be read
+    in time: `Unread` says why.
     """
     name = checks.queue_name(call.parameters.QueueUrl, call.identity)
     minutes = call.parameters.Minutes or _DEFAULT_MINUTES
@@ -42,7 +44,14 @@ async def get_queue_activity(node: Node, call: Call) -> dict[str, Any]:
             "HistoryMode": mode,
         }
         if mode != "off":
-            *steps, every = await node.statistics.time_in_queue(queue.id, minutes, step, deadline)
+            times = node.statistics.time_in_queue(queue.id, minutes, step, deadline)
+            try:
+                *steps, every = await times
+            except errors.SqsError as error:
+                if error.status != _UNAVAILABLE:
+                    raise
+                # On the day of a slow disk the minutes are what is looked for.
+                return result | {"Unread": error.message}
             result["Sampled"] = every.is_sample
             result["TimeInQueue"] = _shown_time(every)
             result["Steps"] = [_shown_time(each) for each in steps]

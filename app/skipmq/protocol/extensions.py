@@ -206,6 +206,7 @@ ACTIONS: Mapping[str, Action] = {
             Clock=LONG,
             Minutes=_MINUTES,
             HistoryMode=TEXT,
+            Unread=STRING,
             Sampled=BOOLEAN,
             TimeInQueue=_TIME_IN_QUEUE,
             Steps=List(_TIME_IN_QUEUE, "Step"),

@@ -15,7 +15,7 @@ from skipmq.analytics.errors import LakeError
 from skipmq.analytics.export import export
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.lake import Lake
-from support.analytics import age, lake_rows, rows_of, settle
+from support.analytics import age, lake_rows, rows_of, settle, written
 from support.postgres import Connection
 
 READ = "select id, xid, outcome, queue, message_id, day from history order by id, xid"
@@ -24,16 +24,7 @@ READ = "select id, xid, outcome, queue, message_id, day from history order by id
 def test_other_programs_read_the_same_rows(
     spark: SparkSession, source: Source, owner: Connection, place: str
 ) -> None:
-    settle(owner, 20, HistoryMode="full")
-    export(spark, source, place, compact=False)
-    settle(owner, 10)
-    settle(owner, 10, "mails")
-    export(spark, source, place, compact=False)
-    lake = Lake.open(spark, place)
-    lake.compact(before=lake.files[0].day + timedelta(days=1))
-    lake.erase("body = 'body 7'", reason="test")
-    settle(owner, 10, "mails")
-    export(spark, source, place, compact=False)
+    written(spark, source, owner, place)
 
     frames.lake(spark, place).createOrReplaceTempView("history")
     wanted = [tuple(row) for row in spark.sql(READ).collect()]

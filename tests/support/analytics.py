@@ -3,6 +3,7 @@
 import random
 import threading
 import time
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self
 
 import psycopg
@@ -12,6 +13,8 @@ from support.sql import Queue, number
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from skipmq.analytics.jdbc import Source
 
 # What a test wants to know of a row.
 FACTS = "id, xid, outcome, queue, message_id"
@@ -75,6 +78,23 @@ def lake_rows(spark: "SparkSession", place: str) -> list[tuple[Any, ...]]:
 
     found = frames.lake(spark, place).select(*FACTS.split(", ")).orderBy("id", "xid")
     return [tuple(row) for row in found.collect()]
+
+
+def written(spark: "SparkSession", source: "Source", owner: Connection, place: str) -> None:
+    """Make a lake of 48 rows by all that may happen to one: exports, a compaction, an erasure."""
+    from skipmq.analytics.export import export  # noqa: PLC0415 - PySpark is an extra.
+    from skipmq.analytics.lake import Lake  # noqa: PLC0415
+
+    settle(owner, 20, HistoryMode="full")
+    export(spark, source, place, compact=False)
+    settle(owner, 10)
+    settle(owner, 10, "mails")
+    export(spark, source, place, compact=False)
+    lake = Lake.open(spark, place)
+    lake.compact(before=lake.files[0].day + timedelta(days=1))
+    lake.erase("body = 'body 7'", reason="test")
+    settle(owner, 10, "mails")
+    export(spark, source, place, compact=False)
 
 
 class Writers:

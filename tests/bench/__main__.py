@@ -20,7 +20,7 @@ from bench.record import Comparison
 from bench.run import PEERS, TROUBLE, Run
 
 RESULTS = machine.FOLDER / "results"
-# The peers whose versions a chart names.
+# The peers whose versions a chart names, where they took part.
 PEERS_NAMED = ("ElasticMQ", "moto", "PGMQ")
 
 
@@ -38,7 +38,9 @@ class Results:
         found = [comparison.as_json() for comparison in comparisons]
         content = self.about | {"failures": failures, "comparisons": found}
         self.json.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
-        line = subtitle(self.about, *PEERS_NAMED)
+        there = {name for comparison in comparisons for name in comparison.values}
+        named = [peer for peer in PEERS_NAMED if any(name.startswith(peer) for name in there)]
+        line = subtitle(self.about, *named)
         self.markdown.write_text(report.markdown(comparisons, line))
         chart.ratios(comparisons, line, self.png)
 

@@ -116,6 +116,9 @@ def test_charts_are_refreshed_and_show_what_happens(
 
     eventually(lambda: sums() == (3, 1))
     eventually(lambda: browser.sees("Time in queue, send to delete"))
+    # One minute by itself is a dot that can be seen.
+    dot = "return getComputedStyle(document.querySelector('.chart .alone')).strokeWidth"
+    assert browser.run(dot) == "6px"
     assert browser.complaints() == []
 
 

@@ -112,8 +112,7 @@ def _parts(line: Values, across: Callable[[int], float], down: Callable[[int], f
             parts.append([])
         else:
             parts[-1].append(f"{across(place):.1f},{down(value)}")
-    # A point by itself is drawn as a line of no length, which has round ends.
-    return [" ".join(part if len(part) > 1 else part * 2) for part in parts if part]
+    return [" ".join(part) for part in parts if part]
 
 
 def _tick(most: int, unit: Unit) -> int:

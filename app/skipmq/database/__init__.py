@@ -7,7 +7,7 @@ from skipmq.database.availability import NoObserver, Observer
 from skipmq.database.monitor import Monitor
 from skipmq.database.pool import Database
 from skipmq.database.replication import Level, Replication
-from skipmq.database.statement import Rows, Statement
+from skipmq.database.statement import Rows, Search, Statement
 
 __all__ = [
     "Database",
@@ -19,5 +19,6 @@ __all__ = [
     "Observer",
     "Replication",
     "Rows",
+    "Search",
     "Statement",
 ]

@@ -8,6 +8,7 @@ few statements again and again, so that here libpq is driven directly (PostgreSQ
 import asyncio
 import select
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Self
 
 import psycopg
@@ -27,6 +28,7 @@ _KEEPALIVE = {
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
 }
+_CANCEL_SECONDS = 2.0
 # Names the place in the server whatever language its messages are in.
 _SYNC_REP_WAIT = "SyncRepWaitForLSN"
 _DONE = {pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK}
@@ -104,9 +106,9 @@ class Connection:
     ) -> Rows:
         """Run a statement as a transaction of its own; return its rows.
 
-        One that takes longer than so many seconds breaks the connection: nothing is ever cancelled,
-        since a cancelled commit may count as done where no standby has it (PostgreSQL manual,
-        26.2.8 "Synchronous Replication"). Raises psycopg.Error.
+        One that takes longer than so many seconds breaks the connection: what may write is never
+        cancelled, since a cancelled commit may count as done where no standby has it (PostgreSQL
+        manual, 26.2.8 "Synchronous Replication"). Raises psycopg.Error.
         """
         self.may_have_run = False
         pgconn, name, forms = self._pgconn, statement.name, statement.forms
@@ -136,6 +138,12 @@ class Connection:
             transformer.set_pgresult(result, set_loaders=False)
         rows: Rows = transformer.load_rows(0, result.ntuples, tuple)
         return rows
+
+    async def cancel(self) -> None:
+        """Have the server stop what took too long, then close; for what only reads."""
+        with suppress(psycopg.Error):
+            await self._driver.cancel_safe(timeout=_CANCEL_SECONDS)
+        self.close()
 
     def close(self) -> None:
         """Close it."""

@@ -7,6 +7,7 @@ The pool is a list: whoever has a permit of the fair semaphore finds a connectio
 one. SQLAlchemy's asyncio engine takes 28 to 47 µs of the processor for a checkout from its list.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 from time import monotonic, perf_counter
 
@@ -20,7 +21,7 @@ from skipmq.database.connection import Connection
 from skipmq.database.fairness import FairSemaphore, Tenant
 from skipmq.database.listener import Session
 from skipmq.database.retry import Verdict
-from skipmq.database.statement import Rows, Statement
+from skipmq.database.statement import Rows, Search, Statement
 
 log = structlog.get_logger()
 
@@ -30,6 +31,9 @@ _STANDBYS = Statement(
     " from skipmq.replication()"
 )
 _TRIES = 3
+_TOO_SLOW = "The database did not answer in time; try again."
+# Seconds that a search gets whose deadline is over.
+_LEAST = 0.1
 Parameters = Sequence[object]
 
 
@@ -71,6 +75,7 @@ class Database:
         self._seconds = seconds
         self.observer = observer or NoObserver()
         self._idle: list[Connection] = []
+        self._cancelling: set[asyncio.Task[None]] = set()
         self._permits = FairSemaphore(size, connection_wait)
         # Grows with every connection: what one server said may not hold on the next.
         self.generation = 0
@@ -95,10 +100,10 @@ class Database:
     ) -> Rows:
         """Run one statement and return its rows, through a failover if the deadline allows.
 
-        `deadline` is until when it may wait for a database, as a time of time.monotonic. It must do
-        no harm to run it again after it may have been done, with `again` instead of the parameters
-        where they are given, unless it is not `repeatable`. `durable` is for what waits for a
-        standby.
+        `deadline` is until when it may wait for a database, as a time of time.monotonic, and until
+        when a Search may take. It must do no harm to run it again after it may have been done, with
+        `again` instead of the parameters where they are given, unless it is not `repeatable`.
+        `durable` is for what waits for a standby.
 
         Raises the SqsError that the statement's SQLSTATE stands for, errors.ServiceUnavailable when
         the database is unavailable or all connections stay busy, errors.OutcomeUnknown when it is
@@ -108,7 +113,7 @@ class Database:
         tries, unknown = 0, False
         while True:
             try:
-                return await self._run(statement, values, tenant, durable)
+                return await self._run(statement, values, tenant, durable, deadline)
             except _Unavailable as lost:
                 if lost.unknown and not unknown:
                     unknown = True
@@ -167,12 +172,18 @@ class Database:
         ) from error
 
     async def _run(
-        self, statement: Statement, values: list[bytes | None], tenant: Tenant, durable: bool
+        self,
+        statement: Statement,
+        values: list[bytes | None],
+        tenant: Tenant,
+        durable: bool,
+        deadline: float,
     ) -> Rows:
         """Run a statement on a connection, in the tenant's turn.
 
         Raises _Unavailable, and psycopg.Error when the server refuses the statement.
         """
+        is_search = isinstance(statement, Search)
         began = perf_counter()
         await self._permits.acquire(tenant)
         permitted = perf_counter()
@@ -181,32 +192,46 @@ class Database:
             if self.availability.is_lost or (durable and self.standbys.is_lost):
                 raise _Unavailable(errors.ServiceUnavailable(), unknown=False)
             borrowed = self._take_idle() or await self._open()
-            rows = await borrowed.rows(statement, values, self._seconds)
+            seconds = self._seconds
+            if is_search and deadline:
+                seconds = min(seconds, max(deadline - monotonic(), _LEAST))
+            rows = await borrowed.rows(statement, values, seconds)
             if borrowed.unreplicated:
                 # It is done here, and may yet be lost.
                 raise _Unavailable(errors.OutcomeUnknown(), unknown=True)
         except psycopg.Error as error:
             if borrowed is not None:
-                self._examine(error, borrowed, durable)
+                self._examine(error, borrowed, durable, is_search)
             raise
         finally:
             if borrowed is not None:
-                self._give_back(borrowed)
+                self._give_back(borrowed, is_search)
             self._permits.release(tenant)
         self.observer.observe("connection wait", permitted - began)
         self.observer.observe("transaction", perf_counter() - permitted)
         return rows
 
-    def _give_back(self, borrowed: Connection) -> None:
-        if borrowed.broken or borrowed.unreplicated:
+    def _give_back(self, borrowed: Connection, is_search: bool) -> None:
+        if is_search and borrowed.timed_out:
+            cancelling = asyncio.get_running_loop().create_task(borrowed.cancel())
+            self._cancelling.add(cancelling)
+            cancelling.add_done_callback(self._cancelling.discard)
+        elif borrowed.broken or borrowed.unreplicated:
             borrowed.close()
         else:
             self._idle.append(borrowed)
 
-    def _examine(self, error: psycopg.Error, borrowed: Connection, durable: bool) -> None:
-        """Raise _Unavailable where an error says that this server cannot be worked with."""
+    def _examine(
+        self, error: psycopg.Error, borrowed: Connection, durable: bool, is_search: bool
+    ) -> None:
+        """Raise _Unavailable where an error says that this server cannot be worked with.
+
+        Raises errors.ServiceUnavailable where it only says that a search took long.
+        """
         if borrowed.timed_out:
             self.observer.count("cut")
+            if is_search:
+                raise errors.ServiceUnavailable(_TOO_SLOW) from error
         verdict = retry.classify(error.sqlstate, broken=borrowed.broken)
         lost = verdict in (Verdict.UNAVAILABLE, Verdict.UNKNOWN)
         if lost or error.sqlstate in retry.FORGETFUL:

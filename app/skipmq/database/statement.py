@@ -119,3 +119,13 @@ class Statement:
             None if value is None else write(value)
             for write, value in zip(self._writers, parameters, strict=True)
         ]
+
+
+class Search(Statement):
+    """A statement that only reads, and may have much to read: what operators look at.
+
+    One that takes longer than whoever asks waits for it is given up and cancelled, and says nothing
+    about the server.
+    """
+
+    __slots__ = ()

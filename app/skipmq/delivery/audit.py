@@ -13,13 +13,13 @@ import msgspec
 import structlog
 
 from skipmq import errors
-from skipmq.database import Database, Statement
+from skipmq.database import Database, Search, Statement
 from skipmq.database.statement import BIGINT, INTEGER, JSONB, TEXT
 
 log = structlog.get_logger()
 
 _RECORD = Statement("select skipmq.record_audit($1)", JSONB)
-_RECORDS = Statement(
+_RECORDS = Search(
     "select id, recorded_at, account, access_key, claimed, user_arn, action, queue, client, door,"
     " request_id, outcome, parameters from skipmq.audit_records($1, $2, $3, $4, $5, $6, $7)",
     TEXT, BIGINT, INTEGER, TEXT, TEXT, TEXT, TEXT,

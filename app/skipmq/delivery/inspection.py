@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from skipmq.database import Database, Statement
+from skipmq.database import Database, Search, Statement
 from skipmq.database.statement import BIGINTS, INTEGER, TEXT, TIME
 from skipmq.model import NewMessage, PeekedMessage, Queue
 
-_PEEK = Statement(
+_PEEK = Search(
     "select place, id, state, extract(epoch from visible_in)::float8, message_id::text, body,"
     " attributes, approximate_receive_count, sent_at, first_received_at, group_id, sender,"
     " trace_header, dead_letter_source, sequence_number, deduplication_id"
@@ -24,7 +24,7 @@ _MOVE = Statement(
 _DELETE = Statement(
     "select outcome from skipmq.delete_picked_messages($1, $2) order by place", INTEGER, BIGINTS
 )
-_NEWEST = Statement(
+_NEWEST = Search(
     "select id, came_at, state, message_id::text, group_id, characters, body"
     " from skipmq.newest_messages($1, $2, $3, $4)",
     INTEGER, TIME, INTEGER, INTEGER,

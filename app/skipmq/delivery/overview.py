@@ -6,10 +6,10 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from skipmq import errors
-from skipmq.database import Database, Level, Replication, Statement
+from skipmq.database import Database, Level, Replication, Search
 from skipmq.delivery.upkeep import Upkeep
 
-_SERVER = Statement(
+_SERVER = Search(
     "select host, port, version, revision, extract(epoch from started_at)::float8,"
     " extract(epoch from now_at)::float8, timeline, oldest_snapshot, owner, may_see,"
     " standby_count, standbys, sessions from skipmq.database_overview()"

@@ -3,26 +3,26 @@
 from collections.abc import Sequence
 from typing import Literal, TypeAlias, get_args
 
-from skipmq.database import Database, Statement
+from skipmq.database import Database, Search
 from skipmq.database.statement import BOOLEAN, INTEGER, INTEGERS, TEXT
 from skipmq.model import QueueMinute, QueueStatistics, TimeInQueue
 
 Order: TypeAlias = Literal["name", "messages", "rate", "dead-lettered"]
 ORDERS: tuple[str, ...] = get_args(Order)
 
-_STATISTICS = Statement(
+_STATISTICS = Search(
     "select account, region, queue, queue_id, queues, messages, visible, in_flight, delayed,"
     " oldest, sent, bytes_sent, received, empty_receives, deleted, expired, dead_lettered,"
     " redriven, moved_in, send_rate, receive_rate, delete_rate, fifo, policy, dead_letters"
     " from skipmq.queue_statistics($1, $2, $3, $4, $5, $6, $7)",
     TEXT, TEXT, TEXT, TEXT, INTEGER, INTEGER, BOOLEAN,
 )  # fmt: skip
-_MINUTES = Statement(
+_MINUTES = Search(
     "select queue_id, extract(epoch from minute)::bigint, sent, received, deleted, dead_lettered,"
     " messages from skipmq.queue_minutes($1, $2)",
     INTEGERS, INTEGER,
 )  # fmt: skip
-_TIME_IN_QUEUE = Statement(
+_TIME_IN_QUEUE = Search(
     "select extract(epoch from step)::bigint, settled, deleted, send_to_receive[1],"
     " send_to_receive[2], send_to_receive[3], send_to_delete[1], send_to_delete[2],"
     " send_to_delete[3], part < 1 from skipmq.time_in_queue($1, $2, $3)",

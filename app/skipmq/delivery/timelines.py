@@ -2,15 +2,15 @@
 
 from typing import NamedTuple
 
-from skipmq.database import Database, Statement
+from skipmq.database import Database, Search
 from skipmq.database.statement import BIGINT, INTEGER, TEXT, TIME, UUID
 
-_LIVE = Statement(
+_LIVE = Search(
     "select id, account, region, name, policy, state, state_at, sent_at, first_received_at,"
     " receives, dead_letter_source, is_whole from skipmq.find_message($1, $2, $3)",
     INTEGER, UUID, BIGINT,
 )  # fmt: skip
-_SETTLED = Statement(
+_SETTLED = Search(
     "select id, account, region, name, policy, outcome, sent_at, first_received_at, settled_at,"
     " receives, node, place from skipmq.find_settled($1, $2, $3, $4)",
     UUID, TIME, TEXT, INTEGER,

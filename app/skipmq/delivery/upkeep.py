@@ -3,7 +3,7 @@
 import structlog
 
 from skipmq import errors
-from skipmq.database import Database, Statement
+from skipmq.database import Database, Search, Statement
 from skipmq.database.statement import BOOLEAN, INTEGER, INTERVAL
 
 log = structlog.get_logger()
@@ -26,7 +26,7 @@ _END_LONG_SNAPSHOTS = Statement(
 _OLDEST_SNAPSHOT = Statement(
     "select extract(epoch from clock_timestamp() - skipmq.oldest_snapshot())::float8"
 )
-_DATABASE_STATISTICS = Statement(
+_DATABASE_STATISTICS = Search(
     "select name, label, value from skipmq.database_statistics() where value is not null"
 )
 _EXPIRE_AUDIT = Statement(

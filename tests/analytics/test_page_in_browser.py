@@ -11,8 +11,6 @@ import pytest
 pytest.importorskip("pyspark")
 pytest.importorskip("duckdb")
 
-from selenium.webdriver import ActionChains
-
 from skipmq.analytics import delta, page, queue_settings, report
 from skipmq.analytics.page.numbers import count, duration
 from skipmq.analytics.period import Period
@@ -111,7 +109,7 @@ def test_page_is_sound_in_both_widths_and_schemes(
             for fragment in ("", "#queue=orders"):
                 browser.open("about:blank")
                 browser.open(url + fragment)
-                eventually(lambda: browser.find("#filter").is_displayed())
+                eventually(lambda: browser.shows("#filter"))
                 assert browser.complaints() == []
                 name = f"report-{width}-{scheme}{'-chosen' if fragment else ''}.png"
                 browser.picture(screenshots / name)
@@ -148,9 +146,9 @@ def test_fragment_keeps_the_filter_and_the_section(browser: Browser, url: str) -
     browser.open("about:blank")
     browser.open(f"{url}#queue=payments.fifo")
     eventually(lambda: drawn(browser, "latency") == ["payments.fifo"])
-    assert browser.find("#queue").get_attribute("value") == "payments.fifo"
+    assert browser.each("#queue", "e.value") == ["payments.fifo"]
 
-    browser.find("nav a[href='#groups']").click()
+    browser.click("nav a[href='#groups']")
 
     eventually(lambda: browser.run("return location.hash") == "#queue=payments.fifo&at=groups")
     top = "return document.querySelector('#groups').getBoundingClientRect().top"
@@ -160,12 +158,12 @@ def test_fragment_keeps_the_filter_and_the_section(browser: Browser, url: str) -
 
 
 def test_filter_by_part_of_a_name_draws_the_first_and_says_how_many(shown: Browser) -> None:
-    shown.find("#queue").send_keys("SMALL-")
+    shown.enter("#queue", "SMALL-")
 
     eventually(lambda: len(drawn(shown, "latency")) == 12)
     assert shown.text("#found") == "The 12 busiest of 296 queues of that name."
 
-    shown.find("#queue").send_keys("x")
+    shown.enter("#queue", "x")
 
     eventually(lambda: shown.text("#found") == "No queue has this name.")
     assert drawn(shown, "latency") == listed(shown, "latency") == []
@@ -181,7 +179,7 @@ def test_tooltip_of_the_keyboard_says_the_numbers_of_a_step(
     last, before = of(facts, "traffic", "orders")[-1:-3:-1]
     shown.tab_to("orders, messages in 30 min")
 
-    eventually(lambda: shown.find("#tip").is_displayed())
+    eventually(lambda: shown.shows("#tip"))
     assert f"arrived {count(last['arrived'])}\ndeleted {count(last['deleted'])}" in said(shown)
 
     shown.press(KEYS.ARROW_LEFT)
@@ -192,7 +190,7 @@ def test_tooltip_of_the_keyboard_says_the_numbers_of_a_step(
 
     shown.press(KEYS.ESCAPE)
 
-    assert not shown.find("#tip").is_displayed()
+    assert not shown.shows("#tip")
 
 
 def said(browser: Browser) -> str:
@@ -201,22 +199,19 @@ def said(browser: Browser) -> str:
 
 def test_tooltip_follows_the_pointer(shown: Browser, facts: page.Facts) -> None:
     step = of(facts, "latency", "orders")[4]
-    plot = shown.find("#latency .panel:nth-child(3) .plot")
     shown.run("document.querySelector('#latency').scrollIntoView()")
     across = """const plot = document.querySelector("#latency .panel:nth-child(3) .plot");
       const [all, step] = [plot, plot.querySelectorAll(".steps path")[4]]
         .map((each) => each.getBoundingClientRect());
       return step.x - all.x - all.width / 2"""
-    ActionChains(shown.driver).move_to_element_with_offset(
-        plot, round(shown.run(across)), 0
-    ).perform()
+    shown.point("#latency .panel:nth-child(3) .plot", round(shown.run(across)))
 
-    eventually(lambda: shown.find("#tip").is_displayed())
+    eventually(lambda: shown.shows("#tip"))
     values = [f"{q} {duration(step[f'send_to_delete_{q}'])}" for q in ("p50", "p95", "p99")]
     assert said(shown).splitlines()[1:] == values
 
-    ActionChains(shown.driver).move_to_element(shown.find("h1")).perform()
-    eventually(lambda: not shown.find("#tip").is_displayed())
+    shown.point("h1")
+    eventually(lambda: not shown.shows("#tip"))
 
 
 AXES = """return [...document.querySelectorAll("#%s .grid.%s")].map((grid) =>
@@ -230,7 +225,7 @@ def test_charts_side_by_side_have_one_scale_and_one_time(shown: Browser, section
         assert len(grid) > 3
         assert len(set(grid)) == 1
 
-    shown.find("#queue").send_keys("s")
+    shown.enter("#queue", "s")
     eventually(lambda: len(drawn(shown, "traffic")) == 12)
 
     for grid in shown.run(AXES % (section, "chosen")):
@@ -245,7 +240,7 @@ def test_bars_of_chosen_queues_are_as_high_as_their_numbers(
         name: max(r["deleted"] for r in of(facts, "traffic", name)) for name in ("orders", "mails")
     }
     assert most["orders"] > 1
-    shown.find("#queue").send_keys("s")
+    shown.enter("#queue", "s")
     eventually(lambda: len(drawn(shown, "traffic")) == 12)
     script = """return Object.fromEntries([...document.querySelectorAll("#traffic .chosen .panel")]
       .map((panel) => [panel.querySelector("b").textContent,
@@ -261,12 +256,12 @@ def test_bars_of_chosen_queues_are_as_high_as_their_numbers(
 
 
 def test_names_that_look_like_markup_are_text(shown: Browser) -> None:
-    shown.find("#queue").send_keys("<img")
+    shown.enter("#queue", "<img")
     eventually(lambda: drawn(shown, "consumers") == [EVIL])
     shown.tab_to(EVIL)
 
-    eventually(lambda: shown.find("#tip").is_displayed())
-    assert shown.all("img") == []
+    eventually(lambda: shown.shows("#tip"))
+    assert shown.count("img") == 0
     assert re.match("SkipMQ report", shown.driver.title)
     assert shown.complaints() == []
 
@@ -278,7 +273,7 @@ def test_page_of_nothing_has_no_errors(browser: Browser, facts: page.Facts, tmp_
     browser.open(report.write_page(nothing, tmp_path).as_uri())
 
     assert browser.sees("Nothing was settled in this time")
-    assert browser.all("#queue") == []
+    assert browser.count("#queue") == 0
     assert browser.complaints() == []
 
 
@@ -290,8 +285,8 @@ def test_page_without_scripts_has_its_charts_and_their_titles(browser: Browser, 
         browser.open("about:blank")
         browser.open(url)
 
-        assert not browser.find("#filter").is_displayed()
-        assert browser.find("#latency .plot").is_displayed()
-        assert len(browser.all("#latency .grid.all .steps title")) > 100
+        assert not browser.shows("#filter")
+        assert browser.shows("#latency .plot")
+        assert browser.count("#latency .grid.all .steps title") > 100
     finally:
         browser.driver.execute_cdp_cmd(switch, {"value": False})

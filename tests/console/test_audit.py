@@ -30,7 +30,7 @@ def page(node: NodeProcess, browser: Browser) -> str:
 
 
 def lines(browser: Browser) -> list[str]:
-    return [each.text for each in browser.all(".audit summary")]
+    return browser.texts(".audit summary")
 
 
 def shows(browser: Browser, url: str, number: int) -> None:
@@ -47,11 +47,11 @@ def shows(browser: Browser, url: str, number: int) -> None:
 def test_queue_leads_to_its_records_and_each_unfolds(page: str, browser: Browser) -> None:
     shows(browser, f"{page}/audit?queue={QUEUE}", 2)
     browser.open(f"{page}/queues/{QUEUE}")
-    browser.find(".arn a").click()
+    browser.click(".arn a")
     browser.wait("TagQueue")
 
     tagged, created = lines(browser)
-    browser.find(".audit summary").click()
+    browser.click(".audit summary")
 
     assert "TagQueue" in tagged
     assert f"{QUEUE}\n" in created
@@ -68,13 +68,13 @@ def test_record_of_the_console_says_so_and_comes_by_itself(
     shows(browser, f"{page}/audit?queue=leaving", 1)
     with browser.hastened():
         browser.open(f"{page}/audit?queue=leaving")
-    browser.find(".audit summary").send_keys(KEYS.ENTER)
+    browser.enter(".audit summary", KEYS.ENTER)
     opened = browser.text(".audit [open]")
     tab = browser.driver.current_window_handle
 
     browser.driver.switch_to.new_window("tab")
     browser.open(f"{page}/queues/leaving/delete")
-    browser.find("[name=typed]").send_keys("leaving", KEYS.ENTER)
+    browser.enter("[name=typed]", "leaving", KEYS.ENTER)
     browser.wait("Queues")
     browser.driver.close()
     browser.driver.switch_to.window(tab)
@@ -82,7 +82,7 @@ def test_record_of_the_console_says_so_and_comes_by_itself(
     eventually(lambda: len(lines(browser)) == 2)
     assert "console" in lines(browser)[0]
     assert browser.text(".audit [open]") == opened
-    assert len(browser.all(".audit [open]")) == 1
+    assert browser.count(".audit [open]") == 1
     assert browser.complaints() == []
 
 
@@ -95,16 +95,16 @@ def test_filters_choose_records_and_pages_lead_to_older_ones(
     shows(browser, f"{page}/audit?queue=many&action=CreateQueue", 1)
 
     browser.open(f"{page}/audit")
-    browser.find("[name=queue]").send_keys("many", KEYS.ENTER)
+    browser.enter("[name=queue]", "many", KEYS.ENTER)
     browser.wait("Older")
     newest = lines(browser)
-    browser.find("#older").click()
+    browser.click("#older")
     eventually(lambda: len(lines(browser)) == 1)
 
     assert len(newest) == audit.PAGE
     assert "CreateQueue" in lines(browser)[0]
-    assert browser.find("[name=queue]").get_attribute("value") == "many"
-    browser.find("#newest").click()
+    assert browser.each("[name=queue]", "e.value") == ["many"]
+    browser.click("#newest")
     eventually(lambda: len(lines(browser)) == audit.PAGE)
     assert browser.complaints() == []
 

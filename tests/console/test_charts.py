@@ -69,7 +69,7 @@ def test_charts_are_sound_in_both_widths_and_schemes(
             browser.open(f"{node.url}/console/queues/{busy}/charts?minutes=360")
             assert browser.sees("Messages a minute")
             if width == "phone":
-                browser.find("#numbers-1 summary").click()
+                browser.click("#numbers-1 summary")
             browser.picture(screenshots / f"charts-{width}-{scheme}.png")
             assert browser.complaints() == []
 
@@ -80,16 +80,16 @@ def test_period_is_chosen_and_numbers_unfolded_by_keyboard(
     browser.look("desktop", "light")
     browser.open(f"{node.url}/console/queues/{busy}/charts")
     assert browser.text("[aria-label=Period] [aria-current]") == "Last hour"
-    assert len(browser.all("#numbers-1 tbody tr")) == 60
+    assert browser.count("#numbers-1 tbody tr") == 60
 
     browser.tab_to("Last 15 minutes")
     browser.press(KEYS.ENTER)
-    eventually(lambda: len(browser.all("#numbers-1 tbody tr")) == 15)
+    eventually(lambda: browser.count("#numbers-1 tbody tr") == 15)
     browser.tab_to("Numbers")
     browser.press(KEYS.ENTER)
 
-    eventually(lambda: browser.find("#numbers-1 tbody").is_displayed())
-    assert browser.find("[aria-label^='Messages a minute, numbers']").is_displayed()
+    eventually(lambda: browser.shows("#numbers-1 tbody"))
+    assert browser.shows("[aria-label^='Messages a minute, numbers']")
     browser.picture(screenshots / "charts-numbers.png")
     assert browser.complaints() == []
 

@@ -60,7 +60,7 @@ def test_nothing_is_offered_to_whoever_may_not_see_it(signing: NodeProcess, keys
     worker = signed_in(
         signing, keys.create(ACCOUNT, "--role", "consumer", "--queue", "secret-plans")
     )
-    begun = "complete/queues?destination=secret"
+    begun = "complete/queues?destination=secret-p"
 
     assert options(boss.get(begun).body) == ["secret-plans"]
     assert options(worker.get(begun).body) == []

@@ -160,7 +160,7 @@ def test_page_works_while_the_database_is_unreachable_and_says_when_it_came_back
         eventually(lambda: browser.text(".status") == "Writable")
         eventually(lambda: facts(browser)["Outages seen"] == "1")
         assert facts(browser)["Last outage"].startswith("ended ")
-        assert not browser.all("#stale")
+        assert not browser.count("#stale")
         assert browser.complaints() == []
 
 

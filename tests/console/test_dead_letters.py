@@ -56,7 +56,7 @@ def page(node: NodeProcess, browser: Browser) -> str:
 def test_gone_and_full_queues_come_first_with_their_sources(page: str, browser: Browser) -> None:
     def counted() -> bool:  # Counts are added up once a second.
         browser.open(f"{page}/dead-letters?q={SEARCHED}-")
-        full = [each.text for each in browser.all(".flow-full")]
+        full = browser.texts(".flow-full")
         moved = f"{SEARCHED}-one\n{FULL} moved in 6 h"
         figures = f"Messages\n{FULL}\nArrived in 6 h\n{FULL}\n"
         found = any(moved in each and figures in each for each in full)
@@ -64,12 +64,12 @@ def test_gone_and_full_queues_come_first_with_their_sources(page: str, browser: 
 
     eventually(counted)
 
-    assert [each.text for each in browser.all(".flow h2")] == [
+    assert browser.texts(".flow h2") == [
         f"{SEARCHED}-gone-dead",
         f"{SEARCHED}-full-dead",
         f"{SEARCHED}-calm-dead",
     ]
-    gone, full, calm = (each.text for each in browser.all(".flow"))
+    gone, full, calm = browser.texts(".flow")
     assert "does not exist" in gone
     assert f"{SEARCHED}-lost" in gone
     assert f"{SEARCHED}-one\n{FULL} moved in 6 h · after 1 receive" in full
@@ -118,7 +118,7 @@ def test_hundreds_are_on_pages_of_a_bounded_size(page: str, browser: Browser, sq
     browser.open(f"{page}/dead-letters?q=many-")
 
     assert browser.text("#matches") == "300 queues"
-    assert len(browser.all(".flow")) == dead_letters.PAGE
+    assert browser.count(".flow") == dead_letters.PAGE
     assert browser.sees("Page 1 of 12")
     browser.tab_to("Next", most=120)
     browser.press(KEYS.ENTER)

@@ -68,12 +68,11 @@ def test_queue_is_made_used_and_deleted(
 
     browser.tab_to("Delete")
     browser.press(KEYS.ENTER)
-    buttons = browser.all(".button-danger")
-    assert not any(each.is_enabled() for each in buttons)
+    assert set(browser.each(".button-danger", "!e.disabled")) == {False}
     browser.tab_to(f"Type {name}")
     browser.tab_to(f"Type {name}")
     browser.press(name)
-    assert [each.is_enabled() for each in browser.all(".button-danger")] == [False, True]
+    assert browser.each(".button-danger", "!e.disabled") == [False, True]
     browser.picture(screenshots / "removal-typed.png")
     browser.press(KEYS.ENTER)
     browser.wait(f"The queue {name} is deleted.")
@@ -91,7 +90,7 @@ def test_search_is_a_key_away_and_answers_as_it_is_typed(
     browser.press("/", f"{name}-PEA")
 
     eventually(lambda: browser.text("#matches") == "1 match")
-    assert [each.text for each in browser.all("tbody th")] == [f"{name}-pear"]
+    assert browser.texts("tbody th") == [f"{name}-pear"]
     assert browser.driver.current_url.endswith(f"?q={name}-PEA&sort=name&dir=asc")
     browser.press(KEYS.BACKSPACE, KEYS.BACKSPACE, KEYS.BACKSPACE)
     eventually(lambda: browser.text("#matches") == "2 matches")
@@ -99,7 +98,7 @@ def test_search_is_a_key_away_and_answers_as_it_is_typed(
     browser.press(KEYS.ENTER)
     eventually(lambda: browser.text("tbody th") == f"{name}-pear")
     assert browser.focused().startswith("Queue")
-    assert browser.find("thead [aria-sort]").get_attribute("aria-sort") == "descending"
+    assert browser.each("thead [aria-sort]", "e.ariaSort") == ["descending"]
     browser.driver.back()
     eventually(lambda: browser.text("tbody th") == f"{name}-apple")
     assert browser.complaints() == []
@@ -141,11 +140,7 @@ def test_attribute_that_is_refused_is_shown_where_it_was_typed(
     browser.press("99999", KEYS.ENTER)
 
     browser.wait("Invalid value for the parameter VisibilityTimeout.")
-    (wrong,) = browser.all("[aria-invalid]")
-    assert (wrong.get_attribute("name"), wrong.get_attribute("value")) == (
-        "VisibilityTimeout",
-        "99999",
-    )
+    assert browser.each("[aria-invalid]", "[e.name, e.value]") == [["VisibilityTimeout", "99999"]]
     browser.picture(screenshots / "refused.png")
     assert browser.complaints() == []
 
@@ -171,18 +166,18 @@ def test_page_refreshes_itself_while_it_is_in_view(
     browser.hide(hidden=False)
     eventually(lambda: browser.run("return window.asked") > asked)
 
-    browser.find("#live").click()
+    browser.click("#live")
     browser.let_pass(5)
     asked = browser.run("return window.asked")
     browser.let_pass(20)
     assert browser.run("return window.asked") == asked
-    browser.find("#live").click()
+    browser.click("#live")
 
     browser.cut_off(offline=True)
-    eventually(lambda: browser.find("#offline").is_displayed())
+    eventually(lambda: browser.shows("#offline"))
     browser.picture(screenshots / "offline.png")
     browser.cut_off(offline=False)
-    eventually(lambda: not browser.find("#offline").is_displayed())
+    eventually(lambda: not browser.shows("#offline"))
     assert any("ERR_INTERNET_DISCONNECTED" in each for each in browser.complaints())
     assert browser.complaints() == []
 
@@ -195,14 +190,14 @@ def test_colours_are_chosen_and_kept(page: str, browser: Browser, screenshots: P
     for choice in ("light", "dark"):
         browser.tab_to("Colours")
         browser.press(KEYS.ENTER)
-        eventually(lambda choice=choice: browser.find("html").get_attribute("data-theme") == choice)
+        eventually(lambda choice=choice: browser.each("html", "e.dataset.theme") == [choice])
     browser.open(f"{page}/create")
 
     assert browser.run(back) != light
     browser.tab_to("Colours: dark. Switch to auto")
     browser.picture(screenshots / "chosen-dark.png")
     browser.press(KEYS.ENTER)
-    eventually(lambda: browser.find("html").get_attribute("data-theme") == "auto")
+    eventually(lambda: browser.each("html", "e.dataset.theme") == ["auto"])
     assert browser.complaints() == []
 
 
@@ -233,7 +228,7 @@ def test_redrive_shows_its_progress_and_is_cancelled(
     browser.press(KEYS.ENTER)
 
     browser.wait("The task stops")
-    eventually(lambda: browser.sees("cancelled") and not browser.all("progress"))
+    eventually(lambda: browser.sees("cancelled") and not browser.count("progress"))
     assert browser.complaints() == []
 
 
@@ -252,19 +247,19 @@ def test_viewer_signs_in_and_may_press_nothing(
     assert browser.complaints() == []
 
     def enter() -> bool:
-        browser.find("[name=secret]").send_keys(reader["secret"], KEYS.ENTER)
+        browser.enter("[name=secret]", reader["secret"], KEYS.ENTER)
         return browser.sees("looked-at")
 
     eventually(enter)
 
-    assert [each.is_enabled() for each in browser.all(".button-danger")] == [False, False]
+    assert browser.each(".button-danger", "!e.disabled") == [False, False]
     assert browser.sees("Your key has no right to DeleteQueue.")
     browser.picture(screenshots / "viewer.png")
     assert browser.complaints() == []
-    browser.find("details.menu summary").click()
+    browser.click("details.menu summary")
     browser.picture(screenshots / "menu.png")
     browser.press(KEYS.ESCAPE)
-    assert not browser.find(".panel").is_displayed()
+    assert not browser.shows(".panel")
     browser.look("desktop", "light")
     browser.press(KEYS.ENTER)
     browser.tab_to("Sign out")

@@ -37,7 +37,7 @@ def test_filter_leads_to_a_task_by_keyboard(
     browser.tab_to("All that match")
     browser.press(KEYS.ENTER)
     browser.wait("All messages that match")
-    assert browser.find("[name=body]").get_attribute("value") == '"red": true'
+    assert browser.each("[name=body]", "e.value") == ['"red": true']
     browser.tab_to("To queue")
     browser.press("coloured-other")
     browser.tab_to("Begin")

@@ -109,6 +109,6 @@ def test_page_is_sound_in_both_widths_and_schemes(
         browser.open(f"{node.url}/console/{path}")
         assert browser.sees(text)
         if page in FOLDED:
-            browser.find(FOLDED[page]).click()
+            browser.click(FOLDED[page])
         browser.picture(screenshots / f"{page}-{width}-{scheme}.png")
         assert browser.complaints() == []

@@ -108,7 +108,7 @@ def test_tail_is_sound_in_both_widths_and_schemes(
         for scheme in SCHEMES:
             browser.look(width, scheme)
             browser.open(f"{node.url}/console/queues/{name}/tail")
-            browser.find("#tail summary").click()
+            browser.click("#tail summary")
             assert browser.sees("The first 2,048 of 10,000 characters")
             browser.picture(screenshots / f"tail-{width}-{scheme}.png")
             assert browser.complaints() == []

@@ -49,9 +49,9 @@ def test_message_is_followed_by_keyboard_into_its_dead_letter_queue(
 
     lived = ["Sent", "First received", "Moved to the dead-letter queue", "In flight"]
     assert heads(browser) == lived
-    moved = browser.all(".event")[2].text
+    moved = browser.texts(".event")[2]
     assert "from trail to trail-dead · received 2 times · by skipmq" in moved
-    assert "received 3 times" in browser.all(".event")[3].text
+    assert "received 3 times" in browser.texts(".event")[3]
     every = [(width, scheme) for width in WIDTHS for scheme in SCHEMES]
     for width, scheme in every if request.config.getoption("screenshots") else every[1:3]:
         browser.look(width, scheme)
@@ -68,7 +68,7 @@ def test_timeline_is_linked_from_the_message_and_refreshes_itself(
     sqs.send_message(QueueUrl=url, MessageBody="<b>x</b>")
     browser.look("desktop", "light")
     browser.open(f"{node.url}/console/queues/changing")
-    browser.find(".message .preview").click()
+    browser.click(".message .preview")
     with browser.hastened():
         browser.tab_to("Timeline")
         browser.press(KEYS.ENTER)

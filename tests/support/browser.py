@@ -2,13 +2,14 @@
 
 import shutil
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
 import pytest
 from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -58,11 +59,47 @@ class Browser:
     def open(self, url: str) -> None:
         self.driver.get(url)
 
-    def find(self, selector: str) -> WebElement:
-        return self.driver.find_element(By.CSS_SELECTOR, selector)
+    def click(self, selector: str) -> None:
+        eventually(lambda: self._did(selector, lambda found: found.click()))
 
-    def all(self, selector: str) -> list[WebElement]:
-        return self.driver.find_elements(By.CSS_SELECTOR, selector)
+    def enter(self, selector: str, *keys: str) -> None:
+        """Press keys in a field."""
+        eventually(lambda: self._did(selector, lambda found: found.send_keys(*keys)))
+
+    def point(self, selector: str, right: int = 0) -> None:
+        """Move the pointer to an element's middle, or so far to the right of it."""
+
+        def move(found: WebElement) -> None:
+            moves = webdriver.ActionChains(self.driver)
+            moves.move_to_element_with_offset(found, right, 0).perform()
+
+        eventually(lambda: self._did(selector, move))
+
+    def _did(self, selector: str, act: Callable[[WebElement], None]) -> bool:
+        """Do something with an element, unless the page put another in its place meanwhile."""
+        try:
+            act(self.driver.find_element(By.CSS_SELECTOR, selector))
+        except StaleElementReferenceException:
+            return False
+        return True
+
+    def each(self, selector: str, what: str) -> list[Any]:
+        """Return what an expression says of each such element `e`, all at one moment."""
+        script = f"return [...document.querySelectorAll(arguments[0])].map((e) => {what})"
+        found: list[Any] = self.driver.execute_script(script, selector)
+        return found
+
+    def texts(self, selector: str) -> list[str]:
+        return self.each(selector, "e.innerText")
+
+    def count(self, selector: str) -> int:
+        return len(self.each(selector, "1"))
+
+    def shows(self, selector: str) -> bool:
+        """Say whether a person can see that element, which there must be."""
+        found = self.each(selector, "e.checkVisibility({visibilityProperty: true})")
+        assert found, f"the page has no {selector}"
+        return any(found)
 
     def sees(self, text: str) -> bool:
         return text in self.text("body")

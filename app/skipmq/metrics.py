@@ -46,6 +46,9 @@ COUNTERS = {
     "cut": Definition(
         "skipmq_database_deadlines", "Connections cut because a statement took too long"
     ),
+    "searches cut": Definition(
+        "skipmq_search_deadlines", "Reads of operators and metrics given up as they took too long"
+    ),
     "refused": Definition("skipmq_refused", "Requests refused because the node had too much to do"),
     "request errors": Definition(
         "skipmq_request_errors", "Requests that got an error, by its code", ("action", "code")

@@ -228,10 +228,11 @@ class Database:
 
         Raises errors.ServiceUnavailable where it only says that a search took long.
         """
+        if is_search and borrowed.timed_out:
+            self.observer.count("searches cut")
+            raise errors.ServiceUnavailable(_TOO_SLOW) from error
         if borrowed.timed_out:
             self.observer.count("cut")
-            if is_search:
-                raise errors.ServiceUnavailable(_TOO_SLOW) from error
         verdict = retry.classify(error.sqlstate, broken=borrowed.broken)
         lost = verdict in (Verdict.UNAVAILABLE, Verdict.UNKNOWN)
         if lost or error.sqlstate in retry.FORGETFUL:

@@ -12,7 +12,8 @@ import uvloop
 
 from skipmq.database import connection as connections
 from skipmq.database.connection import Connection
-from skipmq.database.statement import INTEGER, Statement
+from skipmq.database.statement import INTEGER, Search, Statement
+from support.http import eventually
 from support.postgres import Databases
 from support.trees import frozen
 
@@ -69,3 +70,22 @@ def test_a_server_that_does_not_answer_is_left_in_time(run: Run, databases: Data
     assert str(error) == "the server did not answer within 0.2 s"
     assert broken
     assert timed_out
+
+
+def test_a_search_that_took_too_long_is_cancelled(run: Run, databases: Databases) -> None:
+    """A server does not look whether there is still somebody to read what it computes."""
+
+    async def cancel() -> int:
+        connection = await Connection.open(connections.parameters(databases.server.url, "test"))
+        ((backend,),) = await connection.rows(BACKEND, (), SECONDS)
+        sleep = Search("select pg_sleep($1)", INTEGER)
+        with pytest.raises(psycopg.OperationalError):
+            await connection.rows(sleep, sleep.bind((60,)), 0.2)
+        await connection.cancel()
+        return int(backend)
+
+    backend = run(cancel())
+
+    with psycopg.connect(databases.server.url, autocommit=True) as watcher:
+        there = "select count(*) from pg_stat_activity where pid = %s"
+        eventually(lambda: watcher.execute(there, (backend,)).fetchone() == (0,), PATIENCE)

@@ -10,11 +10,10 @@ from xml.sax.saxutils import escape
 
 from support import trees
 from support.http import eventually, free_port
-from support.programs import INSTALLED, need, not_here
+from support.programs import INSTALLED, maven, need
 
 PATIENCE = 120
 SERVERS = "org.apache.hadoop:hadoop-client-minicluster"
-_COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
 _LOGGING = """
 rootLogger.level = info
 rootLogger.appenderRef.stderr.ref = stderr
@@ -28,23 +27,14 @@ appender.stderr.layout.pattern = %d %p %c{1}: %m%n%ex
 
 def _classpath() -> str:
     """Return the class path of the servers, which Maven brings; skip the test where it cannot."""
-    need("java", "mvn")
+    need("java")
     spec = find_spec("pyspark")
     assert spec is not None
     assert spec.origin is not None
     jars = Path(spec.origin).parent / "jars"
     (client,) = jars.glob("hadoop-client-api-*.jar")
     version = client.stem.removeprefix("hadoop-client-api-")
-    folder = INSTALLED.parent / "hadoop"
-    servers = folder / f"{SERVERS.partition(':')[2]}-{version}.jar"
-    if not servers.exists():
-        done = subprocess.run(
-            ["mvn", "-q", "-B", _COPY, f"-Dartifact={SERVERS}:{version}",
-             f"-DoutputDirectory={folder}"],
-            capture_output=True, text=True, timeout=600, check=False,
-        )  # fmt: skip
-        if not servers.exists():
-            not_here(f"Maven has not brought {SERVERS}:{version}: {done.stdout[-500:]}")
+    servers = maven(f"{SERVERS}:{version}", INSTALLED.parent / "hadoop")
     return f"{servers}:{jars}/*"
 
 

@@ -16,6 +16,7 @@ from support.http import ROOT
 
 FOLDER = ROOT / "tests" / "clients"
 INSTALLED = ROOT / ".cache" / "clients"
+_COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
 CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "key",
     "AWS_SECRET_ACCESS_KEY": "secret",
@@ -38,6 +39,28 @@ def not_here(why: str) -> NoReturn:
     if os.environ.get("CI") == "true":  # noqa: TID251 - a switch of the tests.
         pytest.fail(why)
     pytest.skip(why)
+
+
+def maven(artifact: str, folder: Path) -> Path:
+    """Return the file of an artifact that Maven brings to a folder, unless it is there.
+
+    `artifact` is group:name:version, or group:name:version:packaging. Skips the test where Maven
+    cannot.
+    """
+    need("mvn")
+    _, name, version, packaging = (*artifact.split(":"), "jar")[:4]
+    file = folder / f"{name}-{version}.{packaging}"
+    if not file.exists():
+        done = subprocess.run(
+            ["mvn", "-q", "-B", _COPY, f"-Dartifact={artifact}", f"-DoutputDirectory={folder}"],
+            capture_output=True,
+            text=True,
+            timeout=900,
+            check=False,
+        )
+        if not file.exists():
+            not_here(f"Maven has not brought {artifact}: {done.stdout[-500:]}")
+    return file
 
 
 def environment(variables: Mapping[str, str] | None = None) -> dict[str, str]:

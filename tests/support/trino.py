@@ -12,13 +12,12 @@ from typing import Any
 
 from support import trees
 from support.http import eventually, free_port
-from support.programs import INSTALLED, need, not_here
+from support.programs import INSTALLED, maven, not_here
 
 PATIENCE = 180
 # The last release that Maven Central has whole.
 VERSION = "476"
 _JAVA = 24
-_COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
 _PARTS = ("bin", "lib", "plugin/delta-lake")
 _CONFIGURATION = {
     "node.properties": "node.environment=test\nnode.data-dir={folder}/data\n",
@@ -83,17 +82,9 @@ def _java() -> Path:
 
 def _server() -> Path:
     """Return the folder of the server, which Maven brings (0.8 GB)."""
-    need("mvn")
     folder = INSTALLED.parent / "trino" / f"trino-server-{VERSION}"
     if not folder.exists():
-        archive = folder.parent / f"trino-server-{VERSION}.tar.gz"
-        done = subprocess.run(
-            ["mvn", "-q", "-B", _COPY, f"-Dartifact=io.trino:trino-server:{VERSION}:tar.gz",
-             f"-DoutputDirectory={folder.parent}"],
-            capture_output=True, text=True, timeout=900, check=False,
-        )  # fmt: skip
-        if not archive.exists():
-            not_here(f"Maven has not brought Trino {VERSION}: {done.stdout[-500:]}")
+        archive = maven(f"io.trino:trino-server:{VERSION}:tar.gz", folder.parent)
         with tarfile.open(archive) as packed:
             wanted = tuple(f"{folder.name}/{part}/" for part in _PARTS)
             unpacked = folder.with_name("unpacked")

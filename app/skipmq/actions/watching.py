@@ -44,9 +44,10 @@ async def get_queue_activity(node: Node, call: Call) -> dict[str, Any]:
             "HistoryMode": mode,
         }
         if mode != "off":
-            times = node.statistics.time_in_queue(queue.id, minutes, step, deadline)
             try:
-                *steps, every = await times
+                *steps, every = await node.statistics.time_in_queue(
+                    queue.id, minutes, step, deadline
+                )
             except errors.SqsError as error:
                 if error.status != _UNAVAILABLE:
                     raise

@@ -39,6 +39,13 @@ def test_body_that_is_laid_out_keeps_its_values(body: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "body", ["[" * 500 + "1" + "]" * 500, "[" * 60 + ",".join("1" * 60_000) + "]" * 60]
+)
+def test_body_that_would_be_laid_out_many_times_longer_is_shown_as_it_is(body: str) -> None:
+    assert formats.pretty(body) == body
+
+
+@pytest.mark.parametrize(
     ("value", "shown"),
     [
         (0, "0"),

@@ -1,8 +1,11 @@
 """Which fields of messages the console hides, in whole texts and in those that are cut off."""
 
 import json
+import tracemalloc
+from base64 import b64encode
 from collections.abc import Iterator
 from hashlib import sha256
+from time import process_time
 from typing import Any
 
 import pytest
@@ -71,6 +74,60 @@ def test_body_keeps_all_else(body: str, shown: str | None) -> None:
         assert json.loads(masked) == [{"card": [{"number": HIDDEN}, {"number": HIDDEN}]}]
     else:
         assert masked == shown
+
+
+BEFORE = ["\ufeff", "\u200b", "\u2060\n", "\x1e", ")]}',\n", "42\n", "event: ", "\u00a0\t"]
+
+
+@pytest.mark.parametrize("before", BEFORE)
+@pytest.mark.parametrize("body", [{"password": SECRET}, [json.dumps({"password": SECRET})]])
+def test_what_stands_before_the_json_hides_nothing_from_the_mask(before: str, body: Any) -> None:
+    text = before + json.dumps(body)
+
+    masked = MASK.text(text)
+
+    assert masked.startswith(before)
+    assert SECRET not in masked
+    assert HIDDEN in masked
+    assert SECRET not in MASK.text(json.dumps([text]))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be", "utf-32-le"])
+def test_json_in_binary_attributes_is_masked(encoding: str) -> None:
+    def shown(value: Any) -> Any:
+        binary = b64encode(json.dumps(value).encode(encoding)).decode()
+        attribute = {"DataType": "Binary", "BinaryValue": binary}
+        return MASK.message({"MessageAttributes": {"a": attribute}}), attribute
+
+    masked, _ = shown({"password": SECRET})
+    plain, given = shown({"other": SECRET})
+
+    assert masked["MessageAttributes"]["a"]["BinaryValue"] == HIDDEN
+    assert plain["MessageAttributes"]["a"] == given
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"a":' * 40_000 + f'{{"password":"{SECRET}"}}' + "}" * 40_000,
+        f'{{"{"k" * 200_000}":[{{"a":1}},' + '{"a":1},' * 6_000 + f'{{"password":"{SECRET}"}}]}}',
+    ],
+    ids=["deep", "below a long name"],
+)
+def test_mask_takes_memory_and_time_by_the_length_of_a_body(body: str) -> None:
+    tracemalloc.start()
+    try:
+        began = process_time()
+        masked = MASK.text(body)
+        seconds = process_time() - began
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert SECRET not in masked
+    assert HIDDEN in masked
+    assert peak < 100 * len(body)
+    assert seconds < 10
 
 
 def test_digests_of_a_masked_body_are_masked_too() -> None:

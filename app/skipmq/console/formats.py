@@ -11,9 +11,9 @@ _SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")
 _SCALES = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
 # Up to here a number is short enough as it is.
 _PLAIN = 100_000
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
-# Longer bodies are shown as they are.
-_PRETTY_MOST = 1 << 18
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*["\\]?|[{}\[\],:]|[^\s{}\[\],:"]+')
+# What is longer, deeper or, laid out, larger than that is shown as it is.
+_PRETTY_MOST, _LAID_OUT_MOST, _DEEPEST = 1 << 18, 1 << 20, 64
 
 
 def count(value: int) -> str:
@@ -75,14 +75,18 @@ def pretty(body: str) -> str:
     except (ValueError, RecursionError):
         return body
     parts: list[str] = []
-    depth, before = 0, ""
-    for part in _TOKEN.findall(body):
+    depth, before, size = 0, "", 0
+    for found in _TOKEN.finditer(body):
+        part = found[0]
         closes = part in ("}", "]")
         depth -= closes
         # Empty objects and lists stay on one line.
         begins = before == "," or (before in ("{", "[") and not closes)
         if begins or (closes and before not in ("{", "[")):
             parts.append("\n" + "  " * depth)
+            size += 1 + 2 * depth
+            if depth > _DEEPEST or size > _LAID_OUT_MOST:
+                return body
         parts.append(": " if part == ":" else part)
         depth += part in ("{", "[")
         before = part

@@ -2,6 +2,7 @@
 
 import json
 import re
+from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any, TypeAlias
@@ -9,7 +10,11 @@ from typing import Any, TypeAlias
 HIDDEN = "***"
 _DEEPEST = 4
 # A string that is cut off at the end of a text counts as one.
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?$)|[{}\[\],:]|\s+|[^\s{}\[\],:"]+', re.DOTALL)
+_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+["\\]?|[{}\[\],:]|\s+|[^\s{}\[\],:"]+', re.DOTALL)
+# Only objects have members, and within a string of JSON their brace may be escaped.
+_MAY_HOLD_JSON = re.compile(r"\{|\\u")
+# What JSON may be written in, besides UTF-8, by its first bytes or by its zeros.
+_ENCODINGS = ("utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be")
 Path: TypeAlias = tuple[str, ...]
 
 
@@ -22,6 +27,7 @@ class Mask:
 
     def __init__(self, fields: Sequence[str]) -> None:
         self._paths = [tuple(field.casefold().split(".")) for field in fields]
+        self._longest = max(map(len, self._paths), default=0)
 
     def __bool__(self) -> bool:
         """Tell whether there is anything to mask."""
@@ -43,7 +49,8 @@ class Mask:
             if system.get("MessageDeduplicationId") == sha256(body.encode()).hexdigest():
                 system["MessageDeduplicationId"] = HIDDEN
         shown["Attributes"] = {
-            name: HIDDEN if self.hides((name,)) else value for name, value in system.items()
+            name: HIDDEN if self.hides(self.below((), name)) else value
+            for name, value in system.items()
         }
         if "MessageAttributes" in message:
             shown["MessageAttributes"] = {
@@ -53,25 +60,42 @@ class Mask:
         return shown
 
     def text(self, text: str, depth: int = 0) -> str:
-        """Return a text with its fields masked where it is JSON, or the beginning of JSON.
+        """Return a text with its fields masked where it holds JSON, or the beginning of JSON.
 
-        Numbers keep their digits, and members their order; JSON within a string is masked too.
+        Whatever stands before or between the JSON stays, such as a byte order mark; numbers keep
+        their digits, and members their order; JSON within a string is masked too.
         """
-        if not self._paths or not text.lstrip().startswith(("{", "[", '"')):
+        if not self._paths or not _MAY_HOLD_JSON.search(text):
             return text
         return _Walk(self, depth).over(text)
 
     def _attribute(self, name: str, value: Mapping[str, Any]) -> dict[str, Any]:
         kinds = [kind for kind in ("StringValue", "BinaryValue") if kind in value]
-        if self.hides((name,)):
+        if self.hides(self.below((), name)):
             return {**value, **dict.fromkeys(kinds, HIDDEN)}
         text = value.get("StringValue")
-        return dict(value) if text is None else {**value, "StringValue": self.text(text)}
+        if text is not None:
+            return {**value, "StringValue": self.text(text)}
+        if self._hides_in(value.get("BinaryValue", "")):
+            return {**value, "BinaryValue": HIDDEN}
+        return dict(value)
+
+    def _hides_in(self, base64: str) -> bool:
+        """Tell whether something is masked in bytes, as JSON in any of its encodings."""
+        content = b64decode(base64)
+        for encoding in _ENCODINGS if self._paths else ():
+            text = content.decode(encoding, "ignore")
+            if self.text(text) != text:
+                return True
+        return False
+
+    def below(self, path: Path, name: str) -> Path:
+        """Return the last names of the path of a member: as many as the longest field has."""
+        return (*path, *name.casefold().split("."))[-self._longest :]
 
     def hides(self, path: Path) -> bool:
-        """Tell whether the member at a path is masked."""
-        names = tuple(".".join(path).casefold().split("."))
-        return any(names[-len(each) :] == each for each in self._paths)
+        """Tell whether the member is masked whose path ends in these names, as `below` has them."""
+        return any(path[-len(each) :] == each for each in self._paths)
 
 
 class _Walk:
@@ -88,8 +112,8 @@ class _Walk:
 
     def over(self, text: str) -> str:
         """Return the text, masked."""
-        for part in _TOKEN.findall(text):
-            self._take(part)
+        for found in _TOKEN.finditer(text):
+            self._take(found[0])
         return "".join(self._parts)
 
     def _take(self, part: str) -> None:
@@ -130,9 +154,9 @@ class _Walk:
     def _within(self, part: str, value: str | None) -> str:
         """Return a string, masked if it holds JSON itself."""
         if value is None:
-            # Cut off or invalid: what cannot be read is not shown where it may be JSON.
-            return f'"{HIDDEN}"' if part[1:].lstrip().startswith(("{", "[")) else part
-        if not value.lstrip().startswith(("{", "[")):
+            # Cut off or invalid: what cannot be read is not shown where it may hold JSON.
+            return f'"{HIDDEN}"' if _MAY_HOLD_JSON.search(part) else part
+        if not _MAY_HOLD_JSON.search(value):
             return part
         if self._depth >= _DEEPEST:
             return f'"{HIDDEN}"'
@@ -141,4 +165,4 @@ class _Walk:
 
     def _path(self) -> Path:
         above = self._open[-1][0] if self._open else ()
-        return above if self._key is None else (*above, self._key)
+        return above if self._key is None else self._mask.below(above, self._key)

@@ -4,10 +4,19 @@ Source: SQS Developer Guide, "Calculating the MD5 message digest for message att
 """
 
 from collections.abc import Mapping
-from hashlib import md5
 from struct import pack
+from typing import TYPE_CHECKING
 
 from skipmq.model import AttributeValue
+
+if TYPE_CHECKING:
+    from hashlib import md5
+else:
+    try:
+        # Python's own: OpenSSL takes longer to begin a digest than to make one of a short body.
+        from _md5 import md5
+    except ImportError:  # This Python was built without.
+        from hashlib import md5
 
 _STRING, _BINARY = b"\x01", b"\x02"
 

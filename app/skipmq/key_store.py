@@ -56,6 +56,10 @@ class KeyStore:
         self._version = -1
         self._keys: dict[str, AccessKey] = {}
         self._sources: dict[str, _Source] = {}
+        # Of all that are stored, in use or not.
+        self._ids: frozenset[str] = frozenset()
+        # Of the console, signed out of before their time was over.
+        self._ended_sessions: frozenset[bytes] = frozenset()
         # Answers that depend on nothing else, for as long as the keys are the same.
         self._decisions: dict[tuple[str | None, str, str, str], bool] = {}
         # What is added to time.monotonic to get the database's time.
@@ -85,6 +89,26 @@ class KeyStore:
         self._used.add(key_id)
         return identity
 
+    def is_stored(self, key_id: str) -> bool:
+        """Tell whether there is a key of that id, in use or not."""
+        return key_id in self._ids
+
+    @property
+    def version(self) -> int:
+        """Return a number that is another one after the keys have changed."""
+        return self._version
+
+    def check(self, key_id: str) -> None:
+        """Check that a key, which has signed a request, is still in use.
+
+        Raises errors.InvalidClientTokenId, errors.ExpiredToken.
+        """
+        key = self._keys.get(key_id)
+        if key is None:
+            raise errors.InvalidClientTokenId
+        if key.expires_at is not None and self.now() >= key.expires_at:
+            raise errors.ExpiredToken
+
     def identity(self, key_id: str, region: str) -> Identity | None:
         """Return whom a key is of, or None when it is not there, is temporary, or has expired."""
         key = self._keys.get(key_id)
@@ -93,6 +117,15 @@ class KeyStore:
         if key.expires_at is not None and self.now() >= key.expires_at:
             return None
         return _identity(key.account, region, key.id, key.user)
+
+    def has_ended(self, session: bytes) -> bool:
+        """Tell whether a session of the console, by its digest, was signed out of."""
+        return session in self._ended_sessions
+
+    async def end_session(self, session: bytes, until: float) -> None:
+        """End a session, here and elsewhere; raise errors.ServiceUnavailable."""
+        await self._stored.end_session(session, until - self.now())
+        self._ended_sessions |= {session}
 
     def allows(
         self,
@@ -162,7 +195,8 @@ class KeyStore:
         """Follow the changes until it is cancelled."""
         while True:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), POLL)
+                async with asyncio.timeout(POLL):
+                    await self._changed.wait()
             self._changed.clear()
             try:
                 await self.refresh()
@@ -180,7 +214,8 @@ class KeyStore:
             return
         keys: dict[str, AccessKey] = {}
         sources: dict[str, _Source] = {}
-        for stored in await self._stored.all():
+        found = await self._stored.all()
+        for stored in found:
             source = (
                 stored.secret,
                 stored.master_key_id,
@@ -194,6 +229,8 @@ class KeyStore:
             key = key or (self._decrypted(stored) if stored.usable else None)
             if key is not None and stored.usable:
                 keys[stored.id], sources[stored.id] = key, source
+        self._ids = frozenset(stored.id for stored in found)
+        self._ended_sessions = await self._stored.ended_sessions()
         self._keys, self._sources, self._version = keys, sources, version
         self._decisions.clear()
 

@@ -6,10 +6,13 @@ digest over these and the queue's name, so that it can be neither made up nor us
 
 from binascii import Error as Base64Error
 from binascii import a2b_base64, b2a_base64
+from collections.abc import Iterable
+from functools import lru_cache
 from hashlib import blake2b
 from hmac import compare_digest
 from struct import Struct
-from typing import NamedTuple
+
+import msgspec
 
 from skipmq import errors
 
@@ -18,7 +21,7 @@ _VERSION = 1
 _MAC_BYTES = 12
 
 
-class Receipt(NamedTuple):
+class Receipt(msgspec.Struct, frozen=True, gc=False):
     """One receive of one message; `received_at` in microseconds since the epoch, database clock."""
 
     message: int
@@ -28,12 +31,12 @@ class Receipt(NamedTuple):
 
 def encode(receipt: Receipt, key: bytes, queue: str) -> str:
     """Return the handle of a receipt on `queue` (its ARN)."""
-    payload = _PAYLOAD.pack(_VERSION, *receipt)
+    payload = _PAYLOAD.pack(_VERSION, receipt.message, receipt.receive_count, receipt.received_at)
     return b2a_base64(payload + _mac(payload, key, queue), newline=False).decode()
 
 
-def decode(handle: str, key: bytes, queue: str) -> Receipt:
-    """Return the receipt that `handle` stands for.
+def decode(handle: str, keys: Iterable[bytes], queue: str) -> Receipt:
+    """Return the receipt that `handle`, made with one of `keys`, stands for.
 
     Raises errors.ReceiptHandleIsInvalid when it was not issued for this queue.
     """
@@ -41,14 +44,24 @@ def decode(handle: str, key: bytes, queue: str) -> Receipt:
         content = a2b_base64(handle, strict_mode=True)
     except (Base64Error, ValueError):
         content = b""
-    payload, mac = content[: _PAYLOAD.size], content[_PAYLOAD.size :]
-    if len(payload) != _PAYLOAD.size or not compare_digest(mac, _mac(payload, key, queue)):
-        raise errors.ReceiptHandleIsInvalid(
-            f'The input receipt handle "{errors.shown(handle)}" is not a valid receipt handle.'
-        )
-    _, message, receive_count, received_at = _PAYLOAD.unpack(payload)
-    return Receipt(message, receive_count, received_at)
+    if len(content) == _PAYLOAD.size + _MAC_BYTES:
+        payload, mac = content[: _PAYLOAD.size], content[_PAYLOAD.size :]
+        for key in keys:
+            if compare_digest(mac, _mac(payload, key, queue)):
+                _, message, receive_count, received_at = _PAYLOAD.unpack(payload)
+                return Receipt(message, receive_count, received_at)
+    raise errors.ReceiptHandleIsInvalid(
+        f'The input receipt handle "{errors.shown(handle)}" is not a valid receipt handle.'
+    )
 
 
 def _mac(payload: bytes, key: bytes, queue: str) -> bytes:
-    return blake2b(payload + queue.encode(), digest_size=_MAC_BYTES, key=key).digest()
+    keyed = _keyed(key).copy()
+    keyed.update(payload + queue.encode())
+    return keyed.digest()
+
+
+@lru_cache(maxsize=64)
+def _keyed(key: bytes) -> blake2b:
+    """Return the beginning of all digests with a key: a copy costs less than a new one."""
+    return blake2b(digest_size=_MAC_BYTES, key=key)

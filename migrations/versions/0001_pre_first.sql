@@ -9,8 +9,8 @@ create sequence skipmq.queue_id_seq as integer;
 -- A queue as its owner sees it. queue_id names its present generation: purge and delete give the name
 -- a new one, which empties the queue in one row change; the janitor clears the rows of the old one.
 create table skipmq.queue (
-  account text collate "C" not null,
-  region text collate "C" not null,
+  account text collate "C" not null check (account ~ '^[0-9]{12}$'),
+  region text collate "C" not null check (region ~ '^[A-Za-z0-9-]{1,64}$'),
   name text collate "C" not null check (name ~ '^[A-Za-z0-9_-]{1,80}$' or name ~ '^[A-Za-z0-9_-]{1,75}\.fifo$'),
   queue_id integer not null,
   fifo boolean not null default false check (fifo = (name like '%.fifo')),
@@ -22,19 +22,23 @@ create table skipmq.queue (
     check (message_retention_period between 60 and 1209600),
   receive_message_wait_time_seconds integer not null default 0
     check (receive_message_wait_time_seconds between 0 and 20),
-  policy text not null default '',
+  policy text not null default '' check (octet_length(policy) <= 8192),
   -- As the user wrote them; what receives and checks need of them stands in the columns below.
-  redrive_policy text not null default '',
-  redrive_allow_policy text not null default '',
+  redrive_policy text not null default '' check (length(redrive_policy) <= 1024),
+  redrive_allow_policy text not null default '' check (length(redrive_allow_policy) <= 4096),
   dead_letter_account text collate "C",
   dead_letter_name text collate "C",
   max_receive_count integer check (max_receive_count between 1 and 1000),
-  kms_master_key_id text not null default '',
+  kms_master_key_id text not null default '' check (length(kms_master_key_id) <= 2048),
   kms_data_key_reuse_period_seconds integer not null default 300
     check (kms_data_key_reuse_period_seconds between 60 and 86400),
   sqs_managed_sse_enabled boolean not null default true,
   history_mode text not null default 'metadata' check (history_mode in ('off', 'metadata', 'full')),
-  tags jsonb not null default '{}',
+  -- At most 50 texts of 256 characters, under keys of 1 to 128 (a repetition in jsonpath has at most 255).
+  tags jsonb not null default '{}' check (
+    jsonb_typeof(tags) = 'object' and jsonb_array_length(jsonb_path_query_array(tags, '$.keyvalue()')) <= 50
+    and not tags @? '$.keyvalue() ? (@.key like_regex "^(.{129}|$)" flag "s")'
+    and not tags @? '$.* ? (@.type() != "string" || @ like_regex "^.{129}.{128}" flag "s")'),
   created_at timestamptz not null,
   modified_at timestamptz not null,
   purged_at timestamptz,
@@ -88,7 +92,7 @@ create table skipmq.message (
   receive_count integer not null default 0,
   -- What users see is receive_count - receive_base.
   receive_base integer not null default 0,
-  -- Of a standard queue: 0, or 1 for a tenant that is noisy.
+  -- Of a standard queue: 0 for what was never received, 1 for a tenant that is noisy, 2 for what was received.
   shard smallint not null default 0,
   group_no bigint,
   sequence_number bigint,
@@ -178,24 +182,36 @@ create table skipmq.archived_day (
 );
 -- Catches what is settled should nobody have made the day's partition: nothing fails, nothing is lost.
 create table skipmq.history_default partition of skipmq.history default;
--- What all nodes of one broker share: the key that authenticates receipt handles.
+-- What all nodes of one broker share.
 create table skipmq.cluster (
   one boolean primary key default true check (one),
-  receipt_key bytea not null,
   created_at timestamptz not null default clock_timestamp(),
-  -- Grows with every change of the access keys.
+  -- Grows with every change of the access keys, and with each session that ends.
   access_key_version bigint not null default 0,
   -- Up to when fold_counts has added up everything.
   counted_to timestamptz not null default '-infinity'
 );
-insert into skipmq.cluster (receipt_key)
-select decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex');
+insert into skipmq.cluster default values;
+
+-- The keys that authenticate receipt handles: the newest one, and those that it replaced not long ago.
+create table skipmq.receipt_key (
+  made_at timestamptz primary key,
+  key bytea not null
+);
+insert into skipmq.receipt_key (made_at, key)
+select clock_timestamp(), decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex');
 
 -- What watch_disk fills to see whether the disk has room, and empties by going back: never a row that is seen.
 create unlogged table skipmq.disk_probe (
   filler text not null
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1);
 alter table skipmq.disk_probe alter column filler set storage plain;
+-- The jobs of the janitor, for hold_job: which of many nodes does one holds its row.
+create table skipmq.job (name text collate "C" primary key);
+insert into skipmq.job (name)
+values
+  ('clear_retired'), ('create_history_partitions'), ('drop_history_partitions'), ('expire_audit_records'),
+  ('expire_deduplication'), ('expire_messages'), ('fold_counts'), ('mark_noisy');
 -- Moves of messages of a dead-letter queue back to where they came from, or elsewhere (kind redrive), and moves, copies
 -- and deletions of those messages of a queue that match a filter. Any node continues a task, a chunk at a time, so that
 -- it survives the death of the node that worked on it.
@@ -204,6 +220,8 @@ create table skipmq.move_task (
   source_arn text not null,
   -- Null: each message goes back to the queue that it came from.
   destination_arn text,
+  -- Without a destination: the queues, by their ARNs, that messages may go back to; null: all.
+  origins text[],
   status text not null check (status in ('RUNNING', 'COMPLETED', 'CANCELLING', 'CANCELLED', 'FAILED')),
   messages_per_second integer check (messages_per_second between 1 and 500),
   to_move bigint not null,
@@ -384,6 +402,13 @@ create table skipmq.access_key (
 );
 -- For the cascade.
 create index access_key_parent on skipmq.access_key (parent);
+
+-- Sessions of the console that were signed out of before their time was over: a copy of their cookie opens nothing.
+create table skipmq.ended_session (
+  -- The SHA-256 of what only the session's cookie has.
+  digest bytea primary key check (octet_length(digest) = 32),
+  until timestamptz not null
+);
 -- Which roles may send to which queues by SQL, and which may receive from them. A role is kept by its number: a new
 -- role of the same name has none of its grants, and a dump has its name.
 create table skipmq.queue_grant (
@@ -430,7 +455,7 @@ create table skipmq.audit_record (
 create index audit_record_queue on skipmq.audit_record (queue, id) where queue is not null;
 create index audit_record_access_key on skipmq.audit_record (access_key, id) where access_key is not null;
 create index audit_record_action on skipmq.audit_record (action, id);
--- Does: gives a number that grows when the access keys change, and the time, in seconds since 1970.
+-- Does: gives a number that grows when the access keys or the ended sessions change, and the time, in seconds since 1970.
 -- Called by: nodes that check signatures, every second.
 -- Locks, in order: none.
 -- Raises: nothing.
@@ -485,9 +510,10 @@ begin
   acknowledged := (
     select count(*) from pg_stat_replication r where r.sync_state <> 'async' and r.flush_lsn >= v_position);
 end $$;
--- Does: adds an active task of a source to the table of tasks; gives its number.
+-- Does: adds an active task of a source to the table of tasks and, when the transaction commits, notifies the janitors;
+--   gives its number. An active task of a deleted queue of its name fails.
 -- Called by: start_move_task, start_message_task.
--- Locks, in order: none but the task's own row.
+-- Locks, in order: row of the active task.
 -- Raises: SQ008 when the source has an active task.
 -- Relies on index: move_task_active, and those of count_messages.
 create function skipmq.add_move_task(
@@ -501,6 +527,10 @@ declare
   v_now timestamptz := skipmq.clock();
   v_task uuid;
 begin
+  update skipmq.move_task t
+  set status = 'FAILED', failure_reason = 'AWS.SimpleQueueService.NonExistentQueue'
+  where t.source_arn = p_source_arn and t.status in ('RUNNING', 'CANCELLING')
+    and t.started_at < skipmq.queue_since(p_source_arn);
   insert into skipmq.move_task (
     task_id, source_arn, destination_arn, status, messages_per_second, to_move, started_at, paid_until,
     kind, body_contains, attribute_name, attribute_value)
@@ -514,6 +544,7 @@ begin
     raise exception 'There is already a task running. Only one active task is allowed for a source queue arn at a given time.'
       using errcode = 'SQ008';
   end if;
+  perform pg_notify('skipmq_tasks', '');
   return v_task;
 end $$;
 -- Does: adds to the totals of queues how many messages were received, and how many receives came back empty.
@@ -556,13 +587,14 @@ declare
   v_free bigint[];
   v_held bigint[];
   v_taken bigint[];
+  v_full boolean := false;
 begin
   moved := 0;
   passed := 0;
   place_at := coalesce(p_task.place_at, '-infinity');
   place_number := coalesce(p_task.place_number, -1);
   finished := false;
-  while moved < p_allowed and passed < p_limit loop
+  while not v_full and passed < p_limit loop
     select array_agg(c.id) as ids, array_agg(c.at) as times, array_agg(c.number) as numbers,
       coalesce(array_agg(c.id) filter (where c.matches), '{}') as matching
     into v_found
@@ -594,7 +626,8 @@ begin
     for v_n in 1 .. cardinality(v_found.ids) loop
       exit when v_found.ids[v_n] = any (v_held);
       if v_found.ids[v_n] = any (v_free) then
-        exit when moved + cardinality(v_taken) >= p_allowed;
+        v_full := moved + cardinality(v_taken) >= p_allowed;
+        exit when v_full;
         v_taken := v_taken || v_found.ids[v_n];
       end if;
       place_at := v_found.times[v_n];
@@ -614,17 +647,22 @@ begin
         perform skipmq.refresh_groups(p_source, v_groups);
       end if;
     end if;
-    exit when v_held <> '{}';
+    v_full := v_full or v_held <> '{}';
   end loop;
+  -- With the last one that p_limit allows, too, it is finished at once.
+  finished := finished or not v_full and not exists (
+    select from skipmq.match_messages(
+      p_source, place_at, place_number, p_task.started_at, p_task.body_contains, p_task.attribute_name,
+      p_task.attribute_value, 1));
   return next;
 end $$;
 -- Does: continues every active task that nobody else works on: moves (or copies, or deletes) what its rate allows since
---   the last time, at most p_limit messages, and ends it when nothing is left, it was cancelled or a queue is gone;
+--   the last time, at most p_limit messages, and ends it with the last one, when it was cancelled or a queue is gone;
 --   gives the number of messages moved, or looked through where a filter chooses.
 -- Called by: the janitor.
 -- Locks, in order: task rows, skipping those that others hold; message rows likewise.
 -- Raises: nothing.
--- Relies on index: move_task_active, message_visible, and those of advance_message_task.
+-- Relies on index: move_task_active, and those of what it calls.
 create function skipmq.advance_move_tasks(p_limit integer default 1000) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -639,6 +677,7 @@ declare
   v_finished boolean;
   v_step record;
   v_passed integer;
+  v_failure text;
   v_total integer := 0;
 begin
   for v_task in
@@ -650,12 +689,14 @@ begin
     if v_task.status = 'CANCELLING' then
       update skipmq.move_task t set status = 'CANCELLED' where t.task_id = v_task.task_id;
       continue;
-    elsif v_source is null or v_target is null and v_task.destination_arn is not null then
+    elsif coalesce(v_task.started_at < skipmq.queue_since(v_task.source_arn), true)
+      or v_target is null and v_task.destination_arn is not null then
       update skipmq.move_task t
       set status = 'FAILED', failure_reason = 'AWS.SimpleQueueService.NonExistentQueue'
       where t.task_id = v_task.task_id;
       continue;
     end if;
+    v_failure := null;
     v_allowed := p_limit;
     if v_task.messages_per_second is not null then
       -- A second's worth at most, however long nobody worked on it.
@@ -683,20 +724,25 @@ begin
       v_passed := v_step.passed;
       v_finished := v_step.finished;
     elsif v_task.source_arn like '%.fifo' then
-      v_moved := skipmq.move_fifo_batch(v_source, v_target, v_allowed);
+      v_moved := skipmq.move_fifo_batch(v_source, v_target, v_allowed, v_task.origins);
     else
-      v_moved := skipmq.move_batch(v_source, v_target, v_allowed);
+      v_moved := skipmq.move_batch(v_source, v_target, v_allowed, v_task.origins);
     end if;
     if v_task.kind = 'redrive' then
       -- Null: others hold what is left.
-      v_finished := v_moved is not distinct from 0;
+      v_finished := v_moved = 0
+        or v_moved > 0 and not skipmq.is_redrivable(v_source, v_target, v_task.source_arn like '%.fifo');
+      if v_finished and v_task.moved + v_moved = 0 and v_target is null then
+        v_failure := skipmq.redrive_failure(v_source, v_task.source_arn);
+      end if;
       v_moved := coalesce(v_moved, 0);
       v_passed := v_moved;
     end if;
     update skipmq.move_task t set
       moved = t.moved + v_moved,
       to_move = greatest(t.to_move, t.moved + v_moved, t.passed),
-      status = case when v_finished then 'COMPLETED' else 'RUNNING' end,
+      status = case when v_failure is not null then 'FAILED' when v_finished then 'COMPLETED' else 'RUNNING' end,
+      failure_reason = v_failure,
       paid_until = v_task.paid_until
         + make_interval(secs => coalesce(v_moved::float8 / v_task.messages_per_second, 0))
     where t.task_id = v_task.task_id;
@@ -704,7 +750,8 @@ begin
   end loop;
   return v_total;
 end $$;
--- Does: notes that the access keys have changed, and notifies all nodes when the transaction commits.
+-- Does: notes that the access keys, the keys for receipt handles or the ended sessions have changed, and notifies all
+--   nodes when the transaction commits.
 -- Called by: the functions that change them.
 -- Locks, in order: the row of the cluster.
 -- Raises: nothing.
@@ -845,10 +892,30 @@ begin
   order by r.id desc
   limit p_limit;
 end $$;
+-- Does: gives a number of which there are no more messages in flight: that of all messages of the queue where it is less
+--   than half of p_most; otherwise those in flight, counted up to p_most.
+-- Called by: the ReceiveMessage action for its limit.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: those of count_all and count_in_flight.
+--
+-- While a snapshot is held open, a count meets all that was received and deleted within its visibility timeout.
+create function skipmq.bound_in_flight(p_queue_id integer, p_most integer default 120000) returns integer
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_all bigint := skipmq.count_all(p_queue_id);
+begin
+  if v_all < p_most / 2 then
+    return greatest(v_all, 0);
+  end if;
+  return skipmq.count_in_flight(p_queue_id, p_most);
+end $$;
 -- Does: asks a running task to stop; gives how many messages it has moved. What is moved stays moved.
 -- Called by: the CancelMessageMoveTask action; SQL users.
 -- Locks, in order: task row.
--- Raises: SQ010 when there is no such task, or it is of another source than that given, SQ008 when it is not running.
+-- Raises: SQ010 when there is no such task, it is of another source than that given or of a deleted queue of its name, SQ008 when it is not running.
 -- Relies on index: move_task_pkey.
 create function skipmq.cancel_move_task(p_task_id uuid, p_source_arn text default null) returns bigint
 language plpgsql volatile security definer
@@ -860,6 +927,7 @@ declare
 begin
   select t.status, t.moved into v_status, v_moved
   from skipmq.move_task t where t.task_id = p_task_id and t.source_arn = coalesce(p_source_arn, t.source_arn)
+    and coalesce(t.started_at >= skipmq.queue_since(t.source_arn), true)
   for update;
   if v_status is null then
     raise exception 'Task does not exist.' using errcode = 'SQ010';
@@ -867,6 +935,7 @@ begin
     raise exception 'Only active tasks can be cancelled.' using errcode = 'SQ008';
   end if;
   update skipmq.move_task t set status = 'CANCELLING' where t.task_id = p_task_id;
+  perform pg_notify('skipmq_tasks', '');
   return v_moved;
 end $$;
 -- Does: enables or disables an access key, lets it expire, or gives it other rights; null changes nothing.
@@ -1243,6 +1312,9 @@ begin
   elsif p_trace_header = '' then
     raise exception 'Message (system) attribute ''AWSTraceHeader'' must contain a non-empty value of type ''String''.'
       using errcode = 'SQ008';
+  elsif length(p_trace_header) > 2048 then
+    raise exception 'Message (system) attribute ''AWSTraceHeader'' can be at most 2048 characters long.'
+      using errcode = 'SQ008';
   elsif skipmq.has_forbidden_character(p_trace_header) then
     raise exception 'Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF'
       using errcode = 'SQ008';
@@ -1460,7 +1532,7 @@ end $$;
 --   A generation is cleared an hour after it ended, when a last read finds nothing: until then a send that
 --   looked the queue up before may still commit.
 -- Called by: the janitor.
--- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), message rows,
+-- Locks, in order: row of the job (when it is held elsewhere nothing is done), message rows,
 --   skipping those that others hold; group rows.
 -- Raises: nothing.
 -- Relies on index: generation_to_clear, message_visible, message_group_order, message_group_pkey.
@@ -1475,7 +1547,7 @@ declare
   v_groups integer;
   v_count integer := 0;
 begin
-  if not pg_try_advisory_xact_lock(hashtext('skipmq'), hashtext('clear_retired')) then
+  if not skipmq.hold_job('clear_retired') then
     return 0;
   end if;
   for v_old in
@@ -1589,8 +1661,23 @@ begin
   from unnest(p_ids) with ordinality u (id, place)
   order by u.place;
 end $$;
+-- Does: counts all messages of a queue, from the sums, so that it costs nothing however many there are.
+-- Called by: count_messages, bound_in_flight.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: queue_count_pkey, queue_delta_at.
+create function skipmq.count_all(p_queue_id integer) returns bigint
+language sql stable
+as $$
+  select
+    coalesce((select c.messages from skipmq.queue_count c where c.queue_id = p_queue_id), 0)
+    + coalesce((
+      select sum(d.change)
+      from skipmq.queue_delta d
+      where d.queue_id = p_queue_id and d.at >= (select c.counted_to - interval '10 seconds' from skipmq.cluster c)), 0)
+$$;
 -- Does: counts a queue's messages in flight (received and hidden), up to p_most.
--- Called by: count_messages, the ReceiveMessage action for its limit.
+-- Called by: count_messages, bound_in_flight.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: queue_id, message_visible; for FIFO message_group_available, message_group_order.
@@ -1647,7 +1734,7 @@ begin
     from (
       select
       from skipmq.message m
-      where m.queue_id = p_queue_id and m.shard = any ('{0,1}') and m.group_no is null and m.visible_at > v_now
+      where m.queue_id = p_queue_id and m.shard = any ('{0,1,2}') and m.group_no is null and m.visible_at > v_now
         and m.receive_count > m.receive_base
       limit p_most
     ) f;
@@ -1658,7 +1745,7 @@ end $$;
 -- Called by: queue_statistics, add_move_task, the GetQueueAttributes action, `skipmq queue show`; SQL users.
 -- Locks, in order: none.
 -- Raises: nothing.
--- Relies on index: queue_count_pkey, queue_delta_at, message_visible; for FIFO message_group_available,
+-- Relies on index: those of count_all, message_visible; for FIFO message_group_available,
 --   message_group_order, message_enqueued.
 --
 -- It reads the messages that are not visible, and at those past retention. The number of all comes from
@@ -1673,20 +1760,13 @@ declare
   v_horizon timestamptz;
   v_delay interval;
   v_fifo boolean;
-  v_all bigint;
+  v_all bigint := skipmq.count_all(p_queue_id);
   v_expired bigint := 0;
 begin
   select
     q.fifo, v_now - make_interval(secs => q.message_retention_period), make_interval(secs => q.delay_seconds)
   into v_fifo, v_horizon, v_delay
   from skipmq.queue q where q.queue_id = p_queue_id;
-  select
-    coalesce((select c.messages from skipmq.queue_count c where c.queue_id = p_queue_id), 0)
-    + coalesce((
-      select sum(d.change)
-      from skipmq.queue_delta d
-      where d.queue_id = p_queue_id and d.at >= (select c.counted_to - interval '10 seconds' from skipmq.cluster c)), 0)
-  into v_all;
   if v_fifo then
     in_flight := skipmq.count_in_flight(p_queue_id, 2147483647);
     -- A message that was never received is delayed from its arrival on. The orders make sure of the index:
@@ -1713,12 +1793,12 @@ begin
       count(*) filter (where m.receive_count = m.receive_base)
     into in_flight, delayed
     from skipmq.message m
-    where m.queue_id = p_queue_id and m.shard = any ('{0,1}') and m.group_no is null and m.visible_at > v_now;
+    where m.queue_id = p_queue_id and m.shard = any ('{0,1,2}') and m.group_no is null and m.visible_at > v_now;
     select count(*) into v_expired
     from (
       select
       from skipmq.message m
-      where m.queue_id = p_queue_id and m.shard = any ('{0,1}') and m.group_no is null and m.visible_at <= v_horizon
+      where m.queue_id = p_queue_id and m.shard = any ('{0,1,2}') and m.group_no is null and m.visible_at <= v_horizon
       limit 10000
     ) m;
   end if;
@@ -1792,7 +1872,7 @@ end $$;
 -- Does: makes the history's partitions of today and the p_days after it (UTC), and moves what the default
 --   partition caught of such a day into the day's own; gives the number made.
 -- Called by: the installation, the janitor.
--- Locks, in order: advisory lock of the job, history and its default partition (briefly, for each day).
+-- Locks, in order: row of the job, history and its default partition (briefly, for each day).
 -- Raises: 55P03 when a reader holds the table for longer than the lock_timeout; try again later.
 -- Relies on index: none.
 create function skipmq.create_history_partitions(p_days integer default 7) returns integer
@@ -1808,7 +1888,7 @@ declare
   v_to timestamptz;
   v_count integer := 0;
 begin
-  perform pg_advisory_xact_lock(hashtext('skipmq'), hashtext('create_history_partitions'));
+  perform skipmq.hold_job('create_history_partitions', true);
   for v_day in select v_today + n from generate_series(0, p_days) n loop
     v_name := 'history_' || to_char(v_day, 'YYYYMMDD');
     continue when to_regclass('skipmq.' || v_name) is not null;
@@ -1926,7 +2006,7 @@ begin
   started_at := pg_postmaster_start_time();
   now_at := clock_timestamp();
   timeline := skipmq.timeline();
-  oldest_snapshot := extract(epoch from now_at - skipmq.oldest_snapshot());
+  oldest_snapshot := extract(epoch from now_at - (select s.began from skipmq.oldest_snapshot() s));
   owner := current_user;
   may_see := pg_has_role(current_user, 'pg_read_all_stats', 'usage');
   select
@@ -1960,8 +2040,9 @@ end $$;
 -- Raises: nothing.
 -- Relies on index: pg_proc_proname_args_nsp_index.
 --
--- With the caller's rights: it is about these. A full disk is known by the lock of whoever watches it (watch_disk):
--- nothing can be written that says so.
+-- With the caller's rights: it is about these. A full disk is known by the lock of a session that watches it
+-- (watch_disk): nothing can be written that says so. Any login may take such a lock; that of one which may not watch
+-- says nothing.
 create function skipmq.database_state() returns text
 language sql volatile
 set search_path = pg_catalog, pg_temp
@@ -1973,10 +2054,10 @@ as $$
       from pg_proc p
       where p.pronamespace = 'skipmq'::regnamespace
         and p.proname = any (array[
-          'cancel_move_task', 'change_fifo_visibility', 'change_visibility', 'copy_messages', 'count_in_flight',
+          'bound_in_flight', 'cancel_move_task', 'change_fifo_visibility', 'change_visibility', 'copy_messages',
           'count_messages', 'create_queue', 'delete_fifo_messages', 'delete_messages', 'delete_queue', 'get_queue',
           'list_move_tasks', 'list_queues', 'low_watermark', 'move_messages', 'peek_messages', 'purge_queue',
-          'receipt_key', 'receive_fifo_attempt', 'receive_fifo_messages', 'receive_messages', 'replication',
+          'receipt_keys', 'receive_fifo_attempt', 'receive_fifo_messages', 'receive_messages', 'replication',
           'return_fifo_messages', 'return_messages', 'send_fifo_messages', 'send_messages', 'set_queue_attributes',
           'start_move_task', 'tag_queue', 'untag_queue'])
         and not has_function_privilege(p.oid, 'execute'))
@@ -1984,6 +2065,9 @@ as $$
     when exists (
       select
       from pg_locks l
+      join pg_stat_activity a on a.pid = l.pid
+      join pg_proc p on p.pronamespace = 'skipmq'::regnamespace and p.proname = 'watch_disk'
+        and has_function_privilege(a.usesysid, p.oid, 'execute')
       where l.locktype = 'advisory' and l.objsubid = 2
         and l.database = (select d.oid from pg_database d where d.datname = current_database())
         and l.classid = hashtext('skipmq')::oid and l.objid = hashtext('disk_full')::oid)
@@ -2044,6 +2128,36 @@ begin
     ('live rows', t.n_live_tup::float8), ('dead rows', t.n_dead_tup::float8)) s (name, value)
   where t.schemaname = 'skipmq' and t.relname in ('message', 'message_group', 'deduplication', 'queue_delta');
 end $$;
+-- Does: lists the queues, by their ARNs, that messages of a dead-letter queue came from and that there are, as far as its
+--   first p_limit messages say.
+-- Called by: nodes that check signatures, before a redrive without a destination.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: message_visible, message_group_order, queue_pkey.
+create function skipmq.dead_letter_origins(p_source_arn text, p_limit integer default 100000) returns setof text
+language sql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  with queue as materialized (
+    select skipmq.queue_of_arn(p_source_arn) as id
+  ),
+  origin as (
+    select m.dead_letter_source as arn
+    from (
+      (select m.dead_letter_source
+      from skipmq.message m
+      where m.queue_id = (select q.id from queue q) and m.group_no is null
+      limit p_limit)
+      union all
+      (select m.dead_letter_source
+      from skipmq.message m
+      where m.queue_id = (select q.id from queue q) and m.group_no is not null
+      limit p_limit)
+    ) m
+    group by m.dead_letter_source
+  )
+  select o.arn from origin o where skipmq.queue_of_arn(o.arn) is not null order by o.arn
+$$;
 -- Does: gives the present generation of a queue's dead-letter queue; null when it has none, that was deleted, or
 --   it is the queue itself.
 -- Called by: receive_messages, receive_fifo_messages.
@@ -2431,7 +2545,7 @@ end $$;
 --   default partition has of such days; gives the number of partitions. With p_archived only of days that an export has
 --   recorded within the last day, when it had seen their files, and only if nothing was settled in them since.
 -- Called by: the janitor.
--- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), the partition
+-- Locks, in order: row of the job (when it is held elsewhere nothing is done), the partition
 --   and the history table, briefly.
 -- Raises: 22023 when p_keep is less than a day; 55P03 when a reader holds a partition for longer than the
 --   lock_timeout: try again later.
@@ -2453,7 +2567,7 @@ begin
   if p_keep < interval '1 day' then
     raise exception 'the history is kept for a day at least' using errcode = '22023';
   end if;
-  if not pg_try_advisory_xact_lock(hashtext('skipmq'), hashtext('drop_history_partitions')) then
+  if not skipmq.hold_job('drop_history_partitions') then
     return 0;
   end if;
   for v_day, v_name, v_to in
@@ -2549,6 +2663,37 @@ begin
       using errcode = '42501', hint = format('grant %s to %I', v_names, current_user);
   end if;
 end $$;
+-- Does: notes that a session of the console, which would last for p_lasts (a day at most), was signed out of, and notifies
+--   all nodes.
+-- Called by: nodes that check signatures.
+-- Locks, in order: the ended session, the row of the cluster.
+-- Raises: 23514 for what is no digest.
+-- Relies on index: ended_session_pkey.
+create function skipmq.end_session(p_digest bytea, p_lasts interval) returns void
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into skipmq.ended_session (digest, until)
+  values (p_digest, skipmq.clock() + least(p_lasts, interval '1 day'))
+  on conflict do nothing;
+  if found then
+    perform skipmq.announce_access_keys();
+  end if;
+end $$;
+-- Does: gives the digests of the console's sessions that were signed out of and would otherwise still last.
+-- Called by: nodes that check signatures, when the keys or these have changed.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: none.
+--
+-- A minute longer: nodes estimate the time.
+create function skipmq.ended_sessions() returns setof bytea
+language sql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select e.digest from skipmq.ended_session e where e.until > skipmq.clock() - interval '1 minute'
+$$;
 -- Does: takes messages out of a queue, as a purge does, and leaves no row of history; gives their number.
 -- Called by: `skipmq analytics forget`, as the owner.
 -- Locks, in order: group rows by number (a FIFO queue), messages by id.
@@ -2581,7 +2726,7 @@ end $$;
 -- Does: deletes records of the audit log that are older than p_keep, and than a day, of the p_limit first ones; gives
 --   their number.
 -- Called by: the janitor.
--- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), audit records.
+-- Locks, in order: row of the job (when it is held elsewhere nothing is done), audit records.
 -- Raises: nothing.
 -- Relies on index: audit_record_pkey.
 create function skipmq.expire_audit_records(p_keep interval, p_limit integer default 5000) returns integer
@@ -2592,7 +2737,7 @@ declare
   v_before timestamptz := skipmq.clock() - greatest(p_keep, interval '1 day');
   v_deleted integer;
 begin
-  if not pg_try_advisory_xact_lock(hashtext('skipmq'), hashtext('expire_audit_records')) then
+  if not skipmq.hold_job('expire_audit_records') then
     return 0;
   end if;
   -- Ids grow with time, but for a second or so: the first rows are the oldest.
@@ -2605,7 +2750,7 @@ end $$;
 -- Does: forgets up to p_limit deduplication ids, and as many receive attempts, after their five minutes
 --   and one more; gives their number.
 -- Called by: the janitor.
--- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), deduplication
+-- Locks, in order: row of the job (when it is held elsewhere nothing is done), deduplication
 --   rows, attempts; skipping those that others hold.
 -- Raises: nothing.
 -- Relies on index: deduplication_expires, receive_attempt_received.
@@ -2620,7 +2765,7 @@ declare
   v_ids integer;
   v_attempts integer;
 begin
-  if not pg_try_advisory_xact_lock(hashtext('skipmq'), hashtext('expire_deduplication')) then
+  if not skipmq.hold_job('expire_deduplication') then
     return 0;
   end if;
   delete from skipmq.deduplication d
@@ -2642,6 +2787,25 @@ begin
     for update skip locked));
   get diagnostics v_attempts = row_count;
   return v_ids + v_attempts;
+end $$;
+-- Does: forgets up to p_limit ended sessions that would be over by now anyway; gives their number.
+-- Called by: the janitor.
+-- Locks, in order: ended sessions, skipping those that others hold.
+-- Raises: nothing.
+-- Relies on index: none.
+create function skipmq.expire_ended_sessions(p_limit integer default 5000) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_before timestamptz := skipmq.clock() - interval '1 minute';
+  v_deleted integer;
+begin
+  delete from skipmq.ended_session e
+  where e.digest = any (array(
+    select o.digest from skipmq.ended_session o where o.until <= v_before limit p_limit for update skip locked));
+  get diagnostics v_deleted = row_count;
+  return v_deleted;
 end $$;
 -- Does: settles up to p_limit messages of a FIFO queue that are past its retention period (enqueued by
 --   p_horizon) and not in flight; gives their number.
@@ -2695,7 +2859,7 @@ begin
 end $$;
 -- Does: settles up to p_limit messages that are past their queue's retention period; gives their number.
 -- Called by: the janitor.
--- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), group rows and message rows.
+-- Locks, in order: row of the job (when it is held elsewhere nothing is done), group rows and message rows.
 -- Raises: nothing.
 -- Relies on index: message_visible, and those of expire_fifo.
 create function skipmq.expire_messages(p_limit integer default 5000) returns integer
@@ -2707,7 +2871,7 @@ declare
   v_queue record;
   v_count integer := 0;
 begin
-  if not pg_try_advisory_xact_lock(hashtext('skipmq'), hashtext('expire_messages')) then
+  if not skipmq.hold_job('expire_messages') then
     return 0;
   end if;
   for v_queue in
@@ -2720,6 +2884,8 @@ begin
       -- Keys only move forward, so that all up to the horizon was enqueued before it.
       v_count := v_count + skipmq.expire_visible(
         v_queue.queue_id, 0::smallint, '-infinity', v_queue.horizon, v_queue.horizon, p_limit - v_count);
+      v_count := v_count + skipmq.expire_visible(
+        v_queue.queue_id, 2::smallint, '-infinity', v_queue.horizon, v_queue.horizon, p_limit - v_count);
       if v_queue.tenants then
         v_count := v_count + skipmq.expire_visible(
           v_queue.queue_id, 1::smallint, '-infinity', v_queue.horizon, v_queue.horizon, p_limit - v_count);
@@ -2913,7 +3079,7 @@ end $$;
 -- Does: adds what has changed in the numbers of messages to their sums, and to those of this minute; gives how many
 --   changes it folded. Minutes are kept for six hours.
 -- Called by: the janitor.
--- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), changes by time,
+-- Locks, in order: row of the job (when it is held elsewhere nothing is done), changes by time,
 --   sums by queue_id.
 -- Raises: nothing.
 -- Relies on index: queue_delta_at, queue_count_pkey, queue_minute_pkey, queue_minute_minute, generation_pkey; the first time message_visible, message_enqueued.
@@ -2931,7 +3097,7 @@ declare
   v_from timestamptz;
   v_count integer;
 begin
-  if not pg_try_advisory_xact_lock(hashtext('skipmq'), hashtext('fold_counts')) then
+  if not skipmq.hold_job('fold_counts') then
     return 0;
   end if;
   select case when p_all then '-infinity' else c.counted_to - interval '10 seconds' end into v_from
@@ -3122,6 +3288,25 @@ begin
     perform from skipmq.queue q where q.queue_id = p_queue_id for key share;
   end if;
 end $$;
+-- Does: makes the caller's transaction the only one that does a job, and gives true; false when another does it. With
+--   p_waits it waits for that one's end.
+-- Called by: the jobs of the janitor.
+-- Locks, in order: row of the job.
+-- Raises: nothing.
+-- Relies on index: job_pkey.
+--
+-- A row and no advisory lock, which every login of the database may hold for as long as it likes.
+create function skipmq.hold_job(p_name text, p_waits boolean default false) returns boolean
+language plpgsql volatile
+as $$
+begin
+  if p_waits then
+    perform from skipmq.job j where j.name = p_name for update;
+  else
+    perform from skipmq.job j where j.name = p_name for update skip locked;
+  end if;
+  return found;
+end $$;
 -- Does: gives the present generation of a queue, by name, and keeps it until the transaction ends: it is neither
 --   purged nor deleted before.
 -- Called by: send_message, send_fifo_message.
@@ -3185,6 +3370,8 @@ begin
   -- As nearly all are.
   if p_text ~ '^[+-]?[0-9]{1,38}$' then
     return true;
+  elsif length(p_text) > 512 then
+    return false;
   end if;
   v_parts := regexp_match(p_text, '^[+-]?([0-9]*)[.]?([0-9]*)(?:[eE]([+-]?[0-9]+))?$');
   v_digits := v_parts[1] || v_parts[2];
@@ -3197,6 +3384,51 @@ begin
   return length(rtrim(v_significant, '0')) <= 38 and (
     v_significant = ''
     or length(v_parts[1]) - length(v_digits) + length(v_significant) - 1 + v_exponent::bigint between -128 and 126);
+end $$;
+-- Does: says whether move_batch, or for FIFO move_fifo_batch, would find a message to move if it ran now; those that
+--   others hold count too.
+-- Called by: advance_move_tasks.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: message_visible, queue_pkey; for FIFO message_group_available, message_group_order.
+create function skipmq.is_redrivable(p_source integer, p_destination integer, p_fifo boolean) returns boolean
+language plpgsql volatile
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+begin
+  if not p_fifo then
+    return exists (
+      select
+      from skipmq.message m
+      left join lateral (
+        select q.queue_id
+        from skipmq.queue q
+        where q.account = split_part(m.dead_letter_source, ':', 5)
+          and q.region = split_part(m.dead_letter_source, ':', 4)
+          and q.name = split_part(m.dead_letter_source, ':', 6)
+      ) origin on p_destination is null
+      where m.queue_id = p_source and m.shard in (0, 1, 2) and m.group_no is null
+        and m.visible_at > '-infinity' and m.visible_at <= v_now
+        and coalesce(p_destination, origin.queue_id) <> p_source);
+  end if;
+  return exists (
+    select
+    from (
+      select g.group_no
+      from skipmq.message_group g
+      where g.queue_id = p_source and g.available_at > '-infinity' and g.available_at <= v_now
+      order by g.available_at
+      limit 1000
+    ) g
+    cross join lateral (
+      select m.dead_letter_source
+      from skipmq.message m
+      where m.queue_id = p_source and m.group_no = g.group_no
+      order by m.sequence_number
+      limit 1
+    ) m
+    where coalesce(p_destination, skipmq.queue_of_arn(m.dead_letter_source)) <> p_source);
 end $$;
 -- Does: says whether one of these messages is in a standard queue, sent since p_since; waits for the try that
 --   may be sending them.
@@ -3212,7 +3444,7 @@ begin
   -- In a statement of its own, which sees what was committed during the wait.
   return exists (
     select from skipmq.message m
-    where m.queue_id = p_queue_id and m.shard = any ('{0,1}') and m.group_no is null
+    where m.queue_id = p_queue_id and m.shard = any ('{0,1,2}') and m.group_no is null
       and m.visible_at >= p_since and m.message_id = any (p_message_ids));
 end $$;
 -- Does: gives a text in which letters and decimal digits of other alphabets are the letter a.
@@ -3321,7 +3553,7 @@ as $$
     [183984,191457), [194560,195102), [196608,201547)}'::int4multirange then 'a' else c.character end, '' order by c.place)
   from regexp_split_to_table(p_text, '') with ordinality c (character, place)
 $$;
--- Does: lists the newest tasks of a source, newest first: redrives, with p_every those with a filter, too.
+-- Does: lists the newest tasks of a source, none of a deleted queue of its name, newest first: redrives, with p_every those with a filter, too.
 -- Called by: the ListMessageMoveTasks and ListMessageTasks actions; SQL users.
 -- Locks, in order: none.
 -- Raises: SQ010 when the source is not there.
@@ -3335,8 +3567,10 @@ returns table (
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_since timestamptz := skipmq.queue_since(p_source_arn);
 begin
-  if skipmq.queue_of_arn(p_source_arn) is null then
+  if v_since is null then
     raise exception 'The resource that you specified for the SourceArn parameter doesn''t exist.'
       using errcode = 'SQ010';
   end if;
@@ -3345,7 +3579,7 @@ begin
     t.task_id, t.status, t.destination_arn, t.messages_per_second, t.moved, t.to_move, t.failure_reason,
     t.started_at, t.kind, t.body_contains, t.attribute_name, t.attribute_value, t.passed
   from skipmq.move_task t
-  where t.source_arn = p_source_arn and (p_every or t.kind = 'redrive')
+  where t.source_arn = p_source_arn and t.started_at >= v_since and (p_every or t.kind = 'redrive')
   order by t.started_at desc
   limit p_limit;
 end $$;
@@ -3476,10 +3710,13 @@ as $$
   ) m;
 $$;
 -- Does: reads what a node needs to raise the low watermark of a standard queue, the time before which nothing is
---   visible: the time, the oldest transaction that runs, this transaction's own number, and when the first message
---   from p_from on (null: of all) became or becomes visible. Once a later call gives an oldest_xid greater than
---   this call's xid, every message that is or ever will be visible has a visible_at of this call's read_at or
---   later, or is seen by that later call: writers take their time after their number, and never write an earlier one.
+--   visible: the time, the transactions that run and have a number, this transaction's own number, and when the first
+--   message from p_from on (null: of all) became or becomes visible, of those never received, and the same of those
+--   that were, from p_received_from on. Once a later call gives none of the transactions
+--   that have a smaller number than this call's xid, every message that is or ever will be visible has a visible_at of
+--   this call's read_at or later, or is seen by that later call: writers take their time after their number, and never
+--   write an earlier one. Those of p_held are left out of this: where one has ended, the first message is that from its
+--   place in p_held_low on, as scan_from says.
 -- Called by: the ReceiveMessage action, at intervals.
 -- Locks, in order: none.
 -- Raises: nothing.
@@ -3487,8 +3724,12 @@ $$;
 --
 -- Numbers are in order of time, snapshots say which of them are done (PostgreSQL manual, 9.27.8): read-only
 -- transactions have none, so that a snapshot held open keeps nothing back.
-create function skipmq.low_watermark(p_queue_id integer, p_from timestamptz default null)
-returns table (read_at timestamptz, oldest_xid bigint, xid bigint, first_visible_at timestamptz)
+create function skipmq.low_watermark(
+  p_queue_id integer, p_from timestamptz default null, p_held bigint[] default null, p_held_low bigint[] default null,
+  p_received_from timestamptz default null
+) returns table (
+  read_at timestamptz, running bigint[], xid bigint, first_visible_at timestamptz, first_received_at timestamptz
+)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -3496,8 +3737,12 @@ begin
   perform set_config('synchronous_commit', 'off', true);
   read_at := skipmq.clock();
   xid := pg_current_xact_id()::text::bigint;
-  oldest_xid := pg_snapshot_xmin(pg_current_snapshot())::text::bigint;
-  -- In a statement of its own: it sees what those have done that the snapshot before says are done.
+  running := array(select x::text::bigint from pg_snapshot_xip(pg_current_snapshot()) x);
+  if p_held is not null then
+    p_from := skipmq.scan_from(p_from, p_held, p_held_low);
+    p_received_from := skipmq.scan_from(p_received_from, p_held, p_held_low);
+  end if;
+  -- In a statement of its own: it sees what those have done that are not running any more.
   -- By hand it may have been made infinite, which is more than a client can read.
   first_visible_at := (
     select nullif(greatest(m.visible_at, timestamptz '0001-01-02 00:00+00'), 'infinity')
@@ -3506,13 +3751,20 @@ begin
       and m.visible_at >= coalesce(p_from, '-infinity')
     order by m.visible_at
     limit 1);
+  first_received_at := (
+    select nullif(greatest(m.visible_at, timestamptz '0001-01-02 00:00+00'), 'infinity')
+    from skipmq.message m
+    where m.queue_id = p_queue_id and m.shard = 2 and m.group_no is null
+      and m.visible_at >= coalesce(p_received_from, '-infinity')
+    order by m.visible_at
+    limit 1);
   return next;
 end $$;
 -- Does: finds the noisy tenants of the queues whose messages have groups: those that have more than a tenth
 --   of the queue's messages in flight and at least 30 (for a minute after that was so the last time); and
 --   deprioritises up to p_limit of their waiting messages. Gives how many of them.
 -- Called by: the janitor.
--- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), tenants, message
+-- Locks, in order: row of the job (when it is held elsewhere nothing is done), tenants, message
 --   rows, skipping those that others hold.
 -- Raises: nothing.
 -- Relies on index: message_visible, noisy_tenant_pkey.
@@ -3528,7 +3780,7 @@ declare
   v_noisy text[];
   v_count integer := 0;
 begin
-  if not pg_try_advisory_xact_lock(hashtext('skipmq'), hashtext('mark_noisy')) then
+  if not skipmq.hold_job('mark_noisy') then
     return 0;
   end if;
   delete from skipmq.noisy_tenant t where t.until <= v_now;
@@ -3540,7 +3792,7 @@ begin
     from (
       select m.group_id, count(*) as own, sum(count(*)) over () as of_all
       from skipmq.message m
-      where m.queue_id = v_queue and m.shard = any ('{0,1}') and m.group_no is null
+      where m.queue_id = v_queue and m.shard = any ('{0,1,2}') and m.group_no is null
         and m.visible_at > v_now and m.receive_count > m.receive_base
       group by m.group_id
     ) c
@@ -3599,6 +3851,13 @@ begin
     order by m.visible_at, m.id
     limit p_limit)
     union all
+    (select m.visible_at, m.id, m.*
+    from skipmq.message m
+    where m.queue_id = p_queue_id and m.shard = 2 and m.group_no is null
+      and (m.visible_at, m.id) > (p_after, p_number) and m.visible_at <= p_until
+    order by m.visible_at, m.id
+    limit p_limit)
+    union all
     (select m.enqueued_at, m.sequence_number, m.*
     from skipmq.message m
     where m.queue_id = p_queue_id and m.group_no is not null
@@ -3610,13 +3869,15 @@ begin
   limit p_limit;
 end $$;
 -- Does: moves up to p_limit visible messages from one standard queue to another (p_destination null: each
---   to the queue it came from), where each is a new message: with another id, sent now, never received; gives their
+--   to the queue it came from, if that is one of p_origins or they are null), where each is a new message: with another id, sent now, never received; gives their
 --   number. Each leaves a row of history. What came from a queue that is gone stays.
 -- Called by: advance_move_tasks.
 -- Locks, in order: message rows, skipping those that others hold.
 -- Raises: nothing.
 -- Relies on index: message_visible, and those of write_history and resend.
-create function skipmq.move_batch(p_source integer, p_destination integer, p_limit integer) returns integer
+create function skipmq.move_batch(
+  p_source integer, p_destination integer, p_limit integer, p_origins text[] default null
+) returns integer
 language plpgsql volatile
 as $$
 declare
@@ -3626,7 +3887,7 @@ declare
   v_targets integer[];
   v_count integer := 0;
 begin
-  foreach v_shard in array array[0, 1] loop
+  foreach v_shard in array array[2, 0, 1] loop
     select array_agg(h.tid), array_agg(h.target) into v_tids, v_targets
     from (
       select m.ctid as tid, coalesce(p_destination, origin.queue_id) as target
@@ -3637,6 +3898,7 @@ begin
         where q.account = split_part(m.dead_letter_source, ':', 5)
           and q.region = split_part(m.dead_letter_source, ':', 4)
           and q.name = split_part(m.dead_letter_source, ':', 6)
+          and (p_origins is null or m.dead_letter_source = any (p_origins))
       ) origin on p_destination is null
       where m.queue_id = p_source and m.shard = v_shard and m.group_no is null
         and m.visible_at > '-infinity' and m.visible_at <= v_now
@@ -3653,7 +3915,7 @@ begin
   return v_count;
 end $$;
 -- Does: moves up to p_limit visible messages from one FIFO queue to another (p_destination null: each to
---   the queue it came from), each group in order; gives their number, or null when it is 0 only because
+--   the queue it came from, if that is one of p_origins or they are null), each group in order; gives their number, or null when it is 0 only because
 --   others held the groups. What came from a queue that is gone stays, and its group behind it.
 -- Called by: advance_move_tasks.
 -- Locks, in order: group rows, skipping those that others hold; then those of append_fifo and
@@ -3663,7 +3925,9 @@ end $$;
 --
 -- It reads the 1,000 groups that have waited longest, however few messages it may move: the first of
 -- them may be such as stay.
-create function skipmq.move_fifo_batch(p_source integer, p_destination integer, p_limit integer) returns integer
+create function skipmq.move_fifo_batch(
+  p_source integer, p_destination integer, p_limit integer, p_origins text[] default null
+) returns integer
 language plpgsql volatile
 as $$
 declare
@@ -3699,6 +3963,7 @@ begin
         where q.account = split_part(m.dead_letter_source, ':', 5)
           and q.region = split_part(m.dead_letter_source, ':', 4)
           and q.name = split_part(m.dead_letter_source, ':', 6) and q.fifo
+          and (p_origins is null or m.dead_letter_source = any (p_origins))
       ) origin on p_destination is null
       where m.queue_id = p_source and m.group_no = v_group
       order by m.sequence_number
@@ -3897,7 +4162,7 @@ begin
         when e.visible_at <= v_now and (e.receive_count = e.receive_base or e.dead_letter_source is not null)
           then e.visible_at
         else e.sent_at end as came_at
-    from (values (0::smallint), (1::smallint)) s (shard)
+    from (values (0::smallint), (1::smallint), (2::smallint)) s (shard)
     cross join (values (v_since, v_now), (v_now, 'infinity'::timestamptz)) r (above, most)
     cross join lateral (
       select m.*
@@ -3950,12 +4215,16 @@ begin
       limit 1);
   end if;
   return (
-    select extract(epoch from v_now - m.enqueued_at)
-    from skipmq.message m
-    where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null
-      and m.visible_at > '-infinity' and m.visible_at <= v_now
-    order by m.visible_at
-    limit 1);
+    select max(extract(epoch from v_now - f.enqueued_at))
+    from unnest('{0,2}'::smallint[]) s (shard)
+    cross join lateral (
+      select m.enqueued_at
+      from skipmq.message m
+      where m.queue_id = p_queue_id and m.shard = s.shard and m.group_no is null
+        and m.visible_at > '-infinity' and m.visible_at <= v_now
+      order by m.visible_at
+      limit 1
+    ) f);
 end $$;
 -- Does: gives since when the oldest transaction has been open that keeps this database from clearing up: one here
 --   that has a snapshot or wrote, one of another database that wrote (every snapshot here keeps what it might see),
@@ -3967,25 +4236,32 @@ end $$;
 --
 -- Where the owner of the schema is not in pg_monitor it sees only sessions of roles that it has. Nobody notes since
 -- when a replication slot or a standby with hot_standby_feedback holds something, so that they are not in it.
-create function skipmq.oldest_snapshot() returns timestamptz
+create function skipmq.oldest_snapshot(out began timestamptz, out session text)
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select min(t.began)
+  select t.began, t.session
   from (
-    select a.xact_start
+    select a.xact_start, format(
+      '%s, process %s, user %s, database %s',
+      coalesce(nullif(a.application_name, ''), a.backend_type), a.pid, a.usename, a.datname)
     from pg_stat_activity a
     where (a.backend_xid is not null or (a.backend_xmin is not null and a.datname = current_database()))
       and a.pid <> pg_backend_pid()
       -- A vacuum shows a snapshot, but nothing is kept for it.
       and not exists (select from pg_stat_progress_vacuum v where v.pid = a.pid)
     union all
-    select p.prepared from pg_prepared_xacts p
-  ) t (began)
+    select p.prepared, format('prepared transaction %s, user %s, database %s', p.gid, p.owner, p.database)
+    from pg_prepared_xacts p
+  ) t (began, session)
+  where t.began is not null
+  order by t.began
+  limit 1
 $$;
 -- Does: shows up to p_limit messages of a queue without receiving them, in the order in which they become
---   visible (FIFO: of their arrival), from the one after p_after on; of one state or of all: visible,
---   in-flight or delayed. place is what to give as p_after for the next page.
+--   visible, those that were received last (FIFO: of their arrival), from the one after p_after on; of one state or of
+--   all: visible, in-flight or delayed. place is what to give as p_after for the next page. With p_bytes the page ends
+--   with the message whose body and attributes make it so many bytes, or more.
 -- Called by: the PeekMessages action; SQL users.
 -- Locks, in order: none.
 -- Raises: SQ005 when no queue has this generation.
@@ -3994,7 +4270,8 @@ $$;
 -- It passes over what is of another state one by one. A message that is received between two pages may
 -- come twice.
 create function skipmq.peek_messages(
-  p_queue_id integer, p_state text default null, p_limit integer default 10, p_after text default null
+  p_queue_id integer, p_state text default null, p_limit integer default 10, p_after text default null,
+  p_bytes bigint default null
 ) returns table (
   place text, id bigint, state text, visible_in interval, message_id uuid, body text, attributes text,
   approximate_receive_count integer, sent_at timestamptz, first_received_at timestamptz, group_id text,
@@ -4019,47 +4296,62 @@ begin
   if v_queue.fifo then
     v_delay := make_interval(secs => v_queue.delay_seconds);
     return query
-    select concat_ws('/', extract(epoch from m.enqueued_at), m.sequence_number), m.id, s.state, greatest(s.visible_at - v_now, '0'), m.message_id, m.body, m.attributes,
-      m.receive_count - m.receive_base, m.sent_at, m.first_received_at, m.group_id, m.sender, m.trace_header,
-      m.dead_letter_source, m.sequence_number, m.deduplication_id
-    from skipmq.message m
-    cross join lateral (
-      select
-        m.visible_at + case when m.receive_count = m.receive_base then v_delay else '0' end as visible_at
-    ) v
-    cross join lateral (
-      select v.visible_at, case
-        when v.visible_at <= v_now then 'visible'
-        when m.receive_count = m.receive_base then 'delayed'
-        else 'in-flight' end as state
-    ) s
-    where m.queue_id = p_queue_id and m.group_no is not null
-      and (m.enqueued_at, m.sequence_number) > (
-        coalesce(to_timestamp(v_after[1]::numeric), '-infinity'), coalesce(v_after[2]::bigint, -1))
-      and m.enqueued_at > v_horizon and (p_state is null or s.state = p_state)
-    order by m.enqueued_at, m.sequence_number
-    limit p_limit;
+    select concat_ws('/', extract(epoch from m.enqueued_at), m.sequence_number), m.id, m.state,
+      greatest(m.due_at - v_now, '0'), m.message_id, m.body, m.attributes, m.receive_count - m.receive_base,
+      m.sent_at, m.first_received_at, m.group_id, m.sender, m.trace_header, m.dead_letter_source,
+      m.sequence_number, m.deduplication_id
+    from (
+      select m.*, s.due_at, s.state,
+        sum(octet_length(m.body) + coalesce(octet_length(m.attributes), 0)) over (
+          order by m.enqueued_at, m.sequence_number rows between unbounded preceding and 1 preceding) as bytes_before
+      from skipmq.message m
+      cross join lateral (
+        select
+          m.visible_at + case when m.receive_count = m.receive_base then v_delay else '0' end as due_at
+      ) v
+      cross join lateral (
+        select v.due_at, case
+          when v.due_at <= v_now then 'visible'
+          when m.receive_count = m.receive_base then 'delayed'
+          else 'in-flight' end as state
+      ) s
+      where m.queue_id = p_queue_id and m.group_no is not null
+        and (m.enqueued_at, m.sequence_number) > (
+          coalesce(to_timestamp(v_after[1]::numeric), '-infinity'), coalesce(v_after[2]::bigint, -1))
+        and m.enqueued_at > v_horizon and (p_state is null or s.state = p_state)
+      order by m.enqueued_at, m.sequence_number
+      limit p_limit
+    ) m
+    where p_bytes is null or coalesce(m.bytes_before, 0) < p_bytes
+    order by m.enqueued_at, m.sequence_number;
     return;
   end if;
   return query
-  select concat_ws('/', m.shard, extract(epoch from m.visible_at), m.id), m.id, s.state,
-    greatest(m.visible_at - v_now, '0'), m.message_id, m.body, m.attributes,
-    m.receive_count - m.receive_base, m.sent_at, m.first_received_at, m.group_id, m.sender, m.trace_header,
-    m.dead_letter_source, null::bigint, null::text
-  from skipmq.message m
-  cross join lateral (
-    select case
-      when m.visible_at <= v_now then 'visible'
-      when m.receive_count = m.receive_base then 'delayed'
-      else 'in-flight' end as state
-  ) s
-  where m.queue_id = p_queue_id and m.group_no is null
-    and (m.shard, m.visible_at, m.id) > (
-      coalesce(v_after[1]::smallint, -1), coalesce(to_timestamp(v_after[2]::numeric), '-infinity'),
-      coalesce(v_after[3]::bigint, -1))
-    and m.enqueued_at > v_horizon and (p_state is null or s.state = p_state)
-  order by m.shard, m.visible_at, m.id
-  limit p_limit;
+  select concat_ws('/', m.shard, extract(epoch from m.visible_at), m.id), m.id, m.state,
+    greatest(m.visible_at - v_now, '0'), m.message_id, m.body, m.attributes, m.receive_count - m.receive_base,
+    m.sent_at, m.first_received_at, m.group_id, m.sender, m.trace_header, m.dead_letter_source, null::bigint,
+    null::text
+  from (
+    select m.*, s.state,
+      sum(octet_length(m.body) + coalesce(octet_length(m.attributes), 0)) over (
+        order by m.shard, m.visible_at, m.id rows between unbounded preceding and 1 preceding) as bytes_before
+    from skipmq.message m
+    cross join lateral (
+      select case
+        when m.visible_at <= v_now then 'visible'
+        when m.receive_count = m.receive_base then 'delayed'
+        else 'in-flight' end as state
+    ) s
+    where m.queue_id = p_queue_id and m.group_no is null
+      and (m.shard, m.visible_at, m.id) > (
+        coalesce(v_after[1]::smallint, -1), coalesce(to_timestamp(v_after[2]::numeric), '-infinity'),
+        coalesce(v_after[3]::bigint, -1))
+      and m.enqueued_at > v_horizon and (p_state is null or s.state = p_state)
+    order by m.shard, m.visible_at, m.id
+    limit p_limit
+  ) m
+  where p_bytes is null or coalesce(m.bytes_before, 0) < p_bytes
+  order by m.shard, m.visible_at, m.id;
 end $$;
 -- Does: empties a queue at once, in-flight messages and deduplication ids included, by giving its name a new
 --   generation.
@@ -4191,7 +4483,7 @@ as $$
   order by m.queue_id, m.minute;
 $$;
 -- Does: finds the present generation of the queue that an ARN names; null when there is none.
--- Called by: start_move_task, list_move_tasks, advance_move_tasks.
+-- Called by: start_move_task, start_message_task, advance_move_tasks, is_redrivable, queue_since.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: queue_pkey.
@@ -4205,6 +4497,17 @@ as $$
     and q.region = split_part(p_arn, ':', 4)
     and q.name = split_part(p_arn, ':', 6)
     and p_arn = format('arn:aws:sqs:%s:%s:%s', q.region, q.account, q.name)
+$$;
+-- Does: gives when the queue that an ARN names was created, null when there is none: older tasks are those of a deleted
+--   queue of its name.
+-- Called by: add_move_task, advance_move_tasks, cancel_move_task, list_move_tasks.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: queue_id, and that of queue_of_arn.
+create function skipmq.queue_since(p_arn text) returns timestamptz
+language sql stable
+as $$
+  select q.created_at from skipmq.queue q where q.queue_id = skipmq.queue_of_arn(p_arn)
 $$;
 -- Does: gives what happened in each queue since it was made or purged, what happens a second now (over the last one to
 --   two minutes), and what it holds, for up to p_limit queues after p_offset: by name, by messages, by rate (what is
@@ -4304,16 +4607,25 @@ begin
   from matching m
   where not exists (select from given g where g.queue_id = m.queue_id);
 end $$;
--- Does: gives the key that authenticates receipt handles, the same for all nodes.
--- Called by: a node when it starts.
+-- Does: gives the keys that authenticate receipt handles, the same for all nodes, newest first: the newest, and those that
+--   a newer one replaced less than 12 hours ago, the longest time for which a message is hidden. The age is in seconds.
+-- Called by: nodes, when they start, when a key is replaced, and every ten seconds.
 -- Locks, in order: none.
 -- Raises: nothing.
--- Relies on index: none.
-create function skipmq.receipt_key() returns bytea
-language sql stable security definer
+-- Relies on index: receipt_key_pkey.
+--
+-- The two minutes more are for nodes that make handles with the replaced key until all know the new one.
+create function skipmq.receipt_keys() returns table (key bytea, age float8)
+language sql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select c.receipt_key from skipmq.cluster c
+  select k.key, extract(epoch from skipmq.clock() - k.made_at)::float8
+  from (
+    select r.key, r.made_at, lag(r.made_at) over (order by r.made_at desc) as replaced_at
+    from skipmq.receipt_key r
+  ) k
+  where k.replaced_at is null or k.replaced_at > skipmq.clock() - interval '12 hours 2 minutes'
+  order by k.made_at desc
 $$;
 -- Does: receives from a FIFO queue under a ReceiveRequestAttemptId: what receive_fifo_messages gives; or,
 --   for an attempt of the last five minutes whose messages nobody has deleted or changed since, the same
@@ -4598,8 +4910,8 @@ end $$;
 -- Does: claims up to p_limit visible messages of a standard queue and hides them for p_visibility_timeout
 --   seconds (null: the queue's). What has been received as often as the redrive policy allows goes to the
 --   dead-letter queue instead. When there is no message it gives one row without an id, whose next_visible_in
---   says how long until the next one becomes visible (null: none will). Where messages have groups, those of
---   noisy tenants come last (SQS Developer Guide, fair queues).
+--   says how long until the next one becomes visible (null: none will). What was received before comes first: it was
+--   sent before what waits. Where messages have groups, those of noisy tenants come last (SQS Developer Guide, fair queues).
 -- Called by: the ReceiveMessage action; SQL users.
 -- Locks, in order: message rows, skipping those that others hold; those of clear_head.
 -- Raises: SQ005 when no queue has this generation, SQ007 when the queue is FIFO; what check_receive raises.
@@ -4607,14 +4919,17 @@ end $$;
 --
 -- No visible message lies before p_low_watermark (low_watermark says how that is known). The claim starts at
 -- p_scan_start, where the last one ended (the last row's scan_start), and at p_low_watermark when that gave too
--- little. Messages past retention that lie further back are excluded by the index condition.
+-- little. Of what was received before, which is shard 2, none lies before p_received_low; a claim from p_scan_start takes
+-- it last. Both bounds hold while all transactions of p_held are open; after one has ended, scan_from says what holds.
+-- Messages past retention are excluded by the index condition.
 -- p_within bounds how far ahead next_visible_in reads: in-flight messages that were deleted lie there too.
 -- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is, and is for SQL users,
 -- whose limit and timeout are checked here: the nodes have checked theirs.
 create function skipmq.receive_messages(
   p_queue_id integer, p_limit integer default 1, p_visibility_timeout integer default null,
   p_commit text default null, p_low_watermark timestamptz default null, p_scan_start timestamptz default null,
-  p_within interval default null
+  p_within interval default null, p_held bigint[] default null, p_held_low bigint[] default null,
+  p_received_low timestamptz default null
 ) returns table (
   id bigint, receive_count integer, received_at timestamptz, message_id uuid, body text,
   attributes text, approximate_receive_count integer, sent_at timestamptz,
@@ -4636,7 +4951,7 @@ declare
   v_dead_letter_queue integer;
   v_most integer := 2147483647;
   v_noisy text[];
-  v_shards smallint[] := '{0}';
+  v_shards smallint[] := case when p_scan_start is null then '{2,0}' else '{0,2}' end;
   v_shard smallint;
   v_low timestamptz;
   v_from timestamptz;
@@ -4664,21 +4979,31 @@ begin
     v_most := case when v_dead_letter_queue is null then v_most else v_max end;
   end if;
   if v_tenants then
-    v_noisy := array(
-      select t.group_id from skipmq.noisy_tenant t where t.queue_id = p_queue_id and t.until > v_now);
+    v_noisy := array(select t.group_id from skipmq.noisy_tenant t where t.queue_id = p_queue_id and t.until > v_now);
     -- Noisy tenants come last, but first in one receive of ten, so that they never starve.
-    v_shards := case when random() < 0.9 then '{0,1}' else '{1,0}' end;
+    v_shards := case when random() < 0.9 then v_shards || 1::smallint else 1::smallint || v_shards end;
   end if;
-  if v_timeout < 5 then
-    v_now := skipmq.write_time();
+  v_now := case when v_timeout < 5 then skipmq.write_time() else v_now end;
+  if p_held is not null then
+    p_low_watermark := skipmq.scan_from(p_low_watermark, p_held, p_held_low);
+    p_received_low := skipmq.scan_from(p_received_low, p_held, p_held_low);
   end if;
   -- Never now itself: what this call has claimed must not be claimed again by its next round.
   v_until := v_now + greatest(make_interval(secs => v_timeout), interval '1 microsecond');
 
   foreach v_shard in array v_shards loop
     -- Deprioritised messages keep their time: shard 1 has no watermark. One that lies ahead: the clock was put back.
-    v_low := greatest(v_horizon, case when v_shard = 0 and p_low_watermark <= v_now then p_low_watermark end);
+    v_from := case v_shard when 0 then p_low_watermark when 2 then p_received_low end;
+    v_low := greatest(v_horizon, case when v_from <= v_now then v_from end);
     v_from := greatest(v_low, case when v_shard = 0 and p_scan_start <= v_now then p_scan_start end);
+    if v_shard = 2 then
+      -- Mostly there is none, which a probe finds out at less cost than a claim.
+      perform from skipmq.message m
+      where m.queue_id = p_queue_id and m.shard = 2 and m.group_no is null
+        and m.visible_at >= v_low and m.visible_at <= v_now
+      order by m.visible_at limit 1;
+      continue when not found;
+    end if;
     loop
       return query
       with candidate as materialized (
@@ -4686,17 +5011,16 @@ begin
         from skipmq.message m
         where m.queue_id = p_queue_id and m.shard = v_shard and m.group_no is null
           and m.visible_at >= v_from and m.visible_at <= v_now
-        order by m.visible_at
-        limit v_left
+        order by m.visible_at limit v_left
         for no key update skip locked
       )
       update skipmq.message m set
-        visible_at = v_until,
+        visible_at = v_until, shard = case v_shard when 0 then 2 else v_shard end,
         receive_count = m.receive_count + 1,
         first_received_at = coalesce(m.first_received_at, v_now)
       from candidate c
       where m.ctid = c.tid and c.enqueued_at > v_horizon and c.received < v_most
-        and (v_shard = 1 or c.group_id = any (v_noisy) is not true)
+        and (v_shard <> 0 or c.group_id = any (v_noisy) is not true)
       returning
         m.id, m.receive_count, v_now, m.message_id, m.body, m.attributes,
         m.receive_count - m.receive_base, m.sent_at, m.first_received_at, m.group_id, m.sender,
@@ -4728,8 +5052,7 @@ begin
         from skipmq.message m
         where m.queue_id = p_queue_id and m.shard = s.shard and m.group_no is null
           and m.visible_at > v_now and m.visible_at <= v_now + coalesce(p_within, interval '20 years')
-        order by m.visible_at
-        limit 1
+        order by m.visible_at limit 1
       ) n) - v_now end;
     return next;
   end if;
@@ -4855,6 +5178,31 @@ begin
   where c.received - c.deleted - skipmq.count_in_flight(c.queue_id, 10000) >= greatest(p_least, c.deleted + 1)
   order by c.received - c.deleted desc, c.name;
 end $$;
+-- Does: gives why a redrive without a destination has moved nothing although messages wait: they came from no queue, or
+--   from one that is gone; null where neither is so. It reads 1,000 of them.
+-- Called by: advance_move_tasks.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: message_visible; for FIFO message_group_order.
+create function skipmq.redrive_failure(p_source integer, p_source_arn text) returns text
+language sql volatile
+as $$
+  select case
+    when bool_or(m.dead_letter_source is null) then 'CouldNotDetermineMessageSource'
+    when bool_or(m.dead_letter_source <> p_source_arn) then 'AWS.SimpleQueueService.NonExistentQueue' end
+  from (
+    (select m.dead_letter_source
+    from skipmq.message m
+    where m.queue_id = p_source and m.shard in (0, 1, 2) and m.group_no is null
+      and m.visible_at > '-infinity' and m.visible_at <= skipmq.clock()
+    limit 1000)
+    union all
+    (select m.dead_letter_source
+    from skipmq.message m
+    where m.queue_id = p_source and m.group_no is not null and m.visible_at <= skipmq.clock()
+    limit 1000)
+  ) m
+$$;
 -- Does: replaces the encrypted secret of an access key by the same one under another master key; tells whether
 --   it still was as the caller had read it.
 -- Called by: the command line, as the owner.
@@ -5201,6 +5549,28 @@ begin
     end;
   end if;
 end $$;
+-- Does: makes another key for receipt handles, deletes those that receipt_keys no longer gives, and notifies all nodes.
+-- Called by: the command line, as the owner.
+-- Locks, in order: receipt keys, the row of the cluster.
+-- Raises: nothing.
+-- Relies on index: receipt_key_pkey.
+--
+-- Not for nodes.
+create function skipmq.rotate_receipt_key() returns void
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  delete from skipmq.receipt_key r
+  where not exists (select from skipmq.receipt_keys() k where k.key = r.key);
+  -- The newest, even where the clock was set back.
+  insert into skipmq.receipt_key (made_at, key)
+  select
+    greatest(skipmq.clock(), max(r.made_at) + interval '1 microsecond'),
+    decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex')
+  from skipmq.receipt_key r;
+  perform skipmq.announce_access_keys();
+end $$;
 -- Does: gives what was settled of a generation since p_since, from all of the history's blocks since then or, where those
 --   are more, from p_runs runs of eight that lie evenly among them; part says which part of them that is.
 -- Called by: time_in_queue.
@@ -5260,6 +5630,24 @@ begin
     end loop;
     v_from := v_to;
   end loop;
+end $$;
+-- Does: gives the time from which a standard queue has to be scanned: p_low, or an earlier one where a transaction of
+--   p_held has ended. What that wrote may lie from its place in p_held_low on (microseconds since 1970; null: from the
+--   beginning).
+-- Called by: receive_messages, low_watermark, where transactions that stay open are left out of the proof.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: none.
+--
+-- Volatile, so that it has a snapshot of its own: what ended before the call is seen by the scan that follows.
+create function skipmq.scan_from(p_low timestamptz, p_held bigint[], p_held_low bigint[]) returns timestamptz
+language plpgsql volatile
+as $$
+begin
+  return least(p_low, (
+    select min(coalesce('epoch'::timestamptz + h.low * interval '1 microsecond', '-infinity'))
+    from unnest(p_held, p_held_low) h (xid, low)
+    where pg_visible_in_snapshot(h.xid::text::xid8, pg_current_snapshot())));
 end $$;
 -- Does: stores one message in the FIFO queue of that name, within the caller's transaction; gives its id,
 --   or that of the first sending of the last five minutes under the same deduplication id.
@@ -5791,25 +6179,30 @@ begin
     raise exception 'The destination of a task must be of the same type as its source.' using errcode = 'SQ008';
   elsif p_attribute_value is not null and p_attribute_name is null then
     raise exception 'An attribute has a name.' using errcode = 'SQ008';
+  elsif greatest(length(p_body_contains), length(p_attribute_name), length(p_attribute_value)) > 256 then
+    raise exception 'A filter of a task has at most 256 characters.' using errcode = 'SQ008';
   end if;
   return skipmq.add_move_task(
     v_source, p_source_arn, p_destination_arn, p_messages_per_second, p_kind, p_body_contains, p_attribute_name,
     p_attribute_value);
 end $$;
--- Does: begins to move the messages of a dead-letter queue; gives the number of the task.
+-- Does: begins to move the messages of a dead-letter queue; gives the number of the task. Without a destination only
+--   those go back that came from one of p_origins (ARNs), if that is not null: what the caller may send to.
 -- Called by: the StartMessageMoveTask action; SQL users.
 -- Locks, in order: none but the task's own row.
 -- Raises: SQ010 when a queue is not there, SQ008 when the source is nobody's dead-letter queue or has an
 --   active task.
 -- Relies on index: queue_dead_letter, and those of add_move_task.
 create function skipmq.start_move_task(
-  p_source_arn text, p_destination_arn text default null, p_messages_per_second integer default null
+  p_source_arn text, p_destination_arn text default null, p_messages_per_second integer default null,
+  p_origins text[] default null
 ) returns uuid
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_source integer := skipmq.queue_of_arn(p_source_arn);
+  v_task uuid;
 begin
   if v_source is null then
     raise exception 'The resource that you specified for the SourceArn parameter doesn''t exist.'
@@ -5831,12 +6224,45 @@ begin
   then
     raise exception 'Source queue must be configured as a Dead Letter Queue.' using errcode = 'SQ008';
   end if;
-  return skipmq.add_move_task(v_source, p_source_arn, p_destination_arn, p_messages_per_second);
+  v_task := skipmq.add_move_task(v_source, p_source_arn, p_destination_arn, p_messages_per_second);
+  update skipmq.move_task t set origins = p_origins where t.task_id = v_task and p_origins is not null;
+  return v_task;
 end $$;
+-- Does: names the transaction that has locked a table of messages against writes, or waits for that and holds up all
+--   that come later: of several the oldest. Tables that only upkeep or operators write to do not count. Gives since when it has been open, where the owner of the schema may see
+--   that, and its session. Null when there is none.
+-- Called by: nodes, when a statement waits for a lock in vain.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: pg_class_oid_index.
+create function skipmq.table_lock(out began timestamptz, out session text)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select a.xact_start, format('%s %s %s on %s.%s',
+    case
+      when a.pid is null then 'a prepared transaction'
+      else format('%s, process %s, user %s', coalesce(nullif(a.application_name, ''), 'a session'), a.pid, a.usename)
+    end,
+    case when l.granted then 'holds' else 'waits for' end, l.mode, c.relnamespace::regnamespace, c.relname)
+  from pg_locks l
+  join pg_class c on c.oid = l.relation
+  left join pg_stat_activity a on a.pid = l.pid
+  where l.locktype = 'relation'
+    and l.database = (select d.oid from pg_database d where d.datname = current_database())
+    and l.mode in ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+    and c.relnamespace = 'skipmq'::regnamespace
+    and c.relname in (
+      'message', 'message_group', 'deduplication', 'receive_attempt', 'queue', 'queue_delta', 'history', 'history_default',
+      'history_' || to_char(clock_timestamp() at time zone 'UTC', 'YYYYMMDD'))
+  order by a.xact_start
+  limit 1
+$$;
 -- Does: gives a queue the tags of p_tags (text by text); one of the same key is replaced, others stay.
 -- Called by: the TagQueue action; SQL users.
 -- Locks, in order: queue row.
--- Raises: SQ005 when no queue has this generation, SQ008 when the queue would have more than 50 tags.
+-- Raises: SQ005 when no queue has this generation, SQ008 when the queue would have more than 50 tags, 23514 when a key
+--   or a value is too long.
 -- Relies on index: queue_id.
 create function skipmq.tag_queue(p_queue_id integer, p_tags jsonb) returns void
 language plpgsql volatile security definer
@@ -5847,14 +6273,17 @@ declare
   v_tags jsonb;
   v_name text;
 begin
-  update skipmq.queue q set tags = q.tags || p_tags where q.queue_id = p_queue_id
-  returning q.tags, q.name into v_tags, v_name;
+  select q.tags || p_tags, q.name into v_tags, v_name
+  from skipmq.queue q
+  where q.queue_id = p_queue_id
+  for no key update;
   if not found then
     raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
   end if;
   if (select count(*) from jsonb_object_keys(v_tags)) > v_most then
     raise exception 'Too many tags added for queue %.', v_name using errcode = 'SQ008';
   end if;
+  update skipmq.queue q set tags = v_tags where q.queue_id = p_queue_id;
 end $$;
 -- Does: gives the 50th, 95th and 99th percentiles, in microseconds, of how long the messages of a generation that were
 --   settled in the last p_minutes minutes were in it, by steps of p_step minutes, and of all (step is null): from send to
@@ -6015,8 +6444,9 @@ begin
   foreach v_function in array '{
     receive_messages, return_messages, delete_messages, change_visibility, is_sent, low_watermark,
     receive_fifo_messages, receive_fifo_attempt, return_fifo_messages, delete_fifo_messages, change_fifo_visibility,
-    count_messages, count_in_flight, peek_messages, find_message, copy_messages, move_messages, delete_picked_messages,
-    advance_move_tasks, move_batch, move_fifo_batch, resend, erase_messages, clear_retired, expire_deduplication, expire_messages, fold_counts, mark_noisy
+    count_messages, count_in_flight, bound_in_flight, peek_messages, find_message, copy_messages, move_messages,
+    delete_picked_messages,
+    dead_letter_origins, advance_move_tasks, move_batch, move_fifo_batch, resend, erase_messages, clear_retired, expire_deduplication, expire_messages, fold_counts, mark_noisy
   }'::text[] loop
     execute format(
       'alter function skipmq.%I

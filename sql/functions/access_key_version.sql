@@ -1,4 +1,4 @@
--- Does: gives a number that grows when the access keys change, and the time, in seconds since 1970.
+-- Does: gives a number that grows when the access keys or the ended sessions change, and the time, in seconds since 1970.
 -- Called by: nodes that check signatures, every second.
 -- Locks, in order: none.
 -- Raises: nothing.

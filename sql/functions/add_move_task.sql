@@ -1,6 +1,7 @@
--- Does: adds an active task of a source to the table of tasks; gives its number.
+-- Does: adds an active task of a source to the table of tasks and, when the transaction commits, notifies the janitors;
+--   gives its number. An active task of a deleted queue of its name fails.
 -- Called by: start_move_task, start_message_task.
--- Locks, in order: none but the task's own row.
+-- Locks, in order: row of the active task.
 -- Raises: SQ008 when the source has an active task.
 -- Relies on index: move_task_active, and those of count_messages.
 create function skipmq.add_move_task(
@@ -14,6 +15,10 @@ declare
   v_now timestamptz := skipmq.clock();
   v_task uuid;
 begin
+  update skipmq.move_task t
+  set status = 'FAILED', failure_reason = 'AWS.SimpleQueueService.NonExistentQueue'
+  where t.source_arn = p_source_arn and t.status in ('RUNNING', 'CANCELLING')
+    and t.started_at < skipmq.queue_since(p_source_arn);
   insert into skipmq.move_task (
     task_id, source_arn, destination_arn, status, messages_per_second, to_move, started_at, paid_until,
     kind, body_contains, attribute_name, attribute_value)
@@ -27,5 +32,6 @@ begin
     raise exception 'There is already a task running. Only one active task is allowed for a source queue arn at a given time.'
       using errcode = 'SQ008';
   end if;
+  perform pg_notify('skipmq_tasks', '');
   return v_task;
 end $$;

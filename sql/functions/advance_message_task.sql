@@ -22,13 +22,14 @@ declare
   v_free bigint[];
   v_held bigint[];
   v_taken bigint[];
+  v_full boolean := false;
 begin
   moved := 0;
   passed := 0;
   place_at := coalesce(p_task.place_at, '-infinity');
   place_number := coalesce(p_task.place_number, -1);
   finished := false;
-  while moved < p_allowed and passed < p_limit loop
+  while not v_full and passed < p_limit loop
     select array_agg(c.id) as ids, array_agg(c.at) as times, array_agg(c.number) as numbers,
       coalesce(array_agg(c.id) filter (where c.matches), '{}') as matching
     into v_found
@@ -60,7 +61,8 @@ begin
     for v_n in 1 .. cardinality(v_found.ids) loop
       exit when v_found.ids[v_n] = any (v_held);
       if v_found.ids[v_n] = any (v_free) then
-        exit when moved + cardinality(v_taken) >= p_allowed;
+        v_full := moved + cardinality(v_taken) >= p_allowed;
+        exit when v_full;
         v_taken := v_taken || v_found.ids[v_n];
       end if;
       place_at := v_found.times[v_n];
@@ -80,7 +82,12 @@ begin
         perform skipmq.refresh_groups(p_source, v_groups);
       end if;
     end if;
-    exit when v_held <> '{}';
+    v_full := v_full or v_held <> '{}';
   end loop;
+  -- With the last one that p_limit allows, too, it is finished at once.
+  finished := finished or not v_full and not exists (
+    select from skipmq.match_messages(
+      p_source, place_at, place_number, p_task.started_at, p_task.body_contains, p_task.attribute_name,
+      p_task.attribute_value, 1));
   return next;
 end $$;

@@ -1,10 +1,10 @@
 -- Does: continues every active task that nobody else works on: moves (or copies, or deletes) what its rate allows since
---   the last time, at most p_limit messages, and ends it when nothing is left, it was cancelled or a queue is gone;
+--   the last time, at most p_limit messages, and ends it with the last one, when it was cancelled or a queue is gone;
 --   gives the number of messages moved, or looked through where a filter chooses.
 -- Called by: the janitor.
 -- Locks, in order: task rows, skipping those that others hold; message rows likewise.
 -- Raises: nothing.
--- Relies on index: move_task_active, message_visible, and those of advance_message_task.
+-- Relies on index: move_task_active, and those of what it calls.
 create function skipmq.advance_move_tasks(p_limit integer default 1000) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -19,6 +19,7 @@ declare
   v_finished boolean;
   v_step record;
   v_passed integer;
+  v_failure text;
   v_total integer := 0;
 begin
   for v_task in
@@ -30,12 +31,14 @@ begin
     if v_task.status = 'CANCELLING' then
       update skipmq.move_task t set status = 'CANCELLED' where t.task_id = v_task.task_id;
       continue;
-    elsif v_source is null or v_target is null and v_task.destination_arn is not null then
+    elsif coalesce(v_task.started_at < skipmq.queue_since(v_task.source_arn), true)
+      or v_target is null and v_task.destination_arn is not null then
       update skipmq.move_task t
       set status = 'FAILED', failure_reason = 'AWS.SimpleQueueService.NonExistentQueue'
       where t.task_id = v_task.task_id;
       continue;
     end if;
+    v_failure := null;
     v_allowed := p_limit;
     if v_task.messages_per_second is not null then
       -- A second's worth at most, however long nobody worked on it.
@@ -63,20 +66,25 @@ begin
       v_passed := v_step.passed;
       v_finished := v_step.finished;
     elsif v_task.source_arn like '%.fifo' then
-      v_moved := skipmq.move_fifo_batch(v_source, v_target, v_allowed);
+      v_moved := skipmq.move_fifo_batch(v_source, v_target, v_allowed, v_task.origins);
     else
-      v_moved := skipmq.move_batch(v_source, v_target, v_allowed);
+      v_moved := skipmq.move_batch(v_source, v_target, v_allowed, v_task.origins);
     end if;
     if v_task.kind = 'redrive' then
       -- Null: others hold what is left.
-      v_finished := v_moved is not distinct from 0;
+      v_finished := v_moved = 0
+        or v_moved > 0 and not skipmq.is_redrivable(v_source, v_target, v_task.source_arn like '%.fifo');
+      if v_finished and v_task.moved + v_moved = 0 and v_target is null then
+        v_failure := skipmq.redrive_failure(v_source, v_task.source_arn);
+      end if;
       v_moved := coalesce(v_moved, 0);
       v_passed := v_moved;
     end if;
     update skipmq.move_task t set
       moved = t.moved + v_moved,
       to_move = greatest(t.to_move, t.moved + v_moved, t.passed),
-      status = case when v_finished then 'COMPLETED' else 'RUNNING' end,
+      status = case when v_failure is not null then 'FAILED' when v_finished then 'COMPLETED' else 'RUNNING' end,
+      failure_reason = v_failure,
       paid_until = v_task.paid_until
         + make_interval(secs => coalesce(v_moved::float8 / v_task.messages_per_second, 0))
     where t.task_id = v_task.task_id;

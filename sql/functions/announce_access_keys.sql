@@ -1,4 +1,5 @@
--- Does: notes that the access keys have changed, and notifies all nodes when the transaction commits.
+-- Does: notes that the access keys, the keys for receipt handles or the ended sessions have changed, and notifies all
+--   nodes when the transaction commits.
 -- Called by: the functions that change them.
 -- Locks, in order: the row of the cluster.
 -- Raises: nothing.

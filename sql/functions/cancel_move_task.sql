@@ -1,7 +1,7 @@
 -- Does: asks a running task to stop; gives how many messages it has moved. What is moved stays moved.
 -- Called by: the CancelMessageMoveTask action; SQL users.
 -- Locks, in order: task row.
--- Raises: SQ010 when there is no such task, or it is of another source than that given, SQ008 when it is not running.
+-- Raises: SQ010 when there is no such task, it is of another source than that given or of a deleted queue of its name, SQ008 when it is not running.
 -- Relies on index: move_task_pkey.
 create function skipmq.cancel_move_task(p_task_id uuid, p_source_arn text default null) returns bigint
 language plpgsql volatile security definer
@@ -13,6 +13,7 @@ declare
 begin
   select t.status, t.moved into v_status, v_moved
   from skipmq.move_task t where t.task_id = p_task_id and t.source_arn = coalesce(p_source_arn, t.source_arn)
+    and coalesce(t.started_at >= skipmq.queue_since(t.source_arn), true)
   for update;
   if v_status is null then
     raise exception 'Task does not exist.' using errcode = 'SQ010';
@@ -20,5 +21,6 @@ begin
     raise exception 'Only active tasks can be cancelled.' using errcode = 'SQ008';
   end if;
   update skipmq.move_task t set status = 'CANCELLING' where t.task_id = p_task_id;
+  perform pg_notify('skipmq_tasks', '');
   return v_moved;
 end $$;

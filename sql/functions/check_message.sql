@@ -27,6 +27,9 @@ begin
   elsif p_trace_header = '' then
     raise exception 'Message (system) attribute ''AWSTraceHeader'' must contain a non-empty value of type ''String''.'
       using errcode = 'SQ008';
+  elsif length(p_trace_header) > 2048 then
+    raise exception 'Message (system) attribute ''AWSTraceHeader'' can be at most 2048 characters long.'
+      using errcode = 'SQ008';
   elsif skipmq.has_forbidden_character(p_trace_header) then
     raise exception 'Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF'
       using errcode = 'SQ008';

@@ -2,7 +2,7 @@
 --   A generation is cleared an hour after it ended, when a last read finds nothing: until then a send that
 --   looked the queue up before may still commit.
 -- Called by: the janitor.
--- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), message rows,
+-- Locks, in order: row of the job (when it is held elsewhere nothing is done), message rows,
 --   skipping those that others hold; group rows.
 -- Raises: nothing.
 -- Relies on index: generation_to_clear, message_visible, message_group_order, message_group_pkey.
@@ -17,7 +17,7 @@ declare
   v_groups integer;
   v_count integer := 0;
 begin
-  if not pg_try_advisory_xact_lock(hashtext('skipmq'), hashtext('clear_retired')) then
+  if not skipmq.hold_job('clear_retired') then
     return 0;
   end if;
   for v_old in

@@ -1,5 +1,5 @@
 -- Does: counts a queue's messages in flight (received and hidden), up to p_most.
--- Called by: count_messages, the ReceiveMessage action for its limit.
+-- Called by: count_messages, bound_in_flight.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: queue_id, message_visible; for FIFO message_group_available, message_group_order.
@@ -56,7 +56,7 @@ begin
     from (
       select
       from skipmq.message m
-      where m.queue_id = p_queue_id and m.shard = any ('{0,1}') and m.group_no is null and m.visible_at > v_now
+      where m.queue_id = p_queue_id and m.shard = any ('{0,1,2}') and m.group_no is null and m.visible_at > v_now
         and m.receive_count > m.receive_base
       limit p_most
     ) f;

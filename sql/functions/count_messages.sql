@@ -2,7 +2,7 @@
 -- Called by: queue_statistics, add_move_task, the GetQueueAttributes action, `skipmq queue show`; SQL users.
 -- Locks, in order: none.
 -- Raises: nothing.
--- Relies on index: queue_count_pkey, queue_delta_at, message_visible; for FIFO message_group_available,
+-- Relies on index: those of count_all, message_visible; for FIFO message_group_available,
 --   message_group_order, message_enqueued.
 --
 -- It reads the messages that are not visible, and at those past retention. The number of all comes from
@@ -17,20 +17,13 @@ declare
   v_horizon timestamptz;
   v_delay interval;
   v_fifo boolean;
-  v_all bigint;
+  v_all bigint := skipmq.count_all(p_queue_id);
   v_expired bigint := 0;
 begin
   select
     q.fifo, v_now - make_interval(secs => q.message_retention_period), make_interval(secs => q.delay_seconds)
   into v_fifo, v_horizon, v_delay
   from skipmq.queue q where q.queue_id = p_queue_id;
-  select
-    coalesce((select c.messages from skipmq.queue_count c where c.queue_id = p_queue_id), 0)
-    + coalesce((
-      select sum(d.change)
-      from skipmq.queue_delta d
-      where d.queue_id = p_queue_id and d.at >= (select c.counted_to - interval '10 seconds' from skipmq.cluster c)), 0)
-  into v_all;
   if v_fifo then
     in_flight := skipmq.count_in_flight(p_queue_id, 2147483647);
     -- A message that was never received is delayed from its arrival on. The orders make sure of the index:
@@ -57,12 +50,12 @@ begin
       count(*) filter (where m.receive_count = m.receive_base)
     into in_flight, delayed
     from skipmq.message m
-    where m.queue_id = p_queue_id and m.shard = any ('{0,1}') and m.group_no is null and m.visible_at > v_now;
+    where m.queue_id = p_queue_id and m.shard = any ('{0,1,2}') and m.group_no is null and m.visible_at > v_now;
     select count(*) into v_expired
     from (
       select
       from skipmq.message m
-      where m.queue_id = p_queue_id and m.shard = any ('{0,1}') and m.group_no is null and m.visible_at <= v_horizon
+      where m.queue_id = p_queue_id and m.shard = any ('{0,1,2}') and m.group_no is null and m.visible_at <= v_horizon
       limit 10000
     ) m;
   end if;

@@ -1,7 +1,7 @@
 -- Does: makes the history's partitions of today and the p_days after it (UTC), and moves what the default
 --   partition caught of such a day into the day's own; gives the number made.
 -- Called by: the installation, the janitor.
--- Locks, in order: advisory lock of the job, history and its default partition (briefly, for each day).
+-- Locks, in order: row of the job, history and its default partition (briefly, for each day).
 -- Raises: 55P03 when a reader holds the table for longer than the lock_timeout; try again later.
 -- Relies on index: none.
 create function skipmq.create_history_partitions(p_days integer default 7) returns integer
@@ -17,7 +17,7 @@ declare
   v_to timestamptz;
   v_count integer := 0;
 begin
-  perform pg_advisory_xact_lock(hashtext('skipmq'), hashtext('create_history_partitions'));
+  perform skipmq.hold_job('create_history_partitions', true);
   for v_day in select v_today + n from generate_series(0, p_days) n loop
     v_name := 'history_' || to_char(v_day, 'YYYYMMDD');
     continue when to_regclass('skipmq.' || v_name) is not null;

@@ -29,7 +29,7 @@ begin
   started_at := pg_postmaster_start_time();
   now_at := clock_timestamp();
   timeline := skipmq.timeline();
-  oldest_snapshot := extract(epoch from now_at - skipmq.oldest_snapshot());
+  oldest_snapshot := extract(epoch from now_at - (select s.began from skipmq.oldest_snapshot() s));
   owner := current_user;
   may_see := pg_has_role(current_user, 'pg_read_all_stats', 'usage');
   select

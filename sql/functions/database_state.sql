@@ -6,8 +6,9 @@
 -- Raises: nothing.
 -- Relies on index: pg_proc_proname_args_nsp_index.
 --
--- With the caller's rights: it is about these. A full disk is known by the lock of whoever watches it (watch_disk):
--- nothing can be written that says so.
+-- With the caller's rights: it is about these. A full disk is known by the lock of a session that watches it
+-- (watch_disk): nothing can be written that says so. Any login may take such a lock; that of one which may not watch
+-- says nothing.
 create function skipmq.database_state() returns text
 language sql volatile
 set search_path = pg_catalog, pg_temp
@@ -19,10 +20,10 @@ as $$
       from pg_proc p
       where p.pronamespace = 'skipmq'::regnamespace
         and p.proname = any (array[
-          'cancel_move_task', 'change_fifo_visibility', 'change_visibility', 'copy_messages', 'count_in_flight',
+          'bound_in_flight', 'cancel_move_task', 'change_fifo_visibility', 'change_visibility', 'copy_messages',
           'count_messages', 'create_queue', 'delete_fifo_messages', 'delete_messages', 'delete_queue', 'get_queue',
           'list_move_tasks', 'list_queues', 'low_watermark', 'move_messages', 'peek_messages', 'purge_queue',
-          'receipt_key', 'receive_fifo_attempt', 'receive_fifo_messages', 'receive_messages', 'replication',
+          'receipt_keys', 'receive_fifo_attempt', 'receive_fifo_messages', 'receive_messages', 'replication',
           'return_fifo_messages', 'return_messages', 'send_fifo_messages', 'send_messages', 'set_queue_attributes',
           'start_move_task', 'tag_queue', 'untag_queue'])
         and not has_function_privilege(p.oid, 'execute'))
@@ -30,6 +31,9 @@ as $$
     when exists (
       select
       from pg_locks l
+      join pg_stat_activity a on a.pid = l.pid
+      join pg_proc p on p.pronamespace = 'skipmq'::regnamespace and p.proname = 'watch_disk'
+        and has_function_privilege(a.usesysid, p.oid, 'execute')
       where l.locktype = 'advisory' and l.objsubid = 2
         and l.database = (select d.oid from pg_database d where d.datname = current_database())
         and l.classid = hashtext('skipmq')::oid and l.objid = hashtext('disk_full')::oid)

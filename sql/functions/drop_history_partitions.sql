@@ -2,7 +2,7 @@
 --   default partition has of such days; gives the number of partitions. With p_archived only of days that an export has
 --   recorded within the last day, when it had seen their files, and only if nothing was settled in them since.
 -- Called by: the janitor.
--- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), the partition
+-- Locks, in order: row of the job (when it is held elsewhere nothing is done), the partition
 --   and the history table, briefly.
 -- Raises: 22023 when p_keep is less than a day; 55P03 when a reader holds a partition for longer than the
 --   lock_timeout: try again later.
@@ -24,7 +24,7 @@ begin
   if p_keep < interval '1 day' then
     raise exception 'the history is kept for a day at least' using errcode = '22023';
   end if;
-  if not pg_try_advisory_xact_lock(hashtext('skipmq'), hashtext('drop_history_partitions')) then
+  if not skipmq.hold_job('drop_history_partitions') then
     return 0;
   end if;
   for v_day, v_name, v_to in

@@ -1,7 +1,7 @@
 -- Does: forgets up to p_limit deduplication ids, and as many receive attempts, after their five minutes
 --   and one more; gives their number.
 -- Called by: the janitor.
--- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), deduplication
+-- Locks, in order: row of the job (when it is held elsewhere nothing is done), deduplication
 --   rows, attempts; skipping those that others hold.
 -- Raises: nothing.
 -- Relies on index: deduplication_expires, receive_attempt_received.
@@ -16,7 +16,7 @@ declare
   v_ids integer;
   v_attempts integer;
 begin
-  if not pg_try_advisory_xact_lock(hashtext('skipmq'), hashtext('expire_deduplication')) then
+  if not skipmq.hold_job('expire_deduplication') then
     return 0;
   end if;
   delete from skipmq.deduplication d

@@ -1,6 +1,6 @@
 -- Does: settles up to p_limit messages that are past their queue's retention period; gives their number.
 -- Called by: the janitor.
--- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), group rows and message rows.
+-- Locks, in order: row of the job (when it is held elsewhere nothing is done), group rows and message rows.
 -- Raises: nothing.
 -- Relies on index: message_visible, and those of expire_fifo.
 create function skipmq.expire_messages(p_limit integer default 5000) returns integer
@@ -12,7 +12,7 @@ declare
   v_queue record;
   v_count integer := 0;
 begin
-  if not pg_try_advisory_xact_lock(hashtext('skipmq'), hashtext('expire_messages')) then
+  if not skipmq.hold_job('expire_messages') then
     return 0;
   end if;
   for v_queue in
@@ -25,6 +25,8 @@ begin
       -- Keys only move forward, so that all up to the horizon was enqueued before it.
       v_count := v_count + skipmq.expire_visible(
         v_queue.queue_id, 0::smallint, '-infinity', v_queue.horizon, v_queue.horizon, p_limit - v_count);
+      v_count := v_count + skipmq.expire_visible(
+        v_queue.queue_id, 2::smallint, '-infinity', v_queue.horizon, v_queue.horizon, p_limit - v_count);
       if v_queue.tenants then
         v_count := v_count + skipmq.expire_visible(
           v_queue.queue_id, 1::smallint, '-infinity', v_queue.horizon, v_queue.horizon, p_limit - v_count);

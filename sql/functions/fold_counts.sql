@@ -1,7 +1,7 @@
 -- Does: adds what has changed in the numbers of messages to their sums, and to those of this minute; gives how many
 --   changes it folded. Minutes are kept for six hours.
 -- Called by: the janitor.
--- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), changes by time,
+-- Locks, in order: row of the job (when it is held elsewhere nothing is done), changes by time,
 --   sums by queue_id.
 -- Raises: nothing.
 -- Relies on index: queue_delta_at, queue_count_pkey, queue_minute_pkey, queue_minute_minute, generation_pkey; the first time message_visible, message_enqueued.
@@ -19,7 +19,7 @@ declare
   v_from timestamptz;
   v_count integer;
 begin
-  if not pg_try_advisory_xact_lock(hashtext('skipmq'), hashtext('fold_counts')) then
+  if not skipmq.hold_job('fold_counts') then
     return 0;
   end if;
   select case when p_all then '-infinity' else c.counted_to - interval '10 seconds' end into v_from

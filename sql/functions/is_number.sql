@@ -17,6 +17,8 @@ begin
   -- As nearly all are.
   if p_text ~ '^[+-]?[0-9]{1,38}$' then
     return true;
+  elsif length(p_text) > 512 then
+    return false;
   end if;
   v_parts := regexp_match(p_text, '^[+-]?([0-9]*)[.]?([0-9]*)(?:[eE]([+-]?[0-9]+))?$');
   v_digits := v_parts[1] || v_parts[2];

@@ -1,4 +1,4 @@
--- Does: lists the newest tasks of a source, newest first: redrives, with p_every those with a filter, too.
+-- Does: lists the newest tasks of a source, none of a deleted queue of its name, newest first: redrives, with p_every those with a filter, too.
 -- Called by: the ListMessageMoveTasks and ListMessageTasks actions; SQL users.
 -- Locks, in order: none.
 -- Raises: SQ010 when the source is not there.
@@ -12,8 +12,10 @@ returns table (
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_since timestamptz := skipmq.queue_since(p_source_arn);
 begin
-  if skipmq.queue_of_arn(p_source_arn) is null then
+  if v_since is null then
     raise exception 'The resource that you specified for the SourceArn parameter doesn''t exist.'
       using errcode = 'SQ010';
   end if;
@@ -22,7 +24,7 @@ begin
     t.task_id, t.status, t.destination_arn, t.messages_per_second, t.moved, t.to_move, t.failure_reason,
     t.started_at, t.kind, t.body_contains, t.attribute_name, t.attribute_value, t.passed
   from skipmq.move_task t
-  where t.source_arn = p_source_arn and (p_every or t.kind = 'redrive')
+  where t.source_arn = p_source_arn and t.started_at >= v_since and (p_every or t.kind = 'redrive')
   order by t.started_at desc
   limit p_limit;
 end $$;

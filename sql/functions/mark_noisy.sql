@@ -2,7 +2,7 @@
 --   of the queue's messages in flight and at least 30 (for a minute after that was so the last time); and
 --   deprioritises up to p_limit of their waiting messages. Gives how many of them.
 -- Called by: the janitor.
--- Locks, in order: advisory lock of the job (when it is held elsewhere nothing is done), tenants, message
+-- Locks, in order: row of the job (when it is held elsewhere nothing is done), tenants, message
 --   rows, skipping those that others hold.
 -- Raises: nothing.
 -- Relies on index: message_visible, noisy_tenant_pkey.
@@ -18,7 +18,7 @@ declare
   v_noisy text[];
   v_count integer := 0;
 begin
-  if not pg_try_advisory_xact_lock(hashtext('skipmq'), hashtext('mark_noisy')) then
+  if not skipmq.hold_job('mark_noisy') then
     return 0;
   end if;
   delete from skipmq.noisy_tenant t where t.until <= v_now;
@@ -30,7 +30,7 @@ begin
     from (
       select m.group_id, count(*) as own, sum(count(*)) over () as of_all
       from skipmq.message m
-      where m.queue_id = v_queue and m.shard = any ('{0,1}') and m.group_no is null
+      where m.queue_id = v_queue and m.shard = any ('{0,1,2}') and m.group_no is null
         and m.visible_at > v_now and m.receive_count > m.receive_base
       group by m.group_id
     ) c

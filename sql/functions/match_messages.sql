@@ -44,6 +44,13 @@ begin
     order by m.visible_at, m.id
     limit p_limit)
     union all
+    (select m.visible_at, m.id, m.*
+    from skipmq.message m
+    where m.queue_id = p_queue_id and m.shard = 2 and m.group_no is null
+      and (m.visible_at, m.id) > (p_after, p_number) and m.visible_at <= p_until
+    order by m.visible_at, m.id
+    limit p_limit)
+    union all
     (select m.enqueued_at, m.sequence_number, m.*
     from skipmq.message m
     where m.queue_id = p_queue_id and m.group_no is not null

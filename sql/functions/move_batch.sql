@@ -1,11 +1,13 @@
 -- Does: moves up to p_limit visible messages from one standard queue to another (p_destination null: each
---   to the queue it came from), where each is a new message: with another id, sent now, never received; gives their
+--   to the queue it came from, if that is one of p_origins or they are null), where each is a new message: with another id, sent now, never received; gives their
 --   number. Each leaves a row of history. What came from a queue that is gone stays.
 -- Called by: advance_move_tasks.
 -- Locks, in order: message rows, skipping those that others hold.
 -- Raises: nothing.
 -- Relies on index: message_visible, and those of write_history and resend.
-create function skipmq.move_batch(p_source integer, p_destination integer, p_limit integer) returns integer
+create function skipmq.move_batch(
+  p_source integer, p_destination integer, p_limit integer, p_origins text[] default null
+) returns integer
 language plpgsql volatile
 as $$
 declare
@@ -15,7 +17,7 @@ declare
   v_targets integer[];
   v_count integer := 0;
 begin
-  foreach v_shard in array array[0, 1] loop
+  foreach v_shard in array array[2, 0, 1] loop
     select array_agg(h.tid), array_agg(h.target) into v_tids, v_targets
     from (
       select m.ctid as tid, coalesce(p_destination, origin.queue_id) as target
@@ -26,6 +28,7 @@ begin
         where q.account = split_part(m.dead_letter_source, ':', 5)
           and q.region = split_part(m.dead_letter_source, ':', 4)
           and q.name = split_part(m.dead_letter_source, ':', 6)
+          and (p_origins is null or m.dead_letter_source = any (p_origins))
       ) origin on p_destination is null
       where m.queue_id = p_source and m.shard = v_shard and m.group_no is null
         and m.visible_at > '-infinity' and m.visible_at <= v_now

@@ -1,5 +1,5 @@
 -- Does: moves up to p_limit visible messages from one FIFO queue to another (p_destination null: each to
---   the queue it came from), each group in order; gives their number, or null when it is 0 only because
+--   the queue it came from, if that is one of p_origins or they are null), each group in order; gives their number, or null when it is 0 only because
 --   others held the groups. What came from a queue that is gone stays, and its group behind it.
 -- Called by: advance_move_tasks.
 -- Locks, in order: group rows, skipping those that others hold; then those of append_fifo and
@@ -9,7 +9,9 @@
 --
 -- It reads the 1,000 groups that have waited longest, however few messages it may move: the first of
 -- them may be such as stay.
-create function skipmq.move_fifo_batch(p_source integer, p_destination integer, p_limit integer) returns integer
+create function skipmq.move_fifo_batch(
+  p_source integer, p_destination integer, p_limit integer, p_origins text[] default null
+) returns integer
 language plpgsql volatile
 as $$
 declare
@@ -45,6 +47,7 @@ begin
         where q.account = split_part(m.dead_letter_source, ':', 5)
           and q.region = split_part(m.dead_letter_source, ':', 4)
           and q.name = split_part(m.dead_letter_source, ':', 6) and q.fifo
+          and (p_origins is null or m.dead_letter_source = any (p_origins))
       ) origin on p_destination is null
       where m.queue_id = p_source and m.group_no = v_group
       order by m.sequence_number

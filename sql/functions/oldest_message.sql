@@ -20,10 +20,14 @@ begin
       limit 1);
   end if;
   return (
-    select extract(epoch from v_now - m.enqueued_at)
-    from skipmq.message m
-    where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null
-      and m.visible_at > '-infinity' and m.visible_at <= v_now
-    order by m.visible_at
-    limit 1);
+    select max(extract(epoch from v_now - f.enqueued_at))
+    from unnest('{0,2}'::smallint[]) s (shard)
+    cross join lateral (
+      select m.enqueued_at
+      from skipmq.message m
+      where m.queue_id = p_queue_id and m.shard = s.shard and m.group_no is null
+        and m.visible_at > '-infinity' and m.visible_at <= v_now
+      order by m.visible_at
+      limit 1
+    ) f);
 end $$;

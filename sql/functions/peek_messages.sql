@@ -1,6 +1,7 @@
 -- Does: shows up to p_limit messages of a queue without receiving them, in the order in which they become
---   visible (FIFO: of their arrival), from the one after p_after on; of one state or of all: visible,
---   in-flight or delayed. place is what to give as p_after for the next page.
+--   visible, those that were received last (FIFO: of their arrival), from the one after p_after on; of one state or of
+--   all: visible, in-flight or delayed. place is what to give as p_after for the next page. With p_bytes the page ends
+--   with the message whose body and attributes make it so many bytes, or more.
 -- Called by: the PeekMessages action; SQL users.
 -- Locks, in order: none.
 -- Raises: SQ005 when no queue has this generation.
@@ -9,7 +10,8 @@
 -- It passes over what is of another state one by one. A message that is received between two pages may
 -- come twice.
 create function skipmq.peek_messages(
-  p_queue_id integer, p_state text default null, p_limit integer default 10, p_after text default null
+  p_queue_id integer, p_state text default null, p_limit integer default 10, p_after text default null,
+  p_bytes bigint default null
 ) returns table (
   place text, id bigint, state text, visible_in interval, message_id uuid, body text, attributes text,
   approximate_receive_count integer, sent_at timestamptz, first_received_at timestamptz, group_id text,
@@ -34,45 +36,60 @@ begin
   if v_queue.fifo then
     v_delay := make_interval(secs => v_queue.delay_seconds);
     return query
-    select concat_ws('/', extract(epoch from m.enqueued_at), m.sequence_number), m.id, s.state, greatest(s.visible_at - v_now, '0'), m.message_id, m.body, m.attributes,
-      m.receive_count - m.receive_base, m.sent_at, m.first_received_at, m.group_id, m.sender, m.trace_header,
-      m.dead_letter_source, m.sequence_number, m.deduplication_id
-    from skipmq.message m
-    cross join lateral (
-      select
-        m.visible_at + case when m.receive_count = m.receive_base then v_delay else '0' end as visible_at
-    ) v
-    cross join lateral (
-      select v.visible_at, case
-        when v.visible_at <= v_now then 'visible'
-        when m.receive_count = m.receive_base then 'delayed'
-        else 'in-flight' end as state
-    ) s
-    where m.queue_id = p_queue_id and m.group_no is not null
-      and (m.enqueued_at, m.sequence_number) > (
-        coalesce(to_timestamp(v_after[1]::numeric), '-infinity'), coalesce(v_after[2]::bigint, -1))
-      and m.enqueued_at > v_horizon and (p_state is null or s.state = p_state)
-    order by m.enqueued_at, m.sequence_number
-    limit p_limit;
+    select concat_ws('/', extract(epoch from m.enqueued_at), m.sequence_number), m.id, m.state,
+      greatest(m.due_at - v_now, '0'), m.message_id, m.body, m.attributes, m.receive_count - m.receive_base,
+      m.sent_at, m.first_received_at, m.group_id, m.sender, m.trace_header, m.dead_letter_source,
+      m.sequence_number, m.deduplication_id
+    from (
+      select m.*, s.due_at, s.state,
+        sum(octet_length(m.body) + coalesce(octet_length(m.attributes), 0)) over (
+          order by m.enqueued_at, m.sequence_number rows between unbounded preceding and 1 preceding) as bytes_before
+      from skipmq.message m
+      cross join lateral (
+        select
+          m.visible_at + case when m.receive_count = m.receive_base then v_delay else '0' end as due_at
+      ) v
+      cross join lateral (
+        select v.due_at, case
+          when v.due_at <= v_now then 'visible'
+          when m.receive_count = m.receive_base then 'delayed'
+          else 'in-flight' end as state
+      ) s
+      where m.queue_id = p_queue_id and m.group_no is not null
+        and (m.enqueued_at, m.sequence_number) > (
+          coalesce(to_timestamp(v_after[1]::numeric), '-infinity'), coalesce(v_after[2]::bigint, -1))
+        and m.enqueued_at > v_horizon and (p_state is null or s.state = p_state)
+      order by m.enqueued_at, m.sequence_number
+      limit p_limit
+    ) m
+    where p_bytes is null or coalesce(m.bytes_before, 0) < p_bytes
+    order by m.enqueued_at, m.sequence_number;
     return;
   end if;
   return query
-  select concat_ws('/', m.shard, extract(epoch from m.visible_at), m.id), m.id, s.state,
-    greatest(m.visible_at - v_now, '0'), m.message_id, m.body, m.attributes,
-    m.receive_count - m.receive_base, m.sent_at, m.first_received_at, m.group_id, m.sender, m.trace_header,
-    m.dead_letter_source, null::bigint, null::text
-  from skipmq.message m
-  cross join lateral (
-    select case
-      when m.visible_at <= v_now then 'visible'
-      when m.receive_count = m.receive_base then 'delayed'
-      else 'in-flight' end as state
-  ) s
-  where m.queue_id = p_queue_id and m.group_no is null
-    and (m.shard, m.visible_at, m.id) > (
-      coalesce(v_after[1]::smallint, -1), coalesce(to_timestamp(v_after[2]::numeric), '-infinity'),
-      coalesce(v_after[3]::bigint, -1))
-    and m.enqueued_at > v_horizon and (p_state is null or s.state = p_state)
-  order by m.shard, m.visible_at, m.id
-  limit p_limit;
+  select concat_ws('/', m.shard, extract(epoch from m.visible_at), m.id), m.id, m.state,
+    greatest(m.visible_at - v_now, '0'), m.message_id, m.body, m.attributes, m.receive_count - m.receive_base,
+    m.sent_at, m.first_received_at, m.group_id, m.sender, m.trace_header, m.dead_letter_source, null::bigint,
+    null::text
+  from (
+    select m.*, s.state,
+      sum(octet_length(m.body) + coalesce(octet_length(m.attributes), 0)) over (
+        order by m.shard, m.visible_at, m.id rows between unbounded preceding and 1 preceding) as bytes_before
+    from skipmq.message m
+    cross join lateral (
+      select case
+        when m.visible_at <= v_now then 'visible'
+        when m.receive_count = m.receive_base then 'delayed'
+        else 'in-flight' end as state
+    ) s
+    where m.queue_id = p_queue_id and m.group_no is null
+      and (m.shard, m.visible_at, m.id) > (
+        coalesce(v_after[1]::smallint, -1), coalesce(to_timestamp(v_after[2]::numeric), '-infinity'),
+        coalesce(v_after[3]::bigint, -1))
+      and m.enqueued_at > v_horizon and (p_state is null or s.state = p_state)
+    order by m.shard, m.visible_at, m.id
+    limit p_limit
+  ) m
+  where p_bytes is null or coalesce(m.bytes_before, 0) < p_bytes
+  order by m.shard, m.visible_at, m.id;
 end $$;

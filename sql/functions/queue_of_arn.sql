@@ -1,5 +1,5 @@
 -- Does: finds the present generation of the queue that an ARN names; null when there is none.
--- Called by: start_move_task, list_move_tasks, advance_move_tasks.
+-- Called by: start_move_task, start_message_task, advance_move_tasks, is_redrivable, queue_since.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: queue_pkey.

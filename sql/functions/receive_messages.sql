@@ -1,8 +1,8 @@
 -- Does: claims up to p_limit visible messages of a standard queue and hides them for p_visibility_timeout
 --   seconds (null: the queue's). What has been received as often as the redrive policy allows goes to the
 --   dead-letter queue instead. When there is no message it gives one row without an id, whose next_visible_in
---   says how long until the next one becomes visible (null: none will). Where messages have groups, those of
---   noisy tenants come last (SQS Developer Guide, fair queues).
+--   says how long until the next one becomes visible (null: none will). What was received before comes first: it was
+--   sent before what waits. Where messages have groups, those of noisy tenants come last (SQS Developer Guide, fair queues).
 -- Called by: the ReceiveMessage action; SQL users.
 -- Locks, in order: message rows, skipping those that others hold; those of clear_head.
 -- Raises: SQ005 when no queue has this generation, SQ007 when the queue is FIFO; what check_receive raises.
@@ -10,14 +10,17 @@
 --
 -- No visible message lies before p_low_watermark (low_watermark says how that is known). The claim starts at
 -- p_scan_start, where the last one ended (the last row's scan_start), and at p_low_watermark when that gave too
--- little. Messages past retention that lie further back are excluded by the index condition.
+-- little. Of what was received before, which is shard 2, none lies before p_received_low; a claim from p_scan_start takes
+-- it last. Both bounds hold while all transactions of p_held are open; after one has ended, scan_from says what holds.
+-- Messages past retention are excluded by the index condition.
 -- p_within bounds how far ahead next_visible_in reads: in-flight messages that were deleted lie there too.
 -- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is, and is for SQL users,
 -- whose limit and timeout are checked here: the nodes have checked theirs.
 create function skipmq.receive_messages(
   p_queue_id integer, p_limit integer default 1, p_visibility_timeout integer default null,
   p_commit text default null, p_low_watermark timestamptz default null, p_scan_start timestamptz default null,
-  p_within interval default null
+  p_within interval default null, p_held bigint[] default null, p_held_low bigint[] default null,
+  p_received_low timestamptz default null
 ) returns table (
   id bigint, receive_count integer, received_at timestamptz, message_id uuid, body text,
   attributes text, approximate_receive_count integer, sent_at timestamptz,
@@ -39,7 +42,7 @@ declare
   v_dead_letter_queue integer;
   v_most integer := 2147483647;
   v_noisy text[];
-  v_shards smallint[] := '{0}';
+  v_shards smallint[] := case when p_scan_start is null then '{2,0}' else '{0,2}' end;
   v_shard smallint;
   v_low timestamptz;
   v_from timestamptz;
@@ -67,21 +70,31 @@ begin
     v_most := case when v_dead_letter_queue is null then v_most else v_max end;
   end if;
   if v_tenants then
-    v_noisy := array(
-      select t.group_id from skipmq.noisy_tenant t where t.queue_id = p_queue_id and t.until > v_now);
+    v_noisy := array(select t.group_id from skipmq.noisy_tenant t where t.queue_id = p_queue_id and t.until > v_now);
     -- Noisy tenants come last, but first in one receive of ten, so that they never starve.
-    v_shards := case when random() < 0.9 then '{0,1}' else '{1,0}' end;
+    v_shards := case when random() < 0.9 then v_shards || 1::smallint else 1::smallint || v_shards end;
   end if;
-  if v_timeout < 5 then
-    v_now := skipmq.write_time();
+  v_now := case when v_timeout < 5 then skipmq.write_time() else v_now end;
+  if p_held is not null then
+    p_low_watermark := skipmq.scan_from(p_low_watermark, p_held, p_held_low);
+    p_received_low := skipmq.scan_from(p_received_low, p_held, p_held_low);
   end if;
   -- Never now itself: what this call has claimed must not be claimed again by its next round.
   v_until := v_now + greatest(make_interval(secs => v_timeout), interval '1 microsecond');
 
   foreach v_shard in array v_shards loop
     -- Deprioritised messages keep their time: shard 1 has no watermark. One that lies ahead: the clock was put back.
-    v_low := greatest(v_horizon, case when v_shard = 0 and p_low_watermark <= v_now then p_low_watermark end);
+    v_from := case v_shard when 0 then p_low_watermark when 2 then p_received_low end;
+    v_low := greatest(v_horizon, case when v_from <= v_now then v_from end);
     v_from := greatest(v_low, case when v_shard = 0 and p_scan_start <= v_now then p_scan_start end);
+    if v_shard = 2 then
+      -- Mostly there is none, which a probe finds out at less cost than a claim.
+      perform from skipmq.message m
+      where m.queue_id = p_queue_id and m.shard = 2 and m.group_no is null
+        and m.visible_at >= v_low and m.visible_at <= v_now
+      order by m.visible_at limit 1;
+      continue when not found;
+    end if;
     loop
       return query
       with candidate as materialized (
@@ -89,17 +102,16 @@ begin
         from skipmq.message m
         where m.queue_id = p_queue_id and m.shard = v_shard and m.group_no is null
           and m.visible_at >= v_from and m.visible_at <= v_now
-        order by m.visible_at
-        limit v_left
+        order by m.visible_at limit v_left
         for no key update skip locked
       )
       update skipmq.message m set
-        visible_at = v_until,
+        visible_at = v_until, shard = case v_shard when 0 then 2 else v_shard end,
         receive_count = m.receive_count + 1,
         first_received_at = coalesce(m.first_received_at, v_now)
       from candidate c
       where m.ctid = c.tid and c.enqueued_at > v_horizon and c.received < v_most
-        and (v_shard = 1 or c.group_id = any (v_noisy) is not true)
+        and (v_shard <> 0 or c.group_id = any (v_noisy) is not true)
       returning
         m.id, m.receive_count, v_now, m.message_id, m.body, m.attributes,
         m.receive_count - m.receive_base, m.sent_at, m.first_received_at, m.group_id, m.sender,
@@ -131,8 +143,7 @@ begin
         from skipmq.message m
         where m.queue_id = p_queue_id and m.shard = s.shard and m.group_no is null
           and m.visible_at > v_now and m.visible_at <= v_now + coalesce(p_within, interval '20 years')
-        order by m.visible_at
-        limit 1
+        order by m.visible_at limit 1
       ) n) - v_now end;
     return next;
   end if;

@@ -28,6 +28,8 @@ begin
     raise exception 'The destination of a task must be of the same type as its source.' using errcode = 'SQ008';
   elsif p_attribute_value is not null and p_attribute_name is null then
     raise exception 'An attribute has a name.' using errcode = 'SQ008';
+  elsif greatest(length(p_body_contains), length(p_attribute_name), length(p_attribute_value)) > 256 then
+    raise exception 'A filter of a task has at most 256 characters.' using errcode = 'SQ008';
   end if;
   return skipmq.add_move_task(
     v_source, p_source_arn, p_destination_arn, p_messages_per_second, p_kind, p_body_contains, p_attribute_name,

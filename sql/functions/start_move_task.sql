@@ -1,17 +1,20 @@
--- Does: begins to move the messages of a dead-letter queue; gives the number of the task.
+-- Does: begins to move the messages of a dead-letter queue; gives the number of the task. Without a destination only
+--   those go back that came from one of p_origins (ARNs), if that is not null: what the caller may send to.
 -- Called by: the StartMessageMoveTask action; SQL users.
 -- Locks, in order: none but the task's own row.
 -- Raises: SQ010 when a queue is not there, SQ008 when the source is nobody's dead-letter queue or has an
 --   active task.
 -- Relies on index: queue_dead_letter, and those of add_move_task.
 create function skipmq.start_move_task(
-  p_source_arn text, p_destination_arn text default null, p_messages_per_second integer default null
+  p_source_arn text, p_destination_arn text default null, p_messages_per_second integer default null,
+  p_origins text[] default null
 ) returns uuid
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_source integer := skipmq.queue_of_arn(p_source_arn);
+  v_task uuid;
 begin
   if v_source is null then
     raise exception 'The resource that you specified for the SourceArn parameter doesn''t exist.'
@@ -33,5 +36,7 @@ begin
   then
     raise exception 'Source queue must be configured as a Dead Letter Queue.' using errcode = 'SQ008';
   end if;
-  return skipmq.add_move_task(v_source, p_source_arn, p_destination_arn, p_messages_per_second);
+  v_task := skipmq.add_move_task(v_source, p_source_arn, p_destination_arn, p_messages_per_second);
+  update skipmq.move_task t set origins = p_origins where t.task_id = v_task and p_origins is not null;
+  return v_task;
 end $$;

@@ -1,8 +1,8 @@
 -- A queue as its owner sees it. queue_id names its present generation: purge and delete give the name
 -- a new one, which empties the queue in one row change; the janitor clears the rows of the old one.
 create table skipmq.queue (
-  account text collate "C" not null,
-  region text collate "C" not null,
+  account text collate "C" not null check (account ~ '^[0-9]{12}$'),
+  region text collate "C" not null check (region ~ '^[A-Za-z0-9-]{1,64}$'),
   name text collate "C" not null check (name ~ '^[A-Za-z0-9_-]{1,80}$' or name ~ '^[A-Za-z0-9_-]{1,75}\.fifo$'),
   queue_id integer not null,
   fifo boolean not null default false check (fifo = (name like '%.fifo')),
@@ -14,19 +14,23 @@ create table skipmq.queue (
     check (message_retention_period between 60 and 1209600),
   receive_message_wait_time_seconds integer not null default 0
     check (receive_message_wait_time_seconds between 0 and 20),
-  policy text not null default '',
+  policy text not null default '' check (octet_length(policy) <= 8192),
   -- As the user wrote them; what receives and checks need of them stands in the columns below.
-  redrive_policy text not null default '',
-  redrive_allow_policy text not null default '',
+  redrive_policy text not null default '' check (length(redrive_policy) <= 1024),
+  redrive_allow_policy text not null default '' check (length(redrive_allow_policy) <= 4096),
   dead_letter_account text collate "C",
   dead_letter_name text collate "C",
   max_receive_count integer check (max_receive_count between 1 and 1000),
-  kms_master_key_id text not null default '',
+  kms_master_key_id text not null default '' check (length(kms_master_key_id) <= 2048),
   kms_data_key_reuse_period_seconds integer not null default 300
     check (kms_data_key_reuse_period_seconds between 60 and 86400),
   sqs_managed_sse_enabled boolean not null default true,
   history_mode text not null default 'metadata' check (history_mode in ('off', 'metadata', 'full')),
-  tags jsonb not null default '{}',
+  -- At most 50 texts of 256 characters, under keys of 1 to 128 (a repetition in jsonpath has at most 255).
+  tags jsonb not null default '{}' check (
+    jsonb_typeof(tags) = 'object' and jsonb_array_length(jsonb_path_query_array(tags, '$.keyvalue()')) <= 50
+    and not tags @? '$.keyvalue() ? (@.key like_regex "^(.{129}|$)" flag "s")'
+    and not tags @? '$.* ? (@.type() != "string" || @ like_regex "^.{129}.{128}" flag "s")'),
   created_at timestamptz not null,
   modified_at timestamptz not null,
   purged_at timestamptz,

@@ -12,7 +12,7 @@ create table skipmq.message (
   receive_count integer not null default 0,
   -- What users see is receive_count - receive_base.
   receive_base integer not null default 0,
-  -- Of a standard queue: 0, or 1 for a tenant that is noisy.
+  -- Of a standard queue: 0 for what was never received, 1 for a tenant that is noisy, 2 for what was received.
   shard smallint not null default 0,
   group_no bigint,
   sequence_number bigint,

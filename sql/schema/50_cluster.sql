@@ -1,18 +1,30 @@
--- What all nodes of one broker share: the key that authenticates receipt handles.
+-- What all nodes of one broker share.
 create table skipmq.cluster (
   one boolean primary key default true check (one),
-  receipt_key bytea not null,
   created_at timestamptz not null default clock_timestamp(),
-  -- Grows with every change of the access keys.
+  -- Grows with every change of the access keys, and with each session that ends.
   access_key_version bigint not null default 0,
   -- Up to when fold_counts has added up everything.
   counted_to timestamptz not null default '-infinity'
 );
-insert into skipmq.cluster (receipt_key)
-select decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex');
+insert into skipmq.cluster default values;
+
+-- The keys that authenticate receipt handles: the newest one, and those that it replaced not long ago.
+create table skipmq.receipt_key (
+  made_at timestamptz primary key,
+  key bytea not null
+);
+insert into skipmq.receipt_key (made_at, key)
+select clock_timestamp(), decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex');
 
 -- What watch_disk fills to see whether the disk has room, and empties by going back: never a row that is seen.
 create unlogged table skipmq.disk_probe (
   filler text not null
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1);
 alter table skipmq.disk_probe alter column filler set storage plain;
+-- The jobs of the janitor, for hold_job: which of many nodes does one holds its row.
+create table skipmq.job (name text collate "C" primary key);
+insert into skipmq.job (name)
+values
+  ('clear_retired'), ('create_history_partitions'), ('drop_history_partitions'), ('expire_audit_records'),
+  ('expire_deduplication'), ('expire_messages'), ('fold_counts'), ('mark_noisy');

@@ -6,6 +6,8 @@ create table skipmq.move_task (
   source_arn text not null,
   -- Null: each message goes back to the queue that it came from.
   destination_arn text,
+  -- Without a destination: the queues, by their ARNs, that messages may go back to; null: all.
+  origins text[],
   status text not null check (status in ('RUNNING', 'COMPLETED', 'CANCELLING', 'CANCELLED', 'FAILED')),
   messages_per_second integer check (messages_per_second between 1 and 500),
   to_move bigint not null,

@@ -22,3 +22,10 @@ create table skipmq.access_key (
 );
 -- For the cascade.
 create index access_key_parent on skipmq.access_key (parent);
+
+-- Sessions of the console that were signed out of before their time was over: a copy of their cookie opens nothing.
+create table skipmq.ended_session (
+  -- The SHA-256 of what only the session's cookie has.
+  digest bytea primary key check (octet_length(digest) = 32),
+  until timestamptz not null
+);

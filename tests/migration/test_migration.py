@@ -1,7 +1,10 @@
 import multiprocessing
 import re
 import runpy
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -14,20 +17,10 @@ from support.postgres import Databases, as_node, dump
 FROZEN = files.folder("migrations") / "versions"
 
 
-def install(url: str) -> None:
-    """Build the schema from sql/ alone."""
-    with psycopg.connect(url) as connection:
-        connection.execute("set local check_function_bodies = off")
-        for file in files.sql_in_order():
-            connection.execute(file.read_text(encoding="utf-8"))  # type: ignore[call-overload]
-
-
 def comparable(text: str) -> list[str]:
-    """Return a dump's lines without partitions of days and alembic's own table."""
+    """Return a dump's lines without partitions of days."""
     text = re.sub(r"history_\d{8}", "history_DAY", text)
-    blocks = [
-        b for b in text.split("\n--\n") if "alembic_version" not in b and "history_DAY" not in b
-    ]
+    blocks = [b for b in text.split("\n--\n") if "history_DAY" not in b]
     return [
         line
         for line in "\n".join(blocks).splitlines()
@@ -35,14 +28,60 @@ def comparable(text: str) -> list[str]:
     ]
 
 
+def contents(url: str) -> dict[str, list[Any]]:
+    """Return what is in the tables, but for times and keys."""
+    with psycopg.connect(url) as connection:
+        tables = connection.execute(
+            "select relname from pg_class where relnamespace = 'skipmq'::regnamespace"
+            " and relkind = 'r' and not relispartition"
+        ).fetchall()
+        return {
+            table: connection.execute(
+                "select t - '{created_at, made_at, key}'::text[] from"  # type: ignore[arg-type]
+                f" (select to_jsonb(t) as t from skipmq.{table} t) t order by t::text"
+            ).fetchall()
+            for (table,) in tables
+        }
+
+
 def test_sql_folder_and_migrations_build_the_same_schema(databases: Databases) -> None:
     by_sql, by_alembic = databases.empty(), databases.empty()
 
-    install(by_sql)
-    schema.migrate(by_alembic)
+    schema.migrate(by_sql)
+    schema.upgrade(by_alembic)
 
     assert comparable(dump(by_sql)) == comparable(dump(by_alembic))
     assert "FUNCTION skipmq.receive_messages" in dump(by_sql)
+    assert contents(by_sql) == contents(by_alembic)
+    assert contents(by_sql)["alembic_version"] == [({"version_num": "0001_pre_first"},)]
+
+
+def test_alembic_goes_on_from_a_schema_that_was_installed(databases: Databases) -> None:
+    url = databases.empty()
+    schema.migrate(url)
+    steps: list[str] = []
+
+    schema.upgrade(url, steps.append)
+
+    assert steps == []
+    assert schema.inspect(url).is_current
+
+
+def test_database_that_is_empty_or_current_is_migrated_without_alembic(
+    databases: Databases,
+) -> None:
+    url = databases.empty()
+    program = (
+        "import sys; from skipmq.database import schema; told = []\n"
+        "states = [schema.migrate(sys.argv[1], told.append).found for _ in range(2)]\n"
+        "print(*states, *told, *{'alembic', 'sqlalchemy', 'mako'} & set(sys.modules))"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program, url], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.split() == ["0001_pre_first"] * 3
 
 
 def test_migrate_by_two_at_once_does_it_once(databases: Databases) -> None:
@@ -52,6 +91,7 @@ def test_migrate_by_two_at_once_does_it_once(databases: Databases) -> None:
         states = pool.map(schema.migrate, [url] * 4)
 
     assert {state.found for state in states} == {states[0].wanted}
+    assert len(contents(url)["receipt_key"]) == 1
 
 
 def test_migrate_tells_each_step_and_nothing_the_second_time(databases: Databases) -> None:

@@ -12,7 +12,7 @@ import pytest
 from skipmq import embedded
 from skipmq.database import rights, schema
 from support.http import SKIPMQ, environment, free_port
-from support.postgres import DEBIAN, Databases, debian_servers
+from support.postgres import DEBIAN, Databases, as_node, as_reader, debian_servers
 
 ROLES = {"skipmq_node", "skipmq_reader", "skipmq_application"}
 
@@ -217,3 +217,27 @@ def test_server_that_is_too_old_is_refused_before_anything_is_changed(
 
     with psycopg.connect(url) as connection:
         assert connection.execute("select to_regnamespace('skipmq')").fetchone() == (None,)
+
+
+def test_revoke_that_is_offered_keeps_advisory_locks_for_the_owner(server: Databases) -> None:
+    """Run it as the administrator, and let the roles of nodes and readers try."""
+    url = server.migrated()
+    script, _ = run(url, "migrate", "--print-sql")
+    offered = script[script.index("-- do $$") :]
+
+    with psycopg.connect(url, autocommit=True) as administrator:
+        administrator.execute("\n".join(line[3:] for line in offered.splitlines()).encode())
+        administrator.execute("select skipmq.create_queue('orders.fifo'), skipmq.create_queue('a')")
+    with (
+        psycopg.connect(as_reader(url), autocommit=True) as reader,
+        pytest.raises(psycopg.errors.InsufficientPrivilege),
+    ):
+        reader.execute("select pg_advisory_lock(1)")
+    with psycopg.connect(as_node(url), autocommit=True) as node:
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            node.execute("select pg_try_advisory_xact_lock_shared(1, 2)")
+        node.execute("select skipmq.send_fifo_message('orders.fifo', 'x', 'g', 'id')")
+        node.execute("select skipmq.send_message('a', 'x')")
+        node.execute("select skipmq.purge_queue(skipmq.queue_id('orders.fifo'))")
+        node.execute("select skipmq.delete_queue(skipmq.queue_id('a'))")
+        node.execute("select skipmq.watch_disk()")

@@ -1,6 +1,7 @@
 import psycopg
 import pytest
 
+from support.postgres import Connection
 from support.sql import Queue, number
 
 ADD = "select skipmq.add_move_task(%s, %s, %s, %s)::text"
@@ -27,3 +28,12 @@ def test_source_of_an_ended_task_has_another(orders: Queue) -> None:
     orders.connection.execute("update skipmq.move_task set status = 'COMPLETED'")
 
     assert number(orders.connection, ADD, orders.id, SOURCE, TARGET, None) != first
+
+
+def test_new_and_cancelled_tasks_notify_the_janitors(orders: Queue, node: Connection) -> None:
+    node.execute("listen skipmq_tasks")
+
+    task = number(orders.connection, ADD, orders.id, SOURCE, TARGET, None)
+    assert [n.channel for n in node.notifies(timeout=30, stop_after=1)] == ["skipmq_tasks"]
+    orders.connection.execute("select skipmq.cancel_move_task(%s)", (task,))
+    assert [n.channel for n in node.notifies(timeout=30, stop_after=1)] == ["skipmq_tasks"]

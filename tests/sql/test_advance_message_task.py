@@ -6,7 +6,7 @@ import pytest
 
 from support.fifo import FifoQueue
 from support.postgres import Connection
-from support.sql import Queue, history, number
+from support.sql import Queue, advance, history, number
 
 ARN = "arn:aws:sqs:us-east-1:000000000000:"
 START = "select skipmq.start_message_task(%s, %s, %s, null, %s)"
@@ -180,3 +180,35 @@ def test_step_in_the_middle_of_a_long_queue_costs_as_much_as_the_first(
 
     assert task(owner) == ("RUNNING", 0, 15_200)
     assert costs[2] < 300, costs
+
+
+@pytest.mark.parametrize("limit", [2, 4, 5])
+@pytest.mark.parametrize("name", ["orders", "orders.fifo"])
+def test_step_that_reads_the_last_message_completes_the_task(
+    owner: Connection, name: str, limit: int
+) -> None:
+    queue: Any
+    if name.endswith(".fifo"):
+        queue = FifoQueue(owner, name)
+        queue.put("g:yes", "g:yes", "g:no", "g:no")
+    else:
+        queue = Queue(owner, name)
+        queue.send("yes", "yes", "no", "no")
+    start(queue, "delete", None, "yes")
+
+    steps = [number(owner, ADVANCE, limit) for _ in range(-(-4 // limit))]
+
+    assert (sum(steps), task(owner)) == (4, ("COMPLETED", 2, 4))
+
+
+def test_step_that_deletes_as_many_as_its_rate_allows_reads_on_to_the_next_match(
+    owner: Connection,
+) -> None:
+    queue = Queue(owner, "orders")
+    queue.send("no", "yes", "no", "no")
+    paced = "select skipmq.start_message_task(%s, 'delete', null, 1, 'yes')"
+    number(owner, paced, f"{ARN}orders")
+    advance(owner, "1 s")
+
+    assert number(owner, ADVANCE, 100) == 4
+    assert task(owner) == ("COMPLETED", 1, 4)

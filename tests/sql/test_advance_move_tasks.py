@@ -1,9 +1,11 @@
 import threading
 
 import psycopg
+import pytest
 
+from support.fifo import FifoQueue
 from support.postgres import Connection
-from support.sql import Redrive, number
+from support.sql import Queue, Redrive, advance, number, redrive_policy
 
 ADVANCE = "select skipmq.advance_move_tasks(%s)"
 # At so many seconds after the start, by a clock that is moved to there in the same statement.
@@ -13,16 +15,17 @@ ADVANCE_AT = """
     (t.started_at + %s * interval '1 second' - clock_timestamp())::text, false) <> ''
 """
 STATUS = "select status from skipmq.move_task"
+ENDED = "select status, failure_reason from skipmq.move_task"
+ARN = "arn:aws:sqs:us-east-1:000000000000:"
 
 
 def test_advance_moves_in_chunks_until_nothing_is_left(owner: Connection) -> None:
     redrive = Redrive(owner, 5)
     redrive.start()
 
-    moved = [number(owner, ADVANCE, 2) for _ in range(4)]
+    moved = [(number(owner, ADVANCE, 2), number(owner, STATUS)) for _ in range(4)]
 
-    assert moved == [2, 2, 1, 0]
-    assert number(owner, STATUS) == "COMPLETED"
+    assert moved == [(2, "RUNNING"), (2, "RUNNING"), (1, "COMPLETED"), (0, "COMPLETED")]
     assert number(owner, "select moved from skipmq.move_task") == 5
     assert redrive.source.counts() == (5, 0, 0)
 
@@ -82,6 +85,89 @@ def test_task_goes_on_when_the_one_who_was_at_it_is_gone(database: str, owner: C
 
     assert while_held == 0
     assert number(owner, ADVANCE, 10) == 4
-    assert number(owner, STATUS) == "RUNNING"
-    assert number(owner, ADVANCE, 10) == 0
     assert number(owner, STATUS) == "COMPLETED"
+
+
+@pytest.mark.parametrize("rate", [None, 500])
+@pytest.mark.parametrize("chunk", [4, 5])
+def test_step_that_moves_the_last_message_completes_the_task(
+    owner: Connection, rate: int | None, chunk: int
+) -> None:
+    redrive = Redrive(owner, 4)
+    redrive.start(rate)
+    advance(owner, "1 s")
+
+    assert number(owner, ADVANCE, chunk) == 4
+    assert number(owner, STATUS) == "COMPLETED"
+    assert redrive.start() is not None
+
+
+def test_message_that_stays_does_not_keep_the_task_running(owner: Connection) -> None:
+    redrive = Redrive(owner, 2)
+    redrive.dead.send("direct")
+    redrive.start()
+
+    assert number(owner, ADVANCE, 2) == 2
+    assert owner.execute(ENDED).fetchall() == [("COMPLETED", None)]
+    assert redrive.dead.counts() == (1, 0, 0)
+
+
+@pytest.mark.parametrize("name", ["dead", "dead.fifo"])
+def test_redrive_of_messages_that_came_from_no_queue_fails(owner: Connection, name: str) -> None:
+    dead: Queue | FifoQueue
+    if name == "dead":
+        dead = Queue(owner, name)
+        Queue(owner, "source", RedrivePolicy=redrive_policy(name))
+        dead.send("direct")
+    else:
+        dead = FifoQueue(owner, name)
+        FifoQueue(owner, "source.fifo", RedrivePolicy=redrive_policy(name))
+        dead.put("g:direct")
+    number(owner, "select skipmq.start_move_task(%s)", f"{ARN}{name}")
+
+    number(owner, ADVANCE, 10)
+
+    assert owner.execute(ENDED).fetchall() == [("FAILED", "CouldNotDetermineMessageSource")]
+    assert dead.counts() == (1, 0, 0)
+
+
+def test_redrive_of_messages_whose_queue_is_gone_fails(owner: Connection) -> None:
+    redrive = Redrive(owner, 2)
+    Queue(owner, "second", RedrivePolicy=redrive_policy())
+    owner.execute("select skipmq.delete_queue(%s)", (redrive.source.id,))
+    redrive.start()
+
+    number(owner, ADVANCE, 10)
+
+    assert owner.execute(ENDED).fetchall() == [
+        ("FAILED", "AWS.SimpleQueueService.NonExistentQueue")
+    ]
+
+
+def test_redrive_of_an_empty_queue_completes(owner: Connection) -> None:
+    Redrive(owner, 0).start()
+
+    number(owner, ADVANCE, 10)
+
+    assert owner.execute(ENDED).fetchall() == [("COMPLETED", None)]
+
+
+def test_task_of_a_queue_that_was_deleted_touches_no_message_of_its_successor(
+    owner: Connection,
+) -> None:
+    redrive = Redrive(owner, 1)
+    redrive.start()
+    owner.execute("select skipmq.delete_queue(%s)", (redrive.dead.id,))
+    advance(owner, "1 hour")
+    successor = Queue(owner, "dead")
+    successor.send("new")
+
+    second = "select skipmq.start_message_task(%s, 'delete', null, null, 'nothing has it')"
+    number(owner, second, redrive.arn)
+    number(owner, ADVANCE, 10)
+
+    assert owner.execute(f"{ENDED} order by started_at").fetchall() == [
+        ("FAILED", "AWS.SimpleQueueService.NonExistentQueue"),
+        ("COMPLETED", None),
+    ]
+    assert successor.counts() == (1, 0, 0)

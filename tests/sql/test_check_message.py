@@ -37,6 +37,7 @@ def test_what_sqs_takes_is_accepted(owner: Connection, given: dict[str, object])
     ("given", "sqlstate", "text"),
     [
         (GOOD | {"body": ""}, "SQ011", "MessageBody"),
+        (GOOD | {"trace": "x" * 2_049}, "SQ008", "at most 2048"),
         (GOOD | {"body": None}, "SQ011", "MessageBody"),
         (GOOD | {"body": "a\x01"}, "SQ009", "Invalid characters"),
         (GOOD | {"body": "\uffff"}, "SQ009", "Invalid characters"),

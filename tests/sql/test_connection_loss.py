@@ -32,7 +32,12 @@ LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
 def run(request: pytest.FixtureRequest) -> Iterator[Run]:
     """Give what runs a coroutine on each loop that a node may have."""
     with asyncio.Runner(loop_factory=LOOPS[request.param]) as runner:
-        yield lambda coroutine: runner.run(asyncio.wait_for(coroutine, PATIENCE))
+        yield lambda coroutine: runner.run(_within_patience(coroutine))
+
+
+async def _within_patience(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    async with asyncio.timeout(PATIENCE):
+        return await coroutine
 
 
 def test_end_of_a_session_with_an_unread_statement_is_seen(run: Run, databases: Databases) -> None:

@@ -46,6 +46,23 @@ def test_create_with_bad_name_is_refused(node: Connection, name: str) -> None:
         create(node, name)
 
 
+@pytest.mark.parametrize(
+    ("account", "region", "tags"),
+    [
+        ("1" * 13, "us-east-1", {}),
+        ("0" * 12, "r" * 65, {}),
+        ("0" * 12, "us-east-1", {f"key-{n}": "" for n in range(51)}),
+        ("0" * 12, "us-east-1", {"key": "v" * 257}),
+    ],
+)
+def test_create_with_what_has_no_bound_is_refused(
+    node: Connection, account: str, region: str, tags: dict[str, str]
+) -> None:
+    statement = "select skipmq.create_queue('orders', '{}', %s::jsonb, %s, %s)"
+    with pytest.raises(psycopg.errors.CheckViolation):
+        number(node, statement, Json(tags), account, region)
+
+
 def test_create_soon_after_delete_is_refused_until_the_cooldown_ends(owner: Connection) -> None:
     queue = Queue(owner)
     owner.execute("select skipmq.delete_queue(%s)", (queue.id,))

@@ -2,7 +2,7 @@ import psycopg
 import pytest
 
 from support.http import eventually
-from support.postgres import Connection, as_node
+from support.postgres import Connection, as_node, as_reader
 from support.sql import number
 
 STATE = "select skipmq.database_state()"
@@ -43,6 +43,15 @@ def test_every_session_sees_that_one_watches_a_full_disk(
         assert (state(owner), state(node)) == ("disk_full", "disk_full")
 
     eventually(lambda: state(node) == "writable")
+
+
+def test_lock_of_a_login_that_may_not_watch_the_disk_says_nothing(
+    owner: Connection, node: Connection, database: str
+) -> None:
+    with psycopg.connect(as_reader(database), autocommit=True) as login:
+        login.execute(DISK_FULL)
+
+        assert (state(owner), state(node)) == ("writable", "writable")
 
 
 def test_functions_that_it_looks_for_exist(owner: Connection) -> None:

@@ -61,6 +61,20 @@ def test_reader_that_holds_a_snapshot_for_too_long_is_ended(
         reader.execute("select 1")
 
 
+def test_reader_that_lifted_its_timeouts_is_ended(owner: Connection, reader: Connection) -> None:
+    """A role can always set what its own sessions have."""
+    for name in ("statement_timeout", "idle_in_transaction_session_timeout"):
+        reader.execute(f"set {name} = 0")
+    reader.commit()
+    reader.execute("declare c cursor for select * from generate_series(1, 10000000)")
+    reader.execute("fetch 1 from c")
+
+    assert [row[0] for row in owner.execute(END, ("0",))] == [reader.info.backend_pid]
+    until_gone(owner, reader.info.backend_pid)
+    with pytest.raises(psycopg.OperationalError):
+        reader.execute("fetch 1 from c")
+
+
 def test_reader_without_a_snapshot_and_other_roles_are_left_alone(
     database: str, owner: Connection, reader: Connection
 ) -> None:

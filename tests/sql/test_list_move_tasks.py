@@ -2,7 +2,7 @@ import psycopg
 import pytest
 
 from support.postgres import Connection
-from support.sql import Redrive, number
+from support.sql import Queue, Redrive, advance, number
 
 STATEMENT = "select task_id::text, status, moved, to_move from skipmq.list_move_tasks(%s, %s::int)"
 
@@ -34,3 +34,17 @@ def test_tasks_with_a_filter_are_listed_when_all_are_asked_for(owner: Connection
     asked = "select kind, body_contains from skipmq.list_move_tasks(%s, 10, %s)"
     assert owner.execute(asked, (redrive.arn, True)).fetchall() == [("delete", "x")]
     assert owner.execute(asked, (redrive.arn, False)).fetchall() == []
+
+
+def test_tasks_of_a_deleted_queue_are_not_those_of_its_successor(owner: Connection) -> None:
+    redrive = Redrive(owner, 1)
+    first = redrive.start()
+    owner.execute("select skipmq.delete_queue(%s)", (redrive.dead.id,))
+    advance(owner, "1 hour")
+    Queue(owner, "dead")
+
+    asked = "select task_id from skipmq.list_move_tasks(%s, 10, %s)"
+    assert owner.execute(asked, (redrive.arn, False)).fetchall() == []
+    assert owner.execute(asked, (redrive.arn, True)).fetchall() == []
+    with pytest.raises(psycopg.Error, match="Task does not exist"):
+        owner.execute("select skipmq.cancel_move_task(%s, %s)", (first, redrive.arn))

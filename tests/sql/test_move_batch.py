@@ -1,6 +1,7 @@
 from support.postgres import Connection
-from support.sql import Queue, Redrive, number
+from support.sql import Queue, Redrive, number, redrive_policy
 
+ARN = "arn:aws:sqs:us-east-1:000000000000:"
 MOVE = "select skipmq.move_batch(%s, %s, %s)"
 
 
@@ -48,3 +49,26 @@ def test_receipt_from_before_the_move_is_dead(owner: Connection) -> None:
     assert redrive.dead.delete(*received) == 0
     assert redrive.source.delete(*received) == 0
     assert len(redrive.source.receive()) == 1
+
+
+def test_move_to_the_origin_leaves_what_came_from_others_than_given(owner: Connection) -> None:
+    redrive = Redrive(owner, 2)
+    second = Queue(owner, "second", RedrivePolicy=redrive_policy())
+    second.send("from the second")
+    while second.receive(timeout=0):
+        pass
+    move = "select skipmq.move_batch(%s, null, 10, %s)"
+
+    assert number(owner, move, redrive.dead.id, []) == 0
+    assert number(owner, move, redrive.dead.id, [f"{ARN}second"]) == 1
+    assert second.bodies() == ["from the second"]
+    assert redrive.dead.counts() == (2, 0, 0)
+    assert number(owner, move, redrive.dead.id, None) == 2
+
+
+def test_given_origins_do_not_matter_where_there_is_a_destination(owner: Connection) -> None:
+    redrive, other = Redrive(owner, 2), Queue(owner, "other")
+
+    moved = number(owner, "select skipmq.move_batch(%s, %s, 10, '{}')", redrive.dead.id, other.id)
+
+    assert moved == 2

@@ -39,9 +39,10 @@ def test_chunks_keep_the_order(owner: Connection) -> None:
     other = FifoQueue(owner, "other.fifo")
     number(owner, START, f"{ARN}dead.fifo", f"{ARN}other.fifo")
 
-    moved = [number(owner, ADVANCE, 3) for _ in range(5)]
+    moved = [number(owner, ADVANCE, 3) for _ in range(4)]
 
-    assert moved == [3, 3, 3, 1, 0]
+    assert moved == [3, 3, 3, 1]
+    assert number(owner, "select status from skipmq.move_task") == "COMPLETED"
     taken = other.take()
     assert [m for m in taken if m[0] == "a"] == ["a:0", "a:2", "a:4", "a:6", "a:8"]
     assert [m for m in taken if m[0] == "b"] == ["b:1", "b:3", "b:5", "b:7", "b:9"]
@@ -92,3 +93,20 @@ def test_task_goes_on_while_another_holds_the_groups(owner: Connection, database
 
     assert number(owner, ADVANCE, 100) == 1
     assert source.take() == ["a:1"]
+
+
+def test_move_to_the_origin_leaves_groups_behind_what_came_from_others_than_given(
+    owner: Connection,
+) -> None:
+    dead, source = with_letters(owner, "a:1", "b:1")
+    second = FifoQueue(owner, "second.fifo", RedrivePolicy=POLICY)
+    second.put("a:2", "c:2")
+    while second.take(timeout=0):
+        pass
+    move = "select skipmq.move_fifo_batch(%s, null, 10, %s)"
+
+    assert number(owner, move, dead.id, [f"{ARN}second.fifo"]) == 1
+    assert [m["body"] for m in second.receive()] == ["2"]
+    assert number(owner, move, dead.id, [f"{ARN}source.fifo"]) == 2
+    assert sorted(m["group_id"] for m in source.receive()) == ["a", "b"]
+    assert dead.counts() == (1, 0, 0)

@@ -13,7 +13,7 @@ from skipmq.database import schema
 from support.postgres import Connection, Databases, as_reader
 from support.sql import number
 
-OLDEST = "select skipmq.oldest_snapshot()"
+OLDEST = "select began from skipmq.oldest_snapshot()"
 BEGAN = "select xact_start from pg_stat_activity where pid = %s"
 HOLDS = (
     "select backend_xmin is not null, backend_xid is not null from pg_stat_activity where pid = %s"
@@ -45,6 +45,19 @@ def test_oldest_is_a_transaction_with_a_snapshot_or_that_wrote(
     with transaction(database, statement) as pid, transaction(as_reader(database), READ):
         assert owner.execute(HOLDS, (pid,)).fetchone() == (statement == READ, statement == WRITE)
         assert number(owner, OLDEST) <= began(owner, pid)
+
+
+def test_session_of_the_oldest_is_named(database: str, owner: Connection) -> None:
+    named = psycopg.conninfo.make_conninfo(database, application_name="forgotten job")
+    with transaction(named, WRITE):
+        # Another test of this server may have an older one.
+        (row,) = owner.execute(
+            "select s.session, a.application_name, a.pid, a.usename, a.datname"
+            " from skipmq.oldest_snapshot() s join pg_stat_activity a on a.xact_start = s.began"
+        ).fetchall()
+
+    session, application, pid, user, of = row
+    assert session == f"{application}, process {pid}, user {user}, database {of}"
 
 
 def test_transaction_that_holds_nothing_is_not_counted(database: str, owner: Connection) -> None:

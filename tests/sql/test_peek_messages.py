@@ -24,3 +24,13 @@ def test_peek_of_an_old_generation_is_refused(orders: Queue) -> None:
         number(orders.connection, PEEK, orders.id, None)
 
     assert caught.value.sqlstate == "SQ005"
+
+
+def test_page_ends_with_the_message_that_fills_its_bytes(orders: Queue) -> None:
+    for n in range(5):
+        orders.send(str(n) * 100)
+    paged = "select array(select left(body, 1) from skipmq.peek_messages(%s, null, 9, null, %s))"
+
+    found = {size: number(orders.connection, paged, orders.id, size) for size in (1, 100, 101, 999)}
+
+    assert found == {1: ["0"], 100: ["0"], 101: ["0", "1"], 999: ["0", "1", "2", "3", "4"]}

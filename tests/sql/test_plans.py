@@ -112,7 +112,8 @@ def test_plan_of_an_empty_receive_probes_the_visibility_index(orders: Queue, sta
         nothing.receive()
 
     touching = of_messages(collected)
-    assert len(touching) == 3  # The claim, what has expired, and the next to become visible.
+    # What was received before, the claim, what has expired, and the next to become visible.
+    assert len(touching) == 4
     for plan in touching:
         assert_probes(plan, "message_visible", "queue_id = ", "shard = ", "visible_at >")
 
@@ -152,8 +153,10 @@ def test_plan_of_expiry_probes_the_visibility_index(orders: Queue, state: State)
     with plans(orders.connection) as collected:
         orders.connection.execute("select skipmq.expire_messages()")
 
-    (plan,) = of_messages(collected)
-    assert_probes(plan, "message_visible", "queue_id = ", "shard = ", "visible_at <= ")
+    plans_of_shards = of_messages(collected)
+    assert plans_of_shards
+    for plan in plans_of_shards:
+        assert_probes(plan, "message_visible", "queue_id = ", "shard = ", "visible_at <= ")
 
 
 def test_ballast_is_no_queues_message(orders: Queue) -> None:

@@ -161,3 +161,38 @@ def test_receive_by_sql_out_of_range_is_refused(orders: Queue, limit: int, timeo
 
     assert caught.value.sqlstate == "SQ008"
     assert orders.bodies() == ["a"]
+
+
+def test_message_whose_visibility_timeout_ended_comes_before_newer_ones(orders: Queue) -> None:
+    orders.send("first")
+    orders.send("second")
+    orders.receive(1, timeout=30)
+    advance(orders.connection, "10 s")
+    orders.send("third")
+    assert orders.bodies(1) == ["second"]
+    advance(orders.connection, "31 s")
+
+    assert orders.bodies(1) == ["first"]
+    assert orders.bodies() == ["third"]
+
+
+def test_message_that_was_made_visible_comes_before_newer_ones(orders: Queue) -> None:
+    orders.send("first")
+    orders.send("second")
+    received = orders.receive(1)
+    orders.send("third")
+    orders.hide(0, *received)
+
+    assert orders.bodies() == ["first", "second", "third"]
+
+
+def test_message_that_reached_no_client_comes_before_newer_ones(orders: Queue) -> None:
+    orders.send("first")
+    orders.send("second")
+    (received,) = orders.receive(1)
+    orders.connection.execute(
+        "select skipmq.return_messages(%s, %s::bigint[], %s::int[])",
+        (orders.id, [received["id"]], [received["receive_count"]]),
+    )
+
+    assert orders.bodies() == ["first", "second"]

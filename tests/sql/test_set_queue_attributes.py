@@ -53,11 +53,24 @@ def test_set_moves_the_time_of_modification(orders: Queue) -> None:
         ("ReceiveMessageWaitTimeSeconds", "21"),
         ("KmsDataKeyReusePeriodSeconds", "59"),
         ("HistoryMode", "some"),
+        ("KmsMasterKeyId", "k" * 2_049),
+        ("Policy", "p" * 8_193),
+        ("RedriveAllowPolicy", '{"redrivePermission": "allowAll"}' + " " * 4_096),
     ],
 )
 def test_set_out_of_range_is_refused(orders: Queue, name: str, value: str) -> None:
     with pytest.raises(psycopg.errors.CheckViolation):
         set_(orders, **{name: value})
+
+
+def test_redrive_policy_has_a_bound(orders: Queue) -> None:
+    Queue(orders.connection, "dead")
+    arn = "arn:aws:sqs:us-east-1:000000000000:dead"
+    policy = f'{{"deadLetterTargetArn": "{arn}", "maxReceiveCount": 2}}'
+    set_(orders, RedrivePolicy=policy)
+
+    with pytest.raises(psycopg.errors.CheckViolation):
+        set_(orders, RedrivePolicy=policy + " " * 1_024)
 
 
 def test_set_on_a_queue_that_is_gone_raises_moved(orders: Queue) -> None:

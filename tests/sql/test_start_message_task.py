@@ -52,3 +52,9 @@ def test_what_does_not_fit_together_is_refused(
         start(orders.connection, kind, target, **more)
 
     assert refused.value.sqlstate == code
+
+
+@pytest.mark.parametrize("part", ["body", "name", "value"])
+def test_filter_that_is_too_long_is_refused(orders: Queue, part: str) -> None:
+    with pytest.raises(psycopg.Error, match="at most 256 characters"):
+        start(orders.connection, "delete", **{"name": "n", part: "x" * 257})

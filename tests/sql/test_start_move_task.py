@@ -79,3 +79,15 @@ def test_start_to_itself_is_refused(owner: Connection) -> None:
     Redrive(owner, 0)
 
     assert refused(owner, ARN + "dead", ARN + "dead")[0] == "SQ008"
+
+
+@pytest.mark.parametrize(("origins", "moved"), [(None, 2), ([], 0), ([ARN + "source"], 2)])
+def test_only_what_came_from_given_origins_goes_back(
+    owner: Connection, origins: list[str] | None, moved: int
+) -> None:
+    redrive = Redrive(owner, 2)
+
+    number(owner, "select skipmq.start_move_task(%s, null, null, %s)", ARN + "dead", origins)
+
+    assert number(owner, "select skipmq.advance_move_tasks()") == moved
+    assert redrive.source.counts() == (moved, 0, 0)

@@ -18,6 +18,7 @@ from skipmq.database import connection as connections
 from skipmq.database.statement import (
     BIGINTS,
     BOOLEAN,
+    EPOCH,
     INTEGER,
     INTEGERS,
     INTERVAL,
@@ -25,7 +26,9 @@ from skipmq.database.statement import (
     TEXT,
     TEXTS,
     TIME,
+    TIMES,
     UUID,
+    UUIDS,
     Kind,
     Statement,
 )
@@ -36,6 +39,7 @@ SECONDS = 60.0
 # 2026-02-28, a second before midnight.
 MOMENT = 1_772_323_199_123_456
 ID = "00000000-0000-4000-8000-00000000000a"
+OTHER_ID = "f81d4fae-7dec-41d0-a765-00a0c91e6bf6"
 
 
 @pytest.fixture(scope="module")
@@ -83,11 +87,13 @@ async def connected(url: str) -> AsyncIterator[Session]:
         pytest.param(INTEGERS, [], id="no integers"),
         pytest.param(INTEGERS, [1, None, -1, 2**31 - 1], id="integers"),
         pytest.param(BIGINTS, [2**63 - 1, -(2**63), 0, None], id="bigints"),
+        pytest.param(TIMES, [], id="no times"),
+        pytest.param(TIMES, [MOMENT, 0], id="times"),
         *(
             pytest.param(kind, None, id=f"null {kind.oid}")
             for kind in (
                 BOOLEAN, INTEGER, TEXT, JSONB, UUID, TIME, INTERVAL, TEXTS, INTEGERS,
-                BIGINTS,
+                BIGINTS, TIMES, UUIDS,
             )
         ),
     ],
@@ -107,8 +113,10 @@ async def test_parameter_comes_back_as_it_was(database: str, kind: Kind, value: 
         (INTERVAL, -86399.999993, timedelta(days=-1, microseconds=7)),
         (JSONB, '{"a": [1, "é"]}', json.loads('{"a": [1, "é"]}')),
         (UUID, ID, uuid.UUID(ID)),
+        (UUIDS, [], []),
+        (UUIDS, [ID, OTHER_ID], [uuid.UUID(ID), uuid.UUID(OTHER_ID)]),
     ],
-    ids=["interval", "negative interval", "json", "uuid"],
+    ids=["interval", "negative interval", "json", "uuid", "no uuids", "uuids"],
 )
 async def test_parameter_comes_back_as_what_psycopg_makes_of_it(
     database: str, kind: Kind, value: Any, returned: Any
@@ -122,6 +130,17 @@ async def test_time_is_in_microseconds_since_1970(database: str) -> None:
 
     async with connected(database) as session:
         assert await session.run(statement, [MOMENT]) == [(MOMENT, MOMENT)]
+
+
+async def test_times_since_2000_are_earlier_by_the_epoch_each_time_they_are_asked_for(
+    database: str,
+) -> None:
+    statement = Statement("select $1, 1, null::timestamptz", TIME, since_2000=True)
+
+    async with connected(database) as session:
+        found = [await session.run(statement, [MOMENT]) for _ in range(3)]
+
+    assert found == [[(MOMENT - EPOCH, 1, None)]] * 3
 
 
 @pytest.mark.parametrize("text", ["infinity", "-infinity"])

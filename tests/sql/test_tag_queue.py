@@ -46,6 +46,18 @@ def test_tag_that_replaces_fits_a_full_queue(orders: Queue) -> None:
     assert tags(orders)["key-0"] == "new"
 
 
+@pytest.mark.parametrize(
+    "bad", [{"k" * 129: "v"}, {"": "v"}, {"k": "v" * 257}, {"k": "\n" * 257}, {"k": 7}]
+)
+def test_tag_that_is_too_long_is_refused(orders: Queue, bad: Any) -> None:
+    tag(orders, {"k" * 128: "é" * 256})
+
+    with pytest.raises(psycopg.errors.CheckViolation):
+        tag(orders, bad)
+
+    assert tags(orders) == {"k" * 128: "é" * 256}
+
+
 def test_tag_with_a_list_is_refused_and_changes_nothing(orders: Queue) -> None:
     with pytest.raises(psycopg.DataError):
         tag(orders, ["team"])

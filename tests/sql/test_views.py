@@ -114,7 +114,8 @@ def test_message_shows_what_waits_without_ballast(reader: Connection, owner: Con
     [
         "select count(*) from skipmq.message",
         "select count(*) from skipmq.access_key",
-        "select receipt_key from skipmq.cluster",
+        "select key from skipmq.receipt_key",
+        "select key from skipmq.receipt_keys()",
         "select skipmq.create_queue('mine')",
         "select * from skipmq.receive_messages(1)",
         "select skipmq.timeline()",

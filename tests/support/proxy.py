@@ -3,25 +3,56 @@
 import contextlib
 import socket
 import threading
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Self
 
 
-class Proxy:
-    """Passes bytes on between clients and a server's socket, until it is to lose some."""
+class Listener(ABC):
+    """Listens on a port in threads of its own, and ends what they have open."""
 
-    def __init__(self, target: Path) -> None:
-        self._target = str(target)
+    def __init__(self) -> None:
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listening.getsockname()[1]
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
+        self._threads: list[threading.Thread] = []
+        self._start(self._accept)
+
+    @abstractmethod
+    def _accept(self) -> None:
+        """Take connections until the port is closed."""
+
+    def _start(self, target: Callable[..., None], *arguments: object) -> None:
+        thread = threading.Thread(target=target, args=arguments, daemon=True)
+        thread.start()
+        self._threads.append(thread)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+        for each in self._open:
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join(timeout=10)
+        for each in self._open:
+            each.close()
+
+
+class Proxy(Listener):
+    """Passes bytes on between clients and a server's socket, until it is to lose some."""
+
+    def __init__(self, target: Path) -> None:
+        self._target = str(target)
         self._marker: bytes | None = None
         self.lost = threading.Event()
         self._refuses = False
-        self._threads = [threading.Thread(target=self._accept, daemon=True)]
-        self._threads[0].start()
+        super().__init__()
 
     @contextlib.contextmanager
     def losing_the_reply_to(self, marker: bytes) -> Iterator[None]:
@@ -62,11 +93,7 @@ class Proxy:
             with self._lock:
                 self._open |= {client, server}
             for source, sink in ((client, server), (server, client)):
-                thread = threading.Thread(
-                    target=self._pass, args=(source, sink, source is client, doomed), daemon=True
-                )
-                thread.start()
-                self._threads.append(thread)
+                self._start(self._pass, source, sink, source is client, doomed)
 
     def _pass(
         self, source: socket.socket, sink: socket.socket, asks: bool, doomed: threading.Event
@@ -83,17 +110,3 @@ class Proxy:
         for end in (source, sink):
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._listening.shutdown(socket.SHUT_RDWR)
-        self._listening.close()
-        for each in self._open:
-            with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-        for thread in self._threads:
-            thread.join(timeout=10)
-        for each in self._open:
-            each.close()

@@ -1,6 +1,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -296,3 +297,53 @@ async def test_transaction_does_not_have_the_context_of_the_request_that_began_i
     await GroupCommit(run, 10, traces=traces).submit("a", 1, 1, 0.0)
 
     assert seen == ["nobody's"]
+
+
+async def test_request_times_out_while_those_of_its_transaction_go_on(
+    transactions: Transactions,
+) -> None:
+    commit: GroupCommit[str, int, str] = GroupCommit(transactions.run, 10, seconds=0)
+    early = commit.submit("k", 1, 1, 0.0)
+    late = commit.submit("k", 2, 1, monotonic() + 600)
+    waiting = commit.submit("k", 3, 10, 0.0)
+    long_waiting = commit.submit("k", 4, 1, monotonic() + 600)
+
+    with pytest.raises(errors.OutcomeUnknown):
+        await early
+    with pytest.raises(errors.ServiceUnavailable) as refused:
+        await waiting
+    assert not late.done()
+    assert not long_waiting.done()
+
+    transactions.release()
+
+    assert not isinstance(refused.value, errors.OutcomeUnknown)
+    assert await asyncio.gather(late, long_waiting) == ["k2", "k4"]
+    # What timed out before it ran is not run.
+    assert transactions.requests == [[1, 2], [4]]
+
+
+async def test_result_of_a_request_that_timed_out_is_discarded(transactions: Transactions) -> None:
+    discarded: list[tuple[str, str]] = []
+    commit: GroupCommit[str, int, str] = GroupCommit(
+        transactions.run, 10, seconds=0, discard=lambda key, result: discarded.append((key, result))
+    )
+    early = commit.submit("k", 1, 1, 0.0)
+    with pytest.raises(errors.OutcomeUnknown):
+        await early
+
+    transactions.release()
+    await eventually(lambda: discarded)
+
+    assert discarded == [("k", "k1")]
+
+
+async def test_locked_table_is_the_same_for_all_requests(transactions: Transactions) -> None:
+    submit = submitting(transactions)
+    transactions.refused[1] = errors.TableLocked()
+    transactions.release()
+
+    found = await asyncio.gather(submit(1), submit(2), return_exceptions=True)
+
+    assert [type(each) for each in found] == [errors.TableLocked] * 2
+    assert transactions.requests == [[1, 2]]

@@ -45,7 +45,11 @@ def test_others_are_not_believed(peer: str) -> None:
         ("2001:db8::1", "2001:db8::1"),
         ("10.0.0.6", "10.0.0.6"),
         ("unknown", PROXY),
-        ("192.0.2.7, unknown", "192.0.2.7"),
+        # What stands before junk may be forged.
+        ("192.0.2.7, unknown", PROXY),
+        ("192.0.2.7,junk, 10.0.0.6", "10.0.0.6"),
+        ("192.0.2.7,,", PROXY),
+        ("unknown, 192.0.2.7", "192.0.2.7"),
         ("", PROXY),
         (",", PROXY),
     ],

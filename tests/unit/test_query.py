@@ -1,6 +1,6 @@
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import unquote_to_bytes, urlencode
 
 import pytest
 from botocore.model import ServiceModel
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from skipmq import errors, protocol
-from skipmq.protocol import Call, Request, Response, shapes
+from skipmq.protocol import Call, Request, Response, query, shapes
 from support.wire import plain
 
 Ask = Callable[..., Request]
@@ -27,6 +27,23 @@ FIELD_NAMES = st.lists(
     | st.text(max_size=3),
     max_size=5,
 ).map(".".join)
+
+
+@given(st.binary(max_size=50).filter(lambda raw: b"&" not in raw))
+def test_many_escapes_are_read_as_few(raw: bytes) -> None:
+    """Compare with what the standard library makes of all of them."""
+    body = raw.replace(b"%", b"%25") + b"%5C%78%c3%a9" * 100
+    try:
+        expected: str | None = unquote_to_bytes(body.replace(b"+", b" ")).decode()
+    except UnicodeDecodeError:
+        expected = None
+
+    try:
+        found: str | None = query._unquoted(body)  # noqa: SLF001
+    except UnicodeDecodeError:
+        found = None
+
+    assert found == expected
 
 
 def form(fields: dict[str, Any]) -> bytes:

@@ -23,21 +23,27 @@ RECEIPT = Receipt(message=42, receive_count=3, received_at=1_700_000_000_000_000
     st.text(max_size=80),
 )
 def test_handle_of_any_receipt_decodes_to_it(receipt: Receipt, key: bytes, queue: str) -> None:
-    assert receipts.decode(receipts.encode(receipt, key, queue), key, queue) == receipt
+    assert receipts.decode(receipts.encode(receipt, key, queue), [key], queue) == receipt
 
 
 def test_handle_of_another_queue_is_invalid() -> None:
     handle = receipts.encode(RECEIPT, KEY, QUEUE)
 
     with pytest.raises(errors.ReceiptHandleIsInvalid):
-        receipts.decode(handle, KEY, QUEUE + "2")
+        receipts.decode(handle, [KEY], QUEUE + "2")
 
 
 def test_handle_under_another_key_is_invalid() -> None:
     handle = receipts.encode(RECEIPT, b"other", QUEUE)
 
     with pytest.raises(errors.ReceiptHandleIsInvalid):
-        receipts.decode(handle, KEY, QUEUE)
+        receipts.decode(handle, [KEY], QUEUE)
+
+
+def test_handle_under_a_replaced_key_is_valid_while_that_is_accepted() -> None:
+    handle = receipts.encode(RECEIPT, b"replaced", QUEUE)
+
+    assert receipts.decode(handle, [KEY, b"replaced"], QUEUE) == RECEIPT
 
 
 def test_handle_with_any_bit_changed_is_invalid() -> None:
@@ -47,7 +53,7 @@ def test_handle_with_any_bit_changed_is_invalid() -> None:
         forged = bytearray(content)
         forged[bit // 8] ^= 1 << bit % 8
         with pytest.raises(errors.ReceiptHandleIsInvalid):
-            receipts.decode(b64encode(forged).decode(), KEY, QUEUE)
+            receipts.decode(b64encode(forged).decode(), [KEY], QUEUE)
 
 
 @pytest.mark.parametrize("cut", [slice(1, None), slice(None, -1), slice(None, 21), slice(0, 0)])
@@ -55,13 +61,13 @@ def test_handle_cut_short_is_invalid(cut: slice) -> None:
     content = b64decode(receipts.encode(RECEIPT, KEY, QUEUE))[cut]
 
     with pytest.raises(errors.ReceiptHandleIsInvalid):
-        receipts.decode(b64encode(content).decode(), KEY, QUEUE)
+        receipts.decode(b64encode(content).decode(), [KEY], QUEUE)
 
 
 @given(st.text() | st.binary().map(lambda content: b64encode(content).decode()))
 def test_handle_of_garbage_is_invalid(handle: str) -> None:
     with pytest.raises(errors.ReceiptHandleIsInvalid) as raised:
-        receipts.decode(handle, KEY, QUEUE)
+        receipts.decode(handle, [KEY], QUEUE)
 
     assert raised.value.message == (
         f'The input receipt handle "{errors.shown(handle)}" is not a valid receipt handle.'

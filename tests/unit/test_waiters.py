@@ -1,15 +1,12 @@
 import asyncio
-from collections.abc import Callable
 from time import monotonic
 
 import pytest
 
-from skipmq.delivery.waiters import Waiter, Waiters, registry
+from skipmq.delivery.waiters import Waiters
 from skipmq.delivery.waiters.notifier import PAYLOAD_BYTES, SENT, WAITING, payloads
-from skipmq.delivery.waiters.registry import SCOUT_INTERVAL
 from support.loop import eventually
-
-SOON = 60.0
+from support.waiters import asleep, held, soon
 
 
 @pytest.fixture
@@ -17,22 +14,11 @@ def waiters() -> Waiters:
     return Waiters(most=100)
 
 
-def soon() -> float:
-    return monotonic() + SOON
-
-
-async def asleep(waiter: Waiter, next_visible_in: float | None = None) -> asyncio.Task[bool]:
-    """Have a waiter wait, and return what tells whether it shall poll again."""
-    task = asyncio.create_task(waiter.wait(soon(), next_visible_in))
-    await eventually(lambda: waiter._sleep is not None)  # noqa: SLF001
-    return task
-
-
 async def test_wake_before_wait_is_not_lost(waiters: Waiters) -> None:
     with waiters.register("q") as waiter:
         waiters.wake("q")
 
-        assert await waiter.wait(soon(), None) is True
+        assert await waiter.wait(soon()) is True
 
 
 async def test_wake_ends_a_sleep(waiters: Waiters) -> None:
@@ -67,59 +53,27 @@ def test_wake_of_another_queue_wakes_nobody(waiters: Waiters) -> None:
         assert not waiter.is_woken
 
 
-def test_wake_of_all_wakes_the_scout_of_each_queue(waiters: Waiters) -> None:
+def test_wake_of_all_wakes_the_first_of_each_queue(waiters: Waiters) -> None:
     with waiters.register("q") as a, waiters.register("q") as b, waiters.register("r") as c:
         waiters.wake_all()
 
         assert [w.is_woken for w in (a, b, c)] == [True, False, True]
 
 
-def test_scout_that_leaves_makes_the_next_one_poll(waiters: Waiters) -> None:
-    with waiters.register("q") as first:
-        context = waiters.register("q")
-        second = context.__enter__()
-        assert first.is_scout
-    try:
-        assert second.is_scout
-        assert second.is_woken
-    finally:
-        context.__exit__(None, None, None)
-
-
 async def test_wake_that_comes_too_late_for_one_is_handed_on_to_another(waiters: Waiters) -> None:
     with waiters.register("q") as staying:
         with waiters.register("q") as leaving:
             staying.wake()
-            assert await staying.wait(soon(), None)  # It polls, and finds nothing.
+            assert await staying.wait(soon())  # It polls, and finds nothing.
             leaving.wake()
-            assert await leaving.wait(monotonic() - 1, None) is False
+            assert await leaving.wait(monotonic() - 1) is False
 
         assert staying.is_woken
 
 
 async def test_wait_past_its_deadline_is_over(waiters: Waiters) -> None:
     with waiters.register("q") as waiter:
-        assert await waiter.wait(monotonic() - 1, None) is False
-
-
-async def test_scout_wakes_by_itself_when_a_message_becomes_visible(waiters: Waiters) -> None:
-    with waiters.register("q") as waiter:
-        began = monotonic()
-
-        assert await waiter.wait(began + SOON, 0.05) is True
-        assert monotonic() - began >= 0.05
-
-
-async def test_others_than_the_scout_sleep_until_woken(waiters: Waiters) -> None:
-    with waiters.register("q") as scout, waiters.register("q") as other:
-        sleeping = await asleep(other, 0.01)
-        for _ in range(3):
-            assert await scout.wait(soon(), 0.01) is True  # Its time comes, and again.
-        assert not sleeping.done()
-
-        other.wake()
-
-        assert await sleeping is True
+        assert await waiter.wait(monotonic() - 1) is False
 
 
 async def test_waiter_whose_client_left_ends(waiters: Waiters) -> None:
@@ -129,7 +83,7 @@ async def test_waiter_whose_client_left_ends(waiters: Waiters) -> None:
         waiter.leave()
 
         assert await sleeping is False
-        assert await waiter.wait(soon(), 0.0) is False
+        assert await waiter.wait(soon()) is False
 
 
 async def test_waiter_whose_client_left_while_it_polled_does_not_poll_again(
@@ -139,7 +93,7 @@ async def test_waiter_whose_client_left_while_it_polled_does_not_poll_again(
         waiter.leave()
         waiter.wake()
 
-        assert await waiter.wait(soon(), 0.0) is False
+        assert await waiter.wait(soon()) is False
 
 
 async def test_waiter_whose_client_left_hands_its_wake_up_on(waiters: Waiters) -> None:
@@ -154,30 +108,17 @@ async def test_waiter_whose_client_left_hands_its_wake_up_on(waiters: Waiters) -
         assert await staying_on is True
 
 
-async def test_scout_whose_client_left_makes_the_next_one_poll(waiters: Waiters) -> None:
-    context = waiters.register("q")
-    leaving = context.__enter__()
-    with waiters.register("q") as staying:
-        staying_on = await asleep(staying)
-        leaving.leave()
-        assert await leaving.wait(soon(), None) is False
-        context.__exit__(None, None, None)
-
-        assert await staying_on is True
-        assert staying.is_scout
-
-
 async def test_waiter_that_is_cancelled_hands_its_duties_on(waiters: Waiters) -> None:
     async def receive() -> None:
         with waiters.register("q") as waiter:
-            await waiter.wait(soon(), None)
+            await waiter.wait(soon())
 
-    scout = asyncio.create_task(receive())
+    first = asyncio.create_task(receive())
     await eventually(lambda: waiters.count("q"))
     with waiters.register("q") as other:
         sleeping = await asleep(other)
 
-        scout.cancel()
+        first.cancel()
 
         assert await sleeping is True
         assert waiters.count("q") == 1
@@ -190,7 +131,7 @@ async def test_stop_ends_all_waiting_for_good(waiters: Waiters) -> None:
         waiters.stop()
 
         assert await sleeping is False
-        assert await waiter.wait(soon(), None) is False
+        assert await waiter.wait(soon()) is False
 
 
 def test_count_follows_who_comes_and_goes(waiters: Waiters) -> None:
@@ -202,12 +143,54 @@ def test_count_follows_who_comes_and_goes(waiters: Waiters) -> None:
 
 def test_registry_is_full_until_one_leaves() -> None:
     waiters = Waiters(most=2)
-    with waiters.register("a"):
-        assert not waiters.is_full
-        with waiters.register("b"):
-            assert waiters.is_full
+    with waiters.register("a") as first:
+        assert first.has_place
+        with waiters.register("b") as second, waiters.register("a") as third:
+            assert (second.has_place, third.has_place) == (True, False)
 
-        assert not waiters.is_full
+        with waiters.register("b") as fourth:
+            assert fourth.has_place
+
+
+async def test_owner_below_its_share_gets_the_newest_place_of_the_largest() -> None:
+    waiters = Waiters(most=10)
+    with held(waiters, small=2, greedy=8) as places:
+        last = await asleep(places["greedy"][-1])
+
+        with waiters.register("r", "other") as other:
+            assert other.has_place
+            assert await last is False
+
+        assert [w.left for w in places["greedy"]] == [False] * 7 + [True]
+        assert [w.left for w in places["small"]] == [False] * 2
+
+
+def test_full_registry_is_divided_into_equal_shares_at_last() -> None:
+    waiters = Waiters(most=12)
+    with held(waiters, greedy=50, b=50, c=50, d=2) as places:
+        kept = {
+            owner: sum(w.has_place and not w.left for w in each) for owner, each in places.items()
+        }
+
+    # Two are asked for, and the others share the rest.
+    assert kept.pop("d") == 2
+    assert sorted(kept.values()) == [3, 3, 4]
+    assert waiters.count() == 0
+
+
+def test_one_owner_has_all_places_while_no_other_wants_any() -> None:
+    waiters = Waiters(most=12)
+    with held(waiters, only=13) as places:
+        assert [w.has_place for w in places["only"]] == [True] * 12 + [False]
+        assert not any(w.left for w in places["only"])
+
+
+def test_waiter_without_a_place_takes_none_from_others() -> None:
+    waiters = Waiters(most=2)
+    with held(waiters, a=2), waiters.register("q", "a") as refused:
+        assert not refused.has_place
+    with held(waiters, a=1, b=1) as places, waiters.register("q", "a"):
+        assert [w.has_place for each in places.values() for w in each] == [True, True]
 
 
 async def test_registry_survives_a_storm(waiters: Waiters) -> None:
@@ -217,7 +200,7 @@ async def test_registry_survives_a_storm(waiters: Waiters) -> None:
         polls = 0
         while not is_over.is_set():
             with waiters.register("q") as waiter:
-                polls += await waiter.wait(monotonic() + 0.01, 0.001)
+                polls += await waiter.wait(monotonic() + 0.01)
         return polls
 
     tasks = [asyncio.create_task(come_and_go()) for _ in range(6)]
@@ -245,67 +228,3 @@ def test_payloads_stay_below_the_limit_and_carry_everything() -> None:
 
 def test_payloads_of_nothing_are_none() -> None:
     assert payloads("p", set()) == []
-
-
-def polled(waiter: Waiter, next_visible_in: float | None = None) -> None:
-    """Have a waiter poll and find nothing."""
-    waiter.poll_begins()
-    waiter.poll_found_nothing(next_visible_in)
-
-
-def test_first_of_a_queue_polls(waiters: Waiters) -> None:
-    with waiters.register("q") as waiter:
-        assert not waiter.need_not_poll()
-
-
-def test_who_comes_after_a_poll_that_found_nothing_need_not_poll(waiters: Waiters) -> None:
-    with waiters.register("q") as scout, waiters.register("r") as elsewhere:
-        polled(scout)
-        with waiters.register("q") as other:
-            assert other.need_not_poll()
-        assert not elsewhere.need_not_poll()
-
-
-def test_nothing_is_known_of_a_queue_that_nobody_waited_on(waiters: Waiters) -> None:
-    with waiters.register("q") as waiter:
-        polled(waiter)
-
-    with waiters.register("q") as waiter:
-        assert not waiter.need_not_poll()
-
-
-@pytest.mark.parametrize("wake", [lambda w: w.wake("q"), lambda w: w.wake_all()])
-def test_who_comes_after_a_wake_up_polls(waiters: Waiters, wake: Callable[[Waiters], None]) -> None:
-    with waiters.register("q") as scout:
-        polled(scout)
-        wake(waiters)
-
-        with waiters.register("q") as other:
-            assert not other.need_not_poll()
-
-
-def test_poll_during_which_a_wake_up_came_says_nothing(waiters: Waiters) -> None:
-    with waiters.register("q") as scout, waiters.register("q") as other:
-        scout.poll_begins()
-        waiters.wake("q")
-        scout.poll_found_nothing(None)
-
-        assert not other.need_not_poll()
-
-
-def test_who_comes_when_the_next_message_is_visible_polls(waiters: Waiters) -> None:
-    with waiters.register("q") as scout, waiters.register("q") as other:
-        polled(scout, next_visible_in=0.0)
-
-        assert not other.need_not_poll()
-
-
-def test_what_a_poll_found_is_forgotten_when_the_scout_polls_again(
-    waiters: Waiters, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with waiters.register("q") as scout, waiters.register("q") as other:
-        polled(scout)
-        later = monotonic() + SCOUT_INTERVAL
-        monkeypatch.setattr(registry, "monotonic", lambda: later)
-
-        assert not other.need_not_poll()

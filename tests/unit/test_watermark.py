@@ -25,9 +25,9 @@ def learned(*probes: Probe) -> Watermark:
     return watermark
 
 
-def probe(second: int, oldest: int, xid: int, first: int | None = None) -> Probe:
-    """Return a probe of so many seconds after the start."""
-    return Probe(START + second * SECOND, oldest, xid, first)
+def probe(second: float, oldest: int, xid: int, first: int | None = None) -> Probe:
+    """Return a probe of a time after the start, in seconds, while one other transaction runs."""
+    return Probe(START + round(second * SECOND), [oldest], xid, first)
 
 
 def test_one_probe_proves_nothing() -> None:
@@ -43,13 +43,13 @@ def test_probe_when_all_are_done_that_ran_at_another_proves_the_time_of_that() -
 
 @pytest.mark.parametrize("oldest", [10, 12])
 def test_probe_while_one_runs_that_ran_at_another_proves_nothing(oldest: int) -> None:
-    later = [probe(n, oldest, 12 + n) for n in range(1, 4)]
+    later = [probe(n / 4, oldest, 12 + n) for n in range(1, 4)]
 
     assert learned(probe(0, 10, 12), *later).low is None
 
 
 def test_each_proof_is_followed_by_another() -> None:
-    probes = [probe(0, 10, 12), probe(1, 12, 14), probe(2, 13, 16), probe(3, 16, 18)]
+    probes = [probe(0, 10, 12), probe(0.9, 12, 14), probe(2, 13, 16), probe(2.9, 16, 18)]
 
     assert [learned(*probes[:n]).low for n in range(1, 5)] == [
         None,
@@ -68,7 +68,11 @@ def test_proof_reaches_no_further_than_the_first_message() -> None:
 
 
 def test_proof_holds_on_when_the_first_message_is_gone() -> None:
-    probes = [probe(0, 10, 12), probe(1, 13, 15, START - SECOND), probe(2, 15, 17, START + SECOND)]
+    probes = [
+        probe(0, 10, 12),
+        probe(1, 13, 15, START - SECOND),
+        probe(1.9, 15, 17, START + SECOND),
+    ]
 
     assert learned(*probes).low == START - MARGIN
 
@@ -80,8 +84,8 @@ class Database:
         self.seconds = 100.0
         self.put_back = 0
         self.xid = 1000
-        # The oldest transaction that runs; None: this probe's own.
-        self.oldest: int | None = None
+        # The transactions that run.
+        self.running: list[int] = []
         self.first: int | None = None
         self.starts: list[int | None] = []
         self.scan = Scan(self.stopwatch)
@@ -101,7 +105,7 @@ class Database:
     def answer(self, start: int | None) -> Probe:
         self.starts.append(start)
         self.xid += 1
-        return Probe(self.now, self.oldest or self.xid, self.xid, self.first)
+        return Probe(self.now, self.running, self.xid, self.first)
 
     def probe(self) -> None:
         """Probe as a node does, if that is due."""
@@ -168,12 +172,41 @@ def test_watermark_after_two_probes_is_the_time_of_the_first(raised: Database) -
 
 
 def test_watermark_while_an_older_transaction_runs_stays(raised: Database) -> None:
-    before, raised.oldest = raised.low, 1000
-    for _ in range(5):
+    before, raised.running = raised.low, [1000]
+    for _ in range(3):
         raised.wait()
         raised.claim()
 
     assert raised.low == before
+
+
+def test_claims_and_probes_name_the_transactions_that_are_held(raised: Database) -> None:
+    before, raised.running = raised.low, [1000]
+    for _ in range(8):
+        raised.wait()
+        raised.claim()
+    bounds = raised.scan.bounds()
+
+    assert bounds.held == ([1000], [before])
+    assert before is not None
+    assert bounds.low is not None
+    assert bounds.low > before
+    raised.wait()
+    pending = raised.scan.begin_probe(raised.generation)
+    assert pending is not None
+    assert pending.held == bounds.held
+
+
+def test_probe_from_the_beginning_names_none(raised: Database) -> None:
+    raised.running = [1000]
+    for _ in range(8):
+        raised.wait()
+        raised.claim()
+    raised.wait(FULL_PROBE_SECONDS)
+    pending = raised.scan.begin_probe(raised.generation)
+
+    assert pending is not None
+    assert (pending.start, pending.held) == (None, (None, None))
 
 
 def test_watermark_is_never_above_the_first_message(raised: Database) -> None:
@@ -308,6 +341,25 @@ def test_claim_begins_at_the_watermark_once_in_a_while(raised: Database) -> None
     starts = [raised.claim() for _ in range(3)]
 
     assert [start is None for start in starts] == [True, False, False]
+
+
+def test_claim_that_took_what_was_received_before_is_followed_by_one_from_the_watermark(
+    raised: Database,
+) -> None:
+    raised.claim()
+    raised.wait()
+    bounds = raised.scan.bounds()
+    raised.scan.claimed(bounds, 10, raised.now, None)
+
+    assert raised.scan.bounds().start is None
+    assert raised.scan.bounds().start is not None
+
+
+def test_watermark_of_what_was_received_is_proved_with_its_own_first_message() -> None:
+    received = START - 5 * SECOND
+    watermark = learned(probe(0, 10, 12), probe(1, 13, 15)._replace(first_received_at=received))
+
+    assert (watermark.low, watermark.received_low) == (START - MARGIN, received)
 
 
 def test_claim_from_the_watermark_that_takes_long_is_made_more_rarely(raised: Database) -> None:

@@ -56,10 +56,19 @@ class NoObserver:
 class Availability:
     """Whether something is available, and who waits until it is; for one loop.
 
-    `probe` raises psycopg.Error while it is not. `what` names it in log lines and metrics.
+    `probe` raises psycopg.Error while it is not. `what` names it in log lines and metrics. When
+    `quiet` no loss is logged that the first probe refutes.
     """
 
-    def __init__(self, what: str, probe: Callable[[], Awaitable[None]], observer: Observer) -> None:
+    def __init__(
+        self,
+        what: str,
+        probe: Callable[[], Awaitable[None]],
+        observer: Observer,
+        *,
+        quiet: bool = False,
+    ) -> None:
+        self._log_refuted = log.debug if quiet else log.info
         self._what = what
         self._lost, self._found = f"{what} away", f"{what} back"
         self._probe = probe
@@ -95,11 +104,12 @@ class Availability:
         """Wait until it is available; tell whether it is, by a reading of time.monotonic."""
         if self._probing is None:
             return not self._stopped
-        remaining = deadline - monotonic()
-        if remaining <= 0:
+        if deadline <= monotonic():
             return False
         self._observer.count("parked")
-        await self._park(remaining)
+        # It may be lost again before the one that waits goes on.
+        while self.is_lost and not self._stopped and (remaining := deadline - monotonic()) > 0:
+            await self._park(remaining)
         return not (self.is_lost or self._stopped)
 
     async def outlast(self) -> None:
@@ -169,7 +179,7 @@ class Availability:
             seconds, waiting = round(monotonic() - began, 1), len(self._waiting)
             log.warning(self._found, seconds=seconds, parked=waiting)
         else:
-            log.info("lost a connection", error=_line(error))
+            self._log_refuted("the first probe succeeded", what=self._what, error=_line(error))
 
 
 def _line(error: Exception) -> str:

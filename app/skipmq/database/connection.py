@@ -16,10 +16,24 @@ from psycopg import pq
 from psycopg.adapt import Transformer
 from psycopg.errors import error_from_result
 
-from skipmq.database import address
-from skipmq.database.statement import BINARY, Rows, Statement, TimestampLoader
+from skipmq.database import address, pooler
+from skipmq.database.statement import (
+    BINARY,
+    INT8_OID,
+    TIME_OID,
+    Rows,
+    Statement,
+    TimestampLoader,
+)
 
-_LOCK_TIMEOUT = "-c lock_timeout=1s"
+# Limits that a role or a database has for its sessions are not for those of a node, which has its
+# own; that of locks an operator may change by the URL.
+_LIMITS = (
+    "-c lock_timeout=1s -c statement_timeout=0 -c idle_session_timeout=0"
+    " -c idle_in_transaction_session_timeout=0"
+)
+# The first server with transaction_timeout, which no option can name for those before it.
+_TRANSACTION_TIMEOUT = 170_000
 _UTC = "-c timezone=UTC"
 _KEEPALIVE = {
     "connect_timeout": 2,
@@ -31,6 +45,11 @@ _KEEPALIVE = {
 _CANCEL_SECONDS = 2.0
 # Names the place in the server whatever language its messages are in.
 _SYNC_REP_WAIT = "SyncRepWaitForLSN"
+_PID = Statement("select pg_backend_pid(), null")
+_PID_WITHOUT_TIMEOUT = Statement(
+    "select pg_backend_pid(), set_config('transaction_timeout', '0', false)"
+)
+_PID_SECONDS = 5.0
 _DONE = {pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK}
 
 
@@ -46,7 +65,7 @@ def parameters(url: str, application_name: str) -> dict[str, Any]:
         **({"target_session_attrs": "read-write"} if several else {}),
         "application_name": application_name,
         **given,
-        "options": f"{_LOCK_TIMEOUT} {given.get('options', '')} {_UTC}",
+        "options": f"{_LIMITS} {given.get('options', '')} {_UTC}",
         # What statement.py writes, whatever the environment or the role say.
         "client_encoding": "UTF8",
     }
@@ -58,6 +77,16 @@ def _error(result: pq.abc.PGresult) -> psycopg.Error:
     if error.diag.message_primary:
         error.args = (error.diag.message_primary,)
     return error
+
+
+def _first_error(results: Sequence[pq.abc.PGresult]) -> pq.abc.PGresult | None:
+    """Return the first error among the results of a statement; None when there is none.
+
+    The rows and CommandComplete come before the commit, which may yet fail: an error after them is
+    the statement's (PostgreSQL manual, "Message Flow", "Extended Query"). Of several, such as an
+    error and the loss that it announces, the first has the reason.
+    """
+    return next((result for result in results if result.status not in _DONE), None)
 
 
 class Connection:
@@ -93,7 +122,9 @@ class Connection:
 
         Raises psycopg.OperationalError.
         """
-        return cls(await psycopg.AsyncConnection.connect(autocommit=True, **given))
+        opened = cls(await psycopg.AsyncConnection.connect(autocommit=True, **given))
+        await opened._begin_session(given)
+        return opened
 
     @property
     def address(self) -> str:
@@ -104,7 +135,7 @@ class Connection:
     async def rows(
         self, statement: Statement, values: Sequence[bytes | None], seconds: float
     ) -> Rows:
-        """Run a statement as a transaction of its own; return its rows.
+        """Run a statement as a transaction of its own; return its rows once it is committed.
 
         One that takes longer than so many seconds breaks the connection: what may write is never
         cancelled, since a cancelled commit may count as done where no standby has it (PostgreSQL
@@ -127,6 +158,11 @@ class Connection:
             )
             transformer = self._transformers[statement] = Transformer(self._driver)
             transformer.set_pgresult(result)
+            if statement.since_2000:
+                # As integers, which are loaded in C: three times in each of many rows.
+                kinds = [result.ftype(column) for column in range(result.nfields)]
+                loaded = [INT8_OID if kind == TIME_OID else kind for kind in kinds]
+                transformer.set_loader_types(loaded, pq.Format.BINARY)
         else:
             if statement not in self._prepared:
                 await self._ask(seconds, pgconn.send_prepare, name, statement.text, statement.oids)
@@ -144,6 +180,22 @@ class Connection:
         with suppress(psycopg.Error):
             await self._driver.cancel_safe(timeout=_CANCEL_SECONDS)
         self.close()
+
+    async def _begin_session(self, given: dict[str, Any]) -> None:
+        """Lift the role's limit of transactions.
+
+        Closes it and raises pooler.PoolerError when a pooler may give its session to others.
+        """
+        has_timeout = self._driver.info.server_version >= _TRANSACTION_TIMEOUT
+        try:
+            ((pid, _),) = await self.rows(
+                _PID_WITHOUT_TIMEOUT if has_timeout else _PID, (), _PID_SECONDS
+            )
+            if pid != self._pgconn.backend_pid:
+                await pooler.check(given)
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Close it."""
@@ -196,12 +248,11 @@ class Connection:
             return
         if whole:
             if self._result is not None and not self._result.done():
-                # Of several, such as an error and the loss that it announces, the first says why.
-                self._result.set_result(self._results[0])
+                self._result.set_result(_first_error(self._results) or self._results[0])
             self._results.clear()
 
     def _take_results(self) -> bool:
-        """Take what has been read; tell whether it is all that is waited for."""
+        """Take what has been read; return whether ReadyForQuery has come, the end of an answer."""
         while not self._pgconn.is_busy():
             result = self._pgconn.get_result()
             if result is None:
@@ -210,12 +261,15 @@ class Connection:
         return False
 
     def _fail(self, error: psycopg.OperationalError) -> None:
-        """Hand a loss to whoever waits, with the reason that the server gave if it gave one."""
+        """Fail the running statement: with the server's own error if it sent one, else with this.
+
+        Rows that arrived before are no success: the commit comes after them.
+        """
         self._lose()
         results, self._results = self._results, []
         if self._result is not None and not self._result.done():
-            if results:
-                self._result.set_result(results[0])
+            if (reason := _first_error(results)) is not None:
+                self._result.set_result(reason)
             else:
                 self._result.set_exception(error)
 

@@ -62,7 +62,7 @@ class FairSemaphore:
         self._held[tenant] -= 1
         if not self._held[tenant]:
             del self._held[tenant]
-        while self._free and self._grant():
+        while self._free and self._waiting and self._grant():
             pass
 
     def waiting(self) -> int:

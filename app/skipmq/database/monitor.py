@@ -1,7 +1,8 @@
 """What a node can do with its database, in one word, found out once a second and by errors.
 
-`unreachable` and `read_only` end by themselves, as in a failover, and requests wait for that;
-`disk_full` and `no_privilege` last until an operator acts, and requests get their error at once.
+`unreachable`, `no_connection` and `read_only` may end by themselves, as in a failover, and requests
+wait for that; `disk_full` and `no_privilege` last until an operator acts, and requests get their
+error at once.
 """
 
 import asyncio
@@ -12,16 +13,16 @@ import structlog
 
 from skipmq import errors
 from skipmq.database.availability import Observer
-from skipmq.database.pool import Database, is_read_only
+from skipmq.database.pool import Database, has_no_slot, is_read_only
 from skipmq.database.statement import Statement
 
 log = structlog.get_logger()
 
 WRITABLE, UNREACHABLE, READ_ONLY = "writable", "unreachable", "read_only"
-DISK_FULL, NO_PRIVILEGE = "disk_full", "no_privilege"
-STATES = (WRITABLE, UNREACHABLE, READ_ONLY, DISK_FULL, NO_PRIVILEGE)
+NO_CONNECTION, DISK_FULL, NO_PRIVILEGE = "no_connection", "disk_full", "no_privilege"
+STATES = (WRITABLE, UNREACHABLE, NO_CONNECTION, READ_ONLY, DISK_FULL, NO_PRIVILEGE)
 # These may end by themselves.
-PASSING = frozenset({UNREACHABLE, READ_ONLY})
+PASSING = frozenset({UNREACHABLE, NO_CONNECTION, READ_ONLY})
 
 _STATE = Statement("select skipmq.database_state()")
 _WATCH_DISK = "select skipmq.watch_disk()"
@@ -66,6 +67,7 @@ class Monitor:
     def refusal(self) -> errors.ServiceUnavailable:
         """Return the error of a request that cannot be served in this state."""
         kinds: dict[str, type[errors.ServiceUnavailable]] = {
+            NO_CONNECTION: errors.NoConnectionSlot,
             READ_ONLY: errors.DatabaseReadOnly,
             DISK_FULL: errors.DiskFull,
             NO_PRIVILEGE: errors.InsufficientPrivilege,
@@ -93,7 +95,10 @@ class Monitor:
         self._become(state)
 
     def _lose(self, failure: Exception) -> None:
-        self._become(READ_ONLY if is_read_only(failure) else UNREACHABLE, failure)
+        if has_no_slot(failure):
+            self._become(NO_CONNECTION, failure)
+        else:
+            self._become(READ_ONLY if is_read_only(failure) else UNREACHABLE, failure)
 
     def _hinder(self, error: errors.Hindered) -> None:
         if isinstance(error, errors.InsufficientPrivilege):

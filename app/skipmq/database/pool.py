@@ -30,7 +30,13 @@ _STANDBYS = Statement(
     "select case when connected < required then 'too few' else 'enough' end"
     " from skipmq.replication()"
 )
+_TABLE_LOCK = Statement(
+    "select session, extract(epoch from clock_timestamp() - began)::float8 from skipmq.table_lock()"
+)
 _TRIES = 3
+# Of max_connections, reserved connections, and the limits of a database or role (PostgreSQL's
+# src/backend/storage/lmgr/proc.c and src/backend/utils/init/postinit.c).
+_NO_SLOT = ("too many clients already", "remaining connection slots", "too many connections for")
 _TOO_SLOW = "The database did not answer in time; try again."
 # Seconds that a search gets whose deadline is over.
 _LEAST = 0.1
@@ -46,11 +52,29 @@ class _Unavailable(Exception):  # noqa: N818 - caught in this file.
         self.unknown = unknown
 
 
+def _is_final(error: Exception) -> bool:
+    """Return whether an error holds for an earlier try too, whose outcome is not known."""
+    return isinstance(error, errors.SqsError) and not isinstance(
+        error, (errors.ServiceUnavailable, errors.Locked)
+    )
+
+
 def is_read_only(error: Exception) -> bool:
     """Tell whether an error says that a server is there and takes no writes."""
     # Of several servers libpq says it in words (PostgreSQL manual, 34.1.2 target_session_attrs).
     return isinstance(error, psycopg.errors.ReadOnlySqlTransaction) or (
         isinstance(error, psycopg.OperationalError) and "session is read-only" in str(error)
+    )
+
+
+def has_no_slot(error: Exception) -> bool:
+    """Return whether an error says that a server has no connection left for this role.
+
+    libpq gives no SQLSTATE for a connection that is refused, only the server's text; in another
+    language than English the error counts as a server that cannot be reached.
+    """
+    return isinstance(error, psycopg.errors.TooManyConnections) or (
+        isinstance(error, psycopg.OperationalError) and any(text in str(error) for text in _NO_SLOT)
     )
 
 
@@ -73,6 +97,8 @@ class Database:
     ) -> None:
         self._parameters = connection.parameters(url, application_name)
         self._seconds = seconds
+        # How long a statement that is run once may take, the wait for its connection included.
+        self.longest_try = connection_wait + seconds
         self.observer = observer or NoObserver()
         self._idle: list[Connection] = []
         self._cancelling: set[asyncio.Task[None]] = set()
@@ -86,6 +112,8 @@ class Database:
         self.availability = Availability("database", self._probe, self.observer)
         # While too few standbys answer, what needs their acknowledgement waits, and nothing else.
         self.standbys = Availability("standbys", self._probe_standbys, self.observer)
+        # While another program locks a table, statements on queues wait, without a connection.
+        self.tables = Availability("tables", self._probe_tables, self.observer, quiet=True)
 
     async def rows(  # noqa: PLR0913 - all but the first two have defaults.
         self,
@@ -97,20 +125,24 @@ class Database:
         again: Parameters | None = None,
         repeatable: bool = True,
         durable: bool = False,
+        may_be_done: bool = False,
     ) -> Rows:
         """Run one statement and return its rows, through a failover if the deadline allows.
 
         `deadline` is until when it may wait for a database, as a time of time.monotonic, and until
         when a Search may take. It must do no harm to run it again after it may have been done, with
         `again` instead of the parameters where they are given, unless it is not `repeatable`.
-        `durable` is for what waits for a standby.
+        `durable` is for what waits for a standby; `may_be_done` for what was run before.
 
         Raises the SqsError that the statement's SQLSTATE stands for, errors.ServiceUnavailable when
         the database is unavailable or all connections stay busy, errors.OutcomeUnknown when it is
         unavailable and may have done it, errors.Locked when another transaction keeps a lock.
         """
         values = statement.bind(parameters)
-        tries, unknown = 0, False
+        tries, unknown = 0, may_be_done
+        is_parked = tenant is not None and self.tables.failure is not None and deadline
+        if is_parked and not await self.tables.wait(deadline):
+            raise errors.OutcomeUnknown if unknown else errors.TableLocked
         while True:
             try:
                 return await self._run(statement, values, tenant, durable, deadline)
@@ -125,20 +157,19 @@ class Database:
             except psycopg.Error as error:
                 verdict = retry.classify(error.sqlstate, broken=False)
                 tries += 1
-                # Very likely locked by the try before, which waits for its standby.
-                waits = verdict is Verdict.LOCKED and unknown and monotonic() < deadline
+                waits = verdict is Verdict.LOCKED and await self._unlocked(error, deadline)
+                # Or very likely locked by the try before, which waits for its standby.
+                waits = waits or (verdict is Verdict.LOCKED and unknown and monotonic() < deadline)
                 if not waits and (verdict is not Verdict.AGAIN or tries >= _TRIES):
-                    translated = retry.translated(error, verdict)
-                    if isinstance(translated, errors.Hindered):
-                        self.when_hindered(translated)
-                    raise translated from error
+                    raise self._failed(error, verdict, unknown=unknown) from error
 
-    async def session(self) -> Session:
-        """Return a new connection outside the pool.
+    async def session(self, application_name: str = "") -> Session:
+        """Return a new connection outside the pool, under a name of its own where one is given.
 
         Raises psycopg.OperationalError when the database is unavailable.
         """
-        return await Session.open(self._parameters, self._seconds, self.availability)
+        named = {"application_name": application_name} if application_name else {}
+        return await Session.open(self._parameters | named, self._seconds, self.availability)
 
     def show(self) -> None:
         """Show the observer what the pool does now."""
@@ -147,8 +178,8 @@ class Database:
 
     def stop(self) -> None:
         """Let nobody wait for a database any longer."""
-        self.availability.stop()
-        self.standbys.stop()
+        for each in (self.availability, self.standbys, self.tables):
+            each.stop()
 
     def close(self) -> None:
         """Close all idle connections."""
@@ -162,14 +193,38 @@ class Database:
             found = await self.standbys.wait(deadline)
         return found and monotonic() < deadline
 
+    async def _unlocked(self, error: psycopg.Error, deadline: float) -> bool:
+        """Wait until no other program locks a table; return whether one did that, and no longer."""
+        if monotonic() >= deadline:
+            return False
+        was_locked, outages = self.tables.failure is not None, self.tables.outages
+        self.tables.lose(error)
+        found = await self.tables.wait(deadline)
+        return found and (was_locked or self.tables.outages > outages)
+
+    def _failed(self, error: psycopg.Error, verdict: Verdict, *, unknown: bool) -> Exception:
+        """Return the error of a statement that is not tried again."""
+        translated = retry.translated(error, verdict)
+        if isinstance(translated, errors.Hindered):
+            self.when_hindered(translated)
+        if unknown and not _is_final(translated):
+            self.observer.count("unknown")
+            return errors.OutcomeUnknown()
+        if verdict is Verdict.LOCKED and self.tables.failure is not None:
+            return errors.TableLocked()
+        return translated
+
     def _give_up(self, error: Exception, unknown: bool) -> None:
         if unknown:
             self.observer.count("unknown")
             raise errors.OutcomeUnknown from error
         failure = self.availability.failure or error
-        raise (
-            errors.DatabaseReadOnly if is_read_only(failure) else errors.ServiceUnavailable
-        ) from error
+        # Of several servers the primary may be full, and the others read-only.
+        if has_no_slot(failure):
+            raise errors.NoConnectionSlot from error
+        if is_read_only(failure):
+            raise errors.DatabaseReadOnly from error
+        raise errors.ServiceUnavailable from error
 
     async def _run(
         self,
@@ -279,10 +334,25 @@ class Database:
         if await self._ask(_STANDBYS) != "enough":
             raise psycopg.OperationalError("too few standbys are connected")
 
+    async def _probe_tables(self) -> None:
+        self.observer.forget("table lock")
+        try:
+            ((session, seconds),) = await self._rows_of_probe(_TABLE_LOCK)
+        except psycopg.Error as error:
+            # Whether a table is locked is not known, and no reason to hold all requests up.
+            log.warning("cannot look for locked tables", error=" ".join(str(error).split()))
+            return
+        if session is not None:
+            self.observer.show("table lock", seconds or 0.0, (session,))
+            raise psycopg.errors.LockNotAvailable(session)
+
     async def _ask(self, statement: Statement) -> object:
+        ((answer,),) = await self._rows_of_probe(statement)
+        return answer
+
+    async def _rows_of_probe(self, statement: Statement) -> Rows:
         probing = await Connection.open(self._parameters)
         try:
-            ((answer,),) = await probing.rows(statement, (), self._seconds)
+            return await probing.rows(statement, (), self._seconds)
         finally:
             probing.close()
-        return answer

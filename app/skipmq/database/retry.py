@@ -20,8 +20,9 @@ class Verdict(Enum):
     REFUSED = auto()  # Nothing was done: the error is the statement's own.
 
 
-# A plan made before a migration changed a function; a prepared statement that the server forgot.
-FORGETFUL = frozenset({"0A000", "26000"})
+# A plan made before a migration changed a function; a prepared statement that the server forgot, or
+# has already: a pooler gave the connection another session.
+FORGETFUL = frozenset({"0A000", "26000", "42P05"})
 _STANDING = {
     # A serialization failure and a deadlock.
     "40001": Verdict.AGAIN,

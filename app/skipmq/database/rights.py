@@ -11,6 +11,24 @@ from skipmq import files
 # What roles.sql keeps from nodes, and what it grants applications.
 _INTERNAL = re.compile(r"revoke execute on function(.*?)from skipmq_node", re.DOTALL)
 _APPLICATION = re.compile(r"grant execute on function([^;]*)to skipmq_application", re.DOTALL)
+# Every login of a database may hold the advisory locks that functions of the schema take.
+_OFFER = """\
+-- If logins that are not trusted share this database: let only the owner of the schema, as whom its
+-- functions run, take advisory locks. Other programs in this database that take some then fail.
+-- do $$
+-- declare
+--   v_owner text := (select n.nspowner::regrole from pg_namespace n where n.nspname = 'skipmq');
+--   v_function regprocedure;
+-- begin
+--   for v_function in
+--     select p.oid from pg_proc p
+--     where p.pronamespace = 'pg_catalog'::regnamespace and p.proname ~ '^pg_(try_)?advisory_'
+--   loop
+--     execute format('revoke execute on function %s from public', v_function);
+--     execute format('grant execute on function %s to %s', v_function, v_owner);
+--   end loop;
+-- end $$;
+"""
 _NAME = re.compile(r"skipmq\.(\w+)\(")
 
 
@@ -49,7 +67,7 @@ def script(rights: Sequence[Missing]) -> str:
     """Return the SQL for an administrator: a transaction, or a comment that nothing is missing."""
     statements = [right for right in rights if not right.by_owner]
     if not statements:
-        return "-- Nothing is missing that an administrator has to make.\n"
+        return "-- Nothing is missing that an administrator has to make.\n" + _OFFER
     body = "".join(f"-- {r.what}: {r.loss}.\n{r.statement};\n" for r in statements)
     return (
         "-- For an administrator of the server; then run `skipmq migrate` again as the owner.\n"
@@ -59,4 +77,5 @@ def script(rights: Sequence[Missing]) -> str:
             for name in ("skipmq_node", "skipmq_reader")
             if any((r.statement or "").startswith(f"create role {name} ") for r in statements)
         )
+        + _OFFER
     )

@@ -1,5 +1,6 @@
 """Which schema the database has, whether this release can work on it, and how to bring it there."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -7,10 +8,22 @@ from typing import Any
 import psycopg
 
 from skipmq import files
+from skipmq.database import address, pooler
+from skipmq.database.connection import parameters
 
 OLDEST_SERVER, FIRST_UNTRIED_SERVER = 150000, 190000
 # Any number that nothing else in the database uses as an advisory lock.
 _MIGRATION_LOCK = 0x536B69704D51
+
+# As migrations/env.py and Alembic begin.
+_VERSION_TABLE = """\
+set local check_function_bodies = off;
+create schema if not exists skipmq;
+create table if not exists skipmq.alembic_version (
+  version_num varchar(32) not null constraint alembic_version_pkc primary key
+);
+insert into skipmq.alembic_version (version_num) values ('{}');
+"""
 
 
 class SchemaError(Exception):
@@ -24,6 +37,8 @@ class State:
     found: str | None
     wanted: str
     server_version: int
+    # Whether a connection pooler stands before the server.
+    has_pooler: bool = False
 
     @property
     def is_current(self) -> bool:
@@ -37,21 +52,31 @@ def inspect(url: str) -> State:
     Raises psycopg.OperationalError when the database is away.
     """
     with psycopg.connect(url, autocommit=True, connect_timeout=5) as connection:
-        exists = connection.execute("select to_regclass('skipmq.alembic_version')").fetchone()
-        found = None
-        if exists is not None and exists[0] is not None:
-            row = connection.execute("select version_num from skipmq.alembic_version").fetchone()
-            found = str(row[0]) if row else None
-        return State(found, _revisions()[-1], connection.info.server_version)
+        found = _found(connection)
+        info = connection.info
+        pid = connection.execute("select pg_backend_pid()").fetchone()
+        has_pooler = pid != (info.backend_pid,)
+        return State(found, _revisions()[-1], info.server_version, has_pooler)
+
+
+def _found(connection: psycopg.Connection[Any]) -> str | None:
+    """Return the revision that the database has."""
+    exists = connection.execute("select to_regclass('skipmq.alembic_version')").fetchone()
+    if exists is None or exists[0] is None:
+        return None
+    row = connection.execute("select version_num from skipmq.alembic_version").fetchone()
+    return str(row[0]) if row else None
 
 
 def check(url: str) -> State:
     """Return the state of a schema that this release can work on.
 
     A release works on its own schema and on that of the next release's `pre` migration, which only
-    adds. Raises SchemaError, with the remedy, on any other.
+    adds. Raises SchemaError, with the remedy, on any other, and where a pooler does not keep
+    sessions.
     """
     state = inspect(url)
+    check_sessions(url, state)
     _check_server(state)
     if state.found is None:
         raise SchemaError("the database has no SkipMQ schema: run `skipmq migrate` as its owner")
@@ -69,6 +94,34 @@ def check(url: str) -> State:
         f"the schema is at {state.found}, which this release (made for {state.wanted}) does not"
         " know: install the SkipMQ release that migrated it, or restore the database"
     )
+
+
+def check_sessions(url: str, state: State) -> None:
+    """Raise SchemaError, with the remedy, where a pooler keeps nodes from having sessions.
+
+    Raises psycopg.OperationalError when the database is unavailable.
+    """
+
+    async def check_both() -> None:
+        await pooler.check(address.parameters(url))
+        await pooler.check_options(parameters(url, "skipmq"))
+
+    if state.has_pooler:
+        try:
+            asyncio.run(check_both())
+        except pooler.PoolerError as error:
+            raise SchemaError(str(error)) from error
+
+
+def vacuum_seconds(url: str) -> int | None:
+    """Return how many seconds autovacuum waits between two rounds, None where it is off."""
+    with psycopg.connect(url, autocommit=True, connect_timeout=5) as connection:
+        row = connection.execute(
+            "select current_setting('autovacuum')::boolean,"
+            " extract(epoch from current_setting('autovacuum_naptime')::interval)::integer"
+        ).fetchone()
+    assert row is not None
+    return row[1] if row[0] else None
 
 
 def plan(url: str) -> tuple[State, list[str]]:
@@ -107,6 +160,34 @@ def migrate(url: str, told: Callable[[str], None] = lambda _: None) -> State:
         return state
     if not migrations:
         return state
+    try:
+        if state.found is None and _install(url, state.wanted):
+            for migration in migrations:
+                told(migration)
+        else:
+            upgrade(url, told)
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise _refused(error, state) from error
+    return inspect(url)
+
+
+def _install(url: str, revision: str) -> bool:
+    """Make the schema of an empty database from sql/; return whether the database was empty.
+
+    It equals what the migrations make of one, without Alembic, which takes longer to import.
+    """
+    with psycopg.connect(url) as connection:
+        lock(connection)
+        if _found(connection) is not None:
+            return False
+        sql = [_VERSION_TABLE.format(revision).encode()]
+        sql += [file.read_bytes() for file in files.sql_in_order()]
+        connection.execute(b"".join(sql))
+    return True
+
+
+def upgrade(url: str, told: Callable[[str], None] = lambda _: None) -> None:
+    """Run the migrations that the database has not had yet, as `migrate` does."""
     # Only here: a node whose schema is in order, and every other command, does without them.
     import sqlalchemy  # noqa: PLC0415
     from alembic import command  # noqa: PLC0415
@@ -125,11 +206,8 @@ def migrate(url: str, told: Callable[[str], None] = lambda _: None) -> State:
         with engine.connect() as connection:
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
-    except psycopg.errors.InsufficientPrivilege as error:
-        raise _refused(error, state) from error
     except DBAPIError as error:
         raise error.orig or error from error
-    return inspect(url)
 
 
 def _refused(error: psycopg.Error, state: State) -> SchemaError:

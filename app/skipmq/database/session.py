@@ -71,6 +71,16 @@ def environment() -> dict[str, str]:
     }
 
 
+def variables(url: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the parameters of a URL as variables of libpq, and those that have none."""
+    given = address.parameters(url)
+    names = {o.keyword.decode(): o.envvar.decode() for o in Conninfo.get_defaults() if o.envvar}
+    return (
+        {names[key]: value for key, value in given.items() if key in names},
+        {key: value for key, value in given.items() if key not in names},
+    )
+
+
 def url_of(given: Mapping[str, str]) -> str:
     """Return parameters as a key-value string, which libpq takes as it takes a URL."""
     return make_conninfo("", **given)

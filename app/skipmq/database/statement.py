@@ -18,11 +18,12 @@ Rows: TypeAlias = list[tuple[Any, ...]]
 
 TEXT_FORM, BINARY = 0, 1
 # Times are microseconds since 1970, as integers; PostgreSQL counts them from 2000.
-_EPOCH = 946_684_800_000_000
+EPOCH = 946_684_800_000_000
 _NULL = b"\xff\xff\xff\xff"
 _INT4_BYTES, _INT8_BYTES = 4, 8
-_INT4_OID, _INT8_OID, _TEXT_OID = 23, 20, 25
+_INT4_OID, INT8_OID, _TEXT_OID, _UUID_OID, TIME_OID = 23, 20, 25, 2950, 1184
 _INT8 = Struct(">q")
+_LENGTH, _TIME_ELEMENT = Struct(">i"), Struct(">iq")
 _names = count()
 
 
@@ -42,27 +43,44 @@ class TimestampLoader(Loader):
     def load(self, data: Any) -> int:
         """Return the time; the infinities are beyond all others."""
         value: int = _INT8.unpack(data)[0]
-        return value + _EPOCH
+        return value + EPOCH
 
 
 def _text(value: str) -> bytes:
     written = value.encode()
     if b"\0" in written:
-        raise errors.InvalidParameterValueException("A text cannot contain NUL.")
+        raise _nul()
     return written
 
 
+def _nul() -> errors.SqsError:
+    return errors.InvalidParameterValueException("A text cannot contain NUL.")
+
+
 def _texts(values: Sequence[str | None]) -> bytes:
-    parts = [b""]
-    for value in values:
-        if value is None:
+    written = [None if value is None else value.encode() for value in values]
+    present = [each for each in written if each is not None]
+    if b"\0" in b"".join(present):
+        raise _nul()
+    parts = [_head(_TEXT_OID, len(values), has_nulls=len(present) < len(values))]
+    for each in written:
+        if each is None:
             parts.append(_NULL)
         else:
-            written = _text(value)
-            parts.append(len(written).to_bytes(4, "big"))
-            parts.append(written)
-    parts[0] = _head(_TEXT_OID, len(values), has_nulls=_NULL in parts)
+            parts += (_LENGTH.pack(len(each)), each)
     return b"".join(parts)
+
+
+def _uuids(values: Sequence[str]) -> bytes:
+    length = "00000010"  # 16 bytes each.
+    elements = "".join([length + value for value in values])
+    head = _head(_UUID_OID, len(values), has_nulls=False)
+    return head + bytes.fromhex(elements.replace("-", ""))
+
+
+def _times(values: Sequence[int]) -> bytes:
+    elements = [_TIME_ELEMENT.pack(_INT8_BYTES, value - EPOCH) for value in values]
+    return _head(TIME_OID, len(values), has_nulls=False) + b"".join(elements)
 
 
 def _integers(letter: str, oid: int, size: int) -> Callable[[Sequence[int | None]], bytes]:
@@ -84,26 +102,33 @@ def _head(oid: int, length: int, *, has_nulls: bool) -> bytes:
 
 BOOLEAN = Kind(16, BINARY, lambda value: b"\1" if value else b"\0")
 INTEGER = Kind(_INT4_OID, BINARY, lambda value: pack(">i", value))
-BIGINT = Kind(_INT8_OID, BINARY, _INT8.pack)
+BIGINT = Kind(INT8_OID, BINARY, _INT8.pack)
 TEXT = Kind(_TEXT_OID, BINARY, _text)
 BYTES = Kind(17, BINARY, bytes)
 JSONB = Kind(3802, TEXT_FORM, _text)
 UUID = Kind(2950, TEXT_FORM, _text)
-TIME = Kind(1184, BINARY, lambda value: _INT8.pack(value - _EPOCH))
+TIME = Kind(TIME_OID, BINARY, lambda value: _INT8.pack(value - EPOCH))
 # In seconds.
 INTERVAL = Kind(1186, TEXT_FORM, lambda value: f"{value} s".encode())
 TEXTS = Kind(1009, BINARY, _texts)
 INTEGERS = Kind(1007, BINARY, _integers("i", _INT4_OID, _INT4_BYTES))
-BIGINTS = Kind(1016, BINARY, _integers("q", _INT8_OID, _INT8_BYTES))
+BIGINTS = Kind(1016, BINARY, _integers("q", INT8_OID, _INT8_BYTES))
+# Without nulls.
+UUIDS = Kind(2951, BINARY, _uuids)
+TIMES = Kind(1185, BINARY, _times)
 
 
 class Statement:
-    """A statement with $1, $2, …, of these kinds; None is null for all of them."""
+    """A statement with $1, $2, …, of these kinds; None is null for all of them.
 
-    __slots__ = ("_writers", "forms", "name", "oids", "text")
+    Where `since_2000` the times in its rows are as PostgreSQL counts them, EPOCH less than others.
+    """
 
-    def __init__(self, text: str, *kinds: Kind) -> None:
+    __slots__ = ("_writers", "forms", "name", "oids", "since_2000", "text")
+
+    def __init__(self, text: str, *kinds: Kind, since_2000: bool = False) -> None:
         self.text = text.encode()
+        self.since_2000 = since_2000
         # Unlike those of another release, which a pooler may have prepared on the same session.
         self.name = f"skipmq_{next(_names)}_{abs(hash((text, kinds))):x}".encode()
         self.oids = [kind.oid for kind in kinds]

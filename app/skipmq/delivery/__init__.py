@@ -9,6 +9,7 @@ from skipmq.delivery.messages import Messages
 from skipmq.delivery.moves import Moves
 from skipmq.delivery.overview import Overview
 from skipmq.delivery.queues import Queues
+from skipmq.delivery.receipt_keys import ReceiptKeys
 from skipmq.delivery.statistics import Statistics
 from skipmq.delivery.timelines import Timelines
 from skipmq.delivery.upkeep import Upkeep
@@ -23,6 +24,7 @@ __all__ = [
     "Moves",
     "Overview",
     "Queues",
+    "ReceiptKeys",
     "Statistics",
     "Timelines",
     "Upkeep",

@@ -1,4 +1,4 @@
-"""The access keys of the database, with their secrets as they are encrypted."""
+"""The access keys of the database, with their secrets as they are encrypted, and ended sessions."""
 
 from collections.abc import Sequence
 
@@ -19,6 +19,8 @@ _REVOKE = Statement("select from skipmq.revoke_access_key($1)", TEXT)
 _REENCRYPT = Statement(
     "select skipmq.reencrypt_access_key($1, $2, $3, $4)", TEXT, BYTES, BYTES, TEXT
 )
+_END_SESSION = Statement("select from skipmq.end_session($1, $2)", BYTES, INTERVAL)
+_ENDED_SESSIONS = Statement("select skipmq.ended_sessions()")
 _NOTE_USE = Statement("select from skipmq.note_access_key_use($1)", TEXTS)
 
 
@@ -85,3 +87,11 @@ class AccessKeys:
     async def note_use(self, key_ids: Sequence[str]) -> None:
         """Note that keys were used."""
         await self._database.rows(_NOTE_USE, (key_ids,))
+
+    async def end_session(self, digest: bytes, seconds: float) -> None:
+        """Note that a session of the console, of which `seconds` were left, was signed out of."""
+        await self._database.rows(_END_SESSION, (digest, seconds))
+
+    async def ended_sessions(self) -> frozenset[bytes]:
+        """Return the digests of the sessions that were signed out of and would still last."""
+        return frozenset(bytes(digest) for (digest,) in await self._database.rows(_ENDED_SESSIONS))

@@ -8,7 +8,10 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from contextvars import Context
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import msgspec
 
 from skipmq import errors
 
@@ -20,12 +23,16 @@ Request = TypeVar("Request")
 Result = TypeVar("Result")
 # Runs the requests of a key in one transaction, until a deadline, and returns their results.
 Run = Callable[[Key, Sequence[Request], float], Awaitable[Sequence[Result]]]
+# Seconds between two looks for requests that time out.
+_INTERVAL = 1.0
 
 
-class _Entry(NamedTuple, Generic[Request, Result]):
+class _Entry(msgspec.Struct, Generic[Request, Result], frozen=True):
     request: Request
     weight: int
     deadline: float
+    # When the request times out, whatever the others of its transaction wait for.
+    expires_at: float
     result: asyncio.Future[Result]
     # The span of the request, where there are traces.
     span: Any
@@ -34,17 +41,24 @@ class _Entry(NamedTuple, Generic[Request, Result]):
 class GroupCommit(Generic[Key, Request, Result]):
     """Runs requests of one kind, many in one call of `run`; for one loop.
 
-    No call is made for requests that weigh more than `most` together, unless one alone does.
+    No call is made for requests that weigh more than `most` together, unless one alone does. A
+    transaction goes on until the latest deadline of its requests; each times out at its own, or
+    after `seconds`, whichever is later.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - all but the first two have defaults.
         self,
         run: Run[Key, Request, Result],
         most: int,
         observe: Callable[[int], None] = lambda _: None,
         traces: "Transactions | None" = None,
+        seconds: float = 60.0,
+        discard: Callable[[Key, Result], None] = lambda _key, _result: None,
     ) -> None:
         self._run = run
+        # Called with a result whose request was cancelled or has timed out.
+        self._discard = discard
+        self._seconds = seconds
         self._most = most
         # Called with the number of requests in each call.
         self._observe = observe
@@ -61,7 +75,8 @@ class GroupCommit(Generic[Key, Request, Result]):
         """Return the future result of a request, which runs in the order of arrival with others.
 
         It raises what `run` raises for it: an error that another request causes is not seen here.
-        One that is cancelled before it runs is not run.
+        One that is cancelled before it runs is not run. Raises errors.ServiceUnavailable when the
+        request times out before it runs, errors.OutcomeUnknown when it does later.
         """
         loop = asyncio.get_running_loop()
         result: asyncio.Future[Result] = loop.create_future()
@@ -70,7 +85,8 @@ class GroupCommit(Generic[Key, Request, Result]):
             waiting = self._waiting[key] = deque()
             loop.call_soon(self._begin, loop, key, waiting, context=self._context)
         span = None if self._traces is None else self._traces.origin()
-        waiting.append(_Entry(request, weight, deadline, result, span))
+        expires_at = max(deadline, monotonic() + self._seconds)
+        waiting.append(_Entry(request, weight, deadline, expires_at, result, span))
         return result
 
     def _begin(
@@ -87,7 +103,11 @@ class GroupCommit(Generic[Key, Request, Result]):
     async def _serve(self, key: Key, waiting: deque[_Entry[Request, Result]]) -> None:
         try:
             while batch := self._take(waiting):
-                await self._serve_batch(key, batch)
+                expiry = _Expiry(batch, waiting)
+                try:
+                    await self._serve_batch(key, batch)
+                finally:
+                    expiry.cancel()
         finally:
             del self._waiting[key]
             for entry in waiting:  # None, unless the loop is ending.
@@ -108,9 +128,9 @@ class GroupCommit(Generic[Key, Request, Result]):
         deadline = max(entry.deadline for entry in batch)
         try:
             results = await self._transaction(key, batch, deadline)
-        except (errors.QueueMoved, errors.ServiceUnavailable) as error:
-            # Nobody's fault: it is the same for all. And where the database went away it may have
-            # been done: it must not be done twice.
+        except (errors.QueueMoved, errors.ServiceUnavailable, errors.TableLocked) as error:
+            # The same for all. And where the database became unavailable it may have been done: it
+            # must not be done twice.
             for entry in batch:
                 _fail(entry, error)
         except asyncio.CancelledError:  # The loop is ending.
@@ -128,6 +148,8 @@ class GroupCommit(Generic[Key, Request, Result]):
             for entry, result in zip(batch, results, strict=True):
                 if not entry.result.done():
                     entry.result.set_result(result)
+                else:
+                    self._discard(key, result)
 
     def _transaction(
         self, key: Key, batch: Sequence[_Entry[Request, Result]], deadline: float
@@ -136,6 +158,34 @@ class GroupCommit(Generic[Key, Request, Result]):
         if self._traces is None:
             return run
         return self._traces.traced(run, [entry.span for entry in batch])
+
+
+class _Expiry:
+    """Fails the requests that time out while a transaction runs."""
+
+    def __init__(
+        self, running: Sequence[_Entry[Any, Any]], waiting: deque[_Entry[Any, Any]]
+    ) -> None:
+        self._running, self._waiting = running, waiting
+        self._schedule()
+
+    def cancel(self) -> None:
+        """End."""
+        self._timer.cancel()
+
+    def _schedule(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(_INTERVAL, self._check)
+
+    def _check(self) -> None:
+        now = monotonic()
+        for entries, error in (
+            (self._running, errors.OutcomeUnknown),
+            (self._waiting, errors.ServiceUnavailable),
+        ):
+            for entry in entries:
+                if entry.expires_at <= now:
+                    _fail(entry, error())
+        self._schedule()
 
 
 def _fail(entry: _Entry[Request, Result], error: Exception) -> None:

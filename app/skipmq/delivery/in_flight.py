@@ -1,5 +1,6 @@
 """The limit of messages in flight, kept without counting at each receive."""
 
+import asyncio
 from time import monotonic
 
 from skipmq import limits
@@ -26,23 +27,36 @@ class InFlight:
         self._limit = limit
         self._room: dict[int, int] = {}
         self._full_until: dict[int, float] = {}
+        # Requests that find no room left wait for one count.
+        self._counting: dict[int, asyncio.Lock] = {}
 
     async def allows(self, queue: Queue, deadline: float) -> bool:
         """Tell whether another receive is allowed."""
-        if self._room.get(queue.id, 0) > 0:
+        known = self._known(queue.id)
+        if known is None:
+            async with self._counting.setdefault(queue.id, asyncio.Lock()):
+                known = self._known(queue.id)
+                if known is None:
+                    known = await self._count(queue.id, deadline)
+        return known
+
+    def _known(self, queue_id: int) -> bool | None:
+        if self._room.get(queue_id, 0) > 0:
             return True
-        now = monotonic()
-        if self._full_until.get(queue.id, 0.0) > now:
-            return False
-        count = await self._messages.in_flight(queue.id, self._limit, deadline)
+        return False if self._full_until.get(queue_id, 0.0) > monotonic() else None
+
+    async def _count(self, queue_id: int, deadline: float) -> bool:
+        asked = monotonic()
+        count = await self._messages.in_flight(queue_id, self._limit, deadline)
         if len(self._room) >= QUEUES:
             self._room.clear()
             self._full_until.clear()
+            self._counting.clear()
         if count < self._limit:
             room = self._limit - count
-            self._room[queue.id] = max(room // SHARE, min(room, STRIDE))
+            self._room[queue_id] = max(room // SHARE, min(room, STRIDE))
             return True
-        self._full_until[queue.id] = now + PAUSE
+        self._full_until[queue_id] = asked + PAUSE
         return False
 
     def received(self, queue: Queue, count: int) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from skipmq import limits
 from skipmq.database import Database, Search, Statement
 from skipmq.database.statement import BIGINTS, INTEGER, TEXT, TIME
 from skipmq.model import NewMessage, PeekedMessage, Queue
@@ -10,8 +11,8 @@ _PEEK = Search(
     "select place, id, state, extract(epoch from visible_in)::float8, message_id::text, body,"
     " attributes, approximate_receive_count, sent_at, first_received_at, group_id, sender,"
     " trace_header, dead_letter_source, sequence_number, deduplication_id"
-    " from skipmq.peek_messages($1, $2, $3, $4)",
-    INTEGER, TEXT, INTEGER, TEXT,
+    " from skipmq.peek_messages($1, $2, $3, $4, $5)",
+    INTEGER, TEXT, INTEGER, TEXT, INTEGER,
 )  # fmt: skip
 _COPY = Statement(
     "select outcome from skipmq.copy_messages($1, $2, $3, $4) order by place",
@@ -49,10 +50,12 @@ class Inspection:
     async def peek(
         self, queue: Queue, state: str | None, limit: int, after: str | None, deadline: float
     ) -> list[PeekedMessage]:
-        """Return up to `limit` messages from the place `after` on, of one state or of all."""
-        rows = await self._database.rows(
-            _PEEK, (queue.id, state, limit, after), deadline=deadline, tenant=queue.id
-        )
+        """Return up to `limit` messages from the place `after` on, of one state or of all.
+
+        They are fewer where the bodies and attributes before the last take `limits.PEEKED_BYTES`.
+        """
+        parameters = (queue.id, state, limit, after, limits.PEEKED_BYTES)
+        rows = await self._database.rows(_PEEK, parameters, deadline=deadline, tenant=queue.id)
         return [PeekedMessage(*row) for row in rows]
 
     async def newest(
@@ -69,17 +72,27 @@ class Inspection:
     async def copy(
         self, queue: Queue, messages: Sequence[int], target: Queue, sender: str, deadline: float
     ) -> list[str]:
-        """Send copies of messages to another queue; return each one's outcome in order."""
+        """Send copies of messages to another queue; return each one's outcome in order.
+
+        Raises errors.OutcomeUnknown: a second try would copy again what the first may have copied.
+        """
         parameters = (queue.id, messages, target.id, sender)
-        rows = await self._database.rows(_COPY, parameters, deadline=deadline, tenant=queue.id)
+        rows = await self._database.rows(
+            _COPY, parameters, deadline=deadline, tenant=queue.id, repeatable=False
+        )
         return [outcome for (outcome,) in rows]
 
     async def move(
         self, queue: Queue, messages: Sequence[int], target: Queue, deadline: float
     ) -> list[str]:
-        """Move messages to another queue; return each one's outcome in order."""
+        """Move messages to another queue; return each one's outcome in order.
+
+        Raises errors.OutcomeUnknown: a second try would miss what the first may have moved.
+        """
         parameters = (queue.id, messages, target.id)
-        rows = await self._database.rows(_MOVE, parameters, deadline=deadline, tenant=queue.id)
+        rows = await self._database.rows(
+            _MOVE, parameters, deadline=deadline, tenant=queue.id, repeatable=False
+        )
         return [outcome for (outcome,) in rows]
 
     async def delete(self, queue: Queue, messages: Sequence[int], deadline: float) -> list[str]:

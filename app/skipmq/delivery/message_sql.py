@@ -1,30 +1,40 @@
-"""The statements on messages: each calls one function of the database; and their parameters."""
+"""The statements on messages: each calls one function of the database; parameters and rows."""
 
 from collections.abc import Sequence
-from typing import Any
+from itertools import islice
+from typing import Any, TypeAlias, TypeVar
 
-from skipmq.database import Statement
+from skipmq.database import Rows, Statement
 from skipmq.database.statement import (
     BIGINTS,
+    EPOCH,
     INTEGER,
     INTEGERS,
     INTERVAL,
     TEXT,
     TEXTS,
     TIME,
+    TIMES,
+    UUIDS,
 )
+from skipmq.model import ReceivedMessage, Reception, Recipient
 from skipmq.receipts import Receipt
+
+T = TypeVar("T")
+# How many messages a recipient wants.
+Claim: TypeAlias = tuple[int, Recipient]
 
 # Named one by one: the function of the next release may give more.
 _RECEIVED = (
     "id, receive_count, received_at, message_id::text, body, attributes, approximate_receive_count,"
     " sent_at, first_received_at, group_id, sender, trace_header, dead_letter_source"
 )
-_RECEIVED_FIFO = f"{_RECEIVED}, sequence_number, deduplication_id"
+_RECEIVED_FIFO = f"{_RECEIVED}, sequence_number, deduplication_id, next_visible_in"
 RECEIVE = Statement(
-    f"select {_RECEIVED}, next_visible_in, scan_start"  # noqa: S608
-    " from skipmq.receive_messages($1, $2, $3, $4, $5, $6, $7)",
-    INTEGER, INTEGER, INTEGER, TEXT, TIME, TIME, INTERVAL,
+    f"select {_RECEIVED}, null::bigint, null::text, next_visible_in, scan_start"  # noqa: S608
+    " from skipmq.receive_messages($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+    INTEGER, INTEGER, INTEGER, TEXT, TIME, TIME, INTERVAL, BIGINTS, BIGINTS, TIME,
+    since_2000=True,
 )  # fmt: skip
 RETURN = Statement(
     "select skipmq.return_messages($1, $2, $3, $4)", INTEGER, BIGINTS, INTEGERS, TEXT
@@ -33,55 +43,51 @@ RETURN_FIFO = Statement(
     "select skipmq.return_fifo_messages($1, $2, $3, $4)", INTEGER, BIGINTS, INTEGERS, TEXT
 )
 PROBE = Statement(
-    "select read_at, oldest_xid, xid, first_visible_at from skipmq.low_watermark($1, $2)",
-    INTEGER, TIME,
+    "select read_at, running, xid, first_visible_at, first_received_at"
+    " from skipmq.low_watermark($1, $2, $3, $4, $5)",
+    INTEGER, TIME, BIGINTS, BIGINTS, TIME,
 )  # fmt: skip
 RECEIVE_FIFO = Statement(
-    f"select place, {_RECEIVED_FIFO}, next_visible_in"  # noqa: S608
+    f"select {_RECEIVED_FIFO}, place"  # noqa: S608
     " from unnest($1) with ordinality l (most, place)"
     " cross join lateral skipmq.receive_fifo_messages($2, l.most, $3, $4) where l.most > 0",
-    INTEGERS, INTEGER, INTEGER, TEXT,
+    INTEGERS, INTEGER, INTEGER, TEXT, since_2000=True,
 )  # fmt: skip
 SEND = Statement(
-    "select skipmq.send_messages($1, $2::uuid[], $3, $4, $5, $6, $7, $8, $9, $10)",
-    INTEGER, TEXTS, TEXTS, TEXTS, INTEGERS, TEXTS, TEXTS, TEXT, TEXT, INTERVAL,
+    "select skipmq.send_messages($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+    INTEGER, UUIDS, TEXTS, TEXTS, INTEGERS, TEXTS, TEXTS, TEXT, TEXT, INTERVAL,
 )  # fmt: skip
 SEND_FIFO = Statement(
     "select place, message_id::text, sequence_number"
-    " from skipmq.send_fifo_messages($1, $2::uuid[], $3, $4, $5, $6, $7, $8, $9, $10)",
-    INTEGER, TEXTS, TEXTS, TEXTS, TEXTS, TEXTS, TEXTS, TEXT, TEXT, INTEGERS,
+    " from skipmq.send_fifo_messages($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+    INTEGER, UUIDS, TEXTS, TEXTS, TEXTS, TEXTS, TEXTS, TEXT, TEXT, INTEGERS,
 )  # fmt: skip
-# Times, of microseconds.
-_MOMENTS = "array(select 'epoch'::timestamptz + t * interval '1 microsecond' from unnest({}) t)"
 DELETE = Statement(
-    f"select skipmq.delete_messages($1, $2, $3, $4, {_MOMENTS.format('$5')})",
-    INTEGER, BIGINTS, INTEGERS, TEXT, BIGINTS,
-)  # fmt: skip
+    "select skipmq.delete_messages($1, $2, $3, $4, $5)", INTEGER, BIGINTS, INTEGERS, TEXT, TIMES
+)
 DELETE_FIFO = Statement(
-    "select outcome"  # noqa: S608
-    f" from skipmq.delete_fifo_messages($1, $2, $3, $4, {_MOMENTS.format('$5')}, false)"
-    " order by place",
-    INTEGER, BIGINTS, INTEGERS, TEXT, BIGINTS,
+    "select outcome from skipmq.delete_fifo_messages($1, $2, $3, $4, $5, false) order by place",
+    INTEGER, BIGINTS, INTEGERS, TEXT, TIMES,
 )  # fmt: skip
 
 
 def _changing(function: str, *, waits: str = "") -> Statement:
     return Statement(
-        f"select outcome from skipmq.{function}($1, $2, $3,"  # noqa: S608
-        f" {_MOMENTS.format('$4')}, $5, $6{waits}) order by place",
-        INTEGER, BIGINTS, INTEGERS, BIGINTS, INTEGERS, TEXT,
+        f"select outcome from skipmq.{function}($1, $2, $3, $4, $5, $6{waits})"  # noqa: S608
+        " order by place",
+        INTEGER, BIGINTS, INTEGERS, TIMES, INTEGERS, TEXT,
     )  # fmt: skip
 
 
 CHANGE = _changing("change_visibility")
 CHANGE_FIFO = _changing("change_fifo_visibility", waits=", false")
 RECEIVE_ATTEMPT = Statement(
-    f"select {_RECEIVED_FIFO}, next_visible_in"  # noqa: S608
+    f"select {_RECEIVED_FIFO}, null"  # noqa: S608
     " from skipmq.receive_fifo_attempt($1, $2, $3, $4, $5)",
-    INTEGER, TEXT, INTEGER, INTEGER, TEXT,
+    INTEGER, TEXT, INTEGER, INTEGER, TEXT, since_2000=True,
 )  # fmt: skip
 COUNT = Statement("select visible, in_flight, delayed from skipmq.count_messages($1)", INTEGER)
-IN_FLIGHT = Statement("select skipmq.count_in_flight($1, $2)", INTEGER, INTEGER)
+IN_FLIGHT = Statement("select skipmq.bound_in_flight($1, $2)", INTEGER, INTEGER)
 
 
 def receipts(
@@ -100,6 +106,43 @@ def received_at(requests: Sequence[Sequence[Receipt]]) -> list[int]:
     return [receipt.received_at for request in requests for receipt in request]
 
 
+def limits(claims: Sequence[Claim]) -> list[int]:
+    """Return how many messages each claim is for: none for those who are gone."""
+    return [0 if recipient.left else limit for limit, recipient in claims]
+
+
 def array(values: list[Any]) -> list[Any] | None:
     """Return the values, or null for nothing but nulls."""
-    return values if any(value is not None for value in values) else None
+    return values if values.count(None) < len(values) else None
+
+
+def reception(rows: Rows) -> Reception:
+    """Return what the rows of a claim hold, without their last column."""
+    if rows[0][0] is None:
+        wait = rows[0][-2]
+        return Reception([], None if wait is None else wait.total_seconds())
+    return Reception(
+        [
+            ReceivedMessage(
+                id_, receive_count, received_at + EPOCH, message_id, body, attributes, count,
+                sent_at + EPOCH, first_received_at + EPOCH, group_id, sender, trace_header, source,
+                sequence_number, deduplication_id,
+            )
+            for (
+                id_, receive_count, received_at, message_id, body, attributes, count, sent_at,
+                first_received_at, group_id, sender, trace_header, source, sequence_number,
+                deduplication_id, _, _,
+            ) in rows
+        ]
+    )  # fmt: skip
+
+
+def receipts_for(messages: Sequence[ReceivedMessage]) -> list[Receipt]:
+    """Return the receipts of the receives that gave these messages."""
+    return [Receipt(m.id, m.receive_count, m.received_at) for m in messages]
+
+
+def dealt(results: Sequence[T], requests: Sequence[Sequence[Any]]) -> list[list[T]]:
+    """Return the results of each request, of all that were run together."""
+    dealt = iter(results)
+    return [list(islice(dealt, len(request))) for request in requests]

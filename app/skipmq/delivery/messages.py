@@ -1,14 +1,16 @@
 """Messages: send, receive, delete, change visibility, on standard and on FIFO queues."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import structlog
 
 from skipmq import errors
 from skipmq.database import Database, DatabaseError, Replication, Rows, Statement
+from skipmq.database.statement import EPOCH
 from skipmq.delivery import held_groups
 from skipmq.delivery import message_sql as sql
 from skipmq.delivery.group_commit import GroupCommit
@@ -41,11 +43,8 @@ _AHEAD = 1
 # Each group's lock takes room in a table of the server that all its sessions share.
 _FIFO_MOST = 200
 _Change: TypeAlias = tuple[Receipt, int]
-# How many messages a recipient wants.
-_Claim: TypeAlias = tuple[int, Recipient]
 # A recipient that never leaves.
 SOMEBODY = Recipient()
-T = TypeVar("T")
 
 
 class Messages:
@@ -68,33 +67,47 @@ class Messages:
         self._scans = scans or Scans()
         fifo_most = min(most, _FIFO_MOST)
 
-        def seen(operation: str) -> tuple[Callable[[int], None], "Transactions | None"]:
+        def seen(operation: str) -> tuple[Callable[[int], None], "Transactions | None", float]:
             return (
                 lambda requests: database.observer.observe("group", requests, (operation,)),
                 None if tracing is None else tracing.transactions(operation),
+                database.longest_try,
             )
 
         self._sends = GroupCommit(self._send, most, *seen("send"))
         self._fifo_sends = GroupCommit(self._send_fifo, fifo_most, *seen("send-fifo"))
-        self._receives = GroupCommit(self._receive, most, *seen("receive"))
-        self._fifo_receives = GroupCommit(self._receive_fifo, most, *seen("receive-fifo"))
+        receives: type[GroupCommit[tuple[int, int | None], sql.Claim, Reception]] = GroupCommit
+        self._receives = receives(
+            self._receive, most, *seen("receive"), discard=partial(self._discard, fifo=False)
+        )
+        self._fifo_receives = GroupCommit(
+            self._receive_fifo,
+            most,
+            *seen("receive-fifo"),
+            discard=partial(self._discard, fifo=True),
+        )
         self._returns = GroupCommit(self._return, most, *seen("return"))
         self._deletes = GroupCommit(self._delete, most, *seen("delete"))
         self._fifo_deletes = GroupCommit(self._delete_fifo, fifo_most, *seen("delete-fifo"))
         self._changes = GroupCommit(self._change, most, *seen("change"))
         self._fifo_changes = GroupCommit(self._change_fifo, fifo_most, *seen("change-fifo"))
 
-    async def send(
+    def send(
         self, queue: Queue, messages: Sequence[OutgoingMessage], sender: str, deadline: float
-    ) -> list[StoredMessage]:
+    ) -> Awaitable[list[StoredMessage]]:
         """Store messages durably, all or none; return what to answer for each, in order.
 
         On a FIFO queue that is the answer to the first sending where the deduplication id is known.
         Raises errors.Locked when another transaction goes on sending to one of their groups.
         """
         key = (queue.id, sender, _mode(queue))
-        if not queue.fifo:
-            return await self._sends.submit(key, messages, len(messages), deadline)
+        if queue.fifo:
+            return self._send_to_groups(key, messages, deadline)
+        return self._sends.submit(key, messages, len(messages), deadline)
+
+    async def _send_to_groups(
+        self, key: tuple[int, str, str], messages: Sequence[OutgoingMessage], deadline: float
+    ) -> list[StoredMessage]:
         for pause in held_groups.pauses(deadline):
             if pause:
                 await asyncio.sleep(pause)
@@ -170,7 +183,7 @@ class Messages:
         again: Sequence[Any] | None = None,
     ) -> Rows:
         """Run a statement; return its rows when as many servers have it as the mode asks for."""
-        durable = mode != "none"
+        durable, may_be_done = mode != "none", False
         while True:
             rows = await self._database.rows(
                 statement,
@@ -179,10 +192,11 @@ class Messages:
                 tenant=queue_id,
                 again=again,
                 durable=durable,
+                may_be_done=may_be_done,
             )
             if await self._replication.confirm(mode, deadline):
                 return rows
-            parameters = again or parameters
+            parameters, may_be_done = again or parameters, True
 
     async def receive(  # noqa: PLR0913 - two have defaults.
         self,
@@ -205,16 +219,16 @@ class Messages:
             rows = await self._database.rows(
                 sql.RECEIVE_ATTEMPT, parameters, deadline=deadline, tenant=queue.id
             )
-            return _reception(rows)
+            return sql.reception(rows)
         receives = self._fifo_receives if queue.fifo else self._receives
         return await receives.submit(
             (queue.id, visibility_timeout), (limit, recipient), limit, deadline
         )
 
     async def _receive(
-        self, key: tuple[int, int | None], claims: Sequence[_Claim], deadline: float
+        self, key: tuple[int, int | None], claims: Sequence[sql.Claim], deadline: float
     ) -> list[Reception]:
-        limits = _limits(claims)
+        limits = sql.limits(claims)
         if not any(limits):
             return [Reception([])] * len(limits)
         queue_id, timeout = key
@@ -223,20 +237,23 @@ class Messages:
         bounds = scan.bounds()
         parameters = (queue_id, sum(limits), timeout, _LAX, bounds.low, bounds.start, _AHEAD)
         rows = await self._database.rows(
-            sql.RECEIVE, parameters, deadline=deadline, tenant=queue_id
+            sql.RECEIVE,
+            (*parameters, *bounds.held, bounds.received_low),
+            deadline=deadline,
+            tenant=queue_id,
         )
-        first, received_at, reached = rows[0][0], rows[0][2], rows[-1][-1]
-        rows = [row[:-1] for row in rows]
+        first, received_at, reached = rows[0][0], rows[0][2] + EPOCH, rows[-1][-1]
         if first is None:
             scan.claimed(bounds, 0, received_at, None)
-            return [_reception(rows)] * len(limits)
+            return [sql.reception(rows)] * len(limits)
+        reached = None if reached is None else reached + EPOCH
         scan.claimed(bounds, len(rows), received_at, reached)
         receptions, given = [], 0
         for limit in limits:
             share = rows[given : given + limit]
             given += limit
             # Who comes away empty-handed polls again at once, to learn when the next comes.
-            receptions.append(_reception(share) if share else Reception([], 0.0))
+            receptions.append(sql.reception(share) if share else Reception([], 0.0))
         return receptions
 
     async def _probe(self, queue_id: int, scan: Scan) -> None:
@@ -250,7 +267,9 @@ class Messages:
         probe: Probe | None = None
         try:
             (row,) = await self._database.rows(
-                sql.PROBE, (queue_id, pending.start), tenant=queue_id
+                sql.PROBE,
+                (queue_id, pending.start, *pending.held, pending.received_start),
+                tenant=queue_id,
             )
             probe = Probe(*row)
         except (errors.SqsError, DatabaseError) as error:
@@ -259,9 +278,9 @@ class Messages:
             scan.end_probe(pending, probe)
 
     async def _receive_fifo(
-        self, key: tuple[int, int | None], claims: Sequence[_Claim], deadline: float
+        self, key: tuple[int, int | None], claims: Sequence[sql.Claim], deadline: float
     ) -> list[Reception]:
-        limits = _limits(claims)
+        limits = sql.limits(claims)
         if not any(limits):
             return [Reception([])] * len(limits)
         # Each request claims groups of its own: two consumers never share one.
@@ -273,15 +292,22 @@ class Messages:
         )
         shares: list[Rows] = [[] for _ in limits]
         for row in rows:
-            shares[row[0] - 1].append(row[1:])
-        return [_reception(share) if share else Reception([]) for share in shares]
+            shares[row[-1] - 1].append(row)
+        return [sql.reception(share) if share else Reception([]) for share in shares]
 
     async def give_back(
         self, queue: Queue, messages: Sequence[ReceivedMessage], deadline: float
     ) -> None:
-        """Make messages that were claimed and reached nobody visible, and not count the receive."""
-        receipts = [Receipt(m.id, m.receive_count, m.received_at) for m in messages]
+        """Make messages that were claimed for no one visible, and not count the receive."""
+        receipts = sql.receipts_for(messages)
         await self._returns.submit((queue.id, queue.fifo), receipts, len(receipts), deadline)
+
+    def _discard(self, key: tuple[int, int | None], reception: Reception, *, fifo: bool) -> None:
+        """Return what was claimed for a request that has been answered already."""
+        if receipts := sql.receipts_for(reception.messages):
+            returned = self._returns.submit((key[0], fifo), receipts, len(receipts), 0.0)
+            # Where that fails, they come back after their visibility timeout.
+            returned.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     async def _return(
         self, key: tuple[int, bool], requests: Sequence[Sequence[Receipt]], deadline: float
@@ -292,15 +318,17 @@ class Messages:
         await self._database.rows(statement, parameters, deadline=deadline, tenant=queue_id)
         return [None] * len(requests)
 
-    async def delete(self, queue: Queue, receipts: Sequence[Receipt], deadline: float) -> list[str]:
+    def delete(
+        self, queue: Queue, receipts: Sequence[Receipt], deadline: float
+    ) -> Awaitable[list[str]]:
         """Delete the messages that are still at the receive their receipt stands for.
 
         Returns each one's outcome in order; on a standard queue that is always the same.
         """
         if queue.fifo:
             key = (queue.id, _mode(queue))
-            return await held_groups.passed(self._fifo_deletes, key, receipts, deadline)
-        return await self._deletes.submit(queue.id, receipts, len(receipts), deadline)
+            return held_groups.passed(self._fifo_deletes, key, receipts, deadline)
+        return self._deletes.submit(queue.id, receipts, len(receipts), deadline)
 
     async def _delete(
         self, queue_id: int, requests: Sequence[Sequence[Receipt]], deadline: float
@@ -315,16 +343,16 @@ class Messages:
         queue_id, mode = key
         parameters = (*sql.receipts(queue_id, requests), _DURABLE[mode], sql.received_at(requests))
         rows = await self._durably(queue_id, mode, sql.DELETE_FIFO, parameters, deadline)
-        return _dealt([outcome for (outcome,) in rows], requests)
+        return sql.dealt([outcome for (outcome,) in rows], requests)
 
-    async def change_visibility(
+    def change_visibility(
         self, queue: Queue, receipts: Sequence[Receipt], timeouts: Sequence[int], deadline: float
-    ) -> list[str]:
+    ) -> Awaitable[list[str]]:
         """Hide messages in flight for so many seconds; return each one's outcome in order."""
         request = list(zip(receipts, timeouts, strict=True))
         if queue.fifo:
-            return await held_groups.passed(self._fifo_changes, queue.id, request, deadline)
-        return await self._changes.submit(queue.id, request, len(request), deadline)
+            return held_groups.passed(self._fifo_changes, queue.id, request, deadline)
+        return self._changes.submit(queue.id, request, len(request), deadline)
 
     async def _change(
         self, queue_id: int, requests: Sequence[Sequence[_Change]], deadline: float
@@ -347,7 +375,7 @@ class Messages:
         timeouts = [timeout for request in requests for _, timeout in request]
         parameters = (*sql.receipts(queue_id, receipts), sql.received_at(receipts), timeouts, _LAX)
         rows = await self._database.rows(statement, parameters, deadline=deadline, tenant=queue_id)
-        return _dealt([outcome for (outcome,) in rows], requests)
+        return sql.dealt([outcome for (outcome,) in rows], requests)
 
     async def count(self, queue_id: int, deadline: float) -> MessageCounts:
         """Count the messages of a queue."""
@@ -355,7 +383,10 @@ class Messages:
         return MessageCounts(*row)
 
     async def in_flight(self, queue_id: int, most: int, deadline: float) -> int:
-        """Count the messages of a queue that are in flight, up to `most`."""
+        """Return a number that the messages of a queue in flight do not exceed; `most` is a limit.
+
+        From half the limit on it is exact.
+        """
         ((count,),) = await self._database.rows(
             sql.IN_FLIGHT, (queue_id, most), deadline=deadline, tenant=queue_id
         )
@@ -365,21 +396,3 @@ class Messages:
 def _mode(queue: Queue) -> str:
     """Return how many servers must have what must not be lost on a queue."""
     return queue.attributes["ReplicationMode"]
-
-
-def _limits(claims: Sequence[_Claim]) -> list[int]:
-    """Return how many messages each claim is for: none for those who are gone."""
-    return [0 if recipient.left else limit for limit, recipient in claims]
-
-
-def _dealt(results: Sequence[T], requests: Sequence[Sequence[Any]]) -> list[list[T]]:
-    """Return the results of each request, of all that were run together."""
-    dealt = iter(results)
-    return [list(islice(dealt, len(request))) for request in requests]
-
-
-def _reception(rows: Rows) -> Reception:
-    if rows[0][0] is None:
-        wait = rows[0][-1]
-        return Reception([], None if wait is None else wait.total_seconds())
-    return Reception([ReceivedMessage(*row[:-1]) for row in rows])

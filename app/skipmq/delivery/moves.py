@@ -1,12 +1,16 @@
 """Message move tasks, and tasks on the messages that match a filter."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from skipmq.database import Database, Statement, statement
-from skipmq.database.statement import BOOLEAN, INTEGER, TEXT
+from skipmq.database.statement import BOOLEAN, INTEGER, TEXT, TEXTS
 from skipmq.model import MessageFilter, MoveTask
 
-_START = Statement("select skipmq.start_move_task($1, $2, $3)::text", TEXT, TEXT, INTEGER)
+_START = Statement(
+    "select skipmq.start_move_task($1, $2, $3, $4)::text", TEXT, TEXT, INTEGER, TEXTS
+)
+_ORIGINS = Statement("select skipmq.dead_letter_origins($1)", TEXT)
 _START_MATCHING = Statement(
     "select skipmq.start_message_task($1, $2, $3, $4, $5, $6, $7)::text",
     TEXT, TEXT, TEXT, INTEGER, TEXT, TEXT, TEXT,
@@ -27,17 +31,30 @@ class Moves:
         self._database = database
 
     async def start(
-        self, source: str, destination: str | None, rate: int | None, deadline: float
+        self,
+        source: str,
+        destination: str | None,
+        rate: int | None,
+        deadline: float,
+        *,
+        origins: Sequence[str] | None = None,
     ) -> str:
         """Begin to move the messages of a dead-letter queue; return the number of the task.
+
+        Without a destination only those go back that came from `origins` (ARNs), where these are
+        given.
 
         Raises errors.ResourceNotFoundException when a queue does not exist, and
         errors.InvalidParameterValueException when the source cannot have a task now.
         """
         ((task,),) = await self._database.rows(
-            _START, (source, destination, rate), deadline=deadline, repeatable=False
+            _START, (source, destination, rate, origins), deadline=deadline, repeatable=False
         )
         return str(task)
+
+    async def origins(self, source: str, deadline: float) -> list[str]:
+        """Return the ARNs of the queues that messages of a dead-letter queue came from."""
+        return [arn for (arn,) in await self._database.rows(_ORIGINS, (source,), deadline=deadline)]
 
     async def start_matching(  # noqa: PLR0913 - a task has as many parts.
         self,

@@ -31,7 +31,6 @@ _TAG = Statement("select from skipmq.tag_queue($1, $2)", INTEGER, JSONB)
 _UNTAG = Statement("select from skipmq.untag_queue($1, $2)", INTEGER, TEXTS)
 _DELETE = Statement("select from skipmq.delete_queue($1)", INTEGER)
 _PURGE = Statement("select skipmq.purge_queue($1, $2)", INTEGER, INTERVAL)
-_RECEIPT_KEY = Statement("select skipmq.receipt_key()")
 
 
 class Queues:
@@ -125,11 +124,6 @@ class Queues:
         Raises errors.PurgeQueueInProgress within `cooldown` seconds of the last purge.
         """
         await self._database.rows(_PURGE, (queue_id, cooldown), deadline=deadline, repeatable=False)
-
-    async def receipt_key(self) -> bytes:
-        """Return the key that authenticates receipt handles, the same for all nodes."""
-        ((key,),) = await self._database.rows(_RECEIPT_KEY)
-        return bytes(key)
 
 
 def _json(mapping: Mapping[str, str]) -> str:

@@ -24,7 +24,8 @@ _END_LONG_SNAPSHOTS = Statement(
     INTERVAL,
 )
 _OLDEST_SNAPSHOT = Statement(
-    "select extract(epoch from clock_timestamp() - skipmq.oldest_snapshot())::float8"
+    "select extract(epoch from clock_timestamp() - began)::float8, session"
+    " from skipmq.oldest_snapshot()"
 )
 _DATABASE_STATISTICS = Search(
     "select name, label, value from skipmq.database_statistics() where value is not null"
@@ -32,6 +33,7 @@ _DATABASE_STATISTICS = Search(
 _EXPIRE_AUDIT = Statement(
     "select skipmq.expire_audit_records(make_interval(days => $1), $2)", INTEGER, INTEGER
 )
+_EXPIRE_ENDED_SESSIONS = Statement("select skipmq.expire_ended_sessions($1)", INTEGER)
 _UNARCHIVED = Statement("select skipmq.count_unarchived_days(make_interval(days => $1))", INTEGER)
 
 
@@ -57,6 +59,10 @@ class Upkeep:
     async def expire_audit_records(self, keep_days: int, limit: int) -> int:
         """Delete older records of the audit log, up to `limit`."""
         return await self._number(_EXPIRE_AUDIT, keep_days, limit)
+
+    async def expire_ended_sessions(self, limit: int) -> int:
+        """Forget up to `limit` ended sessions that would be over by now anyway."""
+        return await self._number(_EXPIRE_ENDED_SESSIONS, limit)
 
     async def fold_counts(self, *, everything: bool = False) -> int:
         """Add up what has changed in the counts of messages."""
@@ -103,10 +109,10 @@ class Upkeep:
             )
         return len(ended)
 
-    async def oldest_snapshot(self) -> float:
-        """Return for how many seconds a transaction has kept the database from vacuuming."""
-        ((seconds,),) = await self._database.rows(_OLDEST_SNAPSHOT)
-        return float(seconds or 0)
+    async def oldest_snapshot(self) -> tuple[float, str]:
+        """Return how long a transaction has kept the database from vacuuming, and its session."""
+        ((seconds, session),) = await self._database.rows(_OLDEST_SNAPSHOT)
+        return float(seconds or 0), session or ""
 
     async def count_unarchived_days(self, keep_days: int) -> int:
         """Return how many older days of the history are there only because no export has them."""

@@ -9,13 +9,18 @@ rollback may leave messages below it. So a claim that finds too little scans aga
 watermark at once, and every SWEEP_SECONDS one begins there: a message is at most delayed by that,
 and only while others keep the queue full.
 
+A transaction that has a number and stays open would hold the low watermark back for as long: what
+it has written is visible once it ends. After HELD_AFTER it is *held*: left out of the proof, and
+noted with the watermark of that time, above which all lies that it ever wrote. Each claim has the
+database check whether a held one has ended, and then begins at what was noted with it.
+
 `Watermark` is what is known, `Scan` when to ask and where to begin. Times of the database are in
 microseconds since 1970, those of the stopwatch in seconds.
 """
 
 from collections.abc import Callable
 from time import monotonic
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 SWEEP_SECONDS = 0.25
 # Where a sweep takes long, sweeps take no more than this part of the time.
@@ -31,6 +36,10 @@ FULL_PROBE_SECONDS = 60.0
 FULL_PROBE_SHARE = 50
 # The database's clock may be put back by less than this without being noticed.
 MARGIN = 100_000
+# A transaction that holds the low watermark back for so long is held, of the database's clock; of
+# so many at most each claim asks.
+HELD_AFTER = 1_000_000
+MOST_HELD = 100
 # Scans are only cached: those of too many queues are dropped together.
 MOST_SCANS = 10_000
 _SECOND = 1_000_000
@@ -40,9 +49,15 @@ class Probe(NamedTuple):
     """What skipmq.low_watermark returns."""
 
     read_at: int
-    oldest_xid: int
+    running: list[int]
     xid: int
     first_visible_at: int | None
+    first_received_at: int | None = None
+
+
+# The numbers of held transactions, and from where on to scan after each has ended.
+Held: TypeAlias = tuple[list[int] | None, list[int | None] | None]
+_NONE_HELD: Held = (None, None)
 
 
 class Bounds(NamedTuple):
@@ -51,31 +66,63 @@ class Bounds(NamedTuple):
     low: int | None
     start: int | None
     said_at: float
+    held: Held = _NONE_HELD
+    # As `low`, of what was received and may be visible again.
+    received_low: int | None = None
 
 
 class Watermark:
     """What two probes prove; knows no clock and asks nobody."""
 
     def __init__(self) -> None:
+        # Of what was never received, and of what was.
         self.low: int | None = None
+        self.received_low: int | None = None
         self._proved: int | None = None
-        self._pending: tuple[int, int] | None = None
+        self._pending: Probe | None = None
+        self._held: dict[int, int | None] = {}
 
     @property
     def is_pending(self) -> bool:
         """Tell whether another probe may prove something."""
         return self._pending is not None
 
+    @property
+    def held(self) -> Held:
+        """Return what a claim or probe from this watermark has to name."""
+        return (list(self._held), list(self._held.values())) if self._held else _NONE_HELD
+
     def learn(self, probe: Probe) -> None:
         """Note a probe, made from the watermark as it was, or from the beginning of the queue."""
-        if self._pending is not None and probe.oldest_xid > self._pending[0]:
-            self._proved, self._pending = self._pending[1], None
+        self._held = {xid: low for xid, low in self._held.items() if xid in probe.running}
+        if self._pending is not None and not self._blocking(self._pending, probe):
+            self._proved, self._pending = self._pending.read_at, None
         if self._pending is None:
-            self._pending = (probe.xid, probe.read_at)
+            self._pending = probe
         if self._proved is not None:
-            self.low = self._proved - MARGIN
-            if probe.first_visible_at is not None:
-                self.low = min(self.low, probe.first_visible_at)
+            proved = self._proved - MARGIN
+            self.low = _least(proved, probe.first_visible_at)
+            self.received_low = _least(proved, probe.first_received_at)
+
+    @property
+    def _lowest(self) -> int | None:
+        if self.low is None or self.received_low is None:
+            return None
+        return min(self.low, self.received_low)
+
+    def _blocking(self, earlier: Probe, probe: Probe) -> bool:
+        """Tell whether one that ran at the earlier probe may still show what it wrote before it."""
+        blocking = [x for x in probe.running if x <= earlier.xid and x not in self._held]
+        if probe.read_at - earlier.read_at < HELD_AFTER:
+            return bool(blocking)
+        if len(self._held) + len(blocking) > MOST_HELD:
+            return True
+        self._held |= dict.fromkeys(blocking, self._lowest)
+        return False
+
+
+def _least(proved: int, first: int | None) -> int:
+    return proved if first is None else min(proved, first)
 
 
 class Scan:
@@ -107,7 +154,10 @@ class Scan:
             return None
         self._is_probing = True
         full = now >= self._full_probe_at
-        return PendingProbe(self.watermark, None if full else self.watermark.low, full, now)
+        if full:
+            return PendingProbe(self.watermark, None, full, now, _NONE_HELD, None)
+        mark = self.watermark
+        return PendingProbe(mark, mark.low, full, now, mark.held, mark.received_low)
 
     def end_probe(self, pending: "PendingProbe", probe: Probe | None) -> None:
         """Note what a probe returned; None: it failed, and the claims go on as they did."""
@@ -138,7 +188,9 @@ class Scan:
         sweep = now >= self._sweep_at
         if sweep:
             self._sweep_at = now + SWEEP_SECONDS
-        return Bounds(self.watermark.low, None if sweep else self._start, now)
+        start = None if sweep else self._start
+        mark = self.watermark
+        return Bounds(mark.low, start, now, mark.held, mark.received_low)
 
     def claimed(self, bounds: Bounds, count: int, received_at: int, reached: int | None) -> None:
         """Note what a claim with these bounds gave, when, and up to which message."""
@@ -148,6 +200,9 @@ class Scan:
         self._claimed += PROBE_AFTER_CLAIMED if took > PROBE_AFTER_SECONDS else count
         if reached is not None:
             self._start = reached
+        elif count:
+            # All that it could take was received before: so may be what comes next.
+            self._sweep_at = bounds.said_at
         self._note_clock(received_at, bounds.said_at)
 
     def _note_clock(self, told: int, asked_at: float) -> None:
@@ -168,6 +223,8 @@ class PendingProbe(NamedTuple):
     start: int | None
     is_full: bool
     began: float
+    held: Held
+    received_start: int | None
 
 
 class Scans:

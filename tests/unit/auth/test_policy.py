@@ -114,6 +114,36 @@ def test_actions_and_resources(members: dict[str, Any], *, expected: bool) -> No
 
 
 @pytest.mark.parametrize(
+    ("members", "expected"),
+    [
+        # About this queue.
+        ({"Resource": None}, True),
+        ({"Resource": None, "Action": "sqs:ReceiveMessage"}, False),
+        ({"Resource": "orders"}, False),
+        ({"Resource": "*orders"}, False),
+        ({"Resource": "$sqs_queue_arn"}, False),
+        ({"Resource": "${aws:username}"}, False),
+        ({"Resource": f"http://localhost:9324/{OWNER}/orders"}, False),
+        ({"Resource": "arn:aws:sqs:*"}, False),
+        ({"Resource": ["orders", ORDERS]}, True),
+        ({"Resource": None, "NotResource": "orders"}, True),
+        ({"Resource": None, "NotResource": ["orders", ORDERS]}, False),
+        ({"Principal": {"AWS": "AIDACKCEVSQ6C2EXAMPLE"}}, False),
+        ({"Principal": {"AWS": ["AROACKCEVSQ6C2EXAMPLE", OTHER]}}, True),
+    ],
+)
+def test_policy_of_a_queue_may_name_no_resource_or_principal_that_there_is(
+    members: dict[str, Any], *, expected: bool
+) -> None:
+    queue = document(shared(**members))
+
+    assert allowed(OWN, queue, user=CAROL) is expected
+    # What denies denies just where the other allows.
+    deny = document(shared(), shared("Deny", **members))
+    assert allowed(OWN, deny, user=CAROL) is not expected
+
+
+@pytest.mark.parametrize(
     ("members", "user", "expected"),
     [
         ({"NotPrincipal": {"AWS": CAROL}}, ALICE, True),

@@ -2,7 +2,7 @@
 
 A NOTIFY takes a lock of the whole cluster when it commits: so there is never one in the transaction
 of a message, at most one each 10 ms and process, and only for queues that somebody elsewhere waits
-on. One that is lost costs the scout's interval.
+on. One that is lost is made up for by the next poll (registry.py).
 """
 
 import asyncio

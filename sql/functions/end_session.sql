@@ -1,0 +1,18 @@
+-- Does: notes that a session of the console, which would last for p_lasts (a day at most), was signed out of, and notifies
+--   all nodes.
+-- Called by: nodes that check signatures.
+-- Locks, in order: the ended session, the row of the cluster.
+-- Raises: 23514 for what is no digest.
+-- Relies on index: ended_session_pkey.
+create function skipmq.end_session(p_digest bytea, p_lasts interval) returns void
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into skipmq.ended_session (digest, until)
+  values (p_digest, skipmq.clock() + least(p_lasts, interval '1 day'))
+  on conflict do nothing;
+  if found then
+    perform skipmq.announce_access_keys();
+  end if;
+end $$;

@@ -1,0 +1,20 @@
+-- Does: gives the keys that authenticate receipt handles, the same for all nodes, newest first: the newest, and those that
+--   a newer one replaced less than 12 hours ago, the longest time for which a message is hidden. The age is in seconds.
+-- Called by: nodes, when they start, when a key is replaced, and every ten seconds.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: receipt_key_pkey.
+--
+-- The two minutes more are for nodes that make handles with the replaced key until all know the new one.
+create function skipmq.receipt_keys() returns table (key bytea, age float8)
+language sql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select k.key, extract(epoch from skipmq.clock() - k.made_at)::float8
+  from (
+    select r.key, r.made_at, lag(r.made_at) over (order by r.made_at desc) as replaced_at
+    from skipmq.receipt_key r
+  ) k
+  where k.replaced_at is null or k.replaced_at > skipmq.clock() - interval '12 hours 2 minutes'
+  order by k.made_at desc
+$$;

@@ -1,0 +1,25 @@
+-- Does: gives why a redrive without a destination has moved nothing although messages wait: they came from no queue, or
+--   from one that is gone; null where neither is so. It reads 1,000 of them.
+-- Called by: advance_move_tasks.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: message_visible; for FIFO message_group_order.
+create function skipmq.redrive_failure(p_source integer, p_source_arn text) returns text
+language sql volatile
+as $$
+  select case
+    when bool_or(m.dead_letter_source is null) then 'CouldNotDetermineMessageSource'
+    when bool_or(m.dead_letter_source <> p_source_arn) then 'AWS.SimpleQueueService.NonExistentQueue' end
+  from (
+    (select m.dead_letter_source
+    from skipmq.message m
+    where m.queue_id = p_source and m.shard in (0, 1, 2) and m.group_no is null
+      and m.visible_at > '-infinity' and m.visible_at <= skipmq.clock()
+    limit 1000)
+    union all
+    (select m.dead_letter_source
+    from skipmq.message m
+    where m.queue_id = p_source and m.group_no is not null and m.visible_at <= skipmq.clock()
+    limit 1000)
+  ) m
+$$;

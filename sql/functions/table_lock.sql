@@ -1,0 +1,30 @@
+-- Does: names the transaction that has locked a table of messages against writes, or waits for that and holds up all
+--   that come later: of several the oldest. Tables that only upkeep or operators write to do not count. Gives since when it has been open, where the owner of the schema may see
+--   that, and its session. Null when there is none.
+-- Called by: nodes, when a statement waits for a lock in vain.
+-- Locks, in order: none.
+-- Raises: nothing.
+-- Relies on index: pg_class_oid_index.
+create function skipmq.table_lock(out began timestamptz, out session text)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select a.xact_start, format('%s %s %s on %s.%s',
+    case
+      when a.pid is null then 'a prepared transaction'
+      else format('%s, process %s, user %s', coalesce(nullif(a.application_name, ''), 'a session'), a.pid, a.usename)
+    end,
+    case when l.granted then 'holds' else 'waits for' end, l.mode, c.relnamespace::regnamespace, c.relname)
+  from pg_locks l
+  join pg_class c on c.oid = l.relation
+  left join pg_stat_activity a on a.pid = l.pid
+  where l.locktype = 'relation'
+    and l.database = (select d.oid from pg_database d where d.datname = current_database())
+    and l.mode in ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+    and c.relnamespace = 'skipmq'::regnamespace
+    and c.relname in (
+      'message', 'message_group', 'deduplication', 'receive_attempt', 'queue', 'queue_delta', 'history', 'history_default',
+      'history_' || to_char(clock_timestamp() at time zone 'UTC', 'YYYYMMDD'))
+  order by a.xact_start
+  limit 1
+$$;

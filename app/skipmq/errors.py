@@ -229,6 +229,17 @@ class DatabaseReadOnly(ServiceUnavailable, wire=ServiceUnavailable):
     """The database takes no writes at the moment: it is read-only; try again."""
 
 
+class NoConnectionSlot(ServiceUnavailable, wire=ServiceUnavailable):
+    """The database has no free connection for this node; nothing has been done; try again."""
+
+
+class StatementCancelled(ServiceUnavailable, wire=ServiceUnavailable, sqlstate="57014"):
+    """The database cancelled the statement; nothing has been done; try again."""
+
+    def __init__(self, _: str | None = None) -> None:
+        super().__init__()
+
+
 class Hindered(ServiceUnavailable, wire=ServiceUnavailable):
     """The database does not work before an operator acts; nothing has been done; try again."""
 
@@ -251,6 +262,10 @@ class OutcomeUnknown(ServiceUnavailable, wire=ServiceUnavailable):
 
 
 class Locked(SqsError, wire=ServiceUnavailable):
+    """An open transaction holds what the request is for; nothing has been done; try again."""
+
+
+class TableLocked(Locked, wire=ServiceUnavailable):
     """An open transaction holds what the request is for; nothing has been done; try again."""
 
 

@@ -14,6 +14,8 @@ MESSAGE_ATTRIBUTES = 10
 ATTRIBUTE_NAME_LENGTH = 256
 ATTRIBUTE_TYPE_LENGTH = 256
 NUMBER_DIGITS = 38
+# The longest number that is not refused has 38 digits, zeros and an exponent: far fewer characters.
+NUMBER_LENGTH = 512
 NUMBER_EXPONENTS = (-128, 126)
 MESSAGE_BYTES = 1_048_576
 MESSAGE_BYTES_LEAST = 1_024
@@ -27,6 +29,8 @@ RETENTION_LEAST = 60
 RETENTION_MOST = 1_209_600
 LIST_RESULTS = 1_000
 PEEKED = 100
+# Of a page of peeked messages as it is sent: the next page has what does not fit.
+PEEKED_BYTES = 6 * MESSAGE_BYTES
 COUNTED_QUEUES = 200
 PICKED = 1_000
 POLICY_BYTES = 8_192
@@ -36,8 +40,12 @@ MAX_RECEIVE_COUNT = 1_000
 REDRIVE_SOURCES = 10
 POLICY_STATEMENTS = 20
 PERMISSION_ACTIONS = 7
+# KMS API Reference, DescribeKey: KeyId.
+KMS_KEY_ID_LENGTH = 2_048
 KMS_REUSE_LEAST = 60
 KMS_REUSE_MOST = 86_400
+# Ours: tracers write a few hundred. It does not count towards the size of its message.
+TRACE_HEADER_LENGTH = 2_048
 IDENTIFIER_LENGTH = 128
 TAGS = 50
 TAG_KEY_LENGTH = 128

@@ -81,7 +81,7 @@ class QueueGrant(NamedTuple):
     granted_by: str
 
 
-class OutgoingMessage(NamedTuple):
+class OutgoingMessage(msgspec.Struct, frozen=True, gc=False):
     """A checked message on its way in; `attributes` is the JSON text that is stored."""
 
     message_id: str
@@ -93,7 +93,7 @@ class OutgoingMessage(NamedTuple):
     trace_header: str | None = None
 
 
-class StoredMessage(NamedTuple):
+class StoredMessage(msgspec.Struct, frozen=True, gc=False):
     """What a send is answered with; only FIFO queues number their messages."""
 
     message_id: str
@@ -117,7 +117,7 @@ class Recipient:
             self.when_left()
 
 
-class ReceivedMessage(NamedTuple):
+class ReceivedMessage(msgspec.Struct, frozen=True, gc=False):
     """A claimed message; times in microseconds since 1970, by the database's clock."""
 
     id: int
@@ -158,7 +158,7 @@ class PeekedMessage(NamedTuple):
     deduplication_id: str | None
 
 
-class Reception(NamedTuple):
+class Reception(msgspec.Struct, frozen=True, gc=False):
     """What one look at a queue gave: messages, or the seconds until the next becomes visible."""
 
     messages: list[ReceivedMessage]

@@ -1,5 +1,6 @@
 """Who may do what, end to end: roles and policies of keys, policies of queues, other accounts."""
 
+import base64
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -9,6 +10,7 @@ from botocore.exceptions import ClientError
 
 from skipmq.actions import EVERY
 from skipmq.actions.access import NEEDS, SHARED
+from support.access import code, known
 from support.http import NodeProcess, WsgiProcess, client, eventually, raw
 from support.key_commands import ACCOUNT, MASTER_KEY, Keys
 from support.postgres import Databases, as_node
@@ -43,21 +45,6 @@ def stranger(node: NodeProcess, keys: Keys) -> Any:
 @pytest.fixture
 def queue(admin: Any, name: str) -> str:
     return str(admin.create_queue(QueueName=name)["QueueUrl"])
-
-
-def code(call: Any, **parameters: Any) -> str:
-    """Return the error code of a call, or nothing when it is done."""
-    try:
-        call(**parameters)
-    except ClientError as error:
-        return str(error.response["Error"]["Code"])
-    return ""
-
-
-def known(sqs: Any) -> Any:
-    """Return a client whose key the node has read."""
-    eventually(lambda: code(sqs.list_queues) in ("", "AccessDenied"))
-    return sqs
 
 
 def made(node: NodeProcess, keys: Keys, *options: str, wire: str = "json") -> Any:
@@ -273,6 +260,40 @@ def test_move_task_needs_both_its_ends(
     assert code(admin.receive_message, QueueUrl=dead) == ""
 
 
+def test_redrive_needs_the_right_to_send_to_where_messages_came_from(
+    node: NodeProcess, keys: Keys, admin: Any, queue: str, name: str, tmp_path: Any
+) -> None:
+    """Not only to the queues that are sources now."""
+    dead = admin.create_queue(QueueName=f"{name}-dead")["QueueUrl"]
+    today = admin.create_queue(QueueName=f"{name}-today")["QueueUrl"]
+    arn = f"arn:aws:sqs:us-east-1:{ACCOUNT}:{name}"
+    redrive = {
+        "RedrivePolicy": json.dumps({"deadLetterTargetArn": f"{arn}-dead", "maxReceiveCount": 1})
+    }
+    admin.set_queue_attributes(QueueUrl=queue, Attributes=redrive)
+    admin.send_message(QueueUrl=queue, MessageBody="x")
+    while admin.receive_message(QueueUrl=queue, VisibilityTimeout=0).get("Messages"):
+        pass
+    admin.set_queue_attributes(QueueUrl=queue, Attributes={"RedrivePolicy": ""})
+    admin.set_queue_attributes(QueueUrl=today, Attributes=redrive)
+
+    def mover(*resources: str) -> Any:
+        statements = [
+            {"Effect": "Allow", "Action": "sqs:*", "Resource": f"{arn}-dead"},
+            {"Effect": "Allow", "Action": "sqs:SendMessage", "Resource": [*resources]},
+        ]
+        file = tmp_path / "policy.json"
+        file.write_text(json.dumps({"Statement": statements}))
+        return made(node, keys, "--policy", str(file))
+
+    start = {"SourceArn": f"{arn}-dead"}
+    with pytest.raises(ClientError, match=rf"not authorized.*sqs:SendMessage.*{name}$"):
+        mover(f"{arn}-today").start_message_move_task(**start)
+    assert mover(f"{arn}-today", arn).start_message_move_task(**start)["TaskHandle"]
+    assert eventually(lambda: admin.receive_message(QueueUrl=queue).get("Messages"))
+    assert "Messages" not in admin.receive_message(QueueUrl=dead)
+
+
 def test_arn_in_another_form_opens_nothing(
     node: NodeProcess, keys: Keys, admin: Any, queue: str, name: str
 ) -> None:
@@ -324,23 +345,40 @@ def test_refusals_and_changes_are_in_the_audit_log(
     assert "nobody else's business" not in node.log
 
 
-def test_rates_are_limited_by_key_and_by_queue(
-    keys: Keys, admin: Any, queue: str, name: str
+def test_queue_that_another_account_asked_for_too_early_is_there_when_it_is_created(
+    admin: Any, stranger: Any, name: str
 ) -> None:
-    limits = {"rate_limit_key": 20, "rate_limit_queue": 5}
-    second = admin.create_queue(QueueName=f"{name}-2")["QueueUrl"]
-    made = [keys.create() for _ in range(2)]
-    with NodeProcess(
-        database_url=as_node(keys.url), workers=1, auth="on", master_key=MASTER_KEY, **limits
-    ) as process:
-        process.ready()
-        first, other = (client(process.url, **each) for each in made)
-        answers = [code(first.send_message, QueueUrl=queue, MessageBody="x") for _ in range(12)]
-        assert answers[:4] == [""] * 4
-        assert "ThrottlingException" in answers
-        assert code(first.send_message, QueueUrl=second, MessageBody="x") == ""
-        while code(first.get_queue_url, QueueName="none-such") != "ThrottlingException":
-            pass  # That queue, or this key, has had enough.
-        while code(first.list_queues) != "ThrottlingException":
-            pass
-        assert code(other.send_message, QueueUrl=second, MessageBody="x") == ""
+    url = admin.create_queue(QueueName=f"{name}-other")["QueueUrl"].removesuffix("-other")
+    send = {"QueueUrl": url, "MessageBody": "x"}
+    for _ in range(2):
+        assert code(stranger.send_message, **send) == "AccessDenied"
+    everybody = {"Effect": "Allow", "Principal": "*", "Action": "sqs:SendMessage"}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [everybody]})
+
+    admin.create_queue(QueueName=name, Attributes={"Policy": document})
+
+    assert code(stranger.send_message, **send) == ""
+
+
+def test_cancel_of_a_task_of_an_absent_queue_is_not_found_whoever_asks(
+    admin: Any, stranger: Any, queue: str, name: str
+) -> None:
+    del queue
+
+    def cancel(sqs: Any, source: str) -> tuple[int, str, str]:
+        task = {"taskId": "00000000-0000-0000-0000-000000000000", "sourceArn": source}
+        handle = base64.b64encode(json.dumps(task).encode()).decode()
+        with pytest.raises(ClientError) as caught:
+            sqs.cancel_message_move_task(TaskHandle=handle)
+        answer = caught.value.response
+        status = answer["ResponseMetadata"]["HTTPStatusCode"]
+        return status, answer["Error"]["Code"], answer["Error"]["Message"]
+
+    arn = f"arn:aws:sqs:us-east-1:{ACCOUNT}:{name}"
+    missing = "The resource that you specified for the SourceArn parameter doesn't exist."
+
+    for sqs in (admin, stranger):
+        found = cancel(sqs, f"{arn}-missing")
+        assert found == (404, "ResourceNotFoundException", missing)
+    assert cancel(stranger, arn)[1] == "AccessDenied"
+    assert cancel(admin, arn) == (404, "ResourceNotFoundException", "Task does not exist.")

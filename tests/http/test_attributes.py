@@ -89,6 +89,16 @@ def test_encryption_and_policy_are_kept_and_vanish_with_their_default(sqs: Any, 
     assert not set(given) & set(attributes(sqs, queue, "All"))
 
 
+def test_reuse_period_is_shown_with_a_key_of_kms_even_the_default(sqs: Any, name: str) -> None:
+    key, period = {"KmsMasterKeyId": "alias/aws/sqs"}, {"KmsDataKeyReusePeriodSeconds": "300"}
+    queue = sqs.create_queue(QueueName=name, Attributes=key)["QueueUrl"]
+
+    assert (key | period).items() <= attributes(sqs, queue, "All").items()
+    assert attributes(sqs, queue, *period) == period
+    sqs.set_queue_attributes(QueueUrl=queue, Attributes={"KmsMasterKeyId": ""})
+    assert attributes(sqs, queue, *period) == {}
+
+
 def test_key_of_kms_turns_the_other_encryption_off(sqs: Any, name: str) -> None:
     key = {"KmsMasterKeyId": "alias/aws/sqs"}
     queue = sqs.create_queue(QueueName=name, Attributes=key)["QueueUrl"]
@@ -126,6 +136,7 @@ def test_boolean_attribute_is_taken_in_any_case_and_shown_in_lower(sqs: Any, nam
         ("MessageRetentionPeriod", "1209601"),
         ("ReceiveMessageWaitTimeSeconds", "21"),
         ("KmsDataKeyReusePeriodSeconds", "59"),
+        ("KmsMasterKeyId", "k" * 2_049),
         ("SqsManagedSseEnabled", "perhaps"),
         ("Policy", "{"),
         ("Policy", "[]"),

@@ -87,21 +87,51 @@ def test_send_batch_with_bad_entries_stores_the_good_ones(sqs: Any, queue: str) 
     }
 
 
-def test_send_batch_is_not_bound_by_the_size_that_the_queue_sets(sqs: Any, name: str) -> None:
-    queue = sqs.create_queue(QueueName=name, Attributes={"MaximumMessageSize": "1024"})["QueueUrl"]
-    sizes = {"a": 1024, "b": 1025, "c": 100_000}
+@pytest.mark.parametrize("fifo", [False, True], ids=["standard", "fifo"])
+def test_send_batch_holds_each_entry_to_the_size_that_the_queue_sets(
+    sqs: Any, name: str, fifo: bool
+) -> None:
+    attributes = {"MaximumMessageSize": "1024"} | ({"FifoQueue": "true"} if fifo else {})
+    suffix = ".fifo" if fifo else ""
+    queue = sqs.create_queue(QueueName=name + suffix, Attributes=attributes)["QueueUrl"]
+    more = {"MessageGroupId": "g"} if fifo else {}
+
+    def entry(id_: str, size: int, value: str = "") -> dict[str, Any]:
+        given: dict[str, Any] = {"Id": id_, "MessageBody": id_ * size, **more}
+        if value:
+            given["MessageAttributes"] = {"N": {"DataType": "String", "StringValue": value}}
+        return given | ({"MessageDeduplicationId": f"i{size}{value}"} if fifo else {})
 
     answer = sqs.send_message_batch(
         QueueUrl=queue,
-        Entries=[{"Id": id_, "MessageBody": id_ * size} for id_, size in sizes.items()],
+        Entries=[
+            entry("a", 1024),
+            entry("b", 1025),
+            entry("c", 1016, "x"),
+            entry("d", 1016, "xy"),
+            entry("\N{LATIN SMALL LETTER E WITH ACUTE}", 513) | {"Id": "e"},
+        ],
     )
-    with pytest.raises(ClientError) as caught:
-        sqs.send_message(QueueUrl=queue, MessageBody="x" * 1025)
 
     received = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10)["Messages"]
-    assert [e["Id"] for e in answer["Successful"]] == [*sizes]
-    assert {m["Body"][0]: len(m["Body"]) for m in received} == sizes
-    assert "shorter than 1024 bytes" in caught.value.response["Error"]["Message"]
+    text = (
+        "One or more parameters cannot be validated. Reason: Message must be shorter than 1024"
+        " bytes."
+    )
+    failure = {"SenderFault": True, "Code": "InvalidParameterValue", "Message": text}
+    assert [e["Id"] for e in answer["Successful"]] == ["a", "c"]
+    assert answer["Failed"] == [{"Id": id_, **failure} for id_ in "bde"]
+    assert answer["ResponseMetadata"]["HTTPStatusCode"] == 200
+    assert {m["Body"][0]: len(m["Body"]) for m in received} == {"a": 1024, "c": 1016}
+
+
+def test_send_batch_larger_than_the_size_that_the_queue_sets_is_sent(sqs: Any, name: str) -> None:
+    queue = sqs.create_queue(QueueName=name, Attributes={"MaximumMessageSize": "1024"})["QueueUrl"]
+    entries = [{"Id": str(n), "MessageBody": "x" * 1024} for n in range(10)]
+
+    answer = sqs.send_message_batch(QueueUrl=queue, Entries=entries)
+
+    assert len(answer["Successful"]) == 10
 
 
 def test_send_batch_of_one_message_has_the_limit_of_the_batch(sqs: Any, queue: str) -> None:

@@ -5,6 +5,9 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from botocore.auth import SigV4Auth, SigV4QueryAuth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
 
 from support.http import NodeProcess, WsgiProcess, client, raw
 from support.postgres import as_node
@@ -70,6 +73,64 @@ def test_link_and_image_change_nothing(
     assert answer.status == 200
 
 
+def signed(node: NodeProcess, where: str, **parameters: str) -> tuple[str, dict[str, str]]:
+    """Return the URL and the headers of a GET that an SDK's signer has signed."""
+    request = AWSRequest("GET", f"{node.url}/", params=parameters)
+    signer = {"header": SigV4Auth, "query": SigV4QueryAuth}[where]
+    signer(Credentials("test", "test"), "sqs", "us-east-1").add_auth(request)
+    prepared = request.prepare()
+    return prepared.url, {name: str(value) for name, value in prepared.headers.items()}
+
+
+@pytest.mark.parametrize("where", ["header", "query"])
+def test_signed_get_changes_something(
+    broker: NodeProcess, sqs: Any, queue: str, where: str
+) -> None:
+    url, headers = signed(
+        broker, where, Action="SendMessage", QueueUrl=queue, MessageBody="by a signed GET"
+    )
+
+    answer = raw(url, None, headers)
+
+    assert answer.status == 200, answer.body
+    (message,) = sqs.receive_message(QueueUrl=queue)["Messages"]
+    assert message["Body"] == "by a signed GET"
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        {"Sec-Fetch-Site": "none"},
+        {"Sec-Fetch-Mode": "no-cors"},
+        {"Sec-Fetch-Dest": "image"},
+        {"Sec-Fetch-User": "?1"},
+        {"Referer": "https://attacker.example/"},
+        {"User-Agent": "Mozilla/5.0 (X11; Linux x86_64) Chrome/140.0.0.0 Safari/537.36"},
+    ],
+    ids=lambda shown: next(iter(shown)),
+)
+def test_presigned_url_in_a_browser_changes_nothing(
+    broker: NodeProcess, sqs: Any, queue: str, name: str, shown: dict[str, str]
+) -> None:
+    url, headers = signed(broker, "query", Action="DeleteQueue", QueueUrl=queue)
+    own = {"Sec-Fetch-Site": "same-origin", "Origin": broker.url}
+
+    assert raw(url, None, headers | shown).status == 403
+    assert raw(url, None, headers | own).status == 403
+    assert exists(sqs, name)
+
+
+@pytest.mark.parametrize("value", ["", "Basic dXNlcjpwYXNz", "Bearer AWS4-HMAC-SHA256"])
+def test_get_with_another_authorization_changes_nothing(
+    broker: NodeProcess, sqs: Any, queue: str, name: str, value: str
+) -> None:
+    """A browser sends Basic by itself, from the user info of a link."""
+    url = f"{broker.url}/?{urlencode({'Action': 'DeleteQueue', 'QueueUrl': queue})}"
+
+    assert raw(url, None, {"Authorization": value}).status == 403
+    assert exists(sqs, name)
+
+
 @pytest.mark.parametrize(
     "headers",
     [
@@ -104,6 +165,7 @@ def test_names_that_were_given_are_served(named: NodeProcess, name: str) -> None
     assert client(named.url).create_queue(QueueName=name)["QueueUrl"]
 
 
-def test_health_has_no_names(broker: NodeProcess) -> None:
-    """Balancers and probes ask by any name."""
-    assert raw(f"{broker.url}/health/live", None, {"Host": "attacker.example"}).status == 200
+def test_health_has_the_names_of_the_node(broker: NodeProcess) -> None:
+    """Balancers and probes ask by address."""
+    for host, status in (("attacker.example", 403), ("10.1.2.3:9324", 200), ("[::1]", 200)):
+        assert raw(f"{broker.url}/health/live", None, {"Host": host}).status == status

@@ -23,12 +23,17 @@ GROUPS = """
   from skipmq.message m join skipmq.queue q using (queue_id)
   where q.name = %s and q.fifo
 """
+COUNT = """
+  insert into skipmq.queue_delta (at, queue_id, change, event)
+  select now(), q.queue_id, %s, 'sent' from skipmq.queue q where q.name = %s
+"""
 
 
 def fill(owner: Connection, name: str) -> None:
     """Put as many messages in flight as there may be."""
     owner.execute(FILL, (LIMIT, name))
     owner.execute(GROUPS, (name,))
+    owner.execute(COUNT, (LIMIT, name))
 
 
 def test_receive_over_the_limit_in_flight_is_refused(

@@ -87,7 +87,7 @@ def test_peek_tells_states_apart(sqs: Any, queue: str, ask: Ask) -> None:
     }
     assert 90 < by_state["in-flight"][0]["VisibleInSeconds"] <= 100
     assert 190 < by_state["delayed"][0]["VisibleInSeconds"] <= 200
-    assert bodies(ask("PeekMessages", QueueUrl=queue)) == ["waits", "received", "later"]
+    assert bodies(ask("PeekMessages", QueueUrl=queue)) == ["waits", "later", "received"]
 
 
 @pytest.mark.parametrize("kind", ["standard", "fifo"])

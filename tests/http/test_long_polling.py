@@ -174,7 +174,9 @@ def test_receive_survives_the_loss_of_the_listeners_connection(
     queue = here.create_queue(QueueName=name)["QueueUrl"]
     future = pool.submit(waiting, here, queue)
     parked(future)
-    listening = "from pg_stat_activity where query ilike 'listen%' and datname = current_database()"
+    listening = (
+        "from pg_stat_activity where query = 'listen skipmq' and datname = current_database()"
+    )
     count = f"select count(*) {listening}"
     eventually(lambda: shared[2].execute(count).fetchone() == (2,), why="both nodes listen")
     shared[2].execute(f"select pg_terminate_backend(pid) {listening}")

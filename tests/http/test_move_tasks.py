@@ -63,6 +63,33 @@ def test_task_brings_letters_back_to_their_source(sqs: Any, dead: str, name: str
     assert {m["Attributes"]["ApproximateReceiveCount"] for m in received} == {"1"}
 
 
+def test_task_whose_last_message_has_been_moved_is_completed(
+    sqs: Any, dead: str, name: str
+) -> None:
+    sqs.start_message_move_task(SourceArn=dead)
+    source = sqs.get_queue_url(QueueName=f"{name}-source")["QueueUrl"]
+
+    eventually(lambda: count(sqs, source) == LETTERS)
+
+    assert newest(sqs, dead)["Status"] == "COMPLETED"
+    assert sqs.start_message_move_task(SourceArn=dead)["TaskHandle"]
+
+
+def test_redrive_of_messages_that_came_from_no_queue_fails(sqs: Any, name: str) -> None:
+    url = sqs.create_queue(QueueName=f"{name}-dead")["QueueUrl"]
+    arn = f"{ARN}{name}-dead"
+    policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 1})
+    sqs.create_queue(QueueName=f"{name}-source", Attributes={"RedrivePolicy": policy})
+    sqs.send_message(QueueUrl=url, MessageBody="direct")
+
+    sqs.start_message_move_task(SourceArn=arn)
+
+    task = eventually(lambda: (t := newest(sqs, arn))["Status"] != "RUNNING" and t)
+    assert (task["Status"], task["FailureReason"]) == ("FAILED", "CouldNotDetermineMessageSource")
+    assert task["ApproximateNumberOfMessagesMoved"] == 0
+    assert count(sqs, url) == 1
+
+
 def test_letters_come_back_as_new_messages_sent_now(sqs: Any, dead: str, name: str) -> None:
     letters = sqs.get_queue_url(QueueName=f"{name}-dead")["QueueUrl"]
     wanted = {"MaxNumberOfMessages": 10, "AttributeNames": ["SentTimestamp"]}

@@ -273,3 +273,26 @@ def test_queue_that_is_not_there_is_told(
 ) -> None:
     with pytest.raises(sqs.exceptions.QueueDoesNotExist):
         getattr(sqs, action)(QueueUrl=f"{broker.url}/{ACCOUNT}/{name}", Label="label", **more)
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {},
+        {"Resource": "$sqs_queue_arn"},
+        {"Resource": ["orders", "http://localhost:9324/000000000000/orders"]},
+        {"Resource": "*", "Principal": {"AWS": "AIDACKCEVSQ6C2EXAMPLE"}},
+    ],
+)
+def test_policy_is_stored_unchanged_whatever_it_is_about(
+    sqs: Any, queue: str, name: str, members: dict[str, Any]
+) -> None:
+    statement = {"Effect": "Allow", "Principal": "*", "Action": "sqs:SendMessage"} | members
+    text = json.dumps({"Version": "2012-10-17", "Statement": [statement]}, indent=1)
+
+    sqs.set_queue_attributes(QueueUrl=queue, Attributes={"Policy": text})
+    created = sqs.create_queue(QueueName=f"{name}-created", Attributes={"Policy": text})
+
+    for each in (queue, created["QueueUrl"]):
+        found = sqs.get_queue_attributes(QueueUrl=each, AttributeNames=["Policy"])["Attributes"]
+        assert found == {"Policy": text}

@@ -5,7 +5,8 @@ from urllib.parse import urlencode
 import pytest
 from botocore.exceptions import ClientError
 
-from support.http import ACCOUNT, NodeProcess, client, raw
+from support.http import ACCOUNT, NodeProcess, WsgiProcess, client, raw
+from support.postgres import as_node
 from support.wire import FORM, target, told
 
 
@@ -147,21 +148,49 @@ def test_purge_empties_the_queue_and_refuses_another_for_a_minute(
     assert sqs.receive_message(QueueUrl=queue)["Messages"][0]["Body"] == "after"
 
 
-def test_queues_of_accounts_and_regions_are_apart(
-    broker: NodeProcess, wire: str, name: str
-) -> None:
+def test_queues_of_accounts_are_apart(broker: NodeProcess, wire: str, name: str) -> None:
     here = client(broker.url, wire, key="111111111111")
-    there = client(broker.url, wire, key="111111111111", region="eu-west-1")
     other = client(broker.url, wire, key="222222222222")
 
     url = here.create_queue(QueueName=name)["QueueUrl"]
 
     assert url == f"{broker.url}/111111111111/{name}"
-    for stranger in (there, other):
-        with pytest.raises(stranger.exceptions.QueueDoesNotExist):
-            stranger.get_queue_url(QueueName=name)
+    with pytest.raises(other.exceptions.QueueDoesNotExist):
+        other.get_queue_url(QueueName=name)
     arn = here.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]
     assert arn == {"QueueArn": f"arn:aws:sqs:us-east-1:111111111111:{name}"}
+
+
+def test_url_names_one_queue_whatever_region_a_client_has(
+    broker: NodeProcess, wire: str, name: str
+) -> None:
+    here, there = (client(broker.url, wire, region=r) for r in ("eu-west-1", "ap-south-1"))
+
+    url = here.create_queue(QueueName=name)["QueueUrl"]
+    here.send_message(QueueUrl=url, MessageBody="x")
+
+    assert there.create_queue(QueueName=name)["QueueUrl"] == url
+    assert there.list_queues(QueueNamePrefix=name)["QueueUrls"] == [url]
+    unsigned = raw(f"{broker.url}/?{urlencode({'Action': 'GetQueueUrl', 'QueueName': name})}")
+    assert url in unsigned.body
+    arn = there.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]
+    assert arn == {"QueueArn": f"arn:aws:sqs:us-east-1:{ACCOUNT}:{name}"}
+    assert there.receive_message(QueueUrl=url)["Messages"][0]["Body"] == "x"
+
+
+def test_region_of_the_settings_is_that_of_the_nodes_queues(
+    request: pytest.FixtureRequest, broker: NodeProcess, name: str
+) -> None:
+    door = WsgiProcess if request.config.getoption("door") == "wsgi" else NodeProcess
+    url = as_node(broker.owner_url)
+    with door(database_url=url, workers=1, region="eu-north-1") as node:
+        there, here = client(node.ready().url), client(broker.url)
+        queue = there.create_queue(QueueName=name)["QueueUrl"]
+        arn = there.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]
+
+    assert arn == {"QueueArn": f"arn:aws:sqs:eu-north-1:{ACCOUNT}:{name}"}
+    with pytest.raises(here.exceptions.QueueDoesNotExist):
+        here.get_queue_url(QueueName=name)
 
 
 @pytest.mark.parametrize(

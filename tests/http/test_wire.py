@@ -1,13 +1,14 @@
 import json
 import re
 import socket
+from http.client import HTTPConnection
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
 from skipmq.actions import ACTIONS
-from support.http import ACCOUNT, NodeProcess, eventually, raw
+from support.http import ACCOUNT, NodeProcess, client, eventually, raw
 from support.wire import told
 
 JSON = {"Content-Type": "application/x-amz-json-1.0"}
@@ -103,13 +104,66 @@ def test_huge_request_is_refused(broker: NodeProcess, headers: dict[str, str]) -
     assert "Message must be shorter than 1048576 bytes." in answer.body
 
 
-@pytest.mark.parametrize(("path", "method"), [("/a/b/c", "GET"), ("/", "PUT"), ("/x", "POST")])
+@pytest.mark.parametrize(
+    ("path", "method"), [("/a/b/c", "GET"), ("/", "PUT"), ("/x", "POST"), ("/health/x", "POST")]
+)
 def test_request_that_is_nowhere_gets_an_error_document(
     broker: NodeProcess, path: str, method: str
 ) -> None:
     answer = raw(broker.url + path, b"", method=method)
 
     assert told(answer) == "UnknownOperationException"
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["/000000000000", "/000000000000/", "/a/b/c", "//", "/healthy"]
+)
+def test_path_of_the_endpoint_does_not_matter_where_the_request_names_its_queue(
+    broker: NodeProcess, sqs: Any, wire: str, name: str, endpoint: str
+) -> None:
+    """Some clients are given an endpoint that ends in the account."""
+    client_there = client(broker.url + endpoint, wire)
+    url = client_there.create_queue(QueueName=name)["QueueUrl"]
+    client_there.send_message(QueueUrl=url, MessageBody="x")
+
+    assert url == f"{broker.url}/{ACCOUNT}/{name}"
+    assert client_there.list_queues(QueueNamePrefix=name)["QueueUrls"] == [url]
+    assert sqs.receive_message(QueueUrl=url)["Messages"][0]["Body"] == "x"
+
+
+HTML = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+
+
+def test_browser_that_opens_the_nodes_address_is_led_to_the_console(broker: NodeProcess) -> None:
+    connection = HTTPConnection("127.0.0.1", broker.port, timeout=40)
+    try:
+        connection.request("GET", "/", headers=HTML)
+        response = connection.getresponse()
+        response.read()
+    finally:
+        connection.close()
+
+    assert (response.status, response.headers["Location"]) == (302, "/console/")
+    assert "<html" in raw(f"{broker.url}/", None, HTML).body
+
+
+@pytest.mark.parametrize("accept", [None, "*/*", "application/json", "text/xml"])
+def test_get_without_action_that_is_no_browsers_is_an_unknown_operation(
+    broker: NodeProcess, accept: str | None
+) -> None:
+    answer = raw(f"{broker.url}/", None, {"Accept": accept} if accept else {})
+
+    assert (answer.status, told(answer)) == (404, "UnknownOperationException")
+
+
+def test_other_requests_that_accept_html_are_answered_as_ever(
+    broker: NodeProcess, queue: str, name: str
+) -> None:
+    del queue
+
+    assert "<ListQueuesResult" in raw(f"{broker.url}/?Action=ListQueues", None, HTML).body
+    assert told(raw(f"{broker.url}/", b"", HTML)) == "UnknownOperationException"
+    assert told(raw(f"{broker.url}/{ACCOUNT}/{name}", None, HTML)) == "UnknownOperationException"
 
 
 def test_health_says_live_and_ready(broker: NodeProcess) -> None:

@@ -13,7 +13,7 @@ import psutil
 import psycopg
 import pytest
 from botocore.credentials import Credentials
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 
 from skipmq import errors
 from support.hostile import NAME, OTHER
@@ -128,14 +128,18 @@ def answers(data: bytes, method: str = "POST") -> list[Answer]:
 
 
 def judged(answer: Answer) -> None:
-    """Fail unless an answer is a result or a whole error of SQS."""
-    if answer.status == 200:
+    """Fail unless an answer is a result, a whole error of SQS, or a way to the console."""
+    if answer.status == 200 or leads_to_console(answer):
         return
     if answer.headers["Content-Type"] == "application/json":
         assert 400 <= answer.status < 500
         assert json.loads(answer.body)["Error"]["Code"] in NAMES
     else:
         assert told(answer) in NAMES
+
+
+def leads_to_console(answer: Answer) -> bool:
+    return answer.status == 302 and answer.headers["Location"] == "/console/" and not answer.body
 
 
 def saved(data: bytes, check: Callable[[], None]) -> None:
@@ -157,7 +161,14 @@ def requested(target: Target, message: Message) -> None:
             assert answer.status in (400, 404, 405)
             assert not answer.body
             return
+        if message.method in ("X", "post"):  # Methods that HTTP does not have.
+            assert (answer.status, answer.body) == (501, "")
+            return
         judged(answer)
+        if leads_to_console(answer):
+            assert (message.method, message.path.partition("?")[0]) == ("GET", "/")
+            assert b"text/html" in data.lower()
+            return
         assert ("x-amz-json" in answer.headers["Content-Type"]) == message.is_json
 
     saved(data, check)
@@ -167,10 +178,10 @@ def streamed(target: Target, data: bytes) -> None:
     def check() -> None:
         for answer in answers(written(target.node.port, data, ends=True)):
             # What is not HTTP the server refuses itself, without a body.
-            if answer.status == 200 or answer.body:
+            if answer.status == 200 or answer.body or leads_to_console(answer):
                 judged(answer)
             else:
-                assert 400 <= answer.status < 500 or answer.status == 501
+                assert 400 <= answer.status < 500 or answer.status in (501, 505)
 
     saved(data, check)
 
@@ -179,6 +190,7 @@ def attacks(target: Target) -> list[Callable[[], None]]:
     """Return what sends each kind of request."""
 
     @given(message=messages() | messages(target.credentials))
+    @example(message=Message({"Host": "localhost", "Accept": "text/html"}, b"", "GET"))
     def request(message: Message) -> None:
         requested(target, message)
 

@@ -28,7 +28,7 @@ def pieces(length: int) -> Iterator[bytes]:
         yield b"x" * min(65_536, length - start)
 
 
-@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW"])
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
 def test_method_that_sqs_has_not_is_told_and_does_nothing(
     broker: NodeProcess, sqs: Any, queue: str, name: str, wire: str, method: str
 ) -> None:
@@ -43,6 +43,15 @@ def test_method_that_sqs_has_not_is_told_and_does_nothing(
     assert bodies(sqs, queue) == []
 
 
+def test_method_that_is_none_is_refused_and_does_nothing(
+    broker: NodeProcess, sqs: Any, queue: str, name: str
+) -> None:
+    answer = exchange(broker.port, SEND, FORM, path=f"/{ACCOUNT}/{name}", method="BREW")
+
+    assert answer.status in (405, 501)  # Not the node's own HTTP: RFC 9110, section 9.1.
+    assert bodies(sqs, queue) == []
+
+
 def test_head_is_refused_without_a_body_and_does_nothing(
     broker: NodeProcess, sqs: Any, queue: str, name: str
 ) -> None:
@@ -54,7 +63,7 @@ def test_head_is_refused_without_a_body_and_does_nothing(
     assert bodies(sqs, queue) == []
 
 
-@pytest.mark.parametrize("path", ["/a", "/a/b/c", "/a//b", "/%2e%2e", "/%ff", "/health", "*"])
+@pytest.mark.parametrize("path", ["/health", "/health/x", "/metrics/x"])
 def test_path_that_is_nowhere_is_told_on_its_wire(
     broker: NodeProcess, wire: str, path: str
 ) -> None:
@@ -63,6 +72,18 @@ def test_path_that_is_nowhere_is_told_on_its_wire(
     answer = exchange(broker.port, body, headers, path=path)
 
     assert told(answer) == "UnknownOperationException"
+    assert ("json" in answer.headers["Content-Type"]) == (wire == "json")
+
+
+@pytest.mark.parametrize("path", ["/a", "/a/b/c", "/a//b", "/%2e%2e", "/%ff", "/metric"])
+def test_path_that_names_no_queue_stands_in_for_none(
+    broker: NodeProcess, wire: str, path: str
+) -> None:
+    headers, body = REQUESTS[wire]
+
+    answer = exchange(broker.port, body, headers, path=path)
+
+    assert told(answer).startswith("Missing")
     assert ("json" in answer.headers["Content-Type"]) == (wire == "json")
 
 
@@ -87,7 +108,7 @@ def test_huge_body_is_heard_out_and_refused(
 
     answer = exchange(broker.port, content, REQUESTS[wire][0], method=method, path=path)
 
-    if where == ("POST", "/"):
+    if method == "POST":
         assert "Message must be shorter than 1048576 bytes." in answer.body
         assert told(answer).startswith("InvalidParameterValue")
     else:

@@ -173,7 +173,7 @@ def test_get_of_a_queues_url_acts_on_the_queue(
     assert "<Value>hello there</Value>" in found.body
 
 
-@pytest.mark.parametrize("accept", [None, "application/json", "text/html", "*/*"])
+@pytest.mark.parametrize("accept", [None, "application/json", "text/xml", "*/*"])
 @pytest.mark.parametrize("path", [f"/{ACCOUNT}/{{}}", "/", "/?Version=2012-11-05", "/?Action="])
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_request_without_action_is_an_unknown_operation_in_xml(

@@ -47,15 +47,49 @@ async def check(node: Node, call: Call) -> None:
     """
     if node.keys is None or call.identity.key_id is None:
         return
-    needs = NEEDS[call.action](call)
+    await _check_all(node, node.keys, call, NEEDS[call.action](call))
     if call.action == "StartMessageMoveTask" and call.parameters.DestinationArn is None:
-        needs += [Need("SendMessage", queue) async for queue in _sources(node, call)]
+        # Not before: the search takes time, and that would reveal what is in the queue.
+        targets = [*dict.fromkeys([queue async for queue in _targets(node, call)])]
+        needs = [Need("SendMessage", queue) for queue in targets]
+        await _check_all(node, node.keys, call, needs)
+        # Nothing else is sent to, whatever comes into the queue meanwhile.
+        call.origins = [queue.arn for queue in targets]
+
+
+async def _check_all(node: Node, keys: KeyStore, call: Call, needs: Sequence[Need]) -> None:
     for permission, name in needs:
         queue = None
         if name.name != "*" and call.action != "CreateQueue":
-            with suppress(errors.QueueDoesNotExist):
-                queue = await node.queue(name, call.deadline)
-        _check(node.keys, call, permission, name, queue)
+            queue = await _found(node, call, name)
+        _check(keys, call, permission, name, queue)
+
+
+async def _found(node: Node, call: Call, name: QueueName) -> Queue | None:
+    """Return the queue that a call needs a permission on, where there is one.
+
+    Raises errors.ResourceNotFoundException, as AWS does, when there is none that the handle of a
+    task names.
+    """
+    account = call.identity.account
+    if name.account != account:
+        queue = await node.queue_seen_by(account, name, call.deadline)
+        if queue is None and call.action == "CancelMessageMoveTask":
+            raise errors.ResourceNotFoundException(moves.ABSENT_SOURCE)
+        return queue
+    with suppress(errors.QueueDoesNotExist):
+        return await node.queue(name, call.deadline)
+    return None
+
+
+async def check_again(node: Node, call: Call) -> None:
+    """Check the key and the rights of a call that has waited since they were checked.
+
+    Raises errors.InvalidClientTokenId, errors.ExpiredToken, errors.AccessDenied.
+    """
+    if node.keys is not None and call.identity.key_id is not None:
+        node.keys.check(call.identity.key_id)
+        await check(node, call)
 
 
 def allows(node: Node, call: Call, permission: str, name: QueueName, policy: str) -> bool:
@@ -82,7 +116,9 @@ def _check(
     """Check one permission. Whoever has none learns nothing of the queue, not even if it is."""
     policy = queue.attributes["Policy"] if queue is not None else ""
     may_be = name.account == call.identity.account or (queue is not None and permission in SHARED)
-    if may_be and keys.allows(call.identity, permission, name, policy, lambda: _context(call)):
+    # Asked in any case: it takes the same time.
+    is_allowed = keys.allows(call.identity, permission, name, policy, lambda: _context(call))
+    if may_be and is_allowed:
         return
     raise errors.AccessDenied(
         f"User: {call.identity.user} is not authorized to perform: sqs:{permission} on"
@@ -90,11 +126,17 @@ def _check(
     )
 
 
-async def _sources(node: Node, call: Call) -> AsyncIterator[QueueName]:
-    """Give the queues that a move task without a destination sends to."""
+async def _targets(node: Node, call: Call) -> AsyncIterator[QueueName]:
+    """Give the queues that a move task without a destination sends to.
+
+    These are where messages came from, and the sources of today; one may be given twice.
+    """
     name = _named(call.parameters.SourceArn)
     if name is None:
         return
+    for arn in await node.moves.origins(name.arn, call.deadline):
+        if (origin := _named(arn)) is not None:
+            yield origin
     after = ""
     while True:
         found = await node.queues.dead_letter_sources(name, after, _SOURCES, call.deadline)

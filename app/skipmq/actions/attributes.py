@@ -63,7 +63,7 @@ _SETTABLE: dict[str, Stored] = {
     "Policy": _policy,
     "RedrivePolicy": redrive.policy,
     "RedriveAllowPolicy": redrive.allow_policy,
-    "KmsMasterKeyId": str,
+    "KmsMasterKeyId": lambda value: value if len(value) <= limits.KMS_KEY_ID_LENGTH else None,
     "KmsDataKeyReusePeriodSeconds": _number(limits.KMS_REUSE_LEAST, limits.KMS_REUSE_MOST),
     "SqsManagedSseEnabled": _one_of("true", "false"),
     # SkipMQ's own: what is kept of a settled message.
@@ -77,13 +77,15 @@ _COUNTED = {
     "ApproximateNumberOfMessagesDelayed": "delayed",
 }
 _OWN = {"HistoryMode", "ReplicationMode"}
+# Shown with a key of KMS, even the default.
+_REUSE = "KmsDataKeyReusePeriodSeconds"
 # Shown only while they differ from the default.
 _VANISHING = {
     "Policy": "",
     "RedrivePolicy": "",
     "RedriveAllowPolicy": "",
     "KmsMasterKeyId": "",
-    "KmsDataKeyReusePeriodSeconds": "300",
+    _REUSE: "300",
 }
 _FACTS = {"QueueArn", "CreatedTimestamp", "LastModifiedTimestamp"}
 # What FIFO queues have besides. FifoQueue is fixed when the queue is made.
@@ -189,6 +191,8 @@ def _with_one_encryption(attributes: dict[str, str]) -> dict[str, str]:
 
 def _shown(queue: Queue) -> dict[str, str]:
     present = {k: v for k, v in queue.attributes.items() if v != _VANISHING.get(k)}
+    if "KmsMasterKeyId" in present:
+        present[_REUSE] = queue.attributes[_REUSE]
     return present | {
         "QueueArn": queue.name.arn,
         "CreatedTimestamp": str(queue.created_at),

@@ -1,6 +1,6 @@
 """The batch forms: each entry succeeds or fails alone."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from skipmq import errors, limits
@@ -16,7 +16,9 @@ async def send_message_batch(node: Node, call: Call) -> dict[str, Any]:
     queue = await node.queue(name, call.deadline)
     entries: Sequence[Any] = call.parameters.Entries
     checks.batch(entries, "SendMessageBatchRequestEntry")
-    size = sum(messages.size(entry) for entry in entries)
+    checks.batch_values(entries)
+    sizes = [messages.size(entry) for entry in entries]
+    size = sum(sizes)
     if size > limits.BATCH_BYTES:
         raise errors.BatchRequestTooLong(
             f"Batch requests cannot be longer than {limits.BATCH_BYTES} bytes."
@@ -25,24 +27,29 @@ async def send_message_batch(node: Node, call: Call) -> dict[str, Any]:
     if queue.fifo:
         _check_fifo(entries, queue)
     trace = messages.trace_header(node, call)
-    accepted: dict[str, OutgoingMessage] = {}
-    answer = _Answer()
-    for entry in entries:
+    accepted: list[Any] = []
+    accepted_messages: list[OutgoingMessage] = []
+    failed: list[dict[str, Any]] = []
+    most = queue.number("MaximumMessageSize")
+    for entry, size in zip(entries, sizes, strict=True):
         try:
             message = messages.outgoing(entry, queue, trace)
+            messages.check_size(size, most, "cannot be validated")
         except errors.MissingRequiredParameterException as error:
-            answer.fail(entry, errors.InvalidParameterValueException(error.message))
+            failed.append(_failed(entry, errors.InvalidParameterValueException(error.message)))
         except errors.SqsError as error:
-            answer.fail(entry, error)
+            failed.append(_failed(entry, error))
         else:
-            accepted[entry.Id] = message
-    if accepted:
-        stored = await messages.store(node, call, name, list(accepted.values()))
-        results = dict(zip(accepted, stored, strict=True))
-        for entry in entries:
-            if entry.Id in results:
-                answer.succeed(entry, messages.answer(entry, results[entry.Id]))
-    return answer.content
+            accepted.append(entry)
+            accepted_messages.append(message)
+    if not accepted:
+        return _answer([], failed)
+    stored = await messages.store(node, call, name, accepted_messages)
+    succeeded = [
+        {"Id": entry.Id, **messages.answer(entry, each)}
+        for entry, each in zip(accepted, stored, strict=True)
+    ]
+    return _answer(succeeded, failed)
 
 
 async def delete_message_batch(node: Node, call: Call) -> dict[str, Any]:
@@ -79,31 +86,27 @@ def _check_fifo(entries: Sequence[Any], queue: Queue) -> None:
 
 
 def _each(entries: Sequence[Any], failures: Sequence[errors.SqsError | None]) -> dict[str, Any]:
-    answer = _Answer()
-    for entry, failure in zip(entries, failures, strict=True):
-        if failure is None:
-            answer.succeed(entry)
-        else:
-            answer.fail(entry, failure)
-    return answer.content
+    each = [*zip(entries, failures, strict=True)]
+    return _answer(
+        [{"Id": entry.Id} for entry, failure in each if failure is None],
+        [_failed(entry, failure) for entry, failure in each if failure is not None],
+    )
 
 
-class _Answer:
-    """The Successful and Failed lists of a batch's answer; an empty one is not there."""
+def _answer(succeeded: list[dict[str, Any]], failed: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the answer to a batch, without a list that is empty."""
+    answer = {}
+    if succeeded:
+        answer["Successful"] = succeeded
+    if failed:
+        answer["Failed"] = failed
+    return answer
 
-    def __init__(self) -> None:
-        self.content: dict[str, list[Any]] = {}
 
-    def succeed(self, entry: Any, result: Mapping[str, Any] | None = None) -> None:
-        succeeded = self.content.setdefault("Successful", [])
-        succeeded.append({"Id": entry.Id, **(result or {})})
-
-    def fail(self, entry: Any, error: errors.SqsError) -> None:
-        self.content.setdefault("Failed", []).append(
-            {
-                "Id": entry.Id,
-                "SenderFault": error.fault == "Sender",
-                "Code": error.code,
-                "Message": error.message,
-            }
-        )
+def _failed(entry: Any, error: errors.SqsError) -> dict[str, Any]:
+    return {
+        "Id": entry.Id,
+        "SenderFault": error.fault == "Sender",
+        "Code": error.code,
+        "Message": error.message,
+    }

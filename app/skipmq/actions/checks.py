@@ -182,18 +182,23 @@ def batch(entries: Sequence[Any], entry: str) -> None:
             f"Maximum number of entries per request are {limits.BATCH_ENTRIES}."
             f" You have sent {len(entries)}."
         )
-    action, seen = entry.removesuffix("RequestEntry"), set()
+    seen: set[str] = set()
     for each in entries:
-        if not _ENTRY_ID.fullmatch(each.Id):
+        id_ = each.Id
+        if not _ENTRY_ID.fullmatch(id_):
             raise errors.InvalidBatchEntryId
-        if each.Id in seen:
-            raise errors.BatchEntryIdsNotDistinct(f"Id {each.Id} repeated.")
-        seen.add(each.Id)
-    if action == "SendMessageBatch":
-        for each in entries:
-            for attributes in (each.MessageAttributes, each.MessageSystemAttributes):
-                if attributes:
-                    _list_values(attributes, action)
+        if id_ in seen:
+            raise errors.BatchEntryIdsNotDistinct(f"Id {id_} repeated.")
+        seen.add(id_)
+
+
+def batch_values(entries: Sequence[Any]) -> None:
+    """Refuse a whole batch of sends for a value of an attribute that is a list."""
+    for each in entries:
+        if each.MessageAttributes:
+            _list_values(each.MessageAttributes, "SendMessageBatch")
+        if each.MessageSystemAttributes:
+            _list_values(each.MessageSystemAttributes, "SendMessageBatch")
 
 
 def _list_values(attributes: Mapping[str, AttributeValue], action: str = "SendMessage") -> None:
@@ -272,7 +277,7 @@ def _attribute_value(name: str, value: AttributeValue) -> None:
 
 def _is_number(text: str) -> bool:
     """Tell whether a text is a number of at most 38 digits between 10^-128 and 10^126."""
-    if not _NUMBER.fullmatch(text):
+    if len(text) > limits.NUMBER_LENGTH or not _NUMBER.fullmatch(text):
         return False
     try:
         value = Decimal(text)
@@ -310,6 +315,11 @@ def trace_header(attributes: Mapping[str, AttributeValue]) -> str | None:
             raise errors.InvalidParameterValueException(
                 f"Message (system) attribute '{name}' must contain a non-empty value of type"
                 " 'String'."
+            )
+        if len(value.StringValue) > limits.TRACE_HEADER_LENGTH:
+            raise errors.InvalidParameterValueException(
+                f"Message (system) attribute '{name}' can be at most {limits.TRACE_HEADER_LENGTH}"
+                " characters long."
             )
         characters(value.StringValue)
     return attributes["AWSTraceHeader"].StringValue

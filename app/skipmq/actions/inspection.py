@@ -4,6 +4,8 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+import msgspec
+
 from skipmq import digest, errors, limits
 from skipmq.actions import checks, paging, receive
 from skipmq.model import PeekedMessage, Queue
@@ -30,11 +32,22 @@ async def peek_messages(node: Node, call: Call) -> dict[str, Any]:
         return await node.inspection.peek(queue, state, limit + 1, after, call.deadline)
 
     found = await node.on_queue(name, call.deadline, peek)
-    page = found[:limit]
-    result: dict[str, Any] = {"Messages": [_shown(message) for message in page]}
-    if len(found) > limit:
-        result["NextToken"] = paging.token(page[-1].place)
+    shown = _page([_shown(message) for message in found[:limit]])
+    result: dict[str, Any] = {"Messages": shown}
+    # Where the database has ended the page by its bytes, it has the last one cut off here.
+    if len(found) > len(shown):
+        result["NextToken"] = paging.token(found[len(shown) - 1].place)
     return result
+
+
+def _page(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the first of the messages that fit into a page as JSON: one at least."""
+    size = 0
+    for number, message in enumerate(messages):
+        size += len(msgspec.json.encode(message))
+        if number and size > limits.PEEKED_BYTES:
+            return messages[:number]
+    return messages
 
 
 async def copy_messages(node: Node, call: Call) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Send, delete and hide messages. A single send, delete or change is a batch of one."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -23,12 +23,7 @@ async def send_message(node: Node, call: Call) -> dict[str, Any]:
     name = checks.queue_name(call.parameters.QueueUrl, call.identity)
     queue = await node.queue(name, call.deadline)
     message = outgoing(call.parameters, queue, trace_header(node, call))
-    most = queue.number("MaximumMessageSize")
-    if size(call.parameters) > most:
-        raise errors.InvalidParameterValueException(
-            "One or more parameters are invalid. Reason: Message must be shorter than"
-            f" {most} bytes."
-        )
+    check_size(size(call.parameters), queue.number("MaximumMessageSize"), "are invalid")
     (stored,) = await store(node, call, name, [message])
     return answer(call.parameters, stored)
 
@@ -97,8 +92,8 @@ async def change_visibilities(
     given = [entries[place].VisibilityTimeout for place in good]
     timeouts = [standing if timeout is None else timeout for timeout in given]
 
-    async def change(queue: Queue) -> list[str]:
-        return await node.messages.change_visibility(queue, decoded, timeouts, call.deadline)
+    def change(queue: Queue) -> Awaitable[list[str]]:
+        return node.messages.change_visibility(queue, decoded, timeouts, call.deadline)
 
     outcomes = await node.on_queue(name, call.deadline, change)
     for place, timeout, outcome in zip(good, timeouts, outcomes, strict=True):
@@ -130,8 +125,10 @@ def outgoing(entry: Any, queue: Queue, trace: str | None) -> OutgoingMessage:
     checks.characters(body, errors.InvalidMessageContents)
     if attributes:
         checks.message_attributes(attributes)
-    checks.delay(entry.DelaySeconds)
-    checks.identifier(entry.MessageGroupId, "MessageGroupId")
+    if entry.DelaySeconds is not None:
+        checks.delay(entry.DelaySeconds)
+    if entry.MessageGroupId is not None:
+        checks.identifier(entry.MessageGroupId, "MessageGroupId")
     if entry.MessageSystemAttributes:
         trace = checks.trace_header(entry.MessageSystemAttributes)
     return OutgoingMessage(
@@ -149,7 +146,8 @@ def _deduplication_id(entry: Any, queue: Queue) -> str | None:
     """Return under which id a message is sent once; check what only FIFO queues have and lack."""
     given: str | None = entry.MessageDeduplicationId
     if not queue.fifo:
-        checks.fifo_only(given, "MessageDeduplicationId")
+        if given is not None:
+            checks.fifo_only(given, "MessageDeduplicationId")
         return None
     checks.identifier(given, "MessageDeduplicationId")
     if entry.DelaySeconds:
@@ -176,8 +174,8 @@ async def store(
     """Store checked messages and wake who waits for them."""
     sender = call.identity.sender
 
-    async def send(queue: Queue) -> list[StoredMessage]:
-        return await node.messages.send(queue, messages, sender, call.deadline)
+    def send(queue: Queue) -> Awaitable[list[StoredMessage]]:
+        return node.messages.send(queue, messages, sender, call.deadline)
 
     stored = await node.on_queue(name, call.deadline, send)
     node.sent(name, len(messages))
@@ -219,6 +217,14 @@ def size(entry: Any) -> int:
     return bytes_
 
 
+def check_size(given: int, most: int, failure: str) -> None:
+    """Check the bytes of a message, body and attributes together, against those of its queue."""
+    if given > most:
+        raise errors.InvalidParameterValueException(
+            f"One or more parameters {failure}. Reason: Message must be shorter than {most} bytes."
+        )
+
+
 def _decoded(
     node: Node,
     name: QueueName,
@@ -233,7 +239,9 @@ def _decoded(
         try:
             if check is not None:
                 check(entry)
-            decoded.append(receipts.decode(entry.ReceiptHandle, node.receipt_key, name.arn))
+            decoded.append(
+                receipts.decode(entry.ReceiptHandle, node.receipt_keys.accepted, name.arn)
+            )
             good.append(place)
         except errors.SqsError as error:
             failures[place] = error

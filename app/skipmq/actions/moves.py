@@ -17,8 +17,12 @@ from skipmq.model import MoveTask
 from skipmq.node import Node
 from skipmq.protocol import Call
 
+ABSENT_SOURCE = "The resource that you specified for the SourceArn parameter doesn't exist."
 # The parts of an ARN: partition, service, region, account and resource.
 _ARN = re.compile(r"arn:[^:\0]+:[^:\0]+:[^:\0]*:[^:\0]*:[^\0]+")
+
+# Why a redrive without a destination fails whose messages came from no queue.
+NO_SOURCE = "CouldNotDetermineMessageSource"
 
 
 class _Handle(msgspec.Struct):
@@ -39,7 +43,9 @@ async def start_message_move_task(node: Node, call: Call) -> dict[str, Any]:
     _check_arn(source, "SourceArn")
     if wanted.DestinationArn is not None:
         _check_arn(wanted.DestinationArn, "DestinationArn")
-    task = await node.moves.start(source, wanted.DestinationArn, rate, call.deadline)
+    task = await node.moves.start(
+        source, wanted.DestinationArn, rate, call.deadline, origins=call.origins
+    )
     return {"TaskHandle": handle_of(task, source)}
 
 

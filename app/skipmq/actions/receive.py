@@ -8,7 +8,7 @@ import msgspec
 import structlog
 
 from skipmq import digest, errors, receipts
-from skipmq.actions import checks
+from skipmq.actions import access, checks
 from skipmq.actions.messages import shown_number
 from skipmq.delivery import in_flight
 from skipmq.model import (
@@ -67,6 +67,7 @@ async def receive_message(node: Node, call: Call) -> dict[str, Any]:
 
     async def poll(queue: Queue) -> Reception:
         deadline = call.deadline
+        keys = _keys_version(node)
         if not await node.in_flight.allows(queue, deadline):
             if not queue.fifo and wait == 0:
                 raise errors.OverLimit("The maximum number of messages in flight is reached.")
@@ -79,10 +80,8 @@ async def receive_message(node: Node, call: Call) -> dict[str, Any]:
             attempt=attempt,
             recipient=recipient,
         )
-        if reception.messages and recipient.left:
-            await node.messages.give_back(queue, reception.messages, deadline)
-            node.sent(name, len(reception.messages))
-            return Reception([])
+        if reception.messages and (recipient.left or _keys_version(node) != keys):
+            reception = await _checked(node, call, queue, reception, recipient, keys)
         node.in_flight.received(queue, len(reception.messages))
         return reception
 
@@ -102,6 +101,33 @@ async def receive_message(node: Node, call: Call) -> dict[str, Any]:
     return {"Messages": messages} if messages else {}
 
 
+def _keys_version(node: Node) -> int:
+    return 0 if node.keys is None else node.keys.version
+
+
+async def _checked(  # noqa: PLR0913, PLR0917 - private.
+    node: Node, call: Call, queue: Queue, reception: Reception, recipient: Recipient, keys: int
+) -> Reception:
+    """Return what was claimed, if its caller may have it still; otherwise give it back.
+
+    `keys` is the version of the keys before the claim, which may have waited for the database.
+    Raises what access.check_again raises.
+    """
+    refusal: errors.SqsError | None = None
+    if _keys_version(node) != keys:
+        try:
+            await access.check_again(node, call)
+        except errors.SqsError as error:
+            refusal = error
+    if refusal is None and not recipient.left:
+        return reception
+    await node.messages.give_back(queue, reception.messages, call.deadline)
+    node.sent(queue.name, len(reception.messages))
+    if refusal is not None:
+        raise refusal
+    return Reception([])
+
+
 async def _awaited(  # noqa: PLR0913, PLR0917 - private.
     node: Node,
     call: Call,
@@ -115,9 +141,8 @@ async def _awaited(  # noqa: PLR0913, PLR0917 - private.
     Where too many wait already it polls once: those who wait for nothing must not keep others from
     what there is.
     """
-    ends = monotonic() + wait
-    may_wait = not node.waiters.is_full
-    with node.waiters.register(name.arn) as waiter:
+    ends = monotonic() + node.waiters.seconds_for(wait)
+    with node.waiters.register(name.arn, call.identity.key_id or "") as waiter:
         recipient.when_left = waiter.leave
         if recipient.left:
             waiter.leave()
@@ -133,15 +158,17 @@ async def _awaited(  # noqa: PLR0913, PLR0917 - private.
                     return reception
                 if not recipient.left:
                     waiter.poll_found_nothing(reception.next_visible_in)
-            if not may_wait:
+            if not waiter.has_place:
                 raise errors.Overloaded("As many receivers wait as the node can take; try again.")
             began = monotonic()
-            is_due = await waiter.wait(ends, reception.next_visible_in)
+            is_due = await waiter.wait(ends)
             call.waited += monotonic() - began
             if not is_due:
                 return reception
             polls = True
             call.deadline = node.deadline()
+            # The key may have been disabled meanwhile.
+            await access.check_again(node, call)
 
 
 def _system_names(wanted: Any) -> list[str]:
@@ -160,7 +187,7 @@ def _shown(
     receipt = receipts.Receipt(message.id, message.receive_count, message.received_at)
     result: dict[str, Any] = {
         "MessageId": message.message_id,
-        "ReceiptHandle": receipts.encode(receipt, node.receipt_key, name.arn),
+        "ReceiptHandle": receipts.encode(receipt, node.receipt_keys.current, name.arn),
         "MD5OfBody": digest.of_body(message.body),
         "Body": message.body,
     }

@@ -14,7 +14,7 @@ from skipmq.actions import checks, paging
 from skipmq.node import Node
 from skipmq.protocol import Call
 
-_ARN = re.compile(r"arn:aws[a-z-]*:sqs:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,80}(\.fifo)?")
+_ARN = re.compile(r"arn:aws[a-z-]{0,16}:sqs:[a-z0-9-]{1,64}:[0-9]{12}:[A-Za-z0-9_-]{1,80}(\.fifo)?")
 _PERMISSIONS = {"allowAll", "denyAll", "byQueue"}
 
 

@@ -27,6 +27,8 @@ _MEMBERS = {"Sid", "Effect", "Condition", *_OPPOSED, *(f"Not{name}" for name in 
 _ACTION = re.compile(r"\*|[A-Za-z0-9-]+:[A-Za-z0-9*?]+")
 _ACCOUNT = re.compile("([0-9]{12})|arn:aws[a-z-]*:iam::([0-9]{12}):root")
 _USER = re.compile("arn:aws[a-z-]*:(iam|sts)::[0-9]{12}:[!-~]+")
+# What AWS puts in the place of a user or role that was deleted. Here none has one.
+_UNIQUE_ID = re.compile("(AIDA|AROA|AGPA|AIPA|ANPA|ANVA|ASCA)[A-Z0-9]{12,124}")
 _PRINCIPAL_TYPES = {"AWS", "Service", "Federated", "CanonicalUser"}
 
 
@@ -131,7 +133,7 @@ def _statement(found: Any, of_queue: bool, variables: bool) -> _Statement:
         effect == "Deny",
         _either(found, "Principal", _principals) if of_queue else _anybody,
         _either(found, "Action", _actions),
-        _either(found, "Resource", lambda value: _resources(value, variables)),
+        _about(found, of_queue, variables),
         conditions(found.get("Condition", {}), variables=variables),
     )
 
@@ -171,11 +173,24 @@ def _actions(value: Any) -> Callable[[Access], bool]:
     return lambda access: any(each.matches(access.action, {}) for each in patterns)
 
 
-def _resources(value: Any, variables: bool) -> Callable[[Access], bool]:
+def _about(found: Mapping[str, Any], of_queue: bool, variables: bool) -> Callable[[Access], Any]:
+    """Return what tells whether a statement is about a resource.
+
+    In the policy of a queue it is about this one where it names none.
+    """
+    if of_queue and not {"Resource", "NotResource"} & set(found):
+        return _anybody
+    return _either(found, "Resource", lambda value: _resources(value, of_queue, variables))
+
+
+def _resources(value: Any, of_queue: bool, variables: bool) -> Callable[[Access], bool]:
     found = _texts(value, "Resource")
-    if wrong := [each for each in found if each != "*" and not is_arn(each)]:
-        raise ValueError(f"{wrong[0]} is not an ARN such as arn:aws:sqs:*:*:orders-*")
-    patterns = [Pattern(each, variables=variables) for each in found]
+    arns = [each for each in found if each == "*" or is_arn(each)]
+    # As on AWS, what is none stands in the policy of a queue and means nothing.
+    if len(arns) < len(found) and not of_queue:
+        wrong = next(each for each in found if each not in arns)
+        raise ValueError(f"{wrong} is not an ARN such as arn:aws:sqs:*:*:orders-*")
+    patterns = [Pattern(each, variables=variables) for each in arns]
     return lambda access: any(each.matches(access.resource, access.context) for each in patterns)
 
 
@@ -195,7 +210,7 @@ def _principals(value: Any) -> Callable[[Access], Scope | None]:
     if "*" in named:
         return _anybody
     accounts = {match[1] or match[2] for each in named if (match := _ACCOUNT.fullmatch(each))}
-    users = {each for each in named if not _ACCOUNT.fullmatch(each)}
+    users = {each for each in named if not (_ACCOUNT.fullmatch(each) or _UNIQUE_ID.fullmatch(each))}
     if wrong := [each for each in users if not _USER.fullmatch(each)]:
         raise ValueError(f"{wrong[0]} is neither an account nor the ARN of a user")
 

@@ -20,9 +20,11 @@ _serialise = msgspec.json.Encoder().encode
 # Of a larger body the texts are counted first: a full batch with all its attributes has about
 # 1,500, and decoding hundreds of thousands would hold everybody up.
 _LARGE_BODY, _TEXTS_MOST = 65_536, 20_000
-_EXPECTED = re.compile("Expected `([a-z]+)[^`]*`, got `([a-z]+)`")
+_EXPECTED = re.compile("Expected `([a-z]+)(?:[^`a-z][^`]*)?`, got `([a-z]+)`")
 _WANTED = {"str": "a String", "int": "an Integer", "bool": "a Boolean", "bytes": "a Blob"}
 _FOUND = {"null": "NULL", "str": "STRING", "int": "NUMBER", "float": "NUMBER"}
+# Of an element of a queue's tags, as the decoder names its place.
+_TAG = (".Tags[", ".tags[")
 _OUT_OF_RANGE = "NUMBER_VALUE can not be converted to an Integer"
 _MISPLACED = {
     "array": "Start of list found where not expected",
@@ -100,6 +102,10 @@ def _refusal(complaint: str, body: bytes) -> errors.SqsError:
         return errors.SerializationException(text)
     wanted, found = mismatch.groups()
     place = complaint.partition(" - at `$")[2].rstrip("`")
+    if found == "null" and place.startswith(_TAG):
+        return errors.InvalidParameterValueException(
+            "Value null for parameter TagValue is invalid. Reason: Must be a String."
+        )
     member = place.rpartition(".")[2]
     if found == "null" and member in _REQUIRED:
         return _missing(member)

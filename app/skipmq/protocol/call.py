@@ -3,7 +3,9 @@
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
+
+import msgspec
 
 from skipmq.model import Identity
 
@@ -59,7 +61,8 @@ class Call:
 
     A member that was not sent is None. The codecs do not know who calls: `identity` is for the
     server to fill in. `deadline` is until when the call may wait for a database, as a time of
-    time.monotonic; `waited` is for how many seconds it waited for a message.
+    time.monotonic; `waited` is for how many seconds it waited for a message; `origins` are, for a
+    redrive without a destination, the ARNs of queues that its caller may send to, where not all.
     """
 
     action: str
@@ -68,9 +71,10 @@ class Call:
     identity: Identity = _ANYBODY
     deadline: float = 0.0
     waited: float = 0.0
+    origins: list[str] | None = None
 
 
-class Response(NamedTuple):
+class Response(msgspec.Struct, frozen=True):
     """An HTTP response, ready to be written."""
 
     status: int

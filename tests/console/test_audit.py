@@ -1,5 +1,6 @@
 """The page of the audit log: filters, pages, records that unfold and stay so."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -119,3 +120,27 @@ def test_key_without_the_right_is_told_so_and_asks_once(signing: NodeProcess, ke
     assert 'hx-get="/console/audit' not in answer.body
     admin = signed_in(signing, keys.create())
     eventually(lambda: "ListAuditRecords" in admin.get("audit?outcome=AccessDenied").body)
+
+
+LINES = """return [...document.querySelectorAll(".audit summary > *")]
+  .filter(e => e.innerText.trim())
+  .map(e => [e.innerText, e.getBoundingClientRect(), parseFloat(getComputedStyle(e).lineHeight)])
+  .map(([text, box, line]) => [text, Math.round(box.height / line), box.right])"""
+
+
+@pytest.mark.parametrize("width", ["phone", "desktop"])
+def test_long_outcome_leaves_room_for_the_action(
+    page: str, browser: Browser, sqs: Any, node: NodeProcess, width: str, tmp_path: Path
+) -> None:
+    with pytest.raises(sqs.exceptions.QueueDoesNotExist):
+        sqs.untag_queue(QueueUrl=f"{node.url}/000000000000/gone-{width}", TagKeys=["a"])
+    browser.look(width, "light")
+    shows(browser, f"{page}/audit?queue=gone-{width}", 1)
+    browser.picture(tmp_path / f"audit-{width}.png")
+
+    found = {text: (lines, right) for text, lines, right in browser.run(LINES)}
+
+    assert found["UntagQueue"][0] == 1
+    assert found["AWS.SimpleQueueService.NonExistentQueue"][0] <= 3
+    assert max(right for _, right in found.values()) <= browser.run("return innerWidth")
+    assert browser.complaints() == []

@@ -5,6 +5,7 @@ from html import unescape
 from itertools import count
 from typing import Any
 
+import psycopg
 import pytest
 from botocore.exceptions import ClientError
 
@@ -97,6 +98,24 @@ def test_every_answer_has_its_headers(visitor: Visitor, node: NodeProcess) -> No
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
         assert answer.headers["Referrer-Policy"] == "same-origin"
     assert visitor.get("queues").headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.usefixtures("queue")
+@pytest.mark.parametrize("value", ["9" * 5_000, "9" * 500, "\u00b2", "\u0663" * 5_000])
+def test_number_of_any_length_is_refused_next_to_its_field(
+    visitor: Visitor, name: str, value: str
+) -> None:
+    forms = (
+        (f"queues/{name}/settings", {"VisibilityTimeout": value, "MaximumMessageSize": value}),
+        ("create", {"name": "new", "VisibilityTimeout": value}),
+        (f"queues/{name}/settings", {"dead_letter_queue": "x", "receives": value}),
+        (f"queues/{name}/send", {"body": "x", "DelaySeconds": value}),
+        (f"queues/{name}/redrive", {"rate": value}),
+    )
+    for path, given in forms:
+        answer = visitor.post(path, given)
+
+        assert answer.status == 400, (path, answer.body[-2_000:])
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "TRACE"])
@@ -307,8 +326,10 @@ def test_purge_and_delete_want_the_name_typed(
 
 
 def test_other_account_and_region_are_chosen_where_nobody_signs(node: NodeProcess) -> None:
-    theirs = client(node.url, key="210987654321", region="eu-west-1")
-    theirs.create_queue(QueueName="theirs")
+    with psycopg.connect(node.owner_url, autocommit=True) as owner:
+        owner.execute(
+            "select skipmq.create_queue('theirs', '{}', '{}', '210987654321', 'eu-west-1')"
+        )
     visitor = Visitor(node.url)
     assert "theirs" not in visitor.get("queues").body
 

@@ -1,23 +1,27 @@
 """Who is let into the console, for how long, and what a stranger can make it do."""
 
 import base64
+import hmac
 import json
+from base64 import b64decode, urlsafe_b64encode
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
 import psycopg
 import pytest
 from botocore.exceptions import ClientError
 from msgspec import structs
 
-from skipmq.console.session import SECONDS, Seal
-from support.http import NodeProcess, client, eventually
-from support.key_commands import MASTER_KEY, Keys
-from support.postgres import as_node
+from skipmq.console.session import SECONDS, Seal, Session, cookie_name
+from support.http import NodeProcess, WsgiProcess, client, eventually
+from support.key_commands import ACCOUNT, MASTER_KEY, Keys
+from support.postgres import Databases, as_node
 from support.sql import number
 from support.visitor import Visitor, records, signed_in
 
 UNKNOWN = "AKIAIOSFODNN7UNKNOWN"
+RECEIPT_KEY = "select key from skipmq.receipt_keys() limit 1"
 NOW = "select extract(epoch from skipmq.clock())::float8"
 
 
@@ -46,6 +50,12 @@ def _lists(sqs: Any) -> bool:
 def cookie(visitor: Visitor) -> Any:
     (found,) = [each for each in visitor.cookies if each.name.startswith("skipmq_console_")]
     return found
+
+
+def ask(node: NodeProcess, value: str) -> int:
+    """Return the status of a page for a stranger who has that cookie."""
+    shown = f"{cookie_name(node.url)}={value}"
+    return Visitor(node.url).get("queues", Cookie=shown).status
 
 
 def test_every_page_wants_a_sign_in_and_leads_back(visitor: Visitor) -> None:
@@ -167,18 +177,67 @@ def test_session_ends_after_eight_hours_of_the_databases_clock(
         before = number(owner, NOW)
         visitor = signed_in(signing, key)
         after = number(owner, NOW)
-        seal = Seal(number(owner, "select skipmq.receipt_key()"))
+        seal = Seal(number(owner, RECEIPT_KEY), [b64decode(MASTER_KEY)])
     made = seal.open(cookie(visitor).value)
     assert made is not None
     # The node asks for the clock every second.
     assert before + SECONDS - 1 <= made.until <= after + SECONDS
 
     statuses = [
-        Visitor(signing.url).get("queues", Cookie=f"{seal.name}={seal.close(each)}").status
-        for each in (made, structs.replace(made, until=float(before)))
+        ask(signing, seal.close(each))
+        for each in (
+            made,
+            structs.replace(made, until=float(before)),
+            # Longer than any that a node makes.
+            structs.replace(made, until=made.until + SECONDS),
+        )
     ]
 
-    assert statuses == [200, 303]
+    assert statuses == [200, 303, 303]
+
+
+def test_reader_of_a_backup_has_no_session(
+    signing: NodeProcess, keys: Keys, key: dict[str, str], admin: Visitor
+) -> None:
+    """Everything that is sealed here is in a dump of the database."""
+    assert admin.get("queues").status == 200
+    with psycopg.connect(keys.url, autocommit=True) as owner:
+        receipt_key = number(owner, RECEIPT_KEY)
+        until = number(owner, NOW) + SECONDS / 2
+    session = Session(key_id=key["key"], account=ACCOUNT, until=until)
+    # As it was sealed by an earlier release, too.
+    content = msgspec.json.encode(session)
+    mac = hmac.digest(
+        hmac.digest(receipt_key, b"skipmq console session", "sha256"), content, "sha256"
+    )
+    forged = f"{urlsafe_b64encode(content).decode()}.{urlsafe_b64encode(mac).decode()}"
+    seal = Seal(receipt_key, [])
+
+    statuses = [
+        ask(signing, each)
+        for each in (forged, seal.close(session), Seal(receipt_key, [receipt_key]).close(session))
+    ]
+
+    assert statuses == [303] * 3
+    whole = Seal(receipt_key, [b64decode(MASTER_KEY)]).close(session)
+    assert ask(signing, whole) == 200
+
+
+def test_rotation_of_the_receipt_key_ends_sessions(
+    embedded_databases: Databases, request: pytest.FixtureRequest
+) -> None:
+    keys = Keys(embedded_databases.migrated())
+    door = WsgiProcess if request.config.getoption("door") == "wsgi" else NodeProcess
+    settings = {"auth": "on", "master_key": MASTER_KEY, "workers": 1}
+    with door(database_url=as_node(keys.url), **settings) as process:
+        key = keys.create()
+        visitor = signed_in(process.ready(), key)
+        assert visitor.get("queues").status == 200
+
+        keys.run("rotate-receipts")
+
+        eventually(lambda: visitor.get("queues").status == 303)
+        assert signed_in(process, key).get("queues").status == 200
 
 
 @pytest.mark.parametrize("change", ["key", "until", "nothing signed", "another key's"])
@@ -196,30 +255,50 @@ def test_cookie_that_no_node_has_made_is_none(
         found["account"] = "210987654321"
     forged = base64.urlsafe_b64encode(json.dumps(found).encode()).decode()
     value = f"{forged}." if change == "nothing signed" else f"{forged}.{mac}"
-    stranger = Visitor(signing.url)
 
-    answer = stranger.get("queues", Cookie=f"{made.name}={value}")
-
-    assert answer.status == 303
+    assert ask(signing, value) == 303
     # The cookie as it was made is one, or this proved nothing.
-    assert stranger.get("queues", Cookie=f"{made.name}={made.value}").status == 200
+    assert ask(signing, made.value) == 200
 
 
 def test_other_node_of_the_database_takes_the_session(keys: Keys, admin: Visitor) -> None:
     settings = {"auth": "on", "master_key": MASTER_KEY, "workers": 1}
     with NodeProcess(database_url=as_node(keys.url), **settings) as other:
-        made = cookie(admin)
-        answer = Visitor(other.ready().url).get("queues", Cookie=f"{made.name}={made.value}")
-
-    assert answer.status == 200
+        assert ask(other.ready(), cookie(admin).value) == 200
 
 
-def test_sign_out_ends_the_session(signing: NodeProcess, key: dict[str, str]) -> None:
-    visitor = signed_in(signing, key)
+def test_console_of_another_database_on_the_host_leaves_the_form_as_it_is(
+    node: NodeProcess, visitor: Visitor, key: dict[str, str]
+) -> None:
+    """Browsers send the cookies of one to the other; the databases have one template's keys."""
+    token, here = visitor.csrf("sign-in"), visitor.url
 
-    assert visitor.post("sign-out", csrf=visitor.csrf("queues")).status == 303
+    visitor.url = node.url
+    assert visitor.get("queues").status == 200
+    visitor.url = here
 
-    assert visitor.get("queues").status == 303
+    fields = {"key_id": key["key"], "secret": "wrong"}
+    assert "You are not signed in" in visitor.post("sign-in", fields, csrf=token).body
+
+
+def test_sign_out_ends_the_session_and_copies_of_its_cookie(
+    signing: NodeProcess, keys: Keys, key: dict[str, str]
+) -> None:
+    settings = {"auth": "on", "master_key": MASTER_KEY, "workers": 1}
+    with NodeProcess(database_url=as_node(keys.url), **settings) as second:
+        nodes = (signing, second.ready())
+        visitor, other = signed_in(signing, key), signed_in(signing, key)
+        copy = cookie(visitor).value
+        for node in nodes:
+            eventually(lambda n=node: ask(n, copy) == 200)
+
+        assert visitor.post("sign-out", csrf=visitor.csrf("queues")).status == 303
+
+        assert visitor.get("queues").status == 303
+        assert ask(signing, copy) == 303
+        eventually(lambda: ask(second, copy) == 303)
+        # Another session of the same key goes on.
+        assert other.get("queues").status == 200
 
 
 @pytest.mark.parametrize(

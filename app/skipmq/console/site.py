@@ -19,7 +19,7 @@ from jinja2 import Environment
 
 from skipmq import errors, limits
 from skipmq.console import formats
-from skipmq.console.session import SECONDS, Seal, Session
+from skipmq.console.session import SECONDS, Seal, Session, cookie_name
 from skipmq.console.visit import Visit
 from skipmq.model import Identity
 from skipmq.protocol import Request
@@ -110,21 +110,25 @@ class _Site:
 
     @property
     def _seal(self) -> Seal:
-        """Return what makes and reads cookies; its key is not known before the node is open.
+        """Return what makes and reads cookies; its key is known once the node is open.
 
         Raises errors.ServiceUnavailable.
         """
         node = self._broker.node
         node.check_open()
-        if self._made is None:
-            self._made = Seal(node.receipt_key)
-        return self._made
+        made, receipt_key = self._made, node.receipt_keys.newest
+        if made is None or made.receipt_key != receipt_key:
+            made = self._made = Seal(receipt_key, node.settings.master_keys)
+        return made
+
+    def _new_session(self) -> Session:
+        return Session(region=self._broker.node.settings.region)
 
     def arrive(self) -> ResponseReturnValue | None:
         """Find out who asks; refuse, or send to the sign-in, whoever may not see the page."""
-        flask.g.session, flask.g.is_changed = Session(), False
+        flask.g.session, flask.g.is_changed = self._new_session(), False
         request, refused = web.arrived(self._broker)
-        identity = Identity()
+        identity = Identity(region=self._broker.node.settings.region)
         flask.g.visit = Visit(self._broker, self._loop, request, identity)
         flask.request.max_form_memory_size = flask.request.max_content_length = limits.REQUEST_BYTES
         if refused is not None:
@@ -136,10 +140,10 @@ class _Site:
             raise
         if flask.request.endpoint == "console.static":
             return None
-        cookie = self._seal.open(flask.request.cookies.get(self._seal.name, ""))
+        cookie = self._seal.open(flask.request.cookies.get(cookie_name(request.base_url), ""))
         found = flask.g.visit.run(self._identity(cookie))
         if cookie is None or (found is None and cookie.key_id):
-            put(Session())
+            put(self._new_session())
         else:
             flask.g.session = cookie
         if found is None and flask.request.endpoint not in _OPEN:
@@ -155,9 +159,11 @@ class _Site:
         """Return who has signed in, whose key is as good as it was; everybody if nobody signs."""
         keys = self._broker.node.keys
         if keys is None:
-            known = cookie or Session()
+            known = cookie or self._new_session()
             return Identity(known.account, known.region, known.account)
-        if cookie is None or not cookie.key_id or keys.now() >= cookie.until:
+        if cookie is None or not cookie.key_id or not cookie.lasts(keys.now()):
+            return None
+        if keys.has_ended(cookie.digest):
             return None
         return keys.identity(cookie.key_id, cookie.region)
 
@@ -174,14 +180,18 @@ class _Site:
             return response
         response.cache_control.no_store = True
         if flask.g.is_changed:
-            response.set_cookie(
-                self._seal.name, self._seal.close(session()), **self._cookie(), httponly=True
-            )
+            response.set_cookie(value=self._seal.close(session()), **self._cookie())
         return response
 
     def _cookie(self) -> dict[str, Any]:
-        is_tls = urlsplit(flask.g.visit.request.base_url).scheme == "https"
-        return {"path": web.PAGES, "secure": is_tls, "samesite": "Strict"}
+        base_url = flask.g.visit.request.base_url
+        return {
+            "key": cookie_name(base_url),
+            "path": web.PAGES,
+            "secure": urlsplit(base_url).scheme == "https",
+            "httponly": True,
+            "samesite": "Strict",
+        }
 
     def context(self) -> dict[str, Any]:
         """Return what every template may use."""

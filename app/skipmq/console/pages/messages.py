@@ -60,14 +60,28 @@ def _counts(name: str) -> ResponseReturnValue:
 
 
 def _message(name: str, reference: str) -> ResponseReturnValue:
-    """Show one message whole: it is looked for where its list began."""
+    """Show one message whole."""
     asked = _asked() | {"size": limits.PEEKED}
-    found = current().act("PeekMessages", QueueUrl=name, **_peek(asked))["Messages"]
-    message = next((each for each in found if each["MessageReference"] == reference), None)
+    message = _found(name, reference, asked)
     page = flask.render_template(
         "message.html", **heading.of(name, "messages"), **asked, message=message
     )
     return page, 404 if message is None else 200
+
+
+def _found(name: str, reference: str, asked: dict[str, Any]) -> dict[str, Any] | None:
+    """Return a message, which is looked for among the first where its list began."""
+    peek, passed = _peek(asked), 0
+    while passed < limits.PEEKED:
+        page = current().act("PeekMessages", QueueUrl=name, **peek)
+        for each in page["Messages"]:
+            if each["MessageReference"] == reference:
+                return dict(each)
+        if "NextToken" not in page:
+            break
+        passed += len(page["Messages"])
+        peek["NextToken"] = page["NextToken"]
+    return None
 
 
 def _transfer(name: str) -> ResponseReturnValue:

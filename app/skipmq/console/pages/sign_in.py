@@ -42,13 +42,13 @@ def _sign_in() -> ResponseReturnValue:
     page = {
         "next": target,
         "key_id": form.get("key_id", ""),
-        "region": form.get("region"),
+        "region": form.get("region") or broker.node.settings.region,
         "is_readable": base.scheme != "https" and not _LOOPBACK.fullmatch(base.hostname or ""),
     }
     if flask.request.method != "POST":
         return flask.render_template("sign_in.html", **page)
     try:
-        region = _checked_region(form.get("region", ""))
+        region = _checked_region(form.get("region", "") or broker.node.settings.region)
         identity = current().run(
             broker.sign_in(
                 current().request,
@@ -64,7 +64,11 @@ def _sign_in() -> ResponseReturnValue:
 
 
 def _sign_out() -> ResponseReturnValue:
+    ended, keys = site.session(), current().broker.node.keys
     site.put(Session())
+    if keys is not None and ended.key_id:
+        # A copy of the cookie is no session from now on either.
+        current().run(keys.end_session(ended.digest, ended.until))
     return site.see("sign_in")
 
 

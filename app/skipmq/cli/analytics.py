@@ -15,7 +15,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from skipmq.cli.analytics_errors import installed, one_line_errors
-from skipmq.cli.environment import configuration, open_database, out
+from skipmq.cli.environment import configuration, open_database
+from skipmq.cli.output import out
 from skipmq.database import history, schema, session
 from skipmq.settings import Settings
 
@@ -27,11 +28,6 @@ if TYPE_CHECKING:
 
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-
-
-@click.group()
-def analytics() -> None:
-    """Keep the history as Parquet, stream it, and work on it with Spark."""
 
 
 @contextmanager
@@ -123,7 +119,7 @@ def lake_of(settings: Settings, given: str | None) -> str:
     return given or settings.archive
 
 
-@analytics.command("export")
+@click.command("export")
 @click.option("--lake", help="Folder, or any path of Hadoop's (default: SKIPMQ_ARCHIVE).")
 @click.option("--compact/--no-compact", default=True, help="Put small files together.")
 @click.option("--keep", type=click.IntRange(1), help="Take older days (UTC) out of the lake.")
@@ -186,7 +182,7 @@ def _say(done: "Summary", path: str) -> None:
     out.print(f"{new}, up to transaction {done.until}, to {path}{back}{old}{days}")
 
 
-@analytics.command("stream")
+@click.command("stream")
 @click.option("--output", required=True, help="Folder, or any path of Hadoop's, for Parquet.")
 @click.option("--once", is_flag=True, help="Stop when everything settled so far is written.")
 @click.option("--every", type=float, default=10.0, help="Seconds between batches (default 10).")

@@ -12,15 +12,16 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from skipmq import errors
+from skipmq import errors, limits
 from skipmq.cli.analytics import JSON
 from skipmq.cli.analytics_engine import Read, Wanted, opened
 from skipmq.cli.analytics_errors import one_line_errors
 from skipmq.cli.analytics_options import ENGINE, LAKE, QUEUES, SINCE, UNTIL, in_order
-from skipmq.cli.environment import configuration, open_database, open_node, out
+from skipmq.cli.environment import configuration, open_database
+from skipmq.cli.node import open_node
+from skipmq.cli.output import out
 from skipmq.database import schema
 from skipmq.model import Identity, QueueName
-from skipmq.server import local
 from skipmq.server.local import LocalNode
 from skipmq.settings import Settings
 
@@ -54,7 +55,7 @@ class Change:
     @property
     def name(self) -> str:
         """The queue's name, or its ARN where account or region are not the default ones."""
-        own = local.queue_name("").arn
+        own = QueueName(limits.DEFAULT_ACCOUNT, limits.DEFAULT_REGION, "").arn
         return QueueName(self.account, self.region, self.queue).arn.removeprefix(own)
 
 
@@ -218,6 +219,3 @@ def _show(changes: Sequence[Change], to: Console) -> None:
             f"not changed: {escape(each.reason)}" if each.outcome == "withheld" else "",
         )
     to.print(table)
-
-
-COMMANDS = (advise_command,)

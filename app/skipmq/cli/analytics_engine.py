@@ -12,7 +12,7 @@ import click
 from skipmq import config
 from skipmq.cli.analytics_errors import packages_installed
 from skipmq.cli.analytics_options import known, period_of, spark_and_source, table_of
-from skipmq.cli.environment import out
+from skipmq.cli.output import out
 from skipmq.settings import Settings
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from rich.table import Table
 
 from skipmq.cli.analytics import JSON, lake_of, spark_started
 from skipmq.cli.analytics_errors import installed, one_line_errors
-from skipmq.cli.environment import configuration, out
+from skipmq.cli.environment import configuration
+from skipmq.cli.output import out
 
 if TYPE_CHECKING:
     from skipmq.analytics.verify import Wrong
@@ -100,6 +101,3 @@ def convert_command(*, lake: str | None) -> None:
 
         done = convert.convert(spark, path)
         out.print(f"{len(done.files)} files of {path} are a Delta table: {done.table.url}")
-
-
-COMMANDS = (verify_command, convert_command)

@@ -32,7 +32,8 @@ from skipmq.cli.analytics_options import (
     table_of,
     utc,
 )
-from skipmq.cli.environment import configuration, open_database, out
+from skipmq.cli.environment import configuration, open_database
+from skipmq.cli.output import out
 from skipmq.database import session
 from skipmq.database.session import Session
 from skipmq.server import local
@@ -185,7 +186,7 @@ def replay_command(
     with spark_and_database(settings) as (spark, source, _), _writing(settings) as writer:
         from skipmq.analytics import replay  # noqa: PLC0415
 
-        to = replay.target(writer, local.queue_name(queue))
+        to = replay.target(writer, local.queue_name(queue, settings))
         known(source, table_of(spark, lake), queues)
         history = _history(spark, source, lake, since=since, until=until, queues=queues)
         with out.status("counting"):
@@ -357,6 +358,3 @@ def _audited(rows: Sequence[Mapping[str, Any]]) -> Any:
     for row in rows:
         table.add_row(*(escape(str(row[name])) for name in names))
     return table
-
-
-COMMANDS = (report_command, replay_command, forget_command, audit_command)

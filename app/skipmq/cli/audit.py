@@ -8,8 +8,11 @@ from rich.table import Table
 from rich.text import Text
 
 from skipmq.actions import audit as actions
-from skipmq.cli.environment import cell, configuration, open_node, printing_json, shown_time
+from skipmq.cli.environment import configuration
+from skipmq.cli.node import open_node
+from skipmq.cli.output import cell, printing_json, shown_time
 from skipmq.delivery.audit import AuditRecord
+from skipmq.model import Identity
 from skipmq.server import local
 
 _USER = ":user/"
@@ -35,12 +38,14 @@ def audit(
 
     All accounts and regions are shown; the name of a queue is one of the default ones.
     """
-    with open_node(configuration().settings) as node:
+    settings = configuration().settings
+    own = local.queue_name("", settings)
+    with open_node(settings) as node:
         records = node.run(
             node.node.audit.records(
                 None,
                 limit,
-                queue=actions.arn(queue, local.IDENTITY),
+                queue=actions.arn(queue, Identity(own.account, own.region)),
                 access_key=key,
                 action=action,
                 outcome=outcome,
@@ -50,17 +55,17 @@ def audit(
     result = [
         record._asdict() | {"recorded_at": shown_time(record.recorded_at)} for record in records
     ]
-    return result, _table(records) if records else "no such records"
+    return result, _table(records, own.arn) if records else "no such records"
 
 
-def _table(records: Sequence[AuditRecord]) -> Table:
+def _table(records: Sequence[AuditRecord], own: str) -> Table:
     headings = ("time (UTC)", "action", "queue", "account", "by", "from", "door", "outcome")
     table = Table(*headings, box=None, pad_edge=False)
     for each in records:
         table.add_row(
             _text(shown_time(each.recorded_at)),
             _text(each.action),
-            _text(_queue(each)),
+            _text(each.queue and each.queue.removeprefix(own)),
             _text(each.account),
             _text(_who(each)),
             _text(each.client),
@@ -68,11 +73,6 @@ def _table(records: Sequence[AuditRecord]) -> Table:
             _text(each.outcome),
         )
     return table
-
-
-def _queue(record: AuditRecord) -> str | None:
-    own = local.queue_name("").arn
-    return record.queue.removeprefix(own) if record.queue else None
 
 
 def _who(record: AuditRecord) -> str | None:

@@ -6,7 +6,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from skipmq import config, errors
-from skipmq.cli.environment import running_database, silence
+from skipmq.cli.environment import running_database
+from skipmq.cli.output import silence
 from skipmq.config import ConfigError
 from skipmq.database import address, session
 from skipmq.embedded import EmbeddedError

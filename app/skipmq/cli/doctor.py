@@ -9,13 +9,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from skipmq import embedded, errors
-from skipmq.cli.environment import configuration, data_folder, out, running_database
+from skipmq.cli.environment import configuration, data_folder, running_database
+from skipmq.cli.output import out
 from skipmq.database import rights, schema, session
 from skipmq.database.schema import SchemaError
 from skipmq.embedded import EmbeddedError
-from skipmq.server import certificate, local, serve
+from skipmq.server import certificate, listening, local
 from skipmq.server.certificate import CertificateError
-from skipmq.server.serve import ServeError
+from skipmq.server.listening import ServeError
 from skipmq.settings import Settings
 
 # What the operator can mend.
@@ -23,6 +24,10 @@ _MENDABLE = (
     *(SchemaError, ServeError, CertificateError, EmbeddedError),
     *(session.Error, errors.SqsError),
 )
+
+
+# How long autovacuum should wait between two rounds, at most.
+_VACUUM_SECONDS = 10
 
 
 class _Findings(list[tuple[str, bool, str]]):
@@ -67,11 +72,14 @@ def _database(settings: Settings, findings: _Findings) -> str:
         if status.url is None:
             return str(status)
     _, url = running_database(settings)
-    version = schema.inspect(url).server_version
+    state = schema.inspect(url)
+    schema.check_sessions(url, state)
+    version = state.server_version
     findings.examine("schema", lambda: f"at {schema.check(url).found}")
     findings.examine("roles", lambda: _roles(url))
     findings.examine("broker", lambda: _broker(settings, url))
     findings.examine("replication", lambda: _replication(settings, url))
+    findings.examine("vacuum", lambda: _vacuum(url))
     place = "SKIPMQ_DATABASE_URL" if settings.database_url else "embedded"
     return f"PostgreSQL {version // 10000}.{version % 10000} ({place})"
 
@@ -100,9 +108,28 @@ def _replication(settings: Settings, url: str) -> str:
         return str(node.run(node.node.replication.level()))
 
 
+def _vacuum(url: str) -> str:
+    seconds = schema.vacuum_seconds(url)
+    if seconds is None:
+        raise SchemaError(
+            "autovacuum is off, so that tables grow without end: alter system set autovacuum = on;"
+            " select pg_reload_conf()"
+        )
+    if seconds > _VACUUM_SECONDS:
+        return (
+            f"every {seconds} s: tables stay smaller with autovacuum_naptime = {_VACUUM_SECONDS}s"
+        )
+    return f"every {seconds} s"
+
+
 def _port(settings: Settings) -> str:
-    with serve.address(settings):
-        return f"{settings.host} port {settings.port} is free"
+    try:
+        with listening.address(settings):
+            return f"{settings.host} port {settings.port} is free"
+    except listening.PortError:
+        if listening.has_node(settings):
+            return f"{settings.host} port {settings.port}: a node of SkipMQ runs there"
+        raise
 
 
 def _certificate(settings: Settings) -> str:

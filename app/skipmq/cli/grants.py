@@ -7,7 +7,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from skipmq import limits
-from skipmq.cli.environment import cell, printing_json, run_as_owner, shown_time
+from skipmq.cli.environment import configuration
+from skipmq.cli.node import run_as_owner
+from skipmq.cli.output import cell, printing_json, shown_time
 from skipmq.delivery.queue_grants import QueueGrants
 
 _send = click.option(
@@ -27,10 +29,10 @@ _NAME_A_QUEUE = "name a queue: --send QUEUE, --receive QUEUE"
 @_send
 @_receive
 @click.option("--account", default=limits.DEFAULT_ACCOUNT, help="Account of the queues.")
-@click.option("--region", default=limits.DEFAULT_REGION, help="Region of the queues.")
+@click.option("--region", help="Region of the queues (default: SKIPMQ_REGION).")
 @printing_json
 def grant(
-    role: str, send: tuple[str, ...], receive: tuple[str, ...], account: str, region: str
+    role: str, send: tuple[str, ...], receive: tuple[str, ...], account: str, region: str | None
 ) -> tuple[Any, Any]:
     """Let ROLE of the database use queues by SQL, and no others.
 
@@ -38,7 +40,7 @@ def grant(
     """
     if not (send or receive):
         raise click.UsageError(_NAME_A_QUEUE)
-    where = {"account": account, "region": region}
+    where = {"account": account, "region": region or configuration().settings.region}
     run_as_owner(
         "grant",
         lambda database: QueueGrants(database).grant(role, send=send, receive=receive, **where),
@@ -52,7 +54,7 @@ def grant(
 @_send
 @_receive
 @click.option("--account", help=f"Account of the queues (default: {limits.DEFAULT_ACCOUNT}).")
-@click.option("--region", help=f"Region of the queues (default: {limits.DEFAULT_REGION}).")
+@click.option("--region", help="Region of the queues (default: SKIPMQ_REGION).")
 @printing_json
 def revoke(
     role: str,
@@ -72,7 +74,7 @@ def revoke(
         return {"role": role, "revoked": "all"}, f"role {escape(role)} has no grants any more"
     where = {
         "account": account or limits.DEFAULT_ACCOUNT,
-        "region": region or limits.DEFAULT_REGION,
+        "region": region or configuration().settings.region,
     }
     run_as_owner(
         "revoke",
@@ -111,6 +113,3 @@ def grants() -> tuple[Any, Any]:
 def _rights(send: tuple[str, ...], receive: tuple[str, ...], conjunction: str) -> str:
     rights = [("send to", send), ("receive from", receive)]
     return conjunction.join(f"{verb} {escape(', '.join(names))}" for verb, names in rights if names)
-
-
-COMMANDS = [grant, revoke, grants]

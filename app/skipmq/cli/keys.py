@@ -21,14 +21,11 @@ from skipmq.auth import (
     of_role,
     policy_of,
 )
-from skipmq.cli.environment import (
-    cell,
-    configuration,
-    printing_json,
-    run_as_owner,
-    shown_time,
-)
+from skipmq.cli.environment import configuration
+from skipmq.cli.node import run_as_owner
+from skipmq.cli.output import cell, printing_json, shown_time
 from skipmq.config import ConfigError
+from skipmq.delivery import ReceiptKeys
 from skipmq.delivery.access_keys import AccessKeys
 from skipmq.model import StoredKey
 from skipmq.settings import Settings
@@ -305,6 +302,18 @@ def keys_rotate_master() -> tuple[Any, Any]:
             f"{done} re-encrypted; SKIPMQ_MASTER_KEY does not have the key of {', '.join(foreign)}"
         )
     return {"reencrypted": done, "master_key": master.current}, f"{done} secrets re-encrypted"
+
+
+@keys.command("rotate-receipts")
+@printing_json
+def keys_rotate_receipts() -> tuple[Any, Any]:
+    """Replace the key that authenticates receipt handles, which every backup of the database has.
+
+    Nodes take it up by themselves. Handles that were given out before are valid for 12 hours more;
+    sessions of the console end.
+    """
+    run_as_owner("keys", lambda database: ReceiptKeys(database).rotate())
+    return {"rotated": True}, "the receipt key is another; handles given out before last 12 hours"
 
 
 async def _store(  # noqa: PLR0917 - each is a part of the key.

@@ -5,7 +5,8 @@ import json
 import click
 from rich.console import Console
 
-from skipmq.cli.environment import configuration, open_server, out, running_database
+from skipmq.cli.environment import configuration, open_server, running_database
+from skipmq.cli.output import out
 from skipmq.database import rights, schema
 from skipmq.database.rights import Missing
 from skipmq.database.schema import State
@@ -20,7 +21,7 @@ from skipmq.database.schema import State
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def migrate(*, dry_run: bool, print_sql: bool, as_json: bool) -> None:
-    r"""Bring the database's schema to this release. Run it as the owner of the schema.
+    """Bring the database's schema to this release. Run it as the owner of the schema.
 
     Every run applies the roles' rights again. What the owner may not do is named, with the SQL for
     an administrator of the server:
@@ -28,7 +29,7 @@ def migrate(*, dry_run: bool, print_sql: bool, as_json: bool) -> None:
     \b
       skipmq migrate --print-sql | psql -U postgres -d skipmq
       skipmq migrate
-    """
+    """  # noqa: D301 - click reads the character \b.
     if print_sql and (dry_run or as_json):
         raise click.UsageError("--print-sql stands alone: it prints SQL and changes nothing")
     settings = configuration().settings

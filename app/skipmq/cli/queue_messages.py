@@ -13,7 +13,9 @@ from rich.table import Table
 
 from skipmq import limits
 from skipmq.cli.completion import queue_argument
-from skipmq.cli.environment import act, cell, configuration, open_node, out, printing_json
+from skipmq.cli.environment import configuration
+from skipmq.cli.node import act, open_node
+from skipmq.cli.output import cell, out, printing_json
 from skipmq.server import local
 
 _BODY_SHOWN = 60
@@ -107,7 +109,13 @@ def _table(messages: Sequence[Mapping[str, Any]]) -> Table:
 def queue_peek(name: str, state: str | None, limit: int) -> tuple[Any, Any]:
     """Show messages of the queue NAME without receiving them."""
     url = local.queue_url(name)
-    messages = act("PeekMessages", QueueUrl=url, State=state, MaxResults=limit)["Messages"]
+    asked: dict[str, Any] = {"QueueUrl": url, "State": state}
+    page = act("PeekMessages", **asked, MaxResults=limit)
+    messages = page["Messages"]
+    while "NextToken" in page and len(messages) < limit:  # Large messages: a page has few.
+        left = limit - len(messages)
+        page = act("PeekMessages", **asked, MaxResults=left, NextToken=page["NextToken"])
+        messages += page["Messages"]
     if not messages:
         return messages, "no such messages"
     table = Table("message", "state", "received", "group", "body", box=None, pad_edge=False)
@@ -169,6 +177,3 @@ def queue_timeline(name: str, message_id: str) -> tuple[Any, Any]:
 
 def _exact(microseconds: int) -> str:
     return f"{datetime.fromtimestamp(microseconds / 1_000_000, UTC):%Y-%m-%d %H:%M:%S.%f}"
-
-
-COMMANDS = [queue_receive, queue_peek, queue_timeline]

@@ -14,7 +14,8 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from skipmq import limits
 from skipmq.cli.completion import queue_argument
-from skipmq.cli.environment import configuration, open_node
+from skipmq.cli.environment import configuration
+from skipmq.cli.node import open_node
 from skipmq.server import local
 from skipmq.server.local import LocalNode
 
@@ -60,7 +61,7 @@ def _attributes(
 def queue_send(
     *, name: str, body: str, lines: bool, count: int | None, as_json: bool, **options: Any
 ) -> None:
-    r"""Send a message to the queue NAME; without BODY, or with -, standard input is the body.
+    """Send a message to the queue NAME; without BODY, or with -, standard input is the body.
 
     \b
     Examples:
@@ -68,7 +69,7 @@ def queue_send(
       skipmq queue send orders -a tries=Number:3 -a kind=String:test hello
       skipmq queue send orders.fifo --group customer-7 --dedup-id order-1 <order.json
       grep ERROR app.log | skipmq queue send errors --lines
-    """
+    """  # noqa: D301 - click reads the character \b.
     if lines and (body != "-" or count):
         raise click.UsageError("--lines reads the bodies from standard input: leave BODY, --count")
     standard_input = TextIOWrapper(sys.stdin.buffer, encoding="utf-8", newline="\n")
@@ -168,6 +169,3 @@ def _batches(bodies: Iterable[str], options: dict[str, Any]) -> Iterator[Sequenc
         size += its_size
     if batch:
         yield batch
-
-
-COMMANDS = [queue_send]

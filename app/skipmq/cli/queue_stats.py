@@ -10,9 +10,11 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from skipmq import errors
+from skipmq import errors, limits
 from skipmq.cli.completion import queue_names
-from skipmq.cli.environment import cell, configuration, open_node, printing_json, shown_time
+from skipmq.cli.environment import configuration
+from skipmq.cli.node import open_node
+from skipmq.cli.output import cell, printing_json, shown_time
 from skipmq.delivery.statistics import Order
 from skipmq.model import QueueMinute, QueueStatistics
 from skipmq.server import local
@@ -80,7 +82,7 @@ def _cells(each: QueueStatistics) -> list[str]:
 
 
 def _name(each: QueueStatistics) -> Text:
-    own = (each.account, each.region) == (local.IDENTITY.account, local.IDENTITY.region)
+    own = (each.account, each.region) == (limits.DEFAULT_ACCOUNT, limits.DEFAULT_REGION)
     return _line(f"{each.queue}" if own else f"{each.queue} ({each.account}, {each.region})")
 
 
@@ -146,7 +148,7 @@ def _of_queue(node: LocalNode, name: str) -> tuple[Any, Any]:
 
 def _found(node: LocalNode, name: str) -> QueueStatistics:
     """Return the statistics of a queue; raise errors.QueueDoesNotExist."""
-    wanted, offset = local.queue_name(name), 0
+    wanted, offset = local.queue_name(name, node.node.settings), 0
     while True:
         queues, _ = node.run(
             node.node.statistics.of_queues(

@@ -10,7 +10,9 @@ import click
 from rich.text import Text
 
 from skipmq.cli.completion import queue_argument
-from skipmq.cli.environment import configuration, open_node, out
+from skipmq.cli.environment import configuration
+from skipmq.cli.node import open_node
+from skipmq.cli.output import out
 from skipmq.limits import PEEKED
 from skipmq.model import PeekedMessage, Queue
 from skipmq.server import local
@@ -29,7 +31,7 @@ class Tail:
     """Follows a queue: gives each message that arrives once, by peeking."""
 
     def __init__(self, node: LocalNode, name: str) -> None:
-        self._node, self._name = node, local.queue_name(name)
+        self._node, self._name = node, local.queue_name(name, node.node.settings)
         self._begun = node.run(node.node.inspection.clock(node.node.deadline()))
         self._stopwatch = monotonic()
         self._seen: set[str] = set()
@@ -57,7 +59,8 @@ class Tail:
             for _ in range(_PAGES):
                 page = self._page(place)
                 yield from (message for message in page if message.place.startswith(part))
-                if len(page) < PEEKED or not page[-1].place.startswith(part):
+                # A page of large messages has fewer than PEEKED.
+                if not page or not page[-1].place.startswith(part):
                     break
                 place = page[-1].place
 
@@ -108,6 +111,3 @@ def _print(message: PeekedMessage, *, as_json: bool) -> None:
         line.append(f"{message.group_id}  ", "cyan")
     line.append(" ".join(message.body.split()))
     out.print(line, overflow="ellipsis", no_wrap=True)
-
-
-COMMANDS = [queue_tail]

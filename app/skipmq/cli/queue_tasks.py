@@ -10,8 +10,11 @@ from rich.progress import Progress
 from rich.table import Table
 
 from skipmq import limits
+from skipmq.actions import moves
 from skipmq.cli.completion import queue_argument, queue_names
-from skipmq.cli.environment import cell, configuration, open_node, printing_json, shown_time
+from skipmq.cli.environment import configuration
+from skipmq.cli.node import open_node
+from skipmq.cli.output import cell, printing_json, shown_time
 from skipmq.server import local
 from skipmq.server.janitor import MOVE_CHUNK
 from skipmq.server.local import LocalNode
@@ -52,9 +55,10 @@ def _filtering(command: Any) -> Any:
 @printing_json
 def queue_redrive(name: str, target: str | None, rate: int | None) -> tuple[Any, Any]:
     """Move the messages of the dead-letter queue NAME back, and wait until all are moved."""
-    source = local.queue_name(name).arn
-    destination = local.queue_name(target).arn if target else None
-    with open_node(configuration().settings) as node:
+    settings = configuration().settings
+    source = local.queue_name(name, settings).arn
+    destination = local.queue_name(target, settings).arn if target else None
+    with open_node(settings) as node:
         handle = node.act(
             "StartMessageMoveTask",
             SourceArn=source,
@@ -71,7 +75,7 @@ def queue_redrive(name: str, target: str | None, rate: int | None) -> tuple[Any,
 @_rated
 @printing_json
 def queue_move(name: str, target: str, **given: Any) -> tuple[Any, Any]:
-    r"""Move the messages of the queue NAME that match to the queue TARGET.
+    """Move the messages of the queue NAME that match to the queue TARGET.
 
     \b
     Examples:
@@ -79,7 +83,7 @@ def queue_move(name: str, target: str, **given: Any) -> tuple[Any, Any]:
       skipmq queue move failed orders --attribute reason --value timeout --rate 50
 
     Those that are visible now; what is in flight stays. Nodes go on with it when this is ended.
-    """
+    """  # noqa: D301 - click reads the character \b.
     return _started("move", name, target, **given)
 
 
@@ -205,7 +209,7 @@ def _followed(node: LocalNode, name: str, handle: str) -> tuple[Any, Any]:
     told = f"{moved} messages {_DONE[task['Kind']]} from {name}: {status.lower()}"
     if reason := task.get("FailureReason"):
         told += f", {reason}"
+        if reason == moves.NO_SOURCE:
+            told += ". The messages were sent to it directly: choose a target with --to"
+        raise click.ClickException(told)
     return {"moved": moved, "status": status}, told
-
-
-COMMANDS = [queue_redrive, queue_move, queue_copy, queue_delete_matching, queue_tasks]

@@ -7,16 +7,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from skipmq.cli.completion import queue_argument
-from skipmq.cli.environment import act, configuration, open_node, printing_json
+from skipmq.cli.environment import configuration
+from skipmq.cli.node import act, open_node
+from skipmq.cli.output import printing_json
 from skipmq.server import local
-
-
-@click.group()
-def queue() -> None:
-    """Work with queues and their messages.
-
-    NAME is a queue of the default account and region; shells can complete it.
-    """
 
 
 def pairs(_: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
@@ -30,7 +24,7 @@ def pairs(_: click.Context, parameter: click.Parameter, given: tuple[str, ...]) 
     return found
 
 
-@queue.command("list")
+@click.command("list")
 @click.argument("prefix", default="")
 @printing_json
 def queue_list(prefix: str) -> tuple[Any, Any]:
@@ -40,7 +34,7 @@ def queue_list(prefix: str) -> tuple[Any, Any]:
     return names, "\n".join(names) or "no queues yet: `skipmq queue create NAME`"
 
 
-@queue.command("create")
+@click.command("create")
 @click.argument("name")
 @click.option(
     "-a",
@@ -60,7 +54,7 @@ def queue_create(name: str, attributes: dict[str, str]) -> tuple[Any, Any]:
     return {"queue": name}, f"queue {name} is there"
 
 
-@queue.command("show")
+@click.command("show")
 @queue_argument
 @printing_json
 def queue_show(name: str) -> tuple[Any, Any]:
@@ -76,12 +70,12 @@ def queue_show(name: str) -> tuple[Any, Any]:
     return attributes, table
 
 
-@queue.command("set")
+@click.command("set")
 @queue_argument
 @click.argument("attributes", nargs=-1, required=True, metavar="ATTRIBUTE=VALUE...", callback=pairs)
 @printing_json
 def queue_set(name: str, attributes: dict[str, str]) -> tuple[Any, Any]:
-    r"""Change attributes of the queue NAME.
+    """Change attributes of the queue NAME.
 
     \b
     Examples:
@@ -89,24 +83,24 @@ def queue_set(name: str, attributes: dict[str, str]) -> tuple[Any, Any]:
       skipmq queue set orders 'RedrivePolicy={"deadLetterTargetArn": "…", "maxReceiveCount": 5}'
 
     An empty value takes a policy away.
-    """
+    """  # noqa: D301 - click reads the character \b.
     act("SetQueueAttributes", QueueUrl=local.queue_url(name), Attributes=attributes)
     return {"queue": name, "set": attributes}, f"queue {name} has {', '.join(attributes)}"
 
 
-@queue.command("tag")
+@click.command("tag")
 @queue_argument
 @click.argument("tags", nargs=-1, metavar="[KEY=VALUE]...", callback=pairs)
 @click.option("--remove", multiple=True, metavar="KEY", help="Take a tag away; may be repeated.")
 @printing_json
 def queue_tag(name: str, tags: dict[str, str], remove: tuple[str, ...]) -> tuple[Any, Any]:
-    r"""Tag the queue NAME, take tags away, and list the tags that it has then.
+    """Tag the queue NAME, take tags away, and list the tags that it has then.
 
     \b
     Examples:
       skipmq queue tag orders
       skipmq queue tag orders team=shop stage=test --remove owner
-    """
+    """  # noqa: D301 - click reads the character \b.
     url = local.queue_url(name)
     with open_node(configuration().settings) as node:
         if tags:
@@ -122,7 +116,7 @@ def queue_tag(name: str, tags: dict[str, str], remove: tuple[str, ...]) -> tuple
     return found, table
 
 
-@queue.command("purge")
+@click.command("purge")
 @queue_argument
 @click.confirmation_option("--yes", prompt="Delete all messages of the queue?")
 @printing_json
@@ -132,7 +126,7 @@ def queue_purge(name: str) -> tuple[Any, Any]:
     return {"purged": name}, f"queue {name} is empty"
 
 
-@queue.command("delete")
+@click.command("delete")
 @queue_argument
 @click.confirmation_option("--yes", prompt="Delete the queue and all its messages?")
 @printing_json

@@ -18,7 +18,9 @@ from rich.live import Live
 from rich.text import Text
 
 from skipmq import errors
-from skipmq.cli.environment import configuration, open_node, out, silence
+from skipmq.cli.environment import configuration
+from skipmq.cli.node import open_node
+from skipmq.cli.output import out, silence
 from skipmq.cli.queue_stats import count, duration, order_option, rate, statistics_table
 from skipmq.delivery.statistics import Order
 from skipmq.model import QueueStatistics

@@ -1,0 +1,42 @@
+"""The command that shows the settings."""
+
+import json
+from typing import Any
+
+import click
+from rich.markup import escape
+from rich.table import Table
+
+from skipmq import config
+from skipmq.cli.environment import configuration
+from skipmq.cli.output import out
+from skipmq.database import address
+from skipmq.settings import SECRETS
+
+
+@click.command("config")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def config_command(*, as_json: bool) -> None:
+    """Show the effective settings and where each came from."""
+    found = configuration()
+    rows = [
+        (name, _masked(name, getattr(found.settings, name)), source, config.about(name))
+        for name, source in found.sources.items()
+    ]
+    if as_json:
+        click.echo(json.dumps({n: {"value": v, "source": s} for n, v, s, _ in rows}, indent=2))
+        return
+    table = Table("setting", "value", "from", "meaning", box=None, pad_edge=False)
+    for name, value, source, meaning in rows:
+        table.add_row(f"SKIPMQ_{name.upper()}", escape(str(value)), source, escape(meaning))
+    out.print(table)
+
+
+def _masked(name: str, value: Any) -> Any:
+    if name == "queues":
+        return [queue.name for queue in value]
+    if name == "master_key":
+        return value and "***"
+    if name in SECRETS and value:
+        return address.shown(value)
+    return value

@@ -1,0 +1,35 @@
+"""The error texts and exit codes of errors that the user can correct."""
+
+from skipmq import errors
+from skipmq.config import ConfigError
+from skipmq.database import session
+from skipmq.database.schema import SchemaError
+from skipmq.embedded import EmbeddedError
+from skipmq.server.certificate import CertificateError
+from skipmq.server.listening import ServeError
+from skipmq.server.local import DeclarationError
+
+_USAGE, _FAILURE = 2, 1
+# Their messages are made for the user.
+_PLAIN = (CertificateError, DeclarationError, EmbeddedError, SchemaError, ServeError)
+
+
+def explain(error: Exception) -> tuple[list[str], int] | None:
+    """Return a line for each problem and the exit code; None for a fault of the program."""
+    if isinstance(error, ConfigError):
+        return error.problems, _USAGE
+    line = str(error) if isinstance(error, _PLAIN) else _line(error)
+    return None if line is None else ([line], _FAILURE)
+
+
+def _line(error: Exception) -> str | None:
+    match error:
+        case session.Error():
+            return session.explain(error)
+        case errors.DatabaseReadOnly() | errors.Hindered():
+            return f"{error.message} `skipmq doctor` says more"
+        case errors.ServiceUnavailable():
+            return "the database cannot be reached. Check SKIPMQ_DATABASE_URL: `skipmq doctor`"
+        case errors.SqsError():
+            return f"{error.code}: {error.message}"
+    return None

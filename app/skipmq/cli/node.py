@@ -1,0 +1,80 @@
+"""A node for one command, and the database as its owner has it."""
+
+import asyncio
+import os
+import pwd
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import click
+
+from skipmq import errors
+from skipmq.cli.environment import configuration, open_database
+from skipmq.database import Database, InsufficientPrivilege, schema
+from skipmq.server import local
+from skipmq.server.local import LocalNode
+from skipmq.settings import Settings
+
+T = TypeVar("T")
+
+
+def run_as_owner(
+    command: str,
+    operation: Callable[[Database], Awaitable[T]],
+    settings: Settings | None = None,
+    *,
+    create: bool = False,
+) -> T:
+    """Run an operation on the database, as the schema's owner, and return its result.
+
+    Only with `create` an embedded database is made for it. Raises click.ClickException when that is
+    not who the URL names, or may not do it.
+    """
+
+    async def run(url: str) -> T:
+        database = Database(url, size=1, application_name=f"skipmq {command}")
+        try:
+            return await operation(database)
+        finally:
+            database.close()
+
+    with open_database(settings or configuration().settings, create=create) as (url, _):
+        try:
+            schema.check(url)
+            return asyncio.run(run(url))
+        except InsufficientPrivilege as error:
+            raise _refused(error.diag.message_primary, error.diag.message_hint) from error
+        except errors.InsufficientPrivilege as error:
+            raise _refused(error.reason, error.remedy) from error
+
+
+def _refused(reason: str | None, remedy: str | None) -> click.ClickException:
+    remedy = remedy or "run this with the URL of the schema's owner"
+    return click.ClickException(f"{reason}: {remedy}")
+
+
+def _person() -> str:
+    """Return whose account on this machine runs the command."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid {os.getuid()}"
+
+
+@contextmanager
+def open_node(settings: Settings, *, create: bool = False) -> Iterator[LocalNode]:
+    """Give a node of this process, which serves nobody else; its changes are in the audit log.
+
+    Only with `create` an embedded database is made for it.
+    """
+    with open_database(settings, create=create) as (_, url):
+        schema.check(url)
+        with local.opened(settings, url, _person()) as node:
+            yield node
+
+
+def act(action: str, *, create: bool = False, **parameters: Any) -> dict[str, Any]:
+    """Run one action on a node of this process and return its result."""
+    with open_node(configuration().settings, create=create) as node:
+        return node.act(action, **parameters)

@@ -1,0 +1,113 @@
+"""Commands that are imported when they run: listed without being imported, and as they are."""
+
+import pkgutil
+import re
+import subprocess
+import sys
+from importlib import import_module
+
+import click
+import pytest
+
+import skipmq.cli
+from skipmq.cli import cli
+from skipmq.cli.deferred import Deferred
+from support.commands import loaded
+from support.http import SKIPMQ, environment
+
+# The packages that take long to import, and ours that import them.
+EXPENSIVE = {
+    *("alembic", "asyncio", "cryptography", "flask", "granian", "msgspec", "prometheus_client"),
+    *("psycopg", "rich", "sqlalchemy", "structlog", "skipmq.server"),
+    *("skipmq.actions", "skipmq.config", "skipmq.console", "skipmq.database", "skipmq.embedded"),
+}
+
+
+def imported(*words: str, variables: dict[str, str] | None = None) -> set[str]:
+    """Run a command; return the modules that it imported."""
+    return imported_by(*SKIPMQ[1:], *words, variables=variables)
+
+
+def imported_by(*program: str, variables: dict[str, str] | None = None) -> set[str]:
+    """Run a program of Python's; return the modules that it imported."""
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", *program],
+        env=environment({}) | (variables or {}),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(re.findall(r"^import time:.*\|\s+(\S+)$", done.stderr, re.MULTILINE))
+
+
+DEFERRED = [
+    command
+    for group in (cli, *cli.commands.values())
+    if isinstance(group, click.Group)
+    for command in group.commands.values()
+    if isinstance(command, Deferred)
+]
+
+
+@pytest.mark.parametrize(
+    "words", [["--version"], ["--help"], ["queue", "--help"], ["analytics", "--help"]]
+)
+def test_what_runs_no_command_imports_none(words: list[str]) -> None:
+    found = imported(*words)
+
+    assert "skipmq.cli.groups" in found
+    assert found & EXPENSIVE == set()
+
+
+def test_names_of_commands_are_completed_without_importing_them() -> None:
+    typed = {"_SKIPMQ_COMPLETE": "bash_complete", "COMP_WORDS": "skipmq queue l", "COMP_CWORD": "2"}
+
+    found = imported(variables=typed)
+
+    assert "click.shell_completion" in found
+    assert found & EXPENSIVE == set()
+
+
+def test_serve_starts_the_database_before_it_imports_the_node() -> None:
+    started = "skipmq.embedded.server"
+    program = "from skipmq.cli.groups import cli; cli.commands['serve'].load()"
+
+    found = imported_by("-c", program)
+
+    assert started in found
+    light = {"msgspec", "skipmq.config", "skipmq.embedded", "skipmq.server"}
+    assert found & EXPENSIVE == light
+    assert {"skipmq.server.listening"} == {each for each in found if "skipmq.server." in each}
+
+
+def test_command_on_queues_imports_no_server() -> None:
+    program = "from skipmq.cli.groups import queue; queue.commands['list'].load()"
+
+    found = imported_by("-c", program)
+
+    assert "skipmq.node" in found
+    assert found & {"alembic", "cryptography.x509", "flask", "granian", "sqlalchemy"} == set()
+
+
+@pytest.mark.parametrize("command", DEFERRED, ids=lambda each: str(each.name))
+def test_command_is_listed_as_it_is(command: Deferred) -> None:
+    real = command.load()
+
+    assert real.name == command.name
+    assert real.hidden == command.hidden
+    # In terminals of any width.
+    for width in range(10, 200):
+        assert real.get_short_help_str(width) == command.get_short_help_str(width)
+
+
+def test_every_command_is_listed() -> None:
+    known = {id(cli), *map(id, DEFERRED), *(id(command) for _, command in loaded(cli))}
+
+    made = {
+        f"{module.name}: {name}": id(value)
+        for module in pkgutil.iter_modules(skipmq.cli.__path__, "skipmq.cli.")
+        for name, value in vars(import_module(module.name)).items()
+        if isinstance(value, click.Command)
+    }
+
+    assert {name for name, command in made.items() if command not in known} == set()

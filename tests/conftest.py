@@ -178,8 +178,8 @@ def screenshots(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    about = "what serves the tests in tests/http: Granian's RSGI, or Flask under gunicorn"
-    parser.addoption("--door", choices=["rsgi", "wsgi"], default="rsgi", help=about)
+    about = "what serves the tests in tests/http: skipmq serve, or Flask under gunicorn"
+    parser.addoption("--door", choices=["http", "wsgi"], default="http", help=about)
     about = "where pictures of pages go, instead of a temporary folder"
     parser.addoption("--screenshots", metavar="FOLDER", help=about)
     about = "how long the slow test in tests/http/test_wire_fuzz.py sends requests"

@@ -1,6 +1,7 @@
 """Settings: `SKIPMQ_*` variables over one TOML file over defaults; all errors at once."""
 
 import os
+import re
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -18,6 +19,11 @@ PREFIX = "SKIPMQ_"
 _ONE_OF_US = frozenset({"SKIPMQ_CONFIG"})
 # Where systemd's LoadCredential= puts it.
 _CREDENTIAL = "skipmq-master-key"
+# What the name of a setting can be. Something else may be a secret that was put in its place.
+_SETTING = re.compile("[a-z_]{1,40}")
+# A URL that names a user.
+_USER = re.compile(r"://[^/?#\s]*@")
+_KEYS = re.compile(r"\((['\"]).*\1,?\)")
 # Settings that are lists: the property that reads one, and what to write.
 _LISTS = {
     "master_key": (
@@ -81,6 +87,17 @@ class Configuration:
     sources: Mapping[str, str]
 
 
+def service_manager() -> tuple[str, float]:
+    """Return the address of systemd's socket for this service, and the seconds of its watchdog.
+
+    They are empty and 0 where there is none. Source: sd_notify(3), sd_watchdog_enabled(3).
+    """
+    is_ours = os.environ.get("WATCHDOG_PID", "") in ("", str(os.getpid()))
+    microseconds = os.environ.get("WATCHDOG_USEC", "") if is_ours else ""
+    seconds = int(microseconds) / 1e6 if microseconds.isdecimal() else 0.0
+    return os.environ.get("NOTIFY_SOCKET", ""), seconds
+
+
 def about(name: str) -> str:
     """Return the one-line description of a setting."""
     return next(str(f.metadata["about"]) for f in fields(Settings) if f.name == name)
@@ -112,9 +129,8 @@ def load(
         if name in known:
             found[name] = (text, variable)
         else:
-            problems.append(
-                f"{variable}: there is no such setting{_resembling(name, known, PREFIX)}"
-            )
+            shown = variable if _SETTING.fullmatch(name) else f"{PREFIX}…"
+            problems.append(f"{shown}: there is no such setting{_resembling(name, known, PREFIX)}")
     _read_secrets(environment, files, found, problems)
     for name, value in (overrides or {}).items():
         if value is not None:
@@ -124,6 +140,7 @@ def load(
     }
     settings = Settings(**{name: value for name, value in values.items() if value is not None})
     _check_lists(settings, found, problems)
+    _check_urls(settings, found, problems)
     if problems:
         raise ConfigError(problems)
     sources = {f.name: found[f.name][1] if f.name in found else "default" for f in fields(Settings)}
@@ -138,6 +155,19 @@ def _check_lists(
             getattr(settings, items)
         except ValueError:
             problems.append(f"{found[name][1]}: {advice}")
+
+
+def _check_urls(
+    settings: Settings, found: Mapping[str, tuple[Any, str]], problems: list[str]
+) -> None:
+    """Refuse passwords in settings that are shown, without showing them."""
+    for name, (_, source) in found.items():
+        value = getattr(settings, name)
+        if name in SECRETS or not isinstance(value, str):
+            continue
+        if _USER.search(value):
+            origin = source if source.startswith(PREFIX) else f"{source}: {name}"
+            problems.append(f"{origin}: write the URL without a user and a password: it is shown")
 
 
 def _read_secrets(
@@ -175,16 +205,25 @@ def _read_file(file: Path, found: dict[str, tuple[Any, str]], problems: list[str
     try:
         content = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        problems.append(f"{file}: cannot be read as TOML: {error}")
+        problems.append(f"{file}: cannot be read as TOML: {_fault(error)}")
         return
     known = {f.name for f in fields(Settings)}
     for name, value in content.items():
         if name not in known:
-            problems.append(f"{file}: {name}: there is no such setting{_resembling(name, known)}")
+            shown = name if _SETTING.fullmatch(name) else "a key"
+            problems.append(f"{file}: {shown}: there is no such setting{_resembling(name, known)}")
         elif name == "queues":
             found[name] = (_declared_queues(file, value, problems), str(file))
         else:
             found[name] = (value, str(file))
+
+
+def _fault(error: Exception) -> str:
+    """Return why a file is no TOML, and where, without the names of keys that are in it."""
+    if isinstance(error, OSError):
+        return str(error.strerror)
+    # tomllib quotes the names of keys that come twice, as a tuple.
+    return _KEYS.sub("a key", str(error))
 
 
 def _declared_queues(file: Path, value: Any, problems: list[str]) -> tuple[DeclaredQueue, ...]:

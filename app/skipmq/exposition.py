@@ -1,12 +1,9 @@
 """The metrics of all processes of a node, in the text formats of Prometheus and OpenMetrics."""
 
-import os
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 
-import msgspec
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -24,12 +21,12 @@ from skipmq.metrics import (
     HISTOGRAMS,
     Definition,
     Histogram,
+    Published,
     Series,
     Snapshot,
 )
 from skipmq.model import QueueStatistics
 
-_decode = msgspec.msgpack.Decoder(Snapshot).decode
 _MERGES: dict[str, Callable[[Iterable[float]], float]] = {"sum": sum, "min": min, "max": max}
 _QUEUE = ("account", "region", "queue")
 # Under CloudWatch's names where they mean the same. Source: Amazon SQS Developer Guide, "Available
@@ -65,67 +62,54 @@ _TOTALS_OF_QUEUE = (
 )
 
 
-class Exposition:
-    """What a node shows of itself, from the files of its processes in a folder."""
+def text(
+    accept: str,
+    processes: Sequence[Published],
+    queues: Sequence[QueueStatistics] = (),
+    others: QueueStatistics | None = None,
+) -> tuple[bytes, str]:
+    """Return the metrics of a node in the format that a client accepts, and its content type.
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    The statistics of queues are left out where they are not known.
+    """
+    families = [*_of_processes(processes), *_of_queues(queues, others)]
 
-    def text(
-        self,
-        accept: str,
-        queues: Sequence[QueueStatistics] = (),
-        others: QueueStatistics | None = None,
-    ) -> tuple[bytes, str]:
-        """Return the metrics in the format that a client accepts, and its content type.
+    class Collected:
+        def collect(self) -> Iterable[Metric]:
+            return families
 
-        The statistics of queues are left out where nobody knows them.
-        """
-        families = [*self._of_processes(), *_of_queues(queues, others)]
+    registry = CollectorRegistry()
+    registry.register(Collected())
+    encode, content_type = choose_encoder(accept)
+    return encode(registry), content_type
 
-        class Collected:
-            def collect(self) -> Iterable[Metric]:
-                return families
 
-        registry = CollectorRegistry()
-        registry.register(Collected())
-        encode, content_type = choose_encoder(accept)
-        return encode(registry), content_type
-
-    def _of_processes(self) -> Iterator[Metric]:
-        found = [*self._snapshots()]
-        alive = [snapshot for snapshot, lives in found if lives]
-        for name, definition in COUNTERS.items():
-            family = CounterMetricFamily(
-                definition.name, definition.about, labels=definition.labels
-            )
-            every = (snapshot.counters.get(name, []) for snapshot, _ in found)
-            for labels, value in _merged(every, definition):
-                family.add_metric(labels, value)
-            yield family
-        for name, definition in GAUGES.items():
-            gauge = GaugeMetricFamily(definition.name, definition.about, labels=definition.labels)
-            every = (snapshot.gauges.get(name, []) for snapshot in alive)
-            for labels, value in _merged(every, definition):
-                gauge.add_metric(labels, value)
-            yield gauge
-        for name, definition in HISTOGRAMS.items():
-            yield _histogram(name, definition, [snapshot for snapshot, _ in found])
-        yield GaugeMetricFamily(
-            "skipmq_metrics_age_seconds",
-            "How old the numbers are of the process that published its own least recently",
-            value=max((time.monotonic() - snapshot.at for snapshot in alive), default=0.0),
-        )
-        build = GaugeMetricFamily(
-            "skipmq_build_info", "The node's release, always 1", labels=["version", "python"]
-        )
-        build.add_metric([skipmq.__version__, platform.python_version()], 1.0)
-        yield build
-
-    def _snapshots(self) -> Iterator[tuple[Snapshot, bool]]:
-        """Give the numbers of each process that there is or was, and whether it is still there."""
-        for file in sorted(self._folder.glob("*.metrics")):
-            yield _decode(file.read_bytes()), _lives(int(file.stem))
+def _of_processes(processes: Sequence[Published]) -> Iterator[Metric]:
+    alive = [snapshot for snapshot, is_alive in processes if is_alive]
+    for name, definition in COUNTERS.items():
+        family = CounterMetricFamily(definition.name, definition.about, labels=definition.labels)
+        every = (snapshot.counters.get(name, []) for snapshot, _ in processes)
+        for labels, value in _merged(every, definition):
+            family.add_metric(labels, value)
+        yield family
+    for name, definition in GAUGES.items():
+        gauge = GaugeMetricFamily(definition.name, definition.about, labels=definition.labels)
+        every = (snapshot.gauges.get(name, []) for snapshot in alive)
+        for labels, value in _merged(every, definition):
+            gauge.add_metric(labels, value)
+        yield gauge
+    for name, definition in HISTOGRAMS.items():
+        yield _histogram(name, definition, [snapshot for snapshot, _ in processes])
+    yield GaugeMetricFamily(
+        "skipmq_metrics_age_seconds",
+        "How old the numbers are of the process that published its own least recently",
+        value=max((time.monotonic() - snapshot.at for snapshot in alive), default=0.0),
+    )
+    build = GaugeMetricFamily(
+        "skipmq_build_info", "The node's release, always 1", labels=["version", "python"]
+    )
+    build.add_metric([skipmq.__version__, platform.python_version()], 1.0)
+    yield build
 
 
 def _merged(every: Iterable[Series], definition: Definition) -> Iterator[tuple[list[str], float]]:
@@ -205,11 +189,3 @@ def _of_queues(
 
 def _labels(queue: QueueStatistics) -> list[str]:
     return [queue.account or "", queue.region or "", queue.queue or ""]
-
-
-def _lives(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    return True

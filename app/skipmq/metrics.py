@@ -1,21 +1,21 @@
-"""What a process of a node counts and shows, in memory, published to a file twice a second.
+"""What a process of a node counts and shows, in memory.
 
-The hot path adds to plain numbers. Each process of a node writes its own to a file of a folder that
-all of them share; whoever is asked for metrics adds them up (exposition.py).
+The hot path adds to plain numbers. Where a node has several processes each writes its own twice a
+second to a file of a folder that all of them share (metrics_folder.py); the one that is asked for
+metrics adds them up (exposition.py).
 """
 
-import asyncio
 import os
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import msgspec
 
 Merge = Literal["sum", "min", "max"]
-INTERVAL = 0.5
 
 
 class Definition(NamedTuple):
@@ -37,9 +37,12 @@ COUNTERS = {
     "standbys outages": Definition(
         "skipmq_standbys_outages", "Times that too few standbys acknowledged"
     ),
+    "tables outages": Definition(
+        "skipmq_tables_outages", "Times that another program locked a table of messages"
+    ),
     "parked": Definition(
         "skipmq_parked",
-        "Transactions (of one request or several) that waited for a database or standby",
+        "Transactions (of one request or several) that waited for a database, standby or lock",
     ),
     "retried": Definition("skipmq_retried", "Statements run again after the database went away"),
     "unknown": Definition("skipmq_outcome_unknown", "Statements given up that may have been done"),
@@ -90,6 +93,7 @@ HISTOGRAMS = {
         buckets=_NUMBERS,
     ),
 }
+_BUCKETS = {name: definition.buckets for name, definition in HISTOGRAMS.items()}
 GAUGES = {
     "database available": Definition(
         "skipmq_database_available", "Whether there is a database to write to", merge="min"
@@ -102,6 +106,18 @@ GAUGES = {
     ),
     "standbys available": Definition(
         "skipmq_standbys_available", "Whether enough standbys acknowledge", merge="min"
+    ),
+    "tables available": Definition(
+        "skipmq_tables_available", "Whether no other program locks a table of messages", merge="min"
+    ),
+    "table lock": Definition(
+        "skipmq_table_lock_seconds",
+        "Age of a transaction that locks a table against the node, by its session",
+        ("session",),
+        "max",
+    ),
+    "waiting for tables": Definition(
+        "skipmq_waiting_for_tables", "Transactions that wait for such a lock now"
     ),
     "waiting for database": Definition(
         "skipmq_waiting_for_database", "Transactions that wait for a database now"
@@ -153,6 +169,11 @@ GAUGES = {
         "skipmq_oldest_snapshot_seconds",
         "Age of the oldest transaction that keeps the database from clearing up",
     ),
+    "snapshot holder": Definition(
+        "skipmq_snapshot_holder_seconds",
+        "Age of that transaction from a minute on, by its session",
+        ("session",),
+    ),
     "unarchived days": Definition(
         "skipmq_history_days_unarchived",
         "Days of history past their retention and kept because no export has them",
@@ -167,10 +188,9 @@ _OF_JANITOR = {"oldest snapshot", "unarchived days", "certificate ends", "snapsh
 _FOUND = {
     "oldest xmin", "wal bytes", "database bytes", "frozen age", "sessions", "most sessions",
 }  # fmt: skip
-_OF_BOTH = {"processor", "memory"}
 
 
-class Exemplar(NamedTuple):
+class Exemplar(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A request that was counted: its id and its value."""
 
     request_id: str
@@ -184,6 +204,10 @@ class Histogram(msgspec.Struct):
     total: float = 0.0
     # By bucket: the last of it.
     exemplars: dict[int, Exemplar] = msgspec.field(default_factory=dict)
+
+    def copy(self) -> "Histogram":
+        """Return what is so now, for another thread."""
+        return Histogram([*self.counts], self.total, {**self.exemplars})
 
 
 # The values of the labels with what they count.
@@ -199,8 +223,15 @@ class Snapshot(msgspec.Struct):
     histograms: dict[str, list[tuple[tuple[str, ...], Histogram]]]
 
 
+class Published(NamedTuple):
+    """The metrics of a process, and whether it is still there."""
+
+    snapshot: Snapshot
+    is_alive: bool = True
+
+
 class Metrics:
-    """The numbers of this process: a worker, or the one with the janitor; for one loop."""
+    """The numbers of this process, which may have the janitor; for one loop."""
 
     def __init__(self, *, janitor: bool = False) -> None:
         def own(names: Mapping[str, Definition]) -> list[str]:
@@ -209,25 +240,25 @@ class Metrics:
                 for name, definition in names.items()
                 if not definition.labels
                 and name not in _FOUND
-                and (name in _OF_BOTH or (name in _OF_JANITOR) == janitor)
+                and (janitor or name not in _OF_JANITOR)
             ]
 
-        self._counters: dict[str, dict[tuple[str, ...], float]] = {
-            name: {(): 0.0} for name in own(COUNTERS)
-        }
+        self._counters: defaultdict[str, defaultdict[tuple[str, ...], float]] = defaultdict(
+            lambda: defaultdict(float)
+        )
+        for name in own(COUNTERS):
+            self._counters[name][()] = 0.0
         self._gauges: dict[str, dict[tuple[str, ...], float]] = {
             name: {(): 0.0} for name in own(GAUGES)
         }
-        self._histograms: dict[str, dict[tuple[str, ...], Histogram]] = {}
-        if not janitor:
-            self.show("workers", 1.0)
+        self._histograms: dict[str, dict[tuple[str, ...], Histogram]] = {
+            name: {} for name in HISTOGRAMS
+        }
+        self.show("workers", 1.0)
 
     def count(self, event: str, labels: tuple[str, ...] = (), by: float = 1.0) -> None:
         """Add to the number of an event."""
-        series = self._counters.get(event)
-        if series is None:
-            series = self._counters[event] = {}
-        series[labels] = series.get(labels, 0.0) + by
+        self._counters[event][labels] += by
 
     def show(self, state: str, value: float, labels: tuple[str, ...] = ()) -> None:
         """Set the value of a state."""
@@ -241,11 +272,8 @@ class Metrics:
         self, event: str, value: float, labels: tuple[str, ...] = (), request_id: str = ""
     ) -> None:
         """Add a value to a distribution."""
-        series = self._histograms.get(event)
-        if series is None:
-            series = self._histograms[event] = {}
+        series, buckets = self._histograms[event], _BUCKETS[event]
         histogram = series.get(labels)
-        buckets = HISTOGRAMS[event].buckets
         if histogram is None:
             histogram = series[labels] = Histogram([0] * (len(buckets) + 1))
         place = bisect_left(buckets, value)
@@ -254,36 +282,20 @@ class Metrics:
         if request_id:
             histogram.exemplars[place] = Exemplar(request_id, value)
 
-    def publish(self, folder: Path, at: float) -> None:
-        """Write the metrics, as they were at a time, to this process's file."""
-        self._counters["processor"] = {(): time.process_time()}
+    def snapshot(self) -> Snapshot:
+        """Return the metrics as they are now."""
+        self._counters["processor"][()] = time.process_time()
         self._gauges["memory"] = {(): _resident_bytes()}
-        snapshot = Snapshot(
-            at,
+        return Snapshot(
+            time.monotonic(),
             {name: [*series.items()] for name, series in self._counters.items()},
             {name: [*series.items()] for name, series in self._gauges.items()},
-            {name: [*series.items()] for name, series in self._histograms.items()},
+            {
+                name: [(labels, histogram.copy()) for labels, histogram in series.items()]
+                for name, series in self._histograms.items()
+                if series
+            },
         )
-        unfinished = folder / f".{os.getpid()}"
-        unfinished.write_bytes(msgspec.msgpack.encode(snapshot))
-        unfinished.rename(folder / f"{os.getpid()}.metrics")
-
-
-class Publisher:
-    """Publishes the metrics of this process; `prepare` is called first, to show what is so now."""
-
-    def __init__(
-        self, metrics: Metrics, folder: Path, prepare: Callable[[], None] = lambda: None
-    ) -> None:
-        self._metrics, self._folder, self._prepare = metrics, folder, prepare
-
-    async def run(self) -> None:
-        """Publish until it is cancelled."""
-        while True:
-            began = time.monotonic()
-            self._prepare()
-            self._metrics.publish(self._folder, began)
-            await asyncio.sleep(INTERVAL)
 
 
 def _resident_bytes() -> float:

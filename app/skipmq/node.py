@@ -21,6 +21,7 @@ from skipmq.delivery import (
     Moves,
     Overview,
     Queues,
+    ReceiptKeys,
     Statistics,
     Timelines,
 )
@@ -92,7 +93,7 @@ class Node:
         self.dead_letters = DeadLetters(self.database)
         self.audit = Audit(self.database, writes=settings.audit_days > 0)
         self.timelines = Timelines(self.database)
-        self.receipt_key = b""
+        self.receipt_keys = ReceiptKeys(self.database)
         self.waiters = Waiters(settings.max_waiting, tracing)
         # Who may sign, where requests must be signed.
         self.keys = KeyStore(settings, self.database) if settings.checks_signatures else None
@@ -110,6 +111,8 @@ class Node:
         self._lookups = GroupCommit(self._look_up, most=MANY)
         # By ARN, with the time of time.monotonic until which it counts.
         self._cache: dict[str, tuple[float, Queue]] = {}
+        # By ARN what other accounts than the owner's have seen of it, queues that are absent too.
+        self._seen: dict[str, dict[str, tuple[float, Queue | None]]] = {}
         self._changes = 0
         self.is_open = self.is_stopping = False
         self._failing_since: float | None = None
@@ -121,7 +124,7 @@ class Node:
         """
         if await self.monitor.check() != monitor.WRITABLE:
             raise self.monitor.refusal()
-        self.receipt_key = await self.queues.receipt_key()
+        await self.receipt_keys.refresh()
         if self.keys is not None:
             await self.keys.refresh()
         self.is_open = True
@@ -136,8 +139,8 @@ class Node:
         loop = asyncio.get_running_loop()
         own = (self.keys,) if self.keys is not None else ()
         parts: tuple[Runnable, ...] = (
-            self.monitor, self.overview, self.activity, self.audit, self._listener, self.notifier,
-            *own, *others,
+            self.monitor, self.overview, self.activity, self.audit, self.receipt_keys,
+            self._listener, self.notifier, *own, *others,
         )  # fmt: skip
         self._tasks = [loop.create_task(part.run()) for part in parts]
 
@@ -176,11 +179,14 @@ class Node:
 
         Raises errors.QueueDoesNotExist.
         """
-        now = monotonic()
+        return self._known(name) or await self._looked_up(name, deadline)
+
+    def _known(self, name: QueueName) -> Queue | None:
         known = self._cache.get(name.arn)
-        if known is not None and known[0] > now:
-            return known[1]
-        changes = self._changes
+        return known[1] if known is not None and known[0] > monotonic() else None
+
+    async def _looked_up(self, name: QueueName, deadline: float) -> Queue:
+        now, changes = monotonic(), self._changes
         queue = await self._lookups.submit(name, None, 1, deadline)
         if queue is None:
             self._cache.pop(name.arn, None)
@@ -189,6 +195,24 @@ class Node:
             if len(self._cache) >= CACHED_QUEUES:
                 self._cache.clear()
             self._cache[name.arn] = (now + CACHE_SECONDS, queue)
+        return queue
+
+    async def queue_seen_by(self, account: str, name: QueueName, deadline: float) -> Queue | None:
+        """Return a queue that another account asks for, or None where there is none.
+
+        Each account has the database asked for itself, whether there is the queue, and is used by
+        others, or not: the time that an answer takes must not reveal it.
+        """
+        now = monotonic()
+        known = self._seen.get(name.arn, {}).get(account)
+        if known is not None and known[0] > now:
+            return known[1]
+        changes = self._changes
+        queue = await self._lookups.submit(name, None, 1, deadline)
+        if changes == self._changes:
+            if len(self._seen) >= CACHED_QUEUES:
+                self._seen.clear()
+            self._seen.setdefault(name.arn, {})[account] = (now + CACHE_SECONDS, queue)
         return queue
 
     def forget(self, name: QueueName) -> None:
@@ -204,10 +228,13 @@ class Node:
         self._changes += 1
         if queue is None:
             self._cache.clear()
+            self._seen.clear()
         else:
             self._cache.pop(queue, None)
+            self._seen.pop(queue, None)
 
     def _keys_changed(self) -> None:
+        self.receipt_keys.changed()
         if self.keys is not None:
             self.keys.changed()
 
@@ -217,7 +244,8 @@ class Node:
         """Run an operation on a queue, again if the queue was purged or created again meanwhile."""
         for _ in range(TRIES):
             try:
-                return await operation(await self.queue(name, deadline))
+                queue = self._known(name) or await self._looked_up(name, deadline)
+                return await operation(queue)
             except errors.QueueMoved:
                 self.forget(name)
         raise errors.QueueDoesNotExist

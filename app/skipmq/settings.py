@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta
 
+from skipmq import limits
 from skipmq.model import DeclaredQueue
 
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
@@ -36,8 +37,12 @@ class Settings:
     port: Annotated[int, Meta(ge=1, le=65535)] = _setting(9324, "port to listen on")
     metrics_port: Annotated[int, Meta(ge=0, le=65535)] = _setting(
         0,
-        "port on the same address for /metrics and /health, in plain HTTP, and then the only one"
-        " that shows metrics; 0: the port of everything else",
+        "port on the same address for /metrics and /health, in plain HTTP; 0: none of its own",
+    )
+    metrics_main_port: Literal["", "on", "off"] = _setting(
+        "",
+        "show /metrics, of all accounts, on the port of everything else; empty: where no signatures"
+        " are checked and SKIPMQ_METRICS_PORT is 0",
     )
     tls_certificate: str = _setting(
         "",
@@ -52,11 +57,14 @@ class Settings:
     )
     workers: Annotated[int, Meta(ge=0, le=256)] = _setting(
         0,
-        "worker processes; 0: one a core, at most 4, and half of that with the embedded database,"
-        " which works on the same cores",
+        "worker processes; 0: one a core, at most 4, and one with the embedded database, which"
+        " works on the same cores",
     )
     max_requests: Annotated[int, Meta(ge=8, le=65_536)] = _setting(
         16_384, "requests at once in a worker; an eighth is never given to receivers that wait"
+    )
+    max_connections: Annotated[int, Meta(ge=16, le=1_000_000)] = _setting(
+        32_768, "connections of clients to a worker; the next one is answered 503"
     )
     connections: Annotated[int, Meta(ge=1, le=100)] = _setting(
         4, "database connections of a worker"
@@ -81,6 +89,11 @@ class Settings:
     public_url: str = _setting("", "base of queue URLs; empty: what the request's Host says")
     auth: Literal["", "on", "off"] = _setting(
         "", "check signatures; empty: off on loopback, on elsewhere"
+    )
+    region: Annotated[str, Meta(pattern="^[a-z0-9-]{1,32}$")] = _setting(
+        limits.DEFAULT_REGION,
+        "region of the node's queues: of all of them where no signatures are checked, whatever"
+        " region a client has, else of what names none, as the command line",
     )
     allowed_hosts: str = _setting(
         "",
@@ -176,13 +189,19 @@ class Settings:
     @property
     def worker_count(self) -> int:
         """Return how many worker processes to run."""
-        cores = min(os.cpu_count() or 1, 4)
-        return self.workers or (cores if self.database_url else max(1, cores // 2))
+        return self.workers or (min(os.cpu_count() or 1, 4) if self.database_url else 1)
 
     @property
     def scheme(self) -> str:
         """Return the scheme of the node's URLs."""
         return "https" if self.tls_certificate else "http"
+
+    @property
+    def shows_metrics(self) -> bool:
+        """Return whether the port of everything else shows metrics."""
+        if self.metrics_main_port:
+            return self.metrics_main_port == "on"
+        return not (self.metrics_port or self.checks_signatures)
 
     @property
     def max_waiting(self) -> int:

@@ -1,9 +1,22 @@
-"""The application for a WSGI server: `gunicorn 'skipmq.wsgi:application()'`."""
+"""The application for a WSGI server that has threads: `gunicorn 'skipmq.wsgi:application()'`."""
+
+import asyncio
+import atexit
+import os
+import threading
+from dataclasses import replace
 
 import flask
 
-from skipmq import console
+from skipmq import config, console, logs
+from skipmq.database import address, schema
+from skipmq.delivery import Upkeep
+from skipmq.delivery.task_listener import TaskListener
+from skipmq.node import Node
 from skipmq.server import web
+from skipmq.server.answer import Broker
+from skipmq.server.janitor import Janitor
+from skipmq.server.request_trace import tracing
 
 
 def application() -> flask.Flask:
@@ -11,4 +24,30 @@ def application() -> flask.Flask:
 
     Raises config.ConfigError, schema.SchemaError, errors.ServiceUnavailable.
     """
-    return web.application(console.mount)
+    settings = address.checked(config.load()).settings
+    if not settings.database_url:
+        raise config.ConfigError(["SKIPMQ_DATABASE_URL: a WSGI server needs a database of its own"])
+    if not settings.auth:
+        # Which address the server listens on is not known here.
+        settings = replace(settings, auth="on")
+    if settings.checks_signatures and not settings.master_key:
+        raise config.ConfigError(
+            ["SKIPMQ_MASTER_KEY: signatures need one; SKIPMQ_AUTH=off allows every caller"]
+        )
+    logs.configure(settings)
+    schema.check(settings.database_url)
+    traces = tracing(settings, str(os.getpid()))
+    if traces is not None:
+        atexit.register(traces.close)
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="broker", daemon=True).start()
+
+    async def start() -> Broker:
+        node = Node(settings, settings.database_url, tracing=traces)
+        await node.open()
+        janitor = Janitor(Upkeep(node.database), settings)
+        node.start(janitor, TaskListener(node.database.session, janitor.wake))
+        return Broker(node)
+
+    broker = asyncio.run_coroutine_threadsafe(start(), loop).result()
+    return web.create_app(broker, loop, console.mount)

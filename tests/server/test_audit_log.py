@@ -15,7 +15,7 @@ from skipmq.delivery import Audit
 from skipmq.delivery.audit import MOST
 from skipmq.server.request_log import Limit
 from support.audit import ACCOUNT, ORDERS, record, written
-from support.http import NodeProcess, client, eventually
+from support.http import NodeProcess, client, eventually, raw
 from support.key_commands import ACCOUNT as KEYS_ACCOUNT
 from support.key_commands import MASTER_KEY, Keys
 from support.postgres import Connection, Databases, as_node
@@ -168,6 +168,29 @@ async def test_records_wait_for_a_database_that_is_away(owner: Connection, datab
     assert lost == []
     assert len(written(owner)) == 1
     pool.close()
+
+
+def test_flood_without_a_key_hides_no_refusal_of_one(keys: Keys, log: Connection) -> None:
+    reader, admin = keys.create(KEYS_ACCOUNT, "--role", "reader"), keys.create()
+    settings = {"auth": "on", "master_key": MASTER_KEY, "workers": 1}
+    # A node of its own: what it leaves out for a minute are refusals of others.
+    with NodeProcess(database_url=as_node(keys.url), **settings) as node:
+        node.ready()
+        for number in range(150):
+            scope = f"AKIA{number:016}/20260101/us-east-1/sqs/aws4_request"
+            claim = f"AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature={'0' * 64}"
+            for headers in ({}, {"Authorization": claim}):
+                assert raw(f"{node.url}/", b"Action=ListQueues", headers).status >= 400
+        with pytest.raises(ClientError, match="AccessDenied"):
+            client(node.url, **reader).create_queue(QueueName="refused")
+        with pytest.raises(ClientError, match="SignatureDoesNotMatch"):
+            client(node.url, **(admin | {"secret": "wrong"})).list_queues()
+
+        for key, outcome in ((reader, "AccessDenied"), (admin, "SignatureDoesNotMatch")):
+            wanted = {"access_key": key["key"], "outcome": outcome}
+            eventually(lambda w=wanted: [r for r in written(log) if w.items() <= r.items()])
+            lines = [line for line in node.lines if key["key"] in line and outcome in line]
+            assert [json.loads(line)["event"] for line in lines] == ["audit"]
 
 
 def test_refusals_of_a_minute_are_bounded() -> None:

@@ -1,20 +1,22 @@
 """Bodies that break off, stall or are too much for the event loop; clients that hang up."""
 
+import select
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import pytest
 
-from skipmq.server.rsgi import BODY_LEAST_SECONDS
+from skipmq import limits
+from skipmq.server.connection import BODY_LEAST_SECONDS
 from support.hang_ups import WAYS, Leave
 from support.http import ACCOUNT, NodeProcess, WsgiProcess, client, eventually
 from support.postgres import Databases, as_node
 from support.wire import FORM, exchange, target
 
-DOORS = {"rsgi": NodeProcess, "wsgi": WsgiProcess}
+DOORS = {"http": NodeProcess, "wsgi": WsgiProcess}
 # A prefix of it names another queue, and is a whole request.
 DELETE = f"Action=DeleteQueue&QueueUrl=http://localhost/{ACCOUNT}/prod-orders-old".encode()
 
@@ -28,7 +30,7 @@ def node(request: pytest.FixtureRequest, embedded_databases: Databases) -> Itera
 
 
 @pytest.fixture(scope="module")
-def rsgi_node(embedded_databases: Databases) -> Iterator[NodeProcess]:
+def http_node(embedded_databases: Databases) -> Iterator[NodeProcess]:
     url = as_node(embedded_databases.migrated())
     with NodeProcess(database_url=url, workers=1) as process:
         yield process.ready()
@@ -76,13 +78,13 @@ def test_request_that_breaks_off_is_not_executed(
     assert sqs.get_queue_url(QueueName="prod-orders")["QueueUrl"]
 
 
-def test_body_that_stalls_is_ended_and_keeps_nobody_else_waiting(rsgi_node: NodeProcess) -> None:
+def test_body_that_stalls_is_ended_and_keeps_nobody_else_waiting(http_node: NodeProcess) -> None:
     with ExitStack() as stack:
-        stalled = [stack.enter_context(connected(rsgi_node)) for _ in range(200)]
+        stalled = [stack.enter_context(connected(http_node)) for _ in range(200)]
         for connection in stalled:
             connection.sendall(head("Content-Length: 100") + b"A")
 
-        answer = exchange(rsgi_node.port, b"Action=ListQueues", FORM)
+        answer = exchange(http_node.port, b"Action=ListQueues", FORM)
         ends = [connection.recv(4096) for connection in stalled]
 
     assert answer.status == 200
@@ -119,26 +121,26 @@ def test_time_in_which_the_node_stood_still_is_not_the_client_s(
 
 @pytest.mark.parametrize("leave", WAYS)
 def test_receiver_whose_client_hangs_up_waits_no_longer(
-    rsgi_node: NodeProcess, leave: Leave
+    http_node: NodeProcess, leave: Leave
 ) -> None:
-    client(rsgi_node.url).create_queue(QueueName="waited-on")
+    client(http_node.url).create_queue(QueueName="waited-on")
     body = f"Action=ReceiveMessage&WaitTimeSeconds=20&QueueUrl=/{ACCOUNT}/waited-on".encode()
-    connection = connected(rsgi_node)
+    connection = connected(http_node)
     connection.sendall(head(f"Content-Length: {len(body)}") + body)
-    eventually(lambda: rsgi_node.metric("skipmq_waiting_receivers") == 1)
+    eventually(lambda: http_node.metric("skipmq_waiting_receivers") == 1)
 
     leave(connection)
 
-    eventually(lambda: rsgi_node.metric("skipmq_waiting_receivers") == 0, seconds=10)
+    eventually(lambda: http_node.metric("skipmq_waiting_receivers") == 0, seconds=10)
 
 
 @pytest.mark.parametrize(
     "headers", [("Content-Length: 17", "Transfer-Encoding: chunked"), ("Content-Length: x",)]
 )
 def test_body_of_unclear_length_is_refused(
-    rsgi_node: NodeProcess, headers: tuple[str, ...]
+    http_node: NodeProcess, headers: tuple[str, ...]
 ) -> None:
-    with connected(rsgi_node) as connection:
+    with connected(http_node) as connection:
         connection.sendall(head(*headers) + b"Action=ListQueues")
 
         answer = connection.recv(4096)
@@ -146,21 +148,103 @@ def test_body_of_unclear_length_is_refused(
     assert answer.startswith(b"HTTP/1.1 400")
 
 
-def test_many_texts_are_refused_before_they_are_decoded(rsgi_node: NodeProcess) -> None:
+def test_many_texts_are_refused_before_they_are_decoded(http_node: NodeProcess) -> None:
     entries: list[Any] = ['{"Id":"a","MessageBody":""}'] * 100_000
     body = f'{{"QueueUrl":"/{ACCOUNT}/q","Entries":[{",".join(entries)}]}}'.encode()
 
-    answer = exchange(rsgi_node.port, body, target("SendMessageBatch"))
+    answer = exchange(http_node.port, body, target("SendMessageBatch"))
 
     assert answer.status == 400
     assert "at most 20000 texts" in answer.body
 
 
-def test_body_announced_longer_than_all_bodies_together_is_too_long(rsgi_node: NodeProcess) -> None:
-    with connected(rsgi_node) as connection:
+def test_body_announced_longer_than_all_bodies_together_is_too_long(http_node: NodeProcess) -> None:
+    with connected(http_node) as connection:
         connection.sendall(head("Content-Length: 300000000") + b"A")
         connection.shutdown(socket.SHUT_WR)
 
         answer = connection.recv(4096)
 
     assert answer.startswith(b"HTTP/1.1 400")
+
+
+def large_send(node: NodeProcess, queue: str, address: str) -> int:
+    """Send a message of 200 KB from an address; return the status."""
+    body = f"Action=SendMessage&QueueUrl={queue}&MessageBody={'x' * 200_000}".encode()
+    with from_address(node, address) as connection:
+        connection.sendall(head(f"Content-Length: {len(body)}", "Connection: close") + body)
+        return int(connection.recv(4096)[9:12])
+
+
+def from_address(node: NodeProcess, address: str) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", node.port), 40, (address, 0))
+
+
+def test_large_bodies_that_are_only_announced_take_no_room_from_others(
+    http_node: NodeProcess,
+) -> None:
+    queue = client(http_node.url).create_queue(QueueName="announced")["QueueUrl"]
+    with ExitStack() as stack:
+        # The largest that are valid, and some that fill what those leave of 256 MiB.
+        for size in [limits.REQUEST_BYTES] * 41 + [100_000] * 80:
+            connection = stack.enter_context(from_address(http_node, "127.0.0.2"))
+            connection.sendall(head(f"Content-Length: {size}") + b"A")
+        exchange(http_node.port, b"Action=ListQueues", FORM)  # All are being read by now.
+
+        statuses = [large_send(http_node, queue, f"127.0.0.{n}") for n in (1, 2)]
+
+    assert statuses == [200, 200]
+
+
+def test_client_whose_unfinished_bodies_fill_its_share_takes_none_from_others(
+    http_node: NodeProcess,
+) -> None:
+    """Send 156 MiB of bodies from one address, each without its last byte."""
+    queue = client(http_node.url).create_queue(QueueName="shared")["QueueUrl"]
+    part = b"A" * (6 * 1_048_576 - 1)
+    with ExitStack() as stack:
+        ready: list[socket.socket] = []
+        for _ in range(26):
+            connection = stack.enter_context(from_address(http_node, "127.0.0.3"))
+            connection.sendall(head(f"Content-Length: {len(part) + 1}"))
+            with suppress(ConnectionError):  # One that is refused is read no further.
+                connection.sendall(part)
+            ready.append(connection)
+        answered = eventually(lambda: select.select(ready, [], [], 0)[0])
+        refused = answered[0].recv(4096)
+
+        of_others = large_send(http_node, queue, "127.0.0.4")
+
+    assert refused.startswith(b"HTTP/1.1 503")
+    assert of_others == 200
+    eventually(lambda: large_send(http_node, queue, "127.0.0.3") == 200)
+
+
+def test_connections_that_do_not_read_their_answers_are_closed(http_node: NodeProcess) -> None:
+    """Ask for pages of 6 MiB and read nothing."""
+    url = client(http_node.url).create_queue(QueueName="unread")["QueueUrl"]
+    for _ in range(6):
+        client(http_node.url).send_message(QueueUrl=url, MessageBody="x" * 1_000_000)
+    peek = f'{{"QueueUrl": "{url}", "MaxResults": 100}}'.encode()
+    request = [
+        "POST / HTTP/1.1",
+        "Host: localhost",
+        "X-Amz-Target: SkipMQ.PeekMessages",
+        f"Content-Length: {len(peek)}",
+    ]
+    with ExitStack() as stack:
+        unread = []
+        for _ in range(16):
+            connection = stack.enter_context(connected(http_node))
+            connection.sendall("\r\n".join([*request, "", ""]).encode() + peek)
+            unread.append(connection)
+        eventually(lambda: len(select.select(unread, [], [], 0)[0]) == len(unread))
+
+        eventually(lambda: not connections_held(http_node, unread), seconds=60)
+
+
+def connections_held(node: NodeProcess, clients: list[socket.socket]) -> int:
+    """Return how many of the connections of clients a node's workers still have."""
+    ports = {each.getsockname()[1] for each in clients}
+    held = [each for worker in node.workers() for each in worker.net_connections()]
+    return sum(each.raddr.port in ports for each in held if each.raddr)

@@ -1,14 +1,20 @@
 """The command line, as a person and as a program use it."""
 
 import json
+import re
 import subprocess
+import threading
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import click
 import psycopg
 import pytest
 
 import skipmq
-from support.http import SKIPMQ, environment, free_port
+from skipmq.cli import cli
+from support.commands import loaded
+from support.http import SKIPMQ, NodeProcess, environment, free_port
 from support.postgres import Databases, as_node
 
 
@@ -37,6 +43,33 @@ def run(*words: str, code: int = 0, **settings: object) -> str:
 def test_help_names_every_command_and_each_has_its_own(command: str) -> None:
     assert f"  {command} " in run("--help")
     assert run(command, "--help").startswith(f"Usage: skipmq {command}")
+
+
+def test_no_help_has_marks_that_are_for_the_formatter() -> None:
+    found = {}
+    for words, command in loaded(cli):
+        with click.Context(command, info_name=words) as context:
+            found[words] = command.get_help(context)
+
+    assert {"migrate", "queue send", "queue set", "queue tag", "queue move"} < set(found)
+    assert [name for name, text in found.items() if re.search(r"\\|[\b\f]", text)] == []
+    assert "Examples:\n    skipmq queue send orders" in found["queue send"]
+
+
+def test_redrive_of_messages_that_came_from_no_queue_asks_for_a_target(url: str) -> None:
+    run("queue", "create", "dead", database_url=url)
+    policy = {"deadLetterTargetArn": "arn:aws:sqs:us-east-1:000000000000:dead"}
+    attribute = f"RedrivePolicy={json.dumps(policy | {'maxReceiveCount': 1})}"
+    run("queue", "create", "work", database_url=url)
+    run("queue", "set", "work", attribute, database_url=url)
+    run("queue", "send", "dead", "direct", database_url=url)
+
+    failed = run("queue", "redrive", "dead", code=1, database_url=url)
+    moved = run("queue", "redrive", "dead", "--to", "work", database_url=url)
+
+    assert "0 messages moved from dead: failed, CouldNotDetermineMessageSource" in failed
+    assert "choose a target with --to" in failed
+    assert "1 messages moved from dead: completed" in moved
 
 
 def test_peek_and_redrive_show_and_move_dead_letters(url: str) -> None:
@@ -148,6 +181,20 @@ def test_queue_commands_do_what_they_say(url: str) -> None:
     assert run("queue", "list", database_url=url) == "other\n"
 
 
+def test_commands_are_for_queues_in_the_region_of_the_settings(url: str) -> None:
+    settings = {"database_url": url, "region": "eu-north-1"}
+    run("queue", "create", "northern", **settings)
+    run("queue", "send", "northern", "hello", **settings)
+
+    shown = run("queue", "show", "northern", **settings)
+    run("queue", "stats", "northern", **settings)
+    refused = run("queue", "send", "northern", "hello", code=1, database_url=url)
+
+    assert "arn:aws:sqs:eu-north-1:000000000000:northern" in shown
+    assert "does not exist" in refused
+    assert "SKIPMQ_REGION" in run("config", code=2, region="Eu North")
+
+
 def test_purge_without_consent_does_nothing(url: str) -> None:
     run("queue", "create", "orders", database_url=url)
 
@@ -242,8 +289,30 @@ def test_doctor_finds_a_healthy_node(url: str) -> None:
     findings = json.loads(run("doctor", "--json", database_url=url, port=free_port()))
 
     checks = {"settings", "database", "schema", "roles", "broker", "replication", "port"}
-    assert {f["check"] for f in findings} == checks | {"certificate"}
+    assert {f["check"] for f in findings} == checks | {"vacuum", "certificate"}
     assert all(f["ok"] for f in findings)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])  # noqa: S104 - of a test.
+def test_doctor_recognises_its_own_node_on_the_port(url: str, host: str) -> None:
+    settings = {"database_url": url, "host": host, "port": free_port(), "auth": "off"}
+
+    with NodeProcess(**settings, workers=1) as node:
+        node.ready()
+        findings = json.loads(run("doctor", "--json", **settings))
+
+    (port,) = (each for each in findings if each["check"] == "port")
+    assert port["ok"]
+    assert port["detail"] == f"{host} port {settings['port']}: a node of SkipMQ runs there"
+
+
+def test_doctor_names_a_port_that_another_program_has(url: str) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), SimpleHTTPRequestHandler) as other:
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+        printed = run("doctor", database_url=url, port=other.server_port, code=1)
+        other.shutdown()
+
+    assert "Stop the program that has it, or choose another with --port" in printed
 
 
 def test_doctor_names_each_problem(embedded_databases: Databases) -> None:

@@ -14,6 +14,7 @@ import botocore.exceptions
 import psycopg
 import pytest
 
+from skipmq import embedded
 from skipmq.limits import DEFAULT_ACCOUNT
 from support.http import Answer, NodeProcess, client, eventually, raw
 from support.postgres import Connection, Databases, as_node
@@ -61,6 +62,19 @@ def read_only(databases: Databases, url: str) -> Iterator[None]:
         set_read_only(admin, url, "on")
         yield
         set_read_only(admin, url, "off")
+
+
+@contextmanager
+def no_connection(databases: Databases, url: str) -> Iterator[None]:
+    """Have a database that is there and takes no more sessions."""
+    name = psycopg.conninfo.conninfo_to_dict(url)["dbname"]
+    with psycopg.connect(databases.server.url, autocommit=True) as admin:
+        admin.execute(f"alter database {name} connection limit 0")
+        admin.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", (name,)
+        )
+        yield
+        admin.execute(f"alter database {name} connection limit -1")
 
 
 @contextmanager
@@ -157,6 +171,13 @@ STATES = [
         id="read-only",
     ),
     pytest.param(
+        "no_connection",
+        no_connection,
+        (),
+        "ServiceUnavailable: The database has no free connection",
+        id="no-connection",
+    ),
+    pytest.param(
         "disk_full", full_disk, (), "ServiceUnavailable: The disk", id="disk-full", marks=needs_root
     ),
     pytest.param("no_privilege", without_privilege, (SEND,), REFUSED, id="function"),
@@ -197,7 +218,7 @@ def test_state_is_named_by_health_metrics_log_and_errors_of_all_workers(
     assert "Traceback" not in node.log
 
 
-@pytest.mark.parametrize(("name", "hinder", "how", "text"), [STATES[0], STATES[2]])
+@pytest.mark.parametrize(("name", "hinder", "how", "text"), [STATES[0], STATES[3]])
 def test_node_that_starts_without_a_database_to_write_to_waits_for_it(
     embedded_databases: Databases, url: str, name: str, hinder: Hinder, how: How, text: str
 ) -> None:
@@ -230,6 +251,29 @@ def test_worker_that_begins_while_rights_are_lost_says_so(
         eventually(lambda: is_everywhere(node, "no_privilege", 503))
     node.ready()
     assert "Traceback" not in node.log
+
+
+def test_full_primary_behind_a_read_only_server_is_not_taken_for_read_only(
+    embedded_databases: Databases, url: str, public_folder: Path
+) -> None:
+    name = psycopg.conninfo.conninfo_to_dict(url)["dbname"]
+    with embedded.start(public_folder / "read-only", ephemeral=True) as other:
+        with psycopg.connect(other.url, autocommit=True) as admin:
+            admin.execute(f"create database {name}")
+            admin.execute("create role skipmq_node login")
+            set_read_only(admin, other.url.replace("/postgres?", f"/{name}?"), "on")
+        hosts = [
+            str(psycopg.conninfo.conninfo_to_dict(server.url)["host"])
+            for server in (embedded_databases.server, other)
+        ]
+        servers = f"host={','.join(hosts)} dbname={name} user=skipmq_node"
+        with NodeProcess(database_url=servers, workers=WORKERS, failover_wait=0) as node:
+            queue = client(node.ready().url).create_queue(QueueName="orders")["QueueUrl"]
+            with no_connection(embedded_databases, url):
+                eventually(lambda: "has no free connection" in send(node, queue))
+                eventually(lambda: is_everywhere(node, "no_connection", 503))
+            eventually(lambda: is_everywhere(node, "writable", 200))
+    assert '"state": "read_only"' not in node.log
 
 
 def is_said(node: NodeProcess, state: str) -> bool:

@@ -1,5 +1,6 @@
 """Nodes on the embedded PostgreSQL: started at once, killed, started again."""
 
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -61,5 +62,20 @@ def test_ephemeral_node_leaves_nothing_behind(place: Path) -> None:
 
         node.stop()
 
-    assert len(during) == 2  # The server's folder, and the numbers of the workers.
+    assert len(during) == 1  # The server's folder.
+    until(lambda: not list(place.iterdir()), "the folder is gone")
+
+
+def test_node_that_cannot_listen_leaves_no_database(place: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        node = NodeProcess("--ephemeral", port=port, workers=1, variables={"TMPDIR": str(place)})
+        with node:
+            code = node.process.wait(timeout=60)
+
+    assert code == 1
+    assert node.lines == [
+        f"skipmq: cannot listen on 127.0.0.1 port {port}: Address already in use."
+        " Stop the program that has it, or choose another with --port"
+    ]
     until(lambda: not list(place.iterdir()), "the folder is gone")

@@ -219,7 +219,7 @@ def test_waiting_receiver_hears_of_other_nodes_again_after_the_server_was_frozen
         asked = pool.submit(sqs.receive_message, QueueUrl=queue_url)
         eventually(lambda: node.metric("skipmq_database_available") == 0)
     asked.result()
-    heard = "select count(*) from pg_stat_activity where query ~ '^listen' and datname = %s"
+    heard = "select count(*) from pg_stat_activity where query = 'listen skipmq' and datname = %s"
     name = psycopg.conninfo.conninfo_to_dict(url)["dbname"]
     with connect(server.url) as admin:
         eventually(lambda: number(admin, heard, name) == 1, why="it listens, once")

@@ -8,13 +8,14 @@ import psycopg
 import pytest
 from structlog.testing import capture_logs
 
-from skipmq.database import Database
+from skipmq.database import Database, NoObserver
 from skipmq.delivery import Upkeep
+from skipmq.delivery.task_listener import TaskListener
 from skipmq.server.janitor import CHUNK, Janitor
 from skipmq.settings import Settings
 from support.loop import eventually
 from support.postgres import Connection, as_node, as_reader
-from support.sql import Queue, history, number
+from support.sql import Queue, Redrive, history, number
 
 QUEUE_ID = "select queue_id from skipmq.queue where name = 'orders'"
 
@@ -33,6 +34,42 @@ async def tick(url: str, settings: Settings | None = None) -> float:
     """Have a janitor make one round; return the seconds until the next."""
     async with connected(url) as upkeep:
         return await Janitor(upkeep, settings or Settings()).tick()
+
+
+class Shown(NoObserver):
+    """What is shown of each state."""
+
+    def __init__(self) -> None:
+        self.states: dict[str, dict[tuple[str, ...], float]] = {}
+
+    def show(self, state: str, value: float, labels: tuple[str, ...] = ()) -> None:
+        self.states.setdefault(state, {})[labels] = value
+
+    def forget(self, state: str) -> None:
+        self.states.pop(state, None)
+
+
+def test_transaction_that_stays_open_is_shown_by_the_name_of_its_session(database: str) -> None:
+    async def rounds() -> tuple[Shown, str | None]:
+        shown = Shown()
+        async with connected(database) as upkeep:
+            assert await Janitor(upkeep, Settings(), shown).tick()
+            assert shown.states["snapshot holder"] == {("",): 0.0}
+            await Janitor(upkeep, Settings(), shown, named_after=0.0).tick()
+            ((session,),) = owner.execute("select session from skipmq.oldest_snapshot()").fetchall()
+        return shown, session
+
+    named = psycopg.conninfo.make_conninfo(database, application_name="forgotten job")
+    with (
+        psycopg.connect(database, autocommit=True) as owner,
+        psycopg.connect(named) as holder,
+    ):
+        holder.execute("select pg_current_xact_id()")
+        shown, session = asyncio.run(rounds())
+
+    ((labels, seconds),) = shown.states["snapshot holder"].items()
+    assert labels == (session,)
+    assert seconds > 0
 
 
 @pytest.fixture
@@ -178,3 +215,30 @@ async def test_round_with_an_archive_drops_no_day_that_it_lacks(
     await tick(database, Settings(archive="lake"))
 
     assert not number(owner, there)
+
+
+@pytest.mark.usefixtures("stopwatch")
+async def test_task_that_is_started_is_continued_before_the_next_round(
+    database: str, owner: Connection
+) -> None:
+    """By the stopwatch no next round is due."""
+    redrive = Redrive(owner, 2)
+    pool = Database(as_node(database), size=1)
+    janitor = Janitor(Upkeep(pool), Settings())
+    await janitor.tick()
+    running = [
+        asyncio.create_task(part.run())
+        for part in (janitor, TaskListener(pool.session, janitor.wake))
+    ]
+    status = "select status from skipmq.move_task order by started_at desc limit 1"
+    try:
+        redrive.start()
+        await eventually(lambda: number(owner, status) == "COMPLETED")
+        second = redrive.start(rate=1)
+        owner.execute("select skipmq.cancel_move_task(%s)", (second,))
+        await eventually(lambda: number(owner, status) != "CANCELLING")
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+        pool.close()

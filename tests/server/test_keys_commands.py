@@ -226,7 +226,7 @@ def test_node_that_checks_signatures_needs_a_master_key(url: str) -> None:
 
 def test_wsgi_application_checks_signatures_unless_told_otherwise(url: str) -> None:
     done = subprocess.run(
-        [SKIPMQ[0], "-c", "from skipmq.server import web; web.application()"],
+        [SKIPMQ[0], "-c", "from skipmq import wsgi; wsgi.application()"],
         env=environment({"database_url": as_node(url)}),
         capture_output=True,
         text=True,

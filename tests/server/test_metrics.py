@@ -46,7 +46,7 @@ def test_numbers_of_a_killed_node_are_removed_and_of_no_other(
 ) -> None:
     def node() -> NodeProcess:
         variables = {"TMPDIR": str(tmp_path)}
-        return NodeProcess(database_url=as_node(database), workers=1, variables=variables)
+        return NodeProcess(database_url=as_node(database), workers=2, variables=variables)
 
     with node() as killed:
         killed.ready().kill()
@@ -67,7 +67,7 @@ def test_file_that_a_process_made_and_has_not_filled_is_left_out(
     database: str, tmp_path: Path
 ) -> None:
     variables = {"TMPDIR": str(tmp_path)}
-    with NodeProcess(database_url=as_node(database), workers=1, variables=variables) as node:
+    with NodeProcess(database_url=as_node(database), workers=2, variables=variables) as node:
         node.ready()
         (folder,) = tmp_path.iterdir()
         (folder / ".1").touch()

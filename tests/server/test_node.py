@@ -2,15 +2,20 @@
 
 import asyncio
 import contextlib
+from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from time import monotonic
+from typing import Any
 
 import pytest
 
 from skipmq import errors, node
-from skipmq.model import OutgoingMessage, QueueName
+from skipmq.actions import access
+from skipmq.database import NoObserver
+from skipmq.model import Identity, OutgoingMessage, QueueName
 from skipmq.node import Node
+from skipmq.protocol import Call, Request, shapes
 from skipmq.settings import Settings
 from support import http
 from support.loop import eventually
@@ -180,3 +185,80 @@ async def test_message_sent_over_an_odd_connection_is_what_it_was(
     assert row is not None
     after = number(owner, "select (extract(epoch from clock_timestamp()) * 1000000)::bigint")
     assert before <= received.sent_at <= received.received_at <= after
+
+
+class Transactions(NoObserver):
+    """Counts the transactions of a node."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def observe(self, name: str, value: float, labels: Any = (), example: str = "") -> None:
+        del value, labels, example
+        self.number += name == "transaction"
+
+
+async def test_refusal_asks_the_database_as_often_whether_there_is_the_queue_or_not(
+    database: str, owner: Connection
+) -> None:
+    """Otherwise the time that it takes reveals the queues of another account."""
+    for name in ("orders", "bills"):
+        Queue(owner, name)
+    counted = Transactions()
+    settings = Settings(auth="on", master_key=b64encode(b"k" * 32).decode(), connections=1)
+    alone = Node(settings, as_node(database), counted)
+    await alone.queue(ORDERS, alone.deadline())  # As its owner does all the time.
+    asked: dict[str, list[int]] = {}
+
+    for account in ("111111111111", "222222222222"):
+        stranger = Identity(account, "us-east-1", account, f"AKIA{account}", f"user/{account}")
+        for name in ("orders", "bills", "none", "orders", "bills", "none"):
+            parameters = shapes.ACTIONS["SendMessage"].takes.struct(
+                QueueUrl=f"http://localhost/000000000000/{name}", MessageBody="x"
+            )
+            request = Request("POST", "/", {}, "", b"", "http://localhost", "id")
+            call = Call("SendMessage", parameters, request, stranger, alone.deadline())
+            before = counted.number
+            with pytest.raises(errors.AccessDenied):
+                await access.check(alone, call)
+            asked.setdefault(name, []).append(counted.number - before)
+
+    assert asked == {name: [1, 0, 1, 0] for name in ("orders", "bills", "none")}
+    await alone.close()
+
+
+async def test_absence_of_a_queue_is_known_no_longer_than_until_it_is_created(
+    database: str, owner: Connection
+) -> None:
+    async with listening_nodes(database) as (here, there):
+
+        async def seen(at: Node) -> bool:
+            return await at.queue_seen_by("111111111111", ORDERS, at.deadline()) is not None
+
+        assert [await seen(each) for each in (here, there)] == [False, False]
+        Queue(owner)
+        assert [await seen(each) for each in (here, there)] == [False, False]
+
+        here.changed(ORDERS)
+
+        assert await seen(here)
+        await eventually(lambda: seen(there))
+        # The owner's own requests never believe that there is none.
+        Queue(owner, "bills")
+        assert await here.queue(QueueName("000000000000", "us-east-1", "bills"), here.deadline())
+
+
+async def test_absent_queues_that_are_asked_for_take_bounded_memory(database: str) -> None:
+    alone = Node(Settings(), as_node(database))
+    deadline = monotonic() + 60
+
+    async def ask(numbers: range) -> None:
+        for each in numbers:
+            name = QueueName("000000000000", "us-east-1", f"none-{each}")
+            assert await alone.queue_seen_by("111111111111", name, deadline) is None
+
+    most = node.CACHED_QUEUES
+    await asyncio.gather(*(ask(range(n, most + 100, 50)) for n in range(50)))
+
+    assert len(alone._seen) < most  # noqa: SLF001 - memory shows nowhere else.
+    await alone.close()

@@ -11,9 +11,9 @@ import pytest
 from botocore.exceptions import ClientError
 
 from skipmq import embedded, errors, ids
+from skipmq.delivery.message_sql import receipts_for
 from skipmq.model import OutgoingMessage, Queue, QueueName
 from skipmq.node import Node
-from skipmq.receipts import Receipt
 from skipmq.settings import Settings
 from support import standby
 from support.clock import connect
@@ -194,7 +194,7 @@ async def test_delete_that_cannot_be_confirmed_is_of_unknown_outcome_and_done(
         queue = await all_queue(node, "all.fifo")
         await node.messages.send(queue, [outgoing(1)], "tester", node.deadline())
         reception = await node.messages.receive(queue, 1, None, node.deadline())
-        receipts = [Receipt(*message[:3]) for message in reception.messages]
+        receipts = receipts_for(reception.messages)
         owner.execute("revoke execute on function skipmq.acknowledged(text) from skipmq_node")
 
         with pytest.raises(errors.OutcomeUnknown):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from skipmq.server.request_log import Limit
+from skipmq.server.request_log import Caller, Limit
 from support.http import NodeProcess, client, eventually, raw
 from support.postgres import Databases, as_node
 
@@ -75,3 +75,23 @@ def test_no_more_errors_are_logged_than_a_second_has_room_for() -> None:
 
     # 50, and as many for each second that begins meanwhile.
     assert 50 <= kept < 5000
+
+
+def test_records_of_one_caller_leave_room_for_those_of_others() -> None:
+    limit = Limit("refusals", most=5, seconds=86_400)
+    callers = [Caller("no key"), Caller("unknown key"), Caller("claimed key", "A")]
+
+    for caller in [*callers, Caller("key", "A")]:
+        # Twice as many where a day begins meanwhile.
+        assert sum(limit.has_room(caller) for _ in range(1_000)) in range(5, 11)
+
+
+def test_many_claimed_keys_take_bounded_memory_and_hide_no_key() -> None:
+    limit = Limit("refusals", most=5, seconds=86_400)
+
+    kept = sum(limit.has_room(Caller("claimed key", str(n))) for n in range(10_000))
+
+    assert kept in range(20, 100)
+    assert limit.has_room(Caller("key", "A"))
+    assert limit.has_room(Caller("no key"))
+    assert len(limit._records) < 50  # noqa: SLF001 - memory shows nowhere else.

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from skipmq.delivery.waiters.notifier import CHANNEL, WAITING
-from skipmq.server import serve
+from skipmq.server import worker
 from support.http import (
     ACCOUNT,
     ROOT,
@@ -119,13 +119,14 @@ def test_workers_end_when_the_main_process_is_killed(node_url: str) -> None:
 
 
 def test_worker_that_is_killed_is_replaced(node_url: str) -> None:
-    with NodeProcess(database_url=node_url, workers=1) as node:
-        (worker,) = node.ready().workers()
+    with NodeProcess(database_url=node_url, workers=2) as node:
+        before = {each.pid for each in node.ready().workers()}
 
-        worker.kill()
+        node.workers()[0].kill()
 
-        eventually(lambda: [w for w in node.workers() if w.pid != worker.pid])
+        eventually(lambda: {w.pid for w in node.workers()} - before and len(node.workers()) == 2)
         node.ready()
+    assert "killed by SIGKILL" in node.log
 
 
 def test_second_node_on_the_port_is_refused_with_the_remedy(node_url: str) -> None:
@@ -345,15 +346,15 @@ def test_worker_that_dies_while_the_database_is_away_comes_back_with_it(
 ) -> None:
     name = psycopg.conninfo.conninfo_to_dict(node_url)["dbname"]
     with (
-        NodeProcess(database_url=node_url, workers=1) as node,
+        NodeProcess(database_url=node_url, workers=2) as node,
         psycopg.connect(embedded_databases.server.url, autocommit=True) as admin,
     ):
-        (worker,) = node.ready().workers()
+        (first, _) = node.ready().workers()
         admin.execute(f"alter database {name} allow_connections false")
         admin.execute(
             "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", (name,)
         )
-        worker.kill()
+        first.kill()
         with pytest.raises(subprocess.TimeoutExpired):
             node.process.wait(timeout=4)
 
@@ -365,5 +366,5 @@ def test_worker_that_dies_while_the_database_is_away_comes_back_with_it(
 def test_worker_takes_no_more_connections_than_it_may_open_files() -> None:
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
 
-    assert serve.connections(100) == 100
-    assert serve.connections(2**62) == allowed - serve.OTHER_FILES
+    assert worker.connections(100) == 100
+    assert worker.connections(2**62) == allowed - worker.OTHER_FILES

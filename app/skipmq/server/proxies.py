@@ -7,12 +7,13 @@ headers; only configured addresses are believed, and of a list only what a belie
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from ipaddress import ip_address
-from typing import NamedTuple
+
+import msgspec
 
 from skipmq.settings import Network
 
 
-class Origin(NamedTuple):
+class Origin(msgspec.Struct, frozen=True, gc=False):
     """Whence a request came: the client's address, the scheme and the host that it used."""
 
     client: str
@@ -50,9 +51,11 @@ class Proxies:
             return Origin(peer, scheme, host)
         client = peer
         for each in reversed(sent("x-forwarded-for").split(",")):
-            if not self._is_believed(client):
+            address = _address(each.strip())
+            # Who sent what is no address is not known, nor then who wrote what stands before it.
+            if address is None or not self._is_believed(client):
                 break
-            client = _address(each.strip()) or client
+            client = address
         proto = _last(sent("x-forwarded-proto")).lower()
         return Origin(
             client,

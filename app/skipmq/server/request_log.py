@@ -7,9 +7,10 @@ texts to find messages by, which are left out.
 """
 
 import re
+from collections.abc import Mapping
 from random import random
 from time import monotonic
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import structlog
@@ -17,6 +18,7 @@ import structlog
 from skipmq import errors
 from skipmq.actions import access
 from skipmq.delivery import Audit
+from skipmq.key_store import KeyStore
 from skipmq.model import Identity
 from skipmq.protocol import Call, Request, Response
 from skipmq.settings import Settings
@@ -68,10 +70,13 @@ _COLUMNS = {
     "outcome": "outcome",
     "parameters": "parameters",
 }
-# Records of refusals, and of errors, in a second: thousands would fill the disk.
+# Records of refusals, and of errors, of a caller in a second: thousands would fill the disk.
 _MOST = 50
-# Refusals that a worker writes to the database in a minute, which is 7.8 million in 90 days.
+# Refusals of a caller that a worker writes to the database in a minute: one that never ends leaves
+# 7.8 million in 90 days.
 _MOST_KEPT = 60
+# How many callers of all kinds have a limit of their own at a time.
+_CALLERS = 20
 # Bytes of the parameters that a record has: a policy and more.
 _PARAMETERS_MOST = 16_384
 
@@ -79,8 +84,8 @@ _PARAMETERS_MOST = 16_384
 class RequestLog:
     """Records requests; for one loop."""
 
-    def __init__(self, settings: Settings, audit: Audit) -> None:
-        self._audit = audit
+    def __init__(self, settings: Settings, audit: Audit, keys: KeyStore | None = None) -> None:
+        self._audit, self._keys = audit, keys
         self._sample = 1.0 if settings.log_level == "debug" else settings.log_sample
         self._refusals, self._errors = Limit("refusals"), Limit("errors")
         self._kept = Limit("refusals in the database", _MOST_KEPT, seconds=60)
@@ -99,12 +104,13 @@ class RequestLog:
         """
         is_change = call is not None and call.action in MANAGEMENT
         if isinstance(error, _REFUSALS):
-            if self._refusals.has_room():
-                self._keep_refusal(_record(request, call, error, response, seconds))
+            caller = self._caller(request, call)
+            if self._refusals.has_room(caller):
+                self._keep_refusal(_record(request, call, error, response, seconds), caller)
         elif is_change:
             self._keep(_record(request, call, error, response, seconds))
         elif error is not None:
-            if self._errors.has_room():
+            if self._errors.has_room(self._caller(request, call)):
                 log.info("request", **_record(request, call, error, response, seconds))
         elif self._sample and random() < self._sample:  # noqa: S311 - it only chooses.
             log.info("request", **_record(request, call, error, response, seconds))
@@ -121,38 +127,71 @@ class RequestLog:
         }
         if isinstance(found, Identity):
             self._keep({"outcome": _DONE, **record, **_of_identity(found)})
-        elif self._refusals.has_room():
-            # Something else may be a secret that was put in its place.
-            claimed = {"claimed_access_key": key_id} if _KEY_ID.fullmatch(key_id) else {}
-            self._keep_refusal({"outcome": found.code, **record, **claimed})
+            return
+        # Something else may be a secret that was put in its place.
+        claimed = {"claimed_access_key": key_id} if _KEY_ID.fullmatch(key_id) else {}
+        caller = self._claimant(claimed)
+        caller = caller._replace(kind=f"{caller.kind}, signing in")
+        if self._refusals.has_room(caller):
+            self._keep_refusal({"outcome": found.code, **record, **claimed}, caller)
 
     def _keep(self, record: dict[str, Any]) -> None:
         log.info("audit", **record)
         self._audit.note(_columns(record))
 
-    def _keep_refusal(self, record: dict[str, Any]) -> None:
+    def _keep_refusal(self, record: dict[str, Any], caller: "Caller") -> None:
         log.warning("audit", **record)
-        if self._kept.has_room():
+        if self._kept.has_room(caller):
             self._audit.note(_columns(record))
+
+    def _caller(self, request: Request, call: Call | None) -> "Caller":
+        if call is not None and call.identity.key_id is not None:
+            return Caller("key", call.identity.key_id)
+        return self._claimant(_claimed(request))
+
+    def _claimant(self, claimed: Mapping[str, str]) -> "Caller":
+        """Return the caller of a request that has proved nothing; any key can be made up."""
+        key_id = claimed.get("claimed_access_key")
+        if key_id is None:
+            return Caller("no key")
+        is_known = self._keys is not None and self._keys.is_stored(key_id)
+        return Caller("claimed key", key_id) if is_known else Caller("unknown key")
+
+
+class Caller(NamedTuple):
+    """Whose records are counted together: those of a kind of callers, or of one of them."""
+
+    kind: str
+    key_id: str = ""
+
+
+_ANY_CALLER = Caller("")
 
 
 class Limit:
-    """How many records of a kind a second, or several, has room for; says how many it left out."""
+    """How many records of a kind, of each caller, a second, or several, has room for.
+
+    So no caller's records hide those of another. It says how many it left out. Beyond a number of
+    callers those of a kind have one limit together: claims of many keys hide no record of a key.
+    """
 
     def __init__(self, kind: str, most: int = _MOST, seconds: int = 1) -> None:
         self._kind, self._most, self._seconds = kind, most, seconds
-        self._period = self._records = 0
+        self._period = 0
+        self._records: dict[Caller, int] = {}
 
-    def has_room(self) -> bool:
+    def has_room(self, caller: Caller = _ANY_CALLER) -> bool:
         """Count a record in; tell whether it is one of those that its time has room for."""
         period = int(monotonic() / self._seconds)
         if period != self._period:
-            if self._records > self._most:
-                number = self._records - self._most
+            number = sum(max(0, each - self._most) for each in self._records.values())
+            if number:
                 log.warning("records left out", kind=self._kind, number=number)
-            self._period, self._records = period, 0
-        self._records += 1
-        return self._records <= self._most
+            self._period, self._records = period, {}
+        if caller not in self._records and len(self._records) >= _CALLERS:
+            caller = Caller(caller.kind)
+        self._records[caller] = self._records.get(caller, 0) + 1
+        return self._records[caller] <= self._most
 
 
 def _record(
@@ -214,7 +253,7 @@ def _of_response(response: Response) -> dict[str, Any]:
     return {"status": response.status, "response_bytes": len(response.body)}
 
 
-def _claimed(request: Request) -> dict[str, Any]:
+def _claimed(request: Request) -> dict[str, str]:
     """Return the access key that a request names which has not proved anything."""
     found = _CREDENTIAL.search(request.headers.get("authorization") or f"&{request.query}")
     return {"claimed_access_key": found[1]} if found else {}

@@ -1,19 +1,15 @@
-"""The Flask application: health, metrics, and the SQS view for any WSGI server.
+"""The Flask application: the console's pages, and health and the SQS view for any WSGI server.
 
-Under `skipmq serve` it answers what the RSGI door hands it, in a thread; under another server, such
-as `gunicorn 'skipmq.wsgi:application()'`, it answers everything. Either way a request of SQS
-is answered by the one broker, on the one event loop. The console lies above the server: whoever
-starts that mounts it.
+Under `skipmq serve` it answers the pages that the door (door.py) hands it, in a thread; under
+another server, such as `gunicorn 'skipmq.wsgi:application()'`, it answers everything. Either way a
+request of SQS is answered by the one broker, on the one event loop. The console lies above the
+server: whoever starts that mounts it.
 """
 
 import asyncio
-import atexit
-import os
 import sys
-import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from io import BytesIO
 from typing import Any, TypeAlias
 from uuid import uuid4
@@ -21,15 +17,16 @@ from uuid import uuid4
 import flask
 from werkzeug.exceptions import ClientDisconnected, HTTPException
 
-from skipmq import config, errors, limits, logs, protocol
-from skipmq.database import address, schema
-from skipmq.delivery import Upkeep
-from skipmq.exposition import Exposition
-from skipmq.node import Node
+from skipmq import errors, limits, protocol
 from skipmq.protocol import Request, Response
-from skipmq.server.answer import BODY_BROKEN_OFF, BODY_TOO_LONG, METHODS, Broker, refusal
-from skipmq.server.janitor import Janitor
-from skipmq.server.request_trace import tracing
+from skipmq.server.answer import (
+    BODY_BROKEN_OFF,
+    BODY_TOO_LONG,
+    Broker,
+    is_page,
+    redirect,
+    refusal,
+)
 
 _CHUNKS = 64
 # The errors of SQS for those of HTTP that Flask raises; for all others the operation is unknown.
@@ -39,60 +36,31 @@ _KINDS: dict[int, type[errors.SqsError]] = {
 }
 # Under which path pages are mounted.
 PAGES = "/console/"
-# Says, as a status of HTTP and a reason, whether a node should get requests.
-Health: TypeAlias = Callable[[], Coroutine[Any, Any, tuple[int, dict[str, str]]]]
+# Answers a request of a client's address by a scheme to a server's address in a version of HTTP.
+Pages: TypeAlias = Callable[[Request, str, str, tuple[str, int], str], Response]
 # Adds pages to the application of a broker.
 Mount: TypeAlias = Callable[[flask.Flask, Broker, asyncio.AbstractEventLoop], None]
 
 
-def application(mount: Mount | None = None) -> flask.Flask:
-    """Return the application of a node with its janitor, for a WSGI server that has threads.
-
-    Raises config.ConfigError, schema.SchemaError, errors.ServiceUnavailable.
-    """
-    settings = address.checked(config.load()).settings
-    if not settings.database_url:
-        raise config.ConfigError(["SKIPMQ_DATABASE_URL: a WSGI server needs a database of its own"])
-    if not settings.auth:
-        # Which address the server listens on is not known here.
-        settings = replace(settings, auth="on")
-    if settings.checks_signatures and not settings.master_key:
-        raise config.ConfigError(
-            ["SKIPMQ_MASTER_KEY: signatures need one; SKIPMQ_AUTH=off allows every caller"]
-        )
-    logs.configure(settings)
-    schema.check(settings.database_url)
-    traces = tracing(settings, str(os.getpid()))
-    if traces is not None:
-        atexit.register(traces.close)
-    loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, name="broker", daemon=True).start()
-
-    async def start() -> Broker:
-        node = Node(settings, settings.database_url, tracing=traces)
-        await node.open()
-        node.start(Janitor(Upkeep(node.database), settings))
-        return Broker(node)
-
-    broker = asyncio.run_coroutine_threadsafe(start(), loop).result()
-    return create_app(broker, loop, mount=mount)
-
-
 def create_app(
-    broker: Broker,
-    loop: asyncio.AbstractEventLoop,
-    metrics: Exposition | None = None,
-    mount: Mount | None = None,
+    broker: Broker, loop: asyncio.AbstractEventLoop, mount: Mount | None = None
 ) -> flask.Flask:
-    """Return the application of a broker, with its metrics where they are counted, and pages."""
+    """Return the application of a broker, with pages."""
     app = flask.Flask("skipmq", static_folder=None)
     # No path is answered by sending the client elsewhere; a queue's may end with a slash.
     app.url_map.merge_slashes = app.url_map.strict_slashes = False
 
-    @app.route("/", methods=METHODS, provide_automatic_options=False)
-    @app.route("/<account>/<queue>", methods=METHODS, provide_automatic_options=False)
-    def sqs(account: str = "", queue: str = "") -> flask.Response:
-        del account, queue  # The codec reads the path itself.
+    @app.before_request
+    def sqs() -> flask.Response | None:
+        found = flask.request
+        # Werkzeug takes //metrics for /metrics, which a balancer that hides that one does not.
+        path = found.environ["PATH_INFO"]
+        if is_page(path):
+            return None
+        query = found.query_string.decode("latin-1")
+        leads = redirect(found.method, path, query, found.headers.get("Accept"))
+        if leads is not None and mount is not None:
+            return _sent(leads)
         request, refused = arrived(broker)
         try:
             request.body = _body()
@@ -102,7 +70,7 @@ def create_app(
             return _sent(protocol.encode_error(request, refused))
         return _sent(asyncio.run_coroutine_threadsafe(broker.answer(request), loop).result())
 
-    _add_probes(app, broker, broker.health, loop, metrics)
+    _add_health(app, broker, loop)
     if mount is not None:
         mount(app, broker, loop)
 
@@ -116,70 +84,55 @@ def create_app(
     return app
 
 
-def probes(
-    broker: Broker,
-    health: Health,
-    loop: asyncio.AbstractEventLoop,
-    metrics: Exposition,
-) -> flask.Flask:
-    """Return the application of a port that shows health and metrics and nothing else."""
-    app = flask.Flask("skipmq", static_folder=None)
-    _add_probes(app, broker, health, loop, metrics)
-    return app
+def _add_health(app: flask.Flask, broker: Broker, loop: asyncio.AbstractEventLoop) -> None:
+    @app.errorhandler(errors.AccessDenied)
+    def denied(error: errors.AccessDenied) -> flask.Response:
+        return _sent(protocol.encode_error(_request(broker), error))
 
-
-def _add_probes(
-    app: flask.Flask,
-    broker: Broker,
-    health: Health,
-    loop: asyncio.AbstractEventLoop,
-    metrics: Exposition | None,
-) -> None:
-    @app.get("/health/live")
+    @app.get("/health/live", strict_slashes=True)
     def live() -> dict[str, str]:
+        broker.check_browser(_request(broker))
         return {"status": "live"}
 
-    @app.get("/health/ready")
+    @app.get("/health/ready", strict_slashes=True)
     def ready() -> tuple[dict[str, str], int]:
-        status, found = asyncio.run_coroutine_threadsafe(health(), loop).result()
+        broker.check_browser(_request(broker))
+        status, found = asyncio.run_coroutine_threadsafe(broker.health(), loop).result()
         return found, status
 
-    if metrics is not None:
 
-        @app.get("/metrics")
-        def show_metrics() -> flask.Response:
-            statistics = asyncio.run_coroutine_threadsafe(broker.statistics(), loop).result()
-            text, content_type = metrics.text(flask.request.headers.get("Accept", ""), *statistics)
-            return flask.Response(text, content_type=content_type)
+def bridge(app: flask.Flask) -> Pages:
+    """Return what answers a request that came over no WSGI server, by Flask."""
 
-
-def bridge(app: flask.Flask) -> Callable[[Any, bytes], Response]:
-    """Return what answers a request of RSGI, of which the body has been read, by Flask."""
-
-    def answer(scope: Any, body: bytes) -> Response:
-        host, _, port = scope.server.rpartition(":")
+    def answer(
+        request: Request, peer: str, scheme: str, server: tuple[str, int], version: str
+    ) -> Response:
         environ = {
-            "REQUEST_METHOD": scope.method,
+            "REQUEST_METHOD": request.method,
             "SCRIPT_NAME": "",
-            "PATH_INFO": scope.path.encode().decode("latin-1"),
-            "QUERY_STRING": scope.query_string,
-            "REMOTE_ADDR": scope.client.rpartition(":")[0].strip("[]"),
-            "SERVER_NAME": host,
-            "SERVER_PORT": port,
-            "SERVER_PROTOCOL": f"HTTP/{scope.http_version}",
+            "PATH_INFO": request.path.encode().decode("latin-1"),
+            "QUERY_STRING": request.query,
+            "REMOTE_ADDR": peer,
+            "SERVER_NAME": server[0],
+            "SERVER_PORT": str(server[1]),
+            "SERVER_PROTOCOL": f"HTTP/{version}",
             "wsgi.version": (1, 0),
-            "wsgi.url_scheme": scope.scheme,
-            "wsgi.input": BytesIO(body),
+            "wsgi.url_scheme": scheme,
+            "wsgi.input": BytesIO(request.body),
             "wsgi.errors": sys.stderr,
             "wsgi.multithread": True,
             "wsgi.multiprocess": True,
             "wsgi.run_once": False,
-            **{_variable(name): value for name, value in scope.headers.items()},
-            "CONTENT_LENGTH": str(len(body)),
+            **_variables(request.headers.items()),
+            "CONTENT_LENGTH": str(len(request.body)),
         }
         environ.pop("HTTP_TRANSFER_ENCODING", None)  # Werkzeug would read nothing.
         response = flask.Response.from_app(app, environ)
-        headers = [(name.lower(), value) for name, value in response.headers.items()]
+        headers = [
+            (name.lower(), value)
+            for name, value in response.headers.items()
+            if name.lower() != "content-length"  # The door's.
+        ]
         return Response(response.status_code, headers, response.get_data())
 
     return answer
@@ -204,6 +157,21 @@ class _Headers:
                 yield variable[5:].replace("_", "-").lower(), value
             elif variable in ("CONTENT_TYPE", "CONTENT_LENGTH") and value:
                 yield variable.replace("_", "-").lower(), value
+
+
+def _variables(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return headers as WSGI has them; those sent twice are joined.
+
+    WSGI has one name for `X_Forwarded_For` and `X-Forwarded-For`, and proxies write only the
+    latter: what has an underline is left out.
+    """
+    found: dict[str, str] = {}
+    for name, value in headers:
+        if "_" not in name:
+            variable = _variable(name)
+            separator = "; " if variable == "HTTP_COOKIE" else ","
+            found[variable] = f"{found[variable]}{separator}{value}" if variable in found else value
+    return found
 
 
 def _variable(header: str) -> str:

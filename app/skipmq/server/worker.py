@@ -1,132 +1,243 @@
-"""A worker process: an event loop, a node, and the signals by which it hears that it shall stop."""
+"""A worker: a node behind its door on an event loop, until a signal stops it.
+
+A node of one worker is this process and no other; of several, see supervisor.py.
+"""
 
 import asyncio
 import gc
-import multiprocessing
 import os
 import resource
 import signal
-from collections.abc import Awaitable, Sequence
+import socket
+from collections.abc import Callable, Collection, Coroutine
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from granian.server.mp import WorkerProcess
+import structlog
+import uvloop
 
-from skipmq import errors, logs
-from skipmq.metrics import Metrics, Publisher
-from skipmq.node import Node
+from skipmq import errors
+from skipmq.database import Database
+from skipmq.delivery import Upkeep
+from skipmq.delivery.task_listener import TaskListener
+from skipmq.metrics import Metrics, Published, Snapshot
+from skipmq.metrics_folder import Publisher, published
+from skipmq.node import Node, Runnable
+from skipmq.server import certificate, systemd
 from skipmq.server.answer import Broker
+from skipmq.server.certificate import StagedFiles, Watch
+from skipmq.server.door import Door
+from skipmq.server.janitor import Janitor
 from skipmq.server.request_trace import tracing
 from skipmq.settings import Settings
 
 if TYPE_CHECKING:
     from skipmq.server.web import Mount
 
-# What the main process sends: refuse to be ready but serve on; end all waiting, SIGTERM follows.
-LEAVE, DRAIN = signal.SIGUSR1, signal.SIGUSR2
-_RETRY_SECONDS = 0.5
-# Requests leave no cycles behind: few objects are ever garbage that only the collector finds.
-_COLLECTED_AFTER = 50_000
+log = structlog.get_logger()
+
+# What stops a node: the second one ends its delay.
+STOP_SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+# What a supervisor sends: that there is another certificate, and that the worker shall stop.
+RENEW, STOP = signal.SIGUSR1, signal.SIGUSR2
+# Files that a worker opens for other things than connections of clients.
+OTHER_FILES = 256
+_RETRY_SECONDS, _READY_SECONDS = 0.5, 0.05
+# Requests leave no cycles behind: few objects are ever garbage that only the collector finds. All
+# are looked at rarely: with ten thousand receivers that takes a tenth of a second, and more.
+_COLLECTED_AFTER = (50_000, 20, 100)
 
 
-def notify(workers: Sequence[WorkerProcess], notice: signal.Signals) -> None:
-    """Send a notice to all worker processes."""
-    for each in workers:
-        with suppress(ProcessLookupError):
-            os.kill(each.inner.pid, notice)
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a node serves, and where; its workers have a socket each.
+
+    `folder` is the node's own: for the certificate's `files`, and for metrics of several workers.
+    """
+
+    settings: Settings
+    database_url: str
+    sockets: list[socket.socket]
+    probes: socket.socket | None
+    folder: Path | None
+    files: StagedFiles | None
+    mount: "Mount | None"
+
+    @property
+    def metrics_folder(self) -> Path | None:
+        """Return where several workers publish their metrics; None where there is one."""
+        return self.folder if len(self.sockets) > 1 else None
 
 
-def load(
-    settings: Settings, database_url: str, metrics_folder: Path, mount: "Mount | None"
-) -> "_Worker":
-    """Return the application of this process, which Granian has just started."""
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+def connections(wanted: int) -> int:
+    """Return how many connections of clients a worker can hold, of those wanted."""
+    _, files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return wanted if files == resource.RLIM_INFINITY else min(wanted, max(files - OTHER_FILES, 64))
+
+
+def run(  # noqa: PLR0913 - Alone, and under a supervisor.
+    work: Work,
+    ready: Callable[[], None],
+    watch: Watch | None,
+    *,
+    number: int = 0,
+    stops: Collection[signal.Signals] = STOP_SIGNALS,
+    parent: int | None = None,
+) -> None:
+    """Serve until one of the signals `stops`, then let requests end and return.
+
+    Calls `ready` when the node takes requests. `watch` finds other certificates, `parent` is a
+    descriptor that can be read when the supervisor has died.
+    """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    logs.configure(settings)
-    return _Worker(settings, database_url, metrics_folder, mount)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_Worker(work, number).serve(ready, watch, stops, parent))
 
 
 class _Worker:
-    """What Granian calls: when the loop is there, for each request, when all are answered."""
+    def __init__(self, work: Work, number: int) -> None:
+        self._work, self._settings = work, work.settings
+        self._listening = work.sockets[number]
+        self._leaving, self._hurried = asyncio.Event(), asyncio.Event()
+        self._is_first = number == 0
+        self._metrics = Metrics(janitor=self._is_first)
+        self._tasks: set[asyncio.Task[None]] = set()
 
-    def __init__(
+    async def serve(
         self,
-        settings: Settings,
-        database_url: str,
-        metrics_folder: Path,
-        mount: "Mount | None",
+        ready: Callable[[], None],
+        watch: Watch | None,
+        stops: Collection[signal.Signals],
+        parent: int | None,
     ) -> None:
-        self._settings = settings
-        self._database_url = database_url
-        self._metrics_folder = metrics_folder
-        self._mount = mount
-        self._node: Node | None = None
-        self._door: Any = None
-        self._opening: asyncio.Task[None] | None = None
-
-    def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        loop.add_signal_handler(LEAVE, self._leave)
-        loop.add_signal_handler(DRAIN, self._drain)
-        parent = multiprocessing.parent_process()
+        loop = asyncio.get_running_loop()
+        for each in stops:
+            loop.add_signal_handler(each, self._hear)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {*stops, signal.SIGCHLD, signal.SIGALRM})
         if parent is not None:
-            loop.add_reader(parent.sentinel, self._end_without_parent, loop, parent.sentinel)
-        loop.run_until_complete(self._start())
-
-    def __rsgi__(self, scope: Any, proto: Any) -> Awaitable[None]:
-        answer: Awaitable[None] = self._door(scope, proto)
-        return answer
-
-    def __rsgi_del__(self, loop: asyncio.AbstractEventLoop) -> None:
-        if self._opening is not None:
-            self._opening.cancel()
-        if self._node is not None:
-            loop.run_until_complete(self._node.close())
-        self._door.close()
-
-    async def _start(self) -> None:
-        # Not before: the main process does without Flask.
-        from skipmq.exposition import Exposition  # noqa: PLC0415
-        from skipmq.server.rsgi import Door  # noqa: PLC0415
-
-        metrics = Metrics()
-        traces = tracing(self._settings, str(os.getpid()))
-        node = Node(self._settings, self._database_url, metrics, traces)
+            loop.add_reader(parent, self._end_without_supervisor, parent)
+        settings, work = self._settings, self._work
+        traces = tracing(settings, str(os.getpid()))
+        self._node = node = Node(settings, work.database_url, self._metrics, traces)
+        own = Database(work.database_url, size=1, application_name="skipmq janitor")
         try:
-            await node.open()
-        except errors.ServiceUnavailable:
-            # Meanwhile the worker says what it waits for.
-            self._opening = asyncio.get_running_loop().create_task(_open(node))
-        broker = Broker(node)
-        node.start(Publisher(metrics, self._metrics_folder, broker.show))
-        # What is there now stays: the collector need not look at it again and again.
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(_COLLECTED_AFTER)
-        self._node = node
-        shown = None if self._settings.metrics_port else Exposition(self._metrics_folder)
-        self._door = Door(broker, shown, self._mount)
+            with suppress(errors.ServiceUnavailable):
+                await node.open()
+            self._broker = broker = Broker(node)
+            node.start(*self._parts(own))
+            most = connections(settings.max_connections)
+            self._door = Door(broker, self._collect, most, work.mount)
+            await self._listen()
+            loop.add_signal_handler(RENEW, lambda: self._begin(self._renew()))
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {RENEW})
+            # What is there now stays: the collector need not look at it again and again.
+            gc.collect()
+            gc.freeze()
+            gc.set_threshold(*_COLLECTED_AFTER)
+            self._begin(self._announce(ready))
+            if parent is None:
+                self._begin(self._ping())
+            if watch is not None:
+                self._begin(self._watch(watch))
+            await self._stop()
+        finally:
+            # What comes from now on changes nothing: the rest of the stop is not to be cut short.
+            signal.pthread_sigmask(signal.SIG_BLOCK, {*stops, RENEW})
+            for task in self._tasks:
+                task.cancel()
+            await node.close()
+            own.close()
 
-    def _leave(self) -> None:
-        if self._node is not None:
-            self._node.leave()
+    def _parts(self, database: Database) -> list[Runnable]:
+        """Return what runs beside the node: of a node's workers the first has the janitor."""
+        parts: list[Runnable] = []
+        if self._is_first:
+            janitor = Janitor(Upkeep(database), self._settings, self._metrics)
+            # Each node has one session named as the janitor's, by which consoles count nodes.
+            listen = partial(database.session, "skipmq task listener")
+            parts += [janitor, TaskListener(listen, janitor.wake)]
+        if (folder := self._work.metrics_folder) is not None:
+            parts.append(Publisher(folder, self._snapshot))
+        return parts
 
-    def _drain(self) -> None:
-        self._leave()
-        if self._node is not None:
-            self._node.drain()
-            self._door.drain()
+    async def _listen(self) -> None:
+        files = self._work.files
+        context = certificate.context(files) if files else None
+        if files and self._is_first:
+            self._metrics.show("certificate ends", certificate.ends(files))
+        await self._door.listen(self._listening, context)
+        if self._work.probes is not None:
+            await self._door.listen_for_probes(self._work.probes)
 
-    def _end_without_parent(self, loop: asyncio.AbstractEventLoop, sentinel: int) -> None:
-        loop.remove_reader(sentinel)
-        self._drain()
-        os.kill(os.getpid(), signal.SIGTERM)
+    async def _renew(self) -> None:
+        files = self._work.files
+        assert files is not None
+        try:
+            await self._door.renew(self._listening, certificate.context(files))
+        except OSError as error:
+            log.exception("the certificate cannot be renewed", error=str(error))
+            return
+        if self._is_first:
+            self._metrics.show("certificate ends", certificate.ends(files))
 
+    async def _watch(self, watch: Watch) -> None:
+        while True:
+            await asyncio.sleep(certificate.INTERVAL)
+            if watch.look():
+                await self._renew()
+                systemd.reloaded()
 
-async def _open(node: Node) -> None:
-    """Open a node as soon as its database can be written to."""
-    while not node.is_open:
-        await asyncio.sleep(_RETRY_SECONDS)
-        with suppress(errors.ServiceUnavailable):
-            await node.open()
+    async def _ping(self) -> None:
+        while True:
+            systemd.ping()
+            await asyncio.sleep(1)
+
+    async def _announce(self, ready: Callable[[], None]) -> None:
+        """Call `ready` when the node takes requests."""
+        node = self._node
+        is_ready, state = await node.readiness()
+        if not is_ready:
+            log.warning("the node waits until it can write to its database", database=state)
+        while not is_ready:
+            await asyncio.sleep(_READY_SECONDS if node.is_open else _RETRY_SECONDS)
+            if not node.is_open:
+                with suppress(errors.ServiceUnavailable):
+                    await node.open()
+            is_ready, _ = await node.readiness()
+        ready()
+
+    async def _stop(self) -> None:
+        """Wait for the signal that stops the node, and let requests end."""
+        await self._leaving.wait()
+        self._node.leave()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._settings.stop_delay):
+                await self._hurried.wait()
+        self._node.drain()
+        self._door.drain()
+        await self._door.close(self._settings.stop_timeout)
+
+    def _collect(self) -> list[Published]:
+        folder = self._work.metrics_folder
+        return [Published(self._snapshot())] if folder is None else published(folder)
+
+    def _snapshot(self) -> Snapshot:
+        self._broker.show()
+        return self._metrics.snapshot()
+
+    def _begin(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _hear(self) -> None:
+        (self._hurried if self._leaving.is_set() else self._leaving).set()
+
+    def _end_without_supervisor(self, parent: int) -> None:
+        asyncio.get_running_loop().remove_reader(parent)
+        self._leaving.set()
+        self._hurried.set()

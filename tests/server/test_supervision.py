@@ -1,0 +1,74 @@
+"""What becomes of a node whose workers end, and what its service manager hears."""
+
+import contextlib
+import os
+import socket
+import subprocess
+from pathlib import Path
+
+import psutil
+import pytest
+
+from support.http import SKIPMQ, NodeProcess, environment, eventually, free_port
+from support.processes import is_alive
+
+
+def test_worker_that_ends_whenever_it_is_started_ends_the_node_with_the_cause(
+    node_url: str,
+) -> None:
+    with NodeProcess(database_url=node_url, workers=2) as node:
+        node.ready()
+
+        def killed() -> int | None:
+            for worker in node.workers():
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    worker.kill()
+            return node.process.poll()
+
+        code = eventually(killed, seconds=60)
+
+    assert code == 1
+    last = node.lines[-1]
+    assert last == "skipmq: a worker ends whenever it is started: killed by SIGKILL"
+    assert "Traceback" not in node.log
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_service_manager_is_told_when_the_node_is_ready_and_that_it_lives(
+    node_url: str, tmp_path: Path, workers: int
+) -> None:
+    path = str(tmp_path / "notify")
+    variables = {"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "1000000"}
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(path)
+        manager.settimeout(60)
+        with NodeProcess(database_url=node_url, workers=workers, variables=variables) as node:
+            told: list[str] = []
+            while "READY=1" not in told:
+                told.append(manager.recv(4096).decode())
+            assert node.ready().process.poll() is None
+            pings = [manager.recv(4096).decode() for _ in range(3)]
+
+    assert set(told) <= {"READY=1", "WATCHDOG=1"}
+    assert set(pings) == {"WATCHDOG=1"}
+
+
+def test_node_that_can_say_nothing_to_its_terminal_leaves_no_worker(node_url: str) -> None:
+    """Close the pipe that its words go to, so that the one of its readiness fails."""
+    variables = environment({"database_url": node_url, "workers": 2, "port": free_port()})
+    reading, writing = os.pipe()
+    os.close(reading)
+    node = subprocess.Popen([*SKIPMQ, "serve"], env=variables, stderr=writing)
+    os.close(writing)
+    seen: set[int] = set()
+
+    def ended() -> bool:
+        if node.poll() is None:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                seen.update(child.pid for child in psutil.Process(node.pid).children())
+        return node.poll() is not None
+
+    eventually(ended, seconds=60)
+
+    assert len(seen) >= 2
+    eventually(lambda: not any(map(is_alive, seen)))

@@ -1,0 +1,82 @@
+"""What requests notice of a table that another program locks."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+
+from support.http import NodeProcess, client, eventually
+from support.postgres import Connection, Databases, as_node
+
+MIGRATION = "their migration"
+
+
+@pytest.fixture
+def database(embedded_databases: Databases) -> Iterator[str]:
+    url = embedded_databases.migrated()
+    yield url
+    embedded_databases.drop(url)
+
+
+@pytest.fixture
+def migration(database: str) -> Iterator[Connection]:
+    with psycopg.connect(database, application_name=MIGRATION) as connection:
+        yield connection
+
+
+@pytest.mark.parametrize("mode", ["exclusive", "access exclusive"])
+def test_requests_wait_for_a_table_that_is_locked_and_metrics_name_the_session(
+    database: str, migration: Connection, mode: str
+) -> None:
+    with NodeProcess(database_url=as_node(database), workers=1, failover_wait=60) as node:
+        sqs = client(node.ready().url)
+        orders = sqs.create_queue(QueueName="orders")["QueueUrl"]
+        fifo = sqs.create_queue(QueueName="orders.fifo", Attributes={"FifoQueue": "true"})
+        sqs.send_message(QueueUrl=orders, MessageBody="before")
+        (received,) = sqs.receive_message(QueueUrl=orders)["Messages"]
+
+        with ThreadPoolExecutor() as pool:
+            migration.execute(f"lock table skipmq.message in {mode} mode")
+            requests = [
+                pool.submit(sqs.send_message, QueueUrl=orders, MessageBody="while"),
+                pool.submit(
+                    sqs.send_message,
+                    QueueUrl=fifo["QueueUrl"],
+                    MessageBody="while",
+                    MessageGroupId="g",
+                    MessageDeduplicationId="d",
+                ),
+                pool.submit(
+                    sqs.delete_message, QueueUrl=orders, ReceiptHandle=received["ReceiptHandle"]
+                ),
+            ]
+            eventually(lambda: node.metric("skipmq_waiting_for_tables") == len(requests))
+            assert node.metric("skipmq_tables_available") == 0
+            holder = f'skipmq_table_lock_seconds{{session="{MIGRATION}, process '
+            assert holder in node.metrics()
+            assert not any(request.done() for request in requests)
+            migration.rollback()
+            for request in requests:
+                request.result()
+
+        eventually(lambda: node.metric("skipmq_tables_available") == 1)
+        assert MIGRATION not in node.metrics()
+        assert "tables away" in node.log
+        (message,) = sqs.receive_message(QueueUrl=orders, MaxNumberOfMessages=10)["Messages"]
+        assert message["Body"] == "while"
+
+
+def test_request_times_out_while_a_table_stays_locked(database: str, migration: Connection) -> None:
+    with NodeProcess(database_url=as_node(database), workers=1, failover_wait=2) as node:
+        sqs = client(node.ready().url)
+        orders = sqs.create_queue(QueueName="orders")["QueueUrl"]
+        migration.execute("lock table skipmq.message in exclusive mode")
+
+        with pytest.raises(sqs.exceptions.ClientError, match="An open transaction holds"):
+            sqs.send_message(QueueUrl=orders, MessageBody="too late")
+
+        migration.rollback()
+        sqs.send_message(QueueUrl=orders, MessageBody="now")
+        messages = sqs.receive_message(QueueUrl=orders, MaxNumberOfMessages=10)["Messages"]
+        assert [message["Body"] for message in messages] == ["now"]

@@ -1,0 +1,370 @@
+"""Requests that write, each with the SQL function that does it and the fact that shows it done."""
+
+import json
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from botocore.exceptions import ClientError
+
+from support.http import client, raw
+from support.postgres import Connection
+from support.sql import number
+
+ACCOUNT = "000000000000"
+Answer: TypeAlias = Mapping[str, Any]
+Act: TypeAlias = Callable[[], Answer]
+
+
+@dataclass
+class Shop:
+    """Queues of its own on a node, and what the database has of them."""
+
+    url: str
+    owner: Connection
+    fifo: bool = False
+    name: str = field(default_factory=lambda: f"shop-{uuid.uuid4().hex[:12]}")
+    # For the retries of a request by the node alone.
+    sqs: Any = None
+    queue: str = ""
+
+    def __post_init__(self) -> None:
+        self.sqs = client(self.url)
+        if self.fifo:
+            self.name += ".fifo"
+
+    def create(self, name: str = "", **attributes: str) -> str:
+        """Create a queue; return its URL."""
+        if self.fifo:
+            attributes |= {"FifoQueue": "true"}
+        made = self.sqs.create_queue(QueueName=name or self.name, Attributes=attributes)
+        return str(made["QueueUrl"])
+
+    def message(self, body: str) -> dict[str, str]:
+        """Return the parameters of a message."""
+        fifo = {"MessageGroupId": "group", "MessageDeduplicationId": body} if self.fifo else {}
+        return {"MessageBody": body, **fifo}
+
+    def fill(self, *bodies: str) -> None:
+        """Create the queue with messages."""
+        self.queue = self.create()
+        for body in bodies:
+            self.sqs.send_message(QueueUrl=self.queue, **self.message(body))
+
+    def received(self) -> list[str]:
+        """Receive what the queue has; return the receipt handles."""
+        answer = self.sqs.receive_message(
+            QueueUrl=self.queue, MaxNumberOfMessages=10, VisibilityTimeout=600
+        )
+        return [message["ReceiptHandle"] for message in answer["Messages"]]
+
+    def extension(self, action: str, **parameters: Any) -> dict[str, Any]:
+        """Run an action beyond SQS; raise ClientError as boto3 does."""
+        headers = {
+            "X-Amz-Target": f"SkipMQ.{action}",
+            "Content-Type": "application/x-amz-json-1.0",
+        }
+        answer = raw(self.url, json.dumps(parameters).encode(), headers)
+        if answer.status != 200:
+            metadata = {"HTTPStatusCode": answer.status}
+            raise ClientError({"Error": {}, "ResponseMetadata": metadata}, action)  # type: ignore[arg-type]
+        return dict(json.loads(answer.body))
+
+    def references(self) -> list[str]:
+        """Return the references of the queue's messages."""
+        found = self.extension("PeekMessages", QueueUrl=self.queue)["Messages"]
+        return [message["MessageReference"] for message in found]
+
+    def count(self, condition: str = "true", name: str = "", *parameters: object) -> int:
+        """Count the messages of the queue that meet a condition of SQL."""
+        return number(
+            self.owner,
+            "select count(*) from skipmq.message m join skipmq.queue q using (queue_id)"
+            f" where q.name = %s and {condition}",
+            name or self.name,
+            *parameters,
+        )
+
+    def has(self, condition: str, name: str = "") -> bool:
+        """Tell whether the queue is there and meets a condition of SQL."""
+        query = f"select count(*) from skipmq.queue q where name = %s and {condition}"
+        return number(self.owner, query, name or self.name) == 1
+
+    def tasks(self, condition: str) -> int:
+        """Count the move tasks of the queue that meet a condition of SQL."""
+        return number(
+            self.owner,
+            f"select count(*) from skipmq.move_task where source_arn = %s and {condition}",
+            f"arn:aws:sqs:us-east-1:{ACCOUNT}:{self.name}",
+        )
+
+
+@dataclass(frozen=True)
+class Write:
+    """A request: what it is, how it is prepared, and whether the database shows it done.
+
+    `done` is called with the answer, or with none of it where the request failed.
+    """
+
+    action: str
+    function: str
+    prepare: Callable[[Shop], Act]
+    done: Callable[[Shop, Answer], bool]
+    fifo: bool = False
+    # Whether the node runs its statement again when the outcome is unknown.
+    repeats: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.action}{'-fifo' if self.fifo else ''}"
+
+
+def _send(shop: Shop) -> Act:
+    shop.fill()
+    return lambda: shop.sqs.send_message(QueueUrl=shop.queue, **shop.message("one"))
+
+
+def _send_batch(shop: Shop) -> Act:
+    shop.fill()
+    entries = [{"Id": str(n), **shop.message(f"body-{n}")} for n in range(3)]
+    return lambda: shop.sqs.send_message_batch(QueueUrl=shop.queue, Entries=entries)
+
+
+def _receive(shop: Shop) -> Act:
+    shop.fill("one", "two")
+    return lambda: shop.sqs.receive_message(
+        QueueUrl=shop.queue, MaxNumberOfMessages=10, VisibilityTimeout=600
+    )
+
+
+def _is_claimed(shop: Shop, answer: Answer) -> bool:
+    """Tell whether the messages of an answer are claimed, or any where there is no answer."""
+    claimed = "receive_count > 0 and visible_at > clock_timestamp()"
+    if not answer:
+        return shop.count(claimed) > 0
+    bodies = [message["Body"] for message in answer.get("Messages", [])]
+    return shop.count(f"{claimed} and body = any(%s)", "", bodies) == len(bodies)
+
+
+def _receive_attempt(shop: Shop) -> Act:
+    shop.fill("one", "two")
+    return lambda: shop.sqs.receive_message(
+        QueueUrl=shop.queue, VisibilityTimeout=600, ReceiveRequestAttemptId="attempt"
+    )
+
+
+def _delete(shop: Shop) -> Act:
+    shop.fill("one")
+    (handle,) = shop.received()
+    return lambda: shop.sqs.delete_message(QueueUrl=shop.queue, ReceiptHandle=handle)
+
+
+def _delete_batch(shop: Shop) -> Act:
+    shop.fill("one", "two")
+    entries = [{"Id": str(n), "ReceiptHandle": h} for n, h in enumerate(shop.received())]
+    return lambda: shop.sqs.delete_message_batch(QueueUrl=shop.queue, Entries=entries)
+
+
+def _change(shop: Shop) -> Act:
+    shop.fill("one")
+    (handle,) = shop.received()
+    return lambda: shop.sqs.change_message_visibility(
+        QueueUrl=shop.queue, ReceiptHandle=handle, VisibilityTimeout=20_000
+    )
+
+
+def _change_batch(shop: Shop) -> Act:
+    shop.fill("one", "two")
+    entries = [
+        {"Id": str(n), "ReceiptHandle": handle, "VisibilityTimeout": 20_000}
+        for n, handle in enumerate(shop.received())
+    ]
+    return lambda: shop.sqs.change_message_visibility_batch(QueueUrl=shop.queue, Entries=entries)
+
+
+def _create(shop: Shop) -> Act:
+    return lambda: {"QueueUrl": shop.create()}
+
+
+def _set(shop: Shop) -> Act:
+    shop.fill()
+    attributes = {"VisibilityTimeout": "77"}
+    return lambda: shop.sqs.set_queue_attributes(QueueUrl=shop.queue, Attributes=attributes)
+
+
+def _tag(shop: Shop) -> Act:
+    shop.fill()
+    return lambda: shop.sqs.tag_queue(QueueUrl=shop.queue, Tags={"team": "tea"})
+
+
+def _untag(shop: Shop) -> Act:
+    _tag(shop)()
+    return lambda: shop.sqs.untag_queue(QueueUrl=shop.queue, TagKeys=["team"])
+
+
+def _permit(shop: Shop) -> Act:
+    shop.fill()
+    return lambda: shop.sqs.add_permission(
+        QueueUrl=shop.queue, Label="tea", AWSAccountIds=["111122223333"], Actions=["SendMessage"]
+    )
+
+
+def _forbid(shop: Shop) -> Act:
+    _permit(shop)()
+    return lambda: shop.sqs.remove_permission(QueueUrl=shop.queue, Label="tea")
+
+
+def _purge(shop: Shop) -> Act:
+    shop.fill("one")
+    return lambda: shop.sqs.purge_queue(QueueUrl=shop.queue)
+
+
+def _delete_queue(shop: Shop) -> Act:
+    shop.fill()
+    return lambda: shop.sqs.delete_queue(QueueUrl=shop.queue)
+
+
+def _start_move(shop: Shop) -> Act:
+    shop.fill("one", "two", "three")
+    target = f"arn:aws:sqs:us-east-1:{ACCOUNT}:{shop.name}"
+    policy = {"deadLetterTargetArn": target, "maxReceiveCount": 1}
+    source = f"{shop.name}-source"
+    shop.create(source, RedrivePolicy=json.dumps(policy))
+    return lambda: shop.sqs.start_message_move_task(
+        SourceArn=target,
+        DestinationArn=target.replace(shop.name, source),
+        MaxNumberOfMessagesPerSecond=1,
+    )
+
+
+def _cancel_move(shop: Shop) -> Act:
+    started = _start_move(shop)()
+    return lambda: shop.sqs.cancel_message_move_task(TaskHandle=started["TaskHandle"])
+
+
+def _picked(action: str) -> Callable[[Shop], Act]:
+    def prepare(shop: Shop) -> Act:
+        shop.fill("one", "two")
+        parameters: dict[str, Any] = {"MessageReferences": shop.references()}
+        if action != "DeletePickedMessages":
+            parameters["DestinationQueueUrl"] = shop.create(f"{shop.name}-target")
+        return lambda: shop.extension(action, QueueUrl=shop.queue, **parameters)
+
+    return prepare
+
+
+def _start_task(shop: Shop) -> Act:
+    shop.fill("one", "two", "three")
+    return lambda: shop.extension(
+        "StartMessageTask", QueueUrl=shop.queue, Kind="delete", MaxNumberOfMessagesPerSecond=1
+    )
+
+
+def _messages(count: int, condition: str = "true") -> Callable[[Shop, Answer], bool]:
+    return lambda shop, _: shop.count(condition) == count
+
+
+def _queue(condition: str) -> Callable[[Shop, Answer], bool]:
+    return lambda shop, _: shop.has(condition)
+
+
+_FAR = "visible_at > clock_timestamp() + interval '3 hours'"
+
+
+def _of_messages(*, fifo: bool) -> list[Write]:
+    kind = "_fifo" if fifo else ""
+    send, delete = f"skipmq.send{kind}_messages(", f"skipmq.delete{kind}_messages("
+    receive, change = f"skipmq.receive{kind}_messages(", f"skipmq.change{kind}_visibility("
+    return [
+        Write("SendMessage", send, _send, _messages(1), fifo),
+        Write("SendMessageBatch", send, _send_batch, _messages(3), fifo),
+        Write("ReceiveMessage", receive, _receive, _is_claimed, fifo),
+        Write("DeleteMessage", delete, _delete, _messages(0), fifo),
+        Write("DeleteMessageBatch", delete, _delete_batch, _messages(0), fifo),
+        Write("ChangeMessageVisibility", change, _change, _messages(1, _FAR), fifo),
+        Write("ChangeMessageVisibilityBatch", change, _change_batch, _messages(2, _FAR), fifo),
+    ]
+
+
+OF_MESSAGES = [
+    *_of_messages(fifo=False),
+    *_of_messages(fifo=True),
+    Write(
+        "ReceiveMessageAttempt",
+        "skipmq.receive_fifo_attempt(",
+        _receive_attempt,
+        _is_claimed,
+        fifo=True,
+    ),
+]
+OF_QUEUES = [
+    Write("CreateQueue", "skipmq.create_queue(", _create, _queue("true")),
+    Write(
+        "SetQueueAttributes",
+        "skipmq.set_queue_attributes(",
+        _set,
+        _queue("visibility_timeout = 77"),
+    ),
+    Write("TagQueue", "skipmq.tag_queue(", _tag, _queue("tags ? 'team'")),
+    Write("UntagQueue", "skipmq.untag_queue(", _untag, _queue("not tags ? 'team'")),
+    Write(
+        "AddPermission",
+        "skipmq.replace_policy(",
+        _permit,
+        _queue("policy like '%%tea%%'"),
+        repeats=False,
+    ),
+    Write(
+        "RemovePermission", "skipmq.replace_policy(", _forbid, _queue("policy = ''"), repeats=False
+    ),
+    Write("PurgeQueue", "skipmq.purge_queue(", _purge, _messages(0), repeats=False),
+    Write(
+        "DeleteQueue",
+        "skipmq.delete_queue(",
+        _delete_queue,
+        lambda shop, _: not shop.has("true"),
+        repeats=False,
+    ),
+    Write(
+        "StartMessageMoveTask",
+        "skipmq.start_move_task(",
+        _start_move,
+        lambda shop, _: shop.tasks("true") == 1,
+        repeats=False,
+    ),
+    Write(
+        "CancelMessageMoveTask",
+        "skipmq.cancel_move_task(",
+        _cancel_move,
+        lambda shop, _: shop.tasks("status in ('CANCELLING', 'CANCELLED')") == 1,
+        repeats=False,
+    ),
+    Write(
+        "CopyMessages",
+        "skipmq.copy_messages(",
+        _picked("CopyMessages"),
+        lambda shop, _: shop.count("true", f"{shop.name}-target") == 2,
+        repeats=False,
+    ),
+    Write(
+        "MoveMessages",
+        "skipmq.move_messages(",
+        _picked("MoveMessages"),
+        lambda shop, _: (shop.count(), shop.count("true", f"{shop.name}-target")) == (0, 2),
+        repeats=False,
+    ),
+    Write(
+        "DeletePickedMessages",
+        "skipmq.delete_picked_messages(",
+        _picked("DeletePickedMessages"),
+        _messages(0),
+    ),
+    Write(
+        "StartMessageTask",
+        "skipmq.start_message_task(",
+        _start_task,
+        lambda shop, _: shop.tasks("true") == 1,
+        repeats=False,
+    ),
+]
+WRITES = OF_MESSAGES + OF_QUEUES

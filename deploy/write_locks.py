@@ -1,0 +1,42 @@
+"""What nodes and images install: the tested versions, with the hash of each of their files.
+
+python deploy/write_locks.py    # writes deploy/locks; `make constraints` runs it, for it needs uv
+"""
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "deploy" / "locks"
+HEADER = (
+    "# Written by `make constraints`: the versions of deploy/constraints.txt, with their hashes.\n"
+)
+
+
+def locked() -> dict[str, list[str]]:
+    """Return the requirements that each lock is made of."""
+    about = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    return {
+        "build": about["build-system"]["requires"],
+        "server": about["project"]["dependencies"],
+        # The one extra that a node has a use for.
+        "opentelemetry": about["project"]["optional-dependencies"]["opentelemetry"],
+    }
+
+
+def lock(requirements: list[str]) -> str:
+    """Resolve requirements for every platform; return the lines for pip."""
+    # Not pip-compile, which hashes files of this machine too when pip is set to find them there.
+    command = [sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--universal",
+               "--python-version", "3.11", "--generate-hashes", "--no-annotate", "--no-header",
+               "--constraints", str(ROOT / "deploy" / "constraints.txt"), "-"]  # fmt: skip
+    text = "\n".join(requirements)
+    return subprocess.run(command, input=text, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for name, requirements in locked().items():
+        (FOLDER / f"{name}.txt").write_text(HEADER + lock(requirements), encoding="utf-8")

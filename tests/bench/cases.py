@@ -28,6 +28,7 @@ CASES = {
     ),
     "processor": Case(throughput.processor, quick=quick(1, 3), full=Form(5, 10)),
     "signatures": Case(throughput.signatures, quick=quick(1, 2), full=Form(5, 10)),
+    "tls": Case(throughput.tls, quick=quick(1, 2), full=Form(5, 10)),
     "fifo": Case(throughput.fifo, quick=quick(1, 2), full=Form(5, 10)),
     "pgmq": Case(
         throughput.pgmq,

@@ -79,6 +79,15 @@ def signed_requests(url: str, lines: Sequence[str], shape: Shape, seconds: int) 
             return parse_wrk(process.communicate(timeout=seconds + _GRACE)[0], whole=False)
 
 
+def handshakes(url: str, connections: int, seconds: int) -> Outcome:
+    """Ask for the node's health, each time on a connection of its own; the rate counts requests.
+
+    Raises Failed.
+    """
+    with _started("handshake.lua", url, seconds, connections, []) as process:
+        return parse_wrk(process.communicate(timeout=seconds + _GRACE)[0], whole=False)
+
+
 def _wrk(
     url: str, file: str, shape: Shape, seconds: int, connections: int
 ) -> subprocess.Popen[str]:

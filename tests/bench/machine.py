@@ -107,7 +107,7 @@ def versions() -> dict[str, str]:
     found: dict[str, Callable[[], str]] = {
         "SkipMQ": lambda: skipmq.__version__,
         "Python": platform.python_version,
-        "Granian": lambda: importlib.metadata.version("granian"),
+        "httptools": lambda: importlib.metadata.version("httptools"),
         "PostgreSQL": lambda: _printed([postgresql("postgres"), "--version"]),
         "pgbench": lambda: _printed([postgresql("pgbench"), "--version"]),
         "wrk": lambda: _printed([find("wrk"), "-v"], r"wrk \S+").removeprefix("wrk "),

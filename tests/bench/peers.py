@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from bench import databases, machine
 from bench.machine import Unavailable
 from bench.wire import Client, Refused
+from support.certificates import Files
 from support.http import SKIPMQ, NodeProcess, environment, free_port
 from support.key_commands import MASTER_KEY
 from support.postgres import as_node
@@ -26,7 +27,7 @@ _STOP_SECONDS = 5
 SKIPMQ_NAME = "SkipMQ"
 ELASTICMQ, ELASTICMQ_PERSISTENT = "ElasticMQ, in memory", "ElasticMQ, persistent"
 MOTO = "moto"
-EMPTY = "empty RSGI handler"
+EMPTY = "empty handler"
 JVMS = (ELASTICMQ, ELASTICMQ_PERSISTENT)
 _FIFO = {"FifoQueue": "true"}
 _numbers = count(1)
@@ -50,20 +51,29 @@ class Broker:
 
 @contextlib.contextmanager
 def skipmq(
-    database: str, *, workers: int = 0, requests: int = 0, signed: bool = False
+    database: str,
+    *,
+    workers: int = 0,
+    requests: int = 0,
+    signed: bool = False,
+    files: Files | None = None,
 ) -> Iterator[Broker]:
     """Run a node on a database, given by its owner's URL; 0 leaves a setting at its default.
 
-    It admits at least so many requests at once in a worker, with `signed` only signed ones. Raises
-    Unavailable.
+    It admits at least so many requests at once in a worker, with `signed` only signed ones, with
+    `files` over TLS. Raises Unavailable.
     """
     settings: dict[str, Any] = _room_for(requests) if requests else {}
     if signed:
         settings |= {"auth": "on", "master_key": MASTER_KEY}
     if workers:
         settings["workers"] = workers
+    context = None
+    if files is not None:
+        settings |= files.settings
+        context = files.context()
     url = as_node(database)
-    with NodeProcess(database_url=url, log_level="warning", **settings) as node:
+    with NodeProcess(database_url=url, log_level="warning", context=context, **settings) as node:
         try:
             node.ready()
         except AssertionError as error:
@@ -129,13 +139,9 @@ def skipmq_alone(folder: Path, *, ephemeral: bool) -> Iterator[Broker]:
 
 @contextlib.contextmanager
 def empty_handler(folder: Path) -> Iterator[Broker]:
-    """Run an RSGI application that does nothing, as nodes run under Granian."""
+    """Run a server that does nothing, of what a node's door is made of."""
     port = free_port()
-    # As server/serve.py starts a node.
-    words = [sys.executable, "-m", "granian", "--interface", "rsgi", "--workers", "1"]
-    words += ["--http", "1", "--no-ws", "--loop", "uvloop", "--runtime-mode", "st"]
-    words += ["--port", str(port)]
-    words += ["--working-dir", str(machine.FOLDER.parent), "bench.empty_handler:app"]
+    words = [sys.executable, str(machine.FOLDER / "empty_handler.py"), str(port)]
     log = folder / f"empty-{next(_numbers)}.log"
     with _server(EMPTY, words, port, log, ready=_answers) as broker:
         yield broker

@@ -236,6 +236,17 @@ class Run:
 
         return measure
 
+    def handshakes(self, broker: Broker, connections: int) -> Measure:
+        """Return a measure of connections for one request each."""
+
+        def measure(seconds: int) -> Outcome:
+            meter = Meter.start(broker.pid, broker.postmaster)
+            outcome = load.handshakes(broker.url, connections, seconds)
+            used = meter.per_request(outcome.details.pop("requests"))
+            return Outcome(outcome.rate, outcome.details | used)
+
+        return measure
+
     def signed(
         self, broker: Broker, database: str, key: Mapping[str, str], shape: Shape
     ) -> Measure:

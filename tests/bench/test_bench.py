@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import sys
 from dataclasses import fields
@@ -258,8 +259,9 @@ def test_life_cycle_is_measured_for_real(tmp_path: Path) -> None:
     words += ["--peer", "skipmq", "--peer", "sql", "--output", str(tmp_path)]
 
     done = subprocess.run(
-        words, cwd=ROOT / "tests", capture_output=True, text=True, timeout=180, check=False
-    )
+        words, cwd=ROOT / "tests", env=os.environ | {"PYTHONPATH": "../deploy"},  # noqa: TID251
+        capture_output=True, text=True, timeout=180, check=False,
+    )  # fmt: skip
 
     assert done.returncode == 0, done.stdout + done.stderr
     (file,) = tmp_path.glob("*-quick.json")

@@ -9,7 +9,9 @@ from bench.load import Shape
 from bench.peers import ELASTICMQ, ELASTICMQ_PERSISTENT, EMPTY, MOTO, SKIPMQ_NAME
 from bench.record import Pair
 from bench.run import PGMQ, SQL, Measure, Run
+from local_cluster.certificates import Authority
 from skipmq.limits import DEFAULT_ACCOUNT as ACCOUNT
+from support.certificates import Files
 from support.key_commands import Keys
 
 _RATE = "messages/s"
@@ -62,7 +64,7 @@ def _pairs(shape: Shape) -> list[Pair]:
 
 
 def processor(run: Run) -> None:
-    """What a request costs a node of one worker, against an RSGI handler that does nothing."""
+    """What a request costs a node of one worker, against a handler that does nothing."""
     run.absent = {}
     with ExitStack() as stack:
         node = stack.enter_context(peers.skipmq(run.database(stack), workers=1))
@@ -109,6 +111,33 @@ def signatures(run: Run) -> None:
                 f"the broker's processor time a request, batch {batch}", "µs", measures,
                 SKIPMQ_NAME, less_is_better=True, pairs=[Pair(signed, SKIPMQ_NAME, 1.1)],
             )  # fmt: skip
+
+
+def tls(run: Run) -> None:
+    """What TLS costs a node of one worker, a request and a connection."""
+    run.absent = {}
+    secure = f"{SKIPMQ_NAME}, TLS"
+    with ExitStack() as stack:
+        files = Files(run.folder, Authority())
+        files.ca.write_bytes(files.authority.pem)
+        files.put(files.issue())
+        nodes = {
+            SKIPMQ_NAME: stack.enter_context(peers.skipmq(run.database(stack), workers=1)),
+            secure: stack.enter_context(peers.skipmq(run.database(stack), workers=1, files=files)),
+        }
+        for batch in (1, 10):
+            measures = {
+                name: _by_processor(run.cycles(node, Shape(batch))) for name, node in nodes.items()
+            }
+            run.compare(
+                f"the broker's processor time a request, batch {batch}", "µs", measures,
+                SKIPMQ_NAME, less_is_better=True, pairs=[Pair(secure, SKIPMQ_NAME)],
+            )  # fmt: skip
+        run.compare(
+            "the broker's processor time a connection of one request", "µs",
+            {name: _by_processor(run.handshakes(node, 16)) for name, node in nodes.items()},
+            SKIPMQ_NAME, less_is_better=True, pairs=[Pair(secure, SKIPMQ_NAME)],
+        )  # fmt: skip
 
 
 def _by_processor(measure: Measure) -> Measure:

@@ -15,16 +15,20 @@ class Bound:
     servers, so that a failover may undo those of its last moment. They are not held against the
     broker until the struck server is dead for certain (at the strike), or the cluster is healthy
     again, or at all times (never).
+
+    At once: the database stays available, so that a node tries again without a pause.
     """
 
     most: float
     loose: Literal["never", "strike", "healthy"]
     stops: bool = False
+    at_once: bool = False
 
 
 BOUNDS = {
     "switchover": Bound(5, "strike"),
     "postgres-crash": Bound(6, "strike"),
+    "terminations": Bound(3, "never", at_once=True),
     "patroni-crash": Bound(8, "healthy"),
     "server-crash": Bound(8, "strike"),
     "server-death": Bound(22, "strike"),

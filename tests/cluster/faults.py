@@ -3,11 +3,15 @@
 import os
 import random
 import subprocess
+import threading
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import psycopg
 
 from local_cluster import LocalCluster
 from support.trees import frozen, kill, one
@@ -61,6 +65,29 @@ def _postgres_crash(cluster: LocalCluster, _: random.Random) -> Iterator[str]:
     server = _leader(cluster)
     one(server["postmaster_pid"]).kill()
     yield server["name"]
+
+
+@contextmanager
+def _terminations(cluster: LocalCluster, chance: random.Random) -> Iterator[str]:
+    """End one session of the nodes after the other on the primary, in the midst of statements."""
+    name, ended = cluster.leader(), threading.Event()
+
+    def terminate() -> None:
+        with psycopg.connect(cluster.node_url, autocommit=True) as session:
+            while not ended.wait(chance.uniform(0.001, 0.03)):
+                session.execute(
+                    "select pg_terminate_backend(pid) from pg_stat_activity"
+                    " where usename = current_user and state = 'active'"
+                    " and pid <> pg_backend_pid() order by random() limit 1"
+                )
+
+    with ThreadPoolExecutor(1) as pool:
+        terminating = pool.submit(terminate)
+        try:
+            yield name
+        finally:
+            ended.set()
+            terminating.result()
 
 
 @contextmanager
@@ -201,6 +228,7 @@ def missing(name: str) -> str:
 FAULTS: Mapping[str, Fault] = {
     "switchover": Fault(_switchover, in_gate=True),
     "postgres-crash": Fault(_postgres_crash, in_gate=True),
+    "terminations": Fault(_terminations, lasts=8, in_gate=True),
     "patroni-crash": Fault(_patroni_crash),
     "server-crash": Fault(_server_crash, in_gate=True),
     "server-death": Fault(_server_death, lasts=28),

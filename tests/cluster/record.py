@@ -12,7 +12,7 @@ from cluster.history import Op
 Message = tuple[str, str]
 # What one process calls a second another may call a little less.
 NEARLY = 0.9
-# A send that a node has tried again took longer than others, in seconds.
+# A send that a node has tried again took longer than others, in seconds, where it had to wait.
 _TRIED_AGAIN = 0.5
 
 
@@ -30,6 +30,10 @@ class Window:
     @property
     def bound(self) -> Bound:
         return BOUNDS[self.fault]
+
+    def troubles(self, op: Op) -> bool:
+        """Return whether a call met the fault, or what it left."""
+        return self.begin - 1 <= op.t_ok and op.t_invoke <= self.healthy + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +139,12 @@ class Record:
 
     def troubled(self, op: Op) -> bool:
         """Tell whether a node may have tried it more than once."""
-        return any(w.begin - 1 <= op.t_ok and op.t_invoke <= w.healthy + 1 for w in self.windows)
+        return any(w.troubles(op) for w in self.windows)
+
+    def _tried_again(self, op: Op) -> bool:
+        """Return whether a node may have sent it again, by the time that this takes."""
+        slow = op.t_ok - op.t_invoke > _TRIED_AGAIN
+        return any(w.troubles(op) and (slow or w.bound.at_once) for w in self.windows)
 
     def doubled(self, message: Message) -> bool:
         """Tell whether a message may have been stored a second time.
@@ -145,7 +154,7 @@ class Record:
         """
         values = {op.value for op in self.deliveries[message]}
         return not is_fifo(message[0]) and any(
-            self.troubled(op) and op.t_ok - op.t_invoke > _TRIED_AGAIN
+            self._tried_again(op)
             for value in values
             for op in self.sends.get((message[0], value), ())
         )

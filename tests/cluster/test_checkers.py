@@ -312,6 +312,8 @@ class TestMiscounted:
         kept([send(3, "a", took=4), *rest, *around])
         assert second_copies(Record([send(3, "a", took=4), *rest, *around])) == 1
         only(MISCOUNTED, [send(3, "a"), *rest, *around])
+        # Where only the session ended, it was tried again at once.
+        kept([send(3, "a"), *rest, *steady(0, 30), *fault("terminations", 4)])
 
     def test_send_to_a_fifo_queue_is_never_stored_twice(self) -> None:
         first, again = receive(7, "a", number=1), receive(20, "a", number=1)

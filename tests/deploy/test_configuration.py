@@ -15,6 +15,7 @@ from support.http import ROOT
 from support.programs import need, not_here
 
 DEPLOY = ROOT / "deploy"
+EMBEDDED = (ROOT / "app" / "skipmq" / "embedded" / "data_folder.py").read_text()
 # The longest receive, and the longest that a node holds a request while the database is away.
 LONGEST_REQUEST = 20 + 25
 
@@ -80,6 +81,14 @@ def test_patroni_takes_its_folder(found: Programs, more: list[str], tmp_path: Pa
 
     patroni = found.patroni_program("patroni")
     run([patroni, "--validate-config", "--ignore-listen-port", tmp_path], **variables)
+
+
+def test_servers_of_patroni_vacuum_as_often_as_embedded_ones() -> None:
+    settings = (DEPLOY / "patroni" / "patroni.yml").read_text()
+
+    (interval,) = re.findall(r"^ +autovacuum_naptime: (\S+)$", settings, re.MULTILINE)
+
+    assert f"autovacuum_naptime = {interval}\n" in EMBEDDED
 
 
 @pytest.mark.parametrize("unit", ["patroni.service", "skipmq.service"])

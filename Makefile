@@ -25,7 +25,7 @@ WSGI_SKIPS := --ignore tests/http/test_wire_http.py --ignore tests/http/test_wir
   --ignore tests/http/test_state_machine.py --ignore tests/http/test_sql_and_http.py \
   --ignore tests/http/test_fifo_locks.py --ignore tests/http/test_conformance_in_flight.py
 WSGI_CONSOLE := tests/console/test_rights.py tests/console/test_sign_in.py
-BENCH := cd tests && ../$(BIN)/python -m
+BENCH := cd tests && PYTHONPATH=../deploy ../$(BIN)/python -m
 
 .PHONY: help run cluster test test-all lint format check packages clients bench bench-quick soak fuzz faults bench-history bench-peers freeze constraints audit wheel clean
 
@@ -90,10 +90,12 @@ bench-peers: $(VENV)/.bench $(ELASTICMQ) ## Install the peers of the benchmark
 freeze: $(VENV)/.installed ## Write the first migration from sql/ (until 0.1.0 is released)
 	$(BIN)/python migrations/freeze.py
 
-constraints: ## Write the tested versions again, the newest that the ranges admit
+constraints: ## Write the tested versions again, the newest that the ranges admit, and their hashes
 	rm -rf .cache/resolve && $(PYTHON) -m venv .cache/resolve
 	.cache/resolve/bin/python -m pip install -q -e '.[dev,bench,analytics]'
 	.cache/resolve/bin/python -m pip freeze --exclude-editable > $(CONSTRAINTS)
+	.cache/resolve/bin/python -m pip install -q 'uv>=0.9,<1'
+	.cache/resolve/bin/python deploy/write_locks.py
 	rm -rf .cache/resolve
 	$(PIP) install -q -c $(CONSTRAINTS) -e '.[dev,analytics]'
 	$(BIN)/python deploy/bill_of_materials.py write

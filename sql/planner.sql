@@ -7,7 +7,8 @@ declare
 begin
   foreach v_function in array '{
     receive_messages, return_messages, delete_messages, change_visibility, is_sent, low_watermark,
-    receive_fifo_messages, receive_fifo_attempt, return_fifo_messages, delete_fifo_messages, change_fifo_visibility,
+    claim_fifo_messages, receive_fifo_messages, receive_fifo_attempt, return_fifo_messages, delete_fifo_messages,
+    change_fifo_visibility,
     count_messages, count_in_flight, bound_in_flight, peek_messages, find_message, copy_messages, move_messages,
     delete_picked_messages,
     dead_letter_origins, advance_move_tasks, move_batch, move_fifo_batch, resend, erase_messages, clear_retired, expire_deduplication, expire_messages, fold_counts, mark_noisy

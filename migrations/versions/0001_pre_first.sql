@@ -120,7 +120,7 @@ create table skipmq.message (
 );
 -- For receive_messages, count_messages, expire_messages and clear_retired on standard queues.
 create index message_visible on skipmq.message (queue_id, shard, visible_at) where group_no is null;
--- For receive_fifo_messages and its kind: the messages of a group in order.
+-- For claim_fifo_messages and its kind: the messages of a group in order.
 create index message_group_order on skipmq.message (queue_id, group_no, sequence_number)
   where group_no is not null;
 -- For expire_fifo, count_messages and peek_messages: those of a FIFO queue in the order of their arrival.
@@ -264,7 +264,7 @@ create table skipmq.message_group (
   autovacuum_vacuum_threshold = 20000,
   autovacuum_vacuum_cost_delay = 0
 );
--- For receive_fifo_messages: the group that has waited longest.
+-- For claim_fifo_messages: the group that has waited longest.
 create index message_group_available on skipmq.message_group (queue_id, available_at);
 -- Ballast, as in the message table.
 insert into skipmq.message_group (queue_id, group_no, available_at, first_number)
@@ -1433,6 +1433,156 @@ begin
     end if;
   end loop;
 end $$;
+-- Does: claims messages of a FIFO queue for several receives, up to p_limits of each, and hides them, with the groups
+--   they belong to, for p_visibility_timeout seconds (null: the queue's). Each receive, in its place, gets of the group
+--   that has waited longest as many as there are, in order, then of the next; no two share a group. A group gives what
+--   lies before its first message that is in flight or delayed. Expired and too often received messages are settled on
+--   the way, up to some number: then it gives what it has. A receive that gets nothing has one row without an id.
+-- Called by: the ReceiveMessage action, receive_fifo_messages.
+-- Locks, in order: group rows, skipping those that others hold; message rows, and those of clear_groups.
+-- Raises: SQ005 when no queue has this generation, SQ007 when the queue is not FIFO.
+-- Relies on index: queue_id, message_group_available, message_group_order.
+--
+-- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
+create function skipmq.claim_fifo_messages(
+  p_queue_id integer, p_limits integer[], p_visibility_timeout integer default null, p_commit text default null
+) returns table (
+  id bigint, receive_count integer, received_at timestamptz, message_id uuid, body text,
+  attributes text, approximate_receive_count integer, sent_at timestamptz,
+  first_received_at timestamptz, group_id text, sender text, trace_header text,
+  dead_letter_source text, sequence_number bigint, deduplication_id text, next_visible_in interval, place integer
+)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := skipmq.clock();
+  v_fifo boolean;
+  v_max integer;
+  v_until timestamptz;
+  v_horizon timestamptz;
+  v_delay interval;
+  v_most integer := 2147483647;
+  v_dead_letter_queue integer;
+  v_wanted integer[] := '{}'; -- The place of a receive for each message that it wants.
+  v_given integer := 0;
+  v_most_of_one integer := (select max(u.most) from unnest(p_limits) u (most));
+  v_groups bigint[]; v_firsts bigint[];
+  v_width integer := cardinality(p_limits); -- Most groups have enough for a whole receive: read one for each first.
+  -- What the groups can give: each message with the place of its group and of the receive that gets it.
+  v_tids tid[]; v_sources integer[]; v_places integer[];
+  v_cut integer; -- The group whose rest waits for the receive that has its beginning.
+  v_got integer;
+  v_effort integer := 5000; -- For messages to be cleared, and, at five times the price, groups that give nothing.
+begin
+  if p_commit is not null then
+    p_commit := set_config('synchronous_commit', p_commit, true);
+  end if;
+  select
+    q.fifo, v_now - make_interval(secs => q.message_retention_period), make_interval(secs => q.delay_seconds),
+    v_now + greatest(
+      make_interval(secs => coalesce(p_visibility_timeout, q.visibility_timeout)), interval '1 microsecond'),
+    q.max_receive_count
+  into v_fifo, v_horizon, v_delay, v_until, v_max
+  from skipmq.queue q where q.queue_id = p_queue_id;
+  if v_fifo is distinct from true then
+    perform skipmq.check_generation(p_queue_id, true);
+  end if;
+  if v_max is not null then
+    v_dead_letter_queue := skipmq.dead_letter_queue(p_queue_id);
+    v_most := case when v_dead_letter_queue is null then v_most else v_max end;
+  end if;
+  for n in 1 .. cardinality(p_limits) loop
+    v_wanted := v_wanted || array_fill(n, array[p_limits[n]]);
+  end loop;
+
+  while v_given < cardinality(v_wanted) loop
+    -- In a statement of its own: the next one then sees the messages of these groups as they are.
+    select array_agg(h.group_no), array_agg(h.first_number) into v_groups, v_firsts
+    from (
+      select g.group_no, g.first_number, g.available_at
+      from skipmq.message_group g
+      where g.queue_id = p_queue_id and g.available_at > '-infinity' and g.available_at <= v_now
+      order by g.available_at
+      limit v_width
+      for no key update skip locked
+    ) h;
+    exit when v_groups is null;
+    select
+      coalesce(array_agg(l.tid order by h.place, l.sequence_number), '{}'),
+      array_agg(h.place order by h.place, l.sequence_number)
+    into v_tids, v_sources
+    from unnest(v_groups, v_firsts) with ordinality h (group_no, first_number, place)
+    cross join lateral (
+      select m.ctid as tid, m.sequence_number, bool_and(
+        m.enqueued_at > v_horizon and m.receive_count - m.receive_base < v_most
+        and case when m.receive_count = m.receive_base then m.visible_at + v_delay else m.visible_at end <= v_now
+      ) over (order by m.sequence_number) as ready
+      from (
+        select m.ctid, m.sequence_number, m.enqueued_at, m.receive_count, m.receive_base, m.visible_at
+        from skipmq.message m
+        where m.queue_id = p_queue_id and m.group_no = h.group_no and m.sequence_number >= h.first_number
+        order by m.sequence_number
+        limit v_most_of_one
+      ) m
+    ) l
+    where l.ready;
+
+    v_places := '{}';
+    v_cut := 0;
+    v_got := v_given;
+    for n in 1 .. cardinality(v_tids) loop
+      continue when v_sources[n] = v_cut;
+      exit when v_given = cardinality(v_wanted);
+      v_given := v_given + 1;
+      v_places[n] := v_wanted[v_given];
+      if v_wanted[v_given + 1] is distinct from v_wanted[v_given] then
+        v_cut := v_sources[n];
+      end if;
+    end loop;
+    v_got := v_given - v_got;
+    return query
+    with claimed as (
+      update skipmq.message m set
+        visible_at = v_until,
+        receive_count = m.receive_count + 1,
+        first_received_at = coalesce(m.first_received_at, v_now)
+      from unnest(v_tids, v_places) with ordinality h (tid, place, n)
+      where m.ctid = h.tid and h.place is not null
+      returning m.*, h.place, h.n
+    ), hidden as (
+      update skipmq.message_group g set available_at = v_until
+      from (select distinct c.group_no from claimed c) c
+      where g.queue_id = p_queue_id and g.group_no = c.group_no
+    )
+    select
+      c.id, c.receive_count, v_now, c.message_id, c.body, c.attributes, c.receive_count - c.receive_base, c.sent_at,
+      c.first_received_at, c.group_id, c.sender, c.trace_header, c.dead_letter_source, c.sequence_number,
+      c.deduplication_id, null::interval, c.place
+    from claimed c
+    order by c.n;
+    exit when v_given = cardinality(v_wanted);
+    v_effort := v_effort - skipmq.clear_groups(p_queue_id, v_groups, v_now, v_horizon, v_most, v_dead_letter_queue);
+    exit when v_effort <= 0;
+    v_width := cardinality(v_wanted) - v_given;
+    if v_got > 0 then
+      v_width := least(v_width, v_width * cardinality(v_groups) / v_got + 1);
+    end if;
+  end loop;
+
+  if v_given < cardinality(v_wanted) then
+    next_visible_in := case when v_effort <= 0 then interval '0' else (
+      select min(g.available_at) from skipmq.message_group g where g.queue_id = p_queue_id and g.available_at > v_now
+    ) - v_now end;
+    received_at := v_now;
+    for n in coalesce(v_wanted[v_given], 0) + 1 .. cardinality(p_limits) loop
+      continue when p_limits[n] = 0;
+      place := n;
+      return next;
+    end loop;
+  end if;
+end $$;
 -- Does: clears the head of a group, which the caller has locked, of up to 1,000 messages that are past
 --   retention, or were received p_most times and go to the dead-letter queue p_target; and says when the
 --   group can give its first message. Gives how many it cleared.
@@ -1485,7 +1635,7 @@ end $$;
 -- Does: clears the heads of those of the given groups, which the caller has locked, that could give nothing: they
 --   are empty, or their first message is in flight, delayed, expired or was received too often. Gives the effort:
 --   1 for each message cleared, 5 for each group.
--- Called by: receive_fifo_messages, when its claim gives too few.
+-- Called by: claim_fifo_messages, when its claim gives too few.
 -- Locks, in order: those of clear_group.
 -- Raises: nothing.
 -- Relies on index: message_group_pkey, and those of clear_group.
@@ -2054,10 +2204,10 @@ as $$
       from pg_proc p
       where p.pronamespace = 'skipmq'::regnamespace
         and p.proname = any (array[
-          'bound_in_flight', 'cancel_move_task', 'change_fifo_visibility', 'change_visibility', 'copy_messages',
-          'count_messages', 'create_queue', 'delete_fifo_messages', 'delete_messages', 'delete_queue', 'get_queue',
+          'bound_in_flight', 'cancel_move_task', 'change_fifo_visibility', 'change_visibility', 'claim_fifo_messages',
+          'copy_messages', 'count_messages', 'create_queue', 'delete_fifo_messages', 'delete_messages', 'delete_queue', 'get_queue',
           'list_move_tasks', 'list_queues', 'low_watermark', 'move_messages', 'peek_messages', 'purge_queue',
-          'receipt_keys', 'receive_fifo_attempt', 'receive_fifo_messages', 'receive_messages', 'replication',
+          'receipt_keys', 'receive_fifo_attempt', 'receive_messages', 'replication',
           'return_fifo_messages', 'return_messages', 'send_fifo_messages', 'send_messages', 'set_queue_attributes',
           'start_move_task', 'tag_queue', 'untag_queue'])
         and not has_function_privilege(p.oid, 'execute'))
@@ -2160,7 +2310,7 @@ as $$
 $$;
 -- Does: gives the present generation of a queue's dead-letter queue; null when it has none, that was deleted, or
 --   it is the queue itself.
--- Called by: receive_messages, receive_fifo_messages.
+-- Called by: receive_messages, claim_fifo_messages.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: queue_id, queue_pkey.
@@ -4722,15 +4872,12 @@ begin
   )
   select g.* from given g;
 end $$;
--- Does: claims up to p_limit messages of a FIFO queue and hides them, with the groups they belong to, for
---   p_visibility_timeout seconds (null: the queue's): of the group that has waited longest as many as there
---   are, in order, then of the next. A group gives what lies before its first message that is in flight or
---   delayed. Expired and too often received messages are settled on the way, up to some number: then it
---   gives what it has. When there is none it gives one row without an id, as receive_messages does.
--- Called by: the ReceiveMessage action, receive_fifo_attempt; SQL users.
--- Locks, in order: group rows, skipping those that others hold; message rows, and those of clear_groups.
+-- Does: claims up to p_limit messages of a FIFO queue and hides them, as claim_fifo_messages does for several receives.
+--   When there is none it gives one row without an id, as receive_messages does.
+-- Called by: receive_fifo_attempt; SQL users.
+-- Locks, in order: those of claim_fifo_messages.
 -- Raises: SQ005 when no queue has this generation, SQ007 when the queue is not FIFO; what check_receive raises.
--- Relies on index: queue_id, message_group_available, message_group_order.
+-- Relies on index: those of claim_fifo_messages.
 --
 -- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is, and is for SQL users,
 -- whose limit and timeout are checked here: the nodes have checked theirs.
@@ -4745,117 +4892,16 @@ create function skipmq.receive_fifo_messages(
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
-#variable_conflict use_column
-declare
-  v_now timestamptz := skipmq.clock();
-  v_fifo boolean;
-  v_max integer;
-  v_until timestamptz;
-  v_horizon timestamptz;
-  v_delay interval;
-  v_most integer := 2147483647;
-  v_dead_letter_queue integer;
-  v_left integer;
-  v_width integer := 1; -- Most groups have enough for a whole receive: read one first.
-  v_groups bigint[];
-  v_firsts bigint[];
-  v_got integer;
-  v_effort integer := 5000; -- For messages to be cleared, and, at five times the price, groups that give nothing.
 begin
-  if p_commit is not null then
-    p_commit := set_config('synchronous_commit', p_commit, true);
-  else
+  if p_commit is null then
     p_limit := skipmq.check_receive(p_limit, p_visibility_timeout);
   end if;
-  v_left := p_limit;
+  return query
   select
-    q.fifo, v_now - make_interval(secs => q.message_retention_period), make_interval(secs => q.delay_seconds),
-    v_now + greatest(
-      make_interval(secs => coalesce(p_visibility_timeout, q.visibility_timeout)), interval '1 microsecond'),
-    q.max_receive_count
-  into v_fifo, v_horizon, v_delay, v_until, v_max
-  from skipmq.queue q where q.queue_id = p_queue_id;
-  if v_fifo is distinct from true then
-    perform skipmq.check_generation(p_queue_id, true);
-  end if;
-  if v_max is not null then
-    v_dead_letter_queue := skipmq.dead_letter_queue(p_queue_id);
-    v_most := case when v_dead_letter_queue is null then v_most else v_max end;
-  end if;
-
-  loop
-    -- In a statement of its own: the next one then sees the messages of these groups as they are.
-    select array_agg(h.group_no), array_agg(h.first_number) into v_groups, v_firsts
-    from (
-      select g.group_no, g.first_number, g.available_at
-      from skipmq.message_group g
-      where g.queue_id = p_queue_id and g.available_at > '-infinity' and g.available_at <= v_now
-      order by g.available_at
-      limit v_width
-      for no key update skip locked
-    ) h;
-    exit when v_groups is null;
-    return query
-    with head as materialized (
-      select c.tid, c.place
-      from (
-        select l.tid, row_number() over (order by h.place, l.sequence_number) as place
-        from unnest(v_groups, v_firsts) with ordinality h (group_no, first_number, place)
-        cross join lateral (
-          select w.tid, w.sequence_number
-          from (
-            select m.ctid as tid, m.sequence_number, bool_and(
-              m.enqueued_at > v_horizon and m.receive_count - m.receive_base < v_most
-              and case when m.receive_count = m.receive_base then m.visible_at + v_delay else m.visible_at end <= v_now
-            ) over (order by m.sequence_number) as ready
-            from (
-              select
-                m.ctid, m.sequence_number, m.enqueued_at, m.receive_count, m.receive_base, m.visible_at
-              from skipmq.message m
-              where m.queue_id = p_queue_id and m.group_no = h.group_no
-                and m.sequence_number >= h.first_number
-              order by m.sequence_number
-              limit v_left
-            ) m
-          ) w
-          where w.ready
-        ) l
-      ) c
-      where c.place <= v_left
-    ), claimed as (
-      update skipmq.message m set
-        visible_at = v_until,
-        receive_count = m.receive_count + 1,
-        first_received_at = coalesce(m.first_received_at, v_now)
-      from head h
-      where m.ctid = h.tid
-      returning m.*, h.place
-    ), hidden as (
-      update skipmq.message_group g set available_at = v_until
-      from (select distinct c.group_no from claimed c) c
-      where g.queue_id = p_queue_id and g.group_no = c.group_no
-    )
-    select
-      c.id, c.receive_count, v_now, c.message_id, c.body, c.attributes, c.receive_count - c.receive_base, c.sent_at,
-      c.first_received_at, c.group_id, c.sender, c.trace_header, c.dead_letter_source, c.sequence_number,
-      c.deduplication_id, null::interval
-    from claimed c
-    order by c.place;
-    get diagnostics v_got = row_count;
-    v_left := v_left - v_got;
-    exit when v_left = 0;
-    v_effort := v_effort - skipmq.clear_groups(p_queue_id, v_groups, v_now, v_horizon, v_most, v_dead_letter_queue);
-    exit when v_effort <= 0;
-    v_width := v_left;
-  end loop;
-
-  if v_left = p_limit then
-    received_at := v_now;
-    next_visible_in := case when v_effort <= 0 then interval '0' else (
-      select min(g.available_at) from skipmq.message_group g where g.queue_id = p_queue_id and g.available_at > v_now
-    ) - v_now end;
-    return next;
-  end if;
+    c.id, c.receive_count, c.received_at, c.message_id, c.body, c.attributes, c.approximate_receive_count, c.sent_at,
+    c.first_received_at, c.group_id, c.sender, c.trace_header, c.dead_letter_source, c.sequence_number,
+    c.deduplication_id, c.next_visible_in
+  from skipmq.claim_fifo_messages(p_queue_id, array[p_limit], p_visibility_timeout, p_commit) c;
 end $$;
 -- Does: claims up to p_limit messages of the queue of that name, standard or FIFO, and hides them for
 --   p_visibility_timeout seconds (null: the queue's); those of a FIFO group in order. No rows when there is none.
@@ -6443,7 +6489,8 @@ declare
 begin
   foreach v_function in array '{
     receive_messages, return_messages, delete_messages, change_visibility, is_sent, low_watermark,
-    receive_fifo_messages, receive_fifo_attempt, return_fifo_messages, delete_fifo_messages, change_fifo_visibility,
+    claim_fifo_messages, receive_fifo_messages, receive_fifo_attempt, return_fifo_messages, delete_fifo_messages,
+    change_fifo_visibility,
     count_messages, count_in_flight, bound_in_flight, peek_messages, find_message, copy_messages, move_messages,
     delete_picked_messages,
     dead_letter_origins, advance_move_tasks, move_batch, move_fifo_batch, resend, erase_messages, clear_retired, expire_deduplication, expire_messages, fold_counts, mark_noisy

@@ -20,10 +20,10 @@ as $$
       from pg_proc p
       where p.pronamespace = 'skipmq'::regnamespace
         and p.proname = any (array[
-          'bound_in_flight', 'cancel_move_task', 'change_fifo_visibility', 'change_visibility', 'copy_messages',
-          'count_messages', 'create_queue', 'delete_fifo_messages', 'delete_messages', 'delete_queue', 'get_queue',
+          'bound_in_flight', 'cancel_move_task', 'change_fifo_visibility', 'change_visibility', 'claim_fifo_messages',
+          'copy_messages', 'count_messages', 'create_queue', 'delete_fifo_messages', 'delete_messages', 'delete_queue', 'get_queue',
           'list_move_tasks', 'list_queues', 'low_watermark', 'move_messages', 'peek_messages', 'purge_queue',
-          'receipt_keys', 'receive_fifo_attempt', 'receive_fifo_messages', 'receive_messages', 'replication',
+          'receipt_keys', 'receive_fifo_attempt', 'receive_messages', 'replication',
           'return_fifo_messages', 'return_messages', 'send_fifo_messages', 'send_messages', 'set_queue_attributes',
           'start_move_task', 'tag_queue', 'untag_queue'])
         and not has_function_privilege(p.oid, 'execute'))

@@ -1,12 +1,9 @@
--- Does: claims up to p_limit messages of a FIFO queue and hides them, with the groups they belong to, for
---   p_visibility_timeout seconds (null: the queue's): of the group that has waited longest as many as there
---   are, in order, then of the next. A group gives what lies before its first message that is in flight or
---   delayed. Expired and too often received messages are settled on the way, up to some number: then it
---   gives what it has. When there is none it gives one row without an id, as receive_messages does.
--- Called by: the ReceiveMessage action, receive_fifo_attempt; SQL users.
--- Locks, in order: group rows, skipping those that others hold; message rows, and those of clear_groups.
+-- Does: claims up to p_limit messages of a FIFO queue and hides them, as claim_fifo_messages does for several receives.
+--   When there is none it gives one row without an id, as receive_messages does.
+-- Called by: receive_fifo_attempt; SQL users.
+-- Locks, in order: those of claim_fifo_messages.
 -- Raises: SQ005 when no queue has this generation, SQ007 when the queue is not FIFO; what check_receive raises.
--- Relies on index: queue_id, message_group_available, message_group_order.
+-- Relies on index: those of claim_fifo_messages.
 --
 -- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is, and is for SQL users,
 -- whose limit and timeout are checked here: the nodes have checked theirs.
@@ -21,115 +18,14 @@ create function skipmq.receive_fifo_messages(
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
-#variable_conflict use_column
-declare
-  v_now timestamptz := skipmq.clock();
-  v_fifo boolean;
-  v_max integer;
-  v_until timestamptz;
-  v_horizon timestamptz;
-  v_delay interval;
-  v_most integer := 2147483647;
-  v_dead_letter_queue integer;
-  v_left integer;
-  v_width integer := 1; -- Most groups have enough for a whole receive: read one first.
-  v_groups bigint[];
-  v_firsts bigint[];
-  v_got integer;
-  v_effort integer := 5000; -- For messages to be cleared, and, at five times the price, groups that give nothing.
 begin
-  if p_commit is not null then
-    p_commit := set_config('synchronous_commit', p_commit, true);
-  else
+  if p_commit is null then
     p_limit := skipmq.check_receive(p_limit, p_visibility_timeout);
   end if;
-  v_left := p_limit;
+  return query
   select
-    q.fifo, v_now - make_interval(secs => q.message_retention_period), make_interval(secs => q.delay_seconds),
-    v_now + greatest(
-      make_interval(secs => coalesce(p_visibility_timeout, q.visibility_timeout)), interval '1 microsecond'),
-    q.max_receive_count
-  into v_fifo, v_horizon, v_delay, v_until, v_max
-  from skipmq.queue q where q.queue_id = p_queue_id;
-  if v_fifo is distinct from true then
-    perform skipmq.check_generation(p_queue_id, true);
-  end if;
-  if v_max is not null then
-    v_dead_letter_queue := skipmq.dead_letter_queue(p_queue_id);
-    v_most := case when v_dead_letter_queue is null then v_most else v_max end;
-  end if;
-
-  loop
-    -- In a statement of its own: the next one then sees the messages of these groups as they are.
-    select array_agg(h.group_no), array_agg(h.first_number) into v_groups, v_firsts
-    from (
-      select g.group_no, g.first_number, g.available_at
-      from skipmq.message_group g
-      where g.queue_id = p_queue_id and g.available_at > '-infinity' and g.available_at <= v_now
-      order by g.available_at
-      limit v_width
-      for no key update skip locked
-    ) h;
-    exit when v_groups is null;
-    return query
-    with head as materialized (
-      select c.tid, c.place
-      from (
-        select l.tid, row_number() over (order by h.place, l.sequence_number) as place
-        from unnest(v_groups, v_firsts) with ordinality h (group_no, first_number, place)
-        cross join lateral (
-          select w.tid, w.sequence_number
-          from (
-            select m.ctid as tid, m.sequence_number, bool_and(
-              m.enqueued_at > v_horizon and m.receive_count - m.receive_base < v_most
-              and case when m.receive_count = m.receive_base then m.visible_at + v_delay else m.visible_at end <= v_now
-            ) over (order by m.sequence_number) as ready
-            from (
-              select
-                m.ctid, m.sequence_number, m.enqueued_at, m.receive_count, m.receive_base, m.visible_at
-              from skipmq.message m
-              where m.queue_id = p_queue_id and m.group_no = h.group_no
-                and m.sequence_number >= h.first_number
-              order by m.sequence_number
-              limit v_left
-            ) m
-          ) w
-          where w.ready
-        ) l
-      ) c
-      where c.place <= v_left
-    ), claimed as (
-      update skipmq.message m set
-        visible_at = v_until,
-        receive_count = m.receive_count + 1,
-        first_received_at = coalesce(m.first_received_at, v_now)
-      from head h
-      where m.ctid = h.tid
-      returning m.*, h.place
-    ), hidden as (
-      update skipmq.message_group g set available_at = v_until
-      from (select distinct c.group_no from claimed c) c
-      where g.queue_id = p_queue_id and g.group_no = c.group_no
-    )
-    select
-      c.id, c.receive_count, v_now, c.message_id, c.body, c.attributes, c.receive_count - c.receive_base, c.sent_at,
-      c.first_received_at, c.group_id, c.sender, c.trace_header, c.dead_letter_source, c.sequence_number,
-      c.deduplication_id, null::interval
-    from claimed c
-    order by c.place;
-    get diagnostics v_got = row_count;
-    v_left := v_left - v_got;
-    exit when v_left = 0;
-    v_effort := v_effort - skipmq.clear_groups(p_queue_id, v_groups, v_now, v_horizon, v_most, v_dead_letter_queue);
-    exit when v_effort <= 0;
-    v_width := v_left;
-  end loop;
-
-  if v_left = p_limit then
-    received_at := v_now;
-    next_visible_in := case when v_effort <= 0 then interval '0' else (
-      select min(g.available_at) from skipmq.message_group g where g.queue_id = p_queue_id and g.available_at > v_now
-    ) - v_now end;
-    return next;
-  end if;
+    c.id, c.receive_count, c.received_at, c.message_id, c.body, c.attributes, c.approximate_receive_count, c.sent_at,
+    c.first_received_at, c.group_id, c.sender, c.trace_header, c.dead_letter_source, c.sequence_number,
+    c.deduplication_id, c.next_visible_in
+  from skipmq.claim_fifo_messages(p_queue_id, array[p_limit], p_visibility_timeout, p_commit) c;
 end $$;

@@ -40,7 +40,7 @@ create table skipmq.message (
 );
 -- For receive_messages, count_messages, expire_messages and clear_retired on standard queues.
 create index message_visible on skipmq.message (queue_id, shard, visible_at) where group_no is null;
--- For receive_fifo_messages and its kind: the messages of a group in order.
+-- For claim_fifo_messages and its kind: the messages of a group in order.
 create index message_group_order on skipmq.message (queue_id, group_no, sequence_number)
   where group_no is not null;
 -- For expire_fifo, count_messages and peek_messages: those of a FIFO queue in the order of their arrival.

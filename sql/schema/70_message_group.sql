@@ -17,7 +17,7 @@ create table skipmq.message_group (
   autovacuum_vacuum_threshold = 20000,
   autovacuum_vacuum_cost_delay = 0
 );
--- For receive_fifo_messages: the group that has waited longest.
+-- For claim_fifo_messages: the group that has waited longest.
 create index message_group_available on skipmq.message_group (queue_id, available_at);
 -- Ballast, as in the message table.
 insert into skipmq.message_group (queue_id, group_no, available_at, first_number)

@@ -46,11 +46,11 @@ FAULTS = {
         ),
     ),
     "a receive gives what lies behind a message in flight": Fault(
-        "receive_fifo_messages",
+        "claim_fifo_messages",
         (
             (
                 "case when m.receive_count = m.receive_base then m.visible_at + v_delay"
-                " else m.visible_at end <= v_now\n            ) over (order by m.sequence_number)"
+                " else m.visible_at end <= v_now\n      ) over (order by m.sequence_number)"
                 " as ready",
                 "true) over (order by m.sequence_number) and m.visible_at <= v_now as ready",
             ),
@@ -58,14 +58,14 @@ FAULTS = {
         ),
     ),
     "a receive does not lock groups": Fault(
-        "receive_fifo_messages", (("for no key update skip locked", ""),)
+        "claim_fifo_messages", (("for no key update skip locked", ""),)
     ),
     "a group is in the order of visibility": Fault(
-        "receive_fifo_messages",
+        "claim_fifo_messages",
         (
             (
-                "order by m.sequence_number\n              limit",
-                "order by m.visible_at desc, m.sequence_number desc\n              limit",
+                "order by m.sequence_number\n        limit",
+                "order by m.visible_at desc, m.sequence_number desc\n        limit",
             ),
             (
                 "over (order by m.sequence_number) as ready",

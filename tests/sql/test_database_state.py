@@ -23,7 +23,7 @@ def test_session_that_may_not_write_is_read_only(node: Connection) -> None:
     assert state(node) == "read_only"
 
 
-@pytest.mark.parametrize("function", ["send_messages", "receive_fifo_messages", "tag_queue"])
+@pytest.mark.parametrize("function", ["send_messages", "claim_fifo_messages", "tag_queue"])
 def test_role_that_lost_a_function_has_no_privilege(
     owner: Connection, node: Connection, function: str
 ) -> None:

@@ -49,9 +49,8 @@ PROBE = Statement(
 )  # fmt: skip
 RECEIVE_FIFO = Statement(
     f"select {_RECEIVED_FIFO}, place"  # noqa: S608
-    " from unnest($1) with ordinality l (most, place)"
-    " cross join lateral skipmq.receive_fifo_messages($2, l.most, $3, $4) where l.most > 0",
-    INTEGERS, INTEGER, INTEGER, TEXT, since_2000=True,
+    " from skipmq.claim_fifo_messages($1, $2, $3, $4)",
+    INTEGER, INTEGERS, INTEGER, TEXT, since_2000=True,
 )  # fmt: skip
 SEND = Statement(
     "select skipmq.send_messages($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",

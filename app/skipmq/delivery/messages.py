@@ -286,7 +286,7 @@ class Messages:
         # Each request claims groups of its own: two consumers never share one.
         rows = await self._database.rows(
             sql.RECEIVE_FIFO,
-            (list(limits), key[0], key[1], _LAX),
+            (key[0], limits, key[1], _LAX),
             deadline=deadline,
             tenant=key[0],
         )

@@ -243,14 +243,15 @@ class Metrics:
                 and (janitor or name not in _OF_JANITOR)
             ]
 
-        self._counters: defaultdict[str, defaultdict[tuple[str, ...], float]] = defaultdict(
-            lambda: defaultdict(float)
-        )
+        # A name that is none of these raises KeyError.
+        self._counters: dict[str, defaultdict[tuple[str, ...], float]] = {
+            name: defaultdict(float) for name in COUNTERS
+        }
+        self._gauges: dict[str, dict[tuple[str, ...], float]] = {name: {} for name in GAUGES}
         for name in own(COUNTERS):
             self._counters[name][()] = 0.0
-        self._gauges: dict[str, dict[tuple[str, ...], float]] = {
-            name: {(): 0.0} for name in own(GAUGES)
-        }
+        for name in own(GAUGES):
+            self._gauges[name][()] = 0.0
         self._histograms: dict[str, dict[tuple[str, ...], Histogram]] = {
             name: {} for name in HISTOGRAMS
         }
@@ -262,11 +263,11 @@ class Metrics:
 
     def show(self, state: str, value: float, labels: tuple[str, ...] = ()) -> None:
         """Set the value of a state."""
-        self._gauges.setdefault(state, {})[labels] = value
+        self._gauges[state][labels] = value
 
     def forget(self, state: str) -> None:
         """Forget all values of a state."""
-        self._gauges.pop(state, None)
+        self._gauges[state].clear()
 
     def observe(
         self, event: str, value: float, labels: tuple[str, ...] = (), request_id: str = ""
@@ -285,7 +286,7 @@ class Metrics:
     def snapshot(self) -> Snapshot:
         """Return the metrics as they are now."""
         self._counters["processor"][()] = time.process_time()
-        self._gauges["memory"] = {(): _resident_bytes()}
+        self._gauges["memory"][()] = _resident_bytes()
         return Snapshot(
             time.monotonic(),
             {name: [*series.items()] for name, series in self._counters.items()},

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 import uuid
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
@@ -69,6 +71,29 @@ async def connected(url: str) -> AsyncIterator[Session]:
         yield Session(connection)
     finally:
         connection.close()
+
+
+def test_statement_has_one_name_in_every_process() -> None:
+    shown = "from skipmq.delivery.message_sql import SEND; print(SEND.name.decode())"
+    names = {
+        subprocess.check_output([sys.executable, "-c", shown], env={"PYTHONHASHSEED": seed})
+        for seed in "12"
+    }
+
+    assert len(names) == 1
+    assert Statement("select 1").name != Statement("select 2").name
+    assert Statement("select $1", INTEGER).name != Statement("select $1", TEXT).name
+
+
+async def test_statement_that_was_prepared_on_a_session_before_is_used(database: str) -> None:
+    statement = Statement("select $1 + 1", INTEGER)
+    name = sql.Identifier(statement.name.decode())
+    before = sql.SQL("prepare {} (integer) as select $1 + 1").format(name).as_string()
+    async with connected(database) as session:
+        await session.run(Statement(before))
+
+        # From the second time on it is prepared.
+        assert [await session.run(statement, (n,)) for n in range(3)] == [[(1,)], [(2,)], [(3,)]]
 
 
 @pytest.mark.parametrize(

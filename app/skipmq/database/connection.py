@@ -165,7 +165,11 @@ class Connection:
                 transformer.set_loader_types(loaded, pq.Format.BINARY)
         else:
             if statement not in self._prepared:
-                await self._ask(seconds, pgconn.send_prepare, name, statement.text, statement.oids)
+                # A pooler may have given the session to a node before, with what that prepared.
+                with suppress(psycopg.errors.DuplicatePreparedStatement):
+                    await self._ask(
+                        seconds, pgconn.send_prepare, name, statement.text, statement.oids
+                    )
                 self._prepared.add(statement)
             self.may_have_run = True
             result = await self._ask(

@@ -22,7 +22,7 @@ class Verdict(Enum):
 
 # A plan made before a migration changed a function; a prepared statement that the server forgot, or
 # has already: a pooler gave the connection another session.
-FORGETFUL = frozenset({"0A000", "26000", "42P05"})
+FORGETFUL = frozenset({"0A000", "26000"})
 _STANDING = {
     # A serialization failure and a deadlock.
     "40001": Verdict.AGAIN,

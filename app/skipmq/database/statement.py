@@ -5,7 +5,7 @@ src/backend/utils/adt (array_recv in arrayfuncs.c).
 """
 
 from collections.abc import Callable, Sequence
-from itertools import count
+from hashlib import sha256
 from struct import Struct, pack
 from typing import Any, NamedTuple, TypeAlias
 
@@ -24,7 +24,6 @@ _INT4_BYTES, _INT8_BYTES = 4, 8
 _INT4_OID, INT8_OID, _TEXT_OID, _UUID_OID, TIME_OID = 23, 20, 25, 2950, 1184
 _INT8 = Struct(">q")
 _LENGTH, _TIME_ELEMENT = Struct(">i"), Struct(">iq")
-_names = count()
 
 
 class Kind(NamedTuple):
@@ -129,9 +128,9 @@ class Statement:
     def __init__(self, text: str, *kinds: Kind, since_2000: bool = False) -> None:
         self.text = text.encode()
         self.since_2000 = since_2000
-        # Unlike those of another release, which a pooler may have prepared on the same session.
-        self.name = f"skipmq_{next(_names)}_{abs(hash((text, kinds))):x}".encode()
         self.oids = [kind.oid for kind in kinds]
+        # Made from what it is: the same in every process, another in a release that changed it.
+        self.name = b"skipmq_" + sha256(b"%r %a" % (self.text, self.oids)).hexdigest()[:16].encode()
         self.forms = [kind.form for kind in kinds]
         self._writers = [kind.write for kind in kinds]
 

@@ -261,6 +261,10 @@ class OutcomeUnknown(ServiceUnavailable, wire=ServiceUnavailable):
     """The database went away; whether the request has been done is not known; try again."""
 
 
+class RequestCancelled(OutcomeUnknown, wire=ServiceUnavailable):
+    """The request was cancelled; whether it has been done is not known; try again."""
+
+
 class Locked(SqsError, wire=ServiceUnavailable):
     """An open transaction holds what the request is for; nothing has been done; try again."""
 

@@ -1,5 +1,6 @@
 """One SQS request and its answer, whatever server it came through."""
 
+import asyncio
 import re
 from functools import lru_cache
 from time import perf_counter
@@ -104,6 +105,17 @@ class Broker:
         except errors.SqsError as error:
             failure = error
             response = protocol.encode_error(request, error)
+        except asyncio.CancelledError:
+            # It may have been done: that somebody asked for it has to be on the record.
+            failure = errors.RequestCancelled()
+            self._log.note(
+                request,
+                call,
+                failure,
+                protocol.encode_error(request, failure),
+                perf_counter() - began,
+            )
+            raise
         except Exception:
             log.exception(
                 "request failed", request_id=request.request_id, action=call and call.action
@@ -165,6 +177,9 @@ class Broker:
                 return await perform(self.node, call, self._take_queues)
         except errors.SqsError as error:
             failure = error
+            raise
+        except asyncio.CancelledError:
+            failure = errors.RequestCancelled()
             raise
         except Exception:
             log.exception("call failed", request_id=call.request.request_id, action=call.action)

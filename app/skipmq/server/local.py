@@ -64,6 +64,9 @@ class LocalNode:
         except errors.SqsError as error:
             self._record(call, error)
             raise
+        except KeyboardInterrupt:
+            self._record(call, errors.RequestCancelled())
+            raise
         self._record(call, None)
         return result
 

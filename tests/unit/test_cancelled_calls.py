@@ -1,0 +1,57 @@
+"""A call that is cancelled may have been done: it is on the record as that, not as done."""
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from time import monotonic
+from typing import Any
+
+from structlog.testing import capture_logs
+
+from skipmq.model import Identity
+from skipmq.node import Node
+from skipmq.protocol import Call, Request, shapes
+from skipmq.server.answer import Broker
+from skipmq.settings import Settings
+from support.loop import eventually
+from support.wire import target
+
+Ask = Callable[..., Request]
+PURGE = {"QueueUrl": "http://localhost:9324/000000000000/orders"}
+
+
+async def cancelled(ask: Callable[[Broker], Coroutine[Any, Any, Any]]) -> dict[str, Any]:
+    """Cancel what a node whose database went away is asked; return its audit record."""
+    node = Node(Settings(failover_wait=60), "postgresql://127.0.0.1:1/nowhere")
+    node.is_open = True
+    with capture_logs() as lines:
+        task = asyncio.create_task(ask(Broker(node)))
+        await eventually(lambda: node.database.availability.failure)
+        assert not task.done()
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+    await node.close()
+    (record,) = [line for line in lines if line["event"] == "audit"]
+    return dict(record)
+
+
+async def test_request_of_a_client(ask: Ask) -> None:
+    request = ask(json.dumps(PURGE).encode(), headers=target("PurgeQueue"))
+
+    record = await cancelled(lambda broker: broker.answer(request))
+
+    assert (record["action"], record["door"]) == ("PurgeQueue", "api")
+    assert record["outcome"] == "ServiceUnavailable"
+    assert "whether it has been done is not known" in record["reason"]
+
+
+async def test_call_of_the_console(ask: Ask) -> None:
+    parameters = shapes.ACTIONS["PurgeQueue"].takes.struct(**PURGE)
+    call = Call("PurgeQueue", parameters, ask(), Identity(), monotonic() + 60)
+
+    record = await cancelled(lambda broker: broker.act(call))
+
+    assert (record["action"], record["door"]) == ("PurgeQueue", "console")
+    assert record["outcome"] == "ServiceUnavailable"

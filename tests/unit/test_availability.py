@@ -3,6 +3,7 @@ from time import monotonic
 
 import psycopg
 import pytest
+from structlog.testing import capture_logs
 
 from skipmq.database import NoObserver
 from skipmq.database.availability import Availability
@@ -122,11 +123,19 @@ async def test_each_loss_counts(server: Server) -> None:
     assert server.availability.losses == 2
 
 
-async def test_probe_that_fails_for_another_reason_holds_nobody_for_ever() -> None:
-    async def broken() -> None:
-        raise ZeroDivisionError
+async def test_probe_that_fails_for_another_reason_has_found_nothing() -> None:
+    failures = [ZeroDivisionError(), ZeroDivisionError(), LOST, ZeroDivisionError()]
 
-    availability = Availability("server", broken, NoObserver())
-    availability.lose(LOST)
+    async def probe() -> None:
+        if failures:
+            raise failures.pop(0)
 
-    assert await availability.wait(monotonic() + 60)
+    availability = Availability("server", probe, NoObserver())
+    with capture_logs() as lines:
+        availability.lose(LOST)
+
+        assert await availability.wait(monotonic() + 60)
+
+    assert failures == []
+    # With a traceback, once for each time that it begins.
+    assert [line["event"] for line in lines].count("cannot probe") == 2

@@ -56,8 +56,9 @@ class NoObserver:
 class Availability:
     """Whether something is available, and who waits until it is; for one loop.
 
-    `probe` raises psycopg.Error while it is not. `what` names it in log lines and metrics. When
-    `quiet` no loss is logged that the first probe refutes.
+    `probe` raises psycopg.Error while it is not; any other error is no answer either, and is logged
+    with its traceback. `what` names it in log lines and metrics. When `quiet` no loss is logged
+    that the first probe refutes.
     """
 
     def __init__(
@@ -147,10 +148,7 @@ class Availability:
         self._observer.show(f"waiting for {self._what}", len(self._waiting))
 
     async def _until_found(self, error: Exception) -> None:
-        try:
-            await self._search(error)
-        except Exception:
-            log.exception("cannot probe", what=self._what)
+        await self._search(error)
         self._ended = monotonic()
         self._probing = self.failure = None
         self._release()
@@ -163,7 +161,9 @@ class Availability:
             try:
                 await self._probe()
                 break
-            except (psycopg.Error, OSError) as found:
+            except Exception as found:
+                if not isinstance(found, (psycopg.Error, OSError, type(self.failure))):
+                    log.exception("cannot probe", what=self._what)
                 self.failure = found
                 if not seen:  # Once a loss: a line for each request would bury it.
                     seen = True

@@ -42,7 +42,7 @@ class Monitor:
         self.state = WRITABLE
         # When it became so, as a time of time.monotonic, and why, as the server or libpq says it.
         self.since, self.reason = monotonic(), ""
-        database.when_hindered = self._hinder
+        database.when_hindered(self._hinder)
         self._show()
 
     async def check(self) -> str:

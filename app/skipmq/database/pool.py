@@ -107,8 +107,7 @@ class Database:
         self.generation = 0
         # Where the last connection that was opened leads.
         self.address = ""
-        # Called with what says that nothing can be done before an operator acts.
-        self.when_hindered: Callable[[errors.Hindered], None] = lambda _: None
+        self._tell_hindered: Callable[[errors.Hindered], None] = lambda _: None
         self.availability = Availability("database", self._probe, self.observer)
         # While too few standbys answer, what needs their acknowledgement waits, and nothing else.
         self.standbys = Availability("standbys", self._probe_standbys, self.observer)
@@ -163,6 +162,10 @@ class Database:
                 if not waits and (verdict is not Verdict.AGAIN or tries >= _TRIES):
                     raise self._failed(error, verdict, unknown=unknown) from error
 
+    def when_hindered(self, tell: Callable[[errors.Hindered], None]) -> None:
+        """Call a function with every error that lasts until an operator acts."""
+        self._tell_hindered = tell
+
     async def session(self, application_name: str = "") -> Session:
         """Return a new connection outside the pool, under a name of its own where one is given.
 
@@ -206,7 +209,7 @@ class Database:
         """Return the error of a statement that is not tried again."""
         translated = retry.translated(error, verdict)
         if isinstance(translated, errors.Hindered):
-            self.when_hindered(translated)
+            self._tell_hindered(translated)
         if unknown and not _is_final(translated):
             self.observer.count("unknown")
             return errors.OutcomeUnknown()

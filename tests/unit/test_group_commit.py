@@ -150,7 +150,19 @@ async def test_failing_request_does_not_fail_its_neighbours(transactions: Transa
     with pytest.raises(ValueError, match="two"):
         await results[2]
     assert transactions.requests[:2] == [[0], [1, 2, 3]]
-    assert sorted(transactions.requests[2:]) == [[1], [2], [3]]
+    assert sorted(transactions.requests[2:]) == [[1], [1, 2], [2], [3]]
+
+
+async def test_request_that_fails_is_found_in_few_calls() -> None:
+    transactions = Transactions(held=False)
+    transactions.refused[300] = ValueError("three hundred")
+    submit = submitting(transactions, most=512)
+
+    found = await asyncio.gather(*(submit(n) for n in range(512)), return_exceptions=True)
+
+    assert [n for n, result in enumerate(found) if result != f"k{n}"] == [300]
+    # Two for each time that 512 is halved.
+    assert len(transactions.calls) == 1 + 2 * 9
 
 
 @pytest.mark.parametrize(
@@ -183,7 +195,7 @@ async def test_what_fails_when_tried_alone_is_not_tried_again(transactions: Tran
         errors.OutcomeUnknown,
     ]
     assert transactions.requests[0] == [0, 1, 2]
-    assert sorted(transactions.requests[1:]) == [[0], [1], [2]]
+    assert sorted(transactions.requests[1:]) == [[0], [0, 1], [1], [2]]
 
 
 async def test_request_that_is_stuck_keeps_nobody_else(transactions: Transactions) -> None:
@@ -195,6 +207,8 @@ async def test_request_that_is_stuck_keeps_nobody_else(transactions: Transaction
     assert [await results[n] for n in (0, 1, 3)] == ["k0", "k1", "k3"]
     with pytest.raises(errors.Locked):
         await results[2]
+    # Each by itself at once: those that wait for the lock would take their time one after another.
+    assert sorted(transactions.requests) == [[0], [1], [1, 2, 3], [2], [3]]
 
 
 async def test_request_that_is_cancelled_before_it_runs_is_not_run(

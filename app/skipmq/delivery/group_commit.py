@@ -141,9 +141,11 @@ class GroupCommit(Generic[Key, Request, Result]):
             if len(batch) == 1:
                 _fail(batch[0], error)
             else:
-                # The call was refused, and nothing done, for the sake of one of its requests: each
-                # finds out by itself whether it is the one.
-                await asyncio.gather(*(self._serve_batch(key, [entry]) for entry in batch))
+                # The call was refused, and nothing done, for the sake of one of its requests, which
+                # smaller calls find. Where it waits for a lock, each that it is in takes as long.
+                size = 1 if isinstance(error, errors.Locked) else (len(batch) + 1) // 2
+                parts = [batch[start : start + size] for start in range(0, len(batch), size)]
+                await asyncio.gather(*(self._serve_batch(key, part) for part in parts))
         else:
             for entry, result in zip(batch, results, strict=True):
                 if not entry.result.done():

@@ -158,6 +158,13 @@ class PeekedMessage(NamedTuple):
     deduplication_id: str | None
 
 
+class Need(NamedTuple):
+    """A permission that a call needs, on a queue, or on all of an account where its name is `*`."""
+
+    permission: str
+    queue: QueueName
+
+
 class Reception(msgspec.Struct, frozen=True, gc=False):
     """What one look at a queue gave: messages, or the seconds until the next becomes visible."""
 

@@ -1,8 +1,12 @@
 """One coroutine for each action, named after it. Here is every one, of SQS and beyond."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from time import monotonic
 from typing import Any
 
+import msgspec
+
+from skipmq import errors
 from skipmq.actions import (
     access,
     attributes,
@@ -23,62 +27,153 @@ from skipmq.actions import (
     timeline,
     watching,
 )
-from skipmq.node import Node
+from skipmq.model import Queue
+from skipmq.node import TRIES, Node
 from skipmq.protocol import Call
 
-Action = Callable[[Node, Call], Awaitable[dict[str, Any] | None]]
 
-ACTIONS: dict[str, Action] = {
-    "AddPermission": permissions.add_permission,
-    "CancelMessageMoveTask": moves.cancel_message_move_task,
-    "ChangeMessageVisibility": messages.change_message_visibility,
-    "ChangeMessageVisibilityBatch": batches.change_message_visibility_batch,
-    "CreateQueue": queues.create_queue,
-    "DeleteMessage": messages.delete_message,
-    "DeleteMessageBatch": batches.delete_message_batch,
-    "DeleteQueue": queues.delete_queue,
-    "GetQueueAttributes": attributes.get_queue_attributes,
-    "GetQueueUrl": queues.get_queue_url,
-    "ListDeadLetterSourceQueues": redrive.list_dead_letter_source_queues,
-    "ListMessageMoveTasks": moves.list_message_move_tasks,
-    "ListQueues": queues.list_queues,
-    "ListQueueTags": tags.list_queue_tags,
-    "PurgeQueue": queues.purge_queue,
-    "ReceiveMessage": receive.receive_message,
-    "RemovePermission": permissions.remove_permission,
-    "SendMessage": messages.send_message,
-    "SendMessageBatch": batches.send_message_batch,
-    "SetQueueAttributes": attributes.set_queue_attributes,
-    "StartMessageMoveTask": moves.start_message_move_task,
-    "TagQueue": tags.tag_queue,
-    "UntagQueue": tags.untag_queue,
+class Action(msgspec.Struct, frozen=True, kw_only=True):
+    """What an action is, to all that meet its calls."""
+
+    # With the node and the call, and where `on_queue` with the queue of QueueUrl.
+    run: Callable[..., Awaitable[dict[str, Any] | None]]
+    needs: access.Needs
+    on_queue: bool = False
+    # The queue as it is now, not as it was some seconds ago.
+    is_fresh: bool = False
+    # On the record, with its parameters.
+    is_change: bool = False
+    # Any link may ask for it, where nobody signs.
+    is_read: bool = False
+    # How long it may wait for the database; what nobody needs gives way sooner than a client's.
+    seconds: float | None = None
+
+
+def _on(run: Callable[..., Awaitable[dict[str, Any] | None]], *needs: str, **how: Any) -> Action:
+    return Action(run=run, needs=access.of_queue(*needs), on_queue=True, **how)
+
+
+ACTIONS: Mapping[str, Action] = {
+    "AddPermission": _on(
+        permissions.add_permission, "AddPermission", is_fresh=True, is_change=True
+    ),
+    "CancelMessageMoveTask": Action(
+        run=moves.cancel_message_move_task, needs=access.of_move_end, is_change=True
+    ),
+    "ChangeMessageVisibility": _on(messages.change_message_visibility, "ChangeMessageVisibility"),
+    "ChangeMessageVisibilityBatch": _on(
+        batches.change_message_visibility_batch, "ChangeMessageVisibility"
+    ),
+    "CreateQueue": Action(run=queues.create_queue, needs=access.of_new_queue, is_change=True),
+    "DeleteMessage": _on(messages.delete_message, "DeleteMessage"),
+    "DeleteMessageBatch": _on(batches.delete_message_batch, "DeleteMessage"),
+    "DeleteQueue": _on(queues.delete_queue, "DeleteQueue", is_change=True),
+    "GetQueueAttributes": _on(
+        attributes.get_queue_attributes, "GetQueueAttributes", is_fresh=True, is_read=True
+    ),
+    "GetQueueUrl": Action(run=queues.get_queue_url, needs=access.of_named_queue, is_read=True),
+    "ListDeadLetterSourceQueues": _on(
+        redrive.list_dead_letter_source_queues, "ListDeadLetterSourceQueues", is_read=True
+    ),
+    "ListMessageMoveTasks": Action(
+        run=moves.list_message_move_tasks, needs=access.of_moves, is_read=True
+    ),
+    "ListQueues": Action(
+        run=queues.list_queues, needs=access.of_account("ListQueues"), is_read=True
+    ),
+    "ListQueueTags": _on(tags.list_queue_tags, "ListQueueTags", is_fresh=True, is_read=True),
+    "PurgeQueue": _on(queues.purge_queue, "PurgeQueue", is_change=True),
+    "ReceiveMessage": _on(receive.receive_message, "ReceiveMessage"),
+    "RemovePermission": _on(
+        permissions.remove_permission, "RemovePermission", is_fresh=True, is_change=True
+    ),
+    "SendMessage": _on(messages.send_message, "SendMessage"),
+    "SendMessageBatch": _on(batches.send_message_batch, "SendMessage"),
+    "SetQueueAttributes": _on(
+        attributes.set_queue_attributes, "SetQueueAttributes", is_change=True
+    ),
+    "StartMessageMoveTask": Action(
+        run=moves.start_message_move_task, needs=access.of_move_start, is_change=True
+    ),
+    "TagQueue": _on(tags.tag_queue, "TagQueue", is_change=True),
+    "UntagQueue": _on(tags.untag_queue, "UntagQueue", is_change=True),
 }
 
-EXTENSIONS: dict[str, Action] = {
-    "CopyMessages": inspection.copy_messages,
-    "DeletePickedMessages": inspection.delete_picked_messages,
-    "DescribeDatabase": database.describe_database,
-    "GetMessageTimeline": timeline.get_message_timeline,
-    "GetQueueActivity": watching.get_queue_activity,
-    "ListAuditRecords": audit.list_audit_records,
-    "ListDeadLetterQueues": dead_letters.list_dead_letter_queues,
-    "ListMessageTasks": tasks.list_message_tasks,
-    "ListQueueStatistics": overview.list_queue_statistics,
-    "MoveMessages": inspection.move_messages,
-    "PeekMessages": inspection.peek_messages,
-    "PeekNewestMessages": watching.peek_newest_messages,
-    "StartMessageTask": tasks.start_message_task,
+EXTENSIONS: Mapping[str, Action] = {
+    "CopyMessages": Action(
+        run=inspection.copy_messages,
+        needs=access.of_picked("PeekMessages"),
+        on_queue=True,
+        is_change=True,
+    ),
+    "DeletePickedMessages": _on(
+        inspection.delete_picked_messages, "ReceiveMessage", "DeleteMessage", is_change=True
+    ),
+    "DescribeDatabase": Action(
+        run=database.describe_database, needs=access.of_account("DescribeDatabase"), is_read=True
+    ),
+    "GetMessageTimeline": _on(
+        timeline.get_message_timeline, "PeekMessages", is_read=True, seconds=5.0
+    ),
+    "GetQueueActivity": _on(
+        watching.get_queue_activity, "GetQueueAttributes", is_read=True, seconds=2.0
+    ),
+    "ListAuditRecords": Action(
+        run=audit.list_audit_records, needs=access.of_account("ListAuditRecords"), is_read=True
+    ),
+    "ListDeadLetterQueues": Action(
+        run=dead_letters.list_dead_letter_queues,
+        needs=access.of_account("ListQueues"),
+        is_read=True,
+    ),
+    "ListMessageTasks": _on(tasks.list_message_tasks, "ListMessageMoveTasks", is_read=True),
+    "ListQueueStatistics": Action(
+        run=overview.list_queue_statistics, needs=access.of_account("ListQueues"), is_read=True
+    ),
+    "MoveMessages": Action(
+        run=inspection.move_messages,
+        needs=access.of_picked("ReceiveMessage", "DeleteMessage"),
+        on_queue=True,
+        is_change=True,
+    ),
+    "PeekMessages": _on(inspection.peek_messages, "PeekMessages", is_read=True),
+    "PeekNewestMessages": _on(
+        watching.peek_newest_messages, "PeekMessages", is_read=True, seconds=2.0
+    ),
+    "StartMessageTask": Action(
+        run=tasks.start_message_task, needs=access.of_task_start, is_change=True
+    ),
 }
 
-EVERY: dict[str, Action] = ACTIONS | EXTENSIONS
+EVERY: Mapping[str, Action] = {**ACTIONS, **EXTENSIONS}
 
 
-async def perform(node: Node, call: Call, admit: Callable[[Call], None]) -> dict[str, Any] | None:
+async def perform(
+    node: Node, call: Call, admit: Callable[[Call], None] = lambda _: None
+) -> dict[str, Any] | None:
     """Run the action of a call, if its caller may do that and `admit` lets it; return its result.
 
-    Raises errors.AccessDenied, and what `admit` and the action raise.
+    It is run again where its queue was purged, or created again, meanwhile. Raises
+    errors.AccessDenied, errors.QueueDoesNotExist, and what `admit` and the action raise.
     """
+    action = EVERY[call.action]
+    call.needs = action.needs(call)
+    if action.seconds is not None:
+        call.deadline = min(call.deadline, monotonic() + action.seconds)
+    queue: Queue | None = None
     if node.keys is not None:
-        await access.check(node, call)
+        queue = await access.check(node, call)
     admit(call)
-    return await EVERY[call.action](node, call)
+    if not action.on_queue:
+        return await action.run(node, call)
+    name = call.needs[0].queue
+    if action.is_fresh:
+        node.forget(name)
+        queue = None
+    for _ in range(TRIES):
+        try:
+            return await action.run(node, call, queue or await node.queue(name, call.deadline))
+        except errors.QueueMoved:
+            node.forget(name)
+            queue = None
+    raise errors.QueueDoesNotExist

@@ -7,13 +7,13 @@ actions a queue's policy cannot give to other accounts).
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from skipmq import errors
 from skipmq.actions import checks, moves
 from skipmq.key_store import KeyStore
-from skipmq.model import Queue, QueueName
+from skipmq.model import Need, Queue, QueueName
 from skipmq.node import Node
 from skipmq.protocol import Call
 
@@ -32,37 +32,36 @@ SHARED = frozenset(
 )
 _SOURCES, _ARN_PARTS = 1_000, 6
 
-
-class Need(NamedTuple):
-    """A permission that a call needs, on a queue, or on all of an account where its name is `*`."""
-
-    permission: str
-    queue: QueueName
+# Return the permissions that a call needs.
+Needs: TypeAlias = Callable[[Call], list[Need]]
 
 
-async def check(node: Node, call: Call) -> None:
+async def check(node: Node, call: Call) -> Queue | None:
     """Check that a caller who has proved who it is may do what it asks for.
 
-    Raises errors.AccessDenied.
+    Returns the queue that the call is for, where it has been looked up. Raises errors.AccessDenied.
     """
     if node.keys is None or call.identity.key_id is None:
-        return
-    await _check_all(node, node.keys, call, NEEDS[call.action](call))
+        return None
+    queue = await _check_all(node, node.keys, call, call.needs)
     if call.action == "StartMessageMoveTask" and call.parameters.DestinationArn is None:
         # Not before: the search takes time, and that would reveal what is in the queue.
         targets = [*dict.fromkeys([queue async for queue in _targets(node, call)])]
-        needs = [Need("SendMessage", queue) for queue in targets]
-        await _check_all(node, node.keys, call, needs)
+        await _check_all(node, node.keys, call, [Need("SendMessage", each) for each in targets])
         # Nothing else is sent to, whatever comes into the queue meanwhile.
-        call.origins = [queue.arn for queue in targets]
+        call.origins = [each.arn for each in targets]
+    return queue
 
 
-async def _check_all(node: Node, keys: KeyStore, call: Call, needs: Sequence[Need]) -> None:
+async def _check_all(node: Node, keys: KeyStore, call: Call, needs: Sequence[Need]) -> Queue | None:
+    """Check permissions; return the queue of the first."""
+    found: dict[QueueName, Queue | None] = {}
     for permission, name in needs:
-        queue = None
-        if name.name != "*" and call.action != "CreateQueue":
-            queue = await _found(node, call, name)
-        _check(keys, call, permission, name, queue)
+        if name not in found:
+            is_there = name.name != "*" and call.action != "CreateQueue"
+            found[name] = await _found(node, call, name) if is_there else None
+        _check(keys, call, permission, name, found[name])
+    return found[needs[0].queue] if needs else None
 
 
 async def _found(node: Node, call: Call, name: QueueName) -> Queue | None:
@@ -158,10 +157,9 @@ def _context(call: Call) -> dict[str, str]:
     return context
 
 
-Needs = Callable[[Call], list[Need]]
+def of_queue(*permissions: str) -> Needs:
+    """Return what says that these are needed on the queue of QueueUrl."""
 
-
-def _on_queue(*permissions: str) -> Needs:
     def needs(call: Call) -> list[Need]:
         name = checks.queue_name(call.parameters.QueueUrl, call.identity)
         return [Need(each, name) for each in permissions]
@@ -169,28 +167,18 @@ def _on_queue(*permissions: str) -> Needs:
     return needs
 
 
-def _create(call: Call) -> list[Need]:
-    identity = call.identity
-    return [
-        Need("CreateQueue", QueueName(identity.account, identity.region, call.parameters.QueueName))
-    ]
+def of_account(permission: str) -> Needs:
+    """Return what says that a permission is needed on all queues of the caller's account."""
 
-
-def _get_url(call: Call) -> list[Need]:
-    account = call.parameters.QueueOwnerAWSAccountId or call.identity.account
-    name = checks.existing_queue_name(account, call.parameters.QueueName, call.identity.region)
-    return [Need("GetQueueUrl", name)]
-
-
-def _on_all(permission: str) -> Needs:
     def needs(call: Call) -> list[Need]:
         return [Need(permission, QueueName(call.identity.account, call.identity.region, "*"))]
 
     return needs
 
 
-def _on_picked(*permissions: str) -> Needs:
-    source = _on_queue(*permissions)
+def of_picked(*permissions: str) -> Needs:
+    """Return what says that these are needed on the source, and a send on the destination."""
+    source = of_queue(*permissions)
 
     def needs(call: Call) -> list[Need]:
         target = checks.queue_name(call.parameters.DestinationQueueUrl, call.identity)
@@ -199,17 +187,42 @@ def _on_picked(*permissions: str) -> Needs:
     return needs
 
 
-def _start_move(call: Call) -> list[Need]:
+def of_new_queue(call: Call) -> list[Need]:
+    """Return what CreateQueue needs."""
+    identity = call.identity
+    name = QueueName(identity.account, identity.region, call.parameters.QueueName)
+    return [Need("CreateQueue", name)]
+
+
+def of_named_queue(call: Call) -> list[Need]:
+    """Return what GetQueueUrl needs; raise errors.QueueDoesNotExist."""
+    account = call.parameters.QueueOwnerAWSAccountId or call.identity.account
+    name = checks.existing_queue_name(account, call.parameters.QueueName, call.identity.region)
+    return [Need("GetQueueUrl", name)]
+
+
+def of_move_start(call: Call) -> list[Need]:
+    """Return what StartMessageMoveTask needs."""
     source, destination = call.parameters.SourceArn, call.parameters.DestinationArn
     permissions = ("StartMessageMoveTask", "ReceiveMessage", "DeleteMessage", "GetQueueAttributes")
     return [*_of_arn(source, *permissions), *_of_arn(destination, "SendMessage")]
 
 
-def _start_task(call: Call) -> list[Need]:
-    """Return what a task on what matches needs: to match is to look at messages."""
+def of_moves(call: Call) -> list[Need]:
+    """Return what ListMessageMoveTasks needs."""
+    return _of_arn(call.parameters.SourceArn, "ListMessageMoveTasks")
+
+
+def of_move_end(call: Call) -> list[Need]:
+    """Return what CancelMessageMoveTask needs; raise errors.InvalidParameterValueException."""
+    return _of_arn(moves.source_of(call.parameters.TaskHandle), "CancelMessageMoveTask")
+
+
+def of_task_start(call: Call) -> list[Need]:
+    """Return what a task on messages that match needs: to match is to look at messages."""
     kind, destination = call.parameters.Kind, call.parameters.DestinationQueueUrl
     takes = () if kind == "copy" else ("ReceiveMessage", "DeleteMessage")
-    needs = _on_queue("StartMessageMoveTask", "PeekMessages", *takes)(call)
+    needs = of_queue("StartMessageMoveTask", "PeekMessages", *takes)(call)
     if destination is not None:
         needs.append(Need("SendMessage", checks.queue_name(destination, call.identity)))
     return needs
@@ -228,45 +241,3 @@ def _named(arn: str | None) -> QueueName | None:
     parts = (arn or "").split(":")
     name = QueueName(parts[4], parts[3], parts[5]) if len(parts) == _ARN_PARTS else None
     return name if name is not None and name.arn == arn else None
-
-
-NEEDS: dict[str, Needs] = {
-    "AddPermission": _on_queue("AddPermission"),
-    "CancelMessageMoveTask": lambda call: _of_arn(
-        moves.source_of(call.parameters.TaskHandle), "CancelMessageMoveTask"
-    ),
-    "ChangeMessageVisibility": _on_queue("ChangeMessageVisibility"),
-    "ChangeMessageVisibilityBatch": _on_queue("ChangeMessageVisibility"),
-    "CopyMessages": _on_picked("PeekMessages"),
-    "CreateQueue": _create,
-    "DeleteMessage": _on_queue("DeleteMessage"),
-    "DeleteMessageBatch": _on_queue("DeleteMessage"),
-    "DeletePickedMessages": _on_queue("ReceiveMessage", "DeleteMessage"),
-    "DeleteQueue": _on_queue("DeleteQueue"),
-    "DescribeDatabase": _on_all("DescribeDatabase"),
-    "GetMessageTimeline": _on_queue("PeekMessages"),
-    "GetQueueActivity": _on_queue("GetQueueAttributes"),
-    "GetQueueAttributes": _on_queue("GetQueueAttributes"),
-    "GetQueueUrl": _get_url,
-    "ListAuditRecords": _on_all("ListAuditRecords"),
-    "ListDeadLetterQueues": _on_all("ListQueues"),
-    "ListDeadLetterSourceQueues": _on_queue("ListDeadLetterSourceQueues"),
-    "ListMessageMoveTasks": lambda call: _of_arn(call.parameters.SourceArn, "ListMessageMoveTasks"),
-    "ListMessageTasks": _on_queue("ListMessageMoveTasks"),
-    "ListQueueStatistics": _on_all("ListQueues"),
-    "ListQueues": _on_all("ListQueues"),
-    "ListQueueTags": _on_queue("ListQueueTags"),
-    "MoveMessages": _on_picked("ReceiveMessage", "DeleteMessage"),
-    "PeekMessages": _on_queue("PeekMessages"),
-    "PeekNewestMessages": _on_queue("PeekMessages"),
-    "PurgeQueue": _on_queue("PurgeQueue"),
-    "ReceiveMessage": _on_queue("ReceiveMessage"),
-    "RemovePermission": _on_queue("RemovePermission"),
-    "SendMessage": _on_queue("SendMessage"),
-    "SendMessageBatch": _on_queue("SendMessage"),
-    "SetQueueAttributes": _on_queue("SetQueueAttributes"),
-    "StartMessageMoveTask": _start_move,
-    "StartMessageTask": _start_task,
-    "TagQueue": _on_queue("TagQueue"),
-    "UntagQueue": _on_queue("UntagQueue"),
-}

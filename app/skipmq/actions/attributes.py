@@ -99,15 +99,12 @@ _FIFO_CHOICES = {"DeduplicationScope", "FifoThroughputLimit"}
 _KNOWN = set(_SETTABLE) | set(_COUNTED) | _FACTS | set(_FIFO)
 
 
-async def get_queue_attributes(node: Node, call: Call) -> dict[str, Any]:
+async def get_queue_attributes(node: Node, call: Call, queue: Queue) -> dict[str, Any]:
     """Return the attributes of a queue that were asked for."""
-    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
     names = call.parameters.AttributeNames or []
     for each in names:
         if each != "All" and each not in _KNOWN:
             raise checks.unknown_attribute(each)
-    node.forget(name)
-    queue = await node.queue(name, call.deadline)
     wanted = (_KNOWN - _OWN) | set(names) if "All" in names else set(names)
     shown = _shown(queue)
     if wanted & set(_COUNTED):
@@ -117,18 +114,12 @@ async def get_queue_attributes(node: Node, call: Call) -> dict[str, Any]:
     return {"Attributes": result} if result else {}
 
 
-async def set_queue_attributes(node: Node, call: Call) -> None:
+async def set_queue_attributes(node: Node, call: Call, queue: Queue) -> None:
     """Change attributes of a queue."""
-    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
-    wanted = call.parameters.Attributes
-
-    async def change(queue: Queue) -> None:
-        changes = stored(wanted, fifo=queue.fifo)
-        await check_replication(node, changes, call.deadline)
-        await node.queues.set_attributes(queue.id, changes, call.deadline)
-
-    await node.on_queue(name, call.deadline, change)
-    node.changed(name)
+    changes = stored(call.parameters.Attributes, fifo=queue.fifo)
+    await check_replication(node, changes, call.deadline)
+    await node.queues.set_attributes(queue.id, changes, call.deadline)
+    node.changed(queue.name)
 
 
 def is_fifo(attributes: Mapping[str, str]) -> bool:

@@ -10,10 +10,8 @@ from skipmq.node import Node
 from skipmq.protocol import Call
 
 
-async def send_message_batch(node: Node, call: Call) -> dict[str, Any]:
+async def send_message_batch(node: Node, call: Call, queue: Queue) -> dict[str, Any]:
     """Store up to ten messages."""
-    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
-    queue = await node.queue(name, call.deadline)
     entries: Sequence[Any] = call.parameters.Entries
     checks.batch(entries, "SendMessageBatchRequestEntry")
     checks.batch_values(entries)
@@ -44,7 +42,7 @@ async def send_message_batch(node: Node, call: Call) -> dict[str, Any]:
             accepted_messages.append(message)
     if not accepted:
         return _answer([], failed)
-    stored = await messages.store(node, call, name, accepted_messages)
+    stored = await messages.store(node, call, queue, accepted_messages)
     succeeded = [
         {"Id": entry.Id, **messages.answer(entry, each)}
         for entry, each in zip(accepted, stored, strict=True)
@@ -52,22 +50,18 @@ async def send_message_batch(node: Node, call: Call) -> dict[str, Any]:
     return _answer(succeeded, failed)
 
 
-async def delete_message_batch(node: Node, call: Call) -> dict[str, Any]:
+async def delete_message_batch(node: Node, call: Call, queue: Queue) -> dict[str, Any]:
     """Delete up to ten messages that were received."""
-    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
-    await node.queue(name, call.deadline)
     entries: Sequence[Any] = call.parameters.Entries
     checks.batch(entries, "DeleteMessageBatchRequestEntry")
-    return _each(entries, await messages.delete(node, call, name, entries))
+    return _each(entries, await messages.delete(node, call, queue, entries))
 
 
-async def change_message_visibility_batch(node: Node, call: Call) -> dict[str, Any]:
+async def change_message_visibility_batch(node: Node, call: Call, queue: Queue) -> dict[str, Any]:
     """Hide up to ten messages in flight for so long from now on."""
-    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
-    await node.queue(name, call.deadline)
     entries: Sequence[Any] = call.parameters.Entries
     checks.batch(entries, "ChangeMessageVisibilityBatchRequestEntry")
-    failures = await messages.change_visibilities(node, call, name, entries, _gone)
+    failures = await messages.change_visibilities(node, call, queue, entries, _gone)
     return _each(entries, failures)
 
 

@@ -1,7 +1,7 @@
 """Beyond SQS: look at messages without receiving them; copy, move and delete picked ones."""
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -16,9 +16,8 @@ _STATES = ("visible", "in-flight", "delayed")
 _PLACE = re.compile(r"([01]/)?[0-9]{1,12}\.[0-9]{1,6}/[0-9]{1,18}")
 
 
-async def peek_messages(node: Node, call: Call) -> dict[str, Any]:
+async def peek_messages(node: Node, call: Call, queue: Queue) -> dict[str, Any]:
     """Show messages of a queue, of one state or of all, in pages."""
-    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
     state, limit = call.parameters.State, call.parameters.MaxResults
     limit = 10 if limit is None else limit
     if state is not None and state not in _STATES:
@@ -27,11 +26,7 @@ async def peek_messages(node: Node, call: Call) -> dict[str, Any]:
     after = paging.after(call) or None
     if after is not None and not _PLACE.fullmatch(after):
         raise errors.InvalidParameterValueException("Invalid or expired next token.")
-
-    async def peek(queue: Queue) -> list[PeekedMessage]:
-        return await node.inspection.peek(queue, state, limit + 1, after, call.deadline)
-
-    found = await node.on_queue(name, call.deadline, peek)
+    found = await node.inspection.peek(queue, state, limit + 1, after, call.deadline)
     shown = _page([_shown(message) for message in found[:limit]])
     result: dict[str, Any] = {"Messages": shown}
     # Where the database has ended the page by its bytes, it has the last one cut off here.
@@ -50,54 +45,37 @@ def _page(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return messages
 
 
-async def copy_messages(node: Node, call: Call) -> dict[str, Any]:
+async def copy_messages(node: Node, call: Call, queue: Queue) -> dict[str, Any]:
     """Send copies of messages to a queue of the same type."""
-
-    async def copy(queue: Queue, ids: Sequence[int], target: Queue) -> list[str]:
-        sender = call.identity.sender
-        return await node.inspection.copy(queue, ids, target, sender, call.deadline)
-
-    return await _for_picked(node, call, copy)
+    ids, target = _picked(call), await _target(node, call, queue)
+    outcomes = await node.inspection.copy(queue, ids, target, call.identity.sender, call.deadline)
+    node.sent(target.name, len(outcomes))
+    return _results(call, outcomes)
 
 
-async def move_messages(node: Node, call: Call) -> dict[str, Any]:
+async def move_messages(node: Node, call: Call, queue: Queue) -> dict[str, Any]:
     """Move messages that are not in flight to a queue of the same type."""
+    ids, target = _picked(call), await _target(node, call, queue)
+    outcomes = await node.inspection.move(queue, ids, target, call.deadline)
+    node.sent(target.name, len(outcomes))
+    return _results(call, outcomes)
 
-    async def move(queue: Queue, ids: Sequence[int], target: Queue) -> list[str]:
-        return await node.inspection.move(queue, ids, target, call.deadline)
 
-    return await _for_picked(node, call, move)
-
-
-async def delete_picked_messages(node: Node, call: Call) -> dict[str, Any]:
+async def delete_picked_messages(node: Node, call: Call, queue: Queue) -> dict[str, Any]:
     """Delete messages that are not in flight, without a receive."""
-    ids = _picked(call)
-
-    async def delete(queue: Queue) -> list[str]:
-        return await node.inspection.delete(queue, ids, call.deadline)
-
-    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
-    return _results(call, await node.on_queue(name, call.deadline, delete))
+    outcomes = await node.inspection.delete(queue, _picked(call), call.deadline)
+    return _results(call, outcomes)
 
 
-async def _for_picked(
-    node: Node, call: Call, operation: Callable[[Queue, Sequence[int], Queue], Awaitable[list[str]]]
-) -> dict[str, Any]:
-    source = checks.queue_name(call.parameters.QueueUrl, call.identity)
-    target = checks.queue_name(call.parameters.DestinationQueueUrl, call.identity)
-    if source == target:
+async def _target(node: Node, call: Call, source: Queue) -> Queue:
+    """Return the queue that picked messages go to, as it is now."""
+    name = checks.queue_name(call.parameters.DestinationQueueUrl, call.identity)
+    if source.name == name:
         raise errors.InvalidParameterValueException(
             "The destination queue must be another than the source queue."
         )
-    ids = _picked(call)
-
-    async def run(queue: Queue) -> list[str]:
-        node.forget(target)
-        return await operation(queue, ids, await node.queue(target, call.deadline))
-
-    outcomes = await node.on_queue(source, call.deadline, run)
-    node.sent(target, len(outcomes))
-    return _results(call, outcomes)
+    node.forget(name)
+    return await node.queue(name, call.deadline)
 
 
 def _picked(call: Call) -> list[int]:

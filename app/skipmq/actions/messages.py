@@ -1,7 +1,7 @@
 """Send, delete and hide messages. A single send, delete or change is a batch of one."""
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -18,37 +18,29 @@ _SEQUENCE_BASE = 10**19
 _TRACE_HEADER = re.compile("[ -~]{1,1024}")
 
 
-async def send_message(node: Node, call: Call) -> dict[str, Any]:
+async def send_message(node: Node, call: Call, queue: Queue) -> dict[str, Any]:
     """Store a message."""
-    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
-    queue = await node.queue(name, call.deadline)
     message = outgoing(call.parameters, queue, trace_header(node, call))
     check_size(size(call.parameters), queue.number("MaximumMessageSize"), "are invalid")
-    (stored,) = await store(node, call, name, [message])
+    (stored,) = await store(node, call, queue, [message])
     return answer(call.parameters, stored)
 
 
-async def delete_message(node: Node, call: Call) -> None:
+async def delete_message(node: Node, call: Call, queue: Queue) -> None:
     """Delete a message that was received."""
-    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
-    await node.queue(name, call.deadline)
-    (failure,) = await delete(node, call, name, [call.parameters])
+    (failure,) = await delete(node, call, queue, [call.parameters])
     if failure is not None:
         raise failure
 
 
 async def delete(
-    node: Node, call: Call, name: QueueName, entries: Sequence[Any]
+    node: Node, call: Call, queue: Queue, entries: Sequence[Any]
 ) -> list[errors.SqsError | None]:
     """Delete messages; return each one's failure, or None, in order."""
-    failures, good, decoded = _decoded(node, name, entries)
+    failures, good, decoded = _decoded(node, queue.name, entries)
     if not good:
         return failures
-
-    async def settle(queue: Queue) -> tuple[Queue, list[str]]:
-        return queue, await node.messages.delete(queue, decoded, call.deadline)
-
-    queue, outcomes = await node.on_queue(name, call.deadline, settle)
+    outcomes = await node.messages.delete(queue, decoded, call.deadline)
     for place, outcome in zip(good, outcomes, strict=True):
         if outcome == "expired":
             handle = entries[place].ReceiptHandle
@@ -59,15 +51,13 @@ async def delete(
             failures[place] = errors.Locked()
     if queue.fifo:
         # Their groups may go on.
-        node.sent(name, len(good))
+        node.sent(queue.name, len(good))
     return failures
 
 
-async def change_message_visibility(node: Node, call: Call) -> None:
+async def change_message_visibility(node: Node, call: Call, queue: Queue) -> None:
     """Hide a message in flight for so long from now on, or show it again."""
-    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
-    await node.queue(name, call.deadline)
-    (failure,) = await change_visibilities(node, call, name, [call.parameters], _gone)
+    (failure,) = await change_visibilities(node, call, queue, [call.parameters], _gone)
     if failure is not None:
         raise failure
 
@@ -75,7 +65,7 @@ async def change_message_visibility(node: Node, call: Call) -> None:
 async def change_visibilities(
     node: Node,
     call: Call,
-    name: QueueName,
+    queue: Queue,
     entries: Sequence[Any],
     gone: Callable[[str], errors.SqsError],
 ) -> list[errors.SqsError | None]:
@@ -84,23 +74,19 @@ async def change_visibilities(
     Of a message that is not there any more it is what `gone` makes of the handle.
     """
     failures, good, decoded = _decoded(
-        node, name, entries, lambda entry: checks.visibility_timeout(entry.VisibilityTimeout)
+        node, queue.name, entries, lambda entry: checks.visibility_timeout(entry.VisibilityTimeout)
     )
     if not good:
         return failures
-    standing = (await node.queue(name, call.deadline)).number("VisibilityTimeout")
+    standing = queue.number("VisibilityTimeout")
     given = [entries[place].VisibilityTimeout for place in good]
     timeouts = [standing if timeout is None else timeout for timeout in given]
-
-    def change(queue: Queue) -> Awaitable[list[str]]:
-        return node.messages.change_visibility(queue, decoded, timeouts, call.deadline)
-
-    outcomes = await node.on_queue(name, call.deadline, change)
+    outcomes = await node.messages.change_visibility(queue, decoded, timeouts, call.deadline)
     for place, timeout, outcome in zip(good, timeouts, outcomes, strict=True):
         handle = entries[place].ReceiptHandle
         failures[place] = gone(handle) if outcome == "missing" else _failure(outcome, timeout)
     if 0 in timeouts:
-        node.sent(name, timeouts.count(0))
+        node.sent(queue.name, timeouts.count(0))
     return failures
 
 
@@ -169,16 +155,11 @@ def check_fifo(entry: Any, queue: Queue) -> None:
 
 
 async def store(
-    node: Node, call: Call, name: QueueName, messages: Sequence[OutgoingMessage]
+    node: Node, call: Call, queue: Queue, messages: Sequence[OutgoingMessage]
 ) -> list[StoredMessage]:
     """Store checked messages and wake who waits for them."""
-    sender = call.identity.sender
-
-    def send(queue: Queue) -> Awaitable[list[StoredMessage]]:
-        return node.messages.send(queue, messages, sender, call.deadline)
-
-    stored = await node.on_queue(name, call.deadline, send)
-    node.sent(name, len(messages))
+    stored = await node.messages.send(queue, messages, call.identity.sender, call.deadline)
+    node.sent(queue.name, len(messages))
     return stored
 
 

@@ -23,9 +23,8 @@ _TRIES = 50
 Statements: TypeAlias = list[Any]
 
 
-async def add_permission(node: Node, call: Call) -> None:
+async def add_permission(node: Node, call: Call, queue: Queue) -> None:
     """Add a statement that lets accounts use a queue."""
-    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
     wanted = call.parameters
     label, accounts, actions = wanted.Label, wanted.AWSAccountIds, wanted.Actions
     _check_label(label)
@@ -36,7 +35,7 @@ async def add_permission(node: Node, call: Call) -> None:
         "Effect": "Allow",
         "Principal": {"AWS": _one_or_all([f"arn:aws:iam::{account}:root" for account in accounts])},
         "Action": _one_or_all([f"SQS:{action}" for action in actions]),
-        "Resource": name.arn,
+        "Resource": queue.name.arn,
     }
 
     def add(statements: Statements) -> Statements:
@@ -44,12 +43,11 @@ async def add_permission(node: Node, call: Call) -> None:
             raise checks.invalid(label, "Label", "Already exists.")
         return [*statements, statement]
 
-    await _change(node, name, call.deadline, add)
+    await _change(node, queue, call.deadline, add)
 
 
-async def remove_permission(node: Node, call: Call) -> None:
+async def remove_permission(node: Node, call: Call, queue: Queue) -> None:
     """Remove the statement of that label from a queue's policy."""
-    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
     label = call.parameters.Label
 
     def remove(statements: Statements) -> Statements:
@@ -58,25 +56,22 @@ async def remove_permission(node: Node, call: Call) -> None:
             raise checks.invalid(label, "Label", "can't find label.")
         return kept
 
-    await _change(node, name, call.deadline, remove)
+    await _change(node, queue, call.deadline, remove)
 
 
 async def _change(
-    node: Node, name: QueueName, deadline: float, change: Callable[[Statements], Statements]
+    node: Node, queue: Queue, deadline: float, change: Callable[[Statements], Statements]
 ) -> None:
     """Change the statements of a queue's policy, again on what another has written meanwhile."""
-
-    async def replace(queue: Queue) -> bool:
+    name = queue.name
+    for _ in range(_TRIES):
         old = queue.attributes["Policy"]
         new = _changed(name, old, change)
-        return await node.queues.replace_policy(queue.id, old=old, new=new, deadline=deadline)
-
-    for _ in range(_TRIES):
-        node.forget(name)
-        replaced = await node.on_queue(name, deadline, replace)
+        replaced = await node.queues.replace_policy(queue.id, old=old, new=new, deadline=deadline)
         node.changed(name)
         if replaced:
             return
+        queue = await node.queue(name, deadline)
     raise errors.RequestThrottled("Too many changes of the queue's policy at once; try again.")
 
 

@@ -33,11 +33,9 @@ async def create_queue(node: Node, call: Call) -> dict[str, Any]:
 
 async def get_queue_url(node: Node, call: Call) -> dict[str, Any]:
     """Return the URL of a queue."""
-    account = call.parameters.QueueOwnerAWSAccountId or call.identity.account
-    name, region = call.parameters.QueueName, call.identity.region
-    queue = checks.existing_queue_name(account, name, region)
-    await node.queue(queue, call.deadline)
-    return {"QueueUrl": paging.queue_url(node, call, queue)}
+    name = call.needs[0].queue
+    await node.queue(name, call.deadline)
+    return {"QueueUrl": paging.queue_url(node, call, name)}
 
 
 async def list_queues(node: Node, call: Call) -> dict[str, Any]:
@@ -52,23 +50,13 @@ async def list_queues(node: Node, call: Call) -> dict[str, Any]:
     return {"QueueUrls": urls, **token} if urls else {}
 
 
-async def delete_queue(node: Node, call: Call) -> None:
+async def delete_queue(node: Node, call: Call, queue: Queue) -> None:
     """Delete a queue and all its messages."""
-    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
-
-    async def delete(queue: Queue) -> None:
-        await node.queues.delete(queue.id, call.deadline)
-
-    await node.on_queue(name, call.deadline, delete)
-    node.changed(name)
+    await node.queues.delete(queue.id, call.deadline)
+    node.changed(queue.name)
 
 
-async def purge_queue(node: Node, call: Call) -> None:
+async def purge_queue(node: Node, call: Call, queue: Queue) -> None:
     """Delete all messages of a queue, those in flight included."""
-    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
-
-    async def purge(queue: Queue) -> None:
-        await node.queues.purge(queue.id, node.settings.purge_cooldown, call.deadline)
-
-    await node.on_queue(name, call.deadline, purge)
-    node.changed(name)
+    await node.queues.purge(queue.id, node.settings.purge_cooldown, call.deadline)
+    node.changed(queue.name)

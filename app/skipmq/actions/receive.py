@@ -44,17 +44,15 @@ SYSTEM_ATTRIBUTES: dict[str, Callable[[ReceivedMessage | PeekedMessage], str | N
 _stored_attributes = msgspec.json.Decoder(dict[str, AttributeValue]).decode
 
 
-async def receive_message(node: Node, call: Call) -> dict[str, Any]:
+async def receive_message(node: Node, call: Call, queue: Queue) -> dict[str, Any]:
     """Claim messages, waiting for the first if the call or the queue says so."""
-    wanted = call.parameters
-    name = checks.queue_name(wanted.QueueUrl, call.identity)
+    wanted, name = call.parameters, queue.name
     checks.receive_limit(wanted.MaxNumberOfMessages)
     checks.wait_time(wanted.WaitTimeSeconds)
     checks.visibility_timeout(wanted.VisibilityTimeout)
     shown = _system_names(wanted)
     limit = wanted.MaxNumberOfMessages or 1
     attempt = wanted.ReceiveRequestAttemptId
-    queue = await node.queue(name, call.deadline)
     if queue.fifo:
         checks.identifier(attempt, "ReceiveRequestAttemptId")
     else:

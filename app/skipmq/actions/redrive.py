@@ -11,6 +11,7 @@ import msgspec
 
 from skipmq import errors, limits
 from skipmq.actions import checks, paging
+from skipmq.model import Queue
 from skipmq.node import Node
 from skipmq.protocol import Call
 
@@ -67,10 +68,9 @@ def allow_policy(value: str) -> str:
     return msgspec.json.encode(content).decode()
 
 
-async def list_dead_letter_source_queues(node: Node, call: Call) -> dict[str, Any]:
+async def list_dead_letter_source_queues(node: Node, call: Call, queue: Queue) -> dict[str, Any]:
     """List the URLs of the queues whose redrive policy names a queue."""
-    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
-    await node.queue(name, call.deadline)
+    name = queue.name
     page = paging.of(call)
     names = await node.queues.dead_letter_sources(name, page.after, page.limit + 1, call.deadline)
     urls, token = page.cut(node, call, name.account, names)

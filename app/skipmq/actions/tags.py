@@ -19,41 +19,29 @@ _SIGNS = frozenset("_.:/=+-@")
 _LETTER_NUMBER_OR_SPACE = frozenset("LNZ")
 
 
-async def tag_queue(node: Node, call: Call) -> None:
+async def tag_queue(node: Node, call: Call, queue: Queue) -> None:
     """Give a queue tags; one of the same key is replaced."""
-    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
     wanted: Mapping[str, str] = call.parameters.Tags
     if not wanted:
         raise checks.missing("Tags")
-    check(wanted, name.name)
-
-    async def tag(queue: Queue) -> None:
-        await node.queues.tag(queue.id, wanted, call.deadline)
-
-    await node.on_queue(name, call.deadline, tag)
-    node.changed(name)
+    check(wanted, queue.name.name)
+    await node.queues.tag(queue.id, wanted, call.deadline)
+    node.changed(queue.name)
 
 
-async def untag_queue(node: Node, call: Call) -> None:
+async def untag_queue(node: Node, call: Call, queue: Queue) -> None:
     """Take tags from a queue; a key that it does not have is passed over."""
-    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
     keys: list[str] = call.parameters.TagKeys
     if not keys:
         raise checks.missing("TagKeys")
-
-    async def untag(queue: Queue) -> None:
-        await node.queues.untag(queue.id, keys, call.deadline)
-
-    await node.on_queue(name, call.deadline, untag)
-    node.changed(name)
+    await node.queues.untag(queue.id, keys, call.deadline)
+    node.changed(queue.name)
 
 
-async def list_queue_tags(node: Node, call: Call) -> dict[str, Any]:
+async def list_queue_tags(node: Node, call: Call, queue: Queue) -> dict[str, Any]:
     """Return the tags of a queue."""
-    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
-    node.forget(name)
-    found = (await node.queue(name, call.deadline)).tags
-    return {"Tags": dict(sorted(found.items()))} if found else {}
+    del node, call
+    return {"Tags": dict(sorted(queue.tags.items()))} if queue.tags else {}
 
 
 def check(tags: Mapping[str, str], queue: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from skipmq import errors, limits
 from skipmq.actions import access, checks, moves
-from skipmq.model import MessageFilter, MoveTask
+from skipmq.model import MessageFilter, MoveTask, Queue
 from skipmq.node import Node
 from skipmq.protocol import Call
 
@@ -38,17 +38,18 @@ async def start_message_task(node: Node, call: Call) -> dict[str, Any]:
     return {"TaskHandle": moves.handle_of(task, source)}
 
 
-async def list_message_tasks(node: Node, call: Call) -> dict[str, Any]:
+async def list_message_tasks(node: Node, call: Call, queue: Queue) -> dict[str, Any]:
     """List the newest tasks of a queue, redrives and those with a filter.
 
     Who may not peek at its messages is not shown what they were filtered by.
     """
-    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
+    name = queue.name
     checks.tasks_listed(call.parameters.MaxResults)
     most = call.parameters.MaxResults or limits.MOVE_TASKS_LISTED
     tasks = await node.moves.list(name.arn, most, call.deadline, every=True)
-    may_peek = await access.permitted(node, call, name, ["PeekMessages"])
-    return {"Tasks": [_shown_whole(task, name.arn, may_peek=bool(may_peek)) for task in tasks]}
+    policy = queue.attributes["Policy"]
+    may_peek = access.allows(node, call, "PeekMessages", name, policy)
+    return {"Tasks": [_shown_whole(task, name.arn, may_peek=may_peek) for task in tasks]}
 
 
 def _shown_whole(task: MoveTask, source: str, *, may_peek: bool) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from time import monotonic
 from typing import Any, NamedTuple
 
 from skipmq import errors
@@ -16,8 +15,6 @@ _ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _KEPT_MOST = 4
 # Where the search of the history goes on, and where rows are that it has found.
 _TOKEN = re.compile(rf"2[0-9]{{7}}/[0-9]{{0,9}}(,2[0-9]{{7}}/[0-9]{{1,9}}){{0,{_KEPT_MOST}}}")
-# Nobody needs these: they give way sooner than a client's request does.
-_TIMEOUT = 5.0
 _MICROSECONDS = 1_000_000
 
 
@@ -30,13 +27,12 @@ class _Found(NamedTuple):
     is_whole: bool
 
 
-async def get_message_timeline(node: Node, call: Call) -> dict[str, Any]:
+async def get_message_timeline(node: Node, call: Call, queue: Queue) -> dict[str, Any]:
     """Give the events of a message in order, the last of which is what it does now.
 
     It is looked for among the first messages of the queue and, by NextToken further back at each
     call, in the history. Queues whose messages the caller may not peek at are left out.
     """
-    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
     message_id = call.parameters.MessageId.strip().lower()
     if not _ID.fullmatch(message_id):
         raise checks.invalid(message_id, "MessageId", "Must be a UUID, as a send gives it.")
@@ -45,27 +41,21 @@ async def get_message_timeline(node: Node, call: Call) -> dict[str, Any]:
     token = paging.after(call)
     if token and not _TOKEN.fullmatch(token):
         raise errors.InvalidParameterValueException("Invalid or expired next token.")
-    deadline = min(call.deadline, monotonic() + _TIMEOUT)
-    search = _Search(node, call, message_id, deadline)
-
-    async def read(queue: Queue) -> dict[str, Any]:
-        found = await search.run(queue, reference, token)
-        clock = await node.inspection.clock(deadline)
-        return _shown(found, int(clock * _MICROSECONDS))
-
-    return await node.on_queue(name, deadline, read)
+    found = await _Search(node, call, queue, message_id).run(reference, token)
+    clock = await node.inspection.clock(call.deadline)
+    return _shown(found, int(clock * _MICROSECONDS))
 
 
 class _Search:
     """One call's search for a message."""
 
-    def __init__(self, node: Node, call: Call, message_id: str, deadline: float) -> None:
+    def __init__(self, node: Node, call: Call, queue: Queue, message_id: str) -> None:
         self._node, self._call, self._timelines = node, call, node.timelines
-        self._id, self._deadline = message_id, deadline
+        self._queue, self._id, self._deadline = queue, message_id, call.deadline
 
-    async def run(self, queue: Queue, reference: int | None, token: str) -> _Found:
+    async def run(self, reference: int | None, token: str) -> _Found:
         """Look in the queue and, where it may have rows of the message, in the history."""
-        live = await self._timelines.live(queue.id, self._id, reference, self._deadline)
+        live = await self._timelines.live(self._queue.id, self._id, reference, self._deadline)
         is_whole = live.is_whole
         if live.id is not None and live.dead_letter_source is None:
             return _Found(live if self._may_see(live) else None, [], None, is_whole)
@@ -96,8 +86,7 @@ class _Search:
         return _Found(named if live.id in seen else None, shown, searched, is_whole)
 
     def _may_see(self, found: LiveMessage | SettledMessage) -> bool:
-        owner = checks.queue_name(self._call.parameters.QueueUrl, self._call.identity).account
-        if found.queue is None or found.account != owner:
+        if found.queue is None or found.account != self._queue.name.account:
             return False
         name = QueueName(found.account, found.region or "", found.queue)
         return access.allows(self._node, self._call, "PeekMessages", name, found.policy)

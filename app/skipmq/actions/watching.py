@@ -1,7 +1,6 @@
 """Beyond SQS: what happens in one queue, by the minute, and the messages that come to it."""
 
 from collections.abc import Sequence
-from time import monotonic
 from typing import Any
 
 from skipmq import errors
@@ -13,74 +12,59 @@ from skipmq.protocol import Call
 _DEFAULT_MINUTES, _STEP_MOST = 60, 60
 # Messages of a call, and characters of each body: one answer stays below a quarter of a megabyte.
 _NEW, _NEW_MOST, _CHARACTERS = 50, 100, 2_048
-# Nobody needs these: they give way sooner than a client's request does.
-_TIMEOUT = 2.0
 _MICROSECONDS = 1_000_000
 _LATEST = 1 << 60
 _UNAVAILABLE = errors.ServiceUnavailable.status
 
 
-async def get_queue_activity(node: Node, call: Call) -> dict[str, Any]:
+async def get_queue_activity(node: Node, call: Call, queue: Queue) -> dict[str, Any]:
     """Give what happened in a queue in its last minutes, and how long messages were in it.
 
     Where the queue keeps no history the second is left out, and where the history cannot be read
     in time: `Unread` says why.
     """
-    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
     minutes = call.parameters.Minutes or _DEFAULT_MINUTES
     step = call.parameters.StepMinutes or 1
     most = overview.MINUTES_MOST
     checks.between(minutes, 1, most, "Minutes", f"Must be between 1 and {most}.")
     checks.between(step, 1, _STEP_MOST, "StepMinutes", f"Must be between 1 and {_STEP_MOST}.")
-    deadline = min(call.deadline, monotonic() + _TIMEOUT)
-
-    async def read(queue: Queue) -> dict[str, Any]:
-        clock = await node.inspection.clock(deadline)
-        found = await node.statistics.minutes([queue.id], minutes, deadline)
-        mode = queue.attributes["HistoryMode"]
-        result: dict[str, Any] = {
-            "Clock": int(clock),
-            "Minutes": overview.shown_minutes(found[queue.id]),
-            "HistoryMode": mode,
-        }
-        if mode != "off":
-            try:
-                *steps, every = await node.statistics.time_in_queue(
-                    queue.id, minutes, step, deadline
-                )
-            except errors.SqsError as error:
-                if error.status != _UNAVAILABLE:
-                    raise
-                # On the day of a slow disk the minutes are what is looked for.
-                return result | {"Unread": error.message}
-            result["Sampled"] = every.is_sample
-            result["TimeInQueue"] = _shown_time(every)
-            result["Steps"] = [_shown_time(each) for each in steps]
-        return result
-
-    return await node.on_queue(name, deadline, read)
+    deadline = call.deadline
+    clock = await node.inspection.clock(deadline)
+    found = await node.statistics.minutes([queue.id], minutes, deadline)
+    mode = queue.attributes["HistoryMode"]
+    result: dict[str, Any] = {
+        "Clock": int(clock),
+        "Minutes": overview.shown_minutes(found[queue.id]),
+        "HistoryMode": mode,
+    }
+    if mode != "off":
+        try:
+            *steps, every = await node.statistics.time_in_queue(queue.id, minutes, step, deadline)
+        except errors.SqsError as error:
+            if error.status != _UNAVAILABLE:
+                raise
+            # On the day of a slow disk the minutes are what is looked for.
+            return result | {"Unread": error.message}
+        result["Sampled"] = every.is_sample
+        result["TimeInQueue"] = _shown_time(every)
+        result["Steps"] = [_shown_time(each) for each in steps]
+    return result
 
 
-async def peek_newest_messages(node: Node, call: Call) -> dict[str, Any]:
+async def peek_newest_messages(node: Node, call: Call, queue: Queue) -> dict[str, Any]:
     """Show the messages that came to a queue last, newest first, without receiving them.
 
     `Since` and `Clock` are the database's time in microseconds since 1970.
     """
-    name = checks.queue_name(call.parameters.QueueUrl, call.identity)
     since, most = call.parameters.Since, call.parameters.MaxResults
     most = _NEW if most is None else most
     checks.between(most, 1, _NEW_MOST, "MaxResults", f"Must be between 1 and {_NEW_MOST}.")
     if since is not None and not 0 <= since <= _LATEST:
         raise errors.InvalidParameterValueException("Since must be a time, in microseconds.")
-    deadline = min(call.deadline, monotonic() + _TIMEOUT)
-
-    async def read(queue: Queue) -> dict[str, Any]:
-        # Before the messages: what comes between the two is shown twice rather than never.
-        clock = await node.inspection.clock(deadline)
-        found = await node.inspection.newest(queue, since, most, _CHARACTERS, deadline)
-        return {"Clock": int(clock * _MICROSECONDS), "Messages": _shown_messages(found)}
-
-    return await node.on_queue(name, deadline, read)
+    # Before the messages: what comes between the two is shown twice rather than never.
+    clock = await node.inspection.clock(call.deadline)
+    found = await node.inspection.newest(queue, since, most, _CHARACTERS, call.deadline)
+    return {"Clock": int(clock * _MICROSECONDS), "Messages": _shown_messages(found)}
 
 
 def _shown_messages(messages: Sequence[NewMessage]) -> list[dict[str, Any]]:

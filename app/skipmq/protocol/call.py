@@ -1,13 +1,13 @@
 """What the codecs exchange: the request as it came in, the call it means, the response to send."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import msgspec
 
-from skipmq.model import Identity
+from skipmq.model import Identity, Need
 
 _ANYBODY = Identity()
 _QUEUE_PATH = re.compile(r"/[^/]+/[^/]+/?")
@@ -62,7 +62,8 @@ class Call:
     A member that was not sent is None. The codecs do not know who calls: `identity` is for the
     server to fill in. `deadline` is until when the call may wait for a database, as a time of
     time.monotonic; `waited` is for how many seconds it waited for a message; `origins` are, for a
-    redrive without a destination, the ARNs of queues that its caller may send to, where not all.
+    redrive without a destination, the ARNs of queues that its caller may send to, where not all;
+    `needs` are the permissions that it takes, on the queue of its QueueUrl first.
     """
 
     action: str
@@ -72,6 +73,7 @@ class Call:
     deadline: float = 0.0
     waited: float = 0.0
     origins: list[str] | None = None
+    needs: Sequence[Need] = ()
 
 
 class Response(msgspec.Struct, frozen=True):

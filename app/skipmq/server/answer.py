@@ -9,7 +9,7 @@ from typing import Any
 import structlog
 
 from skipmq import auth, errors, limits, protocol
-from skipmq.actions import access, perform
+from skipmq.actions import EVERY, perform
 from skipmq.model import Identity, QueueStatistics
 from skipmq.node import Node
 from skipmq.protocol import Call, Request, Response
@@ -31,7 +31,7 @@ BODY_TOO_LONG = (
 BODY_BROKEN_OFF = "The request body ends too early."
 NODE_STOPS = "The node is stopping; nothing has been done; try again."
 # The label of each action in metrics, and of what is none.
-_LABELS = {action: (action,) for action in access.NEEDS}
+_LABELS = {action: (action,) for action in EVERY}
 _NO_ACTION = ("",)
 # Of a client's address, at a worker.
 SIGN_INS_PER_SECOND = 1.0
@@ -242,7 +242,7 @@ class Broker:
         Only one that is allowed: a refused caller must not use up what is the owner's.
         """
         if self._of_queues is not None:
-            for name in {need.queue.arn for need in access.NEEDS[call.action](call)}:
+            for name in {need.queue.arn for need in call.needs}:
                 self._of_queues.take(name)
 
     def origin(self, peer: str, scheme: str, host: str | None, sent: Sent) -> Origin:

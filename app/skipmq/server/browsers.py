@@ -11,13 +11,13 @@ from ipaddress import ip_address
 from urllib.parse import parse_qs, urlsplit
 
 from skipmq import errors, limits
+from skipmq.actions import EVERY
 from skipmq.protocol import Call, Request
 from skipmq.settings import Settings
 
 _OWN_PAGES = {None, "none", "same-origin"}
 # How containers call the machine that they run on; nobody else can have these names.
 _HOSTS = ("localhost", "host.docker.internal", "host.containers.internal")
-_READS = ("Describe", "Get", "List", "Peek")
 _SIGNED = "AWS4-HMAC-SHA256 "
 
 
@@ -62,7 +62,7 @@ class Browsers:
         Raises errors.AccessDenied.
         """
         request = call.request
-        if request.method != "GET" or call.action.startswith(_READS) or _is_signed(request):
+        if request.method != "GET" or EVERY[call.action].is_read or _is_signed(request):
             return
         raise errors.AccessDenied(
             f"{call.action} changes something: send a POST, or sign the GET. A node that checks no"

@@ -12,7 +12,7 @@ import msgspec
 import structlog
 
 from skipmq import errors, limits
-from skipmq.actions import EVERY, attributes
+from skipmq.actions import EVERY, attributes, perform
 from skipmq.delivery import Upkeep
 from skipmq.model import DeclaredQueue, Identity, QueueName
 from skipmq.node import Node
@@ -71,7 +71,7 @@ class LocalNode:
         return result
 
     def _record(self, call: Call, error: errors.SqsError | None) -> None:
-        if self._user and call.action in request_log.MANAGEMENT:
+        if self._user and EVERY[call.action].is_change:
             self.node.audit.note(request_log.of_command(call, error))
             self.run(self.node.audit.flush())
 
@@ -181,4 +181,4 @@ async def _opened(settings: Settings, database_url: str) -> Node:
 
 
 async def _act(node: Node, call: Call) -> dict[str, Any] | None:
-    return await EVERY[call.action](node, call)
+    return await perform(node, call)

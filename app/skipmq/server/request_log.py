@@ -16,7 +16,7 @@ import msgspec
 import structlog
 
 from skipmq import errors
-from skipmq.actions import access
+from skipmq.actions import EVERY
 from skipmq.delivery import Audit
 from skipmq.key_store import KeyStore
 from skipmq.model import Identity
@@ -25,24 +25,6 @@ from skipmq.settings import Settings
 
 log = structlog.get_logger()
 
-MANAGEMENT = frozenset(
-    {
-        "AddPermission",
-        "CancelMessageMoveTask",
-        "CopyMessages",
-        "CreateQueue",
-        "DeletePickedMessages",
-        "DeleteQueue",
-        "MoveMessages",
-        "PurgeQueue",
-        "RemovePermission",
-        "SetQueueAttributes",
-        "StartMessageMoveTask",
-        "StartMessageTask",
-        "TagQueue",
-        "UntagQueue",
-    }
-)
 # Of messages: what somebody looks for in them may be a part of one.
 _OF_MESSAGES = frozenset({"AttributeValue", "BodyContains"})
 _REFUSALS = (
@@ -102,7 +84,7 @@ class RequestLog:
 
         A call of the console has no response of its own.
         """
-        is_change = call is not None and call.action in MANAGEMENT
+        is_change = call is not None and EVERY[call.action].is_change
         if isinstance(error, _REFUSALS):
             caller = self._caller(request, call)
             if self._refusals.has_room(caller):
@@ -260,15 +242,11 @@ def _claimed(request: Request) -> dict[str, str]:
 
 
 def _of_call(call: Call) -> dict[str, Any]:
-    try:
-        needs = access.NEEDS[call.action](call)
-    except errors.SqsError:
-        needs = []
     return {
         "action": call.action,
-        "queue": needs[0].queue.arn if needs else None,
+        "queue": call.needs[0].queue.arn if call.needs else None,
         **_of_identity(call.identity),
-        **({"parameters": _parameters(call)} if call.action in MANAGEMENT else {}),
+        **({"parameters": _parameters(call)} if EVERY[call.action].is_change else {}),
     }
 
 

@@ -6,7 +6,6 @@ Source: OpenTelemetry, "Semantic conventions for AWS SQS", "for messaging spans"
 from typing import TYPE_CHECKING, Any
 
 from skipmq import errors
-from skipmq.actions import access
 from skipmq.config import ConfigError
 from skipmq.protocol import Call, Request, Response
 from skipmq.settings import Settings
@@ -89,10 +88,7 @@ def _of_call(call: Call, result: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     attributes: dict[str, Any] = {"messaging.operation.name": name}
     if kind := _TYPES.get(name):
         attributes["messaging.operation.type"] = kind
-    try:
-        queue = access.NEEDS[name](call)[0].queue.name
-    except (errors.SqsError, IndexError):
-        queue = "*"
+    queue = call.needs[0].queue.name if call.needs else "*"
     if queue != "*":
         attributes["messaging.destination.name"] = queue
     if (entries := getattr(call.parameters, "Entries", None)) is not None:

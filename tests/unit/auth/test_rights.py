@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from skipmq.actions.access import NEEDS
+from skipmq.actions import EVERY
 from skipmq.auth import ROLES, Access, is_allowed, of_role, parse, policy_of
 
 ACCOUNT = "111122223333"
@@ -67,11 +67,11 @@ def test_unknown_rights_allow_nothing(rights: str) -> None:
 def test_roles_name_permissions_that_there_are() -> None:
     given = {action for actions in ROLES.values() for action in actions} - {"*"}
 
-    assert given <= set(NEEDS)
+    assert given <= set(EVERY)
 
 
 def test_operator_sees_all_and_leaves_queues_as_they_are() -> None:
-    permitted = {permission for permission in NEEDS if may(of_role("operator"), permission)}
+    permitted = {permission for permission in EVERY if may(of_role("operator"), permission)}
 
     assert {"DescribeDatabase", "ListAuditRecords", "StartMessageMoveTask"} <= permitted
     changes = {"AddPermission", "CreateQueue", "DeleteQueue", "PurgeQueue", "SetQueueAttributes"}

@@ -6,11 +6,11 @@ import flask
 from flask.typing import ResponseReturnValue
 
 from skipmq import errors
+from skipmq.actions import EVERY
 from skipmq.console.visit import current
-from skipmq.server.request_log import MANAGEMENT
 
 PAGE = 50
-_ACTIONS = sorted(MANAGEMENT | {"SignIn"})
+_ACTIONS = sorted({name for name, action in EVERY.items() if action.is_change} | {"SignIn"})
 _OUTCOMES = ("done", "AccessDenied", "InvalidClientTokenId", "SignatureDoesNotMatch")
 _USER = ":user/"
 

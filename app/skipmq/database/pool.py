@@ -122,7 +122,6 @@ class Database:
         deadline: float = 0.0,
         tenant: Tenant = None,
         again: Parameters | None = None,
-        repeatable: bool = True,
         durable: bool = False,
         may_be_done: bool = False,
     ) -> Rows:
@@ -149,7 +148,7 @@ class Database:
                 if lost.unknown and not unknown:
                     unknown = True
                     values = statement.bind(again or parameters)
-                waits = repeatable or not lost.unknown
+                waits = statement.repeatable or not lost.unknown
                 if not (waits and await self._found(deadline, durable)):
                     self._give_up(lost.error, unknown)
                 self.observer.count("retried")

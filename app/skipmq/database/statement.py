@@ -121,13 +121,16 @@ class Statement:
     """A statement with $1, $2, …, of these kinds; None is null for all of them.
 
     Where `since_2000` the times in its rows are as PostgreSQL counts them, EPOCH less than others.
+    One that is not `repeatable` may not be run again after it may have been done.
     """
 
-    __slots__ = ("_writers", "forms", "name", "oids", "since_2000", "text")
+    __slots__ = ("_writers", "forms", "name", "oids", "repeatable", "since_2000", "text")
 
-    def __init__(self, text: str, *kinds: Kind, since_2000: bool = False) -> None:
+    def __init__(
+        self, text: str, *kinds: Kind, since_2000: bool = False, repeatable: bool = True
+    ) -> None:
         self.text = text.encode()
-        self.since_2000 = since_2000
+        self.since_2000, self.repeatable = since_2000, repeatable
         self.oids = [kind.oid for kind in kinds]
         # Made from what it is: the same in every process, another in a release that changed it.
         self.name = b"skipmq_" + sha256(b"%r %a" % (self.text, self.oids)).hexdigest()[:16].encode()

@@ -10,14 +10,14 @@ _ALL = Statement("select * from skipmq.access_keys()")
 _VERSION = Statement("select version, now from skipmq.access_key_version()")
 _CREATE = Statement(
     "select from skipmq.create_access_key($1, $2, $3, $4, $5, $6, $7, $8, $9::jsonb)",
-    TEXT, TEXT, TEXT, BYTES, TEXT, TEXT, BYTES, INTERVAL, TEXT,
+    TEXT, TEXT, TEXT, BYTES, TEXT, TEXT, BYTES, INTERVAL, TEXT, repeatable=False,
 )  # fmt: skip
 _CHANGE = Statement(
     "select from skipmq.change_access_key($1, $2, $3, $4::jsonb)", TEXT, BOOLEAN, INTERVAL, TEXT
 )
-_REVOKE = Statement("select from skipmq.revoke_access_key($1)", TEXT)
+_REVOKE = Statement("select from skipmq.revoke_access_key($1)", TEXT, repeatable=False)
 _REENCRYPT = Statement(
-    "select skipmq.reencrypt_access_key($1, $2, $3, $4)", TEXT, BYTES, BYTES, TEXT
+    "select skipmq.reencrypt_access_key($1, $2, $3, $4)", TEXT, BYTES, BYTES, TEXT, repeatable=False
 )
 _END_SESSION = Statement("select from skipmq.end_session($1, $2)", BYTES, INTERVAL)
 _ENDED_SESSIONS = Statement("select skipmq.ended_sessions()")
@@ -56,7 +56,6 @@ class AccessKeys:
         await self._database.rows(
             _CREATE,
             (key_id, account, name, secret, master_key_id, parent, token_digest, lifetime, rights),
-            repeatable=False,
         )
 
     async def change(
@@ -75,13 +74,11 @@ class AccessKeys:
 
     async def revoke(self, key_id: str) -> None:
         """Delete a key and the temporary ones of it; raise errors.ResourceNotFoundException."""
-        await self._database.rows(_REVOKE, (key_id,), repeatable=False)
+        await self._database.rows(_REVOKE, (key_id,))
 
     async def reencrypt(self, key_id: str, old: bytes, secret: bytes, master_key_id: str) -> bool:
         """Replace the encrypted secret if it still is `old`; tell whether it was."""
-        ((replaced,),) = await self._database.rows(
-            _REENCRYPT, (key_id, old, secret, master_key_id), repeatable=False
-        )
+        ((replaced,),) = await self._database.rows(_REENCRYPT, (key_id, old, secret, master_key_id))
         return bool(replaced)
 
     async def note_use(self, key_ids: Sequence[str]) -> None:

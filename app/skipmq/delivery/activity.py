@@ -12,7 +12,9 @@ from skipmq import errors
 from skipmq.database import Database, Statement
 from skipmq.database.statement import INTEGERS
 
-_ADD = Statement("select skipmq.add_receives($1, $2, $3)", INTEGERS, INTEGERS, INTEGERS)
+_ADD = Statement(
+    "select skipmq.add_receives($1, $2, $3)", INTEGERS, INTEGERS, INTEGERS, repeatable=False
+)
 _INTERVAL = 1.0
 
 
@@ -47,4 +49,4 @@ class Activity:
         counts = [received.get(queue, 0) for queue in queues]
         parameters = (queues, counts, [empty.get(queue, 0) for queue in queues])
         with suppress(errors.SqsError):
-            await self._database.rows(_ADD, parameters, repeatable=False)
+            await self._database.rows(_ADD, parameters)

@@ -18,7 +18,7 @@ from skipmq.database.statement import BIGINT, INTEGER, JSONB, TEXT
 
 log = structlog.get_logger()
 
-_RECORD = Statement("select skipmq.record_audit($1)", JSONB)
+_RECORD = Statement("select skipmq.record_audit($1)", JSONB, repeatable=False)
 _RECORDS = Search(
     "select id, recorded_at, account, access_key, claimed, user_arn, action, queue, client, door,"
     " request_id, outcome, parameters from skipmq.audit_records($1, $2, $3, $4, $5, $6, $7)",
@@ -83,7 +83,7 @@ class Audit:
             records = [_clean(record) | {"age": now - at} for at, record in batch]
             text = msgspec.json.encode(records).decode()
             try:
-                await self._database.rows(_RECORD, (text,), repeatable=False)
+                await self._database.rows(_RECORD, (text,))
             except errors.SqsError:
                 self._left_out += len(batch)
             except Exception:

@@ -16,11 +16,11 @@ _PEEK = Search(
 )  # fmt: skip
 _COPY = Statement(
     "select outcome from skipmq.copy_messages($1, $2, $3, $4) order by place",
-    INTEGER, BIGINTS, INTEGER, TEXT,
+    INTEGER, BIGINTS, INTEGER, TEXT, repeatable=False,
 )  # fmt: skip
 _MOVE = Statement(
     "select outcome from skipmq.move_messages($1, $2, $3) order by place",
-    INTEGER, BIGINTS, INTEGER,
+    INTEGER, BIGINTS, INTEGER, repeatable=False,
 )  # fmt: skip
 _DELETE = Statement(
     "select outcome from skipmq.delete_picked_messages($1, $2) order by place", INTEGER, BIGINTS
@@ -77,9 +77,7 @@ class Inspection:
         Raises errors.OutcomeUnknown: a second try would copy again what the first may have copied.
         """
         parameters = (queue.id, messages, target.id, sender)
-        rows = await self._database.rows(
-            _COPY, parameters, deadline=deadline, tenant=queue.id, repeatable=False
-        )
+        rows = await self._database.rows(_COPY, parameters, deadline=deadline, tenant=queue.id)
         return [outcome for (outcome,) in rows]
 
     async def move(
@@ -90,9 +88,7 @@ class Inspection:
         Raises errors.OutcomeUnknown: a second try would miss what the first may have moved.
         """
         parameters = (queue.id, messages, target.id)
-        rows = await self._database.rows(
-            _MOVE, parameters, deadline=deadline, tenant=queue.id, repeatable=False
-        )
+        rows = await self._database.rows(_MOVE, parameters, deadline=deadline, tenant=queue.id)
         return [outcome for (outcome,) in rows]
 
     async def delete(self, queue: Queue, messages: Sequence[int], deadline: float) -> list[str]:

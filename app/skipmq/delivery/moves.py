@@ -8,12 +8,17 @@ from skipmq.database.statement import BOOLEAN, INTEGER, TEXT, TEXTS
 from skipmq.model import MessageFilter, MoveTask
 
 _START = Statement(
-    "select skipmq.start_move_task($1, $2, $3, $4)::text", TEXT, TEXT, INTEGER, TEXTS
+    "select skipmq.start_move_task($1, $2, $3, $4)::text",
+    TEXT,
+    TEXT,
+    INTEGER,
+    TEXTS,
+    repeatable=False,
 )
 _ORIGINS = Statement("select skipmq.dead_letter_origins($1)", TEXT)
 _START_MATCHING = Statement(
     "select skipmq.start_message_task($1, $2, $3, $4, $5, $6, $7)::text",
-    TEXT, TEXT, TEXT, INTEGER, TEXT, TEXT, TEXT,
+    TEXT, TEXT, TEXT, INTEGER, TEXT, TEXT, TEXT, repeatable=False,
 )  # fmt: skip
 _LIST = Statement(
     "select task_id::text, status, destination_arn, messages_per_second, moved, to_move,"
@@ -21,7 +26,9 @@ _LIST = Statement(
     " attribute_name, attribute_value, passed from skipmq.list_move_tasks($1, $2, $3)",
     TEXT, INTEGER, BOOLEAN,
 )  # fmt: skip
-_CANCEL = Statement("select skipmq.cancel_move_task($1, $2)", statement.UUID, TEXT)
+_CANCEL = Statement(
+    "select skipmq.cancel_move_task($1, $2)", statement.UUID, TEXT, repeatable=False
+)
 
 
 class Moves:
@@ -48,7 +55,7 @@ class Moves:
         errors.InvalidParameterValueException when the source cannot have a task now.
         """
         ((task,),) = await self._database.rows(
-            _START, (source, destination, rate, origins), deadline=deadline, repeatable=False
+            _START, (source, destination, rate, origins), deadline=deadline
         )
         return str(task)
 
@@ -74,9 +81,7 @@ class Moves:
             *(source, kind, destination, rate),
             *(wanted.body_contains, wanted.attribute_name, wanted.attribute_value),
         )
-        ((task,),) = await self._database.rows(
-            _START_MATCHING, parameters, deadline=deadline, repeatable=False
-        )
+        ((task,),) = await self._database.rows(_START_MATCHING, parameters, deadline=deadline)
         return str(task)
 
     async def list(
@@ -91,7 +96,5 @@ class Moves:
 
     async def cancel(self, task: UUID, source: str, deadline: float) -> int:
         """Ask a running task of a source to stop; return how many messages it has moved."""
-        ((moved,),) = await self._database.rows(
-            _CANCEL, (str(task), source), deadline=deadline, repeatable=False
-        )
+        ((moved,),) = await self._database.rows(_CANCEL, (str(task), source), deadline=deadline)
         return int(moved)

@@ -14,9 +14,15 @@ _GRANT = Statement(
     "select from skipmq.grant_queues($1, $2, $3, $4, $5)", TEXT, TEXTS, TEXTS, TEXT, TEXT
 )
 _REVOKE = Statement(
-    "select from skipmq.revoke_queues($1, $2, $3, $4, $5)", TEXT, TEXTS, TEXTS, TEXT, TEXT
+    "select from skipmq.revoke_queues($1, $2, $3, $4, $5)",
+    TEXT,
+    TEXTS,
+    TEXTS,
+    TEXT,
+    TEXT,
+    repeatable=False,
 )
-_REVOKE_ALL = Statement("select from skipmq.revoke_queues($1)", TEXT)
+_REVOKE_ALL = Statement("select from skipmq.revoke_queues($1)", TEXT, repeatable=False)
 
 
 class QueueGrants:
@@ -47,8 +53,8 @@ class QueueGrants:
         Raises errors.ResourceNotFoundException when there is no such role or grant.
         """
         parameters = (role, send, receive, account, region)
-        await self._database.rows(_REVOKE, parameters, repeatable=False)
+        await self._database.rows(_REVOKE, parameters)
 
     async def revoke_all(self, role: str) -> None:
         """Take back all grants of a role; raise errors.ResourceNotFoundException without any."""
-        await self._database.rows(_REVOKE_ALL, (role,), repeatable=False)
+        await self._database.rows(_REVOKE_ALL, (role,))

@@ -26,11 +26,13 @@ _SOURCES = Statement(
     TEXT, TEXT, TEXT, TEXT, INTEGER,
 )  # fmt: skip
 _SET_ATTRIBUTES = Statement("select from skipmq.set_queue_attributes($1, $2)", INTEGER, JSONB)
-_REPLACE_POLICY = Statement("select skipmq.replace_policy($1, $2, $3)", INTEGER, TEXT, TEXT)
+_REPLACE_POLICY = Statement(
+    "select skipmq.replace_policy($1, $2, $3)", INTEGER, TEXT, TEXT, repeatable=False
+)
 _TAG = Statement("select from skipmq.tag_queue($1, $2)", INTEGER, JSONB)
 _UNTAG = Statement("select from skipmq.untag_queue($1, $2)", INTEGER, TEXTS)
-_DELETE = Statement("select from skipmq.delete_queue($1)", INTEGER)
-_PURGE = Statement("select skipmq.purge_queue($1, $2)", INTEGER, INTERVAL)
+_DELETE = Statement("select from skipmq.delete_queue($1)", INTEGER, repeatable=False)
+_PURGE = Statement("select skipmq.purge_queue($1, $2)", INTEGER, INTERVAL, repeatable=False)
 
 
 class Queues:
@@ -102,7 +104,7 @@ class Queues:
         Raises errors.QueueMoved when the queue is gone.
         """
         ((replaced,),) = await self._database.rows(
-            _REPLACE_POLICY, (queue_id, old, new), deadline=deadline, repeatable=False
+            _REPLACE_POLICY, (queue_id, old, new), deadline=deadline
         )
         return bool(replaced)
 
@@ -116,14 +118,14 @@ class Queues:
 
     async def delete(self, queue_id: int, deadline: float) -> None:
         """Delete a queue; raise errors.QueueMoved when it does not exist any more."""
-        await self._database.rows(_DELETE, (queue_id,), deadline=deadline, repeatable=False)
+        await self._database.rows(_DELETE, (queue_id,), deadline=deadline)
 
     async def purge(self, queue_id: int, cooldown: float, deadline: float) -> None:
         """Empty a queue at once.
 
         Raises errors.PurgeQueueInProgress within `cooldown` seconds of the last purge.
         """
-        await self._database.rows(_PURGE, (queue_id, cooldown), deadline=deadline, repeatable=False)
+        await self._database.rows(_PURGE, (queue_id, cooldown), deadline=deadline)
 
 
 def _json(mapping: Mapping[str, str]) -> str:

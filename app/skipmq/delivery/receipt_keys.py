@@ -11,7 +11,7 @@ from skipmq.database import Database, Statement
 log = structlog.get_logger()
 
 _KEYS = Statement("select key, age from skipmq.receipt_keys()")
-_ROTATE = Statement("select from skipmq.rotate_receipt_key()")
+_ROTATE = Statement("select from skipmq.rotate_receipt_key()", repeatable=False)
 # A new key is notified at once; where that is lost it is found after POLL seconds. A node makes
 # handles with it when it is KNOWN_AFTER seconds old: by then every node accepts them.
 POLL, KNOWN_AFTER = 10.0, 60.0
@@ -58,4 +58,4 @@ class ReceiptKeys:
 
     async def rotate(self) -> None:
         """Replace the key; only the owner of the schema may."""
-        await self._database.rows(_ROTATE, repeatable=False)
+        await self._database.rows(_ROTATE)

@@ -3,7 +3,7 @@
 Roles are not part of it: every `skipmq migrate` applies sql/roles.sql again.
 """
 
-from skipmq import files
+from skipmq.database import files
 
 FIRST = files.folder("migrations") / "versions" / "0001_pre_first.sql"
 

@@ -27,9 +27,9 @@ from skipmq.auth import (
 from skipmq.auth.keys import digest
 from skipmq.auth.sigv4 import SignedRequest
 from skipmq.database import Database
-from skipmq.delivery.access_keys import AccessKeys
 from skipmq.model import Identity, QueueName, StoredKey
 from skipmq.settings import Settings
+from skipmq.store.access_keys import AccessKeys
 
 log = structlog.get_logger()
 

@@ -11,13 +11,17 @@ import structlog
 
 from skipmq import errors
 from skipmq.database import Database, Monitor, NoObserver, Observer, Replication, monitor
-from skipmq.delivery import (
+from skipmq.delivery import InFlight, Messages
+from skipmq.delivery.group_commit import GroupCommit
+from skipmq.delivery.waiters import Listener, Notifier, Waiters
+from skipmq.key_store import KeyStore
+from skipmq.model import Queue, QueueName
+from skipmq.settings import Settings
+from skipmq.store import (
     Activity,
     Audit,
     DeadLetters,
-    InFlight,
     Inspection,
-    Messages,
     Moves,
     Overview,
     Queues,
@@ -25,14 +29,9 @@ from skipmq.delivery import (
     Statistics,
     Timelines,
 )
-from skipmq.delivery.group_commit import GroupCommit
-from skipmq.delivery.waiters import Listener, Notifier, Waiters
-from skipmq.key_store import KeyStore
-from skipmq.model import Queue, QueueName
-from skipmq.settings import Settings
 
 if TYPE_CHECKING:
-    from skipmq.tracing import Tracing
+    from skipmq.telemetry.tracing import Tracing
 
 log = structlog.get_logger()
 

@@ -8,15 +8,16 @@ from dataclasses import replace
 
 import flask
 
-from skipmq import config, console, logs
+from skipmq import config, console
 from skipmq.database import address, schema
-from skipmq.delivery import Upkeep
-from skipmq.delivery.task_listener import TaskListener
 from skipmq.node import Node
+from skipmq.processes.janitor import Janitor
 from skipmq.server import web
 from skipmq.server.answer import Broker
-from skipmq.server.janitor import Janitor
 from skipmq.server.request_trace import tracing
+from skipmq.store import Upkeep
+from skipmq.store.task_listener import TaskListener
+from skipmq.telemetry import logs
 
 
 def application() -> flask.Flask:

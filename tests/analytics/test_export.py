@@ -16,7 +16,8 @@ from skipmq.analytics.errors import LakeError
 from skipmq.analytics.export import export
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.lake import Lake
-from skipmq.database import history, session
+from skipmq.analytics.postgres import history
+from skipmq.database import session
 from support.analytics import Writers, age, lake_rows, rows_of, settle
 from support.http import eventually
 from support.postgres import Connection, Databases, as_node

@@ -11,7 +11,7 @@ pytest.importorskip("pyspark")
 from skipmq.analytics import export, forget, frames, replay
 from skipmq.analytics.forget import Found
 from skipmq.analytics.lake import Lake
-from skipmq.database.erasure import ConditionError
+from skipmq.analytics.postgres.erasure import ConditionError
 from skipmq.model import QueueName
 from support.postgres import Connection
 from support.settled import row

@@ -14,8 +14,8 @@ pytest.importorskip("pyspark")
 from skipmq.analytics import frames, replay
 from skipmq.analytics.errors import ReplayError
 from skipmq.analytics.export import export
-from skipmq.database import replays
-from skipmq.database.replays import Target
+from skipmq.analytics.postgres import replays
+from skipmq.analytics.postgres.replays import Target
 from skipmq.model import QueueName
 from support.analytics import settle
 from support.http import eventually

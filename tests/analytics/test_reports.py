@@ -8,7 +8,6 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from skipmq import files
 from skipmq.analytics.period import Period
 from skipmq.analytics.reports.backlog import backlog, forecast
 from skipmq.analytics.reports.comparison import comparison
@@ -18,6 +17,7 @@ from skipmq.analytics.reports.groups import NOISY_LEAST, NOISY_SHARE, groups
 from skipmq.analytics.reports.latency import latency
 from skipmq.analytics.reports.redelivery import receive_counts, redelivery, visibility
 from skipmq.analytics.reports.traffic import traffic
+from skipmq.database import files
 from support.settled import NOON, at_noon, frame, row
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from typing import Any
 
 from skipmq.analytics import jdbc, windows
 from skipmq.analytics.jdbc import Source
+from skipmq.analytics.postgres import history
+from skipmq.analytics.postgres.history import Server
 from skipmq.analytics.windows import QueryPlan, Size, count, divide, reach
-from skipmq.database import history
-from skipmq.database.history import Server
 from support.analytics import age, settle, settle_copies
 from support.postgres import Connection
 from support.sql import Queue, number

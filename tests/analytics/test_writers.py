@@ -14,7 +14,7 @@ from skipmq.analytics.errors import ConflictError
 from skipmq.analytics.export import export
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.lake import Lake
-from skipmq.database import history
+from skipmq.analytics.postgres import history
 from support.analytics import lake_rows, rows_of, settle
 from support.postgres import Connection
 

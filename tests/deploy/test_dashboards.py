@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from skipmq import exposition
 from skipmq.model import QueueStatistics
+from skipmq.telemetry import exposition
 from support.http import ACCOUNT, ROOT, NodeProcess, client, eventually, free_port
 from support.postgres import Databases, as_node
 from support.prometheus import Prometheus

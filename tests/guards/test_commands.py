@@ -17,8 +17,9 @@ from support.http import SKIPMQ, environment
 
 # The packages that take long to import, and ours that import them.
 EXPENSIVE = {
-    *("alembic", "asyncio", "cryptography", "flask", "granian", "msgspec", "prometheus_client"),
+    *("alembic", "asyncio", "cryptography", "flask", "msgspec", "prometheus_client"),
     *("psycopg", "rich", "sqlalchemy", "structlog", "skipmq.server"),
+    *("skipmq.processes", "skipmq.store", "skipmq.telemetry"),
     *("skipmq.actions", "skipmq.config", "skipmq.console", "skipmq.database", "skipmq.embedded"),
 }
 
@@ -75,9 +76,9 @@ def test_serve_starts_the_database_before_it_imports_the_node() -> None:
     found = imported_by("-c", program)
 
     assert started in found
-    light = {"msgspec", "skipmq.config", "skipmq.embedded", "skipmq.server"}
+    light = {"msgspec", "skipmq.config", "skipmq.embedded", "skipmq.processes"}
     assert found & EXPENSIVE == light
-    assert {"skipmq.server.listening"} == {each for each in found if "skipmq.server." in each}
+    assert {"skipmq.processes.listening"} == {each for each in found if "processes." in each}
 
 
 def test_command_on_queues_imports_no_server() -> None:
@@ -86,7 +87,7 @@ def test_command_on_queues_imports_no_server() -> None:
     found = imported_by("-c", program)
 
     assert "skipmq.node" in found
-    assert found & {"alembic", "cryptography.x509", "flask", "granian", "sqlalchemy"} == set()
+    assert found & {"alembic", "cryptography.x509", "flask", "sqlalchemy"} == set()
 
 
 @pytest.mark.parametrize("command", DEFERRED, ids=lambda each: str(each.name))

@@ -10,8 +10,7 @@ import psycopg
 import pytest
 from alembic.script import ScriptDirectory
 
-from skipmq import files
-from skipmq.database import schema
+from skipmq.database import files, schema
 from support.postgres import Databases, as_node, dump
 
 FROZEN = files.folder("migrations") / "versions"

@@ -11,9 +11,9 @@ from botocore.exceptions import ClientError
 from structlog.testing import capture_logs
 
 from skipmq.database import Database
-from skipmq.delivery import Audit
-from skipmq.delivery.audit import MOST
 from skipmq.server.request_log import Limit
+from skipmq.store import Audit
+from skipmq.store.audit_log import MOST
 from support.audit import ACCOUNT, ORDERS, record, written
 from support.http import NodeProcess, client, eventually, raw
 from support.key_commands import ACCOUNT as KEYS_ACCOUNT

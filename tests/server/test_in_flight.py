@@ -6,8 +6,9 @@ from time import monotonic
 import psycopg
 
 from skipmq.database import Database, Replication
-from skipmq.delivery import InFlight, Messages, Queues
+from skipmq.delivery import InFlight, Messages
 from skipmq.model import QueueName
+from skipmq.store import Queues
 from support.postgres import Connection
 from support.sql import Queue, number
 

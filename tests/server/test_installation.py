@@ -76,7 +76,7 @@ def test_wheel_has_sql_and_migrations_and_serves(place: Path) -> None:
     port = free_port()
     environ = environment({"port": port, "data_dir": place / "data"})
     environ["PYTHONPATH"] = str(installed)
-    where = [sys.executable, "-c", "import skipmq.files as f; print(f.folder('sql'))"]
+    where = [sys.executable, "-c", "import skipmq.database.files as f; print(f.folder('sql'))"]
     found = subprocess.run(
         where, env=environ, cwd=place, capture_output=True, text=True, check=True
     ).stdout.strip()

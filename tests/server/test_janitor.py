@@ -9,10 +9,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from skipmq.database import Database, NoObserver
-from skipmq.delivery import Upkeep
-from skipmq.delivery.task_listener import TaskListener
-from skipmq.server.janitor import CHUNK, Janitor
+from skipmq.processes.janitor import CHUNK, Janitor
 from skipmq.settings import Settings
+from skipmq.store import Upkeep
+from skipmq.store.task_listener import TaskListener
 from support.loop import eventually
 from support.postgres import Connection, as_node, as_reader
 from support.sql import Queue, Redrive, history, number
@@ -75,7 +75,7 @@ def test_transaction_that_stays_open_is_shown_by_the_name_of_its_session(databas
 @pytest.fixture
 def stopwatch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have rounds take no time by Python's clock, so that a pause is as long as is meant."""
-    monkeypatch.setattr("skipmq.server.janitor.monotonic", lambda: 1.0)
+    monkeypatch.setattr("skipmq.processes.janitor.monotonic", lambda: 1.0)
 
 
 @pytest.mark.usefixtures("stopwatch")

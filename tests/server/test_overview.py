@@ -3,7 +3,7 @@
 import asyncio
 
 from skipmq.database import Database, Replication
-from skipmq.delivery import Overview
+from skipmq.store import Overview
 from support.loop import eventually
 from support.postgres import Databases, as_node
 

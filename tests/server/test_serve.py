@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from skipmq.delivery.waiters.notifier import CHANNEL, WAITING
-from skipmq.server import worker
+from skipmq.processes import worker
 from support.http import (
     ACCOUNT,
     ROOT,

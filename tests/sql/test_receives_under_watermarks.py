@@ -24,9 +24,10 @@ from hypothesis.stateful import (
 
 from skipmq.database import Database, Replication, Statement
 from skipmq.database.statement import TEXT
-from skipmq.delivery import Messages, Queues, watermark
+from skipmq.delivery import Messages, watermark
 from skipmq.delivery.watermark import Scans
 from skipmq.model import QueueName
+from skipmq.store import Queues
 from support.http import eventually
 from support.postgres import Connection, Databases
 from support.sql import Queue, number

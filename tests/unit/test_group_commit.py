@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 
-from skipmq import errors, tracing
+from skipmq import errors
 from skipmq.delivery.group_commit import GroupCommit
+from skipmq.telemetry import tracing
 from support.loop import eventually
 
 Submit = Callable[..., asyncio.Future[str]]

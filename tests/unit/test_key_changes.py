@@ -6,9 +6,9 @@ from collections.abc import Callable
 import pytest
 
 from skipmq.database import Database
-from skipmq.delivery import ReceiptKeys
 from skipmq.key_store import KeyStore
 from skipmq.settings import Settings
+from skipmq.store import ReceiptKeys
 
 NOWHERE = "postgresql:///nowhere?host=/nowhere"
 STORES: dict[str, Callable[[], ReceiptKeys | KeyStore]] = {

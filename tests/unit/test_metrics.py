@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from skipmq.metrics import COUNTERS, GAUGES, HISTOGRAMS, Metrics
+from skipmq.telemetry.metrics import COUNTERS, GAUGES, HISTOGRAMS, Metrics
 
 KINDS = {
     "count": COUNTERS.keys(),

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skipmq import errors, receipts
-from skipmq.receipts import Receipt
+from skipmq import errors
+from skipmq.delivery import receipts
+from skipmq.delivery.receipts import Receipt
 
 KEY = b"k" * 32
 QUEUE = "arn:aws:sqs:us-east-1:000000000000:jobs"

@@ -7,10 +7,10 @@ import msgspec
 
 from skipmq import errors
 from skipmq.actions import checks, paging
-from skipmq.delivery.audit import AuditRecord
 from skipmq.model import Identity, QueueName
 from skipmq.node import Node
 from skipmq.protocol import Call
+from skipmq.store.audit_log import AuditRecord
 
 _MOST, _PAGE = 100, 50
 _ID = re.compile("[0-9]{1,18}")

@@ -6,9 +6,9 @@ from typing import Any
 import skipmq
 from skipmq import errors
 from skipmq.database import monitor
-from skipmq.delivery.overview import Known
 from skipmq.node import Node
 from skipmq.protocol import Call
+from skipmq.store.overview import Known
 
 
 async def describe_database(node: Node, call: Call) -> dict[str, Any]:

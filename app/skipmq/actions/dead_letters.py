@@ -3,10 +3,10 @@
 from typing import Any
 
 from skipmq.actions import access, checks
-from skipmq.delivery.dead_letters import DeadLetterQueue
 from skipmq.model import QueueName
 from skipmq.node import Node
 from skipmq.protocol import Call
+from skipmq.store.dead_letters import DeadLetterQueue
 
 _MOST = 100
 

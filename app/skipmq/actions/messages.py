@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
-from skipmq import digest, errors, ids, limits, receipts
+from skipmq import digest, errors, ids, limits
 from skipmq.actions import checks
+from skipmq.delivery import receipts
 from skipmq.model import OutgoingMessage, Queue, QueueName, StoredMessage
 from skipmq.node import Node
 from skipmq.protocol import Call

@@ -5,10 +5,10 @@ from typing import Any
 
 from skipmq import limits
 from skipmq.actions import access, checks
-from skipmq.delivery import statistics
 from skipmq.model import QueueMinute, QueueName, QueueStatistics
 from skipmq.node import Node
 from skipmq.protocol import Call
+from skipmq.store import statistics
 
 MINUTES_MOST = 360
 _NUMBERS = {

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import structlog
 
-from skipmq import digest, errors, receipts
+from skipmq import digest, errors
 from skipmq.actions import access, checks
 from skipmq.actions.messages import shown_number
-from skipmq.delivery import in_flight
+from skipmq.delivery import in_flight, receipts
 from skipmq.model import (
     AttributeValue,
     PeekedMessage,

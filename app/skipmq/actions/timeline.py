@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 from skipmq import errors
 from skipmq.actions import access, checks, paging
-from skipmq.delivery.timelines import LiveMessage, SettledMessage
 from skipmq.model import Queue, QueueName
 from skipmq.node import Node
 from skipmq.protocol import Call
+from skipmq.store.timelines import LiveMessage, SettledMessage
 
 _ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _KEPT_MOST = 4

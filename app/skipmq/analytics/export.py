@@ -13,8 +13,8 @@ from skipmq.analytics.errors import LakeError
 from skipmq.analytics.frames import as_history
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.lake import Lake
-from skipmq.database import history
-from skipmq.database.history import Server
+from skipmq.analytics.postgres import history
+from skipmq.analytics.postgres.history import Server
 from skipmq.database.session import Session
 
 log = structlog.get_logger()

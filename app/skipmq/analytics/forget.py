@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Any
 
 from skipmq.analytics.lake import Lake
-from skipmq.database import erasure
+from skipmq.analytics.postgres import erasure
 from skipmq.database.session import Session
 
 # Messages erased in one transaction.

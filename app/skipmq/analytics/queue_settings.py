@@ -4,7 +4,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from skipmq.analytics.jdbc import Source
-from skipmq.database import history
+from skipmq.analytics.postgres import history
 
 NAME = "queues"
 # Of `skipmq_views.queue`: times in seconds, sizes in bytes, tags as JSON.

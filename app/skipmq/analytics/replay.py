@@ -17,8 +17,8 @@ from pyspark.sql import functions as fn
 
 from skipmq import limits
 from skipmq.analytics.errors import ReplayError
-from skipmq.database import replays
-from skipmq.database.replays import Staged, State, Target
+from skipmq.analytics.postgres import replays
+from skipmq.analytics.postgres.replays import Staged, State, Target
 from skipmq.database.session import Session
 from skipmq.model import QueueName
 

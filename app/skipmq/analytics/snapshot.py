@@ -15,7 +15,7 @@ from pyspark.sql import functions as fn
 from skipmq.analytics import jdbc
 from skipmq.analytics.columns import CONTENT
 from skipmq.analytics.jdbc import Source
-from skipmq.database import history
+from skipmq.analytics.postgres import history
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from skipmq.analytics import frames, jdbc, snapshot
 from skipmq.analytics.delta import Table
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.period import day_bounds
-from skipmq.database import history
+from skipmq.analytics.postgres import history
 
 
 def from_database(

@@ -33,8 +33,9 @@ from pyspark.sql.types import StructType
 
 from skipmq.analytics import windows
 from skipmq.analytics.columns import CONTENT, HISTORY, VIEW
-from skipmq.database import history, session
-from skipmq.database.history import Server
+from skipmq.analytics.postgres import history
+from skipmq.analytics.postgres.history import Server
+from skipmq.database import session
 from skipmq.database.session import Session
 
 ALL = sys.maxsize

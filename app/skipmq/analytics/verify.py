@@ -14,7 +14,7 @@ from skipmq.analytics import delta, frames
 from skipmq.analytics.delta import File, Table
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.lake import Lake
-from skipmq.database import history
+from skipmq.analytics.postgres import history
 
 # Files looked at at once: an object store takes some 50 ms for each.
 _AT_ONCE = 16

@@ -11,8 +11,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from skipmq.analytics.period import day_bounds
-from skipmq.database import history
-from skipmq.database.history import Part, Server
+from skipmq.analytics.postgres import history
+from skipmq.analytics.postgres.history import Part, Server
 from skipmq.database.session import Session
 
 

@@ -14,10 +14,11 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from skipmq.analytics.postgres import history
 from skipmq.cli.analytics_errors import installed, one_line_errors
 from skipmq.cli.environment import configuration, open_database
 from skipmq.cli.output import out
-from skipmq.database import history, schema, session
+from skipmq.database import schema, session
 from skipmq.settings import Settings
 
 if TYPE_CHECKING:

@@ -18,11 +18,11 @@ from skipmq.cli.analytics_engine import Read, Wanted, opened
 from skipmq.cli.analytics_errors import one_line_errors
 from skipmq.cli.analytics_options import ENGINE, LAKE, QUEUES, SINCE, UNTIL, in_order
 from skipmq.cli.environment import configuration, open_database
+from skipmq.cli.local import LocalNode
 from skipmq.cli.node import open_node
 from skipmq.cli.output import out
 from skipmq.database import schema
 from skipmq.model import Identity, QueueName
-from skipmq.server.local import LocalNode
 from skipmq.settings import Settings
 
 _FAILED = 1

@@ -15,7 +15,7 @@ import click
 
 from skipmq import config
 from skipmq.analytics.errors import AnalyticsError
-from skipmq.database.erasure import ConditionError
+from skipmq.analytics.postgres.erasure import ConditionError
 
 _OLDEST_JAVA, _OLDEST_SPARK = 17, (4, 2)
 _INSTALL = "pip install 'skipmq[analytics]'"

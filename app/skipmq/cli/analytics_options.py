@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from skipmq.analytics.postgres import history
 from skipmq.cli.analytics import spark_and_database, spark_started
-from skipmq.database import history
 from skipmq.settings import Settings
 
 if TYPE_CHECKING:

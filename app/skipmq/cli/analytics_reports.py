@@ -16,6 +16,7 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
+from skipmq.cli import local
 from skipmq.cli.analytics import JSON, spark_and_database
 from skipmq.cli.analytics_engine import Wanted, opened
 from skipmq.cli.analytics_errors import one_line_errors
@@ -36,7 +37,6 @@ from skipmq.cli.environment import configuration, open_database
 from skipmq.cli.output import out
 from skipmq.database import session
 from skipmq.database.session import Session
-from skipmq.server import local
 from skipmq.settings import Settings
 
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ import click
 from click.shell_completion import CompletionItem
 
 from skipmq import config, errors
+from skipmq.cli import local
 from skipmq.cli.environment import running_database
 from skipmq.cli.output import silence
 from skipmq.config import ConfigError
 from skipmq.database import address, session
 from skipmq.embedded import EmbeddedError
-from skipmq.server import local
 
 _SECONDS = 1.0
 

@@ -20,7 +20,7 @@ class Deferred(click.Command):
         assert isinstance(command, click.Command)
         # `serve` imports what logs when it knows the settings.
         if "structlog" in sys.modules:
-            from skipmq import logs  # noqa: PLC0415
+            from skipmq.telemetry import logs  # noqa: PLC0415
 
             logs.to_standard_error()
         return command

@@ -9,14 +9,15 @@ from rich.markup import escape
 from rich.table import Table
 
 from skipmq import embedded, errors
+from skipmq.cli import local
 from skipmq.cli.environment import configuration, data_folder, running_database
 from skipmq.cli.output import out
 from skipmq.database import rights, schema, session
 from skipmq.database.schema import SchemaError
 from skipmq.embedded import EmbeddedError
-from skipmq.server import certificate, listening, local
-from skipmq.server.certificate import CertificateError
-from skipmq.server.listening import ServeError
+from skipmq.processes import certificate, listening
+from skipmq.processes.certificate import CertificateError
+from skipmq.processes.listening import ServeError
 from skipmq.settings import Settings
 
 # What the operator can mend.

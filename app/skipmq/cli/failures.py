@@ -1,13 +1,13 @@
 """The error texts and exit codes of errors that the user can correct."""
 
 from skipmq import errors
+from skipmq.cli.local import DeclarationError
 from skipmq.config import ConfigError
 from skipmq.database import session
 from skipmq.database.schema import SchemaError
 from skipmq.embedded import EmbeddedError
-from skipmq.server.certificate import CertificateError
-from skipmq.server.listening import ServeError
-from skipmq.server.local import DeclarationError
+from skipmq.processes.certificate import CertificateError
+from skipmq.processes.listening import ServeError
 
 _USAGE, _FAILURE = 2, 1
 # Their messages are made for the user.

@@ -10,7 +10,7 @@ from skipmq import limits
 from skipmq.cli.environment import configuration
 from skipmq.cli.node import run_as_owner
 from skipmq.cli.output import cell, printing_json, shown_time
-from skipmq.delivery.queue_grants import QueueGrants
+from skipmq.store.grants import QueueGrants
 
 _send = click.option(
     "--send", multiple=True, metavar="QUEUE", help="Queue to send to; * stands for any characters."

@@ -25,10 +25,10 @@ from skipmq.cli.environment import configuration
 from skipmq.cli.node import run_as_owner
 from skipmq.cli.output import cell, printing_json, shown_time
 from skipmq.config import ConfigError
-from skipmq.delivery import ReceiptKeys
-from skipmq.delivery.access_keys import AccessKeys
 from skipmq.model import StoredKey
 from skipmq.settings import Settings
+from skipmq.store import ReceiptKeys
+from skipmq.store.access_keys import AccessKeys
 
 T = TypeVar("T")
 _ONCE = "The secret is shown this once."

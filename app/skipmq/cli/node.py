@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 import click
 
 from skipmq import errors
+from skipmq.cli import local
 from skipmq.cli.environment import configuration, open_database
+from skipmq.cli.local import LocalNode
 from skipmq.database import Database, InsufficientPrivilege, schema
-from skipmq.server import local
-from skipmq.server.local import LocalNode
 from skipmq.settings import Settings
 
 T = TypeVar("T")

@@ -12,11 +12,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from skipmq import limits
+from skipmq.cli import local
 from skipmq.cli.completion import queue_argument
 from skipmq.cli.environment import configuration
 from skipmq.cli.node import act, open_node
 from skipmq.cli.output import cell, out, printing_json
-from skipmq.server import local
 
 _BODY_SHOWN = 60
 # What the time of a state says: of all other events it is when they happened.

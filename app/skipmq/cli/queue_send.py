@@ -13,11 +13,11 @@ from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from skipmq import limits
+from skipmq.cli import local
 from skipmq.cli.completion import queue_argument
 from skipmq.cli.environment import configuration
+from skipmq.cli.local import LocalNode
 from skipmq.cli.node import open_node
-from skipmq.server import local
-from skipmq.server.local import LocalNode
 
 _NOT_TEXT = "standard input is not UTF-8: a message is text; send binary values as attributes"
 _FORM = "NAME=TYPE:VALUE, such as tries=Number:3"

@@ -11,14 +11,14 @@ from rich.table import Table
 from rich.text import Text
 
 from skipmq import errors, limits
+from skipmq.cli import local
 from skipmq.cli.completion import queue_names
 from skipmq.cli.environment import configuration
+from skipmq.cli.local import LocalNode
 from skipmq.cli.node import open_node
 from skipmq.cli.output import cell, printing_json, shown_time
-from skipmq.delivery.statistics import Order
 from skipmq.model import QueueMinute, QueueStatistics
-from skipmq.server import local
-from skipmq.server.local import LocalNode
+from skipmq.store.statistics import Order
 
 _MINUTES = 60
 # Of the minutes in which something happened, the last so many have a row.

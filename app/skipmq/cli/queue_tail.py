@@ -9,14 +9,14 @@ from typing import Any
 import click
 from rich.text import Text
 
+from skipmq.cli import local
 from skipmq.cli.completion import queue_argument
 from skipmq.cli.environment import configuration
+from skipmq.cli.local import LocalNode
 from skipmq.cli.node import open_node
 from skipmq.cli.output import out
 from skipmq.limits import PEEKED
 from skipmq.model import PeekedMessage, Queue
-from skipmq.server import local
-from skipmq.server.local import LocalNode
 
 _PAUSE = 0.5
 # A transaction may commit so many seconds after its message was given a place.

@@ -11,13 +11,13 @@ from rich.table import Table
 
 from skipmq import limits
 from skipmq.actions import moves
+from skipmq.cli import local
 from skipmq.cli.completion import queue_argument, queue_names
 from skipmq.cli.environment import configuration
+from skipmq.cli.local import LocalNode
 from skipmq.cli.node import open_node
 from skipmq.cli.output import cell, printing_json, shown_time
-from skipmq.server import local
-from skipmq.server.janitor import MOVE_CHUNK
-from skipmq.server.local import LocalNode
+from skipmq.processes.janitor import MOVE_CHUNK
 
 # How often progress is looked at, in seconds.
 _GLANCE = 0.2

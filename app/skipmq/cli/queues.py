@@ -6,11 +6,11 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
+from skipmq.cli import local
 from skipmq.cli.completion import queue_argument
 from skipmq.cli.environment import configuration
 from skipmq.cli.node import act, open_node
 from skipmq.cli.output import printing_json
-from skipmq.server import local
 
 
 def pairs(_: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:

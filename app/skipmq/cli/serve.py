@@ -12,11 +12,11 @@ import click
 import skipmq
 from skipmq import embedded
 from skipmq.cli.environment import configuration, node_url, open_server
-from skipmq.server import listening
+from skipmq.processes import listening
 from skipmq.settings import Settings
 
 if TYPE_CHECKING:
-    from skipmq.server.certificate import Certificate
+    from skipmq.processes.certificate import Certificate
 
 
 @click.command("serve")
@@ -64,7 +64,7 @@ def serve_command(
 
 def _import_node(settings: Settings) -> None:
     """Import what takes longer than the rest of the command, and set up its log."""
-    import_module("skipmq.logs").configure(settings)
+    import_module("skipmq.telemetry.logs").configure(settings)
     for module in ("local", "serve"):
         import_module(f"skipmq.server.{module}")
 
@@ -73,7 +73,7 @@ def _certificate(settings: Settings) -> "Certificate | None":
     """Return the node's certificate, where it has one."""
     if not (settings.tls_certificate or settings.tls_key or settings.tls_client_ca):
         return None
-    from skipmq.server import certificate  # noqa: PLC0415
+    from skipmq.processes import certificate  # noqa: PLC0415
 
     return certificate.read(settings)
 
@@ -83,8 +83,9 @@ def _serve(
 ) -> None:
     """Serve, with the imports that are done."""
     from skipmq import console  # noqa: PLC0415
+    from skipmq.cli import local  # noqa: PLC0415
     from skipmq.database import schema  # noqa: PLC0415
-    from skipmq.server import local, serve  # noqa: PLC0415
+    from skipmq.processes import serve  # noqa: PLC0415
 
     url = node_url(settings, owner)
     schema.check(url)

@@ -22,9 +22,9 @@ from skipmq.cli.environment import configuration
 from skipmq.cli.node import open_node
 from skipmq.cli.output import out, silence
 from skipmq.cli.queue_stats import count, duration, order_option, rate, statistics_table
-from skipmq.delivery.statistics import Order
 from skipmq.model import QueueStatistics
 from skipmq.node import Node
+from skipmq.store.statistics import Order
 
 _ORDERS: dict[str, Order] = {"n": "name", "m": "messages", "r": "rate", "d": "dead-lettered"}
 # The lines of the screen that are no queues.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import psycopg
 
-from skipmq import files
+from skipmq.database import files
 
 # What roles.sql keeps from nodes, and what it grants applications.
 _INTERNAL = re.compile(r"revoke execute on function(.*?)from skipmq_node", re.DOTALL)

@@ -7,8 +7,7 @@ from typing import Any
 
 import psycopg
 
-from skipmq import files
-from skipmq.database import address, pooler
+from skipmq.database import address, files, pooler
 from skipmq.database.connection import parameters
 
 OLDEST_SERVER, FIRST_UNTRIED_SERVER = 150000, 190000

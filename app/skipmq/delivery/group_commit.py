@@ -16,7 +16,7 @@ import msgspec
 from skipmq import errors
 
 if TYPE_CHECKING:
-    from skipmq.tracing import Transactions
+    from skipmq.telemetry.tracing import Transactions
 
 Key = TypeVar("Key", bound=Hashable)
 Request = TypeVar("Request")

@@ -17,8 +17,8 @@ from skipmq.database.statement import (
     TIMES,
     UUIDS,
 )
+from skipmq.delivery.receipts import Receipt
 from skipmq.model import ReceivedMessage, Reception, Recipient
-from skipmq.receipts import Receipt
 
 T = TypeVar("T")
 # How many messages a recipient wants.

@@ -14,6 +14,7 @@ from skipmq.database.statement import EPOCH
 from skipmq.delivery import held_groups
 from skipmq.delivery import message_sql as sql
 from skipmq.delivery.group_commit import GroupCommit
+from skipmq.delivery.receipts import Receipt
 from skipmq.delivery.watermark import Probe, Scan, Scans
 from skipmq.model import (
     MessageCounts,
@@ -24,10 +25,9 @@ from skipmq.model import (
     Recipient,
     StoredMessage,
 )
-from skipmq.receipts import Receipt
 
 if TYPE_CHECKING:
-    from skipmq.tracing import Tracing, Transactions
+    from skipmq.telemetry.tracing import Tracing, Transactions
 
 log = structlog.get_logger()
 

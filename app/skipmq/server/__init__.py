@@ -1,1 +1,1 @@
-"""What serves: processes, the doors to HTTP, upkeep."""
+"""One request: the doors that it comes through, and what they do with it."""

@@ -18,12 +18,13 @@ from urllib.parse import unquote
 
 import msgspec
 
-from skipmq import errors, exposition, ids, protocol
-from skipmq.metrics import Published
+from skipmq import errors, ids, protocol
 from skipmq.protocol import Request, Response
 from skipmq.server.answer import Broker, is_page, redirect, refusal
 from skipmq.server.connection import Connection
 from skipmq.server.http import Arriving, Head, Headers, Route
+from skipmq.telemetry import exposition
+from skipmq.telemetry.metrics import Published
 
 if TYPE_CHECKING:
     from skipmq.server.web import Mount, Pages

@@ -17,11 +17,11 @@ import structlog
 
 from skipmq import errors
 from skipmq.actions import EVERY
-from skipmq.delivery import Audit
 from skipmq.key_store import KeyStore
 from skipmq.model import Identity
 from skipmq.protocol import Call, Request, Response
 from skipmq.settings import Settings
+from skipmq.store import Audit
 
 log = structlog.get_logger()
 

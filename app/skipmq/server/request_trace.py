@@ -11,7 +11,7 @@ from skipmq.protocol import Call, Request, Response
 from skipmq.settings import Settings
 
 if TYPE_CHECKING:
-    from skipmq.tracing import RequestSpan, Tracing
+    from skipmq.telemetry.tracing import RequestSpan, Tracing
 
 _TYPES = {
     "SendMessage": "send",
@@ -32,7 +32,7 @@ def tracing(settings: Settings, instance: str) -> "Tracing | None":
         return None
     try:
         # Not before: nobody else needs the packages.
-        from skipmq.tracing import Tracing  # noqa: PLC0415
+        from skipmq.telemetry.tracing import Tracing  # noqa: PLC0415
     except ImportError as error:
         raise ConfigError(
             [

@@ -16,7 +16,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
-    from skipmq.tracing import Tracing
+    from skipmq.telemetry.tracing import Tracing
 
 # A message that was sent by SQL, or whose notification was lost, is found within this time.
 POLL_INTERVAL = 1.0

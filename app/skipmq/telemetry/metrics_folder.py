@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from skipmq.metrics import Published, Snapshot
+from skipmq.telemetry.metrics import Published, Snapshot
 
 log = structlog.get_logger()
 

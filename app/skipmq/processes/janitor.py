@@ -16,9 +16,9 @@ import structlog
 
 from skipmq import errors
 from skipmq.database import NoObserver, Observer
-from skipmq.delivery import Upkeep
-from skipmq.metrics import GAUGES
 from skipmq.settings import Settings
+from skipmq.store import Upkeep
+from skipmq.telemetry.metrics import GAUGES
 
 log = structlog.get_logger()
 

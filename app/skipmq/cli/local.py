@@ -13,12 +13,12 @@ import structlog
 
 from skipmq import errors, limits
 from skipmq.actions import EVERY, attributes, perform
-from skipmq.delivery import Upkeep
 from skipmq.model import DeclaredQueue, Identity, QueueName
 from skipmq.node import Node
 from skipmq.protocol import Call, Request, extensions, shapes
 from skipmq.server import request_log
 from skipmq.settings import Settings
+from skipmq.store import Upkeep
 
 log = structlog.get_logger()
 

@@ -15,7 +15,8 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.samples import Exemplar
 
 import skipmq
-from skipmq.metrics import (
+from skipmq.model import QueueStatistics
+from skipmq.telemetry.metrics import (
     COUNTERS,
     GAUGES,
     HISTOGRAMS,
@@ -25,7 +26,6 @@ from skipmq.metrics import (
     Series,
     Snapshot,
 )
-from skipmq.model import QueueStatistics
 
 _MERGES: dict[str, Callable[[Iterable[float]], float]] = {"sum": sum, "min": min, "max": max}
 _QUEUE = ("account", "region", "queue")

@@ -21,18 +21,18 @@ import uvloop
 
 from skipmq import errors
 from skipmq.database import Database
-from skipmq.delivery import Upkeep
-from skipmq.delivery.task_listener import TaskListener
-from skipmq.metrics import Metrics, Published, Snapshot
-from skipmq.metrics_folder import Publisher, published
 from skipmq.node import Node, Runnable
-from skipmq.server import certificate, systemd
+from skipmq.processes import certificate, systemd
+from skipmq.processes.certificate import StagedFiles, Watch
+from skipmq.processes.janitor import Janitor
 from skipmq.server.answer import Broker
-from skipmq.server.certificate import StagedFiles, Watch
 from skipmq.server.door import Door
-from skipmq.server.janitor import Janitor
 from skipmq.server.request_trace import tracing
 from skipmq.settings import Settings
+from skipmq.store import Upkeep
+from skipmq.store.task_listener import TaskListener
+from skipmq.telemetry.metrics import Metrics, Published, Snapshot
+from skipmq.telemetry.metrics_folder import Publisher, published
 
 if TYPE_CHECKING:
     from skipmq.server.web import Mount

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from skipmq import metrics_folder
-from skipmq.server import systemd, worker
-from skipmq.server.certificate import Certificate, CertificateError, Watch, stage
-from skipmq.server.listening import ServeError, bound
-from skipmq.server.supervisor import CrashLoopError, Supervisor
-from skipmq.server.worker import Work
+from skipmq.processes import systemd, worker
+from skipmq.processes.certificate import Certificate, CertificateError, Watch, stage
+from skipmq.processes.listening import ServeError, bound
+from skipmq.processes.supervisor import CrashLoopError, Supervisor
+from skipmq.processes.worker import Work
 from skipmq.settings import Settings
+from skipmq.telemetry import metrics_folder
 
 if TYPE_CHECKING:
     from skipmq.server.web import Mount

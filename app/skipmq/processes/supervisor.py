@@ -14,9 +14,9 @@ from time import monotonic
 
 import structlog
 
-from skipmq.server import certificate, systemd, worker
-from skipmq.server.certificate import Watch
-from skipmq.server.worker import STOP_SIGNALS, Work
+from skipmq.processes import certificate, systemd, worker
+from skipmq.processes.certificate import Watch
+from skipmq.processes.worker import STOP_SIGNALS, Work
 
 log = structlog.get_logger()
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from skipmq import errors
 from skipmq.database import Database, Level, Replication, Search
-from skipmq.delivery.upkeep import Upkeep
+from skipmq.store.upkeep import Upkeep
 
 _SERVER = Search(
     "select host, port, version, revision, extract(epoch from started_at)::float8,"

@@ -1,0 +1,1 @@
+"""What analytics reads, erases and sends again by SQL."""

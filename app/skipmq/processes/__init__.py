@@ -1,0 +1,1 @@
+"""What runs where: a node, its workers and its janitor."""

@@ -1,0 +1,27 @@
+"""What the database keeps beside messages: each module calls a few SQL functions."""
+
+from skipmq.store.activity import Activity
+from skipmq.store.audit_log import Audit
+from skipmq.store.dead_letters import DeadLetters
+from skipmq.store.inspection import Inspection
+from skipmq.store.moves import Moves
+from skipmq.store.overview import Overview
+from skipmq.store.queues import Queues
+from skipmq.store.receipt_keys import ReceiptKeys
+from skipmq.store.statistics import Statistics
+from skipmq.store.timelines import Timelines
+from skipmq.store.upkeep import Upkeep
+
+__all__ = [
+    "Activity",
+    "Audit",
+    "DeadLetters",
+    "Inspection",
+    "Moves",
+    "Overview",
+    "Queues",
+    "ReceiptKeys",
+    "Statistics",
+    "Timelines",
+    "Upkeep",
+]

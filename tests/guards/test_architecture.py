@@ -88,6 +88,19 @@ def test_every_function_that_python_calls_exists() -> None:
     assert called <= {file.stem for file in FUNCTIONS}
 
 
+def test_statements_name_their_columns() -> None:
+    """The function of the next release may give more."""
+    found = [
+        (module.name, text)
+        for folder in ("delivery", "store")
+        for module in (APP / folder).rglob("*.py")
+        for text in texts(module)
+        if re.search(r"select\s+\*", text)
+    ]
+
+    assert found == []
+
+
 def test_every_setting_stands_in_the_example_environment() -> None:
     example = (ROOT / "deploy" / "env" / "skipmq.env.example").read_text()
     expected = {f"SKIPMQ_{f.name.upper()}" for f in fields(Settings)} - {"SKIPMQ_QUEUES"}

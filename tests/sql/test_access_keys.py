@@ -3,9 +3,11 @@ import json
 import psycopg
 import pytest
 
+from skipmq.database import Database
+from skipmq.store.access_keys import AccessKeys
 from support.access_keys import ACCOUNT, KEY, SESSION, create, create_session, keys
-from support.postgres import Connection
-from support.sql import advance
+from support.postgres import Connection, as_node
+from support.sql import advance, number
 
 
 def test_keys_are_given_as_they_were_stored(owner: Connection) -> None:
@@ -62,3 +64,20 @@ def test_node_reads_keys_and_nothing_else_of_them(owner: Connection, node: Conne
     assert list(keys(node)) == [KEY]
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         node.execute("select from skipmq.access_key")
+
+
+async def test_running_node_reads_keys_of_a_release_that_knows_more(
+    owner: Connection, database: str
+) -> None:
+    create(owner)
+    text = number(owner, "select pg_get_functiondef('skipmq.access_keys()'::regprocedure)")
+    owner.execute("drop function skipmq.access_keys()")
+    text = text.replace("TABLE(key_id text", "TABLE(new integer, key_id text")
+    owner.execute(text.replace("select k.key_id", "select 7, k.key_id"))
+    owner.execute("grant execute on function skipmq.access_keys() to skipmq_node")
+    pool = Database(as_node(database), size=1)
+
+    (found,) = await AccessKeys(pool).all()
+
+    pool.close()
+    assert (found.id, found.account, found.secret) == (KEY, ACCOUNT, b"secret")

@@ -3,19 +3,17 @@
 import asyncio
 import os
 import secrets
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Coroutine
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
 
-from skipmq import errors
 from skipmq.database import Database, Monitor, NoObserver, Observer, Replication, monitor
 from skipmq.delivery import InFlight, Messages
-from skipmq.delivery.group_commit import GroupCommit
 from skipmq.delivery.waiters import Listener, Notifier, Waiters
 from skipmq.key_store import KeyStore
-from skipmq.model import Queue, QueueName
+from skipmq.model import QueueName
 from skipmq.settings import Settings
 from skipmq.store import (
     Activity,
@@ -35,17 +33,9 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-# What others change is notified at once; what is changed in SQL, or was missed, is known then.
-CACHE_SECONDS = 5.0
-CACHED_QUEUES = 10_000
 # A node stays ready this long while nothing can be written, or as long as requests wait for that: a
 # failover must not empty the balancer, which would refuse what the node lets wait.
 READY_GRACE = 5.0
-TRIES = 3
-# As many as come: one lookup answers them all.
-MANY = 2**31
-
-T = TypeVar("T")
 
 
 class Runnable(Protocol):
@@ -85,7 +75,8 @@ class Node:
         self.in_flight = InFlight(self.messages)
         self.inspection = Inspection(self.database)
         self.moves = Moves(self.database)
-        self.queues = Queues(self.database)
+        self.notifier = Notifier(self.database.session, self.process)
+        self.queues = Queues(self.database, self.notifier.changed)
         self.activity = Activity(self.database)
         self.statistics = Statistics(self.database)
         self.overview = Overview(self.database, self.replication)
@@ -96,23 +87,15 @@ class Node:
         self.waiters = Waiters(settings.max_waiting, tracing)
         # Who may sign, where requests must be signed.
         self.keys = KeyStore(settings, self.database) if settings.checks_signatures else None
-        self.notifier = Notifier(self.database.session, self.process)
         self._listener = Listener(
             self.database.session,
             self.process,
             self.waiters,
             self.notifier,
-            self._forget,
+            self.queues.forget,
             self._keys_changed,
         )
         self._tasks: list[asyncio.Task[None]] = []
-        # Of many requests that look the same queue up, one asks for all.
-        self._lookups = GroupCommit(self._look_up, most=MANY)
-        # By ARN, with the time of time.monotonic until which it counts.
-        self._cache: dict[str, tuple[float, Queue]] = {}
-        # By ARN what other accounts than the owner's have seen of it, queues that are absent too.
-        self._seen: dict[str, dict[str, tuple[float, Queue | None]]] = {}
-        self._changes = 0
         self.is_open = self.is_stopping = False
         self._failing_since: float | None = None
 
@@ -168,106 +151,15 @@ class Node:
         """Return until when a request that begins now may wait for a database."""
         return monotonic() + self.settings.failover_wait
 
-    @property
-    def cached_queues(self) -> int:
-        """Return how many queues need not be looked up."""
-        return len(self._cache)
-
-    async def queue(self, name: QueueName, deadline: float) -> Queue:
-        """Return a queue as it was at most CACHE_SECONDS ago.
-
-        Raises errors.QueueDoesNotExist.
-        """
-        return self._known(name) or await self._looked_up(name, deadline)
-
-    def _known(self, name: QueueName) -> Queue | None:
-        known = self._cache.get(name.arn)
-        return known[1] if known is not None and known[0] > monotonic() else None
-
-    async def _looked_up(self, name: QueueName, deadline: float) -> Queue:
-        now, changes = monotonic(), self._changes
-        queue = await self._lookups.submit(name, None, 1, deadline)
-        if queue is None:
-            self._cache.pop(name.arn, None)
-            raise errors.QueueDoesNotExist
-        if changes == self._changes:  # Otherwise it may be how it was before.
-            if len(self._cache) >= CACHED_QUEUES:
-                self._cache.clear()
-            self._cache[name.arn] = (now + CACHE_SECONDS, queue)
-        return queue
-
-    async def queue_seen_by(self, account: str, name: QueueName, deadline: float) -> Queue | None:
-        """Return a queue that another account asks for, or None where there is none.
-
-        Each account has the database asked for itself, whether there is the queue, and is used by
-        others, or not: the time that an answer takes must not reveal it.
-        """
-        now = monotonic()
-        known = self._seen.get(name.arn, {}).get(account)
-        if known is not None and known[0] > now:
-            return known[1]
-        changes = self._changes
-        queue = await self._lookups.submit(name, None, 1, deadline)
-        if changes == self._changes:
-            if len(self._seen) >= CACHED_QUEUES:
-                self._seen.clear()
-            self._seen.setdefault(name.arn, {})[account] = (now + CACHE_SECONDS, queue)
-        return queue
-
-    def forget(self, name: QueueName) -> None:
-        """Look a queue up again the next time."""
-        self._forget(name.arn)
-
-    def changed(self, name: QueueName) -> None:
-        """Look a queue up again the next time, here and elsewhere."""
-        self._forget(name.arn)
-        self.notifier.changed(name.arn)
-
-    def _forget(self, queue: str | None) -> None:
-        self._changes += 1
-        if queue is None:
-            self._cache.clear()
-            self._seen.clear()
-        else:
-            self._cache.pop(queue, None)
-            self._seen.pop(queue, None)
-
     def _keys_changed(self) -> None:
         self.receipt_keys.changed()
         if self.keys is not None:
             self.keys.changed()
 
-    async def on_queue(
-        self, name: QueueName, deadline: float, operation: Callable[[Queue], Awaitable[T]]
-    ) -> T:
-        """Run an operation on a queue, again if the queue was purged or created again meanwhile."""
-        for _ in range(TRIES):
-            try:
-                queue = self._known(name) or await self._looked_up(name, deadline)
-                return await operation(queue)
-            except errors.QueueMoved:
-                self.forget(name)
-        raise errors.QueueDoesNotExist
-
     def sent(self, name: QueueName, count: int) -> None:
         """Wake receivers, here and elsewhere, for messages that have been stored."""
         self.waiters.wake(name.arn, count)
         self.notifier.notify(name.arn)
-
-    async def check_replication(self, mode: str, deadline: float) -> None:
-        """Compare what a queue asks for with what the cluster gives.
-
-        Raises errors.InvalidAttributeValue, or logs a warning, as the settings say.
-        """
-        level = await self.replication.level(deadline)
-        lacking = level.lacks(mode)
-        if lacking is None:
-            return
-        if self.settings.refuses_unreplicated:
-            raise errors.InvalidAttributeValue(
-                f"Invalid value for the parameter ReplicationMode. Reason: {mode}: {lacking}."
-            )
-        log.warning("a queue asks for more than the cluster gives", mode=mode, lacking=lacking)
 
     async def readiness(self) -> tuple[bool, str]:
         """Return whether the node should get requests, and the state of the database."""
@@ -280,8 +172,3 @@ class Node:
         waits = self.settings.failover_wait if state in monitor.PASSING else 0.0
         is_late = now - self._failing_since > max(READY_GRACE, waits)
         return self.is_open and not (is_late or self.is_stopping), state
-
-    async def _look_up(
-        self, name: QueueName, requests: Sequence[None], deadline: float
-    ) -> list[Queue | None]:
-        return [await self.queues.get(name, deadline)] * len(requests)

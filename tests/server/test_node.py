@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from skipmq import errors, node
-from skipmq.actions import access
+from skipmq import errors
+from skipmq.actions import perform
 from skipmq.database import NoObserver
 from skipmq.model import Identity, OutgoingMessage, QueueName
 from skipmq.node import Node
 from skipmq.protocol import Call, Request, shapes
 from skipmq.settings import Settings
+from skipmq.store import queues
 from support import http
 from support.loop import eventually
 from support.postgres import Connection, as_node
@@ -32,7 +33,7 @@ GETS = (
 @pytest.fixture(autouse=True)
 def _no_expiry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have nodes never look a queue up again by themselves."""
-    monkeypatch.setattr(node, "CACHE_SECONDS", 1e9)
+    monkeypatch.setattr(queues, "CACHE_SECONDS", 1e9)
 
 
 @asynccontextmanager
@@ -49,13 +50,12 @@ async def listening_nodes(database: str, count: int = 2) -> AsyncIterator[list[N
 
 
 async def timeout(at: Node) -> str:
-    return (await at.queue(ORDERS, at.deadline())).attributes["VisibilityTimeout"]
+    return (await at.queues.find(ORDERS, at.deadline())).attributes["VisibilityTimeout"]
 
 
 async def change(at: Node, value: str) -> None:
-    queue = await at.queue(ORDERS, at.deadline())
-    await at.queues.set_attributes(queue.id, {"VisibilityTimeout": value}, at.deadline())
-    at.changed(ORDERS)
+    queue = await at.queues.find(ORDERS, at.deadline())
+    await at.queues.set_attributes(queue, {"VisibilityTimeout": value}, at.deadline())
 
 
 def sessions_that_listen(owner: Connection) -> list[int]:
@@ -121,7 +121,7 @@ async def test_queue_deleted_in_sql_is_known_to_be_gone_by_its_next_message(
         deadline = alone.deadline()
 
         with pytest.raises(errors.QueueDoesNotExist):
-            await alone.on_queue(
+            await alone.queues.on(
                 ORDERS, deadline, lambda queue: alone.messages.receive(queue, 1, None, deadline)
             )
 
@@ -141,14 +141,14 @@ async def test_queue_changed_while_it_is_looked_up_is_looked_up_again(
     async with listening_nodes(database, 1) as (alone,):
         for _ in range(2):
             before = await timeout(alone)
-            alone.forget(ORDERS)
+            alone.queues.forget(ORDERS.arn)
         # From the third time on a statement takes one message to the database.
         began = number(owner, "select clock_timestamp()")
         lookup = asyncio.create_task(timeout(alone))
         while not answered(owner, began):  # noqa: ASYNC110 - a turn of the loop is what it needs.
             await asyncio.sleep(0)
         owner.execute("update skipmq.queue set visibility_timeout = 77")
-        alone.forget(ORDERS)
+        alone.queues.forget(ORDERS.arn)
 
         assert await lookup == before
         assert await timeout(alone) == "77"
@@ -174,7 +174,7 @@ async def test_message_sent_over_an_odd_connection_is_what_it_was(
 
     try:
         deadline = monotonic() + 60
-        orders = await odd.queue(ORDERS, deadline)
+        orders = await odd.queues.find(ORDERS, deadline)
         await odd.messages.send(orders, [message], "tester", deadline)
         (received,) = (await odd.messages.receive(orders, 1, None, deadline)).messages
     finally:
@@ -207,7 +207,7 @@ async def test_refusal_asks_the_database_as_often_whether_there_is_the_queue_or_
     counted = Transactions()
     settings = Settings(auth="on", master_key=b64encode(b"k" * 32).decode(), connections=1)
     alone = Node(settings, as_node(database), counted)
-    await alone.queue(ORDERS, alone.deadline())  # As its owner does all the time.
+    await alone.queues.find(ORDERS, alone.deadline())  # As its owner does all the time.
     asked: dict[str, list[int]] = {}
 
     for account in ("111111111111", "222222222222"):
@@ -220,7 +220,7 @@ async def test_refusal_asks_the_database_as_often_whether_there_is_the_queue_or_
             call = Call("SendMessage", parameters, request, stranger, alone.deadline())
             before = counted.number
             with pytest.raises(errors.AccessDenied):
-                await access.check(alone, call)
+                await perform(alone, call)
             asked.setdefault(name, []).append(counted.number - before)
 
     assert asked == {name: [1, 0, 1, 0] for name in ("orders", "bills", "none")}
@@ -233,19 +233,21 @@ async def test_absence_of_a_queue_is_known_no_longer_than_until_it_is_created(
     async with listening_nodes(database) as (here, there):
 
         async def seen(at: Node) -> bool:
-            return await at.queue_seen_by("111111111111", ORDERS, at.deadline()) is not None
+            return await at.queues.seen_by("111111111111", ORDERS, at.deadline()) is not None
 
         assert [await seen(each) for each in (here, there)] == [False, False]
         Queue(owner)
         assert [await seen(each) for each in (here, there)] == [False, False]
 
-        here.changed(ORDERS)
+        await change(here, "31")
 
         assert await seen(here)
         await eventually(lambda: seen(there))
         # The owner's own requests never believe that there is none.
         Queue(owner, "bills")
-        assert await here.queue(QueueName("000000000000", "us-east-1", "bills"), here.deadline())
+        assert await here.queues.find(
+            QueueName("000000000000", "us-east-1", "bills"), here.deadline()
+        )
 
 
 async def test_absent_queues_that_are_asked_for_take_bounded_memory(database: str) -> None:
@@ -255,10 +257,10 @@ async def test_absent_queues_that_are_asked_for_take_bounded_memory(database: st
     async def ask(numbers: range) -> None:
         for each in numbers:
             name = QueueName("000000000000", "us-east-1", f"none-{each}")
-            assert await alone.queue_seen_by("111111111111", name, deadline) is None
+            assert await alone.queues.seen_by("111111111111", name, deadline) is None
 
-    most = node.CACHED_QUEUES
+    most = queues.CACHED_QUEUES
     await asyncio.gather(*(ask(range(n, most + 100, 50)) for n in range(50)))
 
-    assert len(alone._seen) < most  # noqa: SLF001 - memory shows nowhere else.
+    assert len(alone.queues._seen) < most  # noqa: SLF001 - memory shows nowhere else.
     await alone.close()

@@ -274,14 +274,14 @@ async def test_requests_that_look_a_queue_up_together_take_one_connection(
     name = QueueName("000000000000", "us-east-1", "orders")
 
     def look_up() -> asyncio.Task[Queue]:
-        return asyncio.create_task(node.queue(name, monotonic() + SOON))
+        return asyncio.create_task(node.queues.find(name, monotonic() + SOON))
 
     with owner.transaction():
         owner.execute("lock table skipmq.queue in access exclusive mode")
         lookups = [look_up()]
         await loop.eventually(lambda: is_blocked(owner))
         lookups += [look_up() for _ in range(5)]
-        await loop.eventually(lambda: len(node._lookups._waiting[name]) == 5)  # noqa: SLF001
+        await loop.eventually(lambda: len(node.queues._lookups._waiting[name]) == 5)  # noqa: SLF001
 
         assert waiting(node.database) == 0
 

@@ -158,7 +158,7 @@ async def all_queue(node: Node, name: str) -> Queue:
         cooldown=0,
         deadline=node.deadline(),
     )
-    return await node.queue(queue_name, node.deadline())
+    return await node.queues.find(queue_name, node.deadline())
 
 
 def stored(owner: Connection) -> list[str]:

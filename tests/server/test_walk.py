@@ -22,11 +22,11 @@ APP = str(Path(skipmq.__file__).parent)
 URL = {"QueueUrl": "http://localhost:9324/000000000000/orders"}
 # Files and functions of one warm request, without the door.
 MOST = {
-    "SendMessage": (27, 78),
+    "SendMessage": (28, 78),
     # A claim may first ask how far back it has to look.
-    "ReceiveMessage": (28, 95),
-    "ChangeMessageVisibility": (23, 78),
-    "DeleteMessage": (22, 70),
+    "ReceiveMessage": (29, 95),
+    "ChangeMessageVisibility": (24, 78),
+    "DeleteMessage": (23, 70),
 }
 
 
@@ -113,4 +113,4 @@ def test_request_enters_few_files_and_functions(walks: dict[str, Walk], action: 
 
 @pytest.mark.parametrize("action", MOST)
 def test_request_looks_its_queue_up_once(walks: dict[str, Walk], action: str) -> None:
-    assert walks[action].count("Node.queue") == 1
+    assert walks[action].count("Queues.find") == 1

@@ -274,7 +274,8 @@ _FAR = "visible_at > clock_timestamp() + interval '3 hours'"
 def _of_messages(*, fifo: bool) -> list[Write]:
     kind = "_fifo" if fifo else ""
     send, delete = f"skipmq.send{kind}_messages(", f"skipmq.delete{kind}_messages("
-    receive, change = f"skipmq.receive{kind}_messages(", f"skipmq.change{kind}_visibility("
+    receive = "skipmq.claim_fifo_messages(" if fifo else "skipmq.receive_messages("
+    change = f"skipmq.change{kind}_visibility("
     return [
         Write("SendMessage", send, _send, _messages(1), fifo),
         Write("SendMessageBatch", send, _send_batch, _messages(3), fifo),

@@ -28,8 +28,9 @@ from skipmq.actions import (
     watching,
 )
 from skipmq.model import Queue
-from skipmq.node import TRIES, Node
+from skipmq.node import Node
 from skipmq.protocol import Call
+from skipmq.store.queues import TRIES
 
 
 class Action(msgspec.Struct, frozen=True, kw_only=True):
@@ -168,12 +169,14 @@ async def perform(
         return await action.run(node, call)
     name = call.needs[0].queue
     if action.is_fresh:
-        node.forget(name)
+        node.queues.forget(name.arn)
         queue = None
     for _ in range(TRIES):
         try:
-            return await action.run(node, call, queue or await node.queue(name, call.deadline))
+            return await action.run(
+                node, call, queue or await node.queues.find(name, call.deadline)
+            )
         except errors.QueueMoved:
-            node.forget(name)
+            node.queues.forget(name.arn)
             queue = None
     raise errors.QueueDoesNotExist

@@ -43,6 +43,7 @@ async def check(node: Node, call: Call) -> Queue | None:
     """
     if node.keys is None or call.identity.key_id is None:
         return None
+    assert call.needs is not None
     queue = await _check_all(node, node.keys, call, call.needs)
     if call.action == "StartMessageMoveTask" and call.parameters.DestinationArn is None:
         # Not before: the search takes time, and that would reveal what is in the queue.
@@ -72,12 +73,12 @@ async def _found(node: Node, call: Call, name: QueueName) -> Queue | None:
     """
     account = call.identity.account
     if name.account != account:
-        queue = await node.queue_seen_by(account, name, call.deadline)
+        queue = await node.queues.seen_by(account, name, call.deadline)
         if queue is None and call.action == "CancelMessageMoveTask":
             raise errors.ResourceNotFoundException(moves.ABSENT_SOURCE)
         return queue
     with suppress(errors.QueueDoesNotExist):
-        return await node.queue(name, call.deadline)
+        return await node.queues.find(name, call.deadline)
     return None
 
 
@@ -105,7 +106,7 @@ async def permitted(
 
     Raises errors.QueueDoesNotExist.
     """
-    policy = (await node.queue(name, call.deadline)).attributes["Policy"]
+    policy = (await node.queues.find(name, call.deadline)).attributes["Policy"]
     return frozenset(each for each in permissions if allows(node, call, each, name, policy))
 
 

@@ -118,8 +118,7 @@ async def set_queue_attributes(node: Node, call: Call, queue: Queue) -> None:
     """Change attributes of a queue."""
     changes = stored(call.parameters.Attributes, fifo=queue.fifo)
     await check_replication(node, changes, call.deadline)
-    await node.queues.set_attributes(queue.id, changes, call.deadline)
-    node.changed(queue.name)
+    await node.queues.set_attributes(queue, changes, call.deadline)
 
 
 def is_fifo(attributes: Mapping[str, str]) -> bool:
@@ -165,7 +164,8 @@ def stored(attributes: Mapping[str, str], *, fifo: bool) -> dict[str, str]:
 async def check_replication(node: Node, stored: Mapping[str, str], deadline: float) -> None:
     """Raise errors.InvalidAttributeValue where the cluster does not give what a queue asks for."""
     if mode := stored.get("ReplicationMode"):
-        await node.check_replication(mode, deadline)
+        refuses = node.settings.refuses_unreplicated
+        await node.replication.check(mode, deadline, refuses=refuses)
 
 
 def _with_one_encryption(attributes: dict[str, str]) -> dict[str, str]:

@@ -74,8 +74,8 @@ async def _target(node: Node, call: Call, source: Queue) -> Queue:
         raise errors.InvalidParameterValueException(
             "The destination queue must be another than the source queue."
         )
-    node.forget(name)
-    return await node.queue(name, call.deadline)
+    node.queues.forget(name.arn)
+    return await node.queues.find(name, call.deadline)
 
 
 def _picked(call: Call) -> list[int]:

@@ -67,11 +67,10 @@ async def _change(
     for _ in range(_TRIES):
         old = queue.attributes["Policy"]
         new = _changed(name, old, change)
-        replaced = await node.queues.replace_policy(queue.id, old=old, new=new, deadline=deadline)
-        node.changed(name)
+        replaced = await node.queues.replace_policy(queue, old=old, new=new, deadline=deadline)
         if replaced:
             return
-        queue = await node.queue(name, deadline)
+        queue = await node.queues.find(name, deadline)
     raise errors.RequestThrottled("Too many changes of the queue's policy at once; try again.")
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from skipmq.actions import attributes, checks, paging, tags
+from skipmq.actions import access, attributes, checks, paging, tags
 from skipmq.model import Queue, QueueName
 from skipmq.node import Node
 from skipmq.protocol import Call
@@ -27,14 +27,13 @@ async def create_queue(node: Node, call: Call) -> dict[str, Any]:
         cooldown=node.settings.name_cooldown,
         deadline=call.deadline,
     )
-    node.changed(queue)
     return {"QueueUrl": paging.queue_url(node, call, queue)}
 
 
 async def get_queue_url(node: Node, call: Call) -> dict[str, Any]:
     """Return the URL of a queue."""
-    name = call.needs[0].queue
-    await node.queue(name, call.deadline)
+    ((_, name),) = access.of_named_queue(call)
+    await node.queues.find(name, call.deadline)
     return {"QueueUrl": paging.queue_url(node, call, name)}
 
 
@@ -52,11 +51,9 @@ async def list_queues(node: Node, call: Call) -> dict[str, Any]:
 
 async def delete_queue(node: Node, call: Call, queue: Queue) -> None:
     """Delete a queue and all its messages."""
-    await node.queues.delete(queue.id, call.deadline)
-    node.changed(queue.name)
+    await node.queues.delete(queue, call.deadline)
 
 
 async def purge_queue(node: Node, call: Call, queue: Queue) -> None:
     """Delete all messages of a queue, those in flight included."""
-    await node.queues.purge(queue.id, node.settings.purge_cooldown, call.deadline)
-    node.changed(queue.name)
+    await node.queues.purge(queue, node.settings.purge_cooldown, call.deadline)

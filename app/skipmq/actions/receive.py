@@ -88,7 +88,7 @@ async def receive_message(node: Node, call: Call, queue: Queue) -> dict[str, Any
         if wait:
             reception = await _awaited(node, call, name, poll, wait, recipient)
         else:
-            reception = await node.on_queue(name, call.deadline, poll)
+            reception = await poll(queue)
     finally:
         if unwatch is not None:
             unwatch()
@@ -151,7 +151,7 @@ async def _awaited(  # noqa: PLR0913, PLR0917 - private.
         while True:
             if polls:
                 waiter.poll_begins()
-                reception = await node.on_queue(name, call.deadline, poll)
+                reception = await node.queues.on(name, call.deadline, poll)
                 if reception.messages:
                     return reception
                 if not recipient.left:

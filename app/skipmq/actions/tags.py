@@ -25,8 +25,7 @@ async def tag_queue(node: Node, call: Call, queue: Queue) -> None:
     if not wanted:
         raise checks.missing("Tags")
     check(wanted, queue.name.name)
-    await node.queues.tag(queue.id, wanted, call.deadline)
-    node.changed(queue.name)
+    await node.queues.tag(queue, wanted, call.deadline)
 
 
 async def untag_queue(node: Node, call: Call, queue: Queue) -> None:
@@ -34,8 +33,7 @@ async def untag_queue(node: Node, call: Call, queue: Queue) -> None:
     keys: list[str] = call.parameters.TagKeys
     if not keys:
         raise checks.missing("TagKeys")
-    await node.queues.untag(queue.id, keys, call.deadline)
-    node.changed(queue.name)
+    await node.queues.untag(queue, keys, call.deadline)
 
 
 async def list_queue_tags(node: Node, call: Call, queue: Queue) -> dict[str, Any]:

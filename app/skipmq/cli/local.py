@@ -155,8 +155,8 @@ def _redrive(local: LocalNode, queue: DeclaredQueue) -> None:
 def _present(local: LocalNode, queue: DeclaredQueue) -> Mapping[str, str]:
     """Return the attributes that a queue has."""
     node, name = local.node, queue_name(queue.name, local.node.settings)
-    node.forget(name)
-    return local.run(node.queue(name, node.deadline())).attributes
+    node.queues.forget(name.arn)
+    return local.run(node.queues.find(name, node.deadline())).attributes
 
 
 def _warn(queue: DeclaredQueue, attribute: str, declared: str, present: str) -> None:

@@ -71,7 +71,7 @@ class Tail:
         async def peek(queue: Queue) -> list[PeekedMessage]:
             return await node.inspection.peek(queue, None, PEEKED, place, deadline)
 
-        return self._node.run(node.on_queue(self._name, deadline, peek))
+        return self._node.run(node.queues.on(self._name, deadline, peek))
 
 
 @click.command("tail")

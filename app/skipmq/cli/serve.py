@@ -65,8 +65,8 @@ def serve_command(
 def _import_node(settings: Settings) -> None:
     """Import what takes longer than the rest of the command, and set up its log."""
     import_module("skipmq.telemetry.logs").configure(settings)
-    for module in ("local", "serve"):
-        import_module(f"skipmq.server.{module}")
+    for module in ("cli.local", "processes.serve"):
+        import_module(f"skipmq.{module}")
 
 
 def _certificate(settings: Settings) -> "Certificate | None":

@@ -5,9 +5,13 @@ from collections.abc import Callable
 from time import monotonic
 from typing import NamedTuple
 
+import structlog
+
 from skipmq import errors
 from skipmq.database.pool import Database
 from skipmq.database.statement import TEXT, Statement
+
+log = structlog.get_logger()
 
 _LEVEL = Statement("select names, required, listed, connected from skipmq.replication()")
 _ACKNOWLEDGED = Statement("select position, acknowledged from skipmq.acknowledged($1)", TEXT)
@@ -77,6 +81,21 @@ class Replication:
         level = Level(*row)
         self._known = (monotonic() + _KNOWN_FOR, level)
         return level
+
+    async def check(self, mode: str, deadline: float, *, refuses: bool) -> None:
+        """Compare what a queue asks for with what the cluster gives.
+
+        Raises errors.InvalidAttributeValue where that is not enough, or, unless it `refuses`, logs
+        a warning.
+        """
+        lacking = (await self.level(deadline)).lacks(mode)
+        if lacking is None:
+            return
+        if refuses:
+            raise errors.InvalidAttributeValue(
+                f"Invalid value for the parameter ReplicationMode. Reason: {mode}: {lacking}."
+            )
+        log.warning("a queue asks for more than the cluster gives", mode=mode, lacking=lacking)
 
     async def confirm(self, mode: str, deadline: float) -> bool:
         """Wait until what was committed is on as many servers as a ReplicationMode asks for.

@@ -73,7 +73,7 @@ class Call:
     deadline: float = 0.0
     waited: float = 0.0
     origins: list[str] | None = None
-    needs: Sequence[Need] = ()
+    needs: Sequence[Need] | None = None
 
 
 class Response(msgspec.Struct, frozen=True):

@@ -152,7 +152,7 @@ class Broker:
         node.database.show()
         node.observer.show("requests", self.admission.active)
         node.observer.show("waiting receivers", node.waiters.count())
-        node.observer.show("cached queues", node.cached_queues)
+        node.observer.show("cached queues", node.queues.cached)
 
     async def statistics(self) -> tuple[list[QueueStatistics], QueueStatistics | None]:
         """Return the statistics of the busiest queues and of all others, where they are known."""
@@ -242,7 +242,7 @@ class Broker:
         Only one that is allowed: a refused caller must not use up what is the owner's.
         """
         if self._of_queues is not None:
-            for name in {need.queue.arn for need in call.needs}:
+            for name in {need.queue.arn for need in call.needs or ()}:
                 self._of_queues.take(name)
 
     def origin(self, peer: str, scheme: str, host: str | None, sent: Sent) -> Origin:

@@ -1,11 +1,15 @@
-"""The catalogue of queues."""
+"""The catalogue of queues, of which a node knows those in use."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from time import monotonic
+from typing import TypeVar
 
 import msgspec
 
+from skipmq import errors
 from skipmq.database import Database, Statement
 from skipmq.database.statement import INTEGER, INTERVAL, JSONB, TEXT, TEXTS
+from skipmq.delivery.group_commit import GroupCommit
 from skipmq.model import Queue, QueueName
 
 _CREATE = Statement(
@@ -35,11 +39,114 @@ _DELETE = Statement("select from skipmq.delete_queue($1)", INTEGER, repeatable=F
 _PURGE = Statement("select skipmq.purge_queue($1, $2)", INTEGER, INTERVAL, repeatable=False)
 
 
-class Queues:
-    """The queue functions of the database."""
+# What others change is notified at once; what is changed in SQL, or was missed, is known then.
+CACHE_SECONDS = 5.0
+CACHED_QUEUES = 10_000
+# How often what is done on a queue is tried that is purged or created again meanwhile.
+TRIES = 3
+# As many as come: one lookup answers them all.
+_MANY = 2**31
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+T = TypeVar("T")
+
+
+class Queues:
+    """The queue functions of the database, and a cache of queues; for one loop.
+
+    `announce` is called with the ARN of a queue that has been changed here.
+    """
+
+    def __init__(
+        self, database: Database, announce: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self._database, self._announce = database, announce
+        # Of many requests that look the same queue up, one asks for all.
+        self._lookups = GroupCommit(self._look_up, most=_MANY)
+        # By ARN, with the time of time.monotonic until which it counts.
+        self._cache: dict[str, tuple[float, Queue]] = {}
+        # By ARN what other accounts than the owner's have seen of it, queues that are absent too.
+        self._seen: dict[str, dict[str, tuple[float, Queue | None]]] = {}
+        self._changes = 0
+
+    @property
+    def cached(self) -> int:
+        """Return how many queues need not be looked up."""
+        return len(self._cache)
+
+    async def find(self, name: QueueName, deadline: float) -> Queue:
+        """Return a queue as it was at most CACHE_SECONDS ago.
+
+        Raises errors.QueueDoesNotExist.
+        """
+        now = monotonic()
+        known = self._cache.get(name.arn)
+        if known is not None and known[0] > now:
+            return known[1]
+        changes = self._changes
+        queue = await self._lookups.submit(name, None, 1, deadline)
+        if queue is None:
+            self._cache.pop(name.arn, None)
+            raise errors.QueueDoesNotExist
+        if changes == self._changes:  # Otherwise it may be how it was before.
+            if len(self._cache) >= CACHED_QUEUES:
+                self._cache.clear()
+            self._cache[name.arn] = (now + CACHE_SECONDS, queue)
+        return queue
+
+    async def seen_by(self, account: str, name: QueueName, deadline: float) -> Queue | None:
+        """Return a queue that another account asks for, or None where there is none.
+
+        Each account has the database asked for itself, whether there is the queue, and is used by
+        others, or not: the time that an answer takes must not reveal it.
+        """
+        now = monotonic()
+        known = self._seen.get(name.arn, {}).get(account)
+        if known is not None and known[0] > now:
+            return known[1]
+        changes = self._changes
+        queue = await self._lookups.submit(name, None, 1, deadline)
+        if changes == self._changes:
+            if len(self._seen) >= CACHED_QUEUES:
+                self._seen.clear()
+            self._seen.setdefault(name.arn, {})[account] = (now + CACHE_SECONDS, queue)
+        return queue
+
+    async def on(
+        self, name: QueueName, deadline: float, operation: Callable[[Queue], Awaitable[T]]
+    ) -> T:
+        """Run an operation on a queue, again if it was purged or created again meanwhile.
+
+        Raises errors.QueueDoesNotExist.
+        """
+        for _ in range(TRIES):
+            try:
+                return await operation(await self.find(name, deadline))
+            except errors.QueueMoved:
+                self.forget(name.arn)
+        raise errors.QueueDoesNotExist
+
+    def forget(self, arn: str | None) -> None:
+        """Look a queue up again the next time, or all of them."""
+        self._changes += 1
+        if arn is None:
+            self._cache.clear()
+            self._seen.clear()
+        else:
+            self._cache.pop(arn, None)
+            self._seen.pop(arn, None)
+
+    def _changed(self, name: QueueName) -> None:
+        """Have a queue looked up again, here and elsewhere."""
+        self.forget(name.arn)
+        self._announce(name.arn)
+
+    async def _look_up(
+        self, name: QueueName, requests: Sequence[None], deadline: float
+    ) -> list[Queue | None]:
+        rows = await self._database.rows(
+            _GET, (name.name, name.account, name.region), deadline=deadline
+        )
+        return [Queue(name, *rows[0]) if rows else None] * len(requests)
 
     async def create(  # noqa: PLR0913 - each is a column.
         self,
@@ -66,13 +173,7 @@ class Queues:
             cooldown,
         )
         await self._database.rows(_CREATE, parameters, deadline=deadline)
-
-    async def get(self, name: QueueName, deadline: float) -> Queue | None:
-        """Return the queue of that name, if there is one."""
-        rows = await self._database.rows(
-            _GET, (name.name, name.account, name.region), deadline=deadline
-        )
-        return Queue(name, *rows[0]) if rows else None
+        self._changed(name)
 
     async def names(  # noqa: PLR0913, PLR0917 - each is a column.
         self, account: str, region: str, prefix: str, after: str, limit: int, deadline: float
@@ -93,39 +194,45 @@ class Queues:
         return [source for (source,) in rows]
 
     async def set_attributes(
-        self, queue_id: int, attributes: Mapping[str, str], deadline: float
+        self, queue: Queue, attributes: Mapping[str, str], deadline: float
     ) -> None:
         """Change the attributes named; raise errors.QueueMoved when the queue is gone."""
-        await self._database.rows(_SET_ATTRIBUTES, (queue_id, _json(attributes)), deadline=deadline)
+        await self._database.rows(_SET_ATTRIBUTES, (queue.id, _json(attributes)), deadline=deadline)
+        self._changed(queue.name)
 
-    async def replace_policy(self, queue_id: int, *, old: str, new: str, deadline: float) -> bool:
+    async def replace_policy(self, queue: Queue, *, old: str, new: str, deadline: float) -> bool:
         """Set the policy if it still is `old`; tell whether it was.
 
         Raises errors.QueueMoved when the queue is gone.
         """
         ((replaced,),) = await self._database.rows(
-            _REPLACE_POLICY, (queue_id, old, new), deadline=deadline
+            _REPLACE_POLICY, (queue.id, old, new), deadline=deadline
         )
+        self._changed(queue.name)
         return bool(replaced)
 
-    async def tag(self, queue_id: int, tags: Mapping[str, str], deadline: float) -> None:
+    async def tag(self, queue: Queue, tags: Mapping[str, str], deadline: float) -> None:
         """Add tags; raise errors.InvalidParameterValueException when they become too many."""
-        await self._database.rows(_TAG, (queue_id, _json(tags)), deadline=deadline)
+        await self._database.rows(_TAG, (queue.id, _json(tags)), deadline=deadline)
+        self._changed(queue.name)
 
-    async def untag(self, queue_id: int, keys: Sequence[str], deadline: float) -> None:
+    async def untag(self, queue: Queue, keys: Sequence[str], deadline: float) -> None:
         """Remove the tags of these keys."""
-        await self._database.rows(_UNTAG, (queue_id, keys), deadline=deadline)
+        await self._database.rows(_UNTAG, (queue.id, keys), deadline=deadline)
+        self._changed(queue.name)
 
-    async def delete(self, queue_id: int, deadline: float) -> None:
+    async def delete(self, queue: Queue, deadline: float) -> None:
         """Delete a queue; raise errors.QueueMoved when it does not exist any more."""
-        await self._database.rows(_DELETE, (queue_id,), deadline=deadline)
+        await self._database.rows(_DELETE, (queue.id,), deadline=deadline)
+        self._changed(queue.name)
 
-    async def purge(self, queue_id: int, cooldown: float, deadline: float) -> None:
+    async def purge(self, queue: Queue, cooldown: float, deadline: float) -> None:
         """Empty a queue at once.
 
         Raises errors.PurgeQueueInProgress within `cooldown` seconds of the last purge.
         """
-        await self._database.rows(_PURGE, (queue_id, cooldown), deadline=deadline)
+        await self._database.rows(_PURGE, (queue.id, cooldown), deadline=deadline)
+        self._changed(queue.name)
 
 
 def _json(mapping: Mapping[str, str]) -> str:

@@ -79,7 +79,7 @@ class Visit:
     def _call(self, action: str, parameters: dict[str, Any]) -> Call:
         given = {name: value for name, value in parameters.items() if value is not None}
         try:
-            struct = msgspec.convert(given, _SHAPES[action].takes.struct)
+            struct = msgspec.convert(given, _SHAPES[action].request)
         except msgspec.ValidationError as error:
             raise errors.InvalidParameterValueException(f"{error}.") from error
         deadline = min(self.broker.node.deadline(), monotonic() + PATIENCE)

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from skipmq import errors
-from skipmq.protocol import extensions, shapes
+from skipmq.protocol import extensions, requests, shapes
 from skipmq.protocol.call import Call, Request, Response, queue_url, response_headers
 
 _CONTENT_TYPE = "application/x-amz-json-1.0"
@@ -93,7 +93,7 @@ def _refusal(complaint: str, body: bytes) -> errors.SqsError:
     if complaint.startswith("Object missing required field"):
         return _missing(complaint.split("`")[1])
     if complaint.startswith("Expected `array` of length"):
-        most = shapes.ELEMENTS_MOST
+        most = requests.MAXIMUM_ELEMENTS
         return errors.InvalidParameterValueException(f"A list can have at most {most} elements.")
     mismatch = _EXPECTED.match(complaint)
     if mismatch is None:
@@ -135,8 +135,8 @@ _ACTIONS = [("AmazonSQS", *item) for item in shapes.ACTIONS.items()] + [
 _TARGETS = {
     f"{service}.{name}": (
         name,
-        msgspec.json.Decoder(action.takes.struct),
-        "QueueUrl" in action.takes.members,
+        msgspec.json.Decoder(action.request),
+        issubclass(action.request, requests.QueueParameters),
     )
     for service, name, action in _ACTIONS
 }

@@ -3,11 +3,21 @@
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol
 
 import msgspec
 
 from skipmq.model import Identity
+
+# Defaults of type variables came with Python 3.13: to type checkers `Call` alone is `Call[Any]`.
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    T_co = TypeVar("T_co", covariant=True, default=Any)
+else:
+    from typing import TypeVar
+
+    T_co = TypeVar("T_co", covariant=True)
 
 _ANYBODY = Identity()
 _QUEUE_PATH = re.compile(r"/[^/]+/[^/]+/?")
@@ -56,8 +66,8 @@ class Request:
 
 
 @dataclass(slots=True)
-class Call:
-    """An SQS action with its parameters: a struct whose fields are the members of AWS's JSON model.
+class Call(Generic[T_co]):
+    """An SQS action with its parameters, of the action's class.
 
     A member that was not sent is None. The codecs do not know who calls: `identity` is for the
     server to fill in. `deadline` is until when the call may wait for a database, as a time of
@@ -66,7 +76,7 @@ class Call:
     """
 
     action: str
-    parameters: Any
+    parameters: T_co
     request: Request
     identity: Identity = _ANYBODY
     deadline: float = 0.0

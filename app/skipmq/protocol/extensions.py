@@ -1,7 +1,9 @@
 """What the actions beyond SQS take and give, on the JSON wire as `SkipMQ.` and their names."""
 
 from collections.abc import Mapping
+from typing import Annotated
 
+from skipmq.protocol.requests import Integer, Long, Parameters, QueueParameters, elements
 from skipmq.protocol.shapes import (
     ATTRIBUTES,
     BOOLEAN,
@@ -12,9 +14,85 @@ from skipmq.protocol.shapes import (
     TEXT,
     Action,
     List,
-    Required,
     structure,
 )
+
+
+class CopyMessages(QueueParameters, kw_only=True):
+    DestinationQueueUrl: str
+    MessageReferences: Annotated[list[str], elements("MessageReference")]
+
+
+class DeletePickedMessages(QueueParameters, kw_only=True):
+    MessageReferences: Annotated[list[str], elements("MessageReference")]
+
+
+class DescribeDatabase(Parameters): ...
+
+
+class GetMessageTimeline(QueueParameters, kw_only=True):
+    MessageId: str
+    MessageReference: str | None = None
+    NextToken: str | None = None
+
+
+class GetQueueActivity(QueueParameters, kw_only=True):
+    Minutes: Integer | None = None
+    StepMinutes: Integer | None = None
+
+
+class ListAuditRecords(Parameters, kw_only=True):
+    Queue: str | None = None
+    AccessKeyId: str | None = None
+    Action: str | None = None
+    Outcome: str | None = None
+    MaxResults: Integer | None = None
+    NextToken: str | None = None
+
+
+class ListDeadLetterQueues(Parameters, kw_only=True):
+    Search: str | None = None
+    Offset: Integer | None = None
+    MaxResults: Integer | None = None
+
+
+class ListMessageTasks(QueueParameters, kw_only=True):
+    MaxResults: Integer | None = None
+
+
+class ListQueueStatistics(Parameters, kw_only=True):
+    Search: str | None = None
+    Order: str | None = None
+    Descending: bool | None = None
+    Offset: Integer | None = None
+    MaxResults: Integer | None = None
+    Minutes: Integer | None = None
+
+
+class MoveMessages(QueueParameters, kw_only=True):
+    DestinationQueueUrl: str
+    MessageReferences: Annotated[list[str], elements("MessageReference")]
+
+
+class PeekMessages(QueueParameters, kw_only=True):
+    State: str | None = None
+    MaxResults: Integer | None = None
+    NextToken: str | None = None
+
+
+class PeekNewestMessages(QueueParameters, kw_only=True):
+    Since: Long | None = None
+    MaxResults: Integer | None = None
+
+
+class StartMessageTask(QueueParameters, kw_only=True):
+    Kind: str
+    DestinationQueueUrl: str | None = None
+    BodyContains: str | None = None
+    AttributeName: str | None = None
+    AttributeValue: str | None = None
+    MaxNumberOfMessagesPerSecond: Integer | None = None
+
 
 PEEKED_MESSAGE = structure(
     MessageReference=TEXT,
@@ -25,14 +103,6 @@ PEEKED_MESSAGE = structure(
     Body=STRING,
     Attributes=ATTRIBUTES,
     MessageAttributes=MESSAGE_ATTRIBUTES,
-)
-_PICKED = structure(
-    QueueUrl=TEXT,
-    DestinationQueueUrl=TEXT,
-    MessageReferences=Required(List(STRING, "MessageReference")),
-)
-_PICKED_ALONE = structure(
-    QueueUrl=TEXT, MessageReferences=Required(List(STRING, "MessageReference"))
 )
 _OUTCOMES = structure(
     Results=List(structure(MessageReference=TEXT, Outcome=TEXT), "Result"),
@@ -186,11 +256,11 @@ _TASK = structure(
     StartedTimestamp=LONG,
 )
 ACTIONS: Mapping[str, Action] = {
-    "CopyMessages": Action(_PICKED, _OUTCOMES),
-    "DeletePickedMessages": Action(_PICKED_ALONE, _OUTCOMES),
-    "DescribeDatabase": Action(structure(), DATABASE),
+    "CopyMessages": Action(CopyMessages, _OUTCOMES),
+    "DeletePickedMessages": Action(DeletePickedMessages, _OUTCOMES),
+    "DescribeDatabase": Action(DescribeDatabase, DATABASE),
     "GetMessageTimeline": Action(
-        structure(QueueUrl=TEXT, MessageId=TEXT, MessageReference=STRING, NextToken=STRING),
+        GetMessageTimeline,
         structure(
             State=TEXT,
             Clock=LONG,
@@ -201,7 +271,7 @@ ACTIONS: Mapping[str, Action] = {
         ),
     ),
     "GetQueueActivity": Action(
-        structure(QueueUrl=TEXT, Minutes=INTEGER, StepMinutes=INTEGER),
+        GetQueueActivity,
         structure(
             Clock=LONG,
             Minutes=_MINUTES,
@@ -213,18 +283,10 @@ ACTIONS: Mapping[str, Action] = {
         ),
     ),
     "ListAuditRecords": Action(
-        structure(
-            Queue=STRING,
-            AccessKeyId=STRING,
-            Action=STRING,
-            Outcome=STRING,
-            MaxResults=INTEGER,
-            NextToken=STRING,
-        ),
-        structure(Records=List(AUDIT_RECORD, "Record"), NextToken=STRING),
+        ListAuditRecords, structure(Records=List(AUDIT_RECORD, "Record"), NextToken=STRING)
     ),
     "ListDeadLetterQueues": Action(
-        structure(Search=STRING, Offset=INTEGER, MaxResults=INTEGER),
+        ListDeadLetterQueues,
         structure(
             DeadLetterQueues=List(DEAD_LETTER_QUEUE, "Queue"),
             Matches=LONG,
@@ -233,39 +295,17 @@ ACTIONS: Mapping[str, Action] = {
             ),
         ),
     ),
-    "ListMessageTasks": Action(
-        structure(QueueUrl=TEXT, MaxResults=INTEGER), structure(Tasks=List(_TASK, "Task"))
-    ),
+    "ListMessageTasks": Action(ListMessageTasks, structure(Tasks=List(_TASK, "Task"))),
     "ListQueueStatistics": Action(
-        structure(
-            Search=STRING,
-            Order=STRING,
-            Descending=BOOLEAN,
-            Offset=INTEGER,
-            MaxResults=INTEGER,
-            Minutes=INTEGER,
-        ),
+        ListQueueStatistics,
         structure(Clock=LONG, Queues=List(QUEUE_STATISTICS, "Queue"), Matches=LONG),
     ),
-    "MoveMessages": Action(_PICKED, _OUTCOMES),
+    "MoveMessages": Action(MoveMessages, _OUTCOMES),
     "PeekMessages": Action(
-        structure(QueueUrl=TEXT, State=STRING, MaxResults=INTEGER, NextToken=STRING),
-        structure(Messages=List(PEEKED_MESSAGE, "Message"), NextToken=STRING),
+        PeekMessages, structure(Messages=List(PEEKED_MESSAGE, "Message"), NextToken=STRING)
     ),
     "PeekNewestMessages": Action(
-        structure(QueueUrl=TEXT, Since=LONG, MaxResults=INTEGER),
-        structure(Clock=LONG, Messages=List(_NEW_MESSAGE, "Message")),
+        PeekNewestMessages, structure(Clock=LONG, Messages=List(_NEW_MESSAGE, "Message"))
     ),
-    "StartMessageTask": Action(
-        structure(
-            QueueUrl=TEXT,
-            Kind=TEXT,
-            DestinationQueueUrl=STRING,
-            BodyContains=STRING,
-            AttributeName=STRING,
-            AttributeValue=STRING,
-            MaxNumberOfMessagesPerSecond=INTEGER,
-        ),
-        structure(TaskHandle=TEXT),
-    ),
+    "StartMessageTask": Action(StartMessageTask, structure(TaskHandle=TEXT)),
 }

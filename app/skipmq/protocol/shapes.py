@@ -1,21 +1,17 @@
 """What the 23 SQS actions take and give: one table for both wires.
 
-A member's keyword is its name on the JSON wire. The Query wire flattens lists and maps; there a
-list is known by the name of its elements, a map by that of its entries: their shapes say that name.
-Source: botocore's SQS service model; a test holds this table against it member by member.
+The shape of a request is derived from its class; those of answers stand here.
+Source: botocore's SQS service model; a test compares this table with it member by member.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-import msgspec
-from msgspec import Meta
+from msgspec import Struct, inspect, structs
 
 from skipmq.model import AttributeValue
-
-# As many as a form can have fields; what is asked of each message has its price for each of them.
-ELEMENTS_MOST = 2_000
+from skipmq.protocol import requests
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +41,24 @@ class Map:
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """Named members, in the order in which they are written; `struct` holds values of them."""
+    """Named members, in the order in which they are written; `struct` is the class of a request."""
 
     members: Mapping[str, "Shape"]
     required: frozenset[str]
-    struct: type[msgspec.Struct] = field(compare=False)
+    struct: type[Struct] = field(default=Struct, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
     """What an action takes and gives; some give nothing."""
 
-    takes: Structure
+    request: type[requests.Parameters]
     gives: Structure | None = None
+
+    @property
+    def takes(self) -> Structure:
+        """Return the shape of a request."""
+        return derived(self.request)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +76,24 @@ def location(name: str, shape: Shape) -> str:
     return shape.location if isinstance(shape, List | Map) else name
 
 
-def structure(
-    struct: type[msgspec.Struct] | None = None, /, **members: Shape | Required
-) -> Structure:
-    """Return the structure of these members; its values are of `struct`, or of one made for it."""
+def structure(**members: Shape | Required) -> Structure:
+    """Return the structure of these members."""
     plain = {
         name: member.shape if isinstance(member, Required) else member
         for name, member in members.items()
     }
     required = frozenset(name for name, member in members.items() if isinstance(member, Required))
-    return Structure(plain, required, struct or _struct(plain, required))
+    return Structure(plain, required)
+
+
+def derived(struct: type[Struct]) -> Structure:
+    """Return the structure that a class declares."""
+    fields = structs.fields(struct)
+    members = {each.name: _shape(inspect.type_info(each.type)) for each in fields}
+    required = {each.name for each in fields if each.required}
+    if issubclass(struct, requests.QueueParameters):
+        required.add("QueueUrl")
+    return Structure(members, frozenset(required), struct)
 
 
 def required_members(shape: Shape) -> Iterator[str]:
@@ -100,72 +109,35 @@ def required_members(shape: Shape) -> Iterator[str]:
             yield from required_members(shape.value)
 
 
-def _struct(members: Mapping[str, Shape], required: frozenset[str]) -> type[msgspec.Struct]:
-    """Return a type with a field for each member; a member that is not there is None.
-
-    The queue's URL may stand in the path of a request, so that its codec looks whether it is there.
-    """
-    fields: list[tuple[str, Any] | tuple[str, Any, Any]] = [
-        (name, _annotation(shape))
-        if name in required - {"QueueUrl"}
-        else (name, _annotation(shape) | None, None)
-        for name, shape in members.items()
-    ]
-    return msgspec.defstruct("Parameters", fields, kw_only=True, omit_defaults=True, gc=False)
-
-
-def _annotation(shape: Shape) -> Any:
-    match shape:
-        case Scalar(kind):
-            return _ANNOTATIONS[kind]
-        case List(element):
-            return Annotated[list[_annotation(element)], Meta(max_length=ELEMENTS_MOST)]  # type: ignore[misc]
-        case Map(value):
-            return dict[str, _annotation(value)]  # type: ignore[misc]
-        case Structure():
-            return shape.struct
-
-
-def _bits(count: int) -> Any:
-    most = 1 << (count - 1)
-    return Annotated[int, Meta(ge=-most, le=most - 1)]
-
-
-_ANNOTATIONS: dict[str, Any] = {
-    "string": str,
-    "integer": _bits(32),
-    "long": _bits(64),
-    "boolean": bool,
-    "blob": bytes,
-}
+def _shape(kind: inspect.Type, **locations: str) -> Shape:  # noqa: PLR0911 - one for each kind.
+    """Return the shape of a type, or of what is optional."""
+    match kind:
+        case inspect.UnionType((inner, _)):
+            return _shape(inner)
+        case inspect.Metadata(inner, extra=extra):
+            return _shape(inner, **(extra or {}))
+        case inspect.ListType(element):
+            return List(_shape(element), **locations)
+        case inspect.DictType(value_type=value):
+            return Map(_shape(value), **locations)
+        case inspect.StructType(struct):
+            return derived(struct)
+        case inspect.IntType(le=most):
+            return INTEGER if most == (1 << 31) - 1 else LONG
+    return _SCALARS[type(kind)]
 
 
 STRING, INTEGER, LONG = Scalar("string"), Scalar("integer"), Scalar("long")
 BOOLEAN, BLOB = Scalar("boolean"), Scalar("blob")
+_SCALARS = {inspect.StrType: STRING, inspect.BoolType: BOOLEAN, inspect.BytesType: BLOB}
 TEXT = Required(STRING)
 
 ATTRIBUTES = Map(STRING, "Attribute")
-ATTRIBUTE_NAMES = List(STRING, "AttributeName")
 TAGS = Map(STRING, "Tag", "Key", "Value")
 QUEUE_URLS = List(STRING, "QueueUrl")
 
-ATTRIBUTE_VALUE = structure(
-    AttributeValue,
-    StringValue=STRING,
-    BinaryValue=BLOB,
-    StringListValues=List(STRING, "StringListValue"),
-    BinaryListValues=List(BLOB, "BinaryListValue"),
-    DataType=TEXT,
-)
+ATTRIBUTE_VALUE = derived(AttributeValue)
 MESSAGE_ATTRIBUTES = Map(ATTRIBUTE_VALUE, "MessageAttribute")
-MESSAGE: dict[str, Shape | Required] = {
-    "MessageBody": TEXT,
-    "DelaySeconds": INTEGER,
-    "MessageAttributes": MESSAGE_ATTRIBUTES,
-    "MessageSystemAttributes": Map(ATTRIBUTE_VALUE, "MessageSystemAttribute"),
-    "MessageDeduplicationId": STRING,
-    "MessageGroupId": STRING,
-}
 RECEIVED_MESSAGE = structure(
     MessageId=STRING,
     ReceiptHandle=STRING,
@@ -189,87 +161,49 @@ MOVE_TASK = structure(
 FAILED_ENTRY = structure(Id=TEXT, SenderFault=Required(BOOLEAN), Code=TEXT, Message=STRING)
 
 
-def batch(action: str, *, entry: Structure, result: Structure) -> Action:
-    """Return the batch action of these entries: what it takes and gives differs in nothing else."""
-    return Action(
-        takes=structure(QueueUrl=TEXT, Entries=Required(List(entry, f"{action}RequestEntry"))),
-        gives=structure(
-            Successful=Required(List(result, f"{action}ResultEntry")),
-            Failed=Required(List(FAILED_ENTRY, "BatchResultErrorEntry")),
-        ),
+def batch(result: Structure, location: str) -> Structure:
+    """Return what a batch action gives: the results of those entries that succeeded."""
+    return structure(
+        Successful=Required(List(result, location)),
+        Failed=Required(List(FAILED_ENTRY, "BatchResultErrorEntry")),
     )
 
 
 ACTIONS: Mapping[str, Action] = {
-    "AddPermission": Action(
-        structure(
-            QueueUrl=TEXT,
-            Label=TEXT,
-            AWSAccountIds=Required(List(STRING, "AWSAccountId")),
-            Actions=Required(List(STRING, "ActionName")),
-        ),
-    ),
+    "AddPermission": Action(requests.AddPermission),
     "CancelMessageMoveTask": Action(
-        structure(TaskHandle=TEXT),
-        structure(ApproximateNumberOfMessagesMoved=LONG),
+        requests.CancelMessageMoveTask, structure(ApproximateNumberOfMessagesMoved=LONG)
     ),
-    "ChangeMessageVisibility": Action(
-        structure(QueueUrl=TEXT, ReceiptHandle=TEXT, VisibilityTimeout=Required(INTEGER)),
+    "ChangeMessageVisibility": Action(requests.ChangeMessageVisibility),
+    "ChangeMessageVisibilityBatch": Action(
+        requests.ChangeMessageVisibilityBatch,
+        batch(structure(Id=TEXT), "ChangeMessageVisibilityBatchResultEntry"),
     ),
-    "ChangeMessageVisibilityBatch": batch(
-        "ChangeMessageVisibilityBatch",
-        entry=structure(Id=TEXT, ReceiptHandle=TEXT, VisibilityTimeout=INTEGER),
-        result=structure(Id=TEXT),
+    "CreateQueue": Action(requests.CreateQueue, structure(QueueUrl=STRING)),
+    "DeleteMessage": Action(requests.DeleteMessage),
+    "DeleteMessageBatch": Action(
+        requests.DeleteMessageBatch, batch(structure(Id=TEXT), "DeleteMessageBatchResultEntry")
     ),
-    "CreateQueue": Action(
-        structure(QueueName=TEXT, Attributes=ATTRIBUTES, tags=TAGS),
-        structure(QueueUrl=STRING),
-    ),
-    "DeleteMessage": Action(structure(QueueUrl=TEXT, ReceiptHandle=TEXT)),
-    "DeleteMessageBatch": batch(
-        "DeleteMessageBatch",
-        entry=structure(Id=TEXT, ReceiptHandle=TEXT),
-        result=structure(Id=TEXT),
-    ),
-    "DeleteQueue": Action(structure(QueueUrl=TEXT)),
-    "GetQueueAttributes": Action(
-        structure(QueueUrl=TEXT, AttributeNames=ATTRIBUTE_NAMES),
-        structure(Attributes=ATTRIBUTES),
-    ),
-    "GetQueueUrl": Action(
-        structure(QueueName=TEXT, QueueOwnerAWSAccountId=STRING),
-        structure(QueueUrl=STRING),
-    ),
+    "DeleteQueue": Action(requests.DeleteQueue),
+    "GetQueueAttributes": Action(requests.GetQueueAttributes, structure(Attributes=ATTRIBUTES)),
+    "GetQueueUrl": Action(requests.GetQueueUrl, structure(QueueUrl=STRING)),
     "ListDeadLetterSourceQueues": Action(
-        structure(QueueUrl=TEXT, NextToken=STRING, MaxResults=INTEGER),
+        requests.ListDeadLetterSourceQueues,
         structure(queueUrls=Required(QUEUE_URLS), NextToken=STRING),
     ),
     "ListMessageMoveTasks": Action(
-        structure(SourceArn=TEXT, MaxResults=INTEGER),
+        requests.ListMessageMoveTasks,
         structure(Results=List(MOVE_TASK, "ListMessageMoveTasksResultEntry")),
     ),
-    "ListQueueTags": Action(structure(QueueUrl=TEXT), structure(Tags=TAGS)),
-    "ListQueues": Action(
-        structure(QueueNamePrefix=STRING, NextToken=STRING, MaxResults=INTEGER),
-        structure(QueueUrls=QUEUE_URLS, NextToken=STRING),
-    ),
-    "PurgeQueue": Action(structure(QueueUrl=TEXT)),
+    "ListQueueTags": Action(requests.ListQueueTags, structure(Tags=TAGS)),
+    "ListQueues": Action(requests.ListQueues, structure(QueueUrls=QUEUE_URLS, NextToken=STRING)),
+    "PurgeQueue": Action(requests.PurgeQueue),
     "ReceiveMessage": Action(
-        structure(
-            QueueUrl=TEXT,
-            AttributeNames=ATTRIBUTE_NAMES,
-            MessageSystemAttributeNames=List(STRING, "MessageSystemAttributeName"),
-            MessageAttributeNames=List(STRING, "MessageAttributeName"),
-            MaxNumberOfMessages=INTEGER,
-            VisibilityTimeout=INTEGER,
-            WaitTimeSeconds=INTEGER,
-            ReceiveRequestAttemptId=STRING,
-        ),
-        structure(Messages=List(RECEIVED_MESSAGE, "Message")),
+        requests.ReceiveMessage, structure(Messages=List(RECEIVED_MESSAGE, "Message"))
     ),
-    "RemovePermission": Action(structure(QueueUrl=TEXT, Label=TEXT)),
+    "RemovePermission": Action(requests.RemovePermission),
     "SendMessage": Action(
-        structure(QueueUrl=TEXT, **MESSAGE),
+        requests.SendMessage,
         structure(
             MD5OfMessageBody=STRING,
             MD5OfMessageAttributes=STRING,
@@ -278,23 +212,22 @@ ACTIONS: Mapping[str, Action] = {
             SequenceNumber=STRING,
         ),
     ),
-    "SendMessageBatch": batch(
-        "SendMessageBatch",
-        entry=structure(Id=TEXT, **MESSAGE),
-        result=structure(
-            Id=TEXT,
-            MessageId=TEXT,
-            MD5OfMessageBody=TEXT,
-            MD5OfMessageAttributes=STRING,
-            MD5OfMessageSystemAttributes=STRING,
-            SequenceNumber=STRING,
+    "SendMessageBatch": Action(
+        requests.SendMessageBatch,
+        batch(
+            structure(
+                Id=TEXT,
+                MessageId=TEXT,
+                MD5OfMessageBody=TEXT,
+                MD5OfMessageAttributes=STRING,
+                MD5OfMessageSystemAttributes=STRING,
+                SequenceNumber=STRING,
+            ),
+            "SendMessageBatchResultEntry",
         ),
     ),
-    "SetQueueAttributes": Action(structure(QueueUrl=TEXT, Attributes=Required(ATTRIBUTES))),
-    "StartMessageMoveTask": Action(
-        structure(SourceArn=TEXT, DestinationArn=STRING, MaxNumberOfMessagesPerSecond=INTEGER),
-        structure(TaskHandle=STRING),
-    ),
-    "TagQueue": Action(structure(QueueUrl=TEXT, Tags=Required(TAGS))),
-    "UntagQueue": Action(structure(QueueUrl=TEXT, TagKeys=Required(List(STRING, "TagKey")))),
+    "SetQueueAttributes": Action(requests.SetQueueAttributes),
+    "StartMessageMoveTask": Action(requests.StartMessageMoveTask, structure(TaskHandle=STRING)),
+    "TagQueue": Action(requests.TagQueue),
+    "UntagQueue": Action(requests.UntagQueue),
 }

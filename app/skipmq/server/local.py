@@ -54,7 +54,7 @@ class LocalNode:
         Raises an errors.SqsError.
         """
         given = {name: value for name, value in parameters.items() if value is not None}
-        struct = msgspec.convert(given, _SHAPES[action].takes.struct)
+        struct = msgspec.convert(given, _SHAPES[action].request)
         request = Request("POST", "/", {}, "", b"", "http://localhost", str(uuid4()), gethostname())
         own = Identity(region=self.node.settings.region)
         caller = replace(identity or own, user=self._user)

@@ -6,10 +6,12 @@ A request is on the AWS JSON wire or on the legacy Query wire; its response is o
 from typing import Any
 
 from skipmq import errors
-from skipmq.protocol import awsjson, query
+from skipmq.protocol import awsjson, extensions, query, shapes
 from skipmq.protocol.call import Call, Request, Response
 
-__all__ = ["Call", "Request", "Response", "decode", "encode", "encode_error"]
+__all__ = ["REQUESTS", "Call", "Request", "Response", "decode", "encode", "encode_error"]
+
+REQUESTS = {name: action.request for name, action in shapes.ACTIONS.items()} | extensions.REQUESTS
 
 
 def decode(request: Request) -> Call:

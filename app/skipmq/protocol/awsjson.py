@@ -60,7 +60,7 @@ def decode(request: Request) -> Call:
 
 def encode(call: Call, result: dict[str, Any] | None) -> Response:
     """Return the response that carries an action's result; bytes in it become base64."""
-    body = _serialise(result or {}) if _GIVES[call.action] else b""
+    body = b"" if call.action in _GIVE_NOTHING else _serialise(result or {})
     return Response(200, response_headers(call.request, _CONTENT_TYPE), body)
 
 
@@ -129,18 +129,18 @@ def _missing(member: str) -> errors.SqsError:
     )
 
 
-_ACTIONS = [("AmazonSQS", *item) for item in shapes.ACTIONS.items()] + [
-    ("SkipMQ", *item) for item in extensions.ACTIONS.items()
+_REQUESTS = [("AmazonSQS", name, action.request) for name, action in shapes.ACTIONS.items()] + [
+    ("SkipMQ", *item) for item in extensions.REQUESTS.items()
 ]
 _TARGETS = {
     f"{service}.{name}": (
         name,
-        msgspec.json.Decoder(action.request),
-        issubclass(action.request, requests.QueueParameters),
+        msgspec.json.Decoder(kind),
+        issubclass(kind, requests.QueueParameters),
     )
-    for service, name, action in _ACTIONS
+    for service, name, kind in _REQUESTS
 }
-_GIVES = {name: action.gives is not None for _, name, action in _ACTIONS}
+_GIVE_NOTHING = {name for name, action in shapes.ACTIONS.items() if action.gives is None}
 _REQUIRED = {
-    member for _, _, action in _ACTIONS for member in shapes.required_members(action.takes)
+    member for *_, kind in _REQUESTS for member in shapes.required_members(shapes.derived(kind))
 }

@@ -11,7 +11,9 @@ from skipmq.protocol.call import Call, Request, Response
 
 __all__ = ["REQUESTS", "Call", "Request", "Response", "decode", "encode", "encode_error"]
 
-REQUESTS = {name: action.request for name, action in shapes.ACTIONS.items()} | extensions.REQUESTS
+REQUESTS = {
+    name: action.takes.struct for name, action in shapes.ACTIONS.items()
+} | extensions.REQUESTS
 
 
 def decode(request: Request) -> Call:

@@ -129,9 +129,9 @@ def _missing(member: str) -> errors.SqsError:
     )
 
 
-_REQUESTS = [("AmazonSQS", name, action.request) for name, action in shapes.ACTIONS.items()] + [
-    ("SkipMQ", *item) for item in extensions.REQUESTS.items()
-]
+_REQUESTS = [
+    ("AmazonSQS", name, action.takes.struct) for name, action in shapes.ACTIONS.items()
+] + [("SkipMQ", *item) for item in extensions.REQUESTS.items()]
 _TARGETS = {
     f"{service}.{name}": (
         name,
@@ -142,5 +142,5 @@ _TARGETS = {
 }
 _GIVE_NOTHING = {name for name, action in shapes.ACTIONS.items() if action.gives is None}
 _REQUIRED = {
-    member for *_, kind in _REQUESTS for member in shapes.required_members(shapes.derived(kind))
+    member for *_, kind in _REQUESTS for member in shapes.required_members(shapes.structure(kind))
 }

@@ -1,17 +1,15 @@
 """What the 23 SQS actions take and give: one table for both wires.
 
-The shape of a request is derived from its class; those of answers stand here.
-Source: botocore's SQS service model; a test compares this table with it member by member.
+The codecs walk shapes, which are derived from the classes of `requests` and `answers`.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from msgspec import Struct, inspect, structs
 
-from skipmq.model import AttributeValue
-from skipmq.protocol import requests
+from skipmq.protocol import answers, requests
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,31 +39,19 @@ class Map:
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """Named members, in the order in which they are written; `struct` is the class of a request."""
+    """Named members, in the order in which they are written; `struct` is their class."""
 
     members: Mapping[str, "Shape"]
     required: frozenset[str]
-    struct: type[Struct] = field(default=Struct, compare=False)
+    struct: type[Struct]
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
     """What an action takes and gives; some give nothing."""
 
-    request: type[requests.Parameters]
-    gives: Structure | None = None
-
-    @property
-    def takes(self) -> Structure:
-        """Return the shape of a request."""
-        return derived(self.request)
-
-
-@dataclass(frozen=True, slots=True)
-class Required:
-    """The mark of a member that must be there."""
-
-    shape: "Shape"
+    takes: Structure
+    gives: Structure | None
 
 
 Shape: TypeAlias = Scalar | List | Map | Structure
@@ -76,17 +62,7 @@ def location(name: str, shape: Shape) -> str:
     return shape.location if isinstance(shape, List | Map) else name
 
 
-def structure(**members: Shape | Required) -> Structure:
-    """Return the structure of these members."""
-    plain = {
-        name: member.shape if isinstance(member, Required) else member
-        for name, member in members.items()
-    }
-    required = frozenset(name for name, member in members.items() if isinstance(member, Required))
-    return Structure(plain, required)
-
-
-def derived(struct: type[Struct]) -> Structure:
+def structure(struct: type[Struct]) -> Structure:
     """Return the structure that a class declares."""
     fields = structs.fields(struct)
     members = {each.name: _shape(inspect.type_info(each.type)) for each in fields}
@@ -109,6 +85,10 @@ def required_members(shape: Shape) -> Iterator[str]:
             yield from required_members(shape.value)
 
 
+def _action(request: type[Struct], answer: type[Struct] | None = None) -> Action:
+    return Action(structure(request), None if answer is None else structure(answer))
+
+
 def _shape(kind: inspect.Type, **locations: str) -> Shape:  # noqa: PLR0911 - one for each kind.
     """Return the shape of a type, or of what is optional."""
     match kind:
@@ -121,113 +101,50 @@ def _shape(kind: inspect.Type, **locations: str) -> Shape:  # noqa: PLR0911 - on
         case inspect.DictType(value_type=value):
             return Map(_shape(value), **locations)
         case inspect.StructType(struct):
-            return derived(struct)
+            return structure(struct)
         case inspect.IntType(le=most):
-            return INTEGER if most == (1 << 31) - 1 else LONG
+            return Scalar("integer" if most == (1 << 31) - 1 else "long")
     return _SCALARS[type(kind)]
 
 
-STRING, INTEGER, LONG = Scalar("string"), Scalar("integer"), Scalar("long")
-BOOLEAN, BLOB = Scalar("boolean"), Scalar("blob")
-_SCALARS = {inspect.StrType: STRING, inspect.BoolType: BOOLEAN, inspect.BytesType: BLOB}
-TEXT = Required(STRING)
-
-ATTRIBUTES = Map(STRING, "Attribute")
-TAGS = Map(STRING, "Tag", "Key", "Value")
-QUEUE_URLS = List(STRING, "QueueUrl")
-
-ATTRIBUTE_VALUE = derived(AttributeValue)
-MESSAGE_ATTRIBUTES = Map(ATTRIBUTE_VALUE, "MessageAttribute")
-RECEIVED_MESSAGE = structure(
-    MessageId=STRING,
-    ReceiptHandle=STRING,
-    MD5OfBody=STRING,
-    Body=STRING,
-    Attributes=ATTRIBUTES,
-    MD5OfMessageAttributes=STRING,
-    MessageAttributes=MESSAGE_ATTRIBUTES,
-)
-MOVE_TASK = structure(
-    TaskHandle=STRING,
-    Status=STRING,
-    SourceArn=STRING,
-    DestinationArn=STRING,
-    MaxNumberOfMessagesPerSecond=INTEGER,
-    ApproximateNumberOfMessagesMoved=LONG,
-    ApproximateNumberOfMessagesToMove=LONG,
-    FailureReason=STRING,
-    StartedTimestamp=LONG,
-)
-FAILED_ENTRY = structure(Id=TEXT, SenderFault=Required(BOOLEAN), Code=TEXT, Message=STRING)
-
-
-def batch(result: Structure, location: str) -> Structure:
-    """Return what a batch action gives: the results of those entries that succeeded."""
-    return structure(
-        Successful=Required(List(result, location)),
-        Failed=Required(List(FAILED_ENTRY, "BatchResultErrorEntry")),
-    )
-
+_SCALARS = {
+    inspect.StrType: Scalar("string"),
+    inspect.BoolType: Scalar("boolean"),
+    inspect.BytesType: Scalar("blob"),
+}
 
 ACTIONS: Mapping[str, Action] = {
-    "AddPermission": Action(requests.AddPermission),
-    "CancelMessageMoveTask": Action(
-        requests.CancelMessageMoveTask, structure(ApproximateNumberOfMessagesMoved=LONG)
+    "AddPermission": _action(requests.AddPermission),
+    "CancelMessageMoveTask": _action(
+        requests.CancelMessageMoveTask, answers.CancelMessageMoveTaskResult
     ),
-    "ChangeMessageVisibility": Action(requests.ChangeMessageVisibility),
-    "ChangeMessageVisibilityBatch": Action(
-        requests.ChangeMessageVisibilityBatch,
-        batch(structure(Id=TEXT), "ChangeMessageVisibilityBatchResultEntry"),
+    "ChangeMessageVisibility": _action(requests.ChangeMessageVisibility),
+    "ChangeMessageVisibilityBatch": _action(
+        requests.ChangeMessageVisibilityBatch, answers.ChangeMessageVisibilityBatchResult
     ),
-    "CreateQueue": Action(requests.CreateQueue, structure(QueueUrl=STRING)),
-    "DeleteMessage": Action(requests.DeleteMessage),
-    "DeleteMessageBatch": Action(
-        requests.DeleteMessageBatch, batch(structure(Id=TEXT), "DeleteMessageBatchResultEntry")
+    "CreateQueue": _action(requests.CreateQueue, answers.CreateQueueResult),
+    "DeleteMessage": _action(requests.DeleteMessage),
+    "DeleteMessageBatch": _action(requests.DeleteMessageBatch, answers.DeleteMessageBatchResult),
+    "DeleteQueue": _action(requests.DeleteQueue),
+    "GetQueueAttributes": _action(requests.GetQueueAttributes, answers.GetQueueAttributesResult),
+    "GetQueueUrl": _action(requests.GetQueueUrl, answers.GetQueueUrlResult),
+    "ListDeadLetterSourceQueues": _action(
+        requests.ListDeadLetterSourceQueues, answers.ListDeadLetterSourceQueuesResult
     ),
-    "DeleteQueue": Action(requests.DeleteQueue),
-    "GetQueueAttributes": Action(requests.GetQueueAttributes, structure(Attributes=ATTRIBUTES)),
-    "GetQueueUrl": Action(requests.GetQueueUrl, structure(QueueUrl=STRING)),
-    "ListDeadLetterSourceQueues": Action(
-        requests.ListDeadLetterSourceQueues,
-        structure(queueUrls=Required(QUEUE_URLS), NextToken=STRING),
+    "ListMessageMoveTasks": _action(
+        requests.ListMessageMoveTasks, answers.ListMessageMoveTasksResult
     ),
-    "ListMessageMoveTasks": Action(
-        requests.ListMessageMoveTasks,
-        structure(Results=List(MOVE_TASK, "ListMessageMoveTasksResultEntry")),
+    "ListQueueTags": _action(requests.ListQueueTags, answers.ListQueueTagsResult),
+    "ListQueues": _action(requests.ListQueues, answers.ListQueuesResult),
+    "PurgeQueue": _action(requests.PurgeQueue),
+    "ReceiveMessage": _action(requests.ReceiveMessage, answers.ReceiveMessageResult),
+    "RemovePermission": _action(requests.RemovePermission),
+    "SendMessage": _action(requests.SendMessage, answers.SendMessageResult),
+    "SendMessageBatch": _action(requests.SendMessageBatch, answers.SendMessageBatchResult),
+    "SetQueueAttributes": _action(requests.SetQueueAttributes),
+    "StartMessageMoveTask": _action(
+        requests.StartMessageMoveTask, answers.StartMessageMoveTaskResult
     ),
-    "ListQueueTags": Action(requests.ListQueueTags, structure(Tags=TAGS)),
-    "ListQueues": Action(requests.ListQueues, structure(QueueUrls=QUEUE_URLS, NextToken=STRING)),
-    "PurgeQueue": Action(requests.PurgeQueue),
-    "ReceiveMessage": Action(
-        requests.ReceiveMessage, structure(Messages=List(RECEIVED_MESSAGE, "Message"))
-    ),
-    "RemovePermission": Action(requests.RemovePermission),
-    "SendMessage": Action(
-        requests.SendMessage,
-        structure(
-            MD5OfMessageBody=STRING,
-            MD5OfMessageAttributes=STRING,
-            MD5OfMessageSystemAttributes=STRING,
-            MessageId=STRING,
-            SequenceNumber=STRING,
-        ),
-    ),
-    "SendMessageBatch": Action(
-        requests.SendMessageBatch,
-        batch(
-            structure(
-                Id=TEXT,
-                MessageId=TEXT,
-                MD5OfMessageBody=TEXT,
-                MD5OfMessageAttributes=STRING,
-                MD5OfMessageSystemAttributes=STRING,
-                SequenceNumber=STRING,
-            ),
-            "SendMessageBatchResultEntry",
-        ),
-    ),
-    "SetQueueAttributes": Action(requests.SetQueueAttributes),
-    "StartMessageMoveTask": Action(requests.StartMessageMoveTask, structure(TaskHandle=STRING)),
-    "TagQueue": Action(requests.TagQueue),
-    "UntagQueue": Action(requests.UntagQueue),
+    "TagQueue": _action(requests.TagQueue),
+    "UntagQueue": _action(requests.UntagQueue),
 }

@@ -64,7 +64,7 @@ def _writer(shape: shapes.Shape, tag: str) -> Writer:
             return lambda values: "".join(each(value) for value in values)
         case shapes.Map():
             key, value = (
-                _writer(shapes.STRING, shape.key_location),
+                _writer(shapes.Scalar("string"), shape.key_location),
                 _writer(shape.value, shape.value_location),
             )
             return lambda entries: "".join(

@@ -34,7 +34,7 @@ def encode(call: Call, result: dict[str, Any] | None) -> Response:
 
 
 def encode_error(request: Request, error: errors.SqsError) -> Response:
-    """Return the response that tells the client of an error."""
+    """Return the response that carries an error."""
     if request.is_json:
         return awsjson.encode_error(request, error)
     return query.encode_error(request, error)

@@ -19,7 +19,7 @@ else:
 
     T_co = TypeVar("T_co", covariant=True)
 
-_ANYBODY = Identity()
+_UNIDENTIFIED = Identity()
 _QUEUE_PATH = re.compile(r"/[^/]+/[^/]+/?")
 
 
@@ -40,7 +40,7 @@ WatchClient = Callable[[Callable[[], None]], Callable[[], None]]
 
 @dataclass(slots=True)
 class Request:
-    """An HTTP request before anybody has looked into it.
+    """An HTTP request before it is decoded.
 
     `query` is the raw query string without the question mark, `base_url` the scheme and host under
     which the client reached us, without a trailing slash.
@@ -69,16 +69,16 @@ class Request:
 class Call(Generic[T_co]):
     """An SQS action with its parameters, of the action's class.
 
-    A member that was not sent is None. The codecs do not know who calls: `identity` is for the
-    server to fill in. `deadline` is until when the call may wait for a database, as a time of
-    time.monotonic; `waited` is for how many seconds it waited for a message; `origins` are, for a
-    redrive without a destination, the ARNs of queues that its caller may send to, where not all.
+    A member that was not sent is None. The server sets `identity`, not the codecs. `deadline` is
+    until when the call may wait for a database, as a time of time.monotonic; `waited` is for how
+    many seconds it waited for a message; `origins` are, for a redrive without a destination, the
+    ARNs of queues that its caller may send to, where not all.
     """
 
     action: str
     parameters: T_co
     request: Request
-    identity: Identity = _ANYBODY
+    identity: Identity = _UNIDENTIFIED
     deadline: float = 0.0
     waited: float = 0.0
     origins: list[str] | None = None

@@ -5,6 +5,7 @@ The codecs walk shapes, which are derived from the classes of `requests` and `an
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal, TypeAlias
 
 from msgspec import Struct, inspect, structs
@@ -62,6 +63,7 @@ def location(name: str, shape: Shape) -> str:
     return shape.location if isinstance(shape, List | Map) else name
 
 
+@cache
 def structure(struct: type[Struct]) -> Structure:
     """Return the structure that a class declares."""
     fields = structs.fields(struct)
@@ -102,8 +104,8 @@ def _shape(kind: inspect.Type, **locations: str) -> Shape:  # noqa: PLR0911 - on
             return Map(_shape(value), **locations)
         case inspect.StructType(struct):
             return structure(struct)
-        case inspect.IntType(le=most):
-            return Scalar("integer" if most == (1 << 31) - 1 else "long")
+        case inspect.IntType(le=maximum):
+            return Scalar("integer" if maximum == (1 << 31) - 1 else "long")
     return _SCALARS[type(kind)]
 
 

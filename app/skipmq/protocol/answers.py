@@ -39,11 +39,8 @@ class BatchResultErrorEntry(Answer, kw_only=True):
 
 
 class ChangeMessageVisibilityBatchResult(Answer, kw_only=True):
-    Successful: Annotated[
-        list[ChangeMessageVisibilityBatchResultEntry],
-        elements("ChangeMessageVisibilityBatchResultEntry"),
-    ]
-    Failed: Annotated[list[BatchResultErrorEntry], elements("BatchResultErrorEntry")]
+    Successful: list[ChangeMessageVisibilityBatchResultEntry]
+    Failed: list[BatchResultErrorEntry]
 
 
 class CreateQueueResult(Answer, kw_only=True):
@@ -55,10 +52,8 @@ class DeleteMessageBatchResultEntry(Answer, kw_only=True):
 
 
 class DeleteMessageBatchResult(Answer, kw_only=True):
-    Successful: Annotated[
-        list[DeleteMessageBatchResultEntry], elements("DeleteMessageBatchResultEntry")
-    ]
-    Failed: Annotated[list[BatchResultErrorEntry], elements("BatchResultErrorEntry")]
+    Successful: list[DeleteMessageBatchResultEntry]
+    Failed: list[BatchResultErrorEntry]
 
 
 class GetQueueAttributesResult(Answer, kw_only=True):
@@ -87,12 +82,7 @@ class ListMessageMoveTasksResultEntry(Answer, kw_only=True):
 
 
 class ListMessageMoveTasksResult(Answer, kw_only=True):
-    Results: (
-        Annotated[
-            list[ListMessageMoveTasksResultEntry], elements("ListMessageMoveTasksResultEntry")
-        ]
-        | None
-    ) = None
+    Results: list[ListMessageMoveTasksResultEntry] | None = None
 
 
 class ListQueueTagsResult(Answer, kw_only=True):
@@ -115,7 +105,7 @@ class Message(Answer, kw_only=True):
 
 
 class ReceiveMessageResult(Answer, kw_only=True):
-    Messages: Annotated[list[Message], elements("Message")] | None = None
+    Messages: list[Message] | None = None
 
 
 class SendMessageResult(Answer, kw_only=True):
@@ -136,10 +126,8 @@ class SendMessageBatchResultEntry(Answer, kw_only=True):
 
 
 class SendMessageBatchResult(Answer, kw_only=True):
-    Successful: Annotated[
-        list[SendMessageBatchResultEntry], elements("SendMessageBatchResultEntry")
-    ]
-    Failed: Annotated[list[BatchResultErrorEntry], elements("BatchResultErrorEntry")]
+    Successful: list[SendMessageBatchResultEntry]
+    Failed: list[BatchResultErrorEntry]
 
 
 class StartMessageMoveTaskResult(Answer, kw_only=True):

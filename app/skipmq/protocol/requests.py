@@ -1,16 +1,18 @@
 """What the 23 SQS actions take: a class for each, with the members of AWS's JSON model.
 
 A member that was not sent is None. The Query wire flattens lists and maps: there a list has the
-name of its elements, a map that of its entries, which their annotations add.
+name of its elements, a map that of its entries. Annotations have these names, but for lists of
+structures: that is the name of their class.
 Source: botocore's SQS service model; a test compares these classes with it member by member.
 """
 
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar
 
 from msgspec import Meta, Struct
 
 from skipmq.model import AttributeValue
 
+T = TypeVar("T")
 # A form has no more fields. Names of attributes are compared with those of each message.
 MAXIMUM_ELEMENTS = 2_000
 
@@ -35,6 +37,7 @@ MessageSystemAttributeMap: TypeAlias = Annotated[
     dict[str, AttributeValue], entries("MessageSystemAttribute")
 ]
 TagMap: TypeAlias = Annotated[dict[str, str], entries("Tag", "Key", "Value")]
+EntryList: TypeAlias = Annotated[list[T], Meta(max_length=MAXIMUM_ELEMENTS)]
 
 
 class Parameters(Struct, kw_only=True, omit_defaults=True, gc=False):
@@ -75,10 +78,7 @@ class ChangeMessageVisibilityBatchRequestEntry(Parameters, kw_only=True):
 
 
 class ChangeMessageVisibilityBatch(QueueParameters, kw_only=True):
-    Entries: Annotated[
-        list[ChangeMessageVisibilityBatchRequestEntry],
-        elements("ChangeMessageVisibilityBatchRequestEntry"),
-    ]
+    Entries: EntryList[ChangeMessageVisibilityBatchRequestEntry]
 
 
 class CreateQueue(Parameters, kw_only=True):
@@ -97,9 +97,7 @@ class DeleteMessageBatchRequestEntry(Parameters, kw_only=True):
 
 
 class DeleteMessageBatch(QueueParameters, kw_only=True):
-    Entries: Annotated[
-        list[DeleteMessageBatchRequestEntry], elements("DeleteMessageBatchRequestEntry")
-    ]
+    Entries: EntryList[DeleteMessageBatchRequestEntry]
 
 
 class DeleteQueue(QueueParameters): ...
@@ -172,7 +170,7 @@ class SendMessageBatchRequestEntry(Parameters, kw_only=True):
 
 
 class SendMessageBatch(QueueParameters, kw_only=True):
-    Entries: Annotated[list[SendMessageBatchRequestEntry], elements("SendMessageBatchRequestEntry")]
+    Entries: EntryList[SendMessageBatchRequestEntry]
 
 
 class SetQueueAttributes(QueueParameters, kw_only=True):

@@ -98,6 +98,8 @@ def _shape(kind: inspect.Type, **locations: str) -> Shape:  # noqa: PLR0911 - on
             return _shape(inner)
         case inspect.Metadata(inner, extra=extra):
             return _shape(inner, **(extra or {}))
+        case inspect.ListType(inspect.StructType(struct)):
+            return List(structure(struct), struct.__name__)
         case inspect.ListType(element):
             return List(_shape(element), **locations)
         case inspect.DictType(value_type=value):

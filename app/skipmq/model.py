@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
+from msgspec import Meta
 
 from skipmq import limits
 
@@ -28,8 +29,12 @@ class AttributeValue(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False)
 
     StringValue: str | None = None
     BinaryValue: bytes | None = None
-    StringListValues: list[str] | None = None
-    BinaryListValues: list[bytes] | None = None
+    StringListValues: Annotated[list[str], Meta(extra={"location": "StringListValue"})] | None = (
+        None
+    )
+    BinaryListValues: Annotated[list[bytes], Meta(extra={"location": "BinaryListValue"})] | None = (
+        None
+    )
     DataType: str
 
 

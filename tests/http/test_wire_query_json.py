@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from skipmq.protocol import shapes
+from skipmq.model import AttributeValue
 from support.digests import of_text
 from support.http import ACCOUNT, NodeProcess
 from support.wire import FORM, exchange
@@ -69,7 +69,7 @@ def test_list_of_received_messages_is_named_messages(
     assert empty == {"ReceiveMessageResult": {"messages": None}}
     (message,) = found["ReceiveMessageResult"]["messages"]
     assert message.pop("ReceiptHandle")
-    value = dict.fromkeys(shapes.ATTRIBUTE_VALUE.members)
+    value = dict.fromkeys(AttributeValue.__struct_fields__)
     assert message == {
         "MessageId": sent["MessageId"],
         "Body": "hello",

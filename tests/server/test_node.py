@@ -15,7 +15,7 @@ from skipmq.actions import perform
 from skipmq.database import NoObserver
 from skipmq.model import Identity, OutgoingMessage, QueueName
 from skipmq.node import Node
-from skipmq.protocol import Call, Request, shapes
+from skipmq.protocol import Call, Request, requests
 from skipmq.settings import Settings
 from skipmq.store import queues
 from support import http
@@ -213,7 +213,7 @@ async def test_refusal_asks_the_database_as_often_whether_there_is_the_queue_or_
     for account in ("111111111111", "222222222222"):
         stranger = Identity(account, "us-east-1", account, f"AKIA{account}", f"user/{account}")
         for name in ("orders", "bills", "none", "orders", "bills", "none"):
-            parameters = shapes.ACTIONS["SendMessage"].takes.struct(
+            parameters = requests.SendMessage(
                 QueueUrl=f"http://localhost/000000000000/{name}", MessageBody="x"
             )
             request = Request("POST", "/", {}, "", b"", "http://localhost", "id")

@@ -87,7 +87,7 @@ PATHS = st.lists(
 def messages(draw: DrawFn, key: Credentials | None = None) -> Message:
     """Give a request, signed by a key where one is given."""
     name = draw(st.sampled_from([*ACTIONS]))
-    shape = ACTIONS[name].takes
+    shape = ACTIONS[name]
     document = draw(documents(shape))
     host = {"Host": draw(st.sampled_from(["localhost", "127.0.0.1", "127.0.0.1:1"]))}
     if draw(st.booleans()) or name.startswith("SkipMQ"):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from skipmq import errors, protocol
-from skipmq.protocol import Call, Request, Response, shapes
+from skipmq.protocol import Call, Request, Response, requests, shapes
 from support.wire import plain, target
 
 Ask = Callable[..., Request]
@@ -203,7 +203,7 @@ def test_text_of_many_quotation_marks_is_one_text(text: str, ask: Ask) -> None:
 
 
 def test_list_of_too_many_elements_is_an_invalid_value(ask: Ask) -> None:
-    names = ["All"] * (shapes.ELEMENTS_MOST + 1)
+    names = ["All"] * (requests.MAXIMUM_ELEMENTS + 1)
 
     with pytest.raises(errors.InvalidParameterValueException):
         call(ask, "GetQueueAttributes", {"QueueUrl": "u", "AttributeNames": names})

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from skipmq.model import Identity
 from skipmq.node import Node
-from skipmq.protocol import Call, Request, shapes
+from skipmq.protocol import Call, Request, requests
 from skipmq.server.answer import Broker
 from skipmq.settings import Settings
 from support.loop import eventually
@@ -48,7 +48,7 @@ async def test_request_of_a_client(ask: Ask) -> None:
 
 
 async def test_call_of_the_console(ask: Ask) -> None:
-    parameters = shapes.ACTIONS["PurgeQueue"].takes.struct(**PURGE)
+    parameters = requests.PurgeQueue(**PURGE)
     call = Call("PurgeQueue", parameters, ask(), Identity(), monotonic() + 60)
 
     record = await cancelled(lambda broker: broker.act(call))

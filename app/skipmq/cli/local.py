@@ -15,7 +15,7 @@ from skipmq import errors, limits
 from skipmq.actions import EVERY, attributes, perform
 from skipmq.model import DeclaredQueue, Identity, QueueName
 from skipmq.node import Node
-from skipmq.protocol import Call, Request, extensions, shapes
+from skipmq.protocol import REQUESTS, Call, Request
 from skipmq.server import request_log
 from skipmq.settings import Settings
 from skipmq.store import Upkeep
@@ -24,7 +24,6 @@ log = structlog.get_logger()
 
 T = TypeVar("T")
 _REDRIVE_POLICY = "RedrivePolicy"
-_SHAPES = {**shapes.ACTIONS, **extensions.ACTIONS}
 
 
 class DeclarationError(Exception):
@@ -54,7 +53,7 @@ class LocalNode:
         Raises an errors.SqsError.
         """
         given = {name: value for name, value in parameters.items() if value is not None}
-        struct = msgspec.convert(given, _SHAPES[action].takes.struct)
+        struct = msgspec.convert(given, REQUESTS[action])
         request = Request("POST", "/", {}, "", b"", "http://localhost", str(uuid4()), gethostname())
         own = Identity(region=self.node.settings.region)
         caller = replace(identity or own, user=self._user)

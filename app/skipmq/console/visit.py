@@ -15,13 +15,12 @@ from skipmq import errors
 from skipmq.actions import access
 from skipmq.console.masking import Mask
 from skipmq.model import Identity, QueueName
-from skipmq.protocol import Call, Request, extensions, shapes
+from skipmq.protocol import REQUESTS, Call, Request
 from skipmq.server.answer import Broker
 
 T = TypeVar("T")
 # Nobody watches a page load for as long as a client's request may wait for a database.
 PATIENCE = 8.0
-_SHAPES = {**shapes.ACTIONS, **extensions.ACTIONS}
 
 
 class Visit:
@@ -79,7 +78,7 @@ class Visit:
     def _call(self, action: str, parameters: dict[str, Any]) -> Call:
         given = {name: value for name, value in parameters.items() if value is not None}
         try:
-            struct = msgspec.convert(given, _SHAPES[action].takes.struct)
+            struct = msgspec.convert(given, REQUESTS[action])
         except msgspec.ValidationError as error:
             raise errors.InvalidParameterValueException(f"{error}.") from error
         deadline = min(self.broker.node.deadline(), monotonic() + PATIENCE)

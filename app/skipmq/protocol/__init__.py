@@ -6,10 +6,14 @@ A request is on the AWS JSON wire or on the legacy Query wire; its response is o
 from typing import Any
 
 from skipmq import errors
-from skipmq.protocol import awsjson, query
+from skipmq.protocol import awsjson, extensions, query, shapes
 from skipmq.protocol.call import Call, Request, Response
 
-__all__ = ["Call", "Request", "Response", "decode", "encode", "encode_error"]
+__all__ = ["REQUESTS", "Call", "Request", "Response", "decode", "encode", "encode_error"]
+
+REQUESTS = {
+    name: action.takes.struct for name, action in shapes.ACTIONS.items()
+} | extensions.REQUESTS
 
 
 def decode(request: Request) -> Call:
@@ -30,7 +34,7 @@ def encode(call: Call, result: dict[str, Any] | None) -> Response:
 
 
 def encode_error(request: Request, error: errors.SqsError) -> Response:
-    """Return the response that tells the client of an error."""
+    """Return the response that carries an error."""
     if request.is_json:
         return awsjson.encode_error(request, error)
     return query.encode_error(request, error)

@@ -1,7 +1,7 @@
 """The AWS JSON 1.0 wire: the action in `X-Amz-Target`, the parameters in a JSON object.
 
-A body is decoded straight into the struct of its action, which refuses what does not fit; the
-decoder's complaint is then said in the words of the service.
+A body is decoded straight into the class of its action, which refuses what does not fit; the
+decoder's error is then translated into the service's.
 Source of the wire: https://smithy.io/2.0/aws/protocols/aws-json-1_0-protocol.html and, for errors,
 https://smithy.io/2.0/aws/protocols/aws-query-protocol.html (query compatibility).
 """
@@ -12,14 +12,14 @@ from typing import Any
 import msgspec
 
 from skipmq import errors
-from skipmq.protocol import extensions, shapes
+from skipmq.protocol import extensions, requests, shapes
 from skipmq.protocol.call import Call, Request, Response, queue_url, response_headers
 
 _CONTENT_TYPE = "application/x-amz-json-1.0"
 _serialise = msgspec.json.Encoder().encode
 # Of a larger body the texts are counted first: a full batch with all its attributes has about
-# 1,500, and decoding hundreds of thousands would hold everybody up.
-_LARGE_BODY, _TEXTS_MOST = 65_536, 20_000
+# 1,500, and decoding hundreds of thousands would block the event loop.
+_LARGE_BODY, _MAXIMUM_TEXTS = 65_536, 20_000
 _EXPECTED = re.compile("Expected `([a-z]+)(?:[^`a-z][^`]*)?`, got `([a-z]+)`")
 _WANTED = {"str": "a String", "int": "an Integer", "bool": "a Boolean", "bytes": "a Blob"}
 _FOUND = {"null": "NULL", "str": "STRING", "int": "NUMBER", "float": "NUMBER"}
@@ -60,17 +60,17 @@ def decode(request: Request) -> Call:
 
 def encode(call: Call, result: dict[str, Any] | None) -> Response:
     """Return the response that carries an action's result; bytes in it become base64."""
-    body = _serialise(result or {}) if _GIVES[call.action] else b""
+    body = b"" if call.action in _GIVE_NOTHING else _serialise(result or {})
     return Response(200, response_headers(call.request, _CONTENT_TYPE), body)
 
 
 def encode_error(request: Request, error: errors.SqsError) -> Response:
-    """Return the response that tells the client of an error.
+    """Return the response that carries an error.
 
     The modelled status is for clients that ask for the Query wire's errors; others get 400 for it.
     """
     status = error.status
-    # What a model says of its errors; the rest is of HTTP.
+    # These are the model's statuses of errors; others are HTTP's.
     if status in (403, 404, 408) and request.headers.get("x-amzn-query-mode") != "true":
         status = 400
     headers = response_headers(request, _CONTENT_TYPE, status)
@@ -82,10 +82,10 @@ def encode_error(request: Request, error: errors.SqsError) -> Response:
 def _check_texts(body: bytes) -> None:
     """Refuse a body of more texts than any valid one has, by its unescaped quotation marks."""
     marks = body.count(b'"')
-    if marks > 2 * _TEXTS_MOST:
+    if marks > 2 * _MAXIMUM_TEXTS:
         marks = body.replace(b"\\\\", b"").replace(b'\\"', b"").count(b'"')
-    if marks > 2 * _TEXTS_MOST:
-        raise errors.SerializationException(f"A request can have at most {_TEXTS_MOST} texts.")
+    if marks > 2 * _MAXIMUM_TEXTS:
+        raise errors.SerializationException(f"A request can have at most {_MAXIMUM_TEXTS} texts.")
 
 
 def _refusal(complaint: str, body: bytes) -> errors.SqsError:
@@ -93,8 +93,8 @@ def _refusal(complaint: str, body: bytes) -> errors.SqsError:
     if complaint.startswith("Object missing required field"):
         return _missing(complaint.split("`")[1])
     if complaint.startswith("Expected `array` of length"):
-        most = shapes.ELEMENTS_MOST
-        return errors.InvalidParameterValueException(f"A list can have at most {most} elements.")
+        limit = requests.MAXIMUM_ELEMENTS
+        return errors.InvalidParameterValueException(f"A list can have at most {limit} elements.")
     mismatch = _EXPECTED.match(complaint)
     if mismatch is None:
         is_number = complaint.startswith("Expected `int` ")
@@ -129,18 +129,18 @@ def _missing(member: str) -> errors.SqsError:
     )
 
 
-_ACTIONS = [("AmazonSQS", *item) for item in shapes.ACTIONS.items()] + [
-    ("SkipMQ", *item) for item in extensions.ACTIONS.items()
-]
+_REQUESTS = [
+    ("AmazonSQS", name, action.takes.struct) for name, action in shapes.ACTIONS.items()
+] + [("SkipMQ", *item) for item in extensions.REQUESTS.items()]
 _TARGETS = {
     f"{service}.{name}": (
         name,
-        msgspec.json.Decoder(action.takes.struct),
-        "QueueUrl" in action.takes.members,
+        msgspec.json.Decoder(kind),
+        issubclass(kind, requests.QueueParameters),
     )
-    for service, name, action in _ACTIONS
+    for service, name, kind in _REQUESTS
 }
-_GIVES = {name: action.gives is not None for _, name, action in _ACTIONS}
+_GIVE_NOTHING = {name for name, action in shapes.ACTIONS.items() if action.gives is None}
 _REQUIRED = {
-    member for _, _, action in _ACTIONS for member in shapes.required_members(action.takes)
+    member for *_, kind in _REQUESTS for member in shapes.required_members(shapes.structure(kind))
 }

@@ -3,13 +3,23 @@
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol
 
 import msgspec
 
 from skipmq.model import Identity, Need
 
-_ANYBODY = Identity()
+# Defaults of type variables came with Python 3.13: to type checkers `Call` alone is `Call[Any]`.
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    T_co = TypeVar("T_co", covariant=True, default=Any)
+else:
+    from typing import TypeVar
+
+    T_co = TypeVar("T_co", covariant=True)
+
+_UNIDENTIFIED = Identity()
 _QUEUE_PATH = re.compile(r"/[^/]+/[^/]+/?")
 
 
@@ -30,7 +40,7 @@ WatchClient = Callable[[Callable[[], None]], Callable[[], None]]
 
 @dataclass(slots=True)
 class Request:
-    """An HTTP request before anybody has looked into it.
+    """An HTTP request before it is decoded.
 
     `query` is the raw query string without the question mark, `base_url` the scheme and host under
     which the client reached us, without a trailing slash.
@@ -56,20 +66,20 @@ class Request:
 
 
 @dataclass(slots=True)
-class Call:
-    """An SQS action with its parameters: a struct whose fields are the members of AWS's JSON model.
+class Call(Generic[T_co]):
+    """An SQS action with its parameters, of the action's class.
 
-    A member that was not sent is None. The codecs do not know who calls: `identity` is for the
-    server to fill in. `deadline` is until when the call may wait for a database, as a time of
-    time.monotonic; `waited` is for how many seconds it waited for a message; `origins` are, for a
-    redrive without a destination, the ARNs of queues that its caller may send to, where not all;
-    `needs` are the permissions that it takes, on the queue of its QueueUrl first.
+    A member that was not sent is None. The server sets `identity`, not the codecs. `deadline` is
+    until when the call may wait for a database, as a time of time.monotonic; `waited` is for how
+    many seconds it waited for a message; `origins` are, for a redrive without a destination, the
+    ARNs of queues that its caller may send to, where not all; `needs` are the permissions that it
+    takes, on the queue of its QueueUrl first.
     """
 
     action: str
-    parameters: Any
+    parameters: T_co
     request: Request
-    identity: Identity = _ANYBODY
+    identity: Identity = _UNIDENTIFIED
     deadline: float = 0.0
     waited: float = 0.0
     origins: list[str] | None = None

@@ -1,271 +1,104 @@
-"""What the actions beyond SQS take and give, on the JSON wire as `SkipMQ.` and their names."""
+"""What the actions beyond SQS take, on the JSON wire as `SkipMQ.` and their names.
 
-from collections.abc import Mapping
+Their answers are written as they are.
+"""
 
-from skipmq.protocol.shapes import (
-    ATTRIBUTES,
-    BOOLEAN,
-    INTEGER,
-    LONG,
-    MESSAGE_ATTRIBUTES,
-    STRING,
-    TEXT,
-    Action,
-    List,
-    Required,
-    structure,
-)
+from typing import Annotated
 
-PEEKED_MESSAGE = structure(
-    MessageReference=TEXT,
-    MessageId=TEXT,
-    State=TEXT,
-    VisibleInSeconds=INTEGER,
-    MD5OfBody=STRING,
-    Body=STRING,
-    Attributes=ATTRIBUTES,
-    MessageAttributes=MESSAGE_ATTRIBUTES,
-)
-_PICKED = structure(
-    QueueUrl=TEXT,
-    DestinationQueueUrl=TEXT,
-    MessageReferences=Required(List(STRING, "MessageReference")),
-)
-_PICKED_ALONE = structure(
-    QueueUrl=TEXT, MessageReferences=Required(List(STRING, "MessageReference"))
-)
-_OUTCOMES = structure(
-    Results=List(structure(MessageReference=TEXT, Outcome=TEXT), "Result"),
-)
-_MINUTES = List(
-    structure(
-        Minute=LONG,
-        Sent=LONG,
-        Received=LONG,
-        Deleted=LONG,
-        DeadLettered=LONG,
-        Messages=LONG,
-    ),
-    "Minute",
-)
-QUEUE_STATISTICS = structure(
-    QueueName=TEXT,
-    FifoQueue=BOOLEAN,
-    DeadLetterQueue=BOOLEAN,
-    Visible=LONG,
-    InFlight=LONG,
-    Delayed=LONG,
-    OldestSeconds=LONG,
-    Sent=LONG,
-    Received=LONG,
-    Deleted=LONG,
-    Expired=LONG,
-    DeadLettered=LONG,
-    SentPerMinute=LONG,
-    ReceivedPerMinute=LONG,
-    DeletedPerMinute=LONG,
-    Minutes=_MINUTES,
-)
-DEAD_LETTER_QUEUE = structure(
-    QueueName=TEXT,
-    Exists=BOOLEAN,
-    FifoQueue=BOOLEAN,
-    DeadLetterQueue=STRING,
-    Messages=LONG,
-    OldestSeconds=LONG,
-    Arrived=LONG,
-    SourceCount=LONG,
-    Sources=List(
-        structure(QueueName=TEXT, MaxReceiveCount=INTEGER, Messages=LONG, DeadLettered=LONG),
-        "Source",
-    ),
-)
-AUDIT_RECORD = structure(
-    Id=LONG,
-    RecordedTimestamp=LONG,
-    Account=STRING,
-    AccessKeyId=STRING,
-    Claimed=BOOLEAN,
-    User=STRING,
-    Action=STRING,
-    QueueArn=STRING,
-    ClientAddress=STRING,
-    Door=TEXT,
-    RequestId=TEXT,
-    Outcome=TEXT,
-    Parameters=STRING,
-)
-DATABASE = structure(
-    State=TEXT,
-    StateSeconds=LONG,
-    Reason=STRING,
-    KnownSeconds=LONG,
-    Server=structure(
-        Host=STRING,
-        Port=INTEGER,
-        Version=STRING,
-        SchemaRevision=STRING,
-        StartedTimestamp=LONG,
-        Seconds=LONG,
-        Timeline=LONG,
-        OldestSnapshotSeconds=LONG,
-    ),
-    Replication=structure(
-        Summary=STRING,
-        Names=STRING,
-        Required=INTEGER,
-        StandbyCount=INTEGER,
-        Remedy=STRING,
-    ),
-    Standbys=List(
-        structure(
-            Name=STRING,
-            Address=STRING,
-            State=STRING,
-            Sync=STRING,
-            LagBytes=LONG,
-            LagMilliseconds=LONG,
-        ),
-        "Standby",
-    ),
-    Numbers=List(structure(Name=TEXT, Label=STRING, Value=LONG), "Number"),
-    Node=structure(
-        Release=STRING,
-        Process=STRING,
-        Workers=INTEGER,
-        Seconds=LONG,
-        AvailableSeconds=LONG,
-        DatabaseAddress=STRING,
-        Outages=LONG,
-        LastOutageSeconds=LONG,
-        LastOutageEndedSeconds=LONG,
-    ),
-    Programs=List(
-        structure(Program=STRING, Address=STRING, Sessions=INTEGER, Seconds=LONG), "Program"
-    ),
-)
-_PERCENTILES = structure(P50=LONG, P95=LONG, P99=LONG)
-_TIME_IN_QUEUE = structure(
-    Start=LONG,
-    Settled=LONG,
-    Deleted=LONG,
-    SendToReceive=_PERCENTILES,
-    SendToDelete=_PERCENTILES,
-)
-_NEW_MESSAGE = structure(
-    MessageReference=TEXT,
-    MessageId=TEXT,
-    State=TEXT,
-    CameAt=LONG,
-    MessageGroupId=TEXT,
-    Characters=LONG,
-    Body=STRING,
-)
-_EVENT = structure(
-    Event=TEXT,
-    At=LONG,
-    QueueName=STRING,
-    DestinationQueueName=STRING,
-    Receives=LONG,
-    Program=STRING,
-)
-_TASK = structure(
-    Kind=TEXT,
-    TaskHandle=STRING,
-    Status=TEXT,
-    SourceArn=TEXT,
-    DestinationArn=STRING,
-    MaxNumberOfMessagesPerSecond=INTEGER,
-    ApproximateNumberOfMessagesMoved=LONG,
-    ApproximateNumberOfMessagesToMove=LONG,
-    ApproximateNumberOfMessagesPassed=LONG,
-    BodyContains=STRING,
-    AttributeName=STRING,
-    AttributeValue=STRING,
-    FailureReason=STRING,
-    StartedTimestamp=LONG,
-)
-ACTIONS: Mapping[str, Action] = {
-    "CopyMessages": Action(_PICKED, _OUTCOMES),
-    "DeletePickedMessages": Action(_PICKED_ALONE, _OUTCOMES),
-    "DescribeDatabase": Action(structure(), DATABASE),
-    "GetMessageTimeline": Action(
-        structure(QueueUrl=TEXT, MessageId=TEXT, MessageReference=STRING, NextToken=STRING),
-        structure(
-            State=TEXT,
-            Clock=LONG,
-            Events=List(_EVENT, "Event"),
-            QueueSearched=BOOLEAN,
-            HistorySearchedFrom=LONG,
-            NextToken=STRING,
-        ),
-    ),
-    "GetQueueActivity": Action(
-        structure(QueueUrl=TEXT, Minutes=INTEGER, StepMinutes=INTEGER),
-        structure(
-            Clock=LONG,
-            Minutes=_MINUTES,
-            HistoryMode=TEXT,
-            Unread=STRING,
-            Sampled=BOOLEAN,
-            TimeInQueue=_TIME_IN_QUEUE,
-            Steps=List(_TIME_IN_QUEUE, "Step"),
-        ),
-    ),
-    "ListAuditRecords": Action(
-        structure(
-            Queue=STRING,
-            AccessKeyId=STRING,
-            Action=STRING,
-            Outcome=STRING,
-            MaxResults=INTEGER,
-            NextToken=STRING,
-        ),
-        structure(Records=List(AUDIT_RECORD, "Record"), NextToken=STRING),
-    ),
-    "ListDeadLetterQueues": Action(
-        structure(Search=STRING, Offset=INTEGER, MaxResults=INTEGER),
-        structure(
-            DeadLetterQueues=List(DEAD_LETTER_QUEUE, "Queue"),
-            Matches=LONG,
-            Redelivering=List(
-                structure(QueueName=TEXT, Messages=LONG, Received=LONG, Deleted=LONG), "Queue"
-            ),
-        ),
-    ),
-    "ListMessageTasks": Action(
-        structure(QueueUrl=TEXT, MaxResults=INTEGER), structure(Tasks=List(_TASK, "Task"))
-    ),
-    "ListQueueStatistics": Action(
-        structure(
-            Search=STRING,
-            Order=STRING,
-            Descending=BOOLEAN,
-            Offset=INTEGER,
-            MaxResults=INTEGER,
-            Minutes=INTEGER,
-        ),
-        structure(Clock=LONG, Queues=List(QUEUE_STATISTICS, "Queue"), Matches=LONG),
-    ),
-    "MoveMessages": Action(_PICKED, _OUTCOMES),
-    "PeekMessages": Action(
-        structure(QueueUrl=TEXT, State=STRING, MaxResults=INTEGER, NextToken=STRING),
-        structure(Messages=List(PEEKED_MESSAGE, "Message"), NextToken=STRING),
-    ),
-    "PeekNewestMessages": Action(
-        structure(QueueUrl=TEXT, Since=LONG, MaxResults=INTEGER),
-        structure(Clock=LONG, Messages=List(_NEW_MESSAGE, "Message")),
-    ),
-    "StartMessageTask": Action(
-        structure(
-            QueueUrl=TEXT,
-            Kind=TEXT,
-            DestinationQueueUrl=STRING,
-            BodyContains=STRING,
-            AttributeName=STRING,
-            AttributeValue=STRING,
-            MaxNumberOfMessagesPerSecond=INTEGER,
-        ),
-        structure(TaskHandle=TEXT),
-    ),
+from skipmq.protocol.requests import Integer, Long, Parameters, QueueParameters, elements
+
+
+class CopyMessages(QueueParameters, kw_only=True):
+    DestinationQueueUrl: str
+    MessageReferences: Annotated[list[str], elements("MessageReference")]
+
+
+class DeletePickedMessages(QueueParameters, kw_only=True):
+    MessageReferences: Annotated[list[str], elements("MessageReference")]
+
+
+class DescribeDatabase(Parameters): ...
+
+
+class GetMessageTimeline(QueueParameters, kw_only=True):
+    MessageId: str
+    MessageReference: str | None = None
+    NextToken: str | None = None
+
+
+class GetQueueActivity(QueueParameters, kw_only=True):
+    Minutes: Integer | None = None
+    StepMinutes: Integer | None = None
+
+
+class ListAuditRecords(Parameters, kw_only=True):
+    Queue: str | None = None
+    AccessKeyId: str | None = None
+    Action: str | None = None
+    Outcome: str | None = None
+    MaxResults: Integer | None = None
+    NextToken: str | None = None
+
+
+class ListDeadLetterQueues(Parameters, kw_only=True):
+    Search: str | None = None
+    Offset: Integer | None = None
+    MaxResults: Integer | None = None
+
+
+class ListMessageTasks(QueueParameters, kw_only=True):
+    MaxResults: Integer | None = None
+
+
+class ListQueueStatistics(Parameters, kw_only=True):
+    Search: str | None = None
+    Order: str | None = None
+    Descending: bool | None = None
+    Offset: Integer | None = None
+    MaxResults: Integer | None = None
+    Minutes: Integer | None = None
+
+
+class MoveMessages(QueueParameters, kw_only=True):
+    DestinationQueueUrl: str
+    MessageReferences: Annotated[list[str], elements("MessageReference")]
+
+
+class PeekMessages(QueueParameters, kw_only=True):
+    State: str | None = None
+    MaxResults: Integer | None = None
+    NextToken: str | None = None
+
+
+class PeekNewestMessages(QueueParameters, kw_only=True):
+    Since: Long | None = None
+    MaxResults: Integer | None = None
+
+
+class StartMessageTask(QueueParameters, kw_only=True):
+    Kind: str
+    DestinationQueueUrl: str | None = None
+    BodyContains: str | None = None
+    AttributeName: str | None = None
+    AttributeValue: str | None = None
+    MaxNumberOfMessagesPerSecond: Integer | None = None
+
+
+REQUESTS: dict[str, type[Parameters]] = {
+    each.__name__: each
+    for each in (
+        CopyMessages,
+        DeletePickedMessages,
+        DescribeDatabase,
+        GetMessageTimeline,
+        GetQueueActivity,
+        ListAuditRecords,
+        ListDeadLetterQueues,
+        ListMessageTasks,
+        ListQueueStatistics,
+        MoveMessages,
+        PeekMessages,
+        PeekNewestMessages,
+        StartMessageTask,
+    )
 }

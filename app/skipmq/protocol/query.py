@@ -24,7 +24,7 @@ Reader: TypeAlias = Callable[[Fields, str], Any]
 
 _CONTENT_TYPE, _JSON_TYPE = "text/xml", "application/json"
 _JSON_FIRST = re.compile(r"\s*application/json\s*(?:[,;]|$)", re.IGNORECASE)
-_FIELDS_MOST = 2_000  # A full batch with all its attributes has about 400.
+_MAXIMUM_FIELDS = 2_000  # A full batch with all its attributes has about 400.
 _ESCAPES_FEW = 64
 _NUMBER = re.compile(r"-?[0-9]{1,19}")
 _POSITION = re.compile(r"[0-9]{0,9}")
@@ -69,9 +69,9 @@ def encode(call: Call, result: dict[str, Any] | None) -> Response:
 
 
 def encode_error(request: Request, error: errors.SqsError) -> Response:
-    """Return the response that tells the client of an error, with its modelled status.
+    """Return the response that carries an error, with its modelled status.
 
-    That there is no such operation is told in XML, whatever was asked for.
+    An unknown operation is reported in XML, whatever the request accepts.
     """
     unknown = isinstance(error, errors.UnknownOperationException)
     if _accepts_json(request) and not unknown:
@@ -82,7 +82,7 @@ def encode_error(request: Request, error: errors.SqsError) -> Response:
 
 
 def _accepts_json(request: Request) -> bool:
-    """Tell whether JSON is the first type that a request accepts."""
+    """Return whether JSON is the first type that a request accepts."""
     accepted = request.headers.get("accept")
     return accepted is not None and _JSON_FIRST.match(accepted) is not None
 
@@ -91,9 +91,9 @@ def _fields(request: Request) -> Fields:
     # WSGI hands the bytes of a query string over as Latin-1.
     query = request.query.encode("latin-1", "replace")
     form = b"&".join(part for part in (query, request.body) if part)
-    if form.count(b"&") >= _FIELDS_MOST:
+    if form.count(b"&") >= _MAXIMUM_FIELDS:
         raise errors.InvalidParameterValueException(
-            f"A request can have at most {_FIELDS_MOST} parameters."
+            f"A request can have at most {_MAXIMUM_FIELDS} parameters."
         )
     try:
         return {
@@ -108,7 +108,7 @@ def _unquoted(raw: bytes) -> str:
     raw = raw.replace(b"+", b" ")
     if raw.count(b"%") <= _ESCAPES_FEW:
         return unquote_to_bytes(raw).decode()
-    # The codec reads each of these many times faster; of so many none may be broken.
+    # This codec is many times faster, but raises for a broken escape.
     escaped = raw.replace(b"\\", b"\\\\").replace(b"%", b"\\x")
     return escaped.decode("unicode_escape").encode("latin-1").decode()
 
@@ -190,7 +190,7 @@ def _structure_reader(shape: shapes.Structure) -> Reader:
             if branch is not None:
                 found[name] = reader(branch, here)
             elif name == "Entries":
-                found[name] = []  # A form cannot tell a batch without entries from an empty one.
+                found[name] = []  # A form has the same fields for an empty list and for none.
             elif name in shape.required:
                 raise _missing(here)
         return struct(**found)

@@ -19,14 +19,19 @@ _NAMES = {"Messages": "messages", "QueueUrls": "queueUrls"}
 def result(action: str, content: dict[str, Any], request_id: str) -> bytes:
     """Return the document that carries an action's result."""
     shape = shapes.ACTIONS[action].gives
-    told = {} if shape is None else {f"{action}Result": _plain(shape, content)}
+    members = {} if shape is None else {f"{action}Result": _plain(shape, content)}
     metadata = {"ResponseMetadata": {"RequestId": request_id}}
-    return _serialise({f"{action}Response": told | metadata})
+    return _serialise({f"{action}Response": members | metadata})
 
 
-def error(told: errors.SqsError, request_id: str) -> bytes:
-    """Return the document that tells of an error."""
-    content = {"Type": told.fault, "Code": told.code, "Message": xml.message(told), "Detail": None}
+def error(failure: errors.SqsError, request_id: str) -> bytes:
+    """Return the document that carries an error."""
+    content = {
+        "Type": failure.fault,
+        "Code": failure.code,
+        "Message": xml.message(failure),
+        "Detail": None,
+    }
     return _serialise({"Error": content, "RequestId": request_id})
 
 

@@ -1,21 +1,16 @@
 """What the 23 SQS actions take and give: one table for both wires.
 
-A member's keyword is its name on the JSON wire. The Query wire flattens lists and maps; there a
-list is known by the name of its elements, a map by that of its entries: their shapes say that name.
-Source: botocore's SQS service model; a test holds this table against it member by member.
+The codecs walk shapes, which are derived from the classes of `requests` and `answers`.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, TypeAlias
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal, TypeAlias
 
-import msgspec
-from msgspec import Meta
+from msgspec import Struct, inspect, structs
 
-from skipmq.model import AttributeValue
-
-# As many as a form can have fields; what is asked of each message has its price for each of them.
-ELEMENTS_MOST = 2_000
+from skipmq.protocol import answers, requests
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +40,11 @@ class Map:
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """Named members, in the order in which they are written; `struct` holds values of them."""
+    """Named members, in the order in which they are written; `struct` is their class."""
 
     members: Mapping[str, "Shape"]
     required: frozenset[str]
-    struct: type[msgspec.Struct] = field(compare=False)
+    struct: type[Struct]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +52,7 @@ class Action:
     """What an action takes and gives; some give nothing."""
 
     takes: Structure
-    gives: Structure | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Required:
-    """The mark of a member that must be there."""
-
-    shape: "Shape"
+    gives: Structure | None
 
 
 Shape: TypeAlias = Scalar | List | Map | Structure
@@ -75,16 +63,15 @@ def location(name: str, shape: Shape) -> str:
     return shape.location if isinstance(shape, List | Map) else name
 
 
-def structure(
-    struct: type[msgspec.Struct] | None = None, /, **members: Shape | Required
-) -> Structure:
-    """Return the structure of these members; its values are of `struct`, or of one made for it."""
-    plain = {
-        name: member.shape if isinstance(member, Required) else member
-        for name, member in members.items()
-    }
-    required = frozenset(name for name, member in members.items() if isinstance(member, Required))
-    return Structure(plain, required, struct or _struct(plain, required))
+@cache
+def structure(struct: type[Struct]) -> Structure:
+    """Return the structure that a class declares."""
+    fields = structs.fields(struct)
+    members = {each.name: _shape(inspect.type_info(each.type)) for each in fields}
+    required = {each.name for each in fields if each.required}
+    if issubclass(struct, requests.QueueParameters):
+        required.add("QueueUrl")
+    return Structure(members, frozenset(required), struct)
 
 
 def required_members(shape: Shape) -> Iterator[str]:
@@ -100,201 +87,68 @@ def required_members(shape: Shape) -> Iterator[str]:
             yield from required_members(shape.value)
 
 
-def _struct(members: Mapping[str, Shape], required: frozenset[str]) -> type[msgspec.Struct]:
-    """Return a type with a field for each member; a member that is not there is None.
-
-    The queue's URL may stand in the path of a request, so that its codec looks whether it is there.
-    """
-    fields: list[tuple[str, Any] | tuple[str, Any, Any]] = [
-        (name, _annotation(shape))
-        if name in required - {"QueueUrl"}
-        else (name, _annotation(shape) | None, None)
-        for name, shape in members.items()
-    ]
-    return msgspec.defstruct("Parameters", fields, kw_only=True, omit_defaults=True, gc=False)
+def _action(request: type[Struct], answer: type[Struct] | None = None) -> Action:
+    return Action(structure(request), None if answer is None else structure(answer))
 
 
-def _annotation(shape: Shape) -> Any:
-    match shape:
-        case Scalar(kind):
-            return _ANNOTATIONS[kind]
-        case List(element):
-            return Annotated[list[_annotation(element)], Meta(max_length=ELEMENTS_MOST)]  # type: ignore[misc]
-        case Map(value):
-            return dict[str, _annotation(value)]  # type: ignore[misc]
-        case Structure():
-            return shape.struct
+def _shape(kind: inspect.Type, **locations: str) -> Shape:  # noqa: PLR0911 - one for each kind.
+    """Return the shape of a type, or of what is optional."""
+    match kind:
+        case inspect.UnionType((inner, _)):
+            return _shape(inner)
+        case inspect.Metadata(inner, extra=extra):
+            return _shape(inner, **(extra or {}))
+        case inspect.ListType(inspect.StructType(struct)):
+            return List(structure(struct), struct.__name__)
+        case inspect.ListType(element):
+            return List(_shape(element), **locations)
+        case inspect.DictType(value_type=value):
+            return Map(_shape(value), **locations)
+        case inspect.StructType(struct):
+            return structure(struct)
+        case inspect.IntType(le=maximum):
+            return Scalar("integer" if maximum == (1 << 31) - 1 else "long")
+    return _SCALARS[type(kind)]
 
 
-def _bits(count: int) -> Any:
-    most = 1 << (count - 1)
-    return Annotated[int, Meta(ge=-most, le=most - 1)]
-
-
-_ANNOTATIONS: dict[str, Any] = {
-    "string": str,
-    "integer": _bits(32),
-    "long": _bits(64),
-    "boolean": bool,
-    "blob": bytes,
+_SCALARS = {
+    inspect.StrType: Scalar("string"),
+    inspect.BoolType: Scalar("boolean"),
+    inspect.BytesType: Scalar("blob"),
 }
-
-
-STRING, INTEGER, LONG = Scalar("string"), Scalar("integer"), Scalar("long")
-BOOLEAN, BLOB = Scalar("boolean"), Scalar("blob")
-TEXT = Required(STRING)
-
-ATTRIBUTES = Map(STRING, "Attribute")
-ATTRIBUTE_NAMES = List(STRING, "AttributeName")
-TAGS = Map(STRING, "Tag", "Key", "Value")
-QUEUE_URLS = List(STRING, "QueueUrl")
-
-ATTRIBUTE_VALUE = structure(
-    AttributeValue,
-    StringValue=STRING,
-    BinaryValue=BLOB,
-    StringListValues=List(STRING, "StringListValue"),
-    BinaryListValues=List(BLOB, "BinaryListValue"),
-    DataType=TEXT,
-)
-MESSAGE_ATTRIBUTES = Map(ATTRIBUTE_VALUE, "MessageAttribute")
-MESSAGE: dict[str, Shape | Required] = {
-    "MessageBody": TEXT,
-    "DelaySeconds": INTEGER,
-    "MessageAttributes": MESSAGE_ATTRIBUTES,
-    "MessageSystemAttributes": Map(ATTRIBUTE_VALUE, "MessageSystemAttribute"),
-    "MessageDeduplicationId": STRING,
-    "MessageGroupId": STRING,
-}
-RECEIVED_MESSAGE = structure(
-    MessageId=STRING,
-    ReceiptHandle=STRING,
-    MD5OfBody=STRING,
-    Body=STRING,
-    Attributes=ATTRIBUTES,
-    MD5OfMessageAttributes=STRING,
-    MessageAttributes=MESSAGE_ATTRIBUTES,
-)
-MOVE_TASK = structure(
-    TaskHandle=STRING,
-    Status=STRING,
-    SourceArn=STRING,
-    DestinationArn=STRING,
-    MaxNumberOfMessagesPerSecond=INTEGER,
-    ApproximateNumberOfMessagesMoved=LONG,
-    ApproximateNumberOfMessagesToMove=LONG,
-    FailureReason=STRING,
-    StartedTimestamp=LONG,
-)
-FAILED_ENTRY = structure(Id=TEXT, SenderFault=Required(BOOLEAN), Code=TEXT, Message=STRING)
-
-
-def batch(action: str, *, entry: Structure, result: Structure) -> Action:
-    """Return the batch action of these entries: what it takes and gives differs in nothing else."""
-    return Action(
-        takes=structure(QueueUrl=TEXT, Entries=Required(List(entry, f"{action}RequestEntry"))),
-        gives=structure(
-            Successful=Required(List(result, f"{action}ResultEntry")),
-            Failed=Required(List(FAILED_ENTRY, "BatchResultErrorEntry")),
-        ),
-    )
-
 
 ACTIONS: Mapping[str, Action] = {
-    "AddPermission": Action(
-        structure(
-            QueueUrl=TEXT,
-            Label=TEXT,
-            AWSAccountIds=Required(List(STRING, "AWSAccountId")),
-            Actions=Required(List(STRING, "ActionName")),
-        ),
+    "AddPermission": _action(requests.AddPermission),
+    "CancelMessageMoveTask": _action(
+        requests.CancelMessageMoveTask, answers.CancelMessageMoveTaskResult
     ),
-    "CancelMessageMoveTask": Action(
-        structure(TaskHandle=TEXT),
-        structure(ApproximateNumberOfMessagesMoved=LONG),
+    "ChangeMessageVisibility": _action(requests.ChangeMessageVisibility),
+    "ChangeMessageVisibilityBatch": _action(
+        requests.ChangeMessageVisibilityBatch, answers.ChangeMessageVisibilityBatchResult
     ),
-    "ChangeMessageVisibility": Action(
-        structure(QueueUrl=TEXT, ReceiptHandle=TEXT, VisibilityTimeout=Required(INTEGER)),
+    "CreateQueue": _action(requests.CreateQueue, answers.CreateQueueResult),
+    "DeleteMessage": _action(requests.DeleteMessage),
+    "DeleteMessageBatch": _action(requests.DeleteMessageBatch, answers.DeleteMessageBatchResult),
+    "DeleteQueue": _action(requests.DeleteQueue),
+    "GetQueueAttributes": _action(requests.GetQueueAttributes, answers.GetQueueAttributesResult),
+    "GetQueueUrl": _action(requests.GetQueueUrl, answers.GetQueueUrlResult),
+    "ListDeadLetterSourceQueues": _action(
+        requests.ListDeadLetterSourceQueues, answers.ListDeadLetterSourceQueuesResult
     ),
-    "ChangeMessageVisibilityBatch": batch(
-        "ChangeMessageVisibilityBatch",
-        entry=structure(Id=TEXT, ReceiptHandle=TEXT, VisibilityTimeout=INTEGER),
-        result=structure(Id=TEXT),
+    "ListMessageMoveTasks": _action(
+        requests.ListMessageMoveTasks, answers.ListMessageMoveTasksResult
     ),
-    "CreateQueue": Action(
-        structure(QueueName=TEXT, Attributes=ATTRIBUTES, tags=TAGS),
-        structure(QueueUrl=STRING),
+    "ListQueueTags": _action(requests.ListQueueTags, answers.ListQueueTagsResult),
+    "ListQueues": _action(requests.ListQueues, answers.ListQueuesResult),
+    "PurgeQueue": _action(requests.PurgeQueue),
+    "ReceiveMessage": _action(requests.ReceiveMessage, answers.ReceiveMessageResult),
+    "RemovePermission": _action(requests.RemovePermission),
+    "SendMessage": _action(requests.SendMessage, answers.SendMessageResult),
+    "SendMessageBatch": _action(requests.SendMessageBatch, answers.SendMessageBatchResult),
+    "SetQueueAttributes": _action(requests.SetQueueAttributes),
+    "StartMessageMoveTask": _action(
+        requests.StartMessageMoveTask, answers.StartMessageMoveTaskResult
     ),
-    "DeleteMessage": Action(structure(QueueUrl=TEXT, ReceiptHandle=TEXT)),
-    "DeleteMessageBatch": batch(
-        "DeleteMessageBatch",
-        entry=structure(Id=TEXT, ReceiptHandle=TEXT),
-        result=structure(Id=TEXT),
-    ),
-    "DeleteQueue": Action(structure(QueueUrl=TEXT)),
-    "GetQueueAttributes": Action(
-        structure(QueueUrl=TEXT, AttributeNames=ATTRIBUTE_NAMES),
-        structure(Attributes=ATTRIBUTES),
-    ),
-    "GetQueueUrl": Action(
-        structure(QueueName=TEXT, QueueOwnerAWSAccountId=STRING),
-        structure(QueueUrl=STRING),
-    ),
-    "ListDeadLetterSourceQueues": Action(
-        structure(QueueUrl=TEXT, NextToken=STRING, MaxResults=INTEGER),
-        structure(queueUrls=Required(QUEUE_URLS), NextToken=STRING),
-    ),
-    "ListMessageMoveTasks": Action(
-        structure(SourceArn=TEXT, MaxResults=INTEGER),
-        structure(Results=List(MOVE_TASK, "ListMessageMoveTasksResultEntry")),
-    ),
-    "ListQueueTags": Action(structure(QueueUrl=TEXT), structure(Tags=TAGS)),
-    "ListQueues": Action(
-        structure(QueueNamePrefix=STRING, NextToken=STRING, MaxResults=INTEGER),
-        structure(QueueUrls=QUEUE_URLS, NextToken=STRING),
-    ),
-    "PurgeQueue": Action(structure(QueueUrl=TEXT)),
-    "ReceiveMessage": Action(
-        structure(
-            QueueUrl=TEXT,
-            AttributeNames=ATTRIBUTE_NAMES,
-            MessageSystemAttributeNames=List(STRING, "MessageSystemAttributeName"),
-            MessageAttributeNames=List(STRING, "MessageAttributeName"),
-            MaxNumberOfMessages=INTEGER,
-            VisibilityTimeout=INTEGER,
-            WaitTimeSeconds=INTEGER,
-            ReceiveRequestAttemptId=STRING,
-        ),
-        structure(Messages=List(RECEIVED_MESSAGE, "Message")),
-    ),
-    "RemovePermission": Action(structure(QueueUrl=TEXT, Label=TEXT)),
-    "SendMessage": Action(
-        structure(QueueUrl=TEXT, **MESSAGE),
-        structure(
-            MD5OfMessageBody=STRING,
-            MD5OfMessageAttributes=STRING,
-            MD5OfMessageSystemAttributes=STRING,
-            MessageId=STRING,
-            SequenceNumber=STRING,
-        ),
-    ),
-    "SendMessageBatch": batch(
-        "SendMessageBatch",
-        entry=structure(Id=TEXT, **MESSAGE),
-        result=structure(
-            Id=TEXT,
-            MessageId=TEXT,
-            MD5OfMessageBody=TEXT,
-            MD5OfMessageAttributes=STRING,
-            MD5OfMessageSystemAttributes=STRING,
-            SequenceNumber=STRING,
-        ),
-    ),
-    "SetQueueAttributes": Action(structure(QueueUrl=TEXT, Attributes=Required(ATTRIBUTES))),
-    "StartMessageMoveTask": Action(
-        structure(SourceArn=TEXT, DestinationArn=STRING, MaxNumberOfMessagesPerSecond=INTEGER),
-        structure(TaskHandle=STRING),
-    ),
-    "TagQueue": Action(structure(QueueUrl=TEXT, Tags=Required(TAGS))),
-    "UntagQueue": Action(structure(QueueUrl=TEXT, TagKeys=Required(List(STRING, "TagKey")))),
+    "TagQueue": _action(requests.TagQueue),
+    "UntagQueue": _action(requests.UntagQueue),
 }

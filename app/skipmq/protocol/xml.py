@@ -23,21 +23,21 @@ def result(action: str, content: dict[str, Any], request_id: str) -> bytes:
     ).encode()
 
 
-def error(told: errors.SqsError, request_id: str) -> bytes:
-    """Return the document that tells of an error."""
-    if isinstance(told, errors.UnknownOperationException):
+def error(failure: errors.SqsError, request_id: str) -> bytes:
+    """Return the document that carries an error."""
+    if isinstance(failure, errors.UnknownOperationException):
         return b"<UnknownOperationException/>"
     return (
-        f"{_HEAD}<ErrorResponse {_NAMESPACE}><Error><Type>{told.fault}</Type>"
-        f"<Code>{escape(told.code)}</Code><Message>{escape(message(told))}</Message><Detail/></Error>"
+        f"{_HEAD}<ErrorResponse {_NAMESPACE}><Error><Type>{failure.fault}</Type>"
+        f"<Code>{escape(failure.code)}</Code><Message>{escape(message(failure))}</Message><Detail/></Error>"
         f"<RequestId>{escape(request_id)}</RequestId></ErrorResponse>"
     ).encode()
 
 
-def message(told: errors.SqsError) -> str:
+def message(failure: errors.SqsError) -> str:
     """Return the text of an error as the Query wire has it."""
-    text = told.message
-    if isinstance(told, errors.QueueDoesNotExist) and text.endswith(" does not exist."):
+    text = failure.message
+    if isinstance(failure, errors.QueueDoesNotExist) and text.endswith(" does not exist."):
         return f"{text[:-1]} for this wsdl version."
     return text
 
@@ -64,7 +64,7 @@ def _writer(shape: shapes.Shape, tag: str) -> Writer:
             return lambda values: "".join(each(value) for value in values)
         case shapes.Map():
             key, value = (
-                _writer(shapes.STRING, shape.key_location),
+                _writer(shapes.Scalar("string"), shape.key_location),
                 _writer(shape.value, shape.value_location),
             )
             return lambda entries: "".join(

@@ -13,7 +13,7 @@ from skipmq.actions import checks, redrive
 from skipmq.auth import parse
 from skipmq.model import Queue
 from skipmq.node import Node
-from skipmq.protocol import Call
+from skipmq.protocol import Call, requests
 
 _DIGITS = 12
 
@@ -99,7 +99,9 @@ _FIFO_CHOICES = {"DeduplicationScope", "FifoThroughputLimit"}
 _KNOWN = set(_SETTABLE) | set(_COUNTED) | _FACTS | set(_FIFO)
 
 
-async def get_queue_attributes(node: Node, call: Call, queue: Queue) -> dict[str, Any]:
+async def get_queue_attributes(
+    node: Node, call: Call[requests.GetQueueAttributes], queue: Queue
+) -> dict[str, Any]:
     """Return the attributes of a queue that were asked for."""
     names = call.parameters.AttributeNames or []
     for each in names:
@@ -114,7 +116,9 @@ async def get_queue_attributes(node: Node, call: Call, queue: Queue) -> dict[str
     return {"Attributes": result} if result else {}
 
 
-async def set_queue_attributes(node: Node, call: Call, queue: Queue) -> None:
+async def set_queue_attributes(
+    node: Node, call: Call[requests.SetQueueAttributes], queue: Queue
+) -> None:
     """Change attributes of a queue."""
     changes = stored(call.parameters.Attributes, fifo=queue.fifo)
     await check_replication(node, changes, call.deadline)

@@ -9,14 +9,14 @@ from skipmq import errors
 from skipmq.actions import checks, paging
 from skipmq.model import Identity, QueueName
 from skipmq.node import Node
-from skipmq.protocol import Call
+from skipmq.protocol import Call, extensions
 from skipmq.store.audit_log import AuditRecord
 
 _MOST, _PAGE = 100, 50
 _ID = re.compile("[0-9]{1,18}")
 
 
-async def list_audit_records(node: Node, call: Call) -> dict[str, Any]:
+async def list_audit_records(node: Node, call: Call[extensions.ListAuditRecords]) -> dict[str, Any]:
     """List records of the audit log, newest first, in pages.
 
     They are of what the caller's account did, of what others did to its queues, and of refusals of

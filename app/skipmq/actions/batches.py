@@ -7,12 +7,14 @@ from skipmq import errors, limits
 from skipmq.actions import checks, messages
 from skipmq.model import OutgoingMessage, Queue
 from skipmq.node import Node
-from skipmq.protocol import Call
+from skipmq.protocol import Call, requests
 
 
-async def send_message_batch(node: Node, call: Call, queue: Queue) -> dict[str, Any]:
+async def send_message_batch(
+    node: Node, call: Call[requests.SendMessageBatch], queue: Queue
+) -> dict[str, Any]:
     """Store up to ten messages."""
-    entries: Sequence[Any] = call.parameters.Entries
+    entries = call.parameters.Entries
     checks.batch(entries, "SendMessageBatchRequestEntry")
     checks.batch_values(entries)
     sizes = [messages.size(entry) for entry in entries]
@@ -25,7 +27,7 @@ async def send_message_batch(node: Node, call: Call, queue: Queue) -> dict[str, 
     if queue.fifo:
         _check_fifo(entries, queue)
     trace = messages.trace_header(node, call)
-    accepted: list[Any] = []
+    accepted: list[requests.SendMessageBatchRequestEntry] = []
     accepted_messages: list[OutgoingMessage] = []
     failed: list[dict[str, Any]] = []
     most = queue.number("MaximumMessageSize")
@@ -50,16 +52,20 @@ async def send_message_batch(node: Node, call: Call, queue: Queue) -> dict[str, 
     return _answer(succeeded, failed)
 
 
-async def delete_message_batch(node: Node, call: Call, queue: Queue) -> dict[str, Any]:
+async def delete_message_batch(
+    node: Node, call: Call[requests.DeleteMessageBatch], queue: Queue
+) -> dict[str, Any]:
     """Delete up to ten messages that were received."""
-    entries: Sequence[Any] = call.parameters.Entries
+    entries = call.parameters.Entries
     checks.batch(entries, "DeleteMessageBatchRequestEntry")
     return _each(entries, await messages.delete(node, call, queue, entries))
 
 
-async def change_message_visibility_batch(node: Node, call: Call, queue: Queue) -> dict[str, Any]:
+async def change_message_visibility_batch(
+    node: Node, call: Call[requests.ChangeMessageVisibilityBatch], queue: Queue
+) -> dict[str, Any]:
     """Hide up to ten messages in flight for so long from now on."""
-    entries: Sequence[Any] = call.parameters.Entries
+    entries = call.parameters.Entries
     checks.batch(entries, "ChangeMessageVisibilityBatchRequestEntry")
     failures = await messages.change_visibilities(node, call, queue, entries, _gone)
     return _each(entries, failures)
@@ -70,7 +76,7 @@ def _gone(_: str) -> errors.SqsError:
     return errors.ReceiptHandleIsInvalid(messages.GONE)
 
 
-def _check_fifo(entries: Sequence[Any], queue: Queue) -> None:
+def _check_fifo(entries: Sequence[messages.Outgoing], queue: Queue) -> None:
     """Refuse the whole batch for a message without its group or its deduplication id."""
     try:
         for entry in entries:
@@ -79,7 +85,9 @@ def _check_fifo(entries: Sequence[Any], queue: Queue) -> None:
         raise errors.InvalidParameterValueException(error.message) from error
 
 
-def _each(entries: Sequence[Any], failures: Sequence[errors.SqsError | None]) -> dict[str, Any]:
+def _each(
+    entries: Sequence[checks.Entry], failures: Sequence[errors.SqsError | None]
+) -> dict[str, Any]:
     each = [*zip(entries, failures, strict=True)]
     return _answer(
         [{"Id": entry.Id} for entry, failure in each if failure is None],
@@ -97,7 +105,7 @@ def _answer(succeeded: list[dict[str, Any]], failed: list[dict[str, Any]]) -> di
     return answer
 
 
-def _failed(entry: Any, error: errors.SqsError) -> dict[str, Any]:
+def _failed(entry: checks.Entry, error: errors.SqsError) -> dict[str, Any]:
     return {
         "Id": entry.Id,
         "SenderFault": error.fault == "Sender",

@@ -7,10 +7,18 @@ import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from skipmq import errors, limits
 from skipmq.model import AttributeValue, Identity, QueueName
+from skipmq.protocol import extensions, requests
+
+Paged: TypeAlias = extensions.ListDeadLetterQueues | extensions.ListQueueStatistics
+Entry: TypeAlias = (
+    requests.ChangeMessageVisibilityBatchRequestEntry
+    | requests.DeleteMessageBatchRequestEntry
+    | requests.SendMessageBatchRequestEntry
+)
 
 _QUEUE_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _ANY_QUEUE_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\.fifo")
@@ -107,7 +115,7 @@ def between(value: int | None, least: int, most: int, parameter: str, reason: st
         raise invalid(value, parameter, reason)
 
 
-def page(parameters: Any, largest: int) -> tuple[str, int, int]:
+def page(parameters: Paged, largest: int) -> tuple[str, int, int]:
     """Return Search, Offset and MaxResults of a list that is given in pages; check them."""
     search, offset, most = parameters.Search or "", parameters.Offset or 0, parameters.MaxResults
     between(offset, 0, _OFFSET_MOST, "Offset", f"Must be between 0 and {_OFFSET_MOST}.")
@@ -173,7 +181,7 @@ def characters(
         )
 
 
-def batch(entries: Sequence[Any], entry: str) -> None:
+def batch(entries: Sequence[Entry], entry: str) -> None:
     """Check what a whole batch is refused for: the number of its entries, their ids, lists."""
     if not entries:
         raise errors.EmptyBatchRequest(f"There should be at least one {entry} in the request.")
@@ -192,7 +200,7 @@ def batch(entries: Sequence[Any], entry: str) -> None:
         seen.add(id_)
 
 
-def batch_values(entries: Sequence[Any]) -> None:
+def batch_values(entries: Sequence[requests.SendMessageBatchRequestEntry]) -> None:
     """Refuse a whole batch of sends for a value of an attribute that is a list."""
     for each in entries:
         if each.MessageAttributes:

@@ -7,11 +7,11 @@ import skipmq
 from skipmq import errors
 from skipmq.database import monitor
 from skipmq.node import Node
-from skipmq.protocol import Call
+from skipmq.protocol import Call, extensions
 from skipmq.store.overview import Known
 
 
-async def describe_database(node: Node, call: Call) -> dict[str, Any]:
+async def describe_database(node: Node, call: Call[extensions.DescribeDatabase]) -> dict[str, Any]:
     """Describe the database, its standbys, and the nodes that are known.
 
     It answers at once while the database is unavailable, with what was known last, if anything,

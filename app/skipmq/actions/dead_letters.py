@@ -5,13 +5,15 @@ from typing import Any
 from skipmq.actions import access, checks
 from skipmq.model import QueueName
 from skipmq.node import Node
-from skipmq.protocol import Call
+from skipmq.protocol import Call, extensions
 from skipmq.store.dead_letters import DeadLetterQueue
 
 _MOST = 100
 
 
-async def list_dead_letter_queues(node: Node, call: Call) -> dict[str, Any]:
+async def list_dead_letter_queues(
+    node: Node, call: Call[extensions.ListDeadLetterQueues]
+) -> dict[str, Any]:
     """List dead-letter queues, those that are gone and the fullest first, with their sources.
 
     A redrive policy is an attribute: sources of which the caller may not read these are left out,

@@ -10,13 +10,15 @@ from skipmq import digest, errors, limits
 from skipmq.actions import checks, paging, receive
 from skipmq.model import PeekedMessage, Queue
 from skipmq.node import Node
-from skipmq.protocol import Call
+from skipmq.protocol import Call, extensions
 
 _STATES = ("visible", "in-flight", "delayed")
 _PLACE = re.compile(r"([01]/)?[0-9]{1,12}\.[0-9]{1,6}/[0-9]{1,18}")
 
 
-async def peek_messages(node: Node, call: Call, queue: Queue) -> dict[str, Any]:
+async def peek_messages(
+    node: Node, call: Call[extensions.PeekMessages], queue: Queue
+) -> dict[str, Any]:
     """Show messages of a queue, of one state or of all, in pages."""
     state, limit = call.parameters.State, call.parameters.MaxResults
     limit = 10 if limit is None else limit
@@ -45,7 +47,9 @@ def _page(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return messages
 
 
-async def copy_messages(node: Node, call: Call, queue: Queue) -> dict[str, Any]:
+async def copy_messages(
+    node: Node, call: Call[extensions.CopyMessages], queue: Queue
+) -> dict[str, Any]:
     """Send copies of messages to a queue of the same type."""
     ids, target = _picked(call), await _target(node, call, queue)
     outcomes = await node.inspection.copy(queue, ids, target, call.identity.sender, call.deadline)
@@ -53,7 +57,9 @@ async def copy_messages(node: Node, call: Call, queue: Queue) -> dict[str, Any]:
     return _results(call, outcomes)
 
 
-async def move_messages(node: Node, call: Call, queue: Queue) -> dict[str, Any]:
+async def move_messages(
+    node: Node, call: Call[extensions.MoveMessages], queue: Queue
+) -> dict[str, Any]:
     """Move messages that are not in flight to a queue of the same type."""
     ids, target = _picked(call), await _target(node, call, queue)
     outcomes = await node.inspection.move(queue, ids, target, call.deadline)
@@ -61,7 +67,9 @@ async def move_messages(node: Node, call: Call, queue: Queue) -> dict[str, Any]:
     return _results(call, outcomes)
 
 
-async def delete_picked_messages(node: Node, call: Call, queue: Queue) -> dict[str, Any]:
+async def delete_picked_messages(
+    node: Node, call: Call[extensions.DeletePickedMessages], queue: Queue
+) -> dict[str, Any]:
     """Delete messages that are not in flight, without a receive."""
     outcomes = await node.inspection.delete(queue, _picked(call), call.deadline)
     return _results(call, outcomes)

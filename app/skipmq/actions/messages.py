@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
@@ -12,14 +12,23 @@ from skipmq.actions import checks
 from skipmq.delivery import receipts
 from skipmq.model import OutgoingMessage, Queue, QueueName, StoredMessage
 from skipmq.node import Node
-from skipmq.protocol import Call
+from skipmq.protocol import Call, requests
 
 GONE = "Message does not exist or is not available for visibility timeout change"
 _SEQUENCE_BASE = 10**19
+# What a request of one and an entry of a batch have in common.
+Outgoing: TypeAlias = requests.SendMessage | requests.SendMessageBatchRequestEntry
+Deletion: TypeAlias = requests.DeleteMessage | requests.DeleteMessageBatchRequestEntry
+Change: TypeAlias = (
+    requests.ChangeMessageVisibility | requests.ChangeMessageVisibilityBatchRequestEntry
+)
+Entry = TypeVar("Entry", Deletion, Change)
 _TRACE_HEADER = re.compile("[ -~]{1,1024}")
 
 
-async def send_message(node: Node, call: Call, queue: Queue) -> dict[str, Any]:
+async def send_message(
+    node: Node, call: Call[requests.SendMessage], queue: Queue
+) -> dict[str, Any]:
     """Store a message."""
     message = outgoing(call.parameters, queue, trace_header(node, call))
     check_size(size(call.parameters), queue.number("MaximumMessageSize"), "are invalid")
@@ -27,7 +36,7 @@ async def send_message(node: Node, call: Call, queue: Queue) -> dict[str, Any]:
     return answer(call.parameters, stored)
 
 
-async def delete_message(node: Node, call: Call, queue: Queue) -> None:
+async def delete_message(node: Node, call: Call[requests.DeleteMessage], queue: Queue) -> None:
     """Delete a message that was received."""
     (failure,) = await delete(node, call, queue, [call.parameters])
     if failure is not None:
@@ -35,7 +44,7 @@ async def delete_message(node: Node, call: Call, queue: Queue) -> None:
 
 
 async def delete(
-    node: Node, call: Call, queue: Queue, entries: Sequence[Any]
+    node: Node, call: Call, queue: Queue, entries: Sequence[Deletion]
 ) -> list[errors.SqsError | None]:
     """Delete messages; return each one's failure, or None, in order."""
     failures, good, decoded = _decoded(node, queue.name, entries)
@@ -56,7 +65,9 @@ async def delete(
     return failures
 
 
-async def change_message_visibility(node: Node, call: Call, queue: Queue) -> None:
+async def change_message_visibility(
+    node: Node, call: Call[requests.ChangeMessageVisibility], queue: Queue
+) -> None:
     """Hide a message in flight for so long from now on, or show it again."""
     (failure,) = await change_visibilities(node, call, queue, [call.parameters], _gone)
     if failure is not None:
@@ -67,7 +78,7 @@ async def change_visibilities(
     node: Node,
     call: Call,
     queue: Queue,
-    entries: Sequence[Any],
+    entries: Sequence[Change],
     gone: Callable[[str], errors.SqsError],
 ) -> list[errors.SqsError | None]:
     """Change the visibility of messages; return each one's failure, or None, in order.
@@ -104,7 +115,7 @@ def trace_header(node: Node, call: Call) -> str | None:
     return None if node.tracing is None else node.tracing.trace_header(headers)
 
 
-def outgoing(entry: Any, queue: Queue, trace: str | None) -> OutgoingMessage:
+def outgoing(entry: Outgoing, queue: Queue, trace: str | None) -> OutgoingMessage:
     """Check a message to be sent and return it."""
     body, attributes = entry.MessageBody, entry.MessageAttributes
     if not body:
@@ -129,7 +140,7 @@ def outgoing(entry: Any, queue: Queue, trace: str | None) -> OutgoingMessage:
     )
 
 
-def _deduplication_id(entry: Any, queue: Queue) -> str | None:
+def _deduplication_id(entry: Outgoing, queue: Queue) -> str | None:
     """Return under which id a message is sent once; check what only FIFO queues have and lack."""
     given: str | None = entry.MessageDeduplicationId
     if not queue.fifo:
@@ -143,7 +154,7 @@ def _deduplication_id(entry: Any, queue: Queue) -> str | None:
     return sha256(entry.MessageBody.encode()).hexdigest() if given is None else given
 
 
-def check_fifo(entry: Any, queue: Queue) -> None:
+def check_fifo(entry: Outgoing, queue: Queue) -> None:
     """Check that a message for a FIFO queue has its group, and what tells it from others."""
     if entry.MessageGroupId is None:
         raise checks.missing("MessageGroupId")
@@ -169,7 +180,7 @@ def shown_number(sequence_number: int) -> str:
     return str(_SEQUENCE_BASE + sequence_number)
 
 
-def answer(entry: Any, stored: StoredMessage) -> dict[str, Any]:
+def answer(entry: Outgoing, stored: StoredMessage) -> dict[str, Any]:
     """Return the answer to the sender of a message."""
     result = {
         "MessageId": stored.message_id,
@@ -184,7 +195,7 @@ def answer(entry: Any, stored: StoredMessage) -> dict[str, Any]:
     return result
 
 
-def size(entry: Any) -> int:
+def size(entry: Outgoing) -> int:
     """Return the bytes of a message that count against the limits: body and attributes."""
     body: str = entry.MessageBody
     bytes_ = len(body) if body.isascii() else len(body.encode())
@@ -210,8 +221,8 @@ def check_size(given: int, most: int, failure: str) -> None:
 def _decoded(
     node: Node,
     name: QueueName,
-    entries: Sequence[Any],
-    check: Callable[[Any], None] | None = None,
+    entries: Sequence[Entry],
+    check: Callable[[Entry], None] | None = None,
 ) -> tuple[list[errors.SqsError | None], list[int], list[receipts.Receipt]]:
     """Return the failures, the places and the receipts of those entries that are in order."""
     failures: list[errors.SqsError | None] = [None] * len(entries)

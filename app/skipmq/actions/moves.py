@@ -15,7 +15,7 @@ from skipmq import errors
 from skipmq.actions import checks
 from skipmq.model import MoveTask
 from skipmq.node import Node
-from skipmq.protocol import Call
+from skipmq.protocol import Call, requests
 
 ABSENT_SOURCE = "The resource that you specified for the SourceArn parameter doesn't exist."
 # The parts of an ARN: partition, service, region, account and resource.
@@ -35,7 +35,9 @@ class _Handle(msgspec.Struct):
 _read_handle = msgspec.json.Decoder(_Handle).decode
 
 
-async def start_message_move_task(node: Node, call: Call) -> dict[str, Any]:
+async def start_message_move_task(
+    node: Node, call: Call[requests.StartMessageMoveTask]
+) -> dict[str, Any]:
     """Begin to move the messages of a dead-letter queue."""
     wanted = call.parameters
     source, rate = wanted.SourceArn, wanted.MaxNumberOfMessagesPerSecond
@@ -49,7 +51,9 @@ async def start_message_move_task(node: Node, call: Call) -> dict[str, Any]:
     return {"TaskHandle": handle_of(task, source)}
 
 
-async def list_message_move_tasks(node: Node, call: Call) -> dict[str, Any]:
+async def list_message_move_tasks(
+    node: Node, call: Call[requests.ListMessageMoveTasks]
+) -> dict[str, Any]:
     """List the newest tasks of a dead-letter queue, one unless more are asked for."""
     source, most = call.parameters.SourceArn, call.parameters.MaxResults
     checks.tasks_listed(most)
@@ -58,7 +62,9 @@ async def list_message_move_tasks(node: Node, call: Call) -> dict[str, Any]:
     return {"Results": [shown_task(task, source) for task in tasks]}
 
 
-async def cancel_message_move_task(node: Node, call: Call) -> dict[str, Any]:
+async def cancel_message_move_task(
+    node: Node, call: Call[requests.CancelMessageMoveTask]
+) -> dict[str, Any]:
     """Stop a task; what it has moved stays moved."""
     handle = _decoded(call.parameters.TaskHandle)
     # The error for a source that does not exist comes before that for a task.

@@ -7,7 +7,7 @@ from skipmq import limits
 from skipmq.actions import access, checks
 from skipmq.model import QueueMinute, QueueName, QueueStatistics
 from skipmq.node import Node
-from skipmq.protocol import Call
+from skipmq.protocol import Call, extensions
 from skipmq.store import statistics
 
 MINUTES_MOST = 360
@@ -36,7 +36,9 @@ _OF_MINUTE = {
 }
 
 
-async def list_queue_statistics(node: Node, call: Call) -> dict[str, Any]:
+async def list_queue_statistics(
+    node: Node, call: Call[extensions.ListQueueStatistics]
+) -> dict[str, Any]:
     """List queues whose names contain a text, with what they hold and what happens in them.
 
     A queue of which the caller may not read the attributes is listed without numbers.

@@ -13,7 +13,7 @@ from skipmq import errors, limits
 from skipmq.actions import access, checks
 from skipmq.model import Queue, QueueName
 from skipmq.node import Node
-from skipmq.protocol import Call
+from skipmq.protocol import Call, requests
 
 _LABEL = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _GRANTABLE = access.SHARED | {"*"}
@@ -23,7 +23,7 @@ _TRIES = 50
 Statements: TypeAlias = list[Any]
 
 
-async def add_permission(node: Node, call: Call, queue: Queue) -> None:
+async def add_permission(node: Node, call: Call[requests.AddPermission], queue: Queue) -> None:
     """Add a statement that lets accounts use a queue."""
     wanted = call.parameters
     label, accounts, actions = wanted.Label, wanted.AWSAccountIds, wanted.Actions
@@ -46,7 +46,9 @@ async def add_permission(node: Node, call: Call, queue: Queue) -> None:
     await _change(node, queue, call.deadline, add)
 
 
-async def remove_permission(node: Node, call: Call, queue: Queue) -> None:
+async def remove_permission(
+    node: Node, call: Call[requests.RemovePermission], queue: Queue
+) -> None:
     """Remove the statement of that label from a queue's policy."""
     label = call.parameters.Label
 

@@ -5,10 +5,10 @@ from typing import Any
 from skipmq.actions import access, attributes, checks, paging, tags
 from skipmq.model import Queue, QueueName
 from skipmq.node import Node
-from skipmq.protocol import Call
+from skipmq.protocol import Call, requests
 
 
-async def create_queue(node: Node, call: Call) -> dict[str, Any]:
+async def create_queue(node: Node, call: Call[requests.CreateQueue]) -> dict[str, Any]:
     """Create a queue, or find the one of that name and attributes."""
     name = call.parameters.QueueName
     wanted = call.parameters.Attributes or {}
@@ -30,14 +30,14 @@ async def create_queue(node: Node, call: Call) -> dict[str, Any]:
     return {"QueueUrl": paging.queue_url(node, call, queue)}
 
 
-async def get_queue_url(node: Node, call: Call) -> dict[str, Any]:
+async def get_queue_url(node: Node, call: Call[requests.GetQueueUrl]) -> dict[str, Any]:
     """Return the URL of a queue."""
     ((_, name),) = access.of_named_queue(call)
     await node.queues.find(name, call.deadline)
     return {"QueueUrl": paging.queue_url(node, call, name)}
 
 
-async def list_queues(node: Node, call: Call) -> dict[str, Any]:
+async def list_queues(node: Node, call: Call[requests.ListQueues]) -> dict[str, Any]:
     """List queue URLs, in pages when MaxResults is given."""
     account, region = call.identity.account, call.identity.region
     prefix = call.parameters.QueueNamePrefix or ""
@@ -49,11 +49,11 @@ async def list_queues(node: Node, call: Call) -> dict[str, Any]:
     return {"QueueUrls": urls, **token} if urls else {}
 
 
-async def delete_queue(node: Node, call: Call, queue: Queue) -> None:
+async def delete_queue(node: Node, call: Call[requests.DeleteQueue], queue: Queue) -> None:
     """Delete a queue and all its messages."""
     await node.queues.delete(queue, call.deadline)
 
 
-async def purge_queue(node: Node, call: Call, queue: Queue) -> None:
+async def purge_queue(node: Node, call: Call[requests.PurgeQueue], queue: Queue) -> None:
     """Delete all messages of a queue, those in flight included."""
     await node.queues.purge(queue, node.settings.purge_cooldown, call.deadline)

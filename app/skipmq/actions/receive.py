@@ -21,7 +21,7 @@ from skipmq.model import (
     Recipient,
 )
 from skipmq.node import Node
-from skipmq.protocol import Call
+from skipmq.protocol import Call, requests
 
 log = structlog.get_logger()
 
@@ -44,7 +44,9 @@ SYSTEM_ATTRIBUTES: dict[str, Callable[[ReceivedMessage | PeekedMessage], str | N
 _stored_attributes = msgspec.json.Decoder(dict[str, AttributeValue]).decode
 
 
-async def receive_message(node: Node, call: Call, queue: Queue) -> dict[str, Any]:
+async def receive_message(
+    node: Node, call: Call[requests.ReceiveMessage], queue: Queue
+) -> dict[str, Any]:
     """Claim messages, waiting for the first if the call or the queue says so."""
     wanted, name = call.parameters, queue.name
     checks.receive_limit(wanted.MaxNumberOfMessages)
@@ -169,7 +171,7 @@ async def _awaited(  # noqa: PLR0913, PLR0917 - private.
             await access.check_again(node, call)
 
 
-def _system_names(wanted: Any) -> list[str]:
+def _system_names(wanted: requests.ReceiveMessage) -> list[str]:
     names = wanted.MessageSystemAttributeNames or wanted.AttributeNames
     if not names:
         return []
@@ -180,7 +182,11 @@ def _system_names(wanted: Any) -> list[str]:
 
 
 def _shown(
-    node: Node, name: QueueName, message: ReceivedMessage, system: list[str], wanted: Any
+    node: Node,
+    name: QueueName,
+    message: ReceivedMessage,
+    system: list[str],
+    wanted: requests.ReceiveMessage,
 ) -> dict[str, Any]:
     receipt = receipts.Receipt(message.id, message.receive_count, message.received_at)
     result: dict[str, Any] = {

@@ -13,7 +13,7 @@ from skipmq import errors, limits
 from skipmq.actions import checks, paging
 from skipmq.model import Queue
 from skipmq.node import Node
-from skipmq.protocol import Call
+from skipmq.protocol import Call, requests
 
 _ARN = re.compile(r"arn:aws[a-z-]{0,16}:sqs:[a-z0-9-]{1,64}:[0-9]{12}:[A-Za-z0-9_-]{1,80}(\.fifo)?")
 _PERMISSIONS = {"allowAll", "denyAll", "byQueue"}
@@ -68,7 +68,9 @@ def allow_policy(value: str) -> str:
     return msgspec.json.encode(content).decode()
 
 
-async def list_dead_letter_source_queues(node: Node, call: Call, queue: Queue) -> dict[str, Any]:
+async def list_dead_letter_source_queues(
+    node: Node, call: Call[requests.ListDeadLetterSourceQueues], queue: Queue
+) -> dict[str, Any]:
     """List the URLs of the queues whose redrive policy names a queue."""
     name = queue.name
     page = paging.of(call)

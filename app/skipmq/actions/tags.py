@@ -12,14 +12,14 @@ from skipmq import errors, limits
 from skipmq.actions import checks
 from skipmq.model import Queue
 from skipmq.node import Node
-from skipmq.protocol import Call
+from skipmq.protocol import Call, requests
 
 _RESERVED = "aws:"
 _SIGNS = frozenset("_.:/=+-@")
 _LETTER_NUMBER_OR_SPACE = frozenset("LNZ")
 
 
-async def tag_queue(node: Node, call: Call, queue: Queue) -> None:
+async def tag_queue(node: Node, call: Call[requests.TagQueue], queue: Queue) -> None:
     """Give a queue tags; one of the same key is replaced."""
     wanted: Mapping[str, str] = call.parameters.Tags
     if not wanted:
@@ -28,7 +28,7 @@ async def tag_queue(node: Node, call: Call, queue: Queue) -> None:
     await node.queues.tag(queue, wanted, call.deadline)
 
 
-async def untag_queue(node: Node, call: Call, queue: Queue) -> None:
+async def untag_queue(node: Node, call: Call[requests.UntagQueue], queue: Queue) -> None:
     """Take tags from a queue; a key that it does not have is passed over."""
     keys: list[str] = call.parameters.TagKeys
     if not keys:
@@ -36,7 +36,9 @@ async def untag_queue(node: Node, call: Call, queue: Queue) -> None:
     await node.queues.untag(queue, keys, call.deadline)
 
 
-async def list_queue_tags(node: Node, call: Call, queue: Queue) -> dict[str, Any]:
+async def list_queue_tags(
+    node: Node, call: Call[requests.ListQueueTags], queue: Queue
+) -> dict[str, Any]:
     """Return the tags of a queue."""
     del node, call
     return {"Tags": dict(sorted(queue.tags.items()))} if queue.tags else {}

@@ -10,14 +10,14 @@ from skipmq import errors, limits
 from skipmq.actions import access, checks, moves
 from skipmq.model import MessageFilter, MoveTask, Queue
 from skipmq.node import Node
-from skipmq.protocol import Call
+from skipmq.protocol import Call, extensions
 
 KINDS = ("move", "copy", "delete")
 # Characters of each text of a filter.
 _TEXT = 256
 
 
-async def start_message_task(node: Node, call: Call) -> dict[str, Any]:
+async def start_message_task(node: Node, call: Call[extensions.StartMessageTask]) -> dict[str, Any]:
     """Begin to move, copy or delete the messages of a queue that match a filter."""
     wanted, identity = call.parameters, call.identity
     kind, rate = wanted.Kind, wanted.MaxNumberOfMessagesPerSecond
@@ -38,7 +38,9 @@ async def start_message_task(node: Node, call: Call) -> dict[str, Any]:
     return {"TaskHandle": moves.handle_of(task, source)}
 
 
-async def list_message_tasks(node: Node, call: Call, queue: Queue) -> dict[str, Any]:
+async def list_message_tasks(
+    node: Node, call: Call[extensions.ListMessageTasks], queue: Queue
+) -> dict[str, Any]:
     """List the newest tasks of a queue, redrives and those with a filter.
 
     Who may not peek at its messages is not shown what they were filtered by.

@@ -8,7 +8,7 @@ from skipmq import errors
 from skipmq.actions import access, checks, paging
 from skipmq.model import Queue, QueueName
 from skipmq.node import Node
-from skipmq.protocol import Call
+from skipmq.protocol import Call, extensions
 from skipmq.store.timelines import LiveMessage, SettledMessage
 
 _ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -27,7 +27,9 @@ class _Found(NamedTuple):
     is_whole: bool
 
 
-async def get_message_timeline(node: Node, call: Call, queue: Queue) -> dict[str, Any]:
+async def get_message_timeline(
+    node: Node, call: Call[extensions.GetMessageTimeline], queue: Queue
+) -> dict[str, Any]:
     """Give the events of a message in order, the last of which is what it does now.
 
     It is looked for among the first messages of the queue and, by NextToken further back at each

@@ -7,7 +7,7 @@ from skipmq import errors
 from skipmq.actions import checks, overview
 from skipmq.model import NewMessage, Queue, TimeInQueue
 from skipmq.node import Node
-from skipmq.protocol import Call
+from skipmq.protocol import Call, extensions
 
 _DEFAULT_MINUTES, _STEP_MOST = 60, 60
 # Messages of a call, and characters of each body: one answer stays below a quarter of a megabyte.
@@ -17,7 +17,9 @@ _LATEST = 1 << 60
 _UNAVAILABLE = errors.ServiceUnavailable.status
 
 
-async def get_queue_activity(node: Node, call: Call, queue: Queue) -> dict[str, Any]:
+async def get_queue_activity(
+    node: Node, call: Call[extensions.GetQueueActivity], queue: Queue
+) -> dict[str, Any]:
     """Give what happened in a queue in its last minutes, and how long messages were in it.
 
     Where the queue keeps no history the second is left out, and where the history cannot be read
@@ -51,7 +53,9 @@ async def get_queue_activity(node: Node, call: Call, queue: Queue) -> dict[str, 
     return result
 
 
-async def peek_newest_messages(node: Node, call: Call, queue: Queue) -> dict[str, Any]:
+async def peek_newest_messages(
+    node: Node, call: Call[extensions.PeekNewestMessages], queue: Queue
+) -> dict[str, Any]:
     """Show the messages that came to a queue last, newest first, without receiving them.
 
     `Since` and `Clock` are the database's time in microseconds since 1970.

@@ -7,7 +7,7 @@ import pytest
 
 FAILING = """
 import structlog
-from skipmq import logs
+from skipmq.telemetry import logs
 from skipmq.settings import Settings
 {configure}
 def fail():

@@ -27,7 +27,7 @@ WSGI_SKIPS := --ignore tests/http/test_wire_http.py --ignore tests/http/test_wir
 WSGI_CONSOLE := tests/console/test_rights.py tests/console/test_sign_in.py
 BENCH := cd tests && PYTHONPATH=../deploy ../$(BIN)/python -m
 
-.PHONY: help run cluster test test-all test-unit lint format packages clients bench bench-quick soak fuzz faults bench-history bench-peers freeze constraints audit wheel clean
+.PHONY: help run cluster test test-all test-unit lint format hooks packages clients bench bench-quick soak fuzz faults bench-history bench-peers freeze constraints audit wheel clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -59,6 +59,9 @@ lint: $(VENV)/.check ## Check format, lint, types and the layers
 format: $(VENV)/.check ## Format the code and mend what ruff can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+hooks: $(VENV)/.check ## Check format and lint at each commit
+	git config core.hooksPath .ci/hooks
 
 wheel: $(VENV)/.dev ## Build the wheel into dist/
 	$(BIN)/hatchling build -t wheel

@@ -31,7 +31,7 @@ STATEMENT = re.compile(
 )
 TOP = {
     *("pyproject.toml", "app", "migrations", "sql", "tests", "deploy", "README.md"),
-    *("Makefile", "CHANGELOG.md", "LICENSE", "SECURITY.md"),
+    *("Makefile", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "SECURITY.md"),
 }
 
 

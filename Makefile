@@ -27,7 +27,7 @@ WSGI_SKIPS := --ignore tests/http/test_wire_http.py --ignore tests/http/test_wir
 WSGI_CONSOLE := tests/console/test_rights.py tests/console/test_sign_in.py
 BENCH := cd tests && PYTHONPATH=../deploy ../$(BIN)/python -m
 
-.PHONY: help run cluster test test-all lint format packages clients bench bench-quick soak fuzz faults bench-history bench-peers freeze constraints audit wheel clean
+.PHONY: help run cluster test test-all test-unit lint format hooks packages clients bench bench-quick soak fuzz faults bench-history bench-peers freeze constraints audit wheel clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -47,15 +47,21 @@ test-all: $(VENV)/.dev packages clients lint ## The same with the slow tests
 	$(BIN)/pytest $(WORKERS) tests/http $(WSGI_CONSOLE) --door wsgi $(WSGI_SKIPS)
 	$(BIN)/pytest $(WORKERS) -m "slow or not slow"
 
-lint: $(VENV)/.dev ## Check format, lint, types and the layers
+test-unit: $(VENV)/.check $(BOTO3_QUERY) ## Run the tests that need no server: half a minute
+	$(BIN)/pytest tests/guards tests/unit
+
+lint: $(VENV)/.check ## Check format, lint, types and the layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-format: $(VENV)/.dev ## Format the code and mend what ruff can
+format: $(VENV)/.check ## Format the code and mend what ruff can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+hooks: $(VENV)/.check ## Check format and lint at each commit
+	git config core.hooksPath .ci/hooks
 
 wheel: $(VENV)/.dev ## Build the wheel into dist/
 	$(BIN)/hatchling build -t wheel
@@ -120,7 +126,13 @@ $(VENV)/.installed: pyproject.toml $(CONSTRAINTS) | $(VENV)/bin/python
 	@$(PIP) install -q -c $(CONSTRAINTS) -e .
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.installed $(BOTO3_QUERY)
+# Spark, and what else only other tests want, takes two gigabytes more.
+$(VENV)/.check: $(VENV)/.installed
+	@echo "installing what checks the code into $(VENV)"
+	@$(PIP) install -q -c $(CONSTRAINTS) -e '.[check]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.check $(BOTO3_QUERY)
 	@echo "installing the tools for development into $(VENV)"
 	@$(PIP) install -q -c $(CONSTRAINTS) -e '.[dev,analytics]'
 	@touch $@

@@ -3,6 +3,7 @@
 import ast
 import re
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -30,7 +31,7 @@ STATEMENT = re.compile(
 )
 TOP = {
     *("pyproject.toml", "app", "migrations", "sql", "tests", "deploy", "README.md"),
-    *("Makefile", "CHANGELOG.md", "LICENSE", "SECURITY.md"),
+    *("Makefile", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "SECURITY.md"),
 }
 
 
@@ -156,3 +157,18 @@ def test_no_module_is_a_drawer() -> None:
     drawers = {"utils", "helpers", "common", "manager", "base", "misc"}
 
     assert {path for path in tracked() if path.stem in drawers} == set()
+
+
+def test_types_are_checked_alike_without_spark() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    analytics = project["project"]["optional-dependencies"]["analytics"]
+    names = {re.split(r"[^a-z0-9-]", each)[0] for each in analytics}
+    skipped = {
+        module.removesuffix(".*")
+        for override in project["tool"]["mypy"]["overrides"]
+        if override.get("follow_imports") == "skip"
+        for module in override["module"]
+    }
+
+    # Flask has Jinja with it.
+    assert names - {"jinja2"} <= skipped

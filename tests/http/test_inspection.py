@@ -12,20 +12,6 @@ Ask = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
-def ask(broker: NodeProcess) -> Ask:
-    def asked(action: str, status: int = 200, **parameters: Any) -> dict[str, Any]:
-        headers = {
-            "X-Amz-Target": f"SkipMQ.{action}",
-            "Content-Type": "application/x-amz-json-1.0",
-        }
-        answer = raw(broker.url, json.dumps(parameters).encode(), headers)
-        assert answer.status == status, answer.body
-        return dict(json.loads(answer.body))
-
-    return asked
-
-
-@pytest.fixture
 def other(sqs: Any, name: str) -> str:
     return str(sqs.create_queue(QueueName=f"{name}-other")["QueueUrl"])
 

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 
-from skipmq import files
+from skipmq.database import files
 
 SQL = files.folder("sql")
 FUNCTIONS = {file.stem: file.read_text() for file in (SQL / "functions").glob("*.sql")}

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from skipmq.database import Database
-from skipmq.key_store import KeyStore
+from skipmq.node.key_store import KeyStore
 from skipmq.settings import Settings
 from skipmq.store import ReceiptKeys
 

@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 from skipmq import errors
 from skipmq.actions import checks, moves
-from skipmq.key_store import KeyStore
 from skipmq.model import Need, Queue, QueueName
 from skipmq.node import Node
+from skipmq.node.key_store import KeyStore
 from skipmq.protocol import Call
 
 # What a queue's policy can give to other accounts.

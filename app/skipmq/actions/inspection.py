@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
-from skipmq import digest, errors, limits
+from skipmq import errors, limits
 from skipmq.actions import checks, paging, receive
 from skipmq.model import PeekedMessage, Queue
 from skipmq.node import Node
-from skipmq.protocol import Call, extensions
+from skipmq.protocol import Call, digest, extensions
 
 _STATES = ("visible", "in-flight", "delayed")
 _PLACE = re.compile(r"([01]/)?[0-9]{1,12}\.[0-9]{1,6}/[0-9]{1,18}")

@@ -7,12 +7,12 @@ from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
-from skipmq import digest, errors, ids, limits
+from skipmq import errors, ids, limits
 from skipmq.actions import checks
 from skipmq.delivery import receipts
 from skipmq.model import OutgoingMessage, Queue, QueueName, StoredMessage
 from skipmq.node import Node
-from skipmq.protocol import Call, requests
+from skipmq.protocol import Call, digest, requests
 
 GONE = "Message does not exist or is not available for visibility timeout change"
 _SEQUENCE_BASE = 10**19

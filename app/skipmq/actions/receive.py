@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from skipmq import digest, errors
+from skipmq import errors
 from skipmq.actions import access, checks
 from skipmq.actions.messages import shown_number
 from skipmq.delivery import in_flight, receipts
@@ -21,7 +21,7 @@ from skipmq.model import (
     Recipient,
 )
 from skipmq.node import Node
-from skipmq.protocol import Call, requests
+from skipmq.protocol import Call, digest, requests
 
 log = structlog.get_logger()
 

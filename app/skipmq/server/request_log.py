@@ -17,8 +17,8 @@ import structlog
 
 from skipmq import errors
 from skipmq.actions import EVERY
-from skipmq.key_store import KeyStore
 from skipmq.model import Identity
+from skipmq.node.key_store import KeyStore
 from skipmq.protocol import Call, Request, Response
 from skipmq.settings import Settings
 from skipmq.store import Audit

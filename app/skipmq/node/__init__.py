@@ -12,8 +12,8 @@ import structlog
 from skipmq.database import Database, Monitor, NoObserver, Observer, Replication, monitor
 from skipmq.delivery import InFlight, Messages
 from skipmq.delivery.waiters import Listener, Notifier, Waiters
-from skipmq.key_store import KeyStore
 from skipmq.model import QueueName
+from skipmq.node.key_store import KeyStore
 from skipmq.settings import Settings
 from skipmq.store import (
     Activity,

@@ -34,7 +34,7 @@ declare
   v_given integer := 0;
   v_most_of_one integer := (select max(u.most) from unnest(p_limits) u (most));
   v_groups bigint[]; v_firsts bigint[];
-  v_width integer := cardinality(p_limits); -- Most groups have enough for a whole receive: read one for each first.
+  v_width integer := (select count(*) from unnest(p_limits) u (most) where u.most > 0); -- A group for each at first.
   -- What the groups can give: each message with the place of its group and of the receive that gets it.
   v_tids tid[]; v_sources integer[]; v_places integer[];
   v_cut integer; -- The group whose rest waits for the receive that has its beginning.
@@ -130,10 +130,10 @@ begin
     exit when v_given = cardinality(v_wanted);
     v_effort := v_effort - skipmq.clear_groups(p_queue_id, v_groups, v_now, v_horizon, v_most, v_dead_letter_queue);
     exit when v_effort <= 0;
-    v_width := cardinality(v_wanted) - v_given;
-    if v_got > 0 then
-      v_width := least(v_width, v_width * cardinality(v_groups) / v_got + 1);
-    end if;
+    -- As many as give the rest, if they are like those; not many more, which others could use meanwhile.
+    v_width := least(
+      cardinality(v_wanted) - v_given, 2 * cardinality(v_groups) + 10,
+      (cardinality(v_wanted) - v_given) * cardinality(v_groups) / greatest(v_got, 1) + 1);
   end loop;
 
   if v_given < cardinality(v_wanted) then

@@ -27,7 +27,7 @@ def test_requests_that_find_no_room_wait_for_one_count(database: str, owner: Con
     async def ask() -> list[bool]:
         client = Database(psycopg.conninfo.make_conninfo(database), size=4)
         try:
-            queue = await Queues(client).get(NAME, monotonic() + 30)
+            queue = await Queues(client).find(NAME, monotonic() + 30)
             assert queue is not None
             in_flight = InFlight(Messages(client, Replication(client)))
             deadline = monotonic() + 30

@@ -101,7 +101,7 @@ class Receiver:
     async def _receive(self, name: QueueName, limit: int, seconds: int) -> int:
         deadline = monotonic()
         await self.database.rows(SET_CLOCK, (self.clock.setting,), deadline=deadline)
-        queue = await self.queues.get(name, deadline)
+        queue = await self.queues.find(name, deadline)
         assert queue is not None
         return len((await self.messages.receive(queue, limit, seconds, deadline)).messages)
 

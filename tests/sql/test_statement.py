@@ -85,10 +85,10 @@ def test_statement_has_one_name_in_every_process() -> None:
     assert Statement("select $1", INTEGER).name != Statement("select $1", TEXT).name
 
 
-async def test_statement_that_was_prepared_on_a_session_before_is_used(database: str) -> None:
+async def test_statement_of_another_client_of_the_session_is_replaced(database: str) -> None:
     statement = Statement("select $1 + 1", INTEGER)
     name = sql.Identifier(statement.name.decode())
-    before = sql.SQL("prepare {} (integer) as select $1 + 1").format(name).as_string()
+    before = sql.SQL("prepare {} (integer) as select 'of another time'").format(name).as_string()
     async with connected(database) as session:
         await session.run(Statement(before))
 

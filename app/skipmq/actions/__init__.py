@@ -1,6 +1,7 @@
 """One coroutine for each action, named after it. Here is every one, of SQS and beyond."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from time import monotonic
 from typing import Any
 
@@ -27,7 +28,7 @@ from skipmq.actions import (
     timeline,
     watching,
 )
-from skipmq.model import Queue
+from skipmq.model import Queue, QueueName
 from skipmq.node import Node
 from skipmq.protocol import Call
 from skipmq.store.queues import TRIES
@@ -147,6 +148,15 @@ EXTENSIONS: Mapping[str, Action] = {
 }
 
 EVERY: Mapping[str, Action] = {**ACTIONS, **EXTENSIONS}
+
+
+def queue_of(call: Call) -> QueueName | None:
+    """Return the queue that a call is for, or None; it may have been refused before it ran."""
+    needs = call.needs
+    if needs is None:
+        with suppress(errors.SqsError):
+            needs = EVERY[call.action].needs(call)
+    return needs[0].queue if needs else None
 
 
 async def perform(

@@ -165,11 +165,7 @@ class Connection:
                 transformer.set_loader_types(loaded, pq.Format.BINARY)
         else:
             if statement not in self._prepared:
-                # A pooler may have given the session to a node before, with what that prepared.
-                with suppress(psycopg.errors.DuplicatePreparedStatement):
-                    await self._ask(
-                        seconds, pgconn.send_prepare, name, statement.text, statement.oids
-                    )
+                await self._prepare(statement, seconds)
                 self._prepared.add(statement)
             self.may_have_run = True
             result = await self._ask(
@@ -178,6 +174,15 @@ class Connection:
             transformer.set_pgresult(result, set_loaders=False)
         rows: Rows = transformer.load_rows(0, result.ntuples, tuple)
         return rows
+
+    async def _prepare(self, statement: Statement, seconds: float) -> None:
+        arguments = self._pgconn.send_prepare, statement.name, statement.text, statement.oids
+        try:
+            await self._ask(seconds, *arguments)
+        except psycopg.errors.DuplicatePreparedStatement:
+            # A pooler gave the session to another client before, whose plan may be of another time.
+            await self._ask(seconds, self._pgconn.send_query, b"deallocate " + statement.name)
+            await self._ask(seconds, *arguments)
 
     async def cancel(self) -> None:
         """Have the server stop what took too long, then close; for what only reads."""

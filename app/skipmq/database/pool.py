@@ -340,7 +340,7 @@ class Database:
         self.observer.forget("table lock")
         try:
             ((session, seconds),) = await self._rows_of_probe(_TABLE_LOCK)
-        except psycopg.Error as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is.
             # Whether a table is locked is not known, and no reason to hold all requests up.
             log.warning("cannot look for locked tables", error=" ".join(str(error).split()))
             return

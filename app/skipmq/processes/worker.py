@@ -147,8 +147,7 @@ class _Worker:
         finally:
             # What comes from now on changes nothing: the rest of the stop is not to be cut short.
             signal.pthread_sigmask(signal.SIG_BLOCK, {*stops, RENEW})
-            for task in self._tasks:
-                task.cancel()
+            await cancel_others()
             await node.close()
             own.close()
 
@@ -241,3 +240,11 @@ class _Worker:
         asyncio.get_running_loop().remove_reader(parent)
         self._leaving.set()
         self._hurried.set()
+
+
+async def cancel_others() -> None:
+    """Cancel what still runs, so that requests which outlived the stop are on the record."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)

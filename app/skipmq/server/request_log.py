@@ -16,7 +16,7 @@ import msgspec
 import structlog
 
 from skipmq import errors
-from skipmq.actions import EVERY
+from skipmq.actions import EVERY, queue_of
 from skipmq.model import Identity
 from skipmq.node.key_store import KeyStore
 from skipmq.protocol import Call, Request, Response
@@ -242,9 +242,10 @@ def _claimed(request: Request) -> dict[str, str]:
 
 
 def _of_call(call: Call) -> dict[str, Any]:
+    queue = queue_of(call)
     return {
         "action": call.action,
-        "queue": call.needs[0].queue.arn if call.needs else None,
+        "queue": None if queue is None else queue.arn,
         **_of_identity(call.identity),
         **({"parameters": _parameters(call)} if EVERY[call.action].is_change else {}),
     }

@@ -7,7 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from skipmq import errors
-from skipmq.database import Database, Statement
+from skipmq.database import Database, Rows, Statement
 from skipmq.database.statement import INTEGER, INTERVAL, JSONB, TEXT, TEXTS
 from skipmq.delivery.group_commit import GroupCommit
 from skipmq.model import Queue, QueueName
@@ -135,10 +135,18 @@ class Queues:
             self._cache.pop(arn, None)
             self._seen.pop(arn, None)
 
-    def _changed(self, name: QueueName) -> None:
-        """Have a queue looked up again, here and elsewhere."""
-        self.forget(name.arn)
-        self._announce(name.arn)
+    async def _write(
+        self, statement: Statement, parameters: Sequence[object], name: QueueName, deadline: float
+    ) -> Rows:
+        """Run a statement that changes a queue, which is then looked up again, here and elsewhere.
+
+        Where it fails too: it may have been done.
+        """
+        try:
+            return await self._database.rows(statement, parameters, deadline=deadline)
+        finally:
+            self.forget(name.arn)
+            self._announce(name.arn)
 
     async def _look_up(
         self, name: QueueName, requests: Sequence[None], deadline: float
@@ -172,8 +180,7 @@ class Queues:
             history_mode,
             cooldown,
         )
-        await self._database.rows(_CREATE, parameters, deadline=deadline)
-        self._changed(name)
+        await self._write(_CREATE, parameters, name, deadline)
 
     async def names(  # noqa: PLR0913, PLR0917 - each is a column.
         self, account: str, region: str, prefix: str, after: str, limit: int, deadline: float
@@ -197,42 +204,35 @@ class Queues:
         self, queue: Queue, attributes: Mapping[str, str], deadline: float
     ) -> None:
         """Change the attributes named; raise errors.QueueMoved when the queue is gone."""
-        await self._database.rows(_SET_ATTRIBUTES, (queue.id, _json(attributes)), deadline=deadline)
-        self._changed(queue.name)
+        await self._write(_SET_ATTRIBUTES, (queue.id, _json(attributes)), queue.name, deadline)
 
     async def replace_policy(self, queue: Queue, *, old: str, new: str, deadline: float) -> bool:
         """Set the policy if it still is `old`; tell whether it was.
 
         Raises errors.QueueMoved when the queue is gone.
         """
-        ((replaced,),) = await self._database.rows(
-            _REPLACE_POLICY, (queue.id, old, new), deadline=deadline
-        )
-        self._changed(queue.name)
+        parameters = (queue.id, old, new)
+        ((replaced,),) = await self._write(_REPLACE_POLICY, parameters, queue.name, deadline)
         return bool(replaced)
 
     async def tag(self, queue: Queue, tags: Mapping[str, str], deadline: float) -> None:
         """Add tags; raise errors.InvalidParameterValueException when they become too many."""
-        await self._database.rows(_TAG, (queue.id, _json(tags)), deadline=deadline)
-        self._changed(queue.name)
+        await self._write(_TAG, (queue.id, _json(tags)), queue.name, deadline)
 
     async def untag(self, queue: Queue, keys: Sequence[str], deadline: float) -> None:
         """Remove the tags of these keys."""
-        await self._database.rows(_UNTAG, (queue.id, keys), deadline=deadline)
-        self._changed(queue.name)
+        await self._write(_UNTAG, (queue.id, keys), queue.name, deadline)
 
     async def delete(self, queue: Queue, deadline: float) -> None:
         """Delete a queue; raise errors.QueueMoved when it does not exist any more."""
-        await self._database.rows(_DELETE, (queue.id,), deadline=deadline)
-        self._changed(queue.name)
+        await self._write(_DELETE, (queue.id,), queue.name, deadline)
 
     async def purge(self, queue: Queue, cooldown: float, deadline: float) -> None:
         """Empty a queue at once.
 
         Raises errors.PurgeQueueInProgress within `cooldown` seconds of the last purge.
         """
-        await self._database.rows(_PURGE, (queue.id, cooldown), deadline=deadline)
-        self._changed(queue.name)
+        await self._write(_PURGE, (queue.id, cooldown), queue.name, deadline)
 
 
 def _json(mapping: Mapping[str, str]) -> str:

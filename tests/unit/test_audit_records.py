@@ -1,4 +1,4 @@
-"""A call that is cancelled may have been done: it is on the record as that, not as done."""
+"""What the audit log has of calls that are refused before they run, or cancelled."""
 
 import asyncio
 import json
@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from time import monotonic
 from typing import Any
+from urllib.parse import urlencode
 
 from structlog.testing import capture_logs
 
@@ -37,7 +38,7 @@ async def cancelled(ask: Callable[[Broker], Coroutine[Any, Any, Any]]) -> dict[s
     return dict(record)
 
 
-async def test_request_of_a_client(ask: Ask) -> None:
+async def test_cancelled_request_may_have_been_done(ask: Ask) -> None:
     request = ask(json.dumps(PURGE).encode(), headers=target("PurgeQueue"))
 
     record = await cancelled(lambda broker: broker.answer(request))
@@ -47,7 +48,7 @@ async def test_request_of_a_client(ask: Ask) -> None:
     assert "whether it has been done is not known" in record["reason"]
 
 
-async def test_call_of_the_console(ask: Ask) -> None:
+async def test_cancelled_call_of_the_console_may_have_been_done(ask: Ask) -> None:
     parameters = requests.PurgeQueue(**PURGE)
     call = Call("PurgeQueue", parameters, ask(), Identity(), monotonic() + 60)
 
@@ -55,3 +56,16 @@ async def test_call_of_the_console(ask: Ask) -> None:
 
     assert (record["action"], record["door"]) == ("PurgeQueue", "console")
     assert record["outcome"] == "ServiceUnavailable"
+
+
+async def test_request_that_is_refused_before_it_runs_names_its_queue(ask: Ask) -> None:
+    node = Node(Settings(), "postgresql://127.0.0.1:1/nowhere")
+    node.is_open = True
+    query = urlencode({"Action": "DeleteQueue", **PURGE})
+    with capture_logs() as lines:
+        response = await Broker(node).answer(ask(method="GET", query=query))
+    await node.close()
+
+    (record,) = [line for line in lines if line["event"] == "audit"]
+    assert (response.status, record["outcome"]) == (403, "AccessDenied")
+    assert record["queue"] == "arn:aws:sqs:us-east-1:000000000000:orders"

@@ -23,7 +23,7 @@ PURGE = {"QueueUrl": "http://localhost:9324/000000000000/orders"}
 
 
 async def cancelled(ask: Callable[[Broker], Coroutine[Any, Any, Any]]) -> dict[str, Any]:
-    """Cancel what a node whose database went away is asked; return its audit record."""
+    """Cancel a request to a node whose database is unavailable; return its audit record."""
     node = Node(Settings(failover_wait=60), "postgresql://127.0.0.1:1/nowhere")
     node.is_open = True
     with capture_logs() as lines:

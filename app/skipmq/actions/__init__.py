@@ -35,24 +35,24 @@ from skipmq.store.queues import TRIES
 
 
 class Action(msgspec.Struct, frozen=True, kw_only=True):
-    """What an action is, to all that meet its calls."""
+    """An action: what runs it, which permissions it needs, and how its calls are treated."""
 
-    # With the node and the call, and where `on_queue` with the queue of QueueUrl.
+    # Called with the node and the call; where `on_queue`, with the queue of QueueUrl too.
     run: Callable[..., Awaitable[dict[str, Any] | None]]
     needs: access.Needs
     on_queue: bool = False
-    # The queue as it is now, not as it was some seconds ago.
+    # Runs on the queue as it is now, not as it was cached.
     is_fresh: bool = False
-    # On the record, with its parameters.
+    # In the audit log, with its parameters.
     is_change: bool = False
-    # Any link may ask for it, where nobody signs.
+    # An unsigned GET may call it.
     is_read: bool = False
-    # How long it may wait for the database; what nobody needs gives way sooner than a client's.
+    # Limit of its wait for the database, where that is shorter than a client's request has.
     seconds: float | None = None
 
 
 def _on(run: Callable[..., Awaitable[dict[str, Any] | None]], *needs: str, **how: Any) -> Action:
-    return Action(run=run, needs=access.of_queue(*needs), on_queue=True, **how)
+    return Action(run=run, needs=access.queue_needs(*needs), on_queue=True, **how)
 
 
 ACTIONS: Mapping[str, Action] = {
@@ -60,28 +60,28 @@ ACTIONS: Mapping[str, Action] = {
         permissions.add_permission, "AddPermission", is_fresh=True, is_change=True
     ),
     "CancelMessageMoveTask": Action(
-        run=moves.cancel_message_move_task, needs=access.of_move_end, is_change=True
+        run=moves.cancel_message_move_task, needs=access.move_end_needs, is_change=True
     ),
     "ChangeMessageVisibility": _on(messages.change_message_visibility, "ChangeMessageVisibility"),
     "ChangeMessageVisibilityBatch": _on(
         batches.change_message_visibility_batch, "ChangeMessageVisibility"
     ),
-    "CreateQueue": Action(run=queues.create_queue, needs=access.of_new_queue, is_change=True),
+    "CreateQueue": Action(run=queues.create_queue, needs=access.new_queue_needs, is_change=True),
     "DeleteMessage": _on(messages.delete_message, "DeleteMessage"),
     "DeleteMessageBatch": _on(batches.delete_message_batch, "DeleteMessage"),
     "DeleteQueue": _on(queues.delete_queue, "DeleteQueue", is_change=True),
     "GetQueueAttributes": _on(
         attributes.get_queue_attributes, "GetQueueAttributes", is_fresh=True, is_read=True
     ),
-    "GetQueueUrl": Action(run=queues.get_queue_url, needs=access.of_named_queue, is_read=True),
+    "GetQueueUrl": Action(run=queues.get_queue_url, needs=access.named_queue_needs, is_read=True),
     "ListDeadLetterSourceQueues": _on(
         redrive.list_dead_letter_source_queues, "ListDeadLetterSourceQueues", is_read=True
     ),
     "ListMessageMoveTasks": Action(
-        run=moves.list_message_move_tasks, needs=access.of_moves, is_read=True
+        run=moves.list_message_move_tasks, needs=access.move_list_needs, is_read=True
     ),
     "ListQueues": Action(
-        run=queues.list_queues, needs=access.of_account("ListQueues"), is_read=True
+        run=queues.list_queues, needs=access.account_needs("ListQueues"), is_read=True
     ),
     "ListQueueTags": _on(tags.list_queue_tags, "ListQueueTags", is_fresh=True, is_read=True),
     "PurgeQueue": _on(queues.purge_queue, "PurgeQueue", is_change=True),
@@ -95,7 +95,7 @@ ACTIONS: Mapping[str, Action] = {
         attributes.set_queue_attributes, "SetQueueAttributes", is_change=True
     ),
     "StartMessageMoveTask": Action(
-        run=moves.start_message_move_task, needs=access.of_move_start, is_change=True
+        run=moves.start_message_move_task, needs=access.move_start_needs, is_change=True
     ),
     "TagQueue": _on(tags.tag_queue, "TagQueue", is_change=True),
     "UntagQueue": _on(tags.untag_queue, "UntagQueue", is_change=True),
@@ -104,7 +104,7 @@ ACTIONS: Mapping[str, Action] = {
 EXTENSIONS: Mapping[str, Action] = {
     "CopyMessages": Action(
         run=inspection.copy_messages,
-        needs=access.of_picked("PeekMessages"),
+        needs=access.picked_needs("PeekMessages"),
         on_queue=True,
         is_change=True,
     ),
@@ -112,7 +112,7 @@ EXTENSIONS: Mapping[str, Action] = {
         inspection.delete_picked_messages, "ReceiveMessage", "DeleteMessage", is_change=True
     ),
     "DescribeDatabase": Action(
-        run=database.describe_database, needs=access.of_account("DescribeDatabase"), is_read=True
+        run=database.describe_database, needs=access.account_needs("DescribeDatabase"), is_read=True
     ),
     "GetMessageTimeline": _on(
         timeline.get_message_timeline, "PeekMessages", is_read=True, seconds=5.0
@@ -121,20 +121,20 @@ EXTENSIONS: Mapping[str, Action] = {
         watching.get_queue_activity, "GetQueueAttributes", is_read=True, seconds=2.0
     ),
     "ListAuditRecords": Action(
-        run=audit.list_audit_records, needs=access.of_account("ListAuditRecords"), is_read=True
+        run=audit.list_audit_records, needs=access.account_needs("ListAuditRecords"), is_read=True
     ),
     "ListDeadLetterQueues": Action(
         run=dead_letters.list_dead_letter_queues,
-        needs=access.of_account("ListQueues"),
+        needs=access.account_needs("ListQueues"),
         is_read=True,
     ),
     "ListMessageTasks": _on(tasks.list_message_tasks, "ListMessageMoveTasks", is_read=True),
     "ListQueueStatistics": Action(
-        run=overview.list_queue_statistics, needs=access.of_account("ListQueues"), is_read=True
+        run=overview.list_queue_statistics, needs=access.account_needs("ListQueues"), is_read=True
     ),
     "MoveMessages": Action(
         run=inspection.move_messages,
-        needs=access.of_picked("ReceiveMessage", "DeleteMessage"),
+        needs=access.picked_needs("ReceiveMessage", "DeleteMessage"),
         on_queue=True,
         is_change=True,
     ),
@@ -143,7 +143,7 @@ EXTENSIONS: Mapping[str, Action] = {
         watching.peek_newest_messages, "PeekMessages", is_read=True, seconds=2.0
     ),
     "StartMessageTask": Action(
-        run=tasks.start_message_task, needs=access.of_task_start, is_change=True
+        run=tasks.start_message_task, needs=access.task_start_needs, is_change=True
     ),
 }
 
@@ -151,7 +151,7 @@ EVERY: Mapping[str, Action] = {**ACTIONS, **EXTENSIONS}
 
 
 def queue_of(call: Call) -> QueueName | None:
-    """Return the queue that a call is for, or None; it may have been refused before it ran."""
+    """Return the queue that a call is for, or None, of one that was refused before it ran too."""
     needs = call.needs
     if needs is None:
         with suppress(errors.SqsError):

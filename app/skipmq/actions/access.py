@@ -158,7 +158,7 @@ def _context(call: Call) -> dict[str, str]:
     return context
 
 
-def of_queue(*permissions: str) -> Needs:
+def queue_needs(*permissions: str) -> Needs:
     """Return what says that these are needed on the queue of QueueUrl."""
 
     def needs(call: Call) -> list[Need]:
@@ -168,7 +168,7 @@ def of_queue(*permissions: str) -> Needs:
     return needs
 
 
-def of_account(permission: str) -> Needs:
+def account_needs(permission: str) -> Needs:
     """Return what says that a permission is needed on all queues of the caller's account."""
 
     def needs(call: Call) -> list[Need]:
@@ -177,9 +177,9 @@ def of_account(permission: str) -> Needs:
     return needs
 
 
-def of_picked(*permissions: str) -> Needs:
+def picked_needs(*permissions: str) -> Needs:
     """Return what says that these are needed on the source, and a send on the destination."""
-    source = of_queue(*permissions)
+    source = queue_needs(*permissions)
 
     def needs(call: Call) -> list[Need]:
         target = checks.queue_name(call.parameters.DestinationQueueUrl, call.identity)
@@ -188,42 +188,42 @@ def of_picked(*permissions: str) -> Needs:
     return needs
 
 
-def of_new_queue(call: Call) -> list[Need]:
+def new_queue_needs(call: Call) -> list[Need]:
     """Return what CreateQueue needs."""
     identity = call.identity
     name = QueueName(identity.account, identity.region, call.parameters.QueueName)
     return [Need("CreateQueue", name)]
 
 
-def of_named_queue(call: Call) -> list[Need]:
+def named_queue_needs(call: Call) -> list[Need]:
     """Return what GetQueueUrl needs; raise errors.QueueDoesNotExist."""
     account = call.parameters.QueueOwnerAWSAccountId or call.identity.account
     name = checks.existing_queue_name(account, call.parameters.QueueName, call.identity.region)
     return [Need("GetQueueUrl", name)]
 
 
-def of_move_start(call: Call) -> list[Need]:
+def move_start_needs(call: Call) -> list[Need]:
     """Return what StartMessageMoveTask needs."""
     source, destination = call.parameters.SourceArn, call.parameters.DestinationArn
     permissions = ("StartMessageMoveTask", "ReceiveMessage", "DeleteMessage", "GetQueueAttributes")
     return [*_of_arn(source, *permissions), *_of_arn(destination, "SendMessage")]
 
 
-def of_moves(call: Call) -> list[Need]:
+def move_list_needs(call: Call) -> list[Need]:
     """Return what ListMessageMoveTasks needs."""
     return _of_arn(call.parameters.SourceArn, "ListMessageMoveTasks")
 
 
-def of_move_end(call: Call) -> list[Need]:
+def move_end_needs(call: Call) -> list[Need]:
     """Return what CancelMessageMoveTask needs; raise errors.InvalidParameterValueException."""
     return _of_arn(moves.source_of(call.parameters.TaskHandle), "CancelMessageMoveTask")
 
 
-def of_task_start(call: Call) -> list[Need]:
+def task_start_needs(call: Call) -> list[Need]:
     """Return what a task on messages that match needs: to match is to look at messages."""
     kind, destination = call.parameters.Kind, call.parameters.DestinationQueueUrl
     takes = () if kind == "copy" else ("ReceiveMessage", "DeleteMessage")
-    needs = of_queue("StartMessageMoveTask", "PeekMessages", *takes)(call)
+    needs = queue_needs("StartMessageMoveTask", "PeekMessages", *takes)(call)
     if destination is not None:
         needs.append(Need("SendMessage", checks.queue_name(destination, call.identity)))
     return needs

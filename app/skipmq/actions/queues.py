@@ -32,7 +32,7 @@ async def create_queue(node: Node, call: Call[requests.CreateQueue]) -> dict[str
 
 async def get_queue_url(node: Node, call: Call[requests.GetQueueUrl]) -> dict[str, Any]:
     """Return the URL of a queue."""
-    ((_, name),) = access.of_named_queue(call)
+    ((_, name),) = access.named_queue_needs(call)
     await node.queues.find(name, call.deadline)
     return {"QueueUrl": paging.queue_url(node, call, name)}
 

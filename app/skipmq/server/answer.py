@@ -106,7 +106,7 @@ class Broker:
             failure = error
             response = protocol.encode_error(request, error)
         except asyncio.CancelledError:
-            # It may have been done: that somebody asked for it has to be on the record.
+            # It may have been done, and has to be in the audit log.
             failure = errors.RequestCancelled()
             self._log.note(
                 request,

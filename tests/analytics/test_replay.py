@@ -100,7 +100,7 @@ SENDER = """
 import sys
 import psycopg
 from skipmq.analytics import replay
-from skipmq.database import replays
+from skipmq.analytics.postgres import replays
 url, name, place, fifo, most, rate = sys.argv[1:]
 to = replay.Target(name, int(place), fifo == "True", int(most))
 with psycopg.connect(url, autocommit=True, application_name="sender") as connection:

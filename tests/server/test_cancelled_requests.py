@@ -1,26 +1,19 @@
 """A request that outlives the stop of its node is in the audit log of the database."""
 
 import asyncio
-import json
 
 import psycopg
 
 from skipmq.node import Node
 from skipmq.processes.worker import cancel_others
-from skipmq.protocol import Request, Response
+from skipmq.protocol import Response
 from skipmq.server.answer import Broker
 from skipmq.settings import Settings
 from support.postgres import Connection, Databases, as_node
 from support.sql import until_blocked
-from support.wire import target
+from support.wire import request
 
 URL = "http://localhost:9324/000000000000/orders"
-
-
-def asked(action: str, **parameters: str) -> Request:
-    headers = {name.lower(): value for name, value in target(action).items()}
-    body = json.dumps(parameters).encode()
-    return Request("POST", "/", headers, "", body, "http://localhost:9324", action)
 
 
 async def stopped(url: str, owner: Connection, holder: Connection) -> asyncio.Task[Response]:
@@ -29,9 +22,9 @@ async def stopped(url: str, owner: Connection, holder: Connection) -> asyncio.Ta
     await node.open()
     node.start()
     broker = Broker(node)
-    await broker.answer(asked("CreateQueue", QueueName="orders"))
+    await broker.answer(request("CreateQueue", QueueName="orders"))
     holder.execute("lock table skipmq.queue in share mode")
-    purge = asyncio.create_task(broker.answer(asked("PurgeQueue", QueueUrl=URL)))
+    purge = asyncio.create_task(broker.answer(request("PurgeQueue", QueueUrl=URL)))
     await asyncio.to_thread(until_blocked, owner)
     await cancel_others()
     await node.close()

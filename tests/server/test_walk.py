@@ -12,11 +12,10 @@ import pytest
 
 import skipmq
 from skipmq.node import Node
-from skipmq.protocol import Request
 from skipmq.server.answer import Broker
 from skipmq.settings import Settings
 from support.postgres import Databases, as_node
-from support.wire import target
+from support.wire import request
 
 APP = str(Path(skipmq.__file__).parent)
 URL = {"QueueUrl": "http://localhost:9324/000000000000/orders"}
@@ -57,17 +56,7 @@ class Walk:
 
 
 async def ask(broker: Broker, action: str, **parameters: Any) -> dict[str, Any]:
-    body = json.dumps(parameters).encode()
-    request = Request(
-        method="POST",
-        path="/",
-        headers={name.lower(): value for name, value in target(action).items()},
-        query="",
-        body=body,
-        base_url="http://localhost:9324",
-        request_id="walk",
-    )
-    response = await broker.answer(request)
+    response = await broker.answer(request(action, **parameters))
     assert response.status == 200, response.body
     answer: dict[str, Any] = json.loads(response.body) if response.body else {}
     return answer

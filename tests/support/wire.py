@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 
 import msgspec
 
-from skipmq.protocol import Call
+from skipmq.protocol import Call, Request
 from support.http import Answer
 
 JSON = {"Content-Type": "application/x-amz-json-1.0"}
@@ -21,6 +21,19 @@ _XML = {"sqs": "http://queue.amazonaws.com/doc/2012-11-05/"}
 def target(action: str) -> dict[str, str]:
     """Return the headers of a JSON request."""
     return {**JSON, "X-Amz-Target": f"AmazonSQS.{action}"}
+
+
+def request(action: str, **parameters: Any) -> Request:
+    """Return a JSON request as a door hands it to the broker."""
+    return Request(
+        method="POST",
+        path="/",
+        headers={name.lower(): value for name, value in target(action).items()},
+        query="",
+        body=json.dumps(parameters).encode(),
+        base_url="http://localhost:9324",
+        request_id=action,
+    )
 
 
 def plain(call: Call) -> dict[str, Any]:

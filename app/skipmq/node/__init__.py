@@ -7,8 +7,6 @@ from collections.abc import Coroutine
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
-import structlog
-
 from skipmq.database import Database, Monitor, NoObserver, Observer, Replication, monitor
 from skipmq.delivery import InFlight, Messages
 from skipmq.delivery.waiters import Listener, Notifier, Waiters
@@ -30,8 +28,6 @@ from skipmq.store import (
 
 if TYPE_CHECKING:
     from skipmq.telemetry.tracing import Tracing
-
-log = structlog.get_logger()
 
 # A node stays ready this long while nothing can be written, or as long as requests wait for that: a
 # failover must not empty the balancer, which would refuse what the node lets wait.

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from time import monotonic
 from typing import Any
 
@@ -31,7 +32,6 @@ from skipmq.actions import (
 from skipmq.model import Queue, QueueName
 from skipmq.node import Node
 from skipmq.protocol import Call
-from skipmq.store.queues import TRIES
 
 
 class Action(msgspec.Struct, frozen=True, kw_only=True):
@@ -181,12 +181,4 @@ async def perform(
     if action.is_fresh:
         node.queues.forget(name.arn)
         queue = None
-    for _ in range(TRIES):
-        try:
-            return await action.run(
-                node, call, queue or await node.queues.find(name, call.deadline)
-            )
-        except errors.QueueMoved:
-            node.queues.forget(name.arn)
-            queue = None
-    raise errors.QueueDoesNotExist
+    return await node.queues.on(name, call.deadline, partial(action.run, node, call), queue)

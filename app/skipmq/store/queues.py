@@ -43,7 +43,7 @@ _PURGE = Statement("select skipmq.purge_queue($1, $2)", INTEGER, INTERVAL, repea
 CACHE_SECONDS = 5.0
 CACHED_QUEUES = 10_000
 # How often what is done on a queue is tried that is purged or created again meanwhile.
-TRIES = 3
+_TRIES = 3
 # As many as come: one lookup answers them all.
 _MANY = 2**31
 
@@ -112,17 +112,22 @@ class Queues:
         return queue
 
     async def on(
-        self, name: QueueName, deadline: float, operation: Callable[[Queue], Awaitable[T]]
+        self,
+        name: QueueName,
+        deadline: float,
+        operation: Callable[[Queue], Awaitable[T]],
+        queue: Queue | None = None,
     ) -> T:
         """Run an operation on a queue, again if it was purged or created again meanwhile.
 
-        Raises errors.QueueDoesNotExist.
+        `queue` is that queue where it has been looked up. Raises errors.QueueDoesNotExist.
         """
-        for _ in range(TRIES):
+        for _ in range(_TRIES):
             try:
-                return await operation(await self.find(name, deadline))
+                return await operation(queue or await self.find(name, deadline))
             except errors.QueueMoved:
                 self.forget(name.arn)
+                queue = None
         raise errors.QueueDoesNotExist
 
     def forget(self, arn: str | None) -> None:

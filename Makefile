@@ -93,8 +93,9 @@ bench-history: $(VENV)/.dev packages ## Export and report on histories of 0.5 to
 
 bench-peers: $(VENV)/.bench $(ELASTICMQ) ## Install the peers of the benchmark
 
-freeze: $(VENV)/.installed ## Write the first migration from sql/ (until 0.1.0 is released)
-	$(BIN)/python migrations/freeze.py
+freeze: $(VENV)/.installed ## Write the SQL of the first migration down: once, when 0.1.0 is released
+	$(BIN)/python -c "from skipmq.database import files; print(end=files.first_migration())" \
+	  > migrations/versions/0001_pre_first.sql
 
 constraints: ## Write the tested versions again, the newest that the ranges admit, and their hashes
 	rm -rf .cache/resolve && $(PYTHON) -m venv .cache/resolve

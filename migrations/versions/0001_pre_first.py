@@ -1,8 +1,10 @@
-"""The schema of the first release."""
+"""The schema of the first release: what sql/ says, until `make freeze` writes it down at 0.1.0."""
 
 from pathlib import Path
 
 from alembic import op
+
+from skipmq.database import files
 
 revision = "0001_pre_first"
 down_revision = None
@@ -10,8 +12,9 @@ down_revision = None
 
 def upgrade() -> None:
     """Create everything."""
-    frozen = Path(__file__).with_suffix(".sql").read_text(encoding="utf-8")
-    op.get_bind().connection.driver_connection.execute(frozen)
+    frozen = Path(__file__).with_suffix(".sql")
+    sql = frozen.read_text(encoding="utf-8") if frozen.exists() else files.first_migration()
+    op.get_bind().connection.driver_connection.execute(sql)
 
 
 def downgrade() -> None:

@@ -1,6 +1,5 @@
 import multiprocessing
 import re
-import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +11,6 @@ from alembic.script import ScriptDirectory
 
 from skipmq.database import files, schema
 from support.postgres import Databases, as_node, dump
-
-FROZEN = files.folder("migrations") / "versions"
 
 
 def comparable(text: str) -> list[str]:
@@ -103,12 +100,6 @@ def test_migrate_tells_each_step_and_nothing_the_second_time(databases: Database
 
     assert first == ["0001_pre_first"]
     assert second == []
-
-
-def test_first_migration_is_what_the_sql_folder_says_until_it_is_released() -> None:
-    freeze = runpy.run_path(str(files.folder("migrations") / "freeze.py"))
-
-    assert freeze["FIRST"].read_text() == freeze["first"](), "run `make freeze`"
 
 
 def test_migrate_grants_rights_again(databases: Databases) -> None:

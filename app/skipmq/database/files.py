@@ -29,6 +29,12 @@ def sql_in_order() -> list[Path]:
     ]
 
 
+def first_migration() -> str:
+    """Return the SQL of the first migration: sql/ but for roles, which every run applies."""
+    files = [file.read_text(encoding="utf-8") for file in sql_in_order() if file != roles()]
+    return "".join(["set local check_function_bodies = off;\n", *files])
+
+
 def roles() -> Path:
     """Return the SQL file that grants each role its rights."""
     return folder("sql") / "roles.sql"

@@ -1,6 +1,5 @@
 """The lake as others see it, one of the older form, and days that are not kept any more."""
 
-import json
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,8 +9,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from skipmq.analytics import convert, delta, frames, spark_errors, verify
-from skipmq.analytics.errors import LakeError
+from skipmq.analytics import delta, frames, spark_errors
 from skipmq.analytics.export import export
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.lake import Lake
@@ -36,54 +34,6 @@ def test_other_programs_read_the_same_rows(
     assert by_duckdb == wanted
     assert by_polars.collect().rows() == wanted
     assert history.schema.names == delta.SCHEMA.names
-
-
-def older(place: Path) -> None:
-    """Make of a lake what an earlier release has written."""
-    table = delta.open_(delta.url_of(str(place)))
-    history = place / "history"
-    (window,) = table.windows(timedelta(hours=1))
-    files = []
-    for number, file in enumerate(table.files):
-        path = f"day={file.day}/queue={file.queue}/0000000001-{number}.parquet"
-        (history / path).parent.mkdir(parents=True, exist_ok=True)
-        (history / file.path).rename(history / path)
-        files.append({
-            "path": path, "day": str(file.day), "queue": file.queue, "rows": file.rows, "ids": 0,
-            "first": file.first, "last": file.last, "size": file.size,
-        })  # fmt: skip
-    entry = {
-        "number": 1, "kind": "export", "database": table.database, "add": files, "remove": [],
-        "window": {"first": window.first, "until": window.until, "rows": window.rows, "ids": 0,
-                   "at": window.at.isoformat(), "timeline": window.timeline},
-        "erased": 0, "erased_ids": 0, "reason": "", "staged": {}, "version": 1,
-    }  # fmt: skip
-    (place / "_manifest").mkdir()
-    (place / "_manifest" / "0000000001.json").write_text(json.dumps(entry))
-    for log in (history / "_delta_log").iterdir():
-        log.unlink()
-    (history / "_delta_log").rmdir()
-
-
-def test_lake_of_the_older_form_is_named_and_converted(
-    spark: SparkSession, source: Source, owner: Connection, place: str
-) -> None:
-    settle(owner, 20)
-    settle(owner, 10, "mails")
-    export(spark, source, place, compact=False)
-    older(Path(place))
-    settle(owner, 10)
-
-    with pytest.raises(LakeError, match="older form: `skipmq analytics convert --lake"):
-        export(spark, source, place)
-    convert.convert(spark, place)
-    more = export(spark, source, place)
-
-    assert more.rows == 10
-    assert verify.check(delta.open_(delta.url_of(place)), source).wrong == []
-    assert lake_rows(spark, place) == rows_of(owner)
-    with pytest.raises(LakeError, match="no lake of the older form"):
-        convert.convert(spark, place)
 
 
 def test_days_are_kept_for_as_long_as_is_said_and_the_database_has_them(

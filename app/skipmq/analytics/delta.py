@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties
-from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.fs import DeltaStorageHandler
 from deltalake.transaction import AddAction, RemoveAction
 from pyarrow import fs
@@ -28,8 +28,6 @@ from skipmq.analytics.windows import Window
 
 # The table of a lake.
 NAME = "history"
-# What a lake of the older form has.
-OLDER = "_manifest"
 PARTITIONS = ["day", "queue"]
 SCHEMA = to_arrow_schema(HISTORY, timezone="UTC")
 # The writer's name in Delta's transactions, whose version is the first xid that the table lacks,
@@ -245,14 +243,9 @@ def open_(lake: str) -> Table:
 
 
 def find(lake: str) -> Table | None:
-    """Open the table of the lake at a URL, if there is one; raise LakeError for the older form."""
+    """Open the table of the lake at a URL, if there is one."""
     if DeltaTable.is_deltatable(f"{lake}/{NAME}"):
         return Table(f"{lake}/{NAME}")
-    if _has_older(lake):
-        place = lake.removeprefix("file://")
-        raise LakeError(
-            f"the lake at {place} is of an older form: `skipmq analytics convert --lake {place}`"
-        )
     return None
 
 
@@ -268,13 +261,6 @@ def _refused() -> Iterator[None]:
         yield
     except CommitFailedError as error:
         raise ConflictError from error
-
-
-def _has_older(lake: str) -> bool:
-    try:
-        return bool(files(lake).get_file_info(fs.FileSelector(OLDER, allow_not_found=True)))
-    except TableNotFoundError:
-        return False
 
 
 def _properties(said: Mapping[str, Any], position: int | None = None) -> CommitProperties:

@@ -67,11 +67,6 @@ def remove_unfinished(spark: SparkSession, url: str, prefix: str, hours: int) ->
             files.delete(folder.getPath(), _ALL)
 
 
-def is_there(spark: SparkSession, url: str) -> bool:
-    """Tell whether there is a file or a folder."""
-    return bool(_path(spark, url).getFileSystem(_configuration(spark)).exists(_path(spark, url)))
-
-
 def make(spark: SparkSession, url: str) -> None:
     """Make a folder, and those it is in."""
     _path(spark, url).getFileSystem(_configuration(spark)).mkdirs(_path(spark, url))

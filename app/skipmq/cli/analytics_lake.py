@@ -1,4 +1,4 @@
-"""The commands that check, mend and convert a lake."""
+"""The commands that check and mend a lake."""
 
 import json
 import sys
@@ -87,17 +87,3 @@ def _table(found: Sequence["Wrong"], mended: Sequence["Wrong"]) -> Table:
             str(wrong.day), escape(wrong.queue), escape("\n".join(wrong.problems)), remedy
         )
     return table
-
-
-@click.command("convert")
-@_WHERE
-@one_line_errors
-def convert_command(*, lake: str | None) -> None:
-    """Make a Delta table of a lake that an earlier SkipMQ wrote; its files stay where they are."""
-    settings = configuration().settings
-    path = lake_of(settings, lake)
-    with spark_started(settings) as spark:
-        from skipmq.analytics import convert  # noqa: PLC0415 - PySpark is an extra.
-
-        done = convert.convert(spark, path)
-        out.print(f"{len(done.files)} files of {path} are a Delta table: {done.table.url}")

@@ -92,11 +92,6 @@ _ANALYTICS = (
         "Check a lake against its files and the database.",
     ),
     Deferred(
-        "convert",
-        "analytics_lake:convert_command",
-        "Make a Delta table of a lake that an earlier SkipMQ wrote; its files stay where they are.",
-    ),
-    Deferred(
         "report",
         "analytics_reports:report_command",
         "Report on a time: latencies, traffic, redelivery, dead letters, groups, backlog,"

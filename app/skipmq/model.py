@@ -1,6 +1,7 @@
 """The records that travel between the layers."""
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, NamedTuple
 
@@ -8,6 +9,16 @@ import msgspec
 from msgspec import Meta
 
 from skipmq import limits
+from skipmq.queue_attributes import QueueAttributes
+
+_POOLED = 256
+# Random UUIDs are made in pools. The places of the digits in the text of one, which a space ends:
+_DIGIT_PLACES = [place for place in range(36) if place not in {8, 13, 18, 23}]
+_UUID = b"00000000-0000-4000-0000-000000000000 "
+_UUID_LENGTH = len(_UUID)
+# The template has the version; the variant is in the two upper bits of its digit.
+_VERSION_PLACE, _VARIANT_PLACE = 14, 19
+_VARIANT = bytes.maketrans(b"0123456789abcdef", b"89ab" * 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +51,15 @@ class AttributeValue(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False)
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A queue as the database last told; `attributes` by SQS name, as text."""
+    """A queue as the database last had it; times in seconds since 1970."""
 
     name: QueueName
     id: int
     fifo: bool
-    attributes: Mapping[str, str]
+    attributes: QueueAttributes
     tags: Mapping[str, str]
     created_at: int
     modified_at: int
-
-    def number(self, attribute: str) -> int:
-        """Return a numeric attribute."""
-        return int(self.attributes[attribute])
 
 
 class StoredKey(NamedTuple):
@@ -106,20 +113,21 @@ class StoredMessage(msgspec.Struct, frozen=True, gc=False):
 
 
 class Recipient:
-    """Who asked for messages; `left` says that its connection is gone."""
+    """The client that messages are claimed for."""
 
-    __slots__ = ("left", "when_left")
+    __slots__ = ("is_disconnected", "on_disconnect", "waited")
 
     def __init__(self) -> None:
-        self.left = False
-        # Called when it leaves.
-        self.when_left: Callable[[], None] | None = None
+        # Seconds that it slept in a long poll.
+        self.waited = 0.0
+        self.is_disconnected = False
+        self.on_disconnect: Callable[[], None] | None = None
 
-    def leave(self) -> None:
-        """Note that nobody is there any more."""
-        self.left = True
-        if self.when_left is not None:
-            self.when_left()
+    def disconnect(self) -> None:
+        """Note that the client has closed its connection."""
+        self.is_disconnected = True
+        if self.on_disconnect is not None:
+            self.on_disconnect()
 
 
 class ReceivedMessage(msgspec.Struct, frozen=True, gc=False):
@@ -312,3 +320,25 @@ class DeclaredQueue:
 
     name: str
     attributes: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _uuids() -> Iterator[str]:
+    """Give random UUIDs as text, made in pools, a column of digits at a time.
+
+    Source of the form: RFC 9562, section 5.4.
+    """
+    while True:
+        digits = os.urandom(len(_DIGIT_PLACES) * _POOLED // 2).hex().encode()
+        made = bytearray(_UUID * _POOLED)
+        for number, place in enumerate(_DIGIT_PLACES):
+            column = digits[number :: len(_DIGIT_PLACES)]
+            if place == _VARIANT_PLACE:
+                column = column.translate(_VARIANT)
+            if place != _VERSION_PLACE:
+                made[place::_UUID_LENGTH] = column
+        yield from made.decode().split()
+
+
+# Returns a random UUID as text; for the thread of the event loop. str(uuid.uuid4()) takes nine
+# times as long, and each request and each message has one.
+new_uuid = _uuids().__next__

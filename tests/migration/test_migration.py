@@ -150,14 +150,15 @@ def test_check_of_a_newer_schema_tolerates_only_the_next_expansion(
         schema.check(database)
 
 
-def test_migrations_are_named_numbered_and_frozen() -> None:
+def test_migrations_are_named_and_numbered() -> None:
     scripts = list(ScriptDirectory(str(files.folder("migrations"))).walk_revisions())
 
     for number, script in enumerate(reversed(scripts), start=1):
         path = Path(script.path)
         assert re.fullmatch(rf"{number:04}_(pre|post)_[a-z_]+", script.revision)
         assert path.stem == script.revision
-        assert path.with_suffix(".sql").exists()
+        # Until it is released, the first runs sql/.
+        assert path.with_suffix(".sql").exists() or number == 1
 
 
 def test_migrate_as_another_role_than_the_owner_says_so(databases: Databases) -> None:

@@ -5,8 +5,8 @@ from time import monotonic
 
 import psycopg
 
-from skipmq.database import Database, Replication
-from skipmq.delivery import InFlight, Messages
+from skipmq.database import Database
+from skipmq.delivery import InFlight
 from skipmq.model import QueueName
 from skipmq.store import Queues
 from support.postgres import Connection
@@ -29,7 +29,7 @@ def test_requests_that_find_no_room_wait_for_one_count(database: str, owner: Con
         try:
             queue = await Queues(client).find(NAME, monotonic() + 30)
             assert queue is not None
-            in_flight = InFlight(Messages(client, Replication(client)))
+            in_flight = InFlight(client)
             deadline = monotonic() + 30
             return await asyncio.gather(*(in_flight.allows(queue, deadline) for _ in range(20)))
         finally:

@@ -13,7 +13,7 @@ import pytest
 from skipmq import errors
 from skipmq.actions import perform
 from skipmq.database import NoObserver
-from skipmq.model import Identity, OutgoingMessage, QueueName
+from skipmq.model import Identity, OutgoingMessage, QueueName, Recipient
 from skipmq.node import Node
 from skipmq.protocol import Call, Request, requests
 from skipmq.settings import Settings
@@ -49,8 +49,8 @@ async def listening_nodes(database: str, count: int = 2) -> AsyncIterator[list[N
         yield found
 
 
-async def timeout(at: Node) -> str:
-    return (await at.queues.find(ORDERS, at.deadline())).attributes["VisibilityTimeout"]
+async def timeout(at: Node) -> int:
+    return (await at.queues.find(ORDERS, at.deadline())).attributes.visibility_timeout
 
 
 async def change(at: Node, value: str) -> None:
@@ -85,10 +85,10 @@ async def test_queue_changed_at_another_node_is_looked_up_again(
 
         await change(here, "77")
 
-        assert await timeout(here) == "77"
+        assert await timeout(here) == 77
 
         async def is_known_there() -> bool:
-            return await timeout(there) == "77"
+            return await timeout(there) == 77
 
         await eventually(is_known_there, why="the other node is notified")
 
@@ -105,7 +105,7 @@ async def test_queue_changed_while_a_node_did_not_listen_is_looked_up_again(
         owner.execute("update skipmq.queue set visibility_timeout = 77")
 
         async def is_known() -> bool:
-            return await timeout(alone) == "77"
+            return await timeout(alone) == 77
 
         assert len(listeners) == 1
         await eventually(is_known, why="the node listens again")
@@ -122,7 +122,9 @@ async def test_queue_deleted_in_sql_is_known_to_be_gone_by_its_next_message(
 
         with pytest.raises(errors.QueueDoesNotExist):
             await alone.queues.on(
-                ORDERS, deadline, lambda queue: alone.messages.receive(queue, 1, None, deadline)
+                ORDERS,
+                deadline,
+                lambda queue: alone.standard.receive(queue, 1, None, deadline, Recipient()),
             )
 
 
@@ -151,7 +153,7 @@ async def test_queue_changed_while_it_is_looked_up_is_looked_up_again(
         alone.queues.forget(ORDERS.arn)
 
         assert await lookup == before
-        assert await timeout(alone) == "77"
+        assert await timeout(alone) == 77
 
 
 async def test_lookups_of_a_queue_that_is_not_there_fail_alike(database: str) -> None:
@@ -175,8 +177,8 @@ async def test_message_sent_over_an_odd_connection_is_what_it_was(
     try:
         deadline = monotonic() + 60
         orders = await odd.queues.find(ORDERS, deadline)
-        await odd.messages.send(orders, [message], "tester", deadline)
-        (received,) = (await odd.messages.receive(orders, 1, None, deadline)).messages
+        await odd.standard.send(orders, [message], "tester", deadline)
+        (received,) = (await odd.standard.receive(orders, 1, None, deadline, Recipient())).messages
     finally:
         await odd.close()
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from skipmq import embedded, errors, ids
-from skipmq.delivery.message_sql import receipts_for
-from skipmq.model import OutgoingMessage, Queue, QueueName
+from skipmq import embedded, errors
+from skipmq.delivery.statements import receipts_for
+from skipmq.model import OutgoingMessage, Queue, QueueName, Recipient, new_uuid
 from skipmq.node import Node
 from skipmq.settings import Settings
 from support import standby
@@ -143,7 +143,7 @@ async def connected(url: str, settings: Settings) -> AsyncIterator[tuple[Node, C
 
 
 def outgoing(n: int) -> OutgoingMessage:
-    return OutgoingMessage(ids.new(), str(n), group_id=str(n), deduplication_id=str(n))
+    return OutgoingMessage(new_uuid(), str(n), group_id=str(n), deduplication_id=str(n))
 
 
 async def all_queue(node: Node, name: str) -> Queue:
@@ -178,7 +178,8 @@ async def test_send_that_cannot_be_confirmed_is_of_unknown_outcome_and_stored_on
 
         # They travel in one transaction.
         sends = [
-            node.messages.send(queue, [outgoing(n)], "tester", node.deadline()) for n in range(3)
+            node.messages(queue).send(queue, [outgoing(n)], "tester", node.deadline())
+            for n in range(3)
         ]
         found = await asyncio.gather(*sends, return_exceptions=True)
 
@@ -192,13 +193,13 @@ async def test_delete_that_cannot_be_confirmed_is_of_unknown_outcome_and_done(
     url = Databases(cluster[0]).migrated()
     async with connected(url, Settings(replication_check="warn")) as (node, owner):
         queue = await all_queue(node, "all.fifo")
-        await node.messages.send(queue, [outgoing(1)], "tester", node.deadline())
-        reception = await node.messages.receive(queue, 1, None, node.deadline())
+        await node.messages(queue).send(queue, [outgoing(1)], "tester", node.deadline())
+        reception = await node.messages(queue).receive(queue, 1, None, node.deadline(), Recipient())
         receipts = receipts_for(reception.messages)
         owner.execute("revoke execute on function skipmq.acknowledged(text) from skipmq_node")
 
         with pytest.raises(errors.OutcomeUnknown):
-            await node.messages.delete(queue, receipts, node.deadline())
+            await node.messages(queue).delete(queue, receipts, node.deadline())
 
         assert len(receipts) == 1
         assert stored(owner) == []
@@ -212,7 +213,7 @@ async def test_send_that_is_not_confirmed_in_time_is_of_unknown_outcome_and_stor
     async with connected(url, Settings()) as (node, owner):
         queue = await all_queue(node, "all")
         with frozen(postmaster_of(Path(two.data_dir))), pytest.raises(errors.OutcomeUnknown):
-            await node.messages.send(queue, [outgoing(1)], "tester", deadline=0.0)
+            await node.messages(queue).send(queue, [outgoing(1)], "tester", deadline=0.0)
 
         assert stored(owner) == ["1"]
 

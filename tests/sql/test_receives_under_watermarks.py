@@ -24,9 +24,9 @@ from hypothesis.stateful import (
 
 from skipmq.database import Database, Replication, Statement
 from skipmq.database.statement import TEXT
-from skipmq.delivery import Messages, watermark
+from skipmq.delivery import StandardMessages, watermark
 from skipmq.delivery.watermark import Scans
-from skipmq.model import QueueName
+from skipmq.model import QueueName, Recipient
 from skipmq.store import Queues
 from support.http import eventually
 from support.postgres import Connection, Databases
@@ -91,7 +91,8 @@ class Receiver:
 
     def restart(self, clock: Clock) -> None:
         self.scans = Scans(clock.stopwatch)
-        self.messages = Messages(self.database, Replication(self.database), scans=self.scans)
+        replication = Replication(self.database)
+        self.messages = StandardMessages(self.database, replication, scans=self.scans)
         self.clock = clock
 
     def receive(self, name: QueueName, limit: int, timeout: int) -> int:
@@ -103,7 +104,8 @@ class Receiver:
         await self.database.rows(SET_CLOCK, (self.clock.setting,), deadline=deadline)
         queue = await self.queues.find(name, deadline)
         assert queue is not None
-        return len((await self.messages.receive(queue, limit, seconds, deadline)).messages)
+        claim = self.messages.receive(queue, limit, seconds, deadline, Recipient())
+        return len((await claim).messages)
 
 
 @dataclass

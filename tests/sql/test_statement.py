@@ -74,7 +74,7 @@ async def connected(url: str) -> AsyncIterator[Session]:
 
 
 def test_statement_has_one_name_in_every_process() -> None:
-    shown = "from skipmq.delivery.message_sql import SEND; print(SEND.name.decode())"
+    shown = "from skipmq.delivery.statements import SEND; print(SEND.name.decode())"
     names = {
         subprocess.check_output([sys.executable, "-c", shown], env={"PYTHONHASHSEED": seed})
         for seed in "12"

@@ -1,6 +1,6 @@
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 from structlog.testing import capture_logs
@@ -27,19 +27,17 @@ class Counts(NoObserver):
 
 @contextmanager
 def requests(admission: Admission, count: int) -> Iterator[None]:
-    """Have so many requests under way."""
-    for _ in range(count):
-        admission.enter()
-    yield
-    for _ in range(count):
-        admission.leave()
+    """Have `count` requests served."""
+    with ExitStack() as served:
+        for _ in range(count):
+            served.enter_context(admission)
+        yield
 
 
 def refuse(admission: Admission) -> None:
     """Try to enter as a request does that is refused."""
-    with pytest.raises(errors.Overloaded):
-        admission.enter()
-    admission.note_refusal()
+    with pytest.raises(errors.Overloaded), admission:
+        pass
 
 
 @pytest.mark.parametrize(("most", "waiting"), [(2048, 1792), (8, 4)])

@@ -80,7 +80,7 @@ async def test_waiter_whose_client_left_ends(waiters: Waiters) -> None:
     with waiters.register("q") as waiter:
         sleeping = await asleep(waiter)
 
-        waiter.leave()
+        waiter.cancel()
 
         assert await sleeping is False
         assert await waiter.wait(soon()) is False
@@ -90,7 +90,7 @@ async def test_waiter_whose_client_left_while_it_polled_does_not_poll_again(
     waiters: Waiters,
 ) -> None:
     with waiters.register("q") as waiter:
-        waiter.leave()
+        waiter.cancel()
         waiter.wake()
 
         assert await waiter.wait(soon()) is False
@@ -102,7 +102,7 @@ async def test_waiter_whose_client_left_hands_its_wake_up_on(waiters: Waiters) -
         with waiters.register("q") as leaving:
             sleeping = await asleep(leaving)
             leaving.wake()  # For a message; before it polls, its client leaves.
-            leaving.leave()
+            leaving.cancel()
             assert await sleeping is False
 
         assert await staying_on is True
@@ -161,15 +161,16 @@ async def test_owner_below_its_share_gets_the_newest_place_of_the_largest() -> N
             assert other.has_place
             assert await last is False
 
-        assert [w.left for w in places["greedy"]] == [False] * 7 + [True]
-        assert [w.left for w in places["small"]] == [False] * 2
+        assert [w.is_cancelled for w in places["greedy"]] == [False] * 7 + [True]
+        assert [w.is_cancelled for w in places["small"]] == [False] * 2
 
 
 def test_full_registry_is_divided_into_equal_shares_at_last() -> None:
     waiters = Waiters(most=12)
     with held(waiters, greedy=50, b=50, c=50, d=2) as places:
         kept = {
-            owner: sum(w.has_place and not w.left for w in each) for owner, each in places.items()
+            owner: sum(w.has_place and not w.is_cancelled for w in each)
+            for owner, each in places.items()
         }
 
     # Two are asked for, and the others share the rest.
@@ -182,7 +183,7 @@ def test_one_owner_has_all_places_while_no_other_wants_any() -> None:
     waiters = Waiters(most=12)
     with held(waiters, only=13) as places:
         assert [w.has_place for w in places["only"]] == [True] * 12 + [False]
-        assert not any(w.left for w in places["only"])
+        assert not any(w.is_cancelled for w in places["only"])
 
 
 def test_waiter_without_a_place_takes_none_from_others() -> None:

@@ -160,7 +160,7 @@ def queue_of(call: Call) -> QueueName | None:
 
 
 async def perform(
-    node: Node, call: Call, admit: Callable[[Call], None] = lambda _: None
+    node: Node, call: Call, admit: Callable[[Call], None] | None = None
 ) -> dict[str, Any] | None:
     """Run the action of a call, if its caller may do that and `admit` lets it; return its result.
 
@@ -174,7 +174,8 @@ async def perform(
     queue: Queue | None = None
     if node.keys is not None:
         queue = await access.check(node, call)
-    admit(call)
+    if admit is not None:
+        admit(call)
     if not action.on_queue:
         return await action.run(node, call)
     name = call.needs[0].queue

@@ -106,7 +106,7 @@ async def permitted(
 
     Raises errors.QueueDoesNotExist.
     """
-    policy = (await node.queues.find(name, call.deadline)).attributes["Policy"]
+    policy = (await node.queues.find(name, call.deadline)).attributes.policy
     return frozenset(each for each in permissions if allows(node, call, each, name, policy))
 
 
@@ -114,7 +114,7 @@ def _check(
     keys: KeyStore, call: Call, permission: str, name: QueueName, queue: Queue | None
 ) -> None:
     """Check one permission. Whoever has none learns nothing of the queue, not even if it is."""
-    policy = queue.attributes["Policy"] if queue is not None else ""
+    policy = queue.attributes.policy if queue is not None else ""
     may_be = name.account == call.identity.account or (queue is not None and permission in SHARED)
     # Asked in any case: it takes the same time.
     is_allowed = keys.allows(call.identity, permission, name, policy, lambda: _context(call))

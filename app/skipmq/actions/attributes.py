@@ -14,27 +14,7 @@ from skipmq.auth import parse
 from skipmq.model import Queue
 from skipmq.node import Node
 from skipmq.protocol import Call, requests
-
-_DIGITS = 12
-
-# Gives the form in which a value is stored, or None when it is not allowed.
-Stored = Callable[[str], str | None]
-
-
-def _number(least: int, most: int) -> Stored:
-    def stored(value: str) -> str | None:
-        plain = value.isascii() and value.isdigit() and len(value) <= _DIGITS
-        return str(int(value)) if plain and least <= int(value) <= most else None
-
-    return stored
-
-
-def _one_of(*values: str) -> Stored:
-    return lambda value: value.lower() if value.lower() in values else None
-
-
-def _choice(*values: str) -> Stored:
-    return lambda value: value if value in values else None
+from skipmq.queue_attributes import ATTRIBUTES
 
 
 def _policy(value: str) -> str | None:
@@ -54,49 +34,25 @@ def _policy(value: str) -> str | None:
     return value
 
 
-_SETTABLE: dict[str, Stored] = {
-    "DelaySeconds": _number(0, limits.DELAY_SECONDS),
-    "MaximumMessageSize": _number(limits.MESSAGE_BYTES_LEAST, limits.MESSAGE_BYTES),
-    "MessageRetentionPeriod": _number(limits.RETENTION_LEAST, limits.RETENTION_MOST),
-    "ReceiveMessageWaitTimeSeconds": _number(0, limits.WAIT_SECONDS),
-    "VisibilityTimeout": _number(0, limits.VISIBILITY_TIMEOUT),
+# Return the form in which a text is stored, or None when it is not allowed.
+_SPECIAL: dict[str, Callable[[str], str | None]] = {
     "Policy": _policy,
     "RedrivePolicy": redrive.policy,
     "RedriveAllowPolicy": redrive.allow_policy,
-    "KmsMasterKeyId": lambda value: value if len(value) <= limits.KMS_KEY_ID_LENGTH else None,
-    "KmsDataKeyReusePeriodSeconds": _number(limits.KMS_REUSE_LEAST, limits.KMS_REUSE_MOST),
-    "SqsManagedSseEnabled": _one_of("true", "false"),
-    # SkipMQ's own: what is kept of a settled message.
-    "HistoryMode": _one_of("off", "metadata", "full"),
-    # SkipMQ's own: how many other servers a send waits for.
-    "ReplicationMode": _one_of("none", "any", "majority", "all"),
+    "KmsMasterKeyId": lambda text: text if len(text) <= limits.KMS_KEY_ID_LENGTH else None,
 }
 _COUNTED = {
     "ApproximateNumberOfMessages": "visible",
     "ApproximateNumberOfMessagesNotVisible": "in_flight",
     "ApproximateNumberOfMessagesDelayed": "delayed",
 }
-_OWN = {"HistoryMode", "ReplicationMode"}
-# Shown with a key of KMS, even the default.
+_OURS = {name for name, attribute in ATTRIBUTES.items() if attribute.allowed.ours}
+# Shown only while they differ from the default; the period with every key of KMS, too.
 _REUSE = "KmsDataKeyReusePeriodSeconds"
-# Shown only while they differ from the default.
-_VANISHING = {
-    "Policy": "",
-    "RedrivePolicy": "",
-    "RedriveAllowPolicy": "",
-    "KmsMasterKeyId": "",
-    _REUSE: "300",
-}
-_FACTS = {"QueueArn", "CreatedTimestamp", "LastModifiedTimestamp"}
-# What FIFO queues have besides. FifoQueue is fixed when the queue is made.
-_FIFO: dict[str, Stored] = {
-    "FifoQueue": _one_of("true"),
-    "ContentBasedDeduplication": _one_of("true", "false"),
-    "DeduplicationScope": _choice("queue", "messageGroup"),
-    "FifoThroughputLimit": _choice("perQueue", "perMessageGroupId"),
-}
+_HIDDEN_BY_DEFAULT = {*_SPECIAL, _REUSE}
+_FIXED = {"FifoQueue", "QueueArn", "CreatedTimestamp", "LastModifiedTimestamp"}
 _FIFO_CHOICES = {"DeduplicationScope", "FifoThroughputLimit"}
-_KNOWN = set(_SETTABLE) | set(_COUNTED) | _FACTS | set(_FIFO)
+_KNOWN = set(ATTRIBUTES) | set(_COUNTED) | _FIXED
 
 
 async def get_queue_attributes(
@@ -107,10 +63,10 @@ async def get_queue_attributes(
     for each in names:
         if each != "All" and each not in _KNOWN:
             raise checks.unknown_attribute(each)
-    wanted = (_KNOWN - _OWN) | set(names) if "All" in names else set(names)
+    wanted = (_KNOWN - _OURS) | set(names) if "All" in names else set(names)
     shown = _shown(queue)
     if wanted & set(_COUNTED):
-        counts = await node.messages.count(queue.id, call.deadline)
+        counts = await node.statistics.count(queue.id, call.deadline)
         shown |= {key: str(getattr(counts, field)) for key, field in _COUNTED.items()}
     result = {key: value for key, value in sorted(shown.items()) if key in wanted}
     return {"Attributes": result} if result else {}
@@ -144,25 +100,32 @@ def stored(attributes: Mapping[str, str], *, fifo: bool) -> dict[str, str]:
     Raises errors.InvalidAttributeName, errors.InvalidAttributeValue, or, of a redrive policy,
     errors.InvalidParameterValueException.
     """
-    settable = _SETTABLE | _FIFO if fifo else _SETTABLE
     result = {}
     for name, value in attributes.items():
         if name in _FIFO_CHOICES and not fifo:
             raise errors.InvalidAttributeName(
                 f"You can specify the {name} only when FifoQueue is set to true."
             )
-        if name not in settable:
+        if name == "FifoQueue" and fifo:
+            result[name] = _fifo_queue(value)
+            continue
+        attribute = ATTRIBUTES.get(name)
+        if attribute is None or (attribute.allowed.fifo and not fifo):
             raise checks.unknown_attribute(name)
-        form = settable[name](value)
-        if form is None and name == "FifoQueue":
-            raise errors.InvalidAttributeValue(
-                "Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not"
-                " supported."
-            )
+        form = _SPECIAL.get(name, attribute.stored)(value)
         if form is None:
             raise errors.InvalidAttributeValue(f"Invalid value for the parameter {name}.")
         result[name] = form
     return _with_one_encryption(result)
+
+
+def _fifo_queue(value: str) -> str:
+    if value.lower() != "true":
+        raise errors.InvalidAttributeValue(
+            "Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not"
+            " supported."
+        )
+    return "true"
 
 
 async def check_replication(node: Node, stored: Mapping[str, str], deadline: float) -> None:
@@ -185,10 +148,17 @@ def _with_one_encryption(attributes: dict[str, str]) -> dict[str, str]:
 
 
 def _shown(queue: Queue) -> dict[str, str]:
-    present = {k: v for k, v in queue.attributes.items() if v != _VANISHING.get(k)}
-    if "KmsMasterKeyId" in present:
-        present[_REUSE] = queue.attributes[_REUSE]
-    return present | {
+    texts = queue.attributes.texts(fifo=queue.fifo)
+    shown = {
+        name: text
+        for name, text in texts.items()
+        if name not in _HIDDEN_BY_DEFAULT or text != ATTRIBUTES[name].default
+    }
+    if "KmsMasterKeyId" in shown:
+        shown[_REUSE] = texts[_REUSE]
+    if queue.fifo:
+        shown["FifoQueue"] = "true"
+    return shown | {
         "QueueArn": queue.name.arn,
         "CreatedTimestamp": str(queue.created_at),
         "LastModifiedTimestamp": str(queue.modified_at),

@@ -30,7 +30,7 @@ async def send_message_batch(
     accepted: list[requests.SendMessageBatchRequestEntry] = []
     accepted_messages: list[OutgoingMessage] = []
     failed: list[dict[str, Any]] = []
-    most = queue.number("MaximumMessageSize")
+    most = queue.attributes.maximum_message_size
     for entry, size in zip(entries, sizes, strict=True):
         try:
             message = messages.outgoing(entry, queue, trace)

@@ -7,10 +7,10 @@ from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
-from skipmq import errors, ids, limits
+from skipmq import errors, limits
 from skipmq.actions import checks
 from skipmq.delivery import receipts
-from skipmq.model import OutgoingMessage, Queue, QueueName, StoredMessage
+from skipmq.model import OutgoingMessage, Queue, QueueName, StoredMessage, new_uuid
 from skipmq.node import Node
 from skipmq.protocol import Call, digest, requests
 
@@ -31,7 +31,7 @@ async def send_message(
 ) -> dict[str, Any]:
     """Store a message."""
     message = outgoing(call.parameters, queue, trace_header(node, call))
-    check_size(size(call.parameters), queue.number("MaximumMessageSize"), "are invalid")
+    check_size(size(call.parameters), queue.attributes.maximum_message_size, "are invalid")
     (stored,) = await store(node, call, queue, [message])
     return answer(call.parameters, stored)
 
@@ -50,7 +50,7 @@ async def delete(
     failures, good, decoded = _decoded(node, queue.name, entries)
     if not good:
         return failures
-    outcomes = await node.messages.delete(queue, decoded, call.deadline)
+    outcomes = await node.messages(queue).delete(queue, decoded, call.deadline)
     for place, outcome in zip(good, outcomes, strict=True):
         if outcome == "expired":
             handle = entries[place].ReceiptHandle
@@ -90,10 +90,10 @@ async def change_visibilities(
     )
     if not good:
         return failures
-    standing = queue.number("VisibilityTimeout")
+    standing = queue.attributes.visibility_timeout
     given = [entries[place].VisibilityTimeout for place in good]
     timeouts = [standing if timeout is None else timeout for timeout in given]
-    outcomes = await node.messages.change_visibility(queue, decoded, timeouts, call.deadline)
+    outcomes = await node.messages(queue).change_visibility(queue, decoded, timeouts, call.deadline)
     for place, timeout, outcome in zip(good, timeouts, outcomes, strict=True):
         handle = entries[place].ReceiptHandle
         failures[place] = gone(handle) if outcome == "missing" else _failure(outcome, timeout)
@@ -130,7 +130,7 @@ def outgoing(entry: Outgoing, queue: Queue, trace: str | None) -> OutgoingMessag
     if entry.MessageSystemAttributes:
         trace = checks.trace_header(entry.MessageSystemAttributes)
     return OutgoingMessage(
-        ids.new(),
+        new_uuid(),
         body,
         msgspec.json.encode(attributes).decode() if attributes else None,
         entry.DelaySeconds,
@@ -158,7 +158,7 @@ def check_fifo(entry: Outgoing, queue: Queue) -> None:
     """Check that a message for a FIFO queue has its group, and what tells it from others."""
     if entry.MessageGroupId is None:
         raise checks.missing("MessageGroupId")
-    by_content = queue.attributes["ContentBasedDeduplication"] == "true"
+    by_content = queue.attributes.content_based_deduplication
     if entry.MessageDeduplicationId is None and not by_content:
         raise errors.InvalidParameterValueException(
             "The queue should either have ContentBasedDeduplication enabled or"
@@ -170,7 +170,7 @@ async def store(
     node: Node, call: Call, queue: Queue, messages: Sequence[OutgoingMessage]
 ) -> list[StoredMessage]:
     """Store checked messages and wake who waits for them."""
-    stored = await node.messages.send(queue, messages, call.identity.sender, call.deadline)
+    stored = await node.messages(queue).send(queue, messages, call.identity.sender, call.deadline)
     node.sent(queue.name, len(messages))
     return stored
 

@@ -67,7 +67,7 @@ async def _change(
     """Change the statements of a queue's policy, again on what another has written meanwhile."""
     name = queue.name
     for _ in range(_TRIES):
-        old = queue.attributes["Policy"]
+        old = queue.attributes.policy
         new = _changed(name, old, change)
         replaced = await node.queues.replace_policy(queue, old=old, new=new, deadline=deadline)
         if replaced:

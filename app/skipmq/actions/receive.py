@@ -1,7 +1,6 @@
 """ReceiveMessage, and how a message is shown."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from time import monotonic
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -11,6 +10,7 @@ from skipmq import errors
 from skipmq.actions import access, checks
 from skipmq.actions.messages import shown_number
 from skipmq.delivery import in_flight, receipts
+from skipmq.delivery.waiters import poll_until
 from skipmq.model import (
     AttributeValue,
     PeekedMessage,
@@ -48,127 +48,112 @@ async def receive_message(
     node: Node, call: Call[requests.ReceiveMessage], queue: Queue
 ) -> dict[str, Any]:
     """Claim messages, waiting for the first if the call or the queue says so."""
-    wanted, name = call.parameters, queue.name
+    wanted = call.parameters
     checks.receive_limit(wanted.MaxNumberOfMessages)
     checks.wait_time(wanted.WaitTimeSeconds)
     checks.visibility_timeout(wanted.VisibilityTimeout)
     shown = _system_names(wanted)
-    limit = wanted.MaxNumberOfMessages or 1
     attempt = wanted.ReceiveRequestAttemptId
     if queue.fifo:
         checks.identifier(attempt, "ReceiveRequestAttemptId")
     else:
         checks.fifo_only(attempt, "ReceiveRequestAttemptId")
-    wait = wanted.WaitTimeSeconds
-    if wait is None:
-        wait = queue.number("ReceiveMessageWaitTimeSeconds")
-
-    recipient = Recipient()
-
-    async def poll(queue: Queue) -> Reception:
-        deadline = call.deadline
-        keys = _keys_version(node)
-        if not await node.in_flight.allows(queue, deadline):
-            if not queue.fifo and wait == 0:
-                raise errors.OverLimit("The maximum number of messages in flight is reached.")
-            return Reception([], in_flight.PAUSE)
-        reception = await node.messages.receive(
-            queue,
-            limit,
-            wanted.VisibilityTimeout,
-            deadline,
-            attempt=attempt,
-            recipient=recipient,
-        )
-        if reception.messages and (recipient.left or _keys_version(node) != keys):
-            reception = await _checked(node, call, queue, reception, recipient, keys)
-        node.in_flight.received(queue, len(reception.messages))
-        return reception
-
-    unwatch = call.request.watch_client and call.request.watch_client(recipient.leave)
+    receiver = _Receiver(node, call, queue)
+    watch = call.request.watch_client
+    unwatch = None if watch is None else watch(receiver.recipient.disconnect)
     try:
-        if wait:
-            reception = await _awaited(node, call, name, poll, wait, recipient)
-        else:
-            reception = await poll(queue)
+        reception = await receiver.receive(queue)
     finally:
+        call.waited = receiver.recipient.waited
         if unwatch is not None:
             unwatch()
     node.activity.note(queue.id, len(reception.messages))
     if node.tracing is not None:
         node.tracing.link(message.trace_header for message in reception.messages)
-    messages = [_shown(node, name, m, shown, wanted) for m in reception.messages]
+    messages = [_shown(node, queue.name, m, shown, wanted) for m in reception.messages]
     return {"Messages": messages} if messages else {}
+
+
+class _Receiver:
+    """The claims of one ReceiveMessage."""
+
+    def __init__(self, node: Node, call: Call[requests.ReceiveMessage], queue: Queue) -> None:
+        self._node, self._call, self._name = node, call, queue.name
+        self.recipient = Recipient()
+        wanted = call.parameters.WaitTimeSeconds
+        self._wait = (
+            queue.attributes.receive_message_wait_time_seconds if wanted is None else wanted
+        )
+
+    async def receive(self, queue: Queue) -> Reception:
+        """Claim messages; wait for the first where that is wanted."""
+        if not self._wait:
+            return await self._claim(queue)
+        self._node.notifier.announce(self._name.arn)
+        return await poll_until(
+            self._node.waiters,
+            self._name.arn,
+            self._call.identity.key_id or "",
+            self._wait,
+            self.recipient,
+            self._poll,
+            self._resume,
+            # An attempt may be given what it was given before.
+            claims_first=self._call.parameters.ReceiveRequestAttemptId is not None,
+        )
+
+    async def _poll(self) -> Reception:
+        return await self._node.queues.on(self._name, self._call.deadline, self._claim)
+
+    async def _resume(self) -> None:
+        self._call.deadline = self._node.deadline()
+        # The key may have been disabled meanwhile.
+        await access.check_again(self._node, self._call)
+
+    async def _claim(self, queue: Queue) -> Reception:
+        node, wanted, deadline = self._node, self._call.parameters, self._call.deadline
+        keys = _keys_version(node)
+        if not await node.in_flight.allows(queue, deadline):
+            if not queue.fifo and not self._wait:
+                raise errors.OverLimit("The maximum number of messages in flight is reached.")
+            return Reception([], in_flight.PAUSE)
+        limit, timeout = wanted.MaxNumberOfMessages or 1, wanted.VisibilityTimeout
+        attempt = wanted.ReceiveRequestAttemptId
+        if attempt is None or self.recipient.is_disconnected:
+            reception = await node.messages(queue).receive(
+                queue, limit, timeout, deadline, self.recipient
+            )
+        else:
+            reception = await node.fifo.receive_attempt(queue, attempt, limit, timeout, deadline)
+        if reception.messages and (self.recipient.is_disconnected or _keys_version(node) != keys):
+            reception = await self._checked(queue, reception, keys)
+        node.in_flight.received(queue, len(reception.messages))
+        return reception
+
+    async def _checked(self, queue: Queue, reception: Reception, keys: int) -> Reception:
+        """Return what was claimed, if its caller may have it still; otherwise give it back.
+
+        `keys` is the version of the keys before the claim, which may have waited for the database.
+        Raises what access.check_again raises.
+        """
+        node, call = self._node, self._call
+        refusal: errors.SqsError | None = None
+        if _keys_version(node) != keys:
+            try:
+                await access.check_again(node, call)
+            except errors.SqsError as error:
+                refusal = error
+        if refusal is None and not self.recipient.is_disconnected:
+            return reception
+        await node.messages(queue).give_back(queue, reception.messages, call.deadline)
+        node.sent(queue.name, len(reception.messages))
+        if refusal is not None:
+            raise refusal
+        return Reception([])
 
 
 def _keys_version(node: Node) -> int:
     return 0 if node.keys is None else node.keys.version
-
-
-async def _checked(  # noqa: PLR0913, PLR0917 - private.
-    node: Node, call: Call, queue: Queue, reception: Reception, recipient: Recipient, keys: int
-) -> Reception:
-    """Return what was claimed, if its caller may have it still; otherwise give it back.
-
-    `keys` is the version of the keys before the claim, which may have waited for the database.
-    Raises what access.check_again raises.
-    """
-    refusal: errors.SqsError | None = None
-    if _keys_version(node) != keys:
-        try:
-            await access.check_again(node, call)
-        except errors.SqsError as error:
-            refusal = error
-    if refusal is None and not recipient.left:
-        return reception
-    await node.messages.give_back(queue, reception.messages, call.deadline)
-    node.sent(queue.name, len(reception.messages))
-    if refusal is not None:
-        raise refusal
-    return Reception([])
-
-
-async def _awaited(  # noqa: PLR0913, PLR0917 - private.
-    node: Node,
-    call: Call,
-    name: QueueName,
-    poll: Callable[[Queue], Awaitable[Reception]],
-    wait: int,
-    recipient: Recipient,
-) -> Reception:
-    """Poll until there is something, for up to `wait` seconds, or the client is gone.
-
-    Where too many wait already it polls once: those who wait for nothing must not keep others from
-    what there is.
-    """
-    ends = monotonic() + node.waiters.seconds_for(wait)
-    with node.waiters.register(name.arn, call.identity.key_id or "") as waiter:
-        recipient.when_left = waiter.leave
-        if recipient.left:
-            waiter.leave()
-        node.notifier.announce(name.arn)
-        reception = Reception([])
-        # An attempt may be given what it was given before.
-        polls = not waiter.need_not_poll() or call.parameters.ReceiveRequestAttemptId is not None
-        while True:
-            if polls:
-                waiter.poll_begins()
-                reception = await node.queues.on(name, call.deadline, poll)
-                if reception.messages:
-                    return reception
-                if not recipient.left:
-                    waiter.poll_found_nothing(reception.next_visible_in)
-            if not waiter.has_place:
-                raise errors.Overloaded("As many receivers wait as the node can take; try again.")
-            began = monotonic()
-            is_due = await waiter.wait(ends)
-            call.waited += monotonic() - began
-            if not is_due:
-                return reception
-            polls = True
-            call.deadline = node.deadline()
-            # The key may have been disabled meanwhile.
-            await access.check_again(node, call)
 
 
 def _system_names(wanted: requests.ReceiveMessage) -> list[str]:

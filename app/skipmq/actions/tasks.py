@@ -49,7 +49,7 @@ async def list_message_tasks(
     checks.tasks_listed(call.parameters.MaxResults)
     most = call.parameters.MaxResults or limits.MOVE_TASKS_LISTED
     tasks = await node.moves.list(name.arn, most, call.deadline, every=True)
-    policy = queue.attributes["Policy"]
+    policy = queue.attributes.policy
     may_peek = access.allows(node, call, "PeekMessages", name, policy)
     return {"Tasks": [_shown_whole(task, name.arn, may_peek=may_peek) for task in tasks]}
 

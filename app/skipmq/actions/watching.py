@@ -33,7 +33,7 @@ async def get_queue_activity(
     deadline = call.deadline
     clock = await node.inspection.clock(deadline)
     found = await node.statistics.minutes([queue.id], minutes, deadline)
-    mode = queue.attributes["HistoryMode"]
+    mode = queue.attributes.history_mode
     result: dict[str, Any] = {
         "Clock": int(clock),
         "Minutes": overview.shown_minutes(found[queue.id]),

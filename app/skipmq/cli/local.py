@@ -155,7 +155,8 @@ def _present(local: LocalNode, queue: DeclaredQueue) -> Mapping[str, str]:
     """Return the attributes that a queue has."""
     node, name = local.node, queue_name(queue.name, local.node.settings)
     node.queues.forget(name.arn)
-    return local.run(node.queues.find(name, node.deadline())).attributes
+    found = local.run(node.queues.find(name, node.deadline()))
+    return found.attributes.texts(fifo=found.fifo)
 
 
 def _warn(queue: DeclaredQueue, attribute: str, declared: str, present: str) -> None:

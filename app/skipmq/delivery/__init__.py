@@ -1,6 +1,7 @@
 """What a broker is: messages, group commit, waiters."""
 
+from skipmq.delivery.fifo import FifoMessages
 from skipmq.delivery.in_flight import InFlight
-from skipmq.delivery.messages import Messages
+from skipmq.delivery.standard import StandardMessages
 
-__all__ = ["InFlight", "Messages"]
+__all__ = ["FifoMessages", "InFlight", "StandardMessages"]

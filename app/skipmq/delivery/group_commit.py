@@ -8,6 +8,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from contextvars import Context
+from itertools import chain
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -23,7 +24,7 @@ Request = TypeVar("Request")
 Result = TypeVar("Result")
 # Runs the requests of a key in one transaction, until a deadline, and returns their results.
 Run = Callable[[Key, Sequence[Request], float], Awaitable[Sequence[Result]]]
-# Seconds between two looks for requests that time out.
+# Seconds between two checks for requests that time out.
 _INTERVAL = 1.0
 
 
@@ -67,7 +68,10 @@ class GroupCommit(Generic[Key, Request, Result]):
         self._context = None if traces is None else Context()
         # A key is there while it is served; its entries are those that wait.
         self._waiting: dict[Key, deque[_Entry[Request, Result]]] = {}
+        self._running: dict[Key, Sequence[_Entry[Request, Result]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        # Fails the requests that time out, while any is served.
+        self._expiry: asyncio.TimerHandle | None = None
 
     def submit(
         self, key: Key, request: Request, weight: int, deadline: float
@@ -95,6 +99,8 @@ class GroupCommit(Generic[Key, Request, Result]):
         key: Key,
         waiting: deque[_Entry[Request, Result]],
     ) -> None:
+        if self._expiry is None:
+            self._expiry = loop.call_later(_INTERVAL, self._expire, loop)
         task = loop.create_task(self._serve(key, waiting))
         # The loop itself keeps no task alive.
         self._tasks.add(task)
@@ -103,15 +109,25 @@ class GroupCommit(Generic[Key, Request, Result]):
     async def _serve(self, key: Key, waiting: deque[_Entry[Request, Result]]) -> None:
         try:
             while batch := self._take(waiting):
-                expiry = _Expiry(batch, waiting)
-                try:
-                    await self._serve_batch(key, batch)
-                finally:
-                    expiry.cancel()
+                self._running[key] = batch
+                await self._serve_batch(key, batch)
         finally:
             del self._waiting[key]
+            self._running.pop(key, None)
             for entry in waiting:  # None, unless the loop is ending.
                 entry.result.cancel()
+
+    def _expire(self, loop: asyncio.AbstractEventLoop) -> None:
+        now = monotonic()
+        for entries, error in (
+            (chain.from_iterable(self._running.values()), errors.OutcomeUnknown),
+            (chain.from_iterable(self._waiting.values()), errors.ServiceUnavailable),
+        ):
+            for entry in entries:
+                if entry.expires_at <= now:
+                    _fail(entry, error())
+        served = bool(self._waiting)
+        self._expiry = loop.call_later(_INTERVAL, self._expire, loop) if served else None
 
     def _take(self, waiting: deque[_Entry[Request, Result]]) -> list[_Entry[Request, Result]]:
         batch: list[_Entry[Request, Result]] = []
@@ -160,34 +176,6 @@ class GroupCommit(Generic[Key, Request, Result]):
         if self._traces is None:
             return run
         return self._traces.traced(run, [entry.span for entry in batch])
-
-
-class _Expiry:
-    """Fails the requests that time out while a transaction runs."""
-
-    def __init__(
-        self, running: Sequence[_Entry[Any, Any]], waiting: deque[_Entry[Any, Any]]
-    ) -> None:
-        self._running, self._waiting = running, waiting
-        self._schedule()
-
-    def cancel(self) -> None:
-        """End."""
-        self._timer.cancel()
-
-    def _schedule(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(_INTERVAL, self._check)
-
-    def _check(self) -> None:
-        now = monotonic()
-        for entries, error in (
-            (self._running, errors.OutcomeUnknown),
-            (self._waiting, errors.ServiceUnavailable),
-        ):
-            for entry in entries:
-                if entry.expires_at <= now:
-                    _fail(entry, error())
-        self._schedule()
 
 
 def _fail(entry: _Entry[Request, Result], error: Exception) -> None:

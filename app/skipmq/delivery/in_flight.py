@@ -4,11 +4,12 @@ import asyncio
 from time import monotonic
 
 from skipmq import limits
-from skipmq.delivery.messages import Messages
+from skipmq.database import Database
+from skipmq.delivery.statements import IN_FLIGHT
 from skipmq.model import Queue
 
-# How many messages a worker gives of one queue between two counts: an eighth of what there is room
-# for, but at least so many. And how long a full queue counts as full, in seconds.
+# A worker gives this share of a queue's room between two counts, but at least STRIDE messages; a
+# full queue counts as full for PAUSE seconds.
 SHARE = 8
 STRIDE = 1_000
 PAUSE = 1.0
@@ -16,14 +17,14 @@ QUEUES = 10_000
 
 
 class InFlight:
-    """Tells whether a queue may give more messages.
+    """Whether queues may give more messages.
 
     The limit is approximate, as that of SQS is: each worker may pass it by less than STRIDE, and
     those beyond SHARE workers by their share.
     """
 
-    def __init__(self, messages: Messages, limit: int = limits.IN_FLIGHT) -> None:
-        self._messages = messages
+    def __init__(self, database: Database, limit: int = limits.IN_FLIGHT) -> None:
+        self._database = database
         self._limit = limit
         self._room: dict[int, int] = {}
         self._full_until: dict[int, float] = {}
@@ -31,7 +32,7 @@ class InFlight:
         self._counting: dict[int, asyncio.Lock] = {}
 
     async def allows(self, queue: Queue, deadline: float) -> bool:
-        """Tell whether another receive is allowed."""
+        """Return whether another receive is allowed."""
         known = self._known(queue.id)
         if known is None:
             async with self._counting.setdefault(queue.id, asyncio.Lock()):
@@ -47,7 +48,10 @@ class InFlight:
 
     async def _count(self, queue_id: int, deadline: float) -> bool:
         asked = monotonic()
-        count = await self._messages.in_flight(queue_id, self._limit, deadline)
+        # From half the limit on it is exact.
+        ((count,),) = await self._database.rows(
+            IN_FLIGHT, (queue_id, self._limit), deadline=deadline, tenant=queue_id
+        )
         if len(self._room) >= QUEUES:
             self._room.clear()
             self._full_until.clear()
@@ -60,5 +64,5 @@ class InFlight:
         return False
 
     def received(self, queue: Queue, count: int) -> None:
-        """Note that so many messages were given."""
+        """Note that `count` messages were given."""
         self._room[queue.id] = self._room.get(queue.id, 0) - count

@@ -8,9 +8,9 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
 from skipmq.database import Database, Monitor, NoObserver, Observer, Replication, monitor
-from skipmq.delivery import InFlight, Messages
+from skipmq.delivery import FifoMessages, InFlight, StandardMessages
 from skipmq.delivery.waiters import Listener, Notifier, Waiters
-from skipmq.model import QueueName
+from skipmq.model import Queue, QueueName
 from skipmq.node.key_store import KeyStore
 from skipmq.settings import Settings
 from skipmq.store import (
@@ -65,10 +65,9 @@ class Node:
         )
         self.monitor = Monitor(self.database, self.observer)
         self.replication = Replication(self.database)
-        self.messages = Messages(
-            self.database, self.replication, settings.max_transaction_messages, tracing=tracing
-        )
-        self.in_flight = InFlight(self.messages)
+        parts = (self.database, self.replication, settings.max_transaction_messages, tracing)
+        self.standard, self.fifo = StandardMessages(*parts), FifoMessages(*parts)
+        self.in_flight = InFlight(self.database)
         self.inspection = Inspection(self.database)
         self.moves = Moves(self.database)
         self.notifier = Notifier(self.database.session, self.process)
@@ -142,6 +141,10 @@ class Node:
         self.database.close()
         if self.tracing is not None:
             await asyncio.to_thread(self.tracing.close)
+
+    def messages(self, queue: Queue) -> StandardMessages | FifoMessages:
+        """Return the functions on the messages of a queue."""
+        return self.fifo if queue.fifo else self.standard
 
     def deadline(self) -> float:
         """Return until when a request that begins now may wait for a database."""

@@ -1,4 +1,4 @@
-"""How many requests a worker takes on at once; what exceeds that is refused at once."""
+"""The limit of requests that a worker serves at once; those beyond it are refused at once."""
 
 from time import monotonic
 
@@ -9,14 +9,15 @@ from skipmq.database import Observer
 
 log = structlog.get_logger()
 
-# Refusing is over when nobody has been refused for so many seconds.
+# Refusing is over when no request was refused for this many seconds.
 QUIET = 5.0
 
 
 class Admission:
-    """Counts requests in and out; for one loop. `refused` only ever grows.
+    """Counts the requests in `with` blocks; for one loop. `refused` only ever grows.
 
-    In a `with` block a request is counted in, and errors.Overloaded noted, its own too.
+    Entering raises errors.Overloaded where there are too many. Each errors.Overloaded counts as
+    refused, that of the block too.
     """
 
     def __init__(self, most: int, observer: Observer, quiet: float = QUIET) -> None:
@@ -28,36 +29,21 @@ class Admission:
         self._refused_before = 0
 
     def __enter__(self) -> None:
-        try:
-            self.enter()
-        except errors.Overloaded:
-            self.note_refusal()
-            raise
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self.leave()
-        if kind is not None and issubclass(kind, errors.Overloaded):
-            self.note_refusal()
-
-    def enter(self) -> None:
-        """Count a request in, which must leave again.
-
-        Raises errors.Overloaded when there are too many.
-        """
         if self.active >= self.most:
+            self._note_refusal()
             raise errors.Overloaded
         self.active += 1
         if self._refused_last is not None and monotonic() - self._refused_last > self._quiet:
             self._refused_last = None
             log.warning("no longer refusing requests", refused=self.refused - self._refused_before)
 
-    def leave(self) -> None:
-        """Count a request out."""
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.active -= 1
+        if kind is not None and issubclass(kind, errors.Overloaded):
+            self._note_refusal()
 
-    def note_refusal(self) -> None:
-        """Note that a request was refused."""
-        # Once each time: a line for each request would bury it.
+    def _note_refusal(self) -> None:
+        # Logged once each time: a line for each request would bury others.
         if self._refused_last is None:
             self._refused_before = self.refused
             log.warning("refusing requests", active=self.active)

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from functools import lru_cache
+from functools import lru_cache, partial
 from time import perf_counter
 from typing import Any
 
@@ -79,8 +79,10 @@ class Broker:
         self._checks_pages = self._browsers is not None if checks_pages is None else checks_pages
         self._proxies = Proxies(settings.proxies)
         workers = settings.worker_count
-        self._of_keys = _rate(settings.rate_limit_key, workers)
-        self._of_queues = _rate(settings.rate_limit_queue, workers)
+        self._key_rate = _rate(settings.rate_limit_key, workers)
+        queue_rate = _rate(settings.rate_limit_queue, workers)
+        # Called before an allowed call is run.
+        self._admit = None if queue_rate is None else partial(self._take_queues, queue_rate)
         self._sign_ins = Rate(SIGN_INS_PER_SECOND)
 
     async def answer(self, request: Request) -> Response:
@@ -95,12 +97,17 @@ class Broker:
             with self.admission:
                 self.node.check_open()
                 self.check_browser(request)
-                identity = self._identify(request)
+                if self.node.keys is not None:
+                    identity = self.node.keys.identify(request)
+                else:
+                    region = self.node.settings.region
+                    authorization = request.headers.get("authorization")
+                    identity = auth.identify(authorization, request.query, region)
                 call = protocol.decode(request)
                 call.identity = identity
                 call.deadline = self.node.deadline()
                 self._check_caller(call)
-                result = await perform(self.node, call, self._take_queues)
+                result = await perform(self.node, call, self._admit)
                 response = protocol.encode(call, result)
         except errors.SqsError as error:
             failure = error
@@ -174,7 +181,7 @@ class Broker:
             with self.admission:
                 self.node.check_open()
                 self._check_caller(call)
-                return await perform(self.node, call, self._take_queues)
+                return await perform(self.node, call, self._admit)
         except errors.SqsError as error:
             failure = error
             raise
@@ -216,16 +223,6 @@ class Broker:
         """Put on the record that a request was refused before it was any action."""
         self._log.note(request, None, error, None, 0.0)
 
-    def _identify(self, request: Request) -> Identity:
-        """Return who a request is from: who has signed it, where signatures are checked.
-
-        Raises an errors.SqsError when it is not signed as it must be.
-        """
-        if self.node.keys is not None:
-            return self.node.keys.identify(request)
-        region = self.node.settings.region
-        return auth.identify(request.headers.get("authorization"), request.query, region)
-
     def _check_caller(self, call: Call) -> None:
         """Check the method of a call, and count it for its key.
 
@@ -233,17 +230,16 @@ class Broker:
         """
         if self._browsers is not None:
             self._browsers.check_method(call)
-        if self._of_keys is not None and call.identity.key_id is not None:
-            self._of_keys.take(call.identity.key_id)
+        if self._key_rate is not None and call.identity.key_id is not None:
+            self._key_rate.take(call.identity.key_id)
 
-    def _take_queues(self, call: Call) -> None:
+    def _take_queues(self, queue_rate: Rate, call: Call) -> None:
         """Count a call for its queues; raise errors.ThrottlingException.
 
-        Only one that is allowed: a refused caller must not use up what is the owner's.
+        Only one that is allowed: a refused caller must not use up the rate of the owner's.
         """
-        if self._of_queues is not None:
-            for name in {need.queue.arn for need in call.needs or ()}:
-                self._of_queues.take(name)
+        for name in {need.queue.arn for need in call.needs or ()}:
+            queue_rate.take(name)
 
     def origin(self, peer: str, scheme: str, host: str | None, sent: Sent) -> Origin:
         """Return whence a request came, by what proxies say that the node believes."""

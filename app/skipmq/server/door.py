@@ -18,7 +18,8 @@ from urllib.parse import unquote
 
 import msgspec
 
-from skipmq import errors, ids, protocol
+from skipmq import errors, protocol
+from skipmq.model import new_uuid
 from skipmq.protocol import Request, Response
 from skipmq.server.answer import Broker, is_page, redirect, refusal
 from skipmq.server.connection import Connection
@@ -189,7 +190,7 @@ class Door:
             query,
             b"",
             broker.base_url(origin.scheme, origin.host),
-            ids.new(),
+            new_uuid(),
             origin.client,
             connection.watch_client,
         )

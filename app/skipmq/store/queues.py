@@ -11,6 +11,7 @@ from skipmq.database import Database, Rows, Statement
 from skipmq.database.statement import INTEGER, INTERVAL, JSONB, TEXT, TEXTS
 from skipmq.delivery.group_commit import GroupCommit
 from skipmq.model import Queue, QueueName
+from skipmq.queue_attributes import QueueAttributes
 
 _CREATE = Statement(
     "select skipmq.create_queue($1, $2, $3, $4, $5, $6, $7)",
@@ -159,7 +160,12 @@ class Queues:
         rows = await self._database.rows(
             _GET, (name.name, name.account, name.region), deadline=deadline
         )
-        return [Queue(name, *rows[0]) if rows else None] * len(requests)
+        if not rows:
+            return [None] * len(requests)
+        id_, fifo, attributes, tags, created_at, modified_at = rows[0]
+        read = QueueAttributes.read(attributes)
+        queue = Queue(name, id_, fifo, read, tags, created_at, modified_at)
+        return [queue] * len(requests)
 
     async def create(  # noqa: PLR0913 - each is a column.
         self,

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import Literal, TypeAlias, get_args
 
-from skipmq.database import Database, Search
+from skipmq.database import Database, Search, Statement
 from skipmq.database.statement import BOOLEAN, INTEGER, INTEGERS, TEXT
-from skipmq.model import QueueMinute, QueueStatistics, TimeInQueue
+from skipmq.model import MessageCounts, QueueMinute, QueueStatistics, TimeInQueue
 
 Order: TypeAlias = Literal["name", "messages", "rate", "dead-lettered"]
 ORDERS: tuple[str, ...] = get_args(Order)
 
+_COUNT = Statement("select visible, in_flight, delayed from skipmq.count_messages($1)", INTEGER)
 _STATISTICS = Search(
     "select account, region, queue, queue_id, queues, messages, visible, in_flight, delayed,"
     " oldest, sent, bytes_sent, received, empty_receives, deleted, expired, dead_lettered,"
@@ -35,6 +36,11 @@ class Statistics:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    async def count(self, queue_id: int, deadline: float) -> MessageCounts:
+        """Return the numbers of messages in a queue."""
+        (row,) = await self._database.rows(_COUNT, (queue_id,), deadline=deadline)
+        return MessageCounts(*row)
 
     async def of_queues(  # noqa: PLR0913 - all but the first have defaults.
         self,

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 import flask
 from flask.typing import ResponseReturnValue
 
-from skipmq import errors, limits
+from skipmq import errors
 from skipmq.console import site
 from skipmq.console.pages import heading
 from skipmq.console.visit import current
+from skipmq.queue_attributes import ATTRIBUTES, Attribute
 
 
 class Field(NamedTuple):
@@ -21,71 +22,66 @@ class Field(NamedTuple):
     group: str
     # How a value is written for people, where the number alone says little: a filter of formats.
     unit: str = ""
-    least: int = 0
-    most: int = 0
-    choices: tuple[str, ...] = ()
-    default: str = ""
     hint: str = ""
-    fifo_only: bool = False
+    # What may be chosen, of an attribute that is no free text.
+    choices: tuple[str, ...] = ()
+
+    @property
+    def about(self) -> Attribute:
+        """Return the default and the bounds of the attribute."""
+        return ATTRIBUTES[self.attribute]
 
 
 GROUPS = ("Delivery", "FIFO", "Dead-letter queue", "Beyond SQS", "Encryption")
-_YES_NO = ("false", "true")
-FIELDS = (
+_LABELS = (
     Field(
         "VisibilityTimeout", "Visibility timeout", "Delivery", "duration",
-        0, limits.VISIBILITY_TIMEOUT, default="30",
-        hint="seconds that a received message stays hidden",
+        "seconds that a received message stays hidden",
     ),
     Field(
-        "DelaySeconds", "Delay", "Delivery", "duration", 0, limits.DELAY_SECONDS, default="0",
-        hint="seconds before a message that was sent can be received",
+        "DelaySeconds", "Delay", "Delivery", "duration",
+        "seconds before a message that was sent can be received",
     ),
     Field(
         "ReceiveMessageWaitTimeSeconds", "Receive wait time", "Delivery", "duration",
-        0, limits.WAIT_SECONDS, default="0", hint="seconds that a receive waits for messages",
+        "seconds that a receive waits for messages",
     ),
     Field(
         "MessageRetentionPeriod", "Retention", "Delivery", "duration",
-        limits.RETENTION_LEAST, limits.RETENTION_MOST, default="345600",
-        hint="seconds that a message is kept",
+        "seconds that a message is kept",
     ),
     Field(
         "MaximumMessageSize", "Largest message", "Delivery", "size",
-        limits.MESSAGE_BYTES_LEAST, limits.MESSAGE_BYTES, default="1048576",
-        hint="bytes of a message with its attributes",
+        "bytes of a message with its attributes",
     ),
     Field(
-        "ContentBasedDeduplication", "Content-based deduplication", "FIFO", choices=_YES_NO,
-        default="false", hint="the body is the deduplication id where a sender gives none",
-        fifo_only=True,
+        "ContentBasedDeduplication", "Content-based deduplication", "FIFO",
+        hint="the body is the deduplication id where a sender gives none",
     ),
-    Field(
-        "DeduplicationScope", "Deduplication scope", "FIFO", choices=("queue", "messageGroup"),
-        default="queue", fifo_only=True,
-    ),
-    Field(
-        "FifoThroughputLimit", "Throughput limit", "FIFO",
-        choices=("perQueue", "perMessageGroupId"), default="perQueue", fifo_only=True,
-    ),
+    Field("DeduplicationScope", "Deduplication scope", "FIFO"),
+    Field("FifoThroughputLimit", "Throughput limit", "FIFO"),
     Field(
         "RedriveAllowPolicy", "Redrive allow policy", "Dead-letter queue",
         hint="JSON: which queues may name this one as their dead-letter queue; empty: all",
     ),
+    Field("HistoryMode", "History", "Beyond SQS", hint="what is kept of a settled message"),
     Field(
-        "HistoryMode", "History", "Beyond SQS", choices=("off", "metadata", "full"),
-        default="metadata", hint="what is kept of a settled message",
+        "ReplicationMode", "Replication", "Beyond SQS",
+        hint="which standbys must have a message before its send is acknowledged",
     ),
     Field(
-        "ReplicationMode", "Replication", "Beyond SQS", choices=("none", "any", "majority", "all"),
-        default="any", hint="which standbys must have a message before its send is acknowledged",
-    ),
-    Field(
-        "SqsManagedSseEnabled", "Encryption by SQS", "Encryption", choices=_YES_NO, default="true",
+        "SqsManagedSseEnabled", "Encryption by SQS", "Encryption",
         hint="kept for clients that ask; the database's disk is what encrypts",
     ),
     Field("KmsMasterKeyId", "Key of KMS", "Encryption", hint="kept for clients that ask"),
 )  # fmt: skip
+
+
+def _choices(attribute: Attribute) -> tuple[str, ...]:
+    return ("false", "true") if attribute.type is bool else attribute.allowed.choices
+
+
+FIELDS = tuple(each._replace(choices=_choices(each.about)) for each in _LABELS)
 
 
 def add(pages: flask.Blueprint) -> None:
@@ -103,7 +99,7 @@ def fields(*, fifo: bool, new: bool = False) -> Sequence[Field]:
     return [
         each if not new else each._replace(choices=("", *each.choices) if each.choices else ())
         for each in FIELDS
-        if fifo or not each.fifo_only
+        if fifo or not each.about.allowed.fifo
     ]
 
 

@@ -96,8 +96,8 @@ class Waiter:
         "_sleep",
         "_wakes",
         "has_place",
+        "is_cancelled",
         "is_woken",
-        "left",
         "span",
     )
 
@@ -106,8 +106,8 @@ class Waiter:
         self.has_place = has_place
         # Whether a wake-up came that no poll has followed yet.
         self.is_woken = False
-        # Whether the client is gone.
-        self.left = False
+        # Whether the client has disconnected, or another owner has the place.
+        self.is_cancelled = False
         # Of the trace, from its first sleep on.
         self.span: Any = None
         self._registry = registry
@@ -182,13 +182,13 @@ class Waiter:
         self.is_woken = True
         self.end_sleep()
 
-    def leave(self) -> None:
-        """End the waiting: the client is gone, or another owner gets the place."""
-        self.left = True
+    def cancel(self) -> None:
+        """End the waiting: the client has disconnected, or another owner gets the place."""
+        self.is_cancelled = True
         self.end_sleep()
 
     def _is_over(self) -> bool:
-        return self.left or self._registry.stopped
+        return self.is_cancelled or self._registry.stopped
 
     def end_sleep(self) -> None:
         """Make the waiter see what has changed, if it sleeps."""
@@ -271,7 +271,7 @@ class Waiters:
         largest = max(self._places, key=lambda each: len(self._places[each]))
         newest = next(reversed(self._places[largest]))
         self._leave_place(largest, newest)
-        newest.leave()
+        newest.cancel()
         return True
 
     def _leave_place(self, owner: str, waiter: Waiter) -> None:

@@ -21,7 +21,7 @@ from skipmq.delivery.receipts import Receipt
 from skipmq.model import ReceivedMessage, Reception, Recipient
 
 T = TypeVar("T")
-# How many messages a recipient wants.
+# The limit of a claim, and for which client it is.
 Claim: TypeAlias = tuple[int, Recipient]
 
 # Named one by one: the function of the next release may give more.
@@ -85,7 +85,6 @@ RECEIVE_ATTEMPT = Statement(
     " from skipmq.receive_fifo_attempt($1, $2, $3, $4, $5)",
     INTEGER, TEXT, INTEGER, INTEGER, TEXT, since_2000=True,
 )  # fmt: skip
-COUNT = Statement("select visible, in_flight, delayed from skipmq.count_messages($1)", INTEGER)
 IN_FLIGHT = Statement("select skipmq.bound_in_flight($1, $2)", INTEGER, INTEGER)
 
 
@@ -106,8 +105,8 @@ def received_at(requests: Sequence[Sequence[Receipt]]) -> list[int]:
 
 
 def limits(claims: Sequence[Claim]) -> list[int]:
-    """Return how many messages each claim is for: none for those who are gone."""
-    return [0 if recipient.left else limit for limit, recipient in claims]
+    """Return the limit of each claim: 0 for a recipient that has disconnected."""
+    return [0 if recipient.is_disconnected else limit for limit, recipient in claims]
 
 
 def array(values: list[Any]) -> list[Any] | None:

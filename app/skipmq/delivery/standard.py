@@ -1,0 +1,173 @@
+"""Messages of standard queues: send, receive, delete, change visibility."""
+
+from asyncio import Future
+from collections.abc import Sequence
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import structlog
+
+from skipmq import errors
+from skipmq.database import Database, DatabaseError, Replication
+from skipmq.database.statement import EPOCH
+from skipmq.delivery import statements
+from skipmq.delivery.messages import ASYNC_COMMIT, SYNC_COMMIT, Messages, ReceiveKey, SendKey
+from skipmq.delivery.receipts import Receipt
+from skipmq.delivery.watermark import Probe, Scan, Scans
+from skipmq.model import OutgoingMessage, Queue, Reception, Recipient, StoredMessage
+
+if TYPE_CHECKING:
+    from skipmq.telemetry.tracing import Tracing
+
+log = structlog.get_logger()
+
+# A send that may have been done looks for its messages among those sent in these seconds: the
+# longest SKIPMQ_FAILOVER_WAIT, and the difference between the clocks of two servers.
+_SENT_WITHIN = 90
+# A claim reports when the next message is visible within this many seconds: a waiting receiver
+# polls again within a second anyway.
+_LOOKAHEAD = 1
+
+
+class StandardMessages(Messages):
+    """The functions of the database on the messages of standard queues."""
+
+    _suffix = ""
+    _return_statement = statements.RETURN
+    _change_statement = statements.CHANGE
+
+    def __init__(
+        self,
+        database: Database,
+        replication: Replication,
+        most: int = 500,
+        tracing: "Tracing | None" = None,
+        scans: Scans | None = None,
+    ) -> None:
+        super().__init__(database, replication, most, tracing)
+        self._scans = scans or Scans()
+        self._sends = self._grouped("send", self._send)
+        self._receives = self._grouped("receive", self._receive, self._discard)
+        self._deletes = self._grouped("delete", self._delete)
+
+    def send(
+        self, queue: Queue, messages: Sequence[OutgoingMessage], sender: str, deadline: float
+    ) -> Future[list[StoredMessage]]:
+        """Store messages durably, all or none; return the answer to each, in order."""
+        key = (queue.id, sender, queue.attributes.replication_mode)
+        return self._sends.submit(key, messages, len(messages), deadline)
+
+    async def _send(
+        self, key: SendKey, requests: Sequence[Sequence[OutgoingMessage]], deadline: float
+    ) -> list[list[StoredMessage]]:
+        queue_id, sender, mode = key
+        messages = list(chain.from_iterable(requests))
+        parameters = (
+            queue_id,
+            [m.message_id for m in messages],
+            [m.body for m in messages],
+            statements.array([m.attributes for m in messages]),
+            statements.array([m.delay_seconds for m in messages]),
+            statements.array([m.group_id for m in messages]),
+            statements.array([m.trace_header for m in messages]),
+            sender,
+            SYNC_COMMIT[mode],
+        )
+        first, again = (*parameters, None), (*parameters, _SENT_WITHIN)
+        await self._commit(queue_id, mode, statements.SEND, first, deadline, again)
+        return [[StoredMessage(m.message_id) for m in request] for request in requests]
+
+    def receive(
+        self,
+        queue: Queue,
+        limit: int,
+        visibility_timeout: int | None,
+        deadline: float,
+        recipient: Recipient,
+    ) -> Future[Reception]:
+        """Claim up to `limit` visible messages, hidden for so many seconds (None: the queue's).
+
+        For a recipient that has disconnected nothing is claimed; what is claimed for one that
+        disconnects meanwhile has to be given back.
+        """
+        key = (queue.id, visibility_timeout)
+        return self._receives.submit(key, (limit, recipient), limit, deadline)
+
+    async def _receive(
+        self, key: ReceiveKey, claims: Sequence[statements.Claim], deadline: float
+    ) -> list[Reception]:
+        limits = statements.limits(claims)
+        if not any(limits):
+            return [Reception([])] * len(limits)
+        queue_id, timeout = key
+        scan = self._scans.of(queue_id)
+        await self._probe(queue_id, scan)
+        bounds = scan.bounds()
+        parameters = (
+            *(queue_id, sum(limits), timeout, ASYNC_COMMIT, bounds.low, bounds.start, _LOOKAHEAD),
+            *(*bounds.held, bounds.received_low),
+        )
+        rows = await self._database.rows(
+            statements.RECEIVE, parameters, deadline=deadline, tenant=queue_id
+        )
+        first, received_at, reached = rows[0][0], rows[0][2] + EPOCH, rows[-1][-1]
+        if first is None:
+            scan.claimed(bounds, 0, received_at, None)
+            return [statements.reception(rows)] * len(limits)
+        reached = None if reached is None else reached + EPOCH
+        scan.claimed(bounds, len(rows), received_at, reached)
+        receptions, given = [], 0
+        for limit in limits:
+            share = rows[given : given + limit]
+            given += limit
+            # A claim that gets no share polls again at once, to read when the next is visible.
+            receptions.append(statements.reception(share) if share else Reception([], 0.0))
+        return receptions
+
+    async def _probe(self, queue_id: int, scan: Scan) -> None:
+        """Ask the database, if that is due, whether the low watermark is higher by now.
+
+        A probe that fails leaves it where it is: the claim decides whether the receive fails.
+        """
+        pending = scan.begin_probe(self._database.generation)
+        if pending is None:
+            return
+        probe: Probe | None = None
+        try:
+            (row,) = await self._database.rows(
+                statements.PROBE,
+                (queue_id, pending.start, *pending.held, pending.received_start),
+                tenant=queue_id,
+            )
+            probe = Probe(*row)
+        except (errors.SqsError, DatabaseError) as error:
+            log.warning("cannot probe the low watermark", error=" ".join(str(error).split()))
+        finally:
+            scan.end_probe(pending, probe)
+
+    def delete(
+        self, queue: Queue, receipts: Sequence[Receipt], deadline: float
+    ) -> Future[list[str]]:
+        """Delete the messages that are still at the receive of their receipt.
+
+        Return each one's outcome in order, which is always the same.
+        """
+        return self._deletes.submit(queue.id, receipts, len(receipts), deadline)
+
+    async def _delete(
+        self, queue_id: int, requests: Sequence[Sequence[Receipt]], deadline: float
+    ) -> list[list[str]]:
+        parameters = (
+            *statements.receipts(queue_id, requests),
+            ASYNC_COMMIT,
+            statements.received_at(requests),
+        )
+        await self._database.rows(statements.DELETE, parameters, deadline=deadline, tenant=queue_id)
+        return [["deleted"] * len(request) for request in requests]
+
+    def change_visibility(
+        self, queue: Queue, receipts: Sequence[Receipt], timeouts: Sequence[int], deadline: float
+    ) -> Future[list[str]]:
+        """Hide messages in flight for so many seconds; return each one's outcome in order."""
+        request = list(zip(receipts, timeouts, strict=True))
+        return self._changes.submit(queue.id, request, len(request), deadline)

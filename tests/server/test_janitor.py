@@ -9,10 +9,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from skipmq.database import Database, NoObserver
-from skipmq.processes.janitor import CHUNK, Janitor
+from skipmq.processes.janitor import Janitor
 from skipmq.settings import Settings
 from skipmq.store import Upkeep
 from skipmq.store.task_listener import TaskListener
+from skipmq.store.upkeep import CHUNK
 from support.loop import eventually
 from support.postgres import Connection, as_node, as_reader
 from support.sql import Queue, Redrive, history, number

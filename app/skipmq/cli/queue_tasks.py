@@ -17,7 +17,7 @@ from skipmq.cli.environment import configuration
 from skipmq.cli.local import LocalNode
 from skipmq.cli.node import open_node
 from skipmq.cli.output import cell, printing_json, shown_time
-from skipmq.processes.janitor import MOVE_CHUNK
+from skipmq.store.upkeep import MOVES
 
 # How often progress is looked at, in seconds.
 _GLANCE = 0.2
@@ -124,7 +124,7 @@ def queue_tasks(*, name: str, cancel: bool) -> tuple[Any, Any]:
             raise click.ClickException(f"queue {name} has no active task")
         if cancel:
             node.act("CancelMessageMoveTask", TaskHandle=handle)
-            node.run(node.upkeep.advance_move_tasks(MOVE_CHUNK))
+            node.run(node.upkeep.run(MOVES))
             tasks = _tasks(node, name)
     if not tasks:
         return tasks, f"queue {name} has had no tasks"
@@ -195,7 +195,7 @@ def _followed(node: LocalNode, name: str, handle: str) -> tuple[Any, Any]:
     with Progress(console=Console(stderr=True), transient=True) as progress:
         bar = progress.add_task(f"{task['Kind']}: {escape(name)}", total=None)
         while task["Status"] in _ACTIVE:
-            node.run(node.upkeep.advance_move_tasks(MOVE_CHUNK))
+            node.run(node.upkeep.run(MOVES))
             task = next(each for each in _tasks(node, name) if each["StartedTimestamp"] == began)
             moved = task["ApproximateNumberOfMessagesMoved"]
             progress.update(

@@ -29,13 +29,18 @@ _WATCH_DISK = "select skipmq.watch_disk()"
 _INTERVAL = 1.0
 # Asks in a turn of its own: the node is not ill because a queue is busy.
 _HEALTH = "health"
+# A node serves on for this many seconds while nothing can be written, or as long as requests wait
+# for that: a failover must not empty the balancer, which would refuse what the node lets wait.
+READY_GRACE = 5.0
 
 
 class Monitor:
     """Follows the state of a database, logs and shows its changes; for one loop."""
 
-    def __init__(self, database: Database, observer: Observer) -> None:
+    def __init__(self, database: Database, observer: Observer, failover_wait: float) -> None:
         self._database = database
+        self._failover_wait = failover_wait
+        self._failing_since: float | None = None
         self._observer = observer
         self._checked = -_INTERVAL
         self._watching: asyncio.Task[None] | None = None
@@ -53,6 +58,17 @@ class Monitor:
         elif monotonic() - self._checked >= _INTERVAL:
             await self._ask()
         return self.state
+
+    async def can_serve(self) -> tuple[bool, str]:
+        """Return whether requests get what they ask for, or wait for it, and the state."""
+        state = await self.check()
+        if state == WRITABLE:
+            self._failing_since = None
+            return True, state
+        now = monotonic()
+        self._failing_since = self._failing_since or now
+        waits = self._failover_wait if state in PASSING else 0.0
+        return now - self._failing_since <= max(READY_GRACE, waits), state
 
     async def run(self) -> None:
         """Follow the state until it is cancelled."""

@@ -29,10 +29,6 @@ from skipmq.store import (
 if TYPE_CHECKING:
     from skipmq.telemetry.tracing import Tracing
 
-# A node stays ready this long while nothing can be written, or as long as requests wait for that: a
-# failover must not empty the balancer, which would refuse what the node lets wait.
-READY_GRACE = 5.0
-
 
 class Runnable(Protocol):
     """Something that works until it is cancelled."""
@@ -63,7 +59,7 @@ class Node:
             observer=self.observer,
             application_name=f"skipmq {self.process}",
         )
-        self.monitor = Monitor(self.database, self.observer)
+        self.monitor = Monitor(self.database, self.observer, settings.failover_wait)
         self.replication = Replication(self.database)
         parts = (self.database, self.replication, settings.max_transaction_messages, tracing)
         self.standard, self.fifo = StandardMessages(*parts), FifoMessages(*parts)
@@ -92,7 +88,6 @@ class Node:
         )
         self._tasks: list[asyncio.Task[None]] = []
         self.is_open = self.is_stopping = False
-        self._failing_since: float | None = None
 
     async def open(self) -> None:
         """Read what a node must know before it can answer.
@@ -162,12 +157,5 @@ class Node:
 
     async def readiness(self) -> tuple[bool, str]:
         """Return whether the node should get requests, and the state of the database."""
-        state = await self.monitor.check()
-        if state == monitor.WRITABLE:
-            self._failing_since = None
-            return self.is_open and not self.is_stopping, state
-        now = monotonic()
-        self._failing_since = self._failing_since or now
-        waits = self.settings.failover_wait if state in monitor.PASSING else 0.0
-        is_late = now - self._failing_since > max(READY_GRACE, waits)
-        return self.is_open and not (is_late or self.is_stopping), state
+        can_serve, state = await self.monitor.can_serve()
+        return can_serve and self.is_open and not self.is_stopping, state

@@ -1,9 +1,7 @@
 """The access keys of a node: in memory, and as the database has them within a second."""
 
-import asyncio
 import hmac
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from time import monotonic
@@ -27,6 +25,7 @@ from skipmq.auth import (
 from skipmq.auth.keys import digest
 from skipmq.auth.sigv4 import SignedRequest
 from skipmq.database import Database
+from skipmq.database.wakeup import Wakeup
 from skipmq.model import Identity, QueueName, StoredKey
 from skipmq.settings import Settings
 from skipmq.store.access_keys import AccessKeys
@@ -66,7 +65,7 @@ class KeyStore:
         self._offset = 0.0
         self._used: set[str] = set()
         self._noted: dict[str, float] = {}
-        self._changed = asyncio.Event()
+        self._changed = Wakeup()
 
     def identify(self, request: SignedRequest) -> Identity:
         """Return who has signed a request; raise the errors of auth.verify."""
@@ -189,15 +188,12 @@ class KeyStore:
 
     def changed(self) -> None:
         """Read the keys again at once."""
-        self._changed.set()
+        self._changed.wake()
 
     async def run(self) -> None:
         """Follow the changes until it is cancelled."""
         while True:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(POLL):
-                    await self._changed.wait()
-            self._changed.clear()
+            await self._changed.sleep(POLL)
             try:
                 await self.refresh()
                 await self._note_use()

@@ -1,14 +1,12 @@
-"""Looks after the database: partitions ahead, retention, what gone queues leave behind.
+"""Runs the upkeep of the database: partitions ahead, retention, what retired queues leave behind.
 
-One task a node. Each job is idempotent and locks its row for as long as it runs, so that
-of many nodes one does it at a time, and none has to be elected. What it shows in the metrics each
-node reads for itself.
+One task a node. Each job is idempotent and locks its row while it runs, so that of many nodes one
+does it at a time, and none has to be elected. Each node reads for itself what its metrics show.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from math import nan
 from time import monotonic
 
@@ -16,37 +14,31 @@ import structlog
 
 from skipmq import errors
 from skipmq.database import NoObserver, Observer
+from skipmq.database.wakeup import Wakeup
 from skipmq.settings import Settings
 from skipmq.store import Upkeep
+from skipmq.store.upkeep import MOVES, UNLIMITED, jobs
 from skipmq.telemetry.metrics import GAUGES
 
 log = structlog.get_logger()
 
-CHUNK = 5_000
-# Each emptied FIFO group takes a lock until the end of the transaction: few enough for any server.
-EXPIRED = 1_000
-# Few enough that a task which is being cancelled stops soon.
-MOVE_CHUNK = 1_000
-DAYS_AHEAD = 7
-# The chunk of a job that does all there is at once.
-MANY = 2**31
 # A transaction that is open for longer is shown by the name of its session, in seconds.
 NAMED_AFTER = 60.0
 
 
 @dataclass(slots=True)
-class Job:
-    """A piece of upkeep: how often, in seconds, and what; it returns how much it did."""
+class Task:
+    """A piece of upkeep, due each `interval` seconds; `run` returns how much it did."""
 
     name: str
     interval: float
     run: Callable[[], Awaitable[int]]
-    chunk: int = CHUNK
+    limit: int = UNLIMITED
     due: float = 0.0
 
 
 class Janitor:
-    """Runs each job when it is due, and again at once after a full chunk; for one loop."""
+    """Runs each task when it is due, and again at once where it did its limit; for one loop."""
 
     def __init__(
         self,
@@ -55,55 +47,27 @@ class Janitor:
         observer: Observer | None = None,
         named_after: float = NAMED_AFTER,
     ) -> None:
+        self._upkeep = upkeep
         self._named_after = named_after
         self._observer = observer or NoObserver()
-        self._tasks_changed = asyncio.Event()
-        # What is known of the database.
+        self._tasks_changed = Wakeup()
+        # The metrics of the database that are shown.
         self._shown: set[str] = set()
-        keep = settings.history_retention
-        self._moves = Job(
-            "move messages", 1.0, lambda: upkeep.advance_move_tasks(MOVE_CHUNK), MOVE_CHUNK
-        )
-        self._jobs = [
-            # First: what the other jobs settle needs a partition.
-            Job("create partitions", 3600.0, lambda: upkeep.create_history_partitions(DAYS_AHEAD)),
-            self._moves,
-            Job("fold counts", 1.0, upkeep.fold_counts, chunk=MANY),
-            Job("fold all counts", 60.0, lambda: upkeep.fold_counts(everything=True), chunk=MANY),
-            Job("mark noisy tenants", 1.0, lambda: upkeep.mark_noisy(CHUNK)),
-            Job("clear retired", 1.0, lambda: upkeep.clear_retired(CHUNK)),
-            Job("expire messages", 5.0, lambda: upkeep.expire_messages(EXPIRED), EXPIRED),
-            Job("forget sends", 5.0, lambda: upkeep.expire_deduplication(CHUNK)),
-            Job("forget sessions", 3600.0, lambda: upkeep.expire_ended_sessions(CHUNK)),
-            Job(
-                "drop partitions",
-                settings.cleanup_interval,
-                lambda: upkeep.drop_history_partitions(keep, archived=bool(settings.archive)),
-            ),
-            self._gauge("oldest snapshot", 5.0, lambda: self._oldest_snapshot(upkeep)),
-            Job("show database", 15.0, lambda: self._show_database(upkeep)),
+        self._tasks = [
+            Task(job.name, job.interval, partial(upkeep.run, job), job.limit)
+            for job in jobs(settings)
         ]
-        if days := settings.audit_days:
-            self._jobs.append(
-                Job(
-                    "expire audit records",
-                    settings.cleanup_interval,
-                    lambda: upkeep.expire_audit_records(days, CHUNK),
-                )
-            )
+        self._moves = next(task for task in self._tasks if task.name == MOVES.name)
+        self._tasks += [
+            self._gauge("oldest snapshot", 5.0, self._oldest_snapshot),
+            Task("show database", 15.0, self._show_database),
+        ]
         if limit := settings.snapshot_limit:
-            self._jobs.append(
-                Job(
-                    "end long snapshots",
-                    5.0,
-                    lambda: self._end_long_snapshots(upkeep, limit),
-                    MANY,
-                )
-            )
+            end = partial(self._end_long_snapshots, limit)
+            self._tasks.append(Task("end long snapshots", 5.0, end))
         if settings.archive:
-            self._jobs.append(
-                self._gauge("unarchived days", 60.0, lambda: upkeep.count_unarchived_days(keep))
-            )
+            count = partial(upkeep.count_unarchived_days, settings.history_retention)
+            self._tasks.append(self._gauge("unarchived days", 60.0, count))
         else:
             self._observer.show("unarchived days", 0)
 
@@ -111,38 +75,34 @@ class Janitor:
         """Run until it is cancelled."""
         pause = 0.0
         while True:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(pause):
-                    await self._tasks_changed.wait()
-            if self._tasks_changed.is_set():
-                self._tasks_changed.clear()
+            if await self._tasks_changed.sleep(pause):
                 self._moves.due = 0.0
             pause = await self.tick()
 
     def wake(self) -> None:
         """Continue the tasks that move messages at once: one was started or cancelled."""
-        self._tasks_changed.set()
+        self._tasks_changed.wake()
 
     async def tick(self) -> float:
         """Run what is due; return the seconds until the next job is."""
-        for job in self._jobs:
-            if job.due > monotonic():
+        for task in self._tasks:
+            if task.due > monotonic():
                 continue
             try:
-                done = await job.run()
+                done = await task.run()
             except (errors.ServiceUnavailable, errors.Locked):
                 done = 0
             except Exception:
-                log.exception("upkeep failed", job=job.name)
+                log.exception("upkeep failed", job=task.name)
                 done = 0
             if done:
-                log.debug("upkeep", job=job.name, done=done)
-                self._observer.count("upkeep", (job.name,), done)
-            job.due = monotonic() + (0 if done >= job.chunk else job.interval)
-        return max(0.0, min(job.due for job in self._jobs) - monotonic())
+                log.debug("upkeep", job=task.name, done=done)
+                self._observer.count("upkeep", (task.name,), done)
+            task.due = monotonic() + (0 if done >= task.limit else task.interval)
+        return max(0.0, min(task.due for task in self._tasks) - monotonic())
 
-    def _gauge(self, state: str, interval: float, read: Callable[[], Awaitable[float]]) -> Job:
-        """Return the job that shows a state, as not a number for as long as nobody knows it."""
+    def _gauge(self, state: str, interval: float, read: Callable[[], Awaitable[float]]) -> Task:
+        """Return the task that shows a metric, which is not a number until it was read."""
 
         async def show() -> int:
             value = nan
@@ -153,20 +113,20 @@ class Janitor:
             return 0
 
         self._observer.show(state, nan)
-        return Job(f"show {state}", interval, show)
+        return Task(f"show {state}", interval, show)
 
-    async def _oldest_snapshot(self, upkeep: Upkeep) -> float:
+    async def _oldest_snapshot(self) -> float:
         self._observer.forget("snapshot holder")
-        seconds, session = await upkeep.oldest_snapshot()
+        seconds, session = await self._upkeep.oldest_snapshot()
         # Those that end soon would only leave as many series.
         named = (seconds, session) if seconds >= self._named_after else (0.0, "")
         self._observer.show("snapshot holder", named[0], (named[1],))
         return seconds
 
-    async def _show_database(self, upkeep: Upkeep) -> int:
+    async def _show_database(self) -> int:
         try:
             # The schema of the next release may have more.
-            found = [each for each in await upkeep.database_statistics() if each[0] in GAUGES]
+            found = [each for each in await self._upkeep.database_statistics() if each[0] in GAUGES]
         except errors.SqsError:
             found = []
         for state in self._shown | {name for name, _, _ in found}:
@@ -176,8 +136,8 @@ class Janitor:
             self._observer.show(name, value, (label,) if label else ())
         return 0
 
-    async def _end_long_snapshots(self, upkeep: Upkeep, limit: float) -> int:
-        ended = await upkeep.end_long_snapshots(limit)
+    async def _end_long_snapshots(self, limit: float) -> int:
+        ended = await self._upkeep.end_long_snapshots(limit)
         for _ in range(ended):
             self._observer.count("snapshots ended")
         return ended

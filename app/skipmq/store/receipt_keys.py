@@ -1,12 +1,10 @@
 """The keys that authenticate receipt handles: the same at all nodes; a command replaces them."""
 
-import asyncio
-from contextlib import suppress
-
 import structlog
 
 from skipmq import errors
 from skipmq.database import Database, Statement
+from skipmq.database.wakeup import Wakeup
 
 log = structlog.get_logger()
 
@@ -25,7 +23,7 @@ class ReceiptKeys:
         # What handles are made with, and with what those that are accepted were, the newest first.
         self.current = b""
         self.accepted: tuple[bytes, ...] = ()
-        self._changed = asyncio.Event()
+        self._changed = Wakeup()
 
     @property
     def newest(self) -> bytes:
@@ -34,15 +32,12 @@ class ReceiptKeys:
 
     def changed(self) -> None:
         """Read the keys again at once."""
-        self._changed.set()
+        self._changed.wake()
 
     async def run(self) -> None:
         """Follow the changes until it is cancelled."""
         while True:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(POLL):
-                    await self._changed.wait()
-            self._changed.clear()
+            await self._changed.sleep(POLL)
             try:
                 await self.refresh()
             except errors.ServiceUnavailable:

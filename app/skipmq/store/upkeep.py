@@ -1,23 +1,26 @@
-"""What the janitor does in the database; a job that another node runs does nothing here."""
+"""What keeps the database in order; a job that another node runs does nothing here."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import structlog
 
 from skipmq import errors
 from skipmq.database import Database, Search, Statement
 from skipmq.database.statement import BOOLEAN, INTEGER, INTERVAL
+from skipmq.settings import Settings
 
 log = structlog.get_logger()
 
-_EXPIRE = Statement("select skipmq.expire_messages($1)", INTEGER)
-_CLEAR_RETIRED = Statement("select skipmq.clear_retired($1)", INTEGER)
-_EXPIRE_DEDUPLICATION = Statement("select skipmq.expire_deduplication($1)", INTEGER)
-_FOLD_COUNTS = Statement("select skipmq.fold_counts($1)", BOOLEAN)
-_MARK_NOISY = Statement("select skipmq.mark_noisy($1)", INTEGER)
-_ADVANCE_MOVE_TASKS = Statement("select skipmq.advance_move_tasks($1)", INTEGER)
-_CREATE_PARTITIONS = Statement("select skipmq.create_history_partitions($1)", INTEGER)
-_DROP_PARTITIONS = Statement(
-    "select skipmq.drop_history_partitions(make_interval(days => $1), $2)", INTEGER, BOOLEAN
-)
+CHUNK = 5_000
+# Each emptied FIFO group takes a lock until the end of the transaction: few enough for any server.
+EXPIRED = 1_000
+# Few enough that a task which is being cancelled stops soon.
+MOVED = 1_000
+DAYS_AHEAD = 7
+# The limit of a job that does all there is at once.
+UNLIMITED = 2**31
+
 _END_LONG_SNAPSHOTS = Statement(
     "select pid, role, application_name, extract(epoch from held)::float8"
     " from skipmq.end_long_snapshots($1)",
@@ -30,59 +33,83 @@ _OLDEST_SNAPSHOT = Statement(
 _DATABASE_STATISTICS = Search(
     "select name, label, value from skipmq.database_statistics() where value is not null"
 )
-_EXPIRE_AUDIT = Statement(
-    "select skipmq.expire_audit_records(make_interval(days => $1), $2)", INTEGER, INTEGER
-)
-_EXPIRE_ENDED_SESSIONS = Statement("select skipmq.expire_ended_sessions($1)", INTEGER)
 _UNARCHIVED = Statement("select skipmq.count_unarchived_days(make_interval(days => $1))", INTEGER)
 
 
+class Job(NamedTuple):
+    """A function of the database that returns how much it did; due each `interval` seconds.
+
+    It is due again at once where it did `limit`: then there may be more.
+    """
+
+    name: str
+    interval: float
+    statement: Statement
+    parameters: tuple[object, ...]
+    limit: int = CHUNK
+
+
+MOVES = Job(
+    "move messages",
+    1.0,
+    Statement("select skipmq.advance_move_tasks($1)", INTEGER),
+    (MOVED,),
+    MOVED,
+)
+_FOLD = Statement("select skipmq.fold_counts($1)", BOOLEAN)
+
+
+def jobs(settings: Settings) -> list[Job]:
+    """Return the jobs of a node with these settings, in the order of their first run."""
+    cleanup, keep = settings.cleanup_interval, settings.history_retention
+    create = Statement("select skipmq.create_history_partitions($1)", INTEGER)
+    drop = Statement(
+        "select skipmq.drop_history_partitions(make_interval(days => $1), $2)", INTEGER, BOOLEAN
+    )
+    expire = Statement("select skipmq.expire_messages($1)", INTEGER)
+    expire_audit = Statement(
+        "select skipmq.expire_audit_records(make_interval(days => $1), $2)", INTEGER, INTEGER
+    )
+    found = [
+        # First: what the other jobs settle needs a partition.
+        Job("create partitions", 3600.0, create, (DAYS_AHEAD,)),
+        MOVES,
+        Job("fold counts", 1.0, _FOLD, (False,), UNLIMITED),
+        Job("fold all counts", 60.0, _FOLD, (True,), UNLIMITED),
+        Job(
+            "mark noisy tenants", 1.0, Statement("select skipmq.mark_noisy($1)", INTEGER), (CHUNK,)
+        ),
+        Job("clear retired", 1.0, Statement("select skipmq.clear_retired($1)", INTEGER), (CHUNK,)),
+        Job("expire messages", 5.0, expire, (EXPIRED,), EXPIRED),
+        Job(
+            "forget sends",
+            5.0,
+            Statement("select skipmq.expire_deduplication($1)", INTEGER),
+            (CHUNK,),
+        ),
+        Job(
+            "forget sessions",
+            3600.0,
+            Statement("select skipmq.expire_ended_sessions($1)", INTEGER),
+            (CHUNK,),
+        ),
+        Job("drop partitions", cleanup, drop, (keep, bool(settings.archive))),
+    ]
+    if days := settings.audit_days:
+        found.append(Job("expire audit records", cleanup, expire_audit, (days, CHUNK)))
+    return found
+
+
 class Upkeep:
-    """The upkeep functions of the database; each returns how much it did."""
+    """The upkeep functions of the database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._remedies: set[str | None] = set()
 
-    async def expire_messages(self, limit: int) -> int:
-        """Settle up to `limit` messages past their retention period."""
-        return await self._number(_EXPIRE, limit)
-
-    async def clear_retired(self, limit: int) -> int:
-        """Settle up to `limit` messages of purged and deleted queues."""
-        return await self._number(_CLEAR_RETIRED, limit)
-
-    async def expire_deduplication(self, limit: int) -> int:
-        """Forget up to `limit` deduplication ids, and as many receive attempts, that are over."""
-        return await self._number(_EXPIRE_DEDUPLICATION, limit)
-
-    async def expire_audit_records(self, keep_days: int, limit: int) -> int:
-        """Delete older records of the audit log, up to `limit`."""
-        return await self._number(_EXPIRE_AUDIT, keep_days, limit)
-
-    async def expire_ended_sessions(self, limit: int) -> int:
-        """Forget up to `limit` ended sessions that would be over by now anyway."""
-        return await self._number(_EXPIRE_ENDED_SESSIONS, limit)
-
-    async def fold_counts(self, *, everything: bool = False) -> int:
-        """Add up what has changed in the counts of messages."""
-        return await self._number(_FOLD_COUNTS, everything)
-
-    async def mark_noisy(self, limit: int) -> int:
-        """Find noisy tenants and put up to `limit` of their messages behind those of others."""
-        return await self._number(_MARK_NOISY, limit)
-
-    async def advance_move_tasks(self, limit: int) -> int:
-        """Move up to `limit` messages for each message move task that is active."""
-        return await self._number(_ADVANCE_MOVE_TASKS, limit)
-
-    async def create_history_partitions(self, days: int) -> int:
-        """Create the partitions of the history for today and so many days after it."""
-        return await self._number(_CREATE_PARTITIONS, days)
-
-    async def drop_history_partitions(self, keep_days: int, *, archived: bool) -> int:
-        """Drop older partitions of the history; with `archived` only those that an export has."""
-        return await self._number(_DROP_PARTITIONS, keep_days, archived)
+    async def run(self, job: Job) -> int:
+        """Run a job; return how much it did."""
+        return await self._number(job.statement, job.parameters)
 
     async def end_long_snapshots(self, seconds: float) -> int:
         """End the readers' sessions that have held a snapshot for longer, and log each.
@@ -115,14 +142,14 @@ class Upkeep:
         return float(seconds or 0), session or ""
 
     async def count_unarchived_days(self, keep_days: int) -> int:
-        """Return how many older days of the history are there only because no export has them."""
-        return await self._number(_UNARCHIVED, keep_days)
+        """Return how many older days of the history are kept only because no export has them."""
+        return await self._number(_UNARCHIVED, (keep_days,))
 
     async def database_statistics(self) -> list[tuple[str, str, float]]:
         """Return what an operator watches of the database: names, each with a label, and values."""
         rows = await self._database.rows(_DATABASE_STATISTICS)
         return [(name, label, value) for name, label, value in rows]
 
-    async def _number(self, statement: Statement, *parameters: object) -> int:
+    async def _number(self, statement: Statement, parameters: Sequence[object]) -> int:
         ((number,),) = await self._database.rows(statement, parameters)
         return int(number)

@@ -72,6 +72,7 @@ CASES = {
         quick=quick(1, 1, samples=15),
         full=Form(5, 1, sizes={"samples": 100}),
     ),
+    "one-client": Case(latency.one_client, quick=quick(1, 1), full=Form(5, 10)),
     "nodes": Case(throughput.nodes, quick=quick(2, 2), full=Form(5, 10)),
     "queues": Case(
         throughput.queues,

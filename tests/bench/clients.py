@@ -4,8 +4,10 @@ import asyncio
 import json
 import random
 import resource
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from statistics import quantiles
@@ -123,6 +125,41 @@ async def _wake_ups(sender_url: str, receiver_url: str, queue: str, samples: int
         for _, writer in (sender, receiver):
             writer.close()
     return found
+
+
+def one_after_another(url: str, queue: str, seconds: float) -> dict[str, list[float]]:
+    """Return the milliseconds of each send, receive and delete of one client on one connection."""
+    host, _, port = url.removeprefix("http://").rpartition(":")
+    ends = time.perf_counter() + seconds
+    found: dict[str, list[float]] = {"send": [], "receive": [], "delete": []}
+    with socket.create_connection((host, int(port)), timeout=PATIENCE) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        while time.perf_counter() < ends:
+            send = request(url, "SendMessage", QueueUrl=queue, MessageBody="x" * 256)
+            found["send"].append(_timed(connection, send)[0])
+            took, body = _timed(connection, request(url, "ReceiveMessage", QueueUrl=queue))
+            found["receive"].append(took)
+            (message,) = json.loads(body)["Messages"]
+            handle = message["ReceiptHandle"]
+            delete = request(url, "DeleteMessage", QueueUrl=queue, ReceiptHandle=handle)
+            found["delete"].append(_timed(connection, delete)[0])
+    return found
+
+
+def _timed(connection: socket.socket, question: bytes) -> tuple[float, bytes]:
+    """Send a request; return how many milliseconds its answer took, and the answer's body."""
+    began = time.perf_counter()
+    connection.sendall(question)
+    answer = connection.recv(65_536)
+    while (head := answer.find(b"\r\n\r\n")) < 0:
+        answer += connection.recv(65_536)
+    lines = answer[:head].lower().split(b"\r\n")
+    if not lines[0].endswith(b" 200 ok"):
+        raise Failed(answer[:300].decode(errors="replace"))
+    length = next(int(line[16:]) for line in lines if line.startswith(b"content-length: "))
+    while len(answer) < head + 4 + length:
+        answer += connection.recv(65_536)
+    return 1e3 * (time.perf_counter() - began), answer[head + 4 :]
 
 
 class Crowd:

@@ -172,6 +172,39 @@ def wake_up(run: Run) -> None:
         )  # fmt: skip
 
 
+def one_client(run: Run) -> None:
+    """One client whose requests come one after another: a send, a receive, a delete, again."""
+
+    def measure(broker: Broker) -> Measure:
+        def lives(seconds: float) -> Outcome:
+            samples = clients.one_after_another(broker.url, queue, seconds)
+            details = {
+                f"{kind}_p{percent}_ms": clients.percentile(found, percent)
+                for kind, found in samples.items()
+                for percent in (50, 99)
+            }
+            return Outcome(details["send_p50_ms"], details)
+
+        queue = broker.queue()
+        return lives
+
+    with run.brokers(SKIPMQ_NAME, ELASTICMQ) as brokers:
+        warm_ups = {
+            name: warm_up(run.cycles(broker, Shape(1)), run.form, jvm=name == ELASTICMQ)
+            for name, broker in brokers.items()
+        }
+        found = run.compare(
+            "p50 of a send", "ms", {name: measure(b) for name, b in brokers.items()},
+            SKIPMQ_NAME, warm=False, warm_ups=warm_ups, less_is_better=True,
+            limits={SKIPMQ_NAME: 0.35},
+        )  # fmt: skip
+        for kind in ("receive", "delete"):
+            run.derive(
+                found, f"{kind}_p50_ms", f"p50 of a {kind}", "ms", SKIPMQ_NAME,
+                limits={SKIPMQ_NAME: 0.4},
+            )  # fmt: skip
+
+
 def calls(run: Run) -> None:
     """One SQL call of one message by pgbench, one client, commits not synced."""
     run.absent = {}

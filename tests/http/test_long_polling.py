@@ -25,8 +25,8 @@ def shared(embedded_databases: Databases) -> Iterator[Shared]:
     """Give two nodes on one database, and a look into it."""
     url = embedded_databases.migrated()
     with (
-        NodeProcess(database_url=as_node(url), workers=1) as one,
-        NodeProcess(database_url=as_node(url), workers=1) as two,
+        NodeProcess(database_url=as_node(url), workers=1, failover_wait=5) as one,
+        NodeProcess(database_url=as_node(url), workers=1, failover_wait=5) as two,
         psycopg.connect(url, autocommit=True) as connection,
     ):
         yield one.ready(), two.ready(), connection

@@ -27,7 +27,7 @@ from support.machine import IN_DEAD, LIMITS, STARTS, TIMEOUTS, WIRES, QueueMachi
 from support.model import Message, Queue, StandardQueue
 from support.postgres import Databases
 
-EXAMPLES = 40
+EXAMPLES = 25
 STEPS = 50
 
 DELAYS = st.sampled_from([None, None, 0, 60, 120])

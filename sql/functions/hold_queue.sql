@@ -12,8 +12,8 @@ declare
 begin
   loop
     v_id := skipmq.queue_id(p_name, p_account, p_region);
+    perform skipmq.hold_generation(v_id);
     -- It may have been purged while this call waited for the lock: the name then has another generation.
-    -- It may have been purged while this one waited: then the name stands for another generation by now.
     exit when exists (select from skipmq.queue q where q.queue_id = v_id);
   end loop;
   return v_id;

@@ -63,7 +63,7 @@ def main(
     console = Console(highlight=False)
     begun = time.monotonic()
 
-    def told(text: str) -> None:
+    def progress(text: str) -> None:
         status.update(text)
         console.print(f"{time.monotonic() - begun:5.1f} s  {text}")
 
@@ -78,11 +78,11 @@ def main(
                     reader=replica,
                     second_site=second_site,
                     tls=tls,
-                    told=told,
+                    progress=progress,
                 )
                 stack.enter_context(cluster)
                 stack.callback(click.echo, "cluster: stopping", err=True)
-                told("healthy")
+                progress("healthy")
             _greet(console, cluster, second_site=second_site)
             _watch(console, cluster)
     except ClusterError as error:

@@ -58,7 +58,7 @@ class LocalCluster:
         reader: bool = False,
         second_site: bool = False,
         tls: bool = False,
-        told: Callable[[str], None] = lambda _: None,
+        progress: Callable[[str], None] = lambda _: None,
     ) -> None:
         if not (1 <= nodes <= layout.MOST and 1 <= servers <= layout.MOST - reader):
             raise ClusterError(
@@ -66,7 +66,7 @@ class LocalCluster:
             )
         self.folder = folder.absolute()
         self.passwords = Passwords()
-        self.told = told
+        self.progress = progress
         self._replication, self._connect = replication, connect
         self._hook = hook
         self._skipmq = tuple(skipmq or _SKIPMQ)
@@ -274,17 +274,17 @@ class LocalCluster:
 
     def _start(self) -> None:
         first = self.layout.site("first")
-        self.told("starting etcd")
+        self.progress("starting etcd")
         self._supervisor.start(*(s.etcd for s in self.layout.servers if s.etcd))
-        self.told("starting PostgreSQL under Patroni")
+        self.progress("starting PostgreSQL under Patroni")
         self._supervisor.start(*(server.name for server in first))
         self._await_servers(first)
-        self.told("making the schema")
+        self.progress("creating the schema")
         self._migrate()
-        self.told("starting nodes and HAProxy")
+        self.progress("starting nodes and HAProxy")
         self._supervisor.start("haproxy", *(node.name for node in self.layout.nodes))
         if self._second_site:
-            self.told("starting the second site")
+            self.progress("starting the second site")
             self.change_settings({"slots": {_SLOT: {"type": "physical"}}})
             self._supervisor.start(*(server.name for server in self.layout.site("second")))
         self.wait_healthy(_START_SECONDS)
@@ -309,7 +309,9 @@ class LocalCluster:
             check=False,
         )
         if done.returncode:
-            raise ClusterError(f"the schema could not be made: {done.stdout}{done.stderr}".strip())
+            raise ClusterError(
+                f"the schema could not be created: {done.stdout}{done.stderr}".strip()
+            )
 
     def _make_parts(self) -> list[parts.Part]:
         recipes = self._recipes

@@ -61,18 +61,20 @@ def primary(servers: Iterable[Server]) -> Member:
 
 def _member(server: Server) -> Member:
     try:
-        _, told = call(server, "GET", "/patroni")
+        _, report = call(server, "GET", "/patroni")
     except ClusterError:
         return Member(server.name)
-    xlog = told.get("xlog") or {}
-    sync = "quorum" if told.get("quorum_standby") else "sync" if told.get("sync_standby") else ""
+    xlog = report.get("xlog") or {}
+    sync = (
+        "quorum" if report.get("quorum_standby") else "sync" if report.get("sync_standby") else ""
+    )
     return Member(
         name=server.name,
-        role=str(told.get("role", "")),
-        state=str(told.get("state", "")),
-        timeline=int(told.get("timeline") or 0),
+        role=str(report.get("role", "")),
+        state=str(report.get("state", "")),
+        timeline=int(report.get("timeline") or 0),
         position=int(xlog.get("location") or xlog.get("received_location") or 0),
-        is_streaming=told.get("replication_state") == "streaming",
+        is_streaming=report.get("replication_state") == "streaming",
         sync=sync,
     )
 
@@ -111,17 +113,17 @@ def call(
 
 def change_settings(server: Server, settings: dict[str, Any], password: str) -> None:
     """Change settings of the whole cluster, as `patronictl edit-config` does."""
-    status, told = call(server, "PATCH", "/config", settings, password=password, timeout=5)
+    status, answer = call(server, "PATCH", "/config", settings, password=password, timeout=5)
     if status != HTTPStatus.OK:
-        raise ClusterError(f"Patroni refuses {settings}: {told}")
+        raise ClusterError(f"Patroni refuses {settings}: {answer}")
 
 
 def switchover(server: Server, leader: str, candidate: str, password: str) -> None:
     """Make another server the primary, and return when it is."""
     body = {"leader": leader} | ({"candidate": candidate} if candidate else {})
-    status, told = call(server, "POST", "/switchover", body, password=password, timeout=60)
+    status, answer = call(server, "POST", "/switchover", body, password=password, timeout=60)
     if status != HTTPStatus.OK:
-        raise ClusterError(f"no switchover from {leader}: {told}")
+        raise ClusterError(f"no switchover from {leader}: {answer}")
 
 
 def write_for_patronictl(file: Path, etcd: Server, password: str) -> None:

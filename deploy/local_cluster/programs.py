@@ -158,8 +158,8 @@ def _patroni(account: Account) -> Path:
         try:
             _install_patroni(home, wanted, _python(account))
         except subprocess.CalledProcessError as error:
-            said = (error.stderr or b"").decode(errors="replace").strip()
-            raise ClusterError(f"Patroni could not be installed into {home}: {said}") from error
+            output = (error.stderr or b"").decode(errors="replace").strip()
+            raise ClusterError(f"Patroni could not be installed into {home}: {output}") from error
         (home / ".installed").touch()
     return home
 

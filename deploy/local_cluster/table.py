@@ -12,7 +12,7 @@ _BYTES_A_MIB = 1024 * 1024
 
 def rows(addresses: dict[str, Any], members: list[Member], ready: dict[str, bool]) -> Rows:
     """Return a row for each part; equal rows mean that nothing has changed."""
-    said = {member.name: member for member in members}
+    reports = {member.name: member for member in members}
     leader = max((m for m in members if m.is_primary), key=lambda m: m.timeline, default=None)
     haproxy = {"name": "haproxy", "url": addresses["endpoint"], "pid": addresses["haproxy"]["pid"]}
     found: Rows = []
@@ -20,7 +20,7 @@ def rows(addresses: dict[str, Any], members: list[Member], ready: dict[str, bool
         state = "[green]ready[/]" if ready[part["name"]] else "[red]not ready[/]"
         found.append((part["name"], part["url"], _pid(part["pid"]), state))
     for server in addresses["postgres"]:
-        member = said[server["name"]]
+        member = reports[server["name"]]
         where = f"{server['host']}:{server['port']}"
         timeline = str(member.timeline or "-")
         pid = _pid(server["postmaster_pid"])

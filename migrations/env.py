@@ -1,16 +1,16 @@
-"""Runs the migrations: one at a time in the whole database, never waiting long for a table."""
+"""Run the migrations, one process at a time for a database, with a short lock timeout."""
 
 from alembic import context
 
 from skipmq.database import schema
 
 connection = context.config.attributes["connection"]
-told = context.config.attributes.get("told", lambda _: None)
+notify = context.config.attributes.get("told", lambda _: None)
 
 
 def announce(step, **_):  # noqa: ANN001, ANN003, ANN201 - alembic's own signature.
-    """Pass the name of a finished migration on."""
-    told(step.up_revision_id if step.is_upgrade else step.down_revision_ids[0])
+    """Report a finished migration."""
+    notify(step.up_revision_id if step.is_upgrade else step.down_revision_ids[0])
 
 
 with connection.begin():

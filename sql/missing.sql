@@ -1,6 +1,7 @@
--- Which roles and rights are missing, in the order in which they are made: what, what fails without it, the statement
--- that makes it, and whether the owner's next `skipmq migrate` does so itself (without a statement, always). Asked by
--- `skipmq migrate` and `skipmq doctor`, by any role. $1: functions that roles.sql keeps from nodes; $2: those that it grants applications.
+-- The roles and rights that are missing, in the order in which they must be created: the problem, its consequence, the
+-- statement that fixes it, and whether the owner's next `skipmq migrate` does so (without a statement, always). Used by
+-- `skipmq migrate` and `skipmq doctor`, as any role. $1: functions that roles.sql revokes from nodes; $2: functions that it
+-- grants to applications.
 with owner as (
   select r.oid, r.rolname, r.rolsuper, r.rolsuper or r.rolcreaterole as creates_roles
   from pg_roles r
@@ -10,19 +11,19 @@ with owner as (
 ),
 role as (
   select w.n, w.name, w.options, w.loss, r.oid, o.rolname as owner, o.oid as owner_oid, o.rolsuper,
-    -- Before PostgreSQL 16 whoever may create roles may change all of them.
+    -- Before PostgreSQL 16 a role with CREATEROLE could change every role.
     o.creates_roles and current_setting('server_version_num')::int < 160000
       or coalesce(pg_has_role(o.oid, r.oid, 'member with admin option'), o.rolsuper) as is_owners,
     o.creates_roles
   from owner o
   cross join (values
-    (1, 'skipmq_node', 'login', 'nodes have no login with the least rights'),
-    (2, 'skipmq_reader', 'login connection limit 32', 'analytics has no login that only reads'),
-    (3, 'skipmq_application', 'nologin', '`skipmq grant` cannot let applications use queues by SQL')
+    (1, 'skipmq_node', 'login', 'nodes have no login with least privilege'),
+    (2, 'skipmq_reader', 'login connection limit 32', 'analytics has no read-only login'),
+    (3, 'skipmq_application', 'nologin', '`skipmq grant` cannot allow applications to use queues by SQL')
   ) w (n, name, options, loss)
   left join pg_roles r on r.rolname = w.name
 ),
--- The rights of each role on each object that roles.sql grants it.
+-- Roles that lack a right that roles.sql grants.
 lacking as (
   select r.n, r.name, r.loss
   from role r
@@ -60,7 +61,7 @@ lacking as (
 select m.what, m.loss, m.statement, m.by_owner
 from (
   select 0 as n, 0 as step, format('role %s may not create a schema in database %s', o.rolname, current_database()) as what,
-    '`skipmq migrate` cannot begin' as loss,
+    '`skipmq migrate` cannot start' as loss,
     format('grant create on database %I to %I', current_database(), o.rolname) as statement, false as by_owner
   from owner o
   where to_regnamespace('skipmq') is null
@@ -71,7 +72,7 @@ from (
   from role r
   where r.oid is null
   union all
-  select r.n, 2, format('role %s has no %s', r.name, s.name), 'a reader may write, or hold up the database',
+  select r.n, 2, format('role %s has no %s', r.name, s.name), 'readers can write, and keep transactions open for hours',
     format('alter role %I set %I = %L', r.name, s.name, s.value), r.creates_roles and (r.oid is null or r.is_owners)
   from role r
   cross join (values
@@ -82,13 +83,13 @@ from (
       select from pg_roles g cross join lateral unnest(g.rolconfig) c (text)
       where g.oid = r.oid and c.text like s.name || '=%')
   union all
-  select r.n, 3, format('role %s has no connection limit', r.name), 'readers may take every connection',
+  select r.n, 3, format('role %s has no connection limit', r.name), 'readers can use all connections',
     format('alter role %I connection limit 32', r.name), r.is_owners
   from role r
   where r.name = 'skipmq_reader'
     and exists (select from pg_roles g where g.oid = r.oid and g.rolconnlimit = -1)
   union all
-  select r.n, 4, format('role %s is no member of %s', r.owner, r.name), 'nodes cannot end readers that hold up the database',
+  select r.n, 4, format('role %s is not a member of %s', r.owner, r.name), 'nodes cannot terminate readers with long snapshots',
     format('grant %I to %I', r.name, r.owner), r.creates_roles and (r.oid is null or r.is_owners)
   from role r
   where r.name = 'skipmq_reader' and not coalesce(pg_has_role(r.owner_oid, r.oid, 'usage'), r.rolsuper)
@@ -105,8 +106,8 @@ from (
     has_database_privilege(r.oid, current_database(), 'connect'),
     has_database_privilege('public', current_database(), 'connect'))
   union all
-  select 4, 0, format('role %s is no member of pg_monitor', o.rolname),
-    'nodes see neither the standbys nor every snapshot that is held', format('grant pg_monitor to %I', o.rolname), false
+  select 4, 0, format('role %s is not a member of pg_monitor', o.rolname),
+    'nodes cannot see the standbys and the snapshots of other roles', format('grant pg_monitor to %I', o.rolname), false
   from owner o
   where not pg_has_role(o.oid, 'pg_monitor', 'usage')
   union all

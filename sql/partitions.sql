@@ -1,2 +1,2 @@
--- The first partitions of the history; the janitor makes the following ones.
+-- The first partitions of the history; the janitor creates later ones.
 select skipmq.create_history_partitions();

@@ -1,6 +1,6 @@
--- How statements on tables of messages are planned, whoever calls: by index. On a table that was vacuumed while
--- it was empty the planner prefers sequential scans, and a session keeps them when the table has filled. The
--- settings hold in what these functions call, too. README.md says what they cost.
+-- Makes the functions that read tables of messages use indexes for every caller. On a table that was vacuumed while it was
+-- empty the planner prefers sequential scans, and a session keeps such a plan when the table has filled. The settings also
+-- apply to functions called by these. README.md has their cost.
 do $$
 declare
   v_function text;

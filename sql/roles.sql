@@ -1,7 +1,7 @@
--- Roles with the least that each needs. The owner is whoever runs the migrations. Roles belong to the
--- whole server: where the owner may not create them, an administrator does (`skipmq migrate --print-sql`), and
--- the migration is run again: it applies this file every time. Nodes and readers cannot log in over a network until
--- they are given a password; applications have logins of their own, which are members of skipmq_application.
+-- Roles with the least privilege that each needs. The owner is the role that runs the migrations. Roles belong to the whole
+-- server: where the owner may not create them, an administrator does (`skipmq migrate --print-sql`), and `skipmq migrate`
+-- is run again, which always applies this file. Nodes and readers cannot log in over a network until they have a password;
+-- applications have their own logins, which are members of skipmq_application.
 do $$
 declare
   v_role text;
@@ -15,9 +15,9 @@ begin
         execute format('create role %I %s', v_role, v_login);
       exception
         when insufficient_privilege then
-          null; -- missing.sql names it, and what an administrator does.
+          null; -- missing.sql reports it, with the statement for an administrator.
         when duplicate_object or unique_violation then
-          null; -- Another database of this server was migrated at the same moment.
+          null; -- Another database of this server was migrated concurrently.
       end;
     end if;
   end loop;
@@ -26,7 +26,7 @@ begin
   if exists (select from pg_roles where rolname = 'skipmq_node') then
     grant usage on schema skipmq to skipmq_node;
     grant execute on all functions in schema skipmq to skipmq_node;
-    -- Only for other functions, which call them with the owner's rights and search_path.
+    -- Only for calls by other functions, with the owner's rights and search_path.
     revoke execute on function
       skipmq.settle(tid[], text),
       skipmq.write_history(tid[], text, timestamptz),
@@ -73,7 +73,7 @@ begin
       skipmq.check_grant(text, text, text, text),
       skipmq.announce_access_keys()
       from skipmq_node;
-    -- Who may sign, and which applications may use which queues, is the owner's to say.
+    -- Only the owner decides which keys may sign and which applications may use which queues.
     revoke execute on function
       skipmq.grant_queues(text, text[], text[], text, text),
       skipmq.revoke_queues(text, text[], text[], text, text),
@@ -88,7 +88,7 @@ begin
   if exists (select from pg_roles where rolname = 'skipmq_node') then
     grant usage on schema skipmq_views to skipmq_node;
     grant select on all tables in schema skipmq_views to skipmq_node;
-    -- The migrations' own table, which nodes read when they start.
+    -- The migrations' own table, which nodes read at start-up.
     if to_regclass('skipmq.alembic_version') is not null then
       revoke all on skipmq.alembic_version from public;
       grant select on skipmq.alembic_version to skipmq_node;
@@ -97,7 +97,7 @@ begin
   if exists (select from pg_roles where rolname = 'skipmq_application') then
     revoke execute on all functions in schema skipmq from skipmq_application;
     grant usage on schema skipmq to skipmq_application;
-    -- Each takes a queue by name, and asks check_grant first.
+    -- Each takes a queue by name, and calls check_grant first.
     grant execute on function
       skipmq.send_message(text, text, jsonb, integer, text, text),
       skipmq.send_fifo_message(text, text, text, text, jsonb, text, text),
@@ -110,13 +110,13 @@ begin
     revoke usage on schema skipmq from skipmq_reader;
     grant usage on schema skipmq_views to skipmq_reader;
     grant select on all tables in schema skipmq_views to skipmq_reader;
-    -- For the view that asks it.
+    -- For the view skipmq_views.server.
     grant execute on function skipmq.timeline() to skipmq_reader;
   end if;
 end $$;
 
--- What readers may not do even by mistake: write, read for hours, keep a transaction open and idle, take all
--- connections. A role that has been given other values of these keeps them. The owner may end its sessions.
+-- Limits for readers: no writes, no queries for hours, no idle transactions, no more than 32 connections. Values that a
+-- role already has for these settings are kept. The owner may terminate the sessions of readers.
 do $$
 declare
   v_setting record;
@@ -143,8 +143,8 @@ begin
   end if;
 exception
   when insufficient_privilege then
-    null; -- As above.
+    null; -- missing.sql reports it.
   when internal_error then
-    -- Another database of this server is migrated at the same moment.
+    -- Another database of this server is being migrated concurrently.
     raise notice 'role skipmq_reader is changed by another migration';
 end $$;

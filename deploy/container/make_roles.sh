@@ -1,3 +1,3 @@
 #!/bin/sh
-# Run once by the image of PostgreSQL, on a new volume: the roles and the database, as Patroni makes them.
+# Run once by the PostgreSQL image, on a new volume: creates the roles and the database, as under Patroni.
 exec sh /usr/local/bin/post_bootstrap "user=postgres dbname=postgres"

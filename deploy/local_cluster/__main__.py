@@ -19,11 +19,13 @@ from local_cluster.cluster import FIRST_SCOPE, SECOND_SCOPE
 from local_cluster.programs import ROOT
 
 _INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_LOOK_SECONDS = 1.0
+_POLL_SECONDS = 1.0
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.option("--nodes", type=click.IntRange(1, 5), default=3, show_default=True, help="How many.")
+@click.option(
+    "--nodes", type=click.IntRange(1, 5), default=3, show_default=True, help="Number of nodes."
+)
 @click.option(
     "--connect",
     type=click.Choice(["multi-host", "haproxy"]),
@@ -33,8 +35,8 @@ _LOOK_SECONDS = 1.0
 )
 @click.option("--replica", is_flag=True, help="Add an asynchronous read replica, `reader`.")
 @click.option("--second-site", is_flag=True, help="Add a site that follows this one, `site2`.")
-@click.option("--tls", is_flag=True, help="Speak TLS everywhere, by certificates made for it.")
-@click.option("--free-ports", is_flag=True, help="Listen on any ports, not on 9324 and its like.")
+@click.option("--tls", is_flag=True, help="Use TLS everywhere, with certificates made for it.")
+@click.option("--free-ports", is_flag=True, help="Listen on free ports instead of 9324 and others.")
 @click.option(
     "--folder",
     type=click.Path(file_okay=False, path_type=Path),
@@ -53,15 +55,15 @@ def main(
 ) -> None:
     """Run three PostgreSQL servers under Patroni and etcd, nodes in front, and HAProxy.
 
-    Everything listens on 127.0.0.1, the balancer in front of the nodes on port 9324. While it runs
-    .cluster/addresses.json tells where each part is. Ctrl-C stops it and removes what it held.
+    Everything listens on 127.0.0.1, the balancer in front of the nodes on port 9324. While it runs,
+    .cluster/addresses.json has the address of each part. Ctrl-C stops it and deletes its data.
     """
     for number in _INTERRUPTIONS:
         signal.signal(number, _interrupt)
     console = Console(highlight=False)
     begun = time.monotonic()
 
-    def told(text: str) -> None:
+    def progress(text: str) -> None:
         status.update(text)
         console.print(f"{time.monotonic() - begun:5.1f} s  {text}")
 
@@ -76,11 +78,11 @@ def main(
                     reader=replica,
                     second_site=second_site,
                     tls=tls,
-                    told=told,
+                    progress=progress,
                 )
                 stack.enter_context(cluster)
                 stack.callback(click.echo, "cluster: stopping", err=True)
-                told("healthy")
+                progress("healthy")
             _greet(console, cluster, second_site=second_site)
             _watch(console, cluster)
     except ClusterError as error:
@@ -92,7 +94,7 @@ def main(
 
 
 def _interrupt(*_: object) -> NoReturn:
-    """Begin the end, which nothing may interrupt: a closed terminal sends two signals at once."""
+    """Start the shutdown and ignore further signals: a closed terminal sends two at once."""
     for number in _INTERRUPTIONS:
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
@@ -119,7 +121,7 @@ def _greet(console: Console, cluster: LocalCluster, *, second_site: bool) -> Non
 
 
 def _watch(console: Console, cluster: LocalCluster) -> NoReturn:
-    """Show the state, and keep the file of addresses, until interrupted."""
+    """Show the state, and update the file of addresses, until interrupted."""
     shown: table.Rows = []
     written: dict[str, Any] = {}
     with (
@@ -138,7 +140,7 @@ def _watch(console: Console, cluster: LocalCluster) -> NoReturn:
                     live.update(table.render(found), refresh=True)
                 else:
                     console.print(table.render(found))
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_POLL_SECONDS)
 
 
 @contextmanager
@@ -150,7 +152,7 @@ def _removed_at_the_end(file: Path) -> Iterator[Path]:
 
 
 def _write(file: Path, addresses: dict[str, Any]) -> None:
-    """Write the file so that a reader sees the old one or the new one; it holds passwords."""
+    """Replace the file atomically, readable only by this account: it has passwords."""
     fresh = file.with_suffix(".new")
     fresh.touch(mode=0o600)
     fresh.write_text(json.dumps(addresses, indent=2) + "\n")

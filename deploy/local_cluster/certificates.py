@@ -1,4 +1,4 @@
-"""A certificate authority of a cluster's own, and what it signs."""
+"""A cluster's certificate authority, and the certificates that it signs."""
 
 import shutil
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ class Certificate:
     key: bytes = field(repr=False)
 
     def write(self, certificate: Path, key: Path) -> None:
-        """Write both files, the key for this account alone; one file may take both."""
+        """Write both files, the key readable only by this account; both may be the same file."""
         key.touch(mode=0o600)
         key.write_bytes(self.key)
         if certificate == key:
@@ -65,9 +65,9 @@ class Authority:
         return self._certificate.public_bytes(Encoding.PEM)
 
     def issue(self, *names: str, begins: float = 0, ends: float = 365) -> Certificate:
-        """Return a certificate for servers and clients of these names and addresses.
+        """Return a certificate for server and client authentication, for these names and addresses.
 
-        It is valid from and to so many days from now.
+        `begins` and `ends` are in days from now.
         """
         key = ec.generate_private_key(ec.SECP256R1())
         return Certificate(
@@ -78,7 +78,7 @@ class Authority:
     def sign(
         self, key: CertificatePublicKeyTypes, *names: str, begins: float = 0, ends: float = 365
     ) -> bytes:
-        """Return a certificate, as PEM, for a key that somebody else has."""
+        """Return a certificate, as PEM, for the public key of another party."""
         purposes = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
         builder = (
             self._builder(_name(names[0]), key, begins, ends)
@@ -99,7 +99,7 @@ class Authority:
             .issuer_name(self._name)
             .public_key(key)
             .serial_number(x509.random_serial_number())
-            # A clock of theirs may be a little behind.
+            # Other machines' clocks may be slightly behind.
             .not_valid_before(now + begins * _DAY - timedelta(minutes=5))
             .not_valid_after(now + ends * _DAY)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
@@ -119,10 +119,10 @@ def _general(name: str) -> x509.GeneralName:
 
 
 def equip(ca: Path, machines: Mapping[str, Sequence[str]]) -> None:
-    """Make an authority, and for each machine a folder next to it as operators fill it.
+    """Create an authority, and for each machine a folder next to it, as an operator would.
 
-    `machines` has the names and addresses of each. Its folder holds ca.crt, server.crt, server.key,
-    and server.pem with both of the latter, which HAProxy wants.
+    `machines` has the names and addresses of each. A folder has ca.crt, server.crt, server.key,
+    and server.pem with the latter two, which HAProxy requires.
     """
     authority = Authority()
     ca.write_bytes(authority.pem)

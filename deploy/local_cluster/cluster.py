@@ -1,4 +1,4 @@
-"""The cluster: what starts it, what breaks and mends it, and what ends it."""
+"""The cluster: starting it, causing and ending faults, stopping it."""
 
 import fcntl
 import os
@@ -28,18 +28,18 @@ _SKIPMQ = (sys.executable, "-m", "skipmq")
 # The scopes of patroni/*.yml, and the slot on the first site from which the second one reads.
 FIRST_SCOPE, SECOND_SCOPE = "skipmq", "skipmq-second"
 _SLOT = "second_site"
-# Ten are usual; a machine may be busy with other things.
+# Ten are usual; the machine may be busy.
 _START_SECONDS = 120.0
 _INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class LocalCluster:
-    """Servers, nodes and balancers on this machine, for as long as the `with` block runs.
+    """Servers, nodes and balancers on this machine, while the `with` block runs.
 
-    What it held is gone at the end; its logs stay in the folder. When run as root the servers' data
-    may be in a system folder, as their account must reach it. With `namespaces` (root only) each
-    server (PostgreSQL, Patroni and etcd) has a network of its own and can be isolated. With `tls`
-    nothing is spoken in plain text: `layout.ca` is who signs everybody's certificate.
+    Its data is deleted at the end; its logs stay in the folder. As root the servers' data may be in
+    a system folder that their account can access. With `namespaces` (root only) each
+    server (PostgreSQL, Patroni and etcd) has its own network and can be isolated. With `tls`
+    all connections are encrypted: `layout.ca` signs all certificates.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class LocalCluster:
         reader: bool = False,
         second_site: bool = False,
         tls: bool = False,
-        told: Callable[[str], None] = lambda _: None,
+        progress: Callable[[str], None] = lambda _: None,
     ) -> None:
         if not (1 <= nodes <= layout.MOST and 1 <= servers <= layout.MOST - reader):
             raise ClusterError(
@@ -66,7 +66,7 @@ class LocalCluster:
             )
         self.folder = folder.absolute()
         self.passwords = Passwords()
-        self.told = told
+        self.progress = progress
         self._replication, self._connect = replication, connect
         self._hook = hook
         self._skipmq = tuple(skipmq or _SKIPMQ)
@@ -100,7 +100,7 @@ class LocalCluster:
 
     @property
     def node_url(self) -> str:
-        """Return the URL that nodes are given."""
+        """Return the nodes' database URL."""
         hosts = self.layout.writable()
         if self._connect == "haproxy":
             hosts = f"{LOOPBACK}:{self.layout.primary_port}"
@@ -108,7 +108,7 @@ class LocalCluster:
 
     @property
     def analytics_url(self) -> str:
-        """Return the URL for analytics: the replica for it if there is one, or any standby."""
+        """Return the URL for analytics: the replica if there is one, otherwise any standby."""
         return self._recipes.url("skipmq_reader", self.layout.readable(), "prefer-standby")
 
     @property
@@ -117,7 +117,7 @@ class LocalCluster:
         return self.layout.endpoint
 
     def addresses(self) -> dict[str, Any]:
-        """Return where everything is and which processes are behind it at the moment."""
+        """Return the address and the current process of each part."""
         pid = {name: part.pid for name, part in self._supervisor.parts.items()}
         at = self.layout
         return {
@@ -154,7 +154,7 @@ class LocalCluster:
         }
 
     def members(self) -> list[Member]:
-        """Return what each server says of itself."""
+        """Return each server's own report."""
         return patroni.members(self.layout.servers)
 
     def leader(self) -> str:
@@ -162,13 +162,13 @@ class LocalCluster:
         return patroni.primary(self.layout.servers).name
 
     def ready(self) -> dict[str, bool]:
-        """Return which nodes, and which way through the balancer, should get requests."""
+        """Return whether each node, and the balancer, is ready."""
         return health.ready(self.layout)
 
     def wait_healthy(self, timeout: float = 60) -> None:
-        """Wait for one leader, standbys that stream and (in a quorum) vote, and ready nodes.
+        """Wait for one leader, standbys that stream and (with quorum) vote, and ready nodes.
 
-        Raises ClusterError that tells what is missing when it does not come.
+        Raises ClusterError with the reason at the timeout.
         """
         deadline = time.monotonic() + timeout
         while missing := health.missing(self.layout, self._replication):
@@ -177,22 +177,22 @@ class LocalCluster:
             time.sleep(0.1)
 
     def supervise(self, part: str, on: bool) -> None:
-        """Have a part started again when it dies (with the hook before), or not.
+        """Set whether a part is restarted when it exits, after its hook.
 
-        A server whose part is not supervised is like one that is gone: no hook speaks for it.
+        A server whose part is not supervised behaves like a lost one: its hook does not run.
         """
         self._supervisor.part(part).is_supervised = on
 
     def start_part(self, part: str) -> None:
-        """Start a part; one that runs is left alone."""
+        """Start a part unless it runs."""
         self._supervisor.start(part)
 
     def isolate(self, server: str) -> None:
-        """Cut a server off from the others and from the nodes."""
+        """Disconnect a server from the others and from the nodes."""
         self._networked().isolate(self._server(server).number)
 
     def heal(self, server: str) -> None:
-        """Connect a server again."""
+        """Reconnect a server."""
         self._networked().heal(self._server(server).number)
 
     def switchover(self, to: str = "") -> None:
@@ -206,7 +206,7 @@ class LocalCluster:
         patroni.change_settings(leader, dict(settings), self.passwords.rest)
 
     def promote_second_site(self) -> None:
-        """Let the second site take over, which ends its following; make sure the first is dead."""
+        """Promote the second site; the first one must have stopped."""
         words = ["edit-config", SECOND_SCOPE, "--force", "--set", "standby_cluster=null"]
         self.patronictl(*words, site="second")
 
@@ -219,7 +219,7 @@ class LocalCluster:
         return done.stdout
 
     def patronictl_words(self, site: str = "first") -> list[str]:
-        """Return the words that run patronictl on a site's etcd, for people to add theirs."""
+        """Return the words that run patronictl on a site's etcd, before its arguments."""
         etcd = next(server for server in self.layout.site(site) if server.etcd)
         file = self.folder / f"patronictl-{site}.yml"
         self._stack.callback(file.unlink, missing_ok=True)
@@ -274,17 +274,17 @@ class LocalCluster:
 
     def _start(self) -> None:
         first = self.layout.site("first")
-        self.told("starting etcd")
+        self.progress("starting etcd")
         self._supervisor.start(*(s.etcd for s in self.layout.servers if s.etcd))
-        self.told("starting PostgreSQL under Patroni")
+        self.progress("starting PostgreSQL under Patroni")
         self._supervisor.start(*(server.name for server in first))
         self._await_servers(first)
-        self.told("making the schema")
+        self.progress("creating the schema")
         self._migrate()
-        self.told("starting nodes and HAProxy")
+        self.progress("starting nodes and HAProxy")
         self._supervisor.start("haproxy", *(node.name for node in self.layout.nodes))
         if self._second_site:
-            self.told("starting the second site")
+            self.progress("starting the second site")
             self.change_settings({"slots": {_SLOT: {"type": "physical"}}})
             self._supervisor.start(*(server.name for server in self.layout.site("second")))
         self.wait_healthy(_START_SECONDS)
@@ -309,7 +309,9 @@ class LocalCluster:
             check=False,
         )
         if done.returncode:
-            raise ClusterError(f"the schema could not be made: {done.stdout}{done.stderr}".strip())
+            raise ClusterError(
+                f"the schema could not be created: {done.stdout}{done.stderr}".strip()
+            )
 
     def _make_parts(self) -> list[parts.Part]:
         recipes = self._recipes
@@ -322,7 +324,7 @@ class LocalCluster:
         ]
 
     def _make_data(self) -> Path:
-        """Make the folder of the servers' data where their account reaches it."""
+        """Create the folder of the servers' data where their account can access it."""
         account = self._programs.account
         if account.name and not account.may("-x", self.folder):
             data = Path(tempfile.mkdtemp(prefix="skipmq-cluster-", dir="/var/tmp"))
@@ -343,10 +345,10 @@ class LocalCluster:
             os.chown(path, account.uid, account.gid)
 
     def _stop(self) -> None:
-        """Stop everything; the servers the hard way, as their data is thrown away."""
+        """Stop everything; kill the servers, since their data is temporary."""
         supervisor = self._supervisor
         supervisor.give_up()
-        # First: a node waits for its connections to end.
+        # First, since a node waits for its connections to end.
         parts.stop([supervisor.part("haproxy")])
         parts.stop(supervisor.part(node.name) for node in self.layout.nodes)
         rest = [name for server in self.layout.servers for name in (server.name, server.etcd)]
@@ -354,11 +356,11 @@ class LocalCluster:
         supervisor.end()
         for server in self.layout.servers:
             parts.kill(partial(parts.in_folder, self.data / server.name))
-        # Such as the workers of a node that was killed while they were frozen.
+        # For example frozen workers of a node that was killed.
         parts.kill(partial(parts.with_variable, OWNER, str(self.data)))
 
     def _end(self) -> None:
-        """Undo all, however much there is, and let no second Ctrl-C leave half of it."""
+        """Undo all completed steps, ignoring signals such as a second Ctrl-C."""
         with ExitStack() as restoring:
             if threading.current_thread() is threading.main_thread():
                 for number in _INTERRUPTIONS:
@@ -367,7 +369,7 @@ class LocalCluster:
             self._stack.close()
 
     def _take_sigterm(self) -> None:
-        """Have SIGTERM unwind like Ctrl-C, unless somebody else minds it."""
+        """Have SIGTERM unwind like Ctrl-C, unless it has a handler."""
         if (
             threading.current_thread() is threading.main_thread()
             and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def connection(host: str, port: int, ca: Path | None, timeout: float) -> HTTPConnection:
-    """Return a connection that waits for so many seconds; `ca` signs certificates, or is None."""
+    """Return a connection with a timeout in seconds; `ca` verifies the server, None: no TLS."""
     if ca is None:
         return HTTPConnection(host, port, timeout=timeout)
     context = ssl.create_default_context(cafile=ca)

@@ -1,5 +1,5 @@
-"""What can go wrong."""
+"""The error that the package raises."""
 
 
 class ClusterError(Exception):
-    """The cluster cannot be had, or did not do what was asked; the message says what to do."""
+    """The cluster could not be started or changed; the message has the remedy."""

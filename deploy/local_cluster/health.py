@@ -1,4 +1,4 @@
-"""Whether the cluster is as it should be, and if not what is missing."""
+"""The cluster's health, and the reason when it is not healthy."""
 
 from http import HTTPStatus
 from http.client import HTTPException
@@ -11,7 +11,7 @@ from local_cluster.recipes import Replication
 
 
 def missing(layout: Layout, replication: Replication) -> str:
-    """Say what keeps the cluster from being healthy; nothing if it is."""
+    """Return why the cluster is not healthy, an empty text if it is."""
     for site in sorted({server.site for server in layout.servers}):
         if reason := site_missing(layout, site, replication):
             return reason
@@ -20,7 +20,7 @@ def missing(layout: Layout, replication: Replication) -> str:
 
 
 def site_missing(layout: Layout, site: str, replication: Replication) -> str:
-    """Say what keeps the servers of a site from being healthy; nothing if they are."""
+    """Return why the servers of a site are not healthy, an empty text if they are."""
     found = patroni.members(layout.site(site))
     if silent := [m.name for m in found if m.state not in {"running", "streaming"}]:
         return f"{', '.join(silent)} not running"
@@ -40,7 +40,7 @@ def site_missing(layout: Layout, site: str, replication: Replication) -> str:
 
 
 def ready(layout: Layout) -> dict[str, bool]:
-    """Return which nodes, and the balancer in front of them, should get requests."""
+    """Return whether each node, and the balancer in front of them, is ready."""
     ports = {node.name: node.port for node in layout.nodes} | {"haproxy": layout.endpoint_port}
     return {name: _is_ready(port, layout.ca) for name, port in ports.items()}
 

@@ -1,4 +1,4 @@
-"""Who is who: the names and addresses of a cluster's parts."""
+"""The names and addresses of a cluster's parts."""
 
 import secrets
 import socket
@@ -11,13 +11,13 @@ from typing import Literal
 from local_cluster.errors import ClusterError
 
 LOOPBACK = "127.0.0.1"
-# As many as haproxy/*.cfg have places for.
+# The number of servers that haproxy/*.cfg support.
 MOST = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A machine with PostgreSQL under Patroni, and perhaps etcd."""
+    """A machine with PostgreSQL under Patroni, and optionally etcd."""
 
     number: int
     name: str
@@ -33,7 +33,7 @@ class Server:
 
     @property
     def postgres(self) -> str:
-        """Return where PostgreSQL is."""
+        """Return PostgreSQL's address."""
         return f"{self.host}:{self.postgres_port}"
 
     @property
@@ -43,12 +43,12 @@ class Server:
 
     @property
     def etcd_url(self) -> str:
-        """Return the URL for clients of etcd."""
+        """Return etcd's URL for clients."""
         return f"{_scheme(self.ca)}://{self.host}:{self.etcd_port}"
 
     @property
     def peer_url(self) -> str:
-        """Return the URL for the other members of etcd."""
+        """Return etcd's URL for its other members."""
         return f"{_scheme(self.ca)}://{self.host}:{self.etcd_peer_port}"
 
 
@@ -68,7 +68,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Every part with its address; `ca` is who signs their certificates, or None without TLS."""
+    """Every part with its address; `ca` signs their certificates, None without TLS."""
 
     servers: tuple[Server, ...]
     nodes: tuple[Node, ...]
@@ -87,11 +87,11 @@ class Layout:
         return tuple(server for server in self.servers if server.site == name)
 
     def voters(self, site: str = "first") -> tuple[Server, ...]:
-        """Return the servers of a site that may become its primary."""
+        """Return the servers of a site that can become its primary."""
         return tuple(server for server in self.site(site) if not server.is_reader)
 
     def writable(self) -> str:
-        """Return the servers that are or may become the primary, those of the second site last."""
+        """Return the servers that are or can become the primary, those of the second site last."""
         servers = [*self.voters("first"), *self.voters("second")]
         return ",".join(server.postgres for server in servers)
 
@@ -102,7 +102,7 @@ class Layout:
         return ",".join(server.postgres for server in servers)
 
     def machines(self) -> dict[str, list[str]]:
-        """Return by which names and addresses each machine is known."""
+        """Return the names and addresses of each machine."""
         hosts = {"haproxy": LOOPBACK} | {node.name: LOOPBACK for node in self.nodes}
         hosts |= {server.name: server.host for server in self.servers}
         return {
@@ -111,7 +111,7 @@ class Layout:
         }
 
     def ports(self) -> dict[tuple[str, int], str]:
-        """Return every address to listen on, and whose it is."""
+        """Return every address to listen on, with its owner."""
         ports = {
             (LOOPBACK, self.endpoint_port): "HAProxy in front of the nodes",
             (LOOPBACK, self.primary_port): "HAProxy in front of the primary",
@@ -137,7 +137,7 @@ def plan(
     second_site: bool,
     ca: Path | None = None,
 ) -> Layout:
-    """Return a layout; with a subnet (`198.18.0.`) each server has an address of its own there."""
+    """Return a layout; with a subnet (`198.18.0.`) each server has its own address there."""
     count = servers + reader + second_site
     with ExitStack() as held:
         free = _free_ports(held)
@@ -180,7 +180,7 @@ def _scheme(ca: Path | None) -> str:
 
 
 def check_free(layout: Layout) -> None:
-    """Raise ClusterError that names the first address that another program has."""
+    """Raise ClusterError with the first address that another program uses."""
     for (host, port), owner in layout.ports().items():
         if host != LOOPBACK:
             continue
@@ -196,10 +196,10 @@ def check_free(layout: Layout) -> None:
 
 
 def _free_ports(held: ExitStack) -> Iterator[int]:
-    """Yield ports that nothing listens on, each another one as all are held meanwhile.
+    """Yield free ports, all different, since each is held meanwhile.
 
-    They are below those that the kernel gives to outgoing connections: such a one could take the
-    port of a part that is down for a moment.
+    They are below the range of outgoing connections, one of which could otherwise take the port of
+    a part that is down.
     """
     first = 10_000 + secrets.randbelow(15_000)
     for port in range(first, first + 7_000):

@@ -1,10 +1,10 @@
-"""A network namespace for each server, on a bridge that exists on this machine alone."""
+"""A network namespace for each server, on a bridge that exists only on this machine."""
 
 import subprocess
 
 from local_cluster.errors import ClusterError
 
-# The range that is reserved for tests of network devices: no real network has it.
+# The range reserved for tests of network devices, which no real network uses.
 _RANGE = "198.18"
 _MOST = 256
 
@@ -27,19 +27,19 @@ class Network:
             raise
 
     def words(self, number: int) -> list[str]:
-        """Return the words before a command that run it on a server."""
+        """Return the words that run the command after them on a server."""
         return ["ip", "netns", "exec", self._namespace(number)]
 
     def isolate(self, number: int) -> None:
-        """Pull the plug of a server: what it sends and what is sent to it vanishes."""
+        """Disconnect a server: packets from and to it are lost."""
         _ip("link", "set", self._port(number), "down")
 
     def heal(self, number: int) -> None:
-        """Plug a server in again."""
+        """Reconnect a server."""
         _ip("link", "set", self._port(number), "up")
 
     def remove(self) -> None:
-        """Remove it all."""
+        """Remove the namespaces and the bridge."""
         for number in range(1, self._count + 1):
             _ip("link", "del", self._port(number), check=False)
             _ip("netns", "del", self._namespace(number), check=False)

@@ -1,4 +1,4 @@
-"""The parts of a cluster as processes, and their supervisor, which is to them what systemd is."""
+"""The parts of a cluster as processes, and their supervisor, which replaces systemd."""
 
 import os
 import queue
@@ -14,12 +14,12 @@ from pathlib import Path
 from local_cluster.errors import ClusterError
 
 RESTART_SECONDS = 1.0
-_LOOK_SECONDS = 0.03
+_POLL_SECONDS = 0.03
 
 
 @dataclass(slots=True, kw_only=True)
 class Part:
-    """A program with its log; `hook` is what is run after its death and before its restart."""
+    """A program with its log; `hook` runs after it exits and before its restart."""
 
     name: str
     command: list[str]
@@ -28,30 +28,30 @@ class Part:
     hook: list[str] = field(default_factory=list)
     is_supervised: bool = True
     process: subprocess.Popen[bytes] | None = None
-    mourner: subprocess.Popen[bytes] | None = None
+    hook_process: subprocess.Popen[bytes] | None = None
     died: float | None = None
 
     @property
     def pid(self) -> int | None:
-        """Return the number of its process while it runs."""
+        """Return the id of its process while it runs."""
         process = self.process
         return process.pid if process is not None and process.poll() is None else None
 
     def start(self) -> None:
-        """Start it unless it runs, but not while its hook speaks for the one that died."""
+        """Start it unless it runs, after its hook has ended."""
         if self.pid is None:
-            if self.mourner is not None:
-                self.mourner.wait()
+            if self.hook_process is not None:
+                self.hook_process.wait()
             self.process = self._spawn(self.command)
         self.died = None
 
-    def mourn(self) -> None:
+    def run_hook(self) -> None:
         """Run the hook."""
         if self.hook:
-            self.mourner = self._spawn(self.hook)
+            self.hook_process = self._spawn(self.hook)
 
     def signal(self, number: int) -> None:
-        """Send a signal to its process group, whether or not its first process still lives."""
+        """Send a signal to its process group, whether or not the first process still runs."""
         if self.process is not None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, number)
@@ -77,10 +77,10 @@ class Part:
 
 
 class Supervisor:
-    """A thread that starts parts, and starts them again when they die.
+    """A thread that starts parts, and restarts those that exit.
 
     All are its children and get a signal when it ends (PR_SET_PDEATHSIG), so that they do not
-    outlive a program that was killed: no other thread starts any.
+    outlive a killed program: no other thread may start them.
     """
 
     def __init__(self, parts: Iterable[Part], *, hook: bool = True) -> None:
@@ -94,7 +94,7 @@ class Supervisor:
         self._thread.start()
 
     def start(self, *names: str) -> None:
-        """Start parts; those that run are left alone."""
+        """Start those parts that do not run."""
         done = threading.Event()
 
         def order() -> None:
@@ -117,18 +117,18 @@ class Supervisor:
             ) from None
 
     def give_up(self) -> None:
-        """Let what dies from now on stay dead."""
+        """Stop restarting parts."""
         self._is_watching = False
 
     def end(self) -> None:
-        """End the thread; the parts must have been stopped."""
+        """End the thread; the parts must have been stopped before."""
         self._ending.set()
         self._thread.join()
 
     def _run(self) -> None:
         while not self._ending.is_set():
             try:
-                order, done = self._orders.get(timeout=_LOOK_SECONDS)
+                order, done = self._orders.get(timeout=_POLL_SECONDS)
             except queue.Empty:
                 pass
             else:
@@ -136,22 +136,22 @@ class Supervisor:
                 done.set()
             if self._is_watching:
                 for part in self.parts.values():
-                    self._look_after(part)
+                    self._restart_if_exited(part)
 
-    def _look_after(self, part: Part) -> None:
+    def _restart_if_exited(self, part: Part) -> None:
         if not part.is_supervised or part.process is None or part.pid is not None:
             return
         if part.died is None:
             part.died = time.monotonic()
             if self.hook:
-                part.mourn()
-        mourning = part.mourner is not None and part.mourner.poll() is None
-        if not mourning and time.monotonic() - part.died >= RESTART_SECONDS:
+                part.run_hook()
+        is_hook_running = part.hook_process is not None and part.hook_process.poll() is None
+        if not is_hook_running and time.monotonic() - part.died >= RESTART_SECONDS:
             part.start()
 
 
 def stop(parts: Iterable[Part], number: int = signal.SIGTERM, seconds: float = 10) -> None:
-    """Send a signal, then kill what has not ended within so many seconds."""
+    """Send a signal, then kill the processes that have not ended within these seconds."""
     running = [part for part in parts if part.process is not None]
     for part in running:
         part.signal(signal.SIGCONT)
@@ -163,24 +163,24 @@ def stop(parts: Iterable[Part], number: int = signal.SIGTERM, seconds: float = 1
             part.process.wait(max(deadline - time.monotonic(), 0))
         part.signal(signal.SIGKILL)
         part.process.wait()
-        if part.mourner is not None:
-            part.mourner.kill()
-            part.mourner.wait()
+        if part.hook_process is not None:
+            part.hook_process.kill()
+            part.hook_process.wait()
 
 
 def in_folder(folder: Path) -> list[int]:
-    """Return the numbers of the processes at work in a folder, as PostgreSQL's all are."""
+    """Return the ids of the processes whose working directory this is, as PostgreSQL's is."""
     return _processes(lambda process: (process / "cwd").readlink() == folder)
 
 
 def with_variable(name: str, value: str) -> list[int]:
-    """Return the numbers of the processes that were started with this variable, or by such ones."""
+    """Return the ids of the processes that were started with this variable, or inherited it."""
     wanted = f"{name}={value}".encode()
     return _processes(lambda process: wanted in (process / "environ").read_bytes().split(b"\0"))
 
 
 def kill(find: Callable[[], list[int]], seconds: float = 60) -> None:
-    """Kill processes, frozen or not, until none is found: a busy disk may hold one for long."""
+    """Kill processes, frozen or not, until none is left: a busy disk may delay one."""
     deadline = time.monotonic() + seconds
     while running := find():
         for pid in running:

@@ -1,4 +1,4 @@
-"""What is asked of Patroni over its REST API."""
+"""Requests to Patroni's REST API."""
 
 import base64
 import json
@@ -16,12 +16,12 @@ from local_cluster.errors import ClusterError
 from local_cluster.layout import Server
 
 USER = "patroni"
-_PATIENCE = 5.0
+_TIMEOUT_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """What a server says of itself; `role` is empty when it does not answer."""
+    """A server's own report; `role` is empty when it does not respond."""
 
     name: str
     role: str = ""
@@ -33,12 +33,12 @@ class Member:
 
     @property
     def is_primary(self) -> bool:
-        """Tell whether it takes itself for the primary."""
+        """Return whether the server reports that it is the primary."""
         return self.role == "primary" and self.state == "running"
 
 
 def members(servers: Iterable[Server]) -> list[Member]:
-    """Return what all servers say, asked at the same time."""
+    """Return the reports of all servers, requested concurrently."""
     servers = list(servers)
     with ThreadPoolExecutor(len(servers)) as pool:
         return list(pool.map(_member, servers))
@@ -47,32 +47,34 @@ def members(servers: Iterable[Server]) -> list[Member]:
 def primary(servers: Iterable[Server]) -> Member:
     """Return the primary; raise ClusterError if there is none.
 
-    It is asked for some seconds: on a busy machine one that is there may not answer at once.
+    It retries for some seconds, since on a busy machine a primary may not respond in time.
     """
     servers = list(servers)
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + _TIMEOUT_SECONDS
     while not (found := [member for member in members(servers) if member.is_primary]):
         if time.monotonic() > deadline:
             raise ClusterError("no server is the primary at the moment")
         time.sleep(0.1)
-    # One that was deposed may not know it yet.
+    # A deposed primary may still report that role.
     return max(found, key=lambda member: member.timeline)
 
 
 def _member(server: Server) -> Member:
     try:
-        _, told = call(server, "GET", "/patroni")
+        _, report = call(server, "GET", "/patroni")
     except ClusterError:
         return Member(server.name)
-    xlog = told.get("xlog") or {}
-    sync = "quorum" if told.get("quorum_standby") else "sync" if told.get("sync_standby") else ""
+    xlog = report.get("xlog") or {}
+    sync = (
+        "quorum" if report.get("quorum_standby") else "sync" if report.get("sync_standby") else ""
+    )
     return Member(
         name=server.name,
-        role=str(told.get("role", "")),
-        state=str(told.get("state", "")),
-        timeline=int(told.get("timeline") or 0),
+        role=str(report.get("role", "")),
+        state=str(report.get("state", "")),
+        timeline=int(report.get("timeline") or 0),
         position=int(xlog.get("location") or xlog.get("received_location") or 0),
-        is_streaming=told.get("replication_state") == "streaming",
+        is_streaming=report.get("replication_state") == "streaming",
         sync=sync,
     )
 
@@ -86,9 +88,9 @@ def call(
     password: str = "",
     timeout: float = 1.0,
 ) -> tuple[int, Any]:
-    """Return the status and the answer, decoded if it is JSON.
+    """Return the status and the response, decoded if it is JSON.
 
-    Raises ClusterError when there is none.
+    Raises ClusterError when the server does not respond.
     """
     headers = {}
     if password:
@@ -100,7 +102,7 @@ def call(
         answer = asked.getresponse()
         text = answer.read().decode(errors="replace")
     except (OSError, HTTPException) as error:
-        raise ClusterError(f"Patroni of {server.name} does not answer: {error}") from error
+        raise ClusterError(f"Patroni of {server.name} does not respond: {error}") from error
     finally:
         asked.close()
     try:
@@ -111,21 +113,21 @@ def call(
 
 def change_settings(server: Server, settings: dict[str, Any], password: str) -> None:
     """Change settings of the whole cluster, as `patronictl edit-config` does."""
-    status, told = call(server, "PATCH", "/config", settings, password=password, timeout=5)
+    status, answer = call(server, "PATCH", "/config", settings, password=password, timeout=5)
     if status != HTTPStatus.OK:
-        raise ClusterError(f"Patroni refuses {settings}: {told}")
+        raise ClusterError(f"Patroni refuses {settings}: {answer}")
 
 
 def switchover(server: Server, leader: str, candidate: str, password: str) -> None:
     """Make another server the primary, and return when it is."""
     body = {"leader": leader} | ({"candidate": candidate} if candidate else {})
-    status, told = call(server, "POST", "/switchover", body, password=password, timeout=60)
+    status, answer = call(server, "POST", "/switchover", body, password=password, timeout=60)
     if status != HTTPStatus.OK:
-        raise ClusterError(f"no switchover from {leader}: {told}")
+        raise ClusterError(f"no switchover from {leader}: {answer}")
 
 
 def write_for_patronictl(file: Path, etcd: Server, password: str) -> None:
-    """Write what patronictl must know to change things, such as the primary: for this account."""
+    """Write a configuration with which patronictl can change settings; it has a password."""
     store: dict[str, Any] = {"hosts": [f"{etcd.host}:{etcd.etcd_port}"]}
     control = {"auth": f"{USER}:{password}"}
     if etcd.ca:

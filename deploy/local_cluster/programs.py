@@ -1,6 +1,6 @@
-"""The programs that a cluster is made of, and the account that runs them.
+"""The programs of a cluster, and the account that runs them.
 
-PostgreSQL refuses to run as root: then it, etcd, Patroni and HAProxy run as Debian's `postgres`.
+PostgreSQL refuses to run as root: it, etcd, Patroni and HAProxy then run as Debian's `postgres`.
 """
 
 import fcntl
@@ -34,28 +34,28 @@ _SYSTEM_CACHE = Path("/var/cache/skipmq")
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Who runs the servers; `name` is empty when it is whoever runs this."""
+    """The account that runs the servers; `name` is empty when it is the current one."""
 
     name: str
     uid: int
     gid: int
 
     def words(self) -> list[str]:
-        """Return the words before a command that make it this account's, and end with us."""
+        """Return the words that run a command as this account, until this process ends."""
         words = ["setpriv", "--pdeathsig", "TERM"]
         if self.name:
             words += [f"--reuid={self.uid}", f"--regid={self.gid}", "--clear-groups"]
         return words
 
     def may(self, test: str, path: Path) -> bool:
-        """Tell whether the account may do with a path what this option of `test` asks."""
+        """Return whether the account passes this `test` option for a path."""
         asked = [*self.words(), "test", test, str(path)]
         return subprocess.run(asked, check=False, cwd="/").returncode == 0
 
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """Where everything is."""
+    """The paths of the programs."""
 
     account: Account
     etcd: Path
@@ -64,14 +64,14 @@ class Programs:
     patroni: Path
 
     def patroni_program(self, name: str) -> str:
-        """Return the path of a program of Patroni's environment."""
+        """Return the path of a program in Patroni's environment."""
         return str(self.patroni / "bin" / name)
 
 
 def find() -> Programs:
-    """Return the programs; install Patroni when it is not there yet.
+    """Return the programs; install Patroni if it is missing.
 
-    Raises ClusterError that names what is missing and the command that installs it.
+    Raises ClusterError with the missing packages and the command that installs them.
     """
     _check_debian()
     account = _account()
@@ -145,21 +145,21 @@ def _wheel() -> Path | None:
 
 
 def _patroni(account: Account) -> Path:
-    """Return Patroni's virtual environment of the versions wanted, made if need be."""
+    """Return Patroni's virtual environment with the required versions, created if missing."""
     wanted = PATRONI / "requirements.txt"
     version = hashlib.sha256(wanted.read_bytes()).hexdigest()[:12]
     cache = ROOT / ".cache" / "cluster" if not account.name else _SYSTEM_CACHE
     home = cache / f"patroni-{version}"
     cache.mkdir(parents=True, exist_ok=True)
-    with _turn(cache / "patroni.lock"):
+    with _exclusive(cache / "patroni.lock"):
         if (home / ".installed").exists() and account.may("-x", home / "bin" / "patroni"):
             return home
         shutil.rmtree(home, ignore_errors=True)
         try:
             _install_patroni(home, wanted, _python(account))
         except subprocess.CalledProcessError as error:
-            said = (error.stderr or b"").decode(errors="replace").strip()
-            raise ClusterError(f"Patroni could not be installed into {home}: {said}") from error
+            output = (error.stderr or b"").decode(errors="replace").strip()
+            raise ClusterError(f"Patroni could not be installed into {home}: {output}") from error
         (home / ".installed").touch()
     return home
 
@@ -178,7 +178,7 @@ def _install_patroni(home: Path, wanted: Path, python: Path) -> None:
 
 
 def _python(account: Account) -> Path:
-    """Return a Python that the account reaches: one in root's home it does not."""
+    """Return a Python that the account can run, which one in root's home is not."""
     own = Path(sys.executable).resolve()
     for candidate in (own, Path("/usr/local/bin/python3"), Path("/usr/bin/python3")):
         if candidate.exists() and account.may("-x", candidate):
@@ -190,8 +190,8 @@ def _python(account: Account) -> Path:
 
 
 @contextmanager
-def _turn(file: Path) -> Iterator[None]:
-    """Let one process at a time into the block."""
+def _exclusive(file: Path) -> Iterator[None]:
+    """Run the block in one process at a time."""
     with file.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -1,4 +1,4 @@
-"""How each part is run: its command, its variables, its files."""
+"""The command, variables and files of each part."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from local_cluster.patroni import USER
 from local_cluster.programs import HAPROXY, PATRONI, Programs
 
 Replication = Literal["quorum", "asynchronous"]
-# The variable by which every process of a cluster is known; its value is the folder of the data.
+# The variable that identifies every process of a cluster; its value is the data folder.
 OWNER = "LOCAL_CLUSTER"
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -28,7 +28,7 @@ def _secret() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Passwords:
-    """One for each role; made for each cluster."""
+    """A password for each role, generated for each cluster."""
 
     superuser: str = field(default_factory=_secret)
     replication: str = field(default_factory=_secret)
@@ -40,7 +40,7 @@ class Passwords:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipes:
-    """Makes the parts of one cluster. `data` belongs to the account that runs the servers."""
+    """Creates the parts of one cluster. `data` belongs to the account that runs the servers."""
 
     layout: Layout
     programs: Programs
@@ -61,7 +61,7 @@ class Recipes:
         command += ["--initial-advertise-peer-urls", server.peer_url]
         command += ["--initial-cluster", ",".join(f"{p.etcd}={p.peer_url}" for p in peers)]
         command += ["--initial-cluster-state", "new", "--initial-cluster-token", server.site]
-        # For a machine whose cores and disk all servers share.
+        # All servers share one machine's cores and disk.
         command += ["--heartbeat-interval", "200", "--election-timeout", "2000"]
         if self.layout.ca:
             own = {"cert": self._own(server.name, "crt"), "key": self._own(server.name, "key")}
@@ -102,7 +102,7 @@ class Recipes:
         return self._part("haproxy", [*command, "-f", files[0], "-f", files[1]], variables)
 
     def node(self, node: Node, skipmq: Sequence[str], variables: Mapping[str, str]) -> Part:
-        """Return a node, which is run as whoever runs this."""
+        """Return a node, which runs as the current account."""
         command = ["setpriv", "--pdeathsig", "TERM", *skipmq, "serve"]
         part = self._part(node.name, command, {})
         part.environment = {
@@ -142,7 +142,7 @@ class Recipes:
         folder.mkdir()
         shutil.copy(PATRONI / "patroni.yml", folder / "10-patroni.yml")
         if self.layout.ca:
-            # Only the place is another.
+            # Only the directory differs.
             text = (PATRONI / "tls.yml").read_text()
             own = str(self.layout.ca.parent / server.name)
             (folder / "20-tls.yml").write_text(text.replace("/etc/patroni/tls", own))
@@ -163,7 +163,7 @@ class Recipes:
         return folder
 
     def _local(self, server: Server) -> dict[str, Any]:
-        """Return what only the small machine of a test needs."""
+        """Return the settings for a small test machine."""
         dcs: dict[str, Any] = {}
         if self.replication == "asynchronous":
             dcs |= {"synchronous_mode": False, "synchronous_mode_strict": False}
@@ -182,7 +182,7 @@ class Recipes:
         }
 
     def _first_site(self) -> dict[str, Any]:
-        """Return where the second site finds the first: Patroni takes several hosts, one port."""
+        """Return the first site's address for the second: Patroni takes several hosts, one port."""
         if self.network:
             hosts = ",".join(server.host for server in self.layout.voters())
             return {"host": hosts, "port": self.layout.voters()[0].postgres_port}
@@ -218,7 +218,7 @@ class Recipes:
         return str(self.layout.ca.parent / machine / f"server.{kind}")
 
     def _on(self, server: Server) -> list[str]:
-        """Return the words before a command that run it on a server, as the account."""
+        """Return the words that run the command after them on a server, as the account."""
         network = self.network.words(server.number) if self.network else []
         return [*network, *self.programs.account.words()]
 
@@ -235,6 +235,6 @@ class Recipes:
 
 
 def own_environment() -> dict[str, str]:
-    """Return this process's variables without settings of SkipMQ: those the cluster makes."""
+    """Return this process's environment without SkipMQ settings, which the cluster sets."""
     own = os.environ  # noqa: TID251 - what a child inherits.
     return {name: value for name, value in own.items() if not name.startswith("SKIPMQ_")}

@@ -1,4 +1,4 @@
-"""The cluster's state as people see it."""
+"""The cluster's state as a table."""
 
 from typing import Any, TypeAlias
 
@@ -11,8 +11,8 @@ _BYTES_A_MIB = 1024 * 1024
 
 
 def rows(addresses: dict[str, Any], members: list[Member], ready: dict[str, bool]) -> Rows:
-    """Return a row for each part; two that are equal mean that nothing has changed."""
-    said = {member.name: member for member in members}
+    """Return a row for each part; equal rows mean that nothing has changed."""
+    reports = {member.name: member for member in members}
     leader = max((m for m in members if m.is_primary), key=lambda m: m.timeline, default=None)
     haproxy = {"name": "haproxy", "url": addresses["endpoint"], "pid": addresses["haproxy"]["pid"]}
     found: Rows = []
@@ -20,7 +20,7 @@ def rows(addresses: dict[str, Any], members: list[Member], ready: dict[str, bool
         state = "[green]ready[/]" if ready[part["name"]] else "[red]not ready[/]"
         found.append((part["name"], part["url"], _pid(part["pid"]), state))
     for server in addresses["postgres"]:
-        member = said[server["name"]]
+        member = reports[server["name"]]
         where = f"{server['host']}:{server['port']}"
         timeline = str(member.timeline or "-")
         pid = _pid(server["postmaster_pid"])
@@ -55,7 +55,7 @@ def _state(member: Member) -> str:
 
 
 def _lag(member: Member, leader: Member | None) -> str:
-    """Return how far a standby is behind, in steps: what one second writes is no news."""
+    """Return a standby's lag in MiB, so that one second's writes do not count as a change."""
     if leader is None or member is leader or not member.position:
         return "-"
     behind = max(leader.position - member.position, 0) // _BYTES_A_MIB

@@ -1,4 +1,4 @@
-"""The schema of the first release: what sql/ says, until `make freeze` writes it down at 0.1.0."""
+"""The schema of the first release: sql/, until `make freeze` writes it down at 0.1.0."""
 
 from pathlib import Path
 
@@ -11,12 +11,12 @@ down_revision = None
 
 
 def upgrade() -> None:
-    """Create everything."""
+    """Create the schema."""
     frozen = Path(__file__).with_suffix(".sql")
     sql = frozen.read_text(encoding="utf-8") if frozen.exists() else files.first_migration()
     op.get_bind().connection.driver_connection.execute(sql)
 
 
 def downgrade() -> None:
-    """Drop everything, messages included."""
+    """Drop the schema, messages included."""
     op.execute("drop schema skipmq, skipmq_views cascade")

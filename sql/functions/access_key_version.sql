@@ -1,5 +1,5 @@
--- Does: gives a number that grows when the access keys or the ended sessions change, and the time, in seconds since 1970.
--- Called by: nodes that check signatures, every second.
+-- Does: returns a number that grows when an access key or an ended session changes, and the time, in seconds since 1970.
+-- Called by: nodes that verify signatures, every second.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none.

@@ -1,11 +1,11 @@
--- Does: gives all access keys but temporary ones that expired a day ago, with the secrets as they are encrypted.
--- Called by: nodes that check signatures, when the keys have changed; the command line.
+-- Does: returns all access keys except temporary ones that expired more than a day ago; secrets are encrypted.
+-- Called by: nodes that verify signatures, when the keys have changed; the command line.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none.
 --
--- A key that is `usable` may sign until it expires: it and the key that it stands for are enabled. It expires
--- with that one at the latest, and has its name and rights. The times are in seconds since 1970.
+-- A key is `usable` while it and its parent are enabled. A temporary key has the name and rights of its parent and
+-- expires with it at the latest. Times are in seconds since 1970.
 create function skipmq.access_keys()
 returns table (
   key_id text, account text, name text, parent text, token_digest bytea, secret bytea, master_key_id text,

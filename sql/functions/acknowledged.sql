@@ -1,6 +1,6 @@
--- Does: counts the synchronous standbys that have written everything up to p_position to disk; null stands for
---   everything that this server has written by now. Gives the position, to ask again.
--- Called by: nodes, for queues whose ReplicationMode asks for more standbys than the cluster's commits wait for.
+-- Does: counts the synchronous standbys that have flushed the WAL up to p_position; null stands for the position that
+--   this server has flushed by now. Also returns the position, for the next call.
+-- Called by: nodes, for queues whose ReplicationMode requires more standbys than the cluster's commits wait for.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none.

@@ -1,5 +1,5 @@
--- Does: adds an active task of a source to the table of tasks and, when the transaction commits, notifies the janitors;
---   gives its number. An active task of a deleted queue of its name fails.
+-- Does: adds an active task of a source queue and notifies the janitors on commit; returns the task's id. Fails an
+--   active task that belongs to a deleted queue of the same name.
 -- Called by: start_move_task, start_message_task.
 -- Locks, in order: row of the active task.
 -- Raises: SQ008 when the source has an active task.

@@ -1,5 +1,5 @@
--- Does: adds to the totals of queues how many messages were received, and how many receives came back empty.
--- Called by: nodes, once a second for what they have counted; receive_message.
+-- Does: adds counts of received messages and of empty receives to the totals of queues.
+-- Called by: nodes, once a second with their counts; receive_message.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none.

@@ -1,14 +1,15 @@
--- Does: continues a task on the messages that match a filter, whose row the caller has locked: looks through up to p_limit
---   messages from its place on and moves, copies or deletes up to p_allowed of those that match; gives their number, how
---   many it looked through, its new place and whether nothing is left.
+-- Does: continues a task with a filter, whose row the caller has locked: examines up to p_limit messages after its place
+--   and moves, copies or deletes up to p_allowed of those that match; returns the number processed, the number
+--   examined, the new place and whether the task is finished.
 -- Called by: advance_move_tasks.
--- Locks, in order: for FIFO group rows by number, message rows, skipping both where others hold them; those of
+-- Locks, in order: for FIFO group rows by number, message rows, skipping locked groups and messages; those of
 --   move_messages, copy_messages and settle.
 -- Raises: what move_messages and copy_messages raise.
 -- Relies on index: message_pkey, and those of match_messages, move_messages, copy_messages and settle.
 --
--- It goes on from before the first message that others hold: what is received then comes after the task's end. So each
--- is met once, however many nodes work on it, and what they did and the place are one transaction.
+-- The place stops before the first locked message. A message that is received afterwards becomes visible later than
+-- the task's start, outside its range. Changes and place are committed together, so that several nodes examine each
+-- message once.
 create function skipmq.advance_message_task(
   p_task skipmq.move_task, p_source integer, p_target integer, p_allowed integer, p_limit integer
 ) returns table (moved integer, passed integer, place_at timestamptz, place_number bigint, finished boolean)
@@ -50,7 +51,7 @@ begin
         when v_fifo then m.group_no = any (v_groups) and (m.visible_at <= skipmq.clock() or m.receive_count = m.receive_base)
         else m.visible_at <= p_task.started_at end
       for no key update skip locked);
-    -- A statement of its own: what others have changed and committed meanwhile is held no more, and no match.
+    -- A separate statement: messages that another transaction has changed and committed no longer match.
     v_held := array(
       select m.id
       from skipmq.message m
@@ -84,7 +85,7 @@ begin
     end if;
     v_full := v_full or v_held <> '{}';
   end loop;
-  -- With the last one that p_limit allows, too, it is finished at once.
+  -- Finishes in this call where p_limit ended the loop at the last message.
   finished := finished or not v_full and not exists (
     select from skipmq.match_messages(
       p_source, place_at, place_number, p_task.started_at, p_task.body_contains, p_task.attribute_name,

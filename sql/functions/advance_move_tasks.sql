@@ -1,8 +1,8 @@
--- Does: continues every active task that nobody else works on: moves (or copies, or deletes) what its rate allows since
---   the last time, at most p_limit messages, and ends it with the last one, when it was cancelled or a queue is gone;
---   gives the number of messages moved, or looked through where a filter chooses.
+-- Does: continues each active task that no other session works on: moves, copies or deletes the messages that its rate
+--   allows since the last call, at most p_limit. Ends a task that has no messages left, was cancelled or whose queue
+--   was deleted. Returns the number of messages moved, or examined where the task has a filter.
 -- Called by: the janitor.
--- Locks, in order: task rows, skipping those that others hold; message rows likewise.
+-- Locks, in order: task rows, message rows, skipping locked rows.
 -- Raises: nothing.
 -- Relies on index: move_task_active, and those of what it calls.
 create function skipmq.advance_move_tasks(p_limit integer default 1000) returns integer
@@ -41,7 +41,7 @@ begin
     v_failure := null;
     v_allowed := p_limit;
     if v_task.messages_per_second is not null then
-      -- A second's worth at most, however long nobody worked on it.
+      -- An idle task accumulates at most one second of its rate.
       v_task.paid_until := greatest(v_task.paid_until, v_now - interval '1 second');
       v_allowed := least(p_limit, floor(
         extract(epoch from v_now - v_task.paid_until) * v_task.messages_per_second)::integer);
@@ -51,7 +51,7 @@ begin
       begin
         select * into v_step from skipmq.advance_message_task(v_task, v_source, v_target, v_allowed, p_limit);
       exception
-        -- A queue went meanwhile, or the target does not take a message.
+        -- A queue was deleted or purged meanwhile, or the target does not accept a message.
         when sqlstate 'SQ005' or sqlstate 'SQ007' or sqlstate 'SQ008' then
           update skipmq.move_task t set status = 'FAILED', failure_reason = left(sqlerrm, 200)
           where t.task_id = v_task.task_id;
@@ -71,7 +71,7 @@ begin
       v_moved := skipmq.move_batch(v_source, v_target, v_allowed, v_task.origins);
     end if;
     if v_task.kind = 'redrive' then
-      -- Null: others hold what is left.
+      -- Null: the remaining messages are locked.
       v_finished := v_moved = 0
         or v_moved > 0 and not skipmq.is_redrivable(v_source, v_target, v_task.source_arn like '%.fifo');
       if v_finished and v_task.moved + v_moved = 0 and v_target is null then

@@ -1,11 +1,10 @@
--- Does: notes that the access keys, the keys for receipt handles or the ended sessions have changed, and notifies all
---   nodes when the transaction commits.
--- Called by: the functions that change them.
+-- Does: increments the version of the access keys, and notifies all nodes on commit.
+-- Called by: the functions that change access keys, keys for receipt handles or ended sessions.
 -- Locks, in order: the row of the cluster.
 -- Raises: nothing.
 -- Relies on index: none.
 --
--- Not for nodes. The form of the notification is that of the nodes' own: PROCESS KIND WHAT.
+-- Not granted to nodes. The payload has the form of the nodes' notifications: PROCESS KIND WHAT.
 create function skipmq.announce_access_keys() returns void
 language sql volatile
 as $$

@@ -1,11 +1,11 @@
 -- Does: moves messages of a FIFO queue, whose groups the caller has locked, to the ends of their groups in
---   other FIFO queues, in the order given, with a row of history each. As 'dead-lettered' they go on counting their
---   receives, remember where they came from and have their message id as deduplication id, as on AWS; as 'redriven'
---   each is a new message, as resend makes it. Gives their number.
+--   other FIFO queues, in the given order, and writes a history row for each. As 'dead-lettered' they keep their
+--   receive count, record their source and take their message id as deduplication id, as on AWS; as 'redriven'
+--   each becomes a new message, as in resend. Returns the number moved.
 -- Called by: clear_group, move_fifo_batch.
--- Locks, in order: queue rows of the targets (shared: they are neither purged nor deleted meanwhile),
---   advisory locks of the target groups by number, message rows. As 'dead-lettered' they wait for no sender, whom
---   another of the receiver's groups may keep waiting: nothing is moved then.
+-- Locks, in order: queue rows of the targets (key share, so that they are neither purged nor deleted), advisory locks
+--   of the target groups by number, message rows. As 'dead-lettered' it does not wait for an advisory lock, whose
+--   holder may be waiting for a group that this receive has locked: it then moves nothing.
 -- Raises: nothing.
 -- Relies on index: queue_id, message_pkey, message_group_pkey.
 create function skipmq.append_fifo(p_queue_id integer, p_ids bigint[], p_targets integer[], p_how text)
@@ -49,7 +49,7 @@ begin
     from (
       select u.id, u.target
       from unnest(p_ids, p_targets) with ordinality u (id, target, place)
-      -- Gone meanwhile: its messages stay where they are.
+      -- Messages whose target was deleted stay where they are.
       where exists (select from skipmq.queue q where q.queue_id = u.target)
       order by u.place
     ) u

@@ -1,11 +1,11 @@
--- Does: gives records of the audit log, newest first, up to p_limit with an id below p_before.
+-- Does: returns records of the audit log, newest first, up to p_limit with an id below p_before.
 -- Called by: the ListAuditRecords action, `skipmq audit`.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: audit_record_pkey, audit_record_queue, audit_record_access_key, audit_record_action.
 --
--- Of p_account: what it did, what was done to its queues, and refusals of whoever is in no account that is known;
--- without one, everything. A filter that is null chooses all. recorded_at is in seconds since 1970.
+-- With p_account: actions by the account, actions on its queues, and refusals of requests without a known account;
+-- without it: all records. A null filter matches every record. recorded_at is in seconds since 1970.
 create function skipmq.audit_records(
   p_account text default null, p_before bigint default null, p_limit integer default 50, p_queue text default null,
   p_access_key text default null, p_action text default null, p_outcome text default null

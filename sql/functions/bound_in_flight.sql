@@ -1,11 +1,11 @@
--- Does: gives a number of which there are no more messages in flight: that of all messages of the queue where it is less
---   than half of p_most; otherwise those in flight, counted up to p_most.
+-- Does: returns an upper bound of the messages in flight: the number of all messages of the queue where it is less than
+--   half of p_most; otherwise the messages in flight, counted up to p_most.
 -- Called by: the ReceiveMessage action for its limit.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: those of count_all and count_in_flight.
 --
--- While a snapshot is held open, a count meets all that was received and deleted within its visibility timeout.
+-- While an old snapshot is held, a count reads every message received and deleted within its visibility timeout.
 create function skipmq.bound_in_flight(p_queue_id integer, p_most integer default 120000) returns integer
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp

@@ -1,7 +1,8 @@
--- Does: asks a running task to stop; gives how many messages it has moved. What is moved stays moved.
+-- Does: requests that a running task stop; returns how many messages it has moved. Those stay moved.
 -- Called by: the CancelMessageMoveTask action; SQL users.
 -- Locks, in order: task row.
--- Raises: SQ010 when there is no such task, it is of another source than that given or of a deleted queue of its name, SQ008 when it is not running.
+-- Raises: SQ010 when the task does not exist, has another source than p_source_arn or belongs to a deleted queue of the
+--   same name; SQ008 when it is not running.
 -- Relies on index: move_task_pkey.
 create function skipmq.cancel_move_task(p_task_id uuid, p_source_arn text default null) returns bigint
 language plpgsql volatile security definer

@@ -1,10 +1,10 @@
--- Does: enables or disables an access key, lets it expire, or gives it other rights; null changes nothing.
+-- Does: enables or disables an access key, or sets its lifetime or rights; null leaves the value unchanged.
 -- Called by: the command line, as the owner.
 -- Locks, in order: the access key, the row of the cluster.
--- Raises: SQ010 when there is no such key.
+-- Raises: SQ010 when the key does not exist.
 -- Relies on index: access_key_pkey.
 --
--- Not for nodes.
+-- Not granted to nodes.
 create function skipmq.change_access_key(
   p_key_id text, p_enabled boolean, p_lifetime interval, p_rights jsonb default null
 ) returns void
@@ -18,7 +18,7 @@ begin
     rights = coalesce(p_rights, k.rights)
   where k.key_id = p_key_id;
   if not found then
-    raise exception 'there is no access key %', p_key_id using errcode = 'SQ010';
+    raise exception 'access key % does not exist', p_key_id using errcode = 'SQ010';
   end if;
   perform skipmq.announce_access_keys();
 end $$;

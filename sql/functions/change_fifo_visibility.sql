@@ -1,6 +1,5 @@
--- Does: what change_visibility does, for messages of a FIFO queue: with the first message of a group the
---   whole group becomes available sooner or later. Another outcome is held: nothing was done, since another
---   transaction holds the group, and p_waits is false.
+-- Does: does the same as change_visibility for a FIFO queue; a group becomes available with its first message. Where
+--   p_waits is false, a message whose group another transaction has locked stays unchanged, with the outcome held.
 -- Called by: the ChangeMessageVisibility and ChangeMessageVisibilityBatch actions; SQL users.
 -- Locks, in order: group rows by number, message rows by id.
 -- Raises: what change_visibility raises.

@@ -1,9 +1,8 @@
--- Does: hides a message that was received from the queue of that name, standard or FIFO, for p_visibility_timeout
---   seconds from now on (0: makes it visible), and says whether it did: false when it was settled, or, of a FIFO queue,
---   is visible or was received again.
+-- Does: hides a received message of the named queue, standard or FIFO, for p_visibility_timeout seconds from now (0: makes
+--   it visible). Returns false when the message was settled or, in a FIFO queue, is visible or was received again.
 -- Called by: SQL users.
 -- Locks, in order: those of check_grant, then of change_visibility or change_fifo_visibility.
--- Raises: what check_grant and check_timeouts raise; SQ001 when there is no such queue, SQ011 without a timeout.
+-- Raises: what check_grant and check_timeouts raise; SQ001 when the queue does not exist, SQ011 without a timeout.
 -- Relies on index: queue_pkey, and those of the functions it calls.
 create function skipmq.change_message_visibility(
   p_queue text,

@@ -1,13 +1,13 @@
--- Does: hides messages that were received for p_timeouts seconds from now on (0: makes them visible), and says
---   for each, by its place in the arrays, what became of it: changed, missing (settled), beyond-limit (more than
---   12 hours after its receive); and, of a FIFO queue, missing (received again) or not-in-flight (visible already).
+-- Does: hides received messages for p_timeouts seconds from now (0: makes them visible). Returns an outcome for each, by
+--   its place in the arrays: changed, missing (settled) or beyond-limit (more than 12 hours after its receive); for a
+--   FIFO queue also missing (received again) and not-in-flight (already visible).
 -- Called by: the ChangeMessageVisibility and ChangeMessageVisibilityBatch actions; SQL users.
 -- Locks, in order: message rows by id.
 -- Raises: for an SQL user (p_commit is null) what check_timeouts raises.
 -- Relies on index: message_pkey.
 --
--- p_received_at is the time of the receive that the receipt stands for (null: not checked).
--- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
+-- p_received_at is the time of the receive that the receipt belongs to (null: not checked).
+-- p_commit sets synchronous_commit for the rest of the transaction; null leaves it unchanged.
 create function skipmq.change_visibility(
   p_queue_id integer,
   p_ids bigint[],
@@ -27,7 +27,7 @@ begin
   else
     perform skipmq.check_timeouts(p_timeouts);
   end if;
-  -- Locked in a statement of its own, so that the next one sees the rows as they are now.
+  -- A separate statement for the locks, so that the next one sees the current rows.
   perform from (
     select u.id from unnest(p_ids) u (id) order by u.id
   ) r

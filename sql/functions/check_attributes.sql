@@ -1,24 +1,24 @@
--- Does: checks the attributes of messages that come by SQL as the nodes check what comes over HTTP; gives them as the
---   nodes store them (null for none), and how many bytes of each message's limit they take: names, types and values.
+-- Does: checks the attributes of messages sent by SQL as nodes check HTTP requests; returns them as nodes store them (null
+--   for none), and the bytes that names, types and values count towards each message's limit.
 -- Called by: check_messages.
 -- Locks, in order: none.
--- Raises: with the error texts of the nodes, SQ007 for lists; SQ008 for more than ten attributes, names, types,
---   values and characters that SQS does not take; SQ011 without a type; SQ012 for JSON of another form and for
---   binary values that are not base64; 22P02, 22P05 for what is no JSON to PostgreSQL.
+-- Raises: with the nodes' error texts, SQ007 for lists; SQ008 for more than ten attributes and for invalid names, types,
+--   values and characters; SQ011 without a type; SQ012 for JSON of another form and for binary values that are not
+--   base64; 22P02, 22P05 for text that PostgreSQL does not accept as JSON.
 -- Relies on index: none.
 --
--- One statement for all: what it costs to start it is half of what it costs for one message.
+-- One statement for all messages, since starting it is half of the cost of one message.
 create function skipmq.check_attributes(p_attributes text[], out stored text[], out bytes bigint[])
 language plpgsql immutable
 as $$
 declare
-  v_refusal text;
+  v_error text;
 begin
   select
     array_agg('{' || g.stored || '}' order by g.place), array_agg(coalesce(g.bytes, 0) order by g.place),
     min(coalesce(g.refusal, case when g.count > 10 then
       format('SQ008 Number of message attributes [%s] exceeds the allowed maximum [10].', g.count) end))
-  into stored, bytes, v_refusal
+  into stored, bytes, v_error
   from (
     select
       a.place, count(a.name) as count,
@@ -68,14 +68,14 @@ begin
       from (
         select n.place, n.given, n.name, n.given -> n.name as value
         from (
-          -- The series gives a row where there is no name.
+          -- The series returns a row where an object has no names.
           select
             m.place, m.given, generate_series(1, 1),
             jsonb_object_keys(case when jsonb_typeof(m.given) = 'object' then m.given end) as name
           from (
             select u.place, u.attributes::jsonb as given
             from unnest(p_attributes) with ordinality u (attributes, place)
-            offset 0 -- So that it is computed once; below, too.
+            offset 0 -- Prevents inlining, which would evaluate the expressions several times.
           ) m
         ) n
         offset 0
@@ -84,7 +84,7 @@ begin
     ) a
     group by a.place
   ) g;
-  if v_refusal is not null then
-    raise exception '%', substr(v_refusal, 7) using errcode = left(v_refusal, 5);
+  if v_error is not null then
+    raise exception '%', substr(v_error, 7) using errcode = left(v_error, 5);
   end if;
 end $$;

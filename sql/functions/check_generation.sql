@@ -1,7 +1,7 @@
--- Does: checks that a generation is a queue's present one, and that the queue is of the caller's type.
--- Called by: the message functions, where they find nothing to do.
+-- Does: checks that a generation is the current one of a queue, and that the queue has the caller's type.
+-- Called by: the message functions, when they find no row.
 -- Locks, in order: none.
--- Raises: SQ005 when no queue has this generation, SQ007 when it is of the other type.
+-- Raises: SQ005 when the generation does not exist, SQ007 when the queue has the other type.
 -- Relies on index: queue_id.
 create function skipmq.check_generation(p_queue_id integer, p_fifo boolean) returns void
 language plpgsql stable
@@ -11,7 +11,7 @@ declare
 begin
   select q.fifo into v_fifo from skipmq.queue q where q.queue_id = p_queue_id;
   if v_fifo is null then
-    raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
+    raise exception 'queue generation % does not exist', p_queue_id using errcode = 'SQ005';
   elsif v_fifo <> p_fifo then
     raise exception 'the queue is %', case when v_fifo then 'FIFO' else 'standard' end using errcode = 'SQ007';
   end if;

@@ -1,15 +1,15 @@
--- Does: checks that the session's user may send to, or receive from, the queue of a name: that it is a member of a role
---   with a grant of it, of skipmq_node, or of the schema's owner.
--- Called by: the functions for applications, which take a queue by name, before they look for the queue.
--- Locks, in order: the grant, skipped when others hold it, for the instant of the check; only in a transaction with one
---   snapshot for all statements.
--- Raises: 42501, with the command that grants it, the same whether there is such a queue or not; 40001 when the
---   transaction has one snapshot for all statements and the grant was changed or revoked since.
+-- Does: checks that session_user may send to, or receive from, the named queue: that it is a member of a role with a
+--   matching grant, of skipmq_node or of the schema's owner.
+-- Called by: the functions for applications, before they look up the queue.
+-- Locks, in order: under REPEATABLE READ and SERIALIZABLE only, the grant row; skipped when locked, and released by this
+--   function.
+-- Raises: 42501 with the command that grants the right, whether or not the queue exists; 40001 under REPEATABLE READ and
+--   SERIALIZABLE when the grant was changed or revoked since the snapshot.
 -- Relies on index: queue_grant_pkey, queue_grant_pattern.
 --
--- session_user is who has logged in: neither SET ROLE nor a function with the rights of its owner changes it.
--- Escaped by !, not by a backslash: a session that turns standard_conforming_strings off changes what that means. The
--- collation is named, since the caller's arguments may have one of their own.
+-- session_user is the role that logged in: neither SET ROLE nor a security definer function changes it. The escape
+-- character is !, since the meaning of a backslash depends on standard_conforming_strings. The collation is explicit,
+-- since the arguments may have another one.
 create function skipmq.check_grant(p_right text, p_queue text, p_account text, p_region text) returns void
 language plpgsql volatile
 as $$
@@ -50,8 +50,8 @@ begin
       using errcode = '42501';
   end if;
   if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
-    -- Its snapshot may still have a grant that is revoked; the row's lock tells. It goes with the subtransaction, so
-    -- that no session can hold up a revocation.
+    -- The snapshot may still show a revoked grant; locking its row raises 40001. The subtransaction releases the lock, so
+    -- that no session can block a revocation.
     begin
       perform from skipmq.queue_grant g where g.ctid = v_grant for share skip locked;
       raise sqlstate 'SQ000';

@@ -1,9 +1,9 @@
--- Does: checks all but the attributes of a message that comes by SQL as the nodes check what comes over HTTP.
+-- Does: checks a message sent by SQL, except its attributes, as nodes check HTTP requests.
 -- Called by: check_messages.
 -- Locks, in order: none.
--- Raises: with the error texts of the nodes, SQ008 for a delay, an id or a trace header that SQS does not take, and
---   for more than p_most bytes of body and attributes; SQ009 when the body has characters that XML 1.0 does not
---   allow; SQ011 without a body, or without a group where p_fifo.
+-- Raises: with the nodes' error texts, SQ008 for an invalid delay, id or trace header and for more than p_most bytes of
+--   body and attributes; SQ009 for characters in the body that XML 1.0 does not allow; SQ011 without a body, or without
+--   a group where p_fifo.
 -- Relies on index: none.
 create function skipmq.check_message(
   p_fifo boolean, p_most integer, p_body text, p_attribute_bytes bigint, p_delay integer, p_group_id text,

@@ -1,5 +1,4 @@
--- Does: checks messages that come by SQL as the nodes check what comes over HTTP, and gives their attributes as the
---   nodes store them.
+-- Does: checks messages sent by SQL as nodes check HTTP requests; returns their attributes as nodes store them.
 -- Called by: send_messages and send_fifo_messages, for SQL users.
 -- Locks, in order: none.
 -- Raises: what check_message and check_attributes raise.

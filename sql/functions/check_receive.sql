@@ -1,8 +1,8 @@
--- Does: checks the limit and the visibility timeout of a receive by SQL as the nodes check those over HTTP; gives the
---   limit, 1 when there is none.
+-- Does: checks the limit and the visibility timeout of a receive by SQL as nodes check HTTP requests; returns the limit,
+--   1 by default.
 -- Called by: receive_messages, receive_fifo_messages and receive_fifo_attempt, for SQL users.
 -- Locks, in order: none.
--- Raises: SQ008 when one of them is out of range.
+-- Raises: SQ008 when a value is out of range.
 -- Relies on index: none.
 create function skipmq.check_receive(p_limit integer, p_visibility_timeout integer) returns integer
 language plpgsql immutable

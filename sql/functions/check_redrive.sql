@@ -1,7 +1,8 @@
--- Does: checks that a queue may name another as its dead-letter queue; p_target is the ARN in parts.
+-- Does: checks that a queue may use another as its dead-letter queue; p_target is its ARN, split at the colons.
 -- Called by: set_queue_attributes.
--- Locks, in order: queue row of the dead-letter queue (shared, so that it is not deleted meanwhile).
--- Raises: SQ008 when it is not there, in another region or account, of the other type, or does not allow it.
+-- Locks, in order: queue row of the dead-letter queue (key share, so that it is not deleted).
+-- Raises: SQ008 when the dead-letter queue does not exist, is in another region or account, has the other type or does
+--   not allow the source.
 -- Relies on index: queue_id, queue_pkey.
 create function skipmq.check_redrive(p_queue_id integer, p_policy text, p_target text[]) returns void
 language plpgsql volatile

@@ -1,7 +1,7 @@
--- Does: checks visibility timeouts that come by SQL as the nodes check those that come over HTTP.
+-- Does: checks visibility timeouts of SQL users as nodes check those of HTTP requests.
 -- Called by: check_receive, change_visibility, for SQL users.
 -- Locks, in order: none.
--- Raises: SQ008 when one is out of range.
+-- Raises: SQ008 when a value is out of range.
 -- Relies on index: none.
 create function skipmq.check_timeouts(p_timeouts integer[]) returns void
 language plpgsql immutable

@@ -1,14 +1,14 @@
--- Does: claims messages of a FIFO queue for several receives, up to p_limits of each, and hides them, with the groups
---   they belong to, for p_visibility_timeout seconds (null: the queue's). Each receive, in its place, gets of the group
---   that has waited longest as many as there are, in order, then of the next; no two share a group. A group gives what
---   lies before its first message that is in flight or delayed. Expired and too often received messages are settled on
---   the way, up to some number: then it gives what it has. A receive that gets nothing has one row without an id.
+-- Does: claims messages of a FIFO queue for several receives, up to p_limits for each, and hides them and their groups
+--   for p_visibility_timeout seconds (null: the queue's). Each receive takes messages, in order, from the group that has
+--   been available longest, then from the next one; no two receives share a group. A group yields the messages before
+--   its first one that is in flight or delayed. Messages that are expired or received too often are settled on the
+--   way, within a fixed effort. A receive without messages gets one row without an id.
 -- Called by: the ReceiveMessage action, receive_fifo_messages.
--- Locks, in order: group rows, skipping those that others hold; message rows, and those of clear_groups.
--- Raises: SQ005 when no queue has this generation, SQ007 when the queue is not FIFO.
+-- Locks, in order: group rows, skipping locked ones; message rows, and those of clear_groups.
+-- Raises: SQ005 when the generation does not exist, SQ007 when the queue is not FIFO.
 -- Relies on index: queue_id, message_group_available, message_group_order.
 --
--- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
+-- p_commit sets synchronous_commit for the rest of the transaction; null leaves it unchanged.
 create function skipmq.claim_fifo_messages(
   p_queue_id integer, p_limits integer[], p_visibility_timeout integer default null, p_commit text default null
 ) returns table (
@@ -28,18 +28,18 @@ declare
   v_until timestamptz;
   v_horizon timestamptz;
   v_delay interval;
-  v_most integer := 2147483647;
+  v_max_receives integer := 2147483647;
   v_dead_letter_queue integer;
-  v_wanted integer[] := '{}'; -- The place of a receive for each message that it wants.
-  v_given integer := 0;
-  v_most_of_one integer := (select max(u.most) from unnest(p_limits) u (most));
+  v_slots integer[] := '{}'; -- For each message requested, the place of its receive.
+  v_filled integer := 0;
+  v_largest_limit integer := (select max(u.most) from unnest(p_limits) u (most));
   v_groups bigint[]; v_firsts bigint[];
-  v_width integer := (select count(*) from unnest(p_limits) u (most) where u.most > 0); -- A group for each at first.
-  -- What the groups can give: each message with the place of its group and of the receive that gets it.
+  v_width integer := (select count(*) from unnest(p_limits) u (most) where u.most > 0); -- Initially one group each.
+  -- The messages that the groups yield, with the places of their groups and of the receives that get them.
   v_tids tid[]; v_sources integer[]; v_places integer[];
-  v_cut integer; -- The group whose rest waits for the receive that has its beginning.
-  v_got integer;
-  v_effort integer := 5000; -- For messages to be cleared, and, at five times the price, groups that give nothing.
+  v_cut integer; -- A group whose remaining messages stay, since the receive that has its first ones is full.
+  v_yield integer;
+  v_effort integer := 5000; -- One for a message cleared, five for a group without a message.
 begin
   if p_commit is not null then
     p_commit := set_config('synchronous_commit', p_commit, true);
@@ -56,14 +56,14 @@ begin
   end if;
   if v_max is not null then
     v_dead_letter_queue := skipmq.dead_letter_queue(p_queue_id);
-    v_most := case when v_dead_letter_queue is null then v_most else v_max end;
+    v_max_receives := case when v_dead_letter_queue is null then v_max_receives else v_max end;
   end if;
   for n in 1 .. cardinality(p_limits) loop
-    v_wanted := v_wanted || array_fill(n, array[p_limits[n]]);
+    v_slots := v_slots || array_fill(n, array[p_limits[n]]);
   end loop;
 
-  while v_given < cardinality(v_wanted) loop
-    -- In a statement of its own: the next one then sees the messages of these groups as they are.
+  while v_filled < cardinality(v_slots) loop
+    -- A separate statement, so that the next one sees the current messages of these groups.
     select array_agg(h.group_no), array_agg(h.first_number) into v_groups, v_firsts
     from (
       select g.group_no, g.first_number, g.available_at
@@ -81,7 +81,7 @@ begin
     from unnest(v_groups, v_firsts) with ordinality h (group_no, first_number, place)
     cross join lateral (
       select m.ctid as tid, m.sequence_number, bool_and(
-        m.enqueued_at > v_horizon and m.receive_count - m.receive_base < v_most
+        m.enqueued_at > v_horizon and m.receive_count - m.receive_base < v_max_receives
         and case when m.receive_count = m.receive_base then m.visible_at + v_delay else m.visible_at end <= v_now
       ) over (order by m.sequence_number) as ready
       from (
@@ -89,24 +89,24 @@ begin
         from skipmq.message m
         where m.queue_id = p_queue_id and m.group_no = h.group_no and m.sequence_number >= h.first_number
         order by m.sequence_number
-        limit v_most_of_one
+        limit v_largest_limit
       ) m
     ) l
     where l.ready;
 
     v_places := '{}';
     v_cut := 0;
-    v_got := v_given;
+    v_yield := v_filled;
     for n in 1 .. cardinality(v_tids) loop
       continue when v_sources[n] = v_cut;
-      exit when v_given = cardinality(v_wanted);
-      v_given := v_given + 1;
-      v_places[n] := v_wanted[v_given];
-      if v_wanted[v_given + 1] is distinct from v_wanted[v_given] then
+      exit when v_filled = cardinality(v_slots);
+      v_filled := v_filled + 1;
+      v_places[n] := v_slots[v_filled];
+      if v_slots[v_filled + 1] is distinct from v_slots[v_filled] then
         v_cut := v_sources[n];
       end if;
     end loop;
-    v_got := v_given - v_got;
+    v_yield := v_filled - v_yield;
     return query
     with claimed as (
       update skipmq.message m set
@@ -127,21 +127,21 @@ begin
       c.deduplication_id, null::interval, c.place
     from claimed c
     order by c.n;
-    exit when v_given = cardinality(v_wanted);
-    v_effort := v_effort - skipmq.clear_groups(p_queue_id, v_groups, v_now, v_horizon, v_most, v_dead_letter_queue);
+    exit when v_filled = cardinality(v_slots);
+    v_effort := v_effort - skipmq.clear_groups(p_queue_id, v_groups, v_now, v_horizon, v_max_receives, v_dead_letter_queue);
     exit when v_effort <= 0;
-    -- As many as give the rest, if they are like those; not many more, which others could use meanwhile.
+    -- The number of groups needed at the yield so far; few more, since other receives could use them.
     v_width := least(
-      cardinality(v_wanted) - v_given, 2 * cardinality(v_groups) + 10,
-      (cardinality(v_wanted) - v_given) * cardinality(v_groups) / greatest(v_got, 1) + 1);
+      cardinality(v_slots) - v_filled, 2 * cardinality(v_groups) + 10,
+      (cardinality(v_slots) - v_filled) * cardinality(v_groups) / greatest(v_yield, 1) + 1);
   end loop;
 
-  if v_given < cardinality(v_wanted) then
+  if v_filled < cardinality(v_slots) then
     next_visible_in := case when v_effort <= 0 then interval '0' else (
       select min(g.available_at) from skipmq.message_group g where g.queue_id = p_queue_id and g.available_at > v_now
     ) - v_now end;
     received_at := v_now;
-    for n in coalesce(v_wanted[v_given], 0) + 1 .. cardinality(p_limits) loop
+    for n in coalesce(v_slots[v_filled], 0) + 1 .. cardinality(p_limits) loop
       continue when p_limits[n] = 0;
       place := n;
       return next;

@@ -1,6 +1,6 @@
--- Does: clears the head of a group, which the caller has locked, of up to 1,000 messages that are past
---   retention, or were received p_most times and go to the dead-letter queue p_target; and says when the
---   group can give its first message. Gives how many it cleared.
+-- Does: clears up to 1,000 messages from the head of a group, which the caller has locked: settles those past retention,
+--   or moves those received p_most times to the dead-letter queue p_target. Updates the group's available_at. Returns
+--   the number cleared.
 -- Called by: clear_groups.
 -- Locks, in order: message rows, and those of append_fifo and refresh_groups.
 -- Raises: nothing.
@@ -41,7 +41,7 @@ begin
   end if;
   perform skipmq.refresh_groups(p_queue_id, array[p_group_no]);
   if v_count = 0 and v_ids is not null then
-    -- A sender holds a lock in the dead-letter queue, or that has been purged: read it again soon.
+    -- A sender holds a lock in the dead-letter queue, or that queue was purged: retry soon.
     update skipmq.message_group g set available_at = p_now + interval '10 milliseconds'
     where g.queue_id = p_queue_id and g.group_no = p_group_no;
   end if;

@@ -1,7 +1,7 @@
--- Does: clears the heads of those of the given groups, which the caller has locked, that could give nothing: they
---   are empty, or their first message is in flight, delayed, expired or was received too often. Gives the effort:
---   1 for each message cleared, 5 for each group.
--- Called by: claim_fifo_messages, when its claim gives too few.
+-- Does: clears the heads of those given groups, which the caller has locked, that yielded no message: they are empty, or
+--   their first message is in flight, delayed, expired or was received too often. Returns the effort: 1 for each
+--   message cleared, 5 for each group.
+-- Called by: claim_fifo_messages, when its claim finds too few messages.
 -- Locks, in order: those of clear_group.
 -- Raises: nothing.
 -- Relies on index: message_group_pkey, and those of clear_group.

@@ -1,7 +1,7 @@
--- Does: clears the head of a shard of a standard queue of what a receive does not give, up to 1,000 messages of
---   each kind: puts those of noisy tenants into shard 1, settles those past retention, moves those received
---   p_most times to the dead-letter queue p_target (null: there is none). Gives how many it cleared.
--- Called by: receive_messages, when its claim gives too few.
+-- Does: clears up to 1,000 messages that a receive skips from the head of a shard of a standard queue, of the first of
+--   these kinds that it finds: moves those of noisy tenants to shard 1, settles those past retention, moves those
+--   received p_most times to the dead-letter queue p_target (null: none). Returns the number cleared.
+-- Called by: receive_messages, when its claim finds too few messages.
 -- Locks, in order: those of deprioritise, expire_visible and move_to_dead_letter_queue.
 -- Raises: nothing.
 -- Relies on index: message_visible.
@@ -12,17 +12,17 @@ create function skipmq.clear_head(
 language plpgsql volatile
 as $$
 declare
-  v_most_at_once constant integer := 1000;
+  v_batch_size constant integer := 1000;
   v_count integer := 0;
 begin
   if p_noisy <> '{}' then
-    v_count := skipmq.deprioritise(p_queue_id, p_noisy, p_to, v_most_at_once);
+    v_count := skipmq.deprioritise(p_queue_id, p_noisy, p_to, v_batch_size);
   end if;
   if v_count = 0 then
-    v_count := skipmq.expire_visible(p_queue_id, p_shard, p_from, p_to, p_horizon, v_most_at_once);
+    v_count := skipmq.expire_visible(p_queue_id, p_shard, p_from, p_to, p_horizon, v_batch_size);
   end if;
   if v_count = 0 and p_target is not null then
-    v_count := skipmq.move_to_dead_letter_queue(p_queue_id, p_shard, p_target, p_most, p_from, p_to, v_most_at_once);
+    v_count := skipmq.move_to_dead_letter_queue(p_queue_id, p_shard, p_target, p_most, p_from, p_to, v_batch_size);
   end if;
   return v_count;
 end $$;

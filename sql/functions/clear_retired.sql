@@ -1,9 +1,8 @@
--- Does: settles up to p_limit messages of purged and deleted queues as purged; gives their number.
---   A generation is cleared an hour after it ended, when a last read finds nothing: until then a send that
---   looked the queue up before may still commit.
+-- Does: settles up to p_limit messages of purged and deleted queues as purged; returns their number. A generation is
+--   marked as cleared an hour after it was retired, when it has no messages: until then a send that looked up the queue
+--   earlier may still commit.
 -- Called by: the janitor.
--- Locks, in order: row of the job (when it is held elsewhere nothing is done), message rows,
---   skipping those that others hold; group rows.
+-- Locks, in order: row of the job (does nothing when it is locked), message rows, skipping locked ones; group rows.
 -- Raises: nothing.
 -- Relies on index: generation_to_clear, message_visible, message_group_order, message_group_pkey.
 create function skipmq.clear_retired(p_limit integer default 5000) returns integer
@@ -12,7 +11,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_now timestamptz := skipmq.clock();
-  v_old record;
+  v_retired record;
   v_tids tid[];
   v_groups integer;
   v_count integer := 0;
@@ -20,7 +19,7 @@ begin
   if not skipmq.hold_job('clear_retired') then
     return 0;
   end if;
-  for v_old in
+  for v_retired in
     select i.queue_id, i.retired_at
     from skipmq.generation i
     where i.retired_at is not null and i.cleared_at is null
@@ -31,7 +30,7 @@ begin
       select s.tid
       from (
         select m.ctid as tid from skipmq.message m
-        where m.queue_id = v_old.queue_id and m.group_no is null
+        where m.queue_id = v_retired.queue_id and m.group_no is null
         limit p_limit - v_count
         for no key update skip locked
       ) s
@@ -39,7 +38,7 @@ begin
       select f.tid
       from (
         select m.ctid as tid from skipmq.message m
-        where m.queue_id = v_old.queue_id and m.group_no is not null
+        where m.queue_id = v_retired.queue_id and m.group_no is not null
         limit p_limit - v_count
         for no key update skip locked
       ) f
@@ -48,19 +47,19 @@ begin
       v_count := v_count + skipmq.settle(v_tids, 'purged');
     else
       delete from skipmq.message_group g
-      where g.queue_id = v_old.queue_id and g.group_no = any (array(
+      where g.queue_id = v_retired.queue_id and g.group_no = any (array(
         select o.group_no
         from skipmq.message_group o
-        where o.queue_id = v_old.queue_id
+        where o.queue_id = v_retired.queue_id
         limit p_limit - v_count));
       get diagnostics v_groups = row_count;
       v_count := v_count + v_groups;
-      if v_groups = 0 and v_old.retired_at < v_now - interval '1 hour'
-        and not exists (select from skipmq.message m where m.queue_id = v_old.queue_id and m.group_no is null)
-        and not exists (select from skipmq.message m where m.queue_id = v_old.queue_id and m.group_no is not null)
+      if v_groups = 0 and v_retired.retired_at < v_now - interval '1 hour'
+        and not exists (select from skipmq.message m where m.queue_id = v_retired.queue_id and m.group_no is null)
+        and not exists (select from skipmq.message m where m.queue_id = v_retired.queue_id and m.group_no is not null)
       then
-        delete from skipmq.queue_count c where c.queue_id = v_old.queue_id;
-        update skipmq.generation i set cleared_at = v_now where i.queue_id = v_old.queue_id;
+        delete from skipmq.queue_count c where c.queue_id = v_retired.queue_id;
+        update skipmq.generation i set cleared_at = v_now where i.queue_id = v_retired.queue_id;
       end if;
     end if;
     exit when v_count >= p_limit;

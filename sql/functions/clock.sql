@@ -1,11 +1,11 @@
--- Does: gives the one clock of the broker, the database's. Tests may move it by the session setting
+-- Does: returns the database's time, the only clock of the broker. Tests can shift it with the session setting
 --   skipmq.clock_offset (an interval).
 -- Called by: every function that compares times, once each; write_time.
 -- Locks, in order: none.
 -- Raises: what moved_clock raises.
 -- Relies on index: none.
 --
--- Without SET and SECURITY DEFINER, so that the planner puts the expression in the place of the call.
+-- Without SET and SECURITY DEFINER, so that the planner inlines it.
 create function skipmq.clock() returns timestamptz
 language sql volatile
 as $$

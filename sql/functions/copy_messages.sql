@@ -1,8 +1,8 @@
--- Does: sends copies of messages, whatever their state, to a queue of the same type, as new messages; says
---   for each by its place in p_ids: copied or missing.
+-- Does: sends copies of messages, in any state, to a queue of the same type, as new messages. Returns an outcome for each,
+--   by its place in p_ids: copied or missing.
 -- Called by: the CopyMessages action; SQL users.
 -- Locks, in order: those of send_messages or send_fifo_messages.
--- Raises: SQ005 when no queue has one of the generations, SQ007 when the queues are of different types.
+-- Raises: SQ005 when one of the generations does not exist, SQ007 when the queues have different types.
 -- Relies on index: message_pkey, queue_id.
 create function skipmq.copy_messages(p_queue_id integer, p_ids bigint[], p_target integer, p_sender text default null)
 returns table (place bigint, outcome text)
@@ -15,7 +15,7 @@ declare
 begin
   select q.fifo into v_fifo from skipmq.queue q where q.queue_id = p_queue_id;
   if v_fifo is null then
-    raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
+    raise exception 'queue generation % does not exist', p_queue_id using errcode = 'SQ005';
   end if;
   select array_agg(m.id) as ids, array_agg(m.new_id) as new_ids, array_agg(m.body) as bodies,
     array_agg(m.attributes) as attributes, array_agg(m.group_id) as groups, array_agg(m.trace_header) as traces

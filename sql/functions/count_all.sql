@@ -1,4 +1,4 @@
--- Does: counts all messages of a queue, from the sums, so that it costs nothing however many there are.
+-- Does: counts all messages of a queue from the sums, at a cost that does not depend on their number.
 -- Called by: count_messages, bound_in_flight.
 -- Locks, in order: none.
 -- Raises: nothing.

@@ -12,7 +12,7 @@ declare
   v_count integer;
 begin
   if (select q.fifo from skipmq.queue q where q.queue_id = p_queue_id) then
-    -- What was ever received lies at the front of its group.
+    -- Received messages are at the front of their group.
     select count(*) into v_count
     from (
       select
@@ -21,7 +21,7 @@ begin
          from skipmq.message_group g
          where g.queue_id = p_queue_id and g.available_at > v_now)
         union all
-        -- Where the first message of a group was shown again, later ones may still be in flight.
+        -- When the first message of a group was made visible again, later ones may still be in flight.
         (select g.group_no, g.first_number
          from skipmq.message_group g
          where g.queue_id = p_queue_id and g.available_at <= v_now

@@ -5,8 +5,8 @@
 -- Relies on index: those of count_all, message_visible; for FIFO message_group_available,
 --   message_group_order, message_enqueued.
 --
--- It reads the messages that are not visible, and at those past retention. The number of all comes from
--- the sums, so that what waits costs nothing however much it is.
+-- It reads the messages that are not visible, and up to 10,000 past retention. The total comes from the sums, so that
+-- visible messages cost nothing.
 create function skipmq.count_messages(p_queue_id integer)
 returns table (visible bigint, in_flight bigint, delayed bigint)
 language plpgsql stable security definer
@@ -26,8 +26,8 @@ begin
   from skipmq.queue q where q.queue_id = p_queue_id;
   if v_fifo then
     in_flight := skipmq.count_in_flight(p_queue_id, 2147483647);
-    -- A message that was never received is delayed from its arrival on. The orders make sure of the index:
-    -- a plan from when the queue was empty would take any that begins with the queue.
+    -- A message that was never received is delayed from its arrival. Each order forces its index: a plan made while
+    -- the queue was empty could use any index that begins with queue_id.
     select count(*) filter (where m.fresh) into delayed
     from (
       select m.receive_count = m.receive_base as fresh

@@ -1,6 +1,6 @@
--- Does: gives how many days of the history ended more than p_keep ago and are there only because no export of
---   the last day is recorded that has all of them.
--- Called by: the janitor, for skipmq_history_days_unarchived.
+-- Does: counts the days of the history that ended more than p_keep ago and are kept only because no export of the last
+--   day is recorded that has all their rows.
+-- Called by: the janitor, for the metric skipmq_history_days_unarchived.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: archived_day_pkey.

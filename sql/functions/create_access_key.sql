@@ -1,12 +1,12 @@
--- Does: stores an access key, encrypted by the caller; forgets temporary ones that expired a day ago.
+-- Does: stores an access key, encrypted by the caller; deletes temporary ones that expired more than a day ago.
 -- Called by: the command line, as the owner.
 -- Locks, in order: access keys by id, the row of the cluster.
--- Raises: 23505 when there is a key of this id, 23514 for an account or a name that is none, SQ010 when the parent is
---   not there or is itself temporary.
+-- Raises: 23505 when the key id exists, 23514 for an invalid account or name, SQ010 when the parent does not exist, is
+--   disabled, has expired or is temporary.
 -- Relies on index: access_key_pkey.
 --
--- A key without a name is a user of its own, named by its id; one without rights may do everything. Temporary
--- credentials have what their parent has. Not for nodes.
+-- A key without a name is a user named by the key id; one without rights has the role admin. Temporary credentials have
+-- the name and rights of their parent. Not granted to nodes.
 create function skipmq.create_access_key(
   p_key_id text, p_account text, p_name text, p_secret bytea, p_master_key_id text,
   p_parent text default null, p_token_digest bytea default null, p_lifetime interval default null,
@@ -24,7 +24,7 @@ begin
     where k.key_id = p_parent and k.parent is null and k.enabled and coalesce(k.expires_at > v_now, true)
     for key share;
     if not found then
-      raise exception 'there is no enabled access key %', p_parent using errcode = 'SQ010';
+      raise exception 'access key % does not exist or is not enabled', p_parent using errcode = 'SQ010';
     end if;
   end if;
   delete from skipmq.access_key k where k.parent is not null and k.expires_at < v_now - interval '1 day';

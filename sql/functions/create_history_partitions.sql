@@ -1,8 +1,8 @@
--- Does: makes the history's partitions of today and the p_days after it (UTC), and moves what the default
---   partition caught of such a day into the day's own; gives the number made.
+-- Does: creates the history's partitions of today and of the next p_days days (UTC), and moves the rows of each such day
+--   from the default partition into them; returns the number created.
 -- Called by: the installation, the janitor.
 -- Locks, in order: row of the job, history and its default partition (briefly, for each day).
--- Raises: 55P03 when a reader holds the table for longer than the lock_timeout; try again later.
+-- Raises: 55P03 when a reader holds the table for longer than lock_timeout; retry later.
 -- Relies on index: none.
 create function skipmq.create_history_partitions(p_days integer default 7) returns integer
 language plpgsql volatile security definer

@@ -1,5 +1,5 @@
--- Does: creates a queue, or finds the one of that name whose attributes equal those given. A name that
---   ends in .fifo makes a FIFO queue.
+-- Does: creates a queue, or returns the one of the same name when its attributes equal those given. A name that ends in
+--   .fifo makes a FIFO queue.
 -- Called by: the CreateQueue action; SQL users.
 -- Locks, in order: queue row.
 -- Raises: SQ002 when an attribute differs, SQ003 within p_cooldown of the deletion of the same name.
@@ -52,7 +52,7 @@ begin
   select q.* into v_queue from skipmq.queue q
   where q.account = p_account and q.region = p_region and q.name = p_name
   for key share;
-  if not found then -- It was deleted in between.
+  if not found then -- It was deleted meanwhile.
     return skipmq.create_queue(p_name, p_attributes, p_tags, p_account, p_region, p_history_mode, p_cooldown);
   end if;
   select a.key into v_different

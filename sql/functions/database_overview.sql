@@ -1,15 +1,13 @@
--- Does: gives what an operator who is paged asks of the server first, in one row: where it is (null: a Unix socket),
---   its version and the revision of the schema, since when it runs, its timeline, since when the oldest snapshot is
---   held; the standbys that are connected, with their lag in bytes and seconds; the programs of SkipMQ that have
---   sessions in this database, with their number.
+-- Does: returns the state of the server in one row: its address (null: a Unix socket), its version and the revision of the
+--   schema, its start time, its timeline and the age of the oldest snapshot in seconds; the connected standbys with their
+--   lag in bytes and seconds; the SkipMQ programs that have sessions in this database, with the number of sessions.
 -- Called by: the DescribeDatabase action.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none.
 --
--- may_see is false where the owner of the schema is not in pg_monitor: then it sees how many standbys there are,
--- nothing of them, and no addresses and times of sessions. Source: PostgreSQL manual, 27.2.3 pg_stat_activity; 27.2.4
--- pg_stat_replication.
+-- may_see is false where the schema's owner is not in pg_monitor: it then sees only the number of standbys, and no
+-- addresses or times of sessions. Source: PostgreSQL manual, 27.2.3 pg_stat_activity; 27.2.4 pg_stat_replication.
 create function skipmq.database_overview(
   out host text, out port integer, out version text, out revision text, out started_at timestamptz,
   out now_at timestamptz, out timeline bigint, out oldest_snapshot float8, out owner text, out may_see boolean,
@@ -22,7 +20,7 @@ begin
   host := host(inet_server_addr());
   port := coalesce(inet_server_port(), current_setting('port')::integer);
   version := split_part(current_setting('server_version'), ' ', 1);
-  -- Where the schema comes from sql/ itself there is no revision.
+  -- A schema installed from sql/ has no revision.
   if has_table_privilege(to_regclass('skipmq.alembic_version'), 'select') then
     revision := (select v.version_num from skipmq.alembic_version v);
   end if;
@@ -41,7 +39,7 @@ begin
       order by r.sync_state = 'async', r.application_name, r.pid) filter (where may_see), '[]')
   into standby_count, standbys
   from pg_stat_replication r;
-  -- The name of a session shows to everybody, its address and times only to who may see them.
+  -- application_name is visible to every role, addresses and times only to privileged ones.
   select coalesce(jsonb_agg(to_jsonb(s) order by s.program, s.address), '[]')
   into sessions
   from (

@@ -1,14 +1,14 @@
--- Does: says in one word what a node can do with this database: writable; read_only (a standby, or a primary that takes
---   no writes); no_privilege (the caller may not call what nodes call); disk_full (a node found the disk full and
+-- Does: returns what a node can do with this database: writable; read_only (a standby, or a primary that rejects writes);
+--   no_privilege (the caller lacks a right on a function that nodes call); disk_full (a node found the disk full and
 --   watches it).
 -- Called by: nodes, once a second each; `skipmq doctor`.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: pg_proc_proname_args_nsp_index.
 --
--- With the caller's rights: it is about these. A full disk is known by the lock of a session that watches it
--- (watch_disk): nothing can be written that says so. Any login may take such a lock; that of one which may not watch
--- says nothing.
+-- Runs with the caller's rights, which it checks. A full disk is recognised by the advisory lock of a session in
+-- watch_disk, since a full disk takes no row. Any login can take that lock; it counts only where its role may call
+-- watch_disk.
 create function skipmq.database_state() returns text
 language sql volatile
 set search_path = pg_catalog, pg_temp

@@ -1,13 +1,13 @@
--- Does: gives what an operator watches of the database, as names with a label and a value: how far each standby is
---   behind (in bytes, and in seconds as far as it says), how much WAL was ever written, sizes in bytes, live and dead
---   rows of the tables that change with every message, the age in transactions of the oldest snapshot and of the
---   oldest frozen transaction number, sessions and how many there may be.
+-- Does: returns statistics of the database as names with a label and a value: the lag of each standby (in bytes, and in
+--   seconds where it is reported), the WAL written so far, sizes in bytes, live and dead rows of the tables that change
+--   with every message, the age in transactions of the oldest snapshot and of the oldest frozen transaction id, the
+--   number of sessions and its maximum.
 -- Called by: the janitor, for /metrics.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none.
 --
--- Standbys and others' snapshots are left out where the owner of the schema is not in pg_monitor: it cannot see them.
+-- Standbys and the snapshots of other roles are omitted where the schema's owner is not in pg_monitor.
 -- Source: PostgreSQL manual, 27.2.4 pg_stat_replication; 24.1.5 Preventing Transaction ID Wraparound Failures.
 create function skipmq.database_statistics()
 returns table (name text, label text, value float8)

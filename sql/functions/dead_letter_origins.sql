@@ -1,6 +1,5 @@
--- Does: lists the queues, by their ARNs, that messages of a dead-letter queue came from and that there are, as far as its
---   first p_limit messages say.
--- Called by: nodes that check signatures, before a redrive without a destination.
+-- Does: lists the ARNs of the existing queues that the first p_limit messages of a dead-letter queue came from.
+-- Called by: nodes that verify signatures, before a redrive without a destination.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: message_visible, message_group_order, queue_pkey.

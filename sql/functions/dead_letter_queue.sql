@@ -1,5 +1,5 @@
--- Does: gives the present generation of a queue's dead-letter queue; null when it has none, that was deleted, or
---   it is the queue itself.
+-- Does: returns the current generation of a queue's dead-letter queue; null when it has none, when that was deleted, or
+--   when it is the queue itself.
 -- Called by: receive_messages, claim_fifo_messages.
 -- Locks, in order: none.
 -- Raises: nothing.

@@ -1,14 +1,14 @@
--- Does: gives the dead-letter queues of an account and region, each with what waits in it, for how many seconds the
---   oldest has, what arrived in the last p_minutes minutes (also what was sent or moved there otherwise), and the
---   first p_sources queues that name it, with what each moved to a dead-letter queue meanwhile. First those that
---   queues name and that are not there (queue_id is null), then those with the most messages, up to p_limit after
---   p_offset. One row more, whose name is null, has the sums of all that match and are not given.
+-- Does: returns the dead-letter queues of an account and region, each with its number of messages, the age of the oldest
+--   in seconds, the messages that arrived in the last p_minutes minutes (sent or moved there), and the first p_sources
+--   source queues, with the messages that each moved to a dead-letter queue in that time. First those that do not exist
+--   (queue_id is null), then those with the most messages, up to p_limit after p_offset. One further row, whose name is
+--   null, has the sums of all other matches.
 -- Called by: the ListDeadLetterQueues action.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: queue_dead_letter, queue_pkey, queue_count_pkey, queue_minute_pkey, and those of oldest_message.
 --
--- p_search is a part of the name of the queue or of one that names it. What waits costs nothing however much it is.
+-- p_search is a part of the name of the queue or of a source. The cost does not depend on the number of messages.
 create function skipmq.dead_letter_queues(
   p_account text, p_region text, p_search text default '', p_limit integer default 50, p_offset integer default 0,
   p_minutes integer default 360, p_sources integer default 20

@@ -1,4 +1,4 @@
--- Does: lists the names of the queues whose redrive policy names a queue, from the one after p_after on.
+-- Does: lists the names of the queues whose redrive policy names a queue, after p_after in order.
 -- Called by: the ListDeadLetterSourceQueues action; SQL users.
 -- Locks, in order: none.
 -- Raises: nothing.

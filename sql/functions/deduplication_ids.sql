@@ -1,5 +1,5 @@
--- Does: gives the deduplication ids of messages: those that they have, and where one has none and the queue takes it
---   from the body, the body's.
+-- Does: returns the deduplication ids of messages: the given ones, and for messages without one the hash of the body where
+--   the queue has content-based deduplication.
 -- Called by: send_fifo_messages, for SQL users.
 -- Locks, in order: none.
 -- Raises: nothing.

@@ -1,15 +1,14 @@
--- Does: deletes messages of a FIFO queue that are still in flight by the receive named by
---   p_receive_counts, with a row of history each, and says for each by its place in the arrays: deleted,
---   missing (settled before, or purged), expired (visible again, or received since) or held (nothing was
---   done, since another transaction holds the group, and p_waits is false).
+-- Does: deletes messages of a FIFO queue that are still in flight with the receive given by p_receive_counts, and writes a
+--   history row for each. Returns an outcome for each, by its place in the arrays: deleted, missing (settled before, or
+--   purged), expired (visible again, or received again) or held (unchanged, since another transaction has locked the
+--   group and p_waits is false).
 -- Called by: the DeleteMessage and DeleteMessageBatch actions; SQL users.
 -- Locks, in order: group rows by number, message rows by id.
--- Raises: SQ005 when no queue has this generation, SQ007 when the queue is not FIFO.
+-- Raises: SQ005 when the generation does not exist, SQ007 when the queue is not FIFO.
 -- Relies on index: message_pkey, queue_id, and those of lock_groups, settle and refresh_groups.
 --
--- p_received_at is the time of the receive that the receipt stands for (null: not checked); delete_messages
--- says why.
--- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
+-- p_received_at is the time of the receive that the receipt belongs to (null: not checked); see delete_messages.
+-- p_commit sets synchronous_commit for the rest of the transaction; null leaves it unchanged.
 create function skipmq.delete_fifo_messages(
   p_queue_id integer, p_ids bigint[], p_receive_counts integer[], p_commit text default null,
   p_received_at timestamptz[] default null, p_waits boolean default true

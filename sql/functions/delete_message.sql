@@ -1,9 +1,8 @@
--- Does: deletes a message of the queue of that name, standard or FIFO, that is still at the receive named by
---   p_receive_count, and says whether it did: false when it was settled before, or received again.
+-- Does: deletes a message of the named queue, standard or FIFO, if its receive count still is p_receive_count; returns
+--   false when it was settled before or received again.
 -- Called by: SQL users.
 -- Locks, in order: those of check_grant, then of delete_messages or delete_fifo_messages.
--- Raises: what check_grant raises; SQ001 when there is no such queue, SQ005 when it is purged or deleted in this
---   instant.
+-- Raises: what check_grant raises; SQ001 when the queue does not exist, SQ005 when it is purged or deleted concurrently.
 -- Relies on index: queue_pkey, and those of the functions it calls.
 create function skipmq.delete_message(
   p_queue text,

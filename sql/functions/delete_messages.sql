@@ -1,16 +1,16 @@
--- Does: deletes messages that are still at the receive named by p_receive_counts, with a row of history
---   each as the queue's history mode says; gives their number. Others are passed over: an old receipt
---   does nothing, and deleting twice is no error.
+-- Does: deletes messages whose receive counts still are p_receive_counts, and writes history rows as the queue's history
+--   mode requires; returns their number. Others are skipped: an old receipt deletes nothing, and deleting twice is not
+--   an error.
 -- Called by: the DeleteMessage and DeleteMessageBatch actions; SQL users.
 -- Locks, in order: message rows by id.
--- Raises: SQ005 when no queue has this generation, SQ007 when the queue is FIFO.
+-- Raises: SQ005 when the generation does not exist, SQ007 when the queue is FIFO.
 -- Relies on index: message_pkey, queue_id.
 --
--- The delete finds its rows by key, not by ctid: a change of visibility that commits meanwhile moves the
--- row, which is then found again and deleted; one that was received again no longer matches its receipt.
--- p_received_at is the time of the receive that the receipt stands for (null: not checked). A server that lost
--- messages gives their ids again: what was first received after that time is another message.
--- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
+-- The delete finds its rows by id, not by ctid: when a concurrent change of visibility moves a row, PostgreSQL rechecks
+-- the new version and deletes it; one that was received again no longer matches its receipt.
+-- p_received_at is the time of the receive that the receipt belongs to (null: not checked). A server that lost committed
+-- messages assigns their ids again: a message first received after that time is another one.
+-- p_commit sets synchronous_commit for the rest of the transaction; null leaves it unchanged.
 create function skipmq.delete_messages(
   p_queue_id integer, p_ids bigint[], p_receive_counts integer[], p_commit text default null,
   p_received_at timestamptz[] default null
@@ -41,7 +41,7 @@ begin
       and (r.received_at is null or m.first_received_at <= r.received_at)
     returning m.*
   ), kept as (
-    -- As write_history; in this statement, since every delete would pay for another.
+    -- As write_history, but in this statement: each delete would pay for a second one.
     insert into skipmq.history (
       settled_at, sent_at, first_received_at, xid, id, queue_id, receive_count, body_bytes,
       attribute_bytes, message_id, outcome, group_id, deduplication_id, sender, trace_header, attributes, body, node)

@@ -1,8 +1,8 @@
--- Does: deletes messages that are not in flight, each leaving a row of history as a delete by receipt does; says for each
---   by its place in p_ids: deleted, missing or in-flight.
+-- Does: deletes messages that are not in flight, and writes history rows as a delete by receipt does. Returns an outcome
+--   for each, by its place in p_ids: deleted, missing or in-flight.
 -- Called by: the DeletePickedMessages action; SQL users.
 -- Locks, in order: for FIFO group rows by number; message rows by id.
--- Raises: SQ005 when no queue has the generation.
+-- Raises: SQ005 when the generation does not exist.
 -- Relies on index: queue_id, and those of lock_picked and settle; for FIFO those of lock_groups and refresh_groups.
 create function skipmq.delete_picked_messages(p_queue_id integer, p_ids bigint[])
 returns table (place bigint, outcome text)
@@ -19,7 +19,7 @@ declare
 begin
   select q.fifo into v_fifo from skipmq.queue q where q.queue_id = p_queue_id;
   if v_fifo is null then
-    raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
+    raise exception 'queue generation % does not exist', p_queue_id using errcode = 'SQ005';
   elsif v_fifo then
     v_groups := skipmq.lock_groups(p_queue_id, p_ids);
   end if;

@@ -1,8 +1,8 @@
--- Does: deletes a queue at once and leaves its messages to the janitor.
+-- Does: deletes a queue immediately; the janitor settles its messages.
 -- Called by: the DeleteQueue action; SQL users.
--- Locks, in order: advisory lock of the generation (SQL users' transactions that sent to it are over then), queue row,
+-- Locks, in order: advisory lock of the generation (waits for SQL users' transactions that sent to it), queue row,
 --   generation row.
--- Raises: SQ005 when no queue has this generation.
+-- Raises: SQ005 when the generation does not exist.
 -- Relies on index: queue_id, generation_pkey.
 create function skipmq.delete_queue(p_queue_id integer) returns void
 language plpgsql volatile security definer
@@ -14,7 +14,7 @@ begin
   perform pg_advisory_xact_lock(hashtext('skipmq.queue'), p_queue_id);
   delete from skipmq.queue q where q.queue_id = p_queue_id returning q.history_mode into v_mode;
   if not found then
-    raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
+    raise exception 'queue generation % does not exist', p_queue_id using errcode = 'SQ005';
   end if;
   update skipmq.generation g
   set retired_at = skipmq.clock(), retired_as = 'deleted', history_mode = v_mode

@@ -1,7 +1,7 @@
--- Does: reads up to p_limit visible messages at the head of a standard queue and puts those of the noisy tenants
---   into shard 1, where they keep their order; gives their number.
+-- Does: reads up to p_limit visible messages at the head of a standard queue and moves those of noisy tenants to shard 1,
+--   where they keep their order; returns the number moved.
 -- Called by: clear_head, mark_noisy.
--- Locks, in order: message rows, skipping those that others hold.
+-- Locks, in order: message rows, skipping locked ones.
 -- Raises: nothing.
 -- Relies on index: message_visible.
 create function skipmq.deprioritise(p_queue_id integer, p_noisy text[], p_to timestamptz, p_limit integer)

@@ -1,11 +1,10 @@
--- Does: drops the history's partitions whose last day ended more than p_keep ago, and deletes what the
---   default partition has of such days; gives the number of partitions. With p_archived only of days that an export has
---   recorded within the last day, when it had seen their files, and only if nothing was settled in them since.
+-- Does: drops the history's partitions of days that ended more than p_keep ago, and deletes the rows of such days from the
+--   default partition; returns the number of partitions dropped. With p_archived only days whose files an export has
+--   verified within the last day, and only if no message was settled in them since.
 -- Called by: the janitor.
--- Locks, in order: row of the job (when it is held elsewhere nothing is done), the partition
---   and the history table, briefly.
--- Raises: 22023 when p_keep is less than a day; 55P03 when a reader holds a partition for longer than the
---   lock_timeout: try again later.
+-- Locks, in order: row of the job (does nothing when it is locked), the partition and the history table, briefly.
+-- Raises: 22023 when p_keep is less than a day; 55P03 when a reader holds a partition for longer than lock_timeout: retry
+--   later.
 -- Relies on index: history_xid, archived_day_pkey.
 create function skipmq.drop_history_partitions(p_keep interval, p_archived boolean default false) returns integer
 language plpgsql volatile security definer
@@ -14,7 +13,7 @@ set lock_timeout = '200ms'
 as $$
 declare
   v_oldest date := ((skipmq.clock() - p_keep) at time zone 'UTC')::date;
-  v_seen timestamptz := skipmq.clock() - interval '1 day';
+  v_verified timestamptz := skipmq.clock() - interval '1 day';
   v_day date;
   v_name text;
   v_to bigint;
@@ -22,7 +21,7 @@ declare
   v_names text[] := '{}';
 begin
   if p_keep < interval '1 day' then
-    raise exception 'the history is kept for a day at least' using errcode = '22023';
+    raise exception 'the history must be kept for at least one day' using errcode = '22023';
   end if;
   if not skipmq.hold_job('drop_history_partitions') then
     return 0;
@@ -36,11 +35,11 @@ begin
     where i.inhparent = 'skipmq.history'::regclass
       and c.relname ~ '^history_[0-9]{8}$'
       and d.day < v_oldest
-      and (not p_archived or a.archived_at > v_seen)
+      and (not p_archived or a.archived_at > v_verified)
     order by 1
   loop
     if p_archived then
-      -- Whoever still settles something in it has ended then; who comes later finds the default partition.
+      -- Waits for transactions that wrote to it; later ones cannot write to it until this one ends.
       execute format('lock table skipmq.%I in access exclusive mode', v_name);
       execute format('select exists (select from skipmq.%I h where h.xid >= $1)', v_name)
       into v_late using v_to;
@@ -55,8 +54,8 @@ begin
   where h.settled_at < v_oldest::timestamp at time zone 'UTC'
     and (not p_archived or exists (
       select from skipmq.archived_day a
-      where a.day = (h.settled_at at time zone 'UTC')::date and h.xid < a.to_xid and a.archived_at > v_seen));
-  -- Last, and at once: from here on whoever settles a message waits for this to end.
+      where a.day = (h.settled_at at time zone 'UTC')::date and h.xid < a.to_xid and a.archived_at > v_verified));
+  -- Last, since these locks block every transaction that settles messages until this one ends.
   foreach v_name in array v_names loop
     execute format('drop table skipmq.%I', v_name);
   end loop;

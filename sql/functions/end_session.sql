@@ -1,8 +1,8 @@
--- Does: notes that a session of the console, which would last for p_lasts (a day at most), was signed out of, and notifies
---   all nodes.
--- Called by: nodes that check signatures.
+-- Does: records that a session of the console, which would last for another p_lasts (at most a day), was signed out, and
+--   notifies all nodes.
+-- Called by: nodes that verify signatures.
 -- Locks, in order: the ended session, the row of the cluster.
--- Raises: 23514 for what is no digest.
+-- Raises: 23514 when p_digest is not a digest.
 -- Relies on index: ended_session_pkey.
 create function skipmq.end_session(p_digest bytea, p_lasts interval) returns void
 language plpgsql volatile security definer

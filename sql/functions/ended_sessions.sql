@@ -1,10 +1,10 @@
--- Does: gives the digests of the console's sessions that were signed out of and would otherwise still last.
--- Called by: nodes that check signatures, when the keys or these have changed.
+-- Does: returns the digests of the console's sessions that were signed out and have not expired yet.
+-- Called by: nodes that verify signatures, when keys or ended sessions have changed.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none.
 --
--- A minute longer: nodes estimate the time.
+-- It returns them for a further minute, since nodes estimate the time.
 create function skipmq.ended_sessions() returns setof bytea
 language sql volatile security definer
 set search_path = pg_catalog, pg_temp

@@ -1,10 +1,10 @@
--- Does: takes messages out of a queue, as a purge does, and leaves no row of history; gives their number.
+-- Does: removes messages from a queue, as a purge does, without history rows; returns their number.
 -- Called by: `skipmq analytics forget`, as the owner.
 -- Locks, in order: group rows by number (a FIFO queue), messages by id.
 -- Raises: nothing.
 -- Relies on index: message_pkey, message_group_pkey, history_xid.
 --
--- With the caller's rights: only the owner may erase.
+-- Runs with the caller's rights, so that only the owner can erase.
 create function skipmq.erase_messages(p_queue_id integer, p_ids bigint[]) returns integer
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp

@@ -1,7 +1,6 @@
--- Does: deletes records of the audit log that are older than p_keep, and than a day, of the p_limit first ones; gives
---   their number.
+-- Does: deletes those of the first p_limit audit records that are older than p_keep and than a day; returns their number.
 -- Called by: the janitor.
--- Locks, in order: row of the job (when it is held elsewhere nothing is done), audit records.
+-- Locks, in order: row of the job (does nothing when it is locked), audit records.
 -- Raises: nothing.
 -- Relies on index: audit_record_pkey.
 create function skipmq.expire_audit_records(p_keep interval, p_limit integer default 5000) returns integer
@@ -15,7 +14,7 @@ begin
   if not skipmq.hold_job('expire_audit_records') then
     return 0;
   end if;
-  -- Ids grow with time, but for a second or so: the first rows are the oldest.
+  -- Ids are in the order of time to within about a second, so that the first rows are the oldest.
   delete from skipmq.audit_record r
   where r.id = any (array(select o.id from skipmq.audit_record o order by o.id limit p_limit))
     and r.recorded_at < v_before;

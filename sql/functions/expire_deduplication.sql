@@ -1,12 +1,11 @@
--- Does: forgets up to p_limit deduplication ids, and as many receive attempts, after their five minutes
---   and one more; gives their number.
+-- Does: deletes up to p_limit deduplication ids and up to p_limit receive attempts that ended more than a minute ago;
+--   returns their number.
 -- Called by: the janitor.
--- Locks, in order: row of the job (when it is held elsewhere nothing is done), deduplication
---   rows, attempts; skipping those that others hold.
+-- Locks, in order: row of the job (does nothing when it is locked), deduplication rows, attempts, skipping locked ones.
 -- Raises: nothing.
 -- Relies on index: deduplication_expires, receive_attempt_received.
 --
--- The minute more is for a send that found an id known a moment before its end: the answer is read after.
+-- The minute is for a send that found an id just before it expired: it reads the answer afterwards.
 create function skipmq.expire_deduplication(p_limit integer default 5000) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp

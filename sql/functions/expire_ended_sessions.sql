@@ -1,6 +1,6 @@
--- Does: forgets up to p_limit ended sessions that would be over by now anyway; gives their number.
+-- Does: deletes up to p_limit ended sessions that have expired; returns their number.
 -- Called by: the janitor.
--- Locks, in order: ended sessions, skipping those that others hold.
+-- Locks, in order: ended sessions, skipping locked ones.
 -- Raises: nothing.
 -- Relies on index: none.
 create function skipmq.expire_ended_sessions(p_limit integer default 5000) returns integer

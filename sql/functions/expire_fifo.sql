@@ -1,7 +1,7 @@
--- Does: settles up to p_limit messages of a FIFO queue that are past its retention period (enqueued by
---   p_horizon) and not in flight; gives their number.
+-- Does: settles up to p_limit messages of a FIFO queue that are past its retention period (enqueued by p_horizon) and not
+--   in flight; returns their number.
 -- Called by: expire_messages.
--- Locks, in order: group rows, skipping those that others hold; message rows.
+-- Locks, in order: group rows, skipping locked ones; message rows.
 -- Raises: nothing.
 -- Relies on index: message_enqueued, message_group_pkey, message_pkey.
 create function skipmq.expire_fifo(p_queue_id integer, p_horizon timestamptz, p_limit integer) returns integer

@@ -1,6 +1,6 @@
--- Does: settles up to p_limit messages that are past their queue's retention period; gives their number.
+-- Does: settles up to p_limit messages that are past their queue's retention period; returns their number.
 -- Called by: the janitor.
--- Locks, in order: row of the job (when it is held elsewhere nothing is done), group rows and message rows.
+-- Locks, in order: row of the job (does nothing when it is locked), group rows and message rows.
 -- Raises: nothing.
 -- Relies on index: message_visible, and those of expire_fifo.
 create function skipmq.expire_messages(p_limit integer default 5000) returns integer
@@ -22,7 +22,7 @@ begin
     if v_queue.fifo then
       v_count := v_count + skipmq.expire_fifo(v_queue.queue_id, v_queue.horizon, p_limit - v_count);
     else
-      -- Keys only move forward, so that all up to the horizon was enqueued before it.
+      -- visible_at never precedes enqueued_at: each message visible by the horizon was enqueued by it.
       v_count := v_count + skipmq.expire_visible(
         v_queue.queue_id, 0::smallint, '-infinity', v_queue.horizon, v_queue.horizon, p_limit - v_count);
       v_count := v_count + skipmq.expire_visible(

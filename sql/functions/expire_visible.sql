@@ -1,7 +1,7 @@
--- Does: settles up to p_limit messages of a shard of a standard queue that became visible from p_from to
---   p_to, and are past its retention period (enqueued by p_horizon); gives their number.
+-- Does: settles up to p_limit messages of a shard of a standard queue that became visible between p_from and p_to and are
+--   past its retention period (enqueued by p_horizon); returns their number.
 -- Called by: clear_head, expire_messages.
--- Locks, in order: message rows, skipping those that others hold.
+-- Locks, in order: message rows, skipping locked ones.
 -- Raises: nothing.
 -- Relies on index: message_visible.
 create function skipmq.expire_visible(

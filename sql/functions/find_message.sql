@@ -1,13 +1,13 @@
--- Does: finds a message that is not settled, by its message id: with p_id in whatever queue it is, without it (or where
---   that finds nothing) among the first p_limit messages of a generation, in the order in which they become visible (FIFO:
---   of their arrival). Gives one row; where nothing was found its id is null, and is_whole says whether all was looked through.
+-- Does: finds an unsettled message by its message id: with p_id in any queue; without it, or when that finds nothing, among
+--   the first p_limit messages of a generation, in the order in which they become visible (FIFO: in which they arrived).
+--   Returns one row, whose id is null when nothing was found; is_whole is false when p_limit ended the search.
 -- Called by: the GetMessageTimeline action; SQL users.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: message_pkey, message_visible; for FIFO message_enqueued; generation_pkey, queue_pkey.
 --
--- state_at is when an in-flight or delayed message becomes visible, a visible one became so, an expired one did, or its
--- queue was purged or deleted, whose messages are settled a little later.
+-- state_at is the time at which an in-flight or delayed message becomes visible, a visible one became visible, an expired
+-- one expired, or the queue was purged or deleted.
 create function skipmq.find_message(
   p_queue_id integer, p_message_id uuid, p_id bigint default null, p_limit integer default 10000
 ) returns table (

@@ -1,13 +1,13 @@
--- Does: finds what the history has of a message id, the newest first, from the place p_place on (null: from the newest
---   row) back to p_since: it reads up to p_blocks blocks, and for up to a second. The last row has no outcome: its
---   settled_at is how far back that was, its place where to go on, null when nothing older can be of the message.
+-- Does: finds the history rows of a message id, newest first, from p_place (null: the newest row) back to p_since, reading
+--   up to p_blocks blocks for up to a second. The last row has no outcome: its settled_at is the time that the search
+--   reached, its place the p_place of the next call; null when no older row can belong to the message.
 -- Called by: the GetMessageTimeline action; SQL users.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none (ranges of ctid), generation_pkey, queue_pkey.
 --
--- The history has no index by message id, which each delete would pay for. Its rows lie nearly in the order of time,
--- and nothing is settled before it was sent: once a row is found, older ones than its send are not read.
+-- The history has no index by message id, which each delete would pay for. Its rows are nearly in the order of time, and a
+-- message is settled after it was sent: once a row is found, the search ends at the time of its send.
 create function skipmq.find_settled(
   p_message_id uuid, p_since timestamptz default null, p_place text default null, p_blocks integer default 8192
 ) returns table (
@@ -40,7 +40,7 @@ begin
     v_from := v_day::timestamp at time zone 'UTC';
     v_to := (v_day + 1)::timestamp at time zone 'UTC';
     exit when v_to <= v_since;
-    -- Only the partition of the day is read: the planner leaves out the others by settled_at.
+    -- Only the partition of the day is read: the planner excludes the others by settled_at.
     v_blocks := pg_relation_size(coalesce(
       to_regclass('skipmq.history_' || to_char(v_day, 'YYYYMMDD')), 'skipmq.history_default'))
       / current_setting('block_size')::bigint;

@@ -1,15 +1,14 @@
--- Does: adds what has changed in the numbers of messages to their sums, and to those of this minute; gives how many
---   changes it folded. Minutes are kept for six hours.
+-- Does: adds the pending changes of message counts to the sums and to the current minute; returns the number of changes
+--   folded. Minutes are kept for six hours.
 -- Called by: the janitor.
--- Locks, in order: row of the job (when it is held elsewhere nothing is done), changes by time,
---   sums by queue_id.
+-- Locks, in order: row of the job (does nothing when it is locked), changes by time, sums by queue_id.
 -- Raises: nothing.
--- Relies on index: queue_delta_at, queue_count_pkey, queue_minute_pkey, queue_minute_minute, generation_pkey; the first time message_visible, message_enqueued.
+-- Relies on index: queue_delta_at, queue_count_pkey, queue_minute_pkey, queue_minute_minute, generation_pkey; the first
+--   time message_visible, message_enqueued.
 --
--- p_all reads all changes, also at those of transactions that have run for long, and notes the time:
--- later calls begin there. So while a snapshot is held open, and what was folded cannot be cleared,
--- only a part of it is met again. The first time it counts the messages themselves: calls that had begun
--- before these sums were there left no changes.
+-- p_all reads all changes, including those of long transactions, and records the time, from which later calls start: while
+-- an old snapshot keeps vacuum from the folded rows, they read only a part of them. The first time it counts the messages
+-- themselves: calls that began before these tables existed wrote no changes.
 create function skipmq.fold_counts(p_all boolean default false) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp

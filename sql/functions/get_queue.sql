@@ -1,4 +1,4 @@
--- Does: finds a queue by name; no row when there is none.
+-- Does: finds a queue by name; returns no row when it does not exist.
 -- Called by: every action on a queue, through the node's cache of a few seconds.
 -- Locks, in order: none.
 -- Raises: nothing.

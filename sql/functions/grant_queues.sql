@@ -1,12 +1,12 @@
--- Does: lets a role send to the queues of p_send and receive from those of p_receive by SQL: names, or patterns in which
---   * stands for any characters. Makes it a member of skipmq_application, and forgets the grants of roles that are gone.
+-- Does: allows a role to send to the queues in p_send and to receive from those in p_receive by SQL: names, or patterns
+--   with * for any characters. Makes it a member of skipmq_application, and deletes the grants of dropped roles.
 -- Called by: `skipmq grant`, as the owner.
--- Locks, in order: the table of grants, in which others may read meanwhile.
--- Raises: SQ008 for what cannot be a queue or an account; SQ010, with the remedy, when there is no such role or no
---   skipmq_application; SQ011 without a queue; 42501 when the owner may not grant that.
+-- Locks, in order: the table of grants, against writes.
+-- Raises: SQ008 for an invalid queue name or account; SQ010, with the remedy, when the role or skipmq_application does not
+--   exist; SQ011 without a queue; 42501 when the owner may not grant skipmq_application.
 -- Relies on index: queue_grant_pkey.
 --
--- A queue need not exist. What is granted already stays as it is. Not for nodes.
+-- The queue need not exist. Existing grants stay. Not granted to nodes.
 create function skipmq.grant_queues(
   p_role text, p_send text[] default '{}', p_receive text[] default '{}',
   p_account text default '000000000000', p_region text default 'us-east-1'
@@ -28,11 +28,11 @@ begin
   elsif p_account !~ '^[0-9]{12}$' then
     raise exception 'an account is 12 digits, not %', p_account using errcode = 'SQ008';
   elsif coalesce(v_queues, '{}') = '{}' then
-    raise exception 'name a queue to send to or to receive from' using errcode = 'SQ011';
+    raise exception 'at least one queue to send to or receive from is required' using errcode = 'SQ011';
   end if;
   foreach v_queue in array v_queues loop
     if (v_queue ~ '^[A-Za-z0-9_*-]{1,80}$' or v_queue ~ '^[A-Za-z0-9_*-]{1,75}[.]fifo$') is not true then
-      raise exception '% is no name of a queue: it has 1 to 80 letters, digits, - and _, .fifo at the end of a FIFO queue''s, and * for any characters',
+      raise exception '% is not a queue name: it has 1 to 80 letters, digits, - and _, .fifo at the end of a FIFO queue''s, and * for any characters',
         quote_nullable(skipmq.shown(v_queue)) using errcode = 'SQ008';
     end if;
   end loop;

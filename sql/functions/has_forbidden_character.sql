@@ -1,4 +1,4 @@
--- Does: says whether a text has characters that XML 1.0, and so SQS, does not allow.
+-- Does: returns whether a text has characters that XML 1.0, and therefore SQS, does not allow.
 -- Called by: check_message, check_attributes.
 -- Locks, in order: none.
 -- Raises: nothing.

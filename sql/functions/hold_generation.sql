@@ -1,13 +1,12 @@
--- Does: keeps a queue from being purged or deleted until the transaction ends, so that what it sends is there when
---   it has committed.
--- Called by: hold_queue; send_messages and send_fifo_messages for SQL users: a transaction of a node is over in an
---   instant, and counts as before or after a purge.
+-- Does: prevents a queue from being purged or deleted until the transaction ends, so that a committed send is kept.
+-- Called by: hold_queue; send_messages and send_fifo_messages for SQL users: a node's transactions are short, and count as
+--   before or after a purge.
 -- Locks, in order: advisory lock of the generation, shared.
--- Raises: 40001 when the queue was purged or deleted since the transaction's snapshot was taken.
+-- Raises: 40001 when the queue was purged or deleted since the snapshot of a REPEATABLE READ or SERIALIZABLE transaction.
 -- Relies on index: queue_id.
 --
--- An advisory lock, since a lock of the row would write it at each send. A transaction with one snapshot for all
--- statements cannot see what happened before it had the lock: it locks the row besides, as a foreign key does.
+-- An advisory lock, since a row lock would write the row at each send. Under REPEATABLE READ and SERIALIZABLE the snapshot
+-- may be older than the lock: there it also locks the row, as a foreign key does.
 create function skipmq.hold_generation(p_queue_id integer) returns void
 language plpgsql volatile
 as $$

@@ -1,11 +1,11 @@
--- Does: makes the caller's transaction the only one that does a job, and gives true; false when another does it. With
---   p_waits it waits for that one's end.
+-- Does: locks a job for the caller's transaction and returns true; false when another transaction has locked it. With
+--   p_waits it waits for that one to end.
 -- Called by: the jobs of the janitor.
 -- Locks, in order: row of the job.
 -- Raises: nothing.
 -- Relies on index: job_pkey.
 --
--- A row and no advisory lock, which every login of the database may hold for as long as it likes.
+-- A row rather than an advisory lock, which any login of the database could hold indefinitely.
 create function skipmq.hold_job(p_name text, p_waits boolean default false) returns boolean
 language plpgsql volatile
 as $$

@@ -1,5 +1,5 @@
--- Does: gives the present generation of a queue, by name, and keeps it until the transaction ends: it is neither
---   purged nor deleted before.
+-- Does: returns the current generation of a queue, by name, and prevents it from being purged or deleted until the
+--   transaction ends.
 -- Called by: send_message, send_fifo_message.
 -- Locks, in order: those of hold_generation.
 -- Raises: what queue_id and hold_generation raise.
@@ -13,7 +13,7 @@ begin
   loop
     v_id := skipmq.queue_id(p_name, p_account, p_region);
     perform skipmq.hold_generation(v_id);
-    -- It may have been purged while this one waited: then the name stands for another generation by now.
+    -- It may have been purged while this call waited for the lock: the name then has another generation.
     exit when exists (select from skipmq.queue q where q.queue_id = v_id);
   end loop;
   return v_id;

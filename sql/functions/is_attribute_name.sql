@@ -1,10 +1,10 @@
--- Does: says whether a text may be the name of a message attribute.
+-- Does: returns whether a text is a valid name of a message attribute.
 -- Called by: check_attributes.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none.
 --
--- Without a backslash in its texts, as is_number.
+-- Without backslashes in its literals, as is_number.
 create function skipmq.is_attribute_name(p_text text) returns boolean
 language sql immutable
 as $$

@@ -1,4 +1,4 @@
--- Does: says whether a text may be a MessageGroupId, a MessageDeduplicationId or a ReceiveRequestAttemptId.
+-- Does: returns whether a text is a valid MessageGroupId, MessageDeduplicationId or ReceiveRequestAttemptId.
 -- Called by: check_message, receive_fifo_attempt.
 -- Locks, in order: none.
 -- Raises: nothing.

@@ -1,10 +1,10 @@
--- Does: says whether a text is a number as SQS takes it: of at most 38 digits, between 10^-128 and 10^126.
+-- Does: returns whether a text is a number that SQS accepts: at most 38 digits, between 10^-128 and 10^126.
 -- Called by: check_attributes.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none.
 --
--- Without a backslash in its texts, which a session that turns standard_conforming_strings off would change.
+-- Without backslashes in its literals, whose meaning depends on standard_conforming_strings.
 create function skipmq.is_number(p_text text) returns boolean
 language plpgsql immutable
 as $$
@@ -14,7 +14,7 @@ declare
   v_significant text;
   v_exponent text;
 begin
-  -- As nearly all are.
+  -- The common case.
   if p_text ~ '^[+-]?[0-9]{1,38}$' then
     return true;
   elsif length(p_text) > 512 then
@@ -24,7 +24,7 @@ begin
   v_digits := v_parts[1] || v_parts[2];
   v_significant := ltrim(v_digits, '0');
   v_exponent := coalesce(v_parts[3], '0');
-  -- An exponent of more digits is beyond all bounds, and beyond bigint.
+  -- An exponent with more digits is out of range, and too large for bigint.
   if v_digits is null or v_digits = '' or length(ltrim(v_exponent, '+-0')) > 18 then
     return false;
   end if;

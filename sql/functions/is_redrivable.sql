@@ -1,5 +1,4 @@
--- Does: says whether move_batch, or for FIFO move_fifo_batch, would find a message to move if it ran now; those that
---   others hold count too.
+-- Does: returns whether move_batch, or for FIFO move_fifo_batch, would find a message to move now, counting locked ones.
 -- Called by: advance_move_tasks.
 -- Locks, in order: none.
 -- Raises: nothing.

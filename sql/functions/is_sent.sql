@@ -1,5 +1,5 @@
--- Does: says whether one of these messages is in a standard queue, sent since p_since; waits for the try that
---   may be sending them.
+-- Does: returns whether one of these messages is in a standard queue, sent since p_since; waits for the first attempt of
+--   the send to end.
 -- Called by: send_messages, for a retry.
 -- Locks, in order: advisory lock of the first message id.
 -- Raises: nothing.
@@ -9,7 +9,7 @@ language plpgsql volatile
 as $$
 begin
   perform pg_advisory_xact_lock(uuid_hash_extended(p_message_ids[1], 0));
-  -- In a statement of its own, which sees what was committed during the wait.
+  -- A separate statement, which sees what was committed during the wait.
   return exists (
     select from skipmq.message m
     where m.queue_id = p_queue_id and m.shard = any ('{0,1,2}') and m.group_no is null

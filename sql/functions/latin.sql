@@ -1,11 +1,11 @@
--- Does: gives a text in which letters and decimal digits of other alphabets are the letter a.
+-- Does: replaces letters and decimal digits outside ASCII by the letter a.
 -- Called by: is_attribute_name.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none.
 --
--- Which characters these are must not depend on the server: some have no ICU, and locales know other letters. So they
--- are here, those of Unicode 14 by the categories L and Nd, which are those of Python's isalpha and isdecimal.
+-- The result must not depend on the server, which may lack ICU or have another locale. The ranges are the categories L and
+-- Nd of Unicode 14, which are those of Python's isalpha and isdecimal.
 create function skipmq.latin(p_text text) returns text
 language sql immutable
 as $$

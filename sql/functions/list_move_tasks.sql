@@ -1,7 +1,8 @@
--- Does: lists the newest tasks of a source, none of a deleted queue of its name, newest first: redrives, with p_every those with a filter, too.
+-- Does: lists the newest tasks of a source, newest first, without those of a deleted queue of the same name: redrives, and
+--   with p_every also tasks with a filter.
 -- Called by: the ListMessageMoveTasks and ListMessageTasks actions; SQL users.
 -- Locks, in order: none.
--- Raises: SQ010 when the source is not there.
+-- Raises: SQ010 when the source does not exist.
 -- Relies on index: move_task_source.
 create function skipmq.list_move_tasks(p_source_arn text, p_limit integer default 1, p_every boolean default false)
 returns table (

@@ -1,4 +1,4 @@
--- Does: lists the names of queues in order, from the one after p_after on, at most p_limit.
+-- Does: lists the names of at most p_limit queues after p_after, in order.
 -- Called by: the ListQueues action, `skipmq queue list`.
 -- Locks, in order: none.
 -- Raises: nothing.

@@ -1,6 +1,6 @@
--- Does: takes the locks of the groups that messages are sent to (one sender at a time, no receiver waits). With
---   p_requests, which request each message belongs to, it waits for nobody: it gives the places of the messages of
---   those requests of which it has all groups. Null: of all.
+-- Does: takes the locks of the groups that messages are sent to, which exclude other senders and no receiver. With
+--   p_requests, the request of each message, it does not wait: it returns the places of the messages of those requests
+--   whose groups it could all lock; null when it locked all.
 -- Called by: send_fifo_messages.
 -- Locks, in order: advisory locks of the groups, by number where it waits.
 -- Raises: nothing.

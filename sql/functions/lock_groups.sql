@@ -1,5 +1,5 @@
--- Does: locks the groups of a FIFO queue that the given messages belong to; gives the numbers of those it
---   has locked, without those that have gone meanwhile, and those that others hold where p_waits is false.
+-- Does: locks the groups of the given messages of a FIFO queue; returns the numbers of the groups locked, without those
+--   deleted meanwhile and, where p_waits is false, without those that another transaction has locked.
 -- Called by: delete_fifo_messages, change_fifo_visibility, receive_fifo_attempt, return_fifo_messages, move_messages,
 --   delete_picked_messages, advance_message_task, erase_messages.
 -- Locks, in order: group rows by number.

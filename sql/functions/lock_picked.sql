@@ -1,5 +1,5 @@
--- Does: locks messages of a generation and says which of them are not in flight, in the order in which they were sent
---   (tids: their rows, in the order of their ids), and which are. One that is neither is missing.
+-- Does: locks messages of a generation; returns those that are not in flight, in the order in which they were sent (tids:
+--   their rows, in the order of their ids), and those that are (held). A message in neither is missing.
 -- Called by: move_messages, delete_picked_messages.
 -- Locks, in order: message rows by id. The caller holds the groups of a FIFO queue.
 -- Raises: nothing.

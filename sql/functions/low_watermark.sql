@@ -1,18 +1,17 @@
--- Does: reads what a node needs to raise the low watermark of a standard queue, the time before which nothing is
---   visible: the time, the transactions that run and have a number, this transaction's own number, and when the first
---   message from p_from on (null: of all) became or becomes visible, of those never received, and the same of those
---   that were, from p_received_from on. Once a later call gives none of the transactions
---   that have a smaller number than this call's xid, every message that is or ever will be visible has a visible_at of
---   this call's read_at or later, or is seen by that later call: writers take their time after their number, and never
---   write an earlier one. Those of p_held are left out of this: where one has ended, the first message is that from its
---   place in p_held_low on, as scan_from says.
+-- Does: reads what a node needs to raise the low watermark of a standard queue, the time before which no message is
+--   visible: the time, the running transactions that have an id, this transaction's own id (xid), and the visible_at of
+--   the first message at or after p_from (null: of all) that was never received, and of the first at or after
+--   p_received_from that was. Once a later call returns no transaction with a lower id than this call's xid, each
+--   message that is or will be visible either has a visible_at of at least this call's read_at or is seen by that later
+--   call: writers take their time after their id, and never write an earlier one. The transactions in p_held are exempt:
+--   when one of them has ended, the scan starts at its element of p_held_low (scan_from).
 -- Called by: the ReceiveMessage action, at intervals.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: message_visible.
 --
--- Numbers are in order of time, snapshots say which of them are done (PostgreSQL manual, 9.27.8): read-only
--- transactions have none, so that a snapshot held open keeps nothing back.
+-- Transaction ids are in the order of time, and snapshots tell which of them have ended (PostgreSQL manual, 9.27.8).
+-- Read-only transactions have no id, so that a long snapshot does not hold the watermark back.
 create function skipmq.low_watermark(
   p_queue_id integer, p_from timestamptz default null, p_held bigint[] default null, p_held_low bigint[] default null,
   p_received_from timestamptz default null
@@ -31,8 +30,8 @@ begin
     p_from := skipmq.scan_from(p_from, p_held, p_held_low);
     p_received_from := skipmq.scan_from(p_received_from, p_held, p_held_low);
   end if;
-  -- In a statement of its own: it sees what those have done that are not running any more.
-  -- By hand it may have been made infinite, which is more than a client can read.
+  -- A separate statement: it sees the writes of the transactions that have ended.
+  -- A manual update may have set an infinite time, which clients cannot read.
   first_visible_at := (
     select nullif(greatest(m.visible_at, timestamptz '0001-01-02 00:00+00'), 'infinity')
     from skipmq.message m

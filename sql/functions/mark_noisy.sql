@@ -1,9 +1,8 @@
--- Does: finds the noisy tenants of the queues whose messages have groups: those that have more than a tenth
---   of the queue's messages in flight and at least 30 (for a minute after that was so the last time); and
---   deprioritises up to p_limit of their waiting messages. Gives how many of them.
+-- Does: finds the noisy tenants of the queues whose messages have groups: those with at least 30 messages, and more than a
+--   tenth of the queue's, in flight now or within the last minute. Deprioritises up to p_limit of their waiting
+--   messages; returns the number deprioritised.
 -- Called by: the janitor.
--- Locks, in order: row of the job (when it is held elsewhere nothing is done), tenants, message
---   rows, skipping those that others hold.
+-- Locks, in order: row of the job (does nothing when it is locked), tenants, message rows, skipping locked ones.
 -- Raises: nothing.
 -- Relies on index: message_visible, noisy_tenant_pkey.
 --
@@ -28,13 +27,13 @@ begin
     insert into skipmq.noisy_tenant as t (queue_id, group_id, until)
     select v_queue, c.group_id, v_now + interval '1 minute'
     from (
-      select m.group_id, count(*) as own, sum(count(*)) over () as of_all
+      select m.group_id, count(*) as own, sum(count(*)) over () as total
       from skipmq.message m
       where m.queue_id = v_queue and m.shard = any ('{0,1,2}') and m.group_no is null
         and m.visible_at > v_now and m.receive_count > m.receive_base
       group by m.group_id
     ) c
-    where c.group_id is not null and c.own >= 30 and c.own > c.of_all * 0.1
+    where c.group_id is not null and c.own >= 30 and c.own > c.total * 0.1
     on conflict (queue_id, group_id) do update set until = excluded.until;
     v_noisy := array(select t.group_id from skipmq.noisy_tenant t where t.queue_id = v_queue);
     if v_noisy <> '{}' and v_count < p_limit then

@@ -1,13 +1,13 @@
--- Does: gives up to p_limit messages of a generation after a place, in the order of their places, and whether each is not
---   in flight, within its retention and matches a filter: a text in its body, an attribute by name, and its value. A place
---   is a time up to p_until and a number: of a standard queue when a message became visible and its id, of a FIFO queue
---   when it came and its sequence number.
+-- Does: returns up to p_limit messages of a generation after a place, in the order of their places, and whether each is
+--   not in flight, within retention and matches a filter: a text in the body, the name of an attribute, its value. A
+--   place is a time up to p_until and a number: in a standard queue the time at which a message became visible and its
+--   id, in a FIFO queue the time of its arrival and its sequence number.
 -- Called by: advance_message_task.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: queue_id, message_visible; for FIFO message_enqueued.
 --
--- A message that goes to the other shard keeps its place.
+-- A message that is deprioritised keeps its place.
 create function skipmq.match_messages(
   p_queue_id integer, p_after timestamptz, p_number bigint, p_until timestamptz, p_body text, p_name text, p_value text,
   p_limit integer

@@ -1,8 +1,8 @@
--- Does: moves up to p_limit visible messages from one standard queue to another (p_destination null: each
---   to the queue it came from, if that is one of p_origins or they are null), where each is a new message: with another id, sent now, never received; gives their
---   number. Each leaves a row of history. What came from a queue that is gone stays.
+-- Does: moves up to p_limit visible messages from one standard queue to another (p_destination null: each to the queue
+--   that it came from, if p_origins has that or is null), where each becomes a new message, as in resend; returns the
+--   number moved. Messages from a queue that was deleted stay.
 -- Called by: advance_move_tasks.
--- Locks, in order: message rows, skipping those that others hold.
+-- Locks, in order: message rows, skipping locked ones.
 -- Raises: nothing.
 -- Relies on index: message_visible, and those of write_history and resend.
 create function skipmq.move_batch(

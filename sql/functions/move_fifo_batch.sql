@@ -1,14 +1,14 @@
--- Does: moves up to p_limit visible messages from one FIFO queue to another (p_destination null: each to
---   the queue it came from, if that is one of p_origins or they are null), each group in order; gives their number, or null when it is 0 only because
---   others held the groups. What came from a queue that is gone stays, and its group behind it.
+-- Does: moves up to p_limit visible messages from one FIFO queue to another (p_destination null: each to the queue that it
+--   came from, if p_origins has that or is null), each group in order; returns the number moved, or null when it moved
+--   nothing only because groups were locked. Messages from a queue that was deleted stay, and so do those behind them in
+--   their group.
 -- Called by: advance_move_tasks.
--- Locks, in order: group rows, skipping those that others hold; then those of append_fifo and
---   refresh_groups.
+-- Locks, in order: group rows, skipping locked ones; then those of append_fifo and refresh_groups.
 -- Raises: nothing.
 -- Relies on index: message_group_available, message_group_order, queue_pkey.
 --
--- It reads the 1,000 groups that have waited longest, however few messages it may move: the first of
--- them may be such as stay.
+-- It always reads the 1,000 groups that have been available longest, since the messages of the first ones may have to
+-- stay.
 create function skipmq.move_fifo_batch(
   p_source integer, p_destination integer, p_limit integer, p_origins text[] default null
 ) returns integer

@@ -1,10 +1,11 @@
--- Does: moves messages that are not in flight to another queue of the same type, where each is a new message: with
---   another id, sent now, never received; says for each by its place in p_ids: moved, missing or in-flight.
+-- Does: moves messages that are not in flight to another queue of the same type, where each becomes a new message, as in
+--   resend. Returns an outcome for each, by its place in p_ids: moved, missing or in-flight.
 -- Called by: the MoveMessages action; SQL users.
--- Locks, in order: queue row of the target (shared: it is neither purged nor deleted meanwhile); message
---   rows by id; for FIFO group rows by number before, and those of append_fifo.
--- Raises: SQ005 when no queue has one of the generations, SQ007 when the queues are of different types.
--- Relies on index: queue_id, and those of lock_picked and resend; for FIFO those of lock_groups, append_fifo and refresh_groups.
+-- Locks, in order: queue row of the target (key share, so that it is neither purged nor deleted); for FIFO group rows by
+--   number; message rows by id; for FIFO those of append_fifo.
+-- Raises: SQ005 when one of the generations does not exist, SQ007 when the queues have different types.
+-- Relies on index: queue_id, and those of lock_picked and resend; for FIFO those of lock_groups, append_fifo and
+--   refresh_groups.
 create function skipmq.move_messages(p_queue_id integer, p_ids bigint[], p_target integer)
 returns table (place bigint, outcome text)
 language plpgsql volatile security definer
@@ -22,9 +23,9 @@ begin
   select q.fifo into v_fifo from skipmq.queue q where q.queue_id = p_queue_id;
   select q.fifo into v_target from skipmq.queue q where q.queue_id = p_target for key share;
   if v_fifo is null or v_target is null then
-    raise exception 'no queue has the generation % or %', p_queue_id, p_target using errcode = 'SQ005';
+    raise exception 'queue generation % or % does not exist', p_queue_id, p_target using errcode = 'SQ005';
   elsif v_fifo <> v_target then
-    raise exception 'Messages move between queues of the same type.' using errcode = 'SQ007';
+    raise exception 'Messages can only be moved between queues of the same type.' using errcode = 'SQ007';
   end if;
   if v_fifo then
     v_groups := skipmq.lock_groups(p_queue_id, p_ids);

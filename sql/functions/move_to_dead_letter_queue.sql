@@ -1,12 +1,13 @@
--- Does: moves up to p_limit visible messages of a shard of a standard queue that have been received p_most times to
---   its dead-letter queue, where they are visible at once, with a row of history each; gives their number.
+-- Does: moves up to p_limit visible messages of a shard of a standard queue that were received p_most times to its
+--   dead-letter queue, where they are visible immediately, and writes history rows; returns the number moved.
 -- Called by: clear_head.
--- Locks, in order: queue row of the dead-letter queue (shared: it is neither purged nor deleted
---   meanwhile), message rows, skipping those that others hold.
+-- Locks, in order: queue row of the dead-letter queue (key share, so that it is neither purged nor deleted), message
+--   rows, skipping locked ones.
 -- Raises: nothing.
 -- Relies on index: message_visible, and those of write_history.
 --
--- The move raises the fencing token, so that old receipts no longer match, and hides that from the count that users see.
+-- The move increments the fencing token, so that old receipts no longer match, and receive_base, so that the receive count
+-- that users see stays the same.
 create function skipmq.move_to_dead_letter_queue(
   p_queue_id integer, p_shard smallint, p_target integer, p_most integer, p_from timestamptz, p_to timestamptz, p_limit integer
 ) returns integer
@@ -19,7 +20,7 @@ declare
   v_count integer;
 begin
   select q.account, q.region, q.name into v_source from skipmq.queue q where q.queue_id = p_queue_id;
-  if not found then -- Purged a moment ago.
+  if not found then -- Purged or deleted meanwhile.
     return 0;
   end if;
   perform from skipmq.queue q where q.queue_id = p_target for key share;

@@ -1,7 +1,7 @@
--- Does: gives the clock's time moved by the session setting skipmq.clock_offset.
+-- Does: returns the clock's time, shifted by the session setting skipmq.clock_offset.
 -- Called by: clock, when the setting is set.
 -- Locks, in order: none.
--- Raises: 42501 when the session's user is no member of the schema's owner.
+-- Raises: 42501 when session_user is not a member of the schema's owner.
 -- Relies on index: none.
 create function skipmq.moved_clock() returns timestamptz
 language plpgsql volatile security definer
@@ -9,7 +9,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if not pg_has_role(session_user, (select nspowner from pg_namespace where nspname = 'skipmq'), 'member') then
-    raise exception 'only the owner of the schema may move the clock' using errcode = '42501';
+    raise exception 'only the owner of the schema may set skipmq.clock_offset' using errcode = '42501';
   end if;
   return clock_timestamp() + current_setting('skipmq.clock_offset')::interval;
 end $$;

@@ -1,13 +1,13 @@
--- Does: shows the messages that came to a queue last, without receiving them, newest first: up to p_limit of those since
+-- Does: returns the messages that arrived last in a queue, newest first, without receiving them: up to p_limit since
 --   p_since, with the first p_characters characters of their bodies.
 -- Called by: the console.
 -- Locks, in order: none.
--- Raises: SQ005 when no queue has this generation.
+-- Raises: SQ005 when the generation does not exist.
 -- Relies on index: queue_id, message_visible; for FIFO message_enqueued.
 --
--- It reads each end of the index backwards, 500 entries at most: what waits, by when it became visible, and what is in
--- flight, by when that ends. A message that is received and deleted between two calls is not seen, nor perhaps one of very many
--- in flight. A delayed message is shown at once.
+-- It reads up to 500 entries backwards from each end of the index: visible messages by the time at which they became
+-- visible, hidden ones by the time at which they will. It does not return a message that was received and deleted between
+-- two calls, and may miss one where very many are in flight. Delayed messages are included.
 create function skipmq.newest_messages(
   p_queue_id integer, p_since timestamptz default null, p_limit integer default 50, p_characters integer default 2048
 ) returns table (
@@ -24,7 +24,7 @@ declare
 begin
   select q.* into v_queue from skipmq.queue q where q.queue_id = p_queue_id;
   if not found then
-    raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
+    raise exception 'queue generation % does not exist', p_queue_id using errcode = 'SQ005';
   end if;
   v_since := greatest(p_since, v_now - make_interval(secs => v_queue.message_retention_period));
   if v_queue.fifo then
@@ -43,7 +43,7 @@ begin
   from (
     select e.*, case when e.visible_at <= v_now then 'visible'
         when e.receive_count = e.receive_base then 'delayed' else 'in-flight' end as state,
-      -- A dead letter became visible when it was moved here, and keeps its receive count and the time of its send.
+      -- A dead-lettered message became visible when it was moved here; it keeps its receive count and its sent_at.
       case
         when e.visible_at <= v_now and (e.receive_count = e.receive_base or e.dead_letter_source is not null)
           then e.visible_at

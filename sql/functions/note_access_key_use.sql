@@ -1,6 +1,6 @@
--- Does: notes that access keys were used, at most once a minute each.
--- Called by: nodes that check signatures, for many requests at once.
--- Locks, in order: access keys, those skipped that somebody else holds.
+-- Does: records the time at which access keys were used, at most once a minute for each.
+-- Called by: nodes that verify signatures, for many requests together.
+-- Locks, in order: access keys, skipping locked ones.
 -- Raises: nothing.
 -- Relies on index: access_key_pkey.
 create function skipmq.note_access_key_use(p_key_ids text[]) returns void

@@ -1,5 +1,5 @@
--- Does: gives for how many seconds the visible message that is due first has been in its queue (null: none is visible).
---   On a FIFO queue it is the one that arrived first.
+-- Does: returns for how many seconds the first visible message has been in its queue (null: none is visible); in a FIFO
+--   queue the message that arrived first.
 -- Called by: queue_statistics.
 -- Locks, in order: none.
 -- Raises: nothing.

@@ -1,13 +1,13 @@
--- Does: gives since when the oldest transaction has been open that keeps this database from clearing up: one here
---   that has a snapshot or wrote, one of another database that wrote (every snapshot here keeps what it might see),
---   one that is prepared, since then. Null when there is none.
--- Called by: the janitor, for skipmq_oldest_snapshot_seconds.
+-- Does: returns the start of the oldest transaction that keeps vacuum from removing rows of this database: one here with a
+--   snapshot or an id, one of another database with an id (snapshots here retain what it might see), or a prepared one,
+--   from its preparation on. Null when there is none.
+-- Called by: the janitor, for the metric skipmq_oldest_snapshot_seconds.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none.
 --
--- Where the owner of the schema is not in pg_monitor it sees only sessions of roles that it has. Nobody notes since
--- when a replication slot or a standby with hot_standby_feedback holds something, so that they are not in it.
+-- Where the schema's owner is not in pg_monitor it sees only sessions of its own roles. Replication slots and standbys
+-- with hot_standby_feedback are omitted, since PostgreSQL does not record since when they hold rows.
 create function skipmq.oldest_snapshot(out began timestamptz, out session text)
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
@@ -20,7 +20,7 @@ as $$
     from pg_stat_activity a
     where (a.backend_xid is not null or (a.backend_xmin is not null and a.datname = current_database()))
       and a.pid <> pg_backend_pid()
-      -- A vacuum shows a snapshot, but nothing is kept for it.
+      -- A vacuum has a snapshot, but retains no rows.
       and not exists (select from pg_stat_progress_vacuum v where v.pid = a.pid)
     union all
     select p.prepared, format('prepared transaction %s, user %s, database %s', p.gid, p.owner, p.database)

@@ -1,14 +1,13 @@
--- Does: shows up to p_limit messages of a queue without receiving them, in the order in which they become
---   visible, those that were received last (FIFO: of their arrival), from the one after p_after on; of one state or of
---   all: visible, in-flight or delayed. place is what to give as p_after for the next page. With p_bytes the page ends
---   with the message whose body and attributes make it so many bytes, or more.
+-- Does: returns up to p_limit messages of a queue after p_after without receiving them, in the order in which they become
+--   visible, received ones last (FIFO: in which they arrived): of one state (visible, in-flight, delayed), or of all.
+--   place is the p_after of the next page. With p_bytes a page ends with the message whose body and attributes bring it
+--   to p_bytes or more.
 -- Called by: the PeekMessages action; SQL users.
 -- Locks, in order: none.
--- Raises: SQ005 when no queue has this generation.
+-- Raises: SQ005 when the generation does not exist.
 -- Relies on index: queue_id, message_visible; for FIFO message_enqueued.
 --
--- It passes over what is of another state one by one. A message that is received between two pages may
--- come twice.
+-- Messages of another state are read and skipped. A message that is received between two pages may be returned twice.
 create function skipmq.peek_messages(
   p_queue_id integer, p_state text default null, p_limit integer default 10, p_after text default null,
   p_bytes bigint default null
@@ -30,7 +29,7 @@ declare
 begin
   select q.* into v_queue from skipmq.queue q where q.queue_id = p_queue_id;
   if not found then
-    raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
+    raise exception 'queue generation % does not exist', p_queue_id using errcode = 'SQ005';
   end if;
   v_horizon := v_now - make_interval(secs => v_queue.message_retention_period);
   if v_queue.fifo then

@@ -1,9 +1,9 @@
--- Does: empties a queue at once, in-flight messages and deduplication ids included, by giving its name a new
+-- Does: empties a queue immediately, including in-flight messages and deduplication ids, by giving its name a new
 --   generation.
 -- Called by: the PurgeQueue action; SQL users.
--- Locks, in order: advisory lock of the generation (SQL users' transactions that sent to it are over then), queue row,
+-- Locks, in order: advisory lock of the generation (waits for SQL users' transactions that sent to it), queue row,
 --   generation row.
--- Raises: SQ005 when no queue has this generation, SQ004 within p_cooldown of the last purge.
+-- Raises: SQ005 when the generation does not exist, SQ004 within p_cooldown of the last purge.
 -- Relies on index: queue_id, generation_pkey.
 create function skipmq.purge_queue(p_queue_id integer, p_cooldown interval default '60 seconds')
 returns integer
@@ -18,7 +18,7 @@ begin
   perform pg_advisory_xact_lock(hashtext('skipmq.queue'), p_queue_id);
   select q.* into v_queue from skipmq.queue q where q.queue_id = p_queue_id for update;
   if not found then
-    raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
+    raise exception 'queue generation % does not exist', p_queue_id using errcode = 'SQ005';
   end if;
   if v_queue.purged_at > v_now - p_cooldown then
     raise exception 'Only one PurgeQueue operation on % is allowed every % seconds.',

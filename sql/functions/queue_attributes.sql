@@ -1,4 +1,4 @@
--- Does: gives a queue's attributes under their SQS names, all values as text.
+-- Does: returns a queue's attributes by their SQS names, with all values as text.
 -- Called by: create_queue, get_queue.
 -- Locks, in order: none.
 -- Raises: nothing.

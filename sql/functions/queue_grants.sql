@@ -1,10 +1,10 @@
--- Does: lists what roles may do with queues by SQL, by role, account, region and queue.
+-- Does: lists the grants of queues to roles, by role, account, region and queue.
 -- Called by: `skipmq grants`, as the owner.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none.
 --
--- Not for nodes.
+-- Not granted to nodes.
 create function skipmq.queue_grants()
 returns table (
   role text, account text, region text, queue text, may_send boolean, may_receive boolean, granted_at timestamptz,

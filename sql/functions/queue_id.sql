@@ -1,7 +1,7 @@
--- Does: gives the present generation of a queue, by name: the first parameter of the message functions.
+-- Does: returns the current generation of a queue, by name: the first argument of the message functions.
 -- Called by: hold_queue, receive_message, delete_message, change_message_visibility; SQL users.
 -- Locks, in order: none.
--- Raises: SQ001 when there is no such queue.
+-- Raises: SQ001 when the queue does not exist.
 -- Relies on index: queue_pkey.
 create function skipmq.queue_id(
   p_name text,

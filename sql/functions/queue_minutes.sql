@@ -1,5 +1,5 @@
--- Does: gives what happened to the messages of generations of queues in each of the last p_minutes minutes, the present
---   one with them, oldest first; a minute in which nothing did has no row. Six hours are kept.
+-- Does: returns the changes to the messages of generations in each of the last p_minutes minutes, including the current
+--   one, oldest first; a minute without changes has no row. Six hours are kept.
 -- Called by: the console, `skipmq queue stats`.
 -- Locks, in order: none.
 -- Raises: nothing.

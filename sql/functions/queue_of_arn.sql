@@ -1,4 +1,4 @@
--- Does: finds the present generation of the queue that an ARN names; null when there is none.
+-- Does: returns the current generation of the queue that an ARN names; null when it does not exist.
 -- Called by: start_move_task, start_message_task, advance_move_tasks, is_redrivable, queue_since.
 -- Locks, in order: none.
 -- Raises: nothing.

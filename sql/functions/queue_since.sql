@@ -1,5 +1,5 @@
--- Does: gives when the queue that an ARN names was created, null when there is none: older tasks are those of a deleted
---   queue of its name.
+-- Does: returns when the queue that an ARN names was created, null when it does not exist: tasks started earlier belong to
+--   a deleted queue of the same name.
 -- Called by: add_move_task, advance_move_tasks, cancel_move_task, list_move_tasks.
 -- Locks, in order: none.
 -- Raises: nothing.

@@ -1,15 +1,15 @@
--- Does: gives what happened in each queue since it was made or purged, what happens a second now (over the last one to
---   two minutes), and what it holds, for up to p_limit queues after p_offset: by name, by messages, by rate (what is
---   sent and deleted), or by what went to a dead-letter queue; names from the first, numbers from the most unless
---   p_descending says otherwise. One row more, whose queue is null, has the
---   sums of all that match and are not given, and their number in `queues`.
+-- Does: returns for up to p_limit queues after p_offset the totals since each was created or purged, the rates per second
+--   over the last one to two minutes, and the current numbers of messages. Ordered by name, messages, rate (sends and
+--   deletes) or dead-lettered messages: names ascending, numbers descending, unless p_descending is given. One further
+--   row, whose queue is null, has the sums of all other matches, and their number in `queues`.
 -- Called by: /metrics, the ListQueueStatistics action, `skipmq queue stats`, `skipmq top`.
 -- Locks, in order: none.
 -- Raises: nothing.
--- Relies on index: queue_pkey, queue_count_pkey, queue_minute_pkey, queue_dead_letter, and those of count_messages and oldest_message.
+-- Relies on index: queue_pkey, queue_count_pkey, queue_minute_pkey, queue_dead_letter, and those of
+--   count_messages and oldest_message.
 --
--- p_account and p_region may be null, for all; p_search is a part of the name. Only of the queues that are given are
--- visible, in flight, delayed and oldest found out: what waits costs nothing however many queues there are.
+-- A null p_account or p_region matches all; p_search is a part of the name. Visible, in-flight and delayed messages and the
+-- oldest are determined only for the queues returned, so that the cost does not grow with the waiting messages.
 create function skipmq.queue_statistics(
   p_account text default null, p_region text default null, p_search text default '', p_order text default 'name',
   p_limit integer default 100, p_offset integer default 0, p_descending boolean default null
@@ -22,14 +22,14 @@ create function skipmq.queue_statistics(
 )
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
--- A plan for any order and search reads queue_minute once for each queue.
+-- A generic plan, for any order and search, would read queue_minute once for each queue.
 set plan_cache_mode = force_custom_plan
 as $$
 #variable_conflict use_column
 declare
   v_now timestamptz := skipmq.clock();
   v_minute timestamptz := date_trunc('minute', v_now);
-  -- By numbers the most come first where they are multiplied by it.
+  -- Orders numbers, which are multiplied by it, descending by default.
   v_sign integer := case when coalesce(p_descending, true) then -1 else 1 end;
   v_seconds float8 := 60 + extract(epoch from v_now - v_minute);
 begin

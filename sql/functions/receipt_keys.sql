@@ -1,11 +1,11 @@
--- Does: gives the keys that authenticate receipt handles, the same for all nodes, newest first: the newest, and those that
---   a newer one replaced less than 12 hours ago, the longest time for which a message is hidden. The age is in seconds.
+-- Does: returns the keys that authenticate receipt handles, shared by all nodes, newest first: the newest one, and those
+--   replaced less than 12 hours ago, the maximum visibility timeout. The age is in seconds.
 -- Called by: nodes, when they start, when a key is replaced, and every ten seconds.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: receipt_key_pkey.
 --
--- The two minutes more are for nodes that make handles with the replaced key until all know the new one.
+-- The two further minutes are for nodes that issue handles with a replaced key until they have read the new one.
 create function skipmq.receipt_keys() returns table (key bytea, age float8)
 language sql volatile security definer
 set search_path = pg_catalog, pg_temp

@@ -1,10 +1,10 @@
--- Does: receives from a FIFO queue under a ReceiveRequestAttemptId: what receive_fifo_messages gives; or,
---   for an attempt of the last five minutes whose messages nobody has deleted or changed since, the same
---   messages and receipts again, hidden for p_visibility_timeout seconds from now on.
+-- Does: receives from a FIFO queue with a ReceiveRequestAttemptId: returns what receive_fifo_messages returns or, for an
+--   attempt of the last five minutes whose messages were not deleted or changed since, the same messages and receipts
+--   again, hidden for p_visibility_timeout seconds from now.
 -- Called by: the ReceiveMessage action; SQL users.
 -- Locks, in order: advisory lock of the attempt, then those of lock_groups or receive_fifo_messages.
--- Raises: SQ005 when no queue has this generation, SQ007 when the queue is not FIFO; for an SQL user
---   (p_commit is null) SQ008 when the attempt's id is invalid, and what check_receive raises.
+-- Raises: SQ005 when the generation does not exist, SQ007 when the queue is not FIFO; for an SQL user
+--   (p_commit is null) SQ008 when the attempt id is invalid, and what check_receive raises.
 -- Relies on index: receive_attempt_pkey, message_pkey, and those of the functions it calls.
 --
 -- Source: SQS API Reference, ReceiveMessage, ReceiveRequestAttemptId.

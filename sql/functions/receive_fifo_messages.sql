@@ -1,12 +1,12 @@
 -- Does: claims up to p_limit messages of a FIFO queue and hides them, as claim_fifo_messages does for several receives.
---   When there is none it gives one row without an id, as receive_messages does.
+--   Returns one row without an id when there is no message.
 -- Called by: receive_fifo_attempt; SQL users.
 -- Locks, in order: those of claim_fifo_messages.
--- Raises: SQ005 when no queue has this generation, SQ007 when the queue is not FIFO; what check_receive raises.
+-- Raises: SQ005 when the generation does not exist, SQ007 when the queue is not FIFO; what check_receive raises.
 -- Relies on index: those of claim_fifo_messages.
 --
--- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is, and is for SQL users,
--- whose limit and timeout are checked here: the nodes have checked theirs.
+-- p_commit sets synchronous_commit for the rest of the transaction. Null, for SQL users, leaves it unchanged and checks
+-- the limit and the timeout, which nodes have checked themselves.
 create function skipmq.receive_fifo_messages(
   p_queue_id integer, p_limit integer default 1, p_visibility_timeout integer default null, p_commit text default null
 ) returns table (

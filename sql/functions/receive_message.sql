@@ -1,13 +1,13 @@
--- Does: claims up to p_limit messages of the queue of that name, standard or FIFO, and hides them for
---   p_visibility_timeout seconds (null: the queue's); those of a FIFO group in order. No rows when there is none.
+-- Does: claims up to p_limit messages of the named queue, standard or FIFO, and hides them for p_visibility_timeout
+--   seconds (null: the queue's); those of a FIFO group are in order. Returns no row when there is no message.
 -- Called by: SQL users.
 -- Locks, in order: those of check_grant, then of receive_messages or receive_fifo_messages.
--- Raises: what check_grant and check_receive raise; SQ001 when there is no such queue, SQ005 when it is purged or deleted
---   in this instant: call again.
+-- Raises: what check_grant and check_receive raise; SQ001 when the queue does not exist, SQ005 when it is purged or
+--   deleted concurrently: call again.
 -- Relies on index: queue_pkey, and those of the functions it calls.
 --
--- receive_count is the fencing token that a delete names, and grows with each receive; approximate_receive_count is what
--- SQS shows.
+-- receive_count is the fencing token that a delete requires, and grows with each receive; approximate_receive_count is the
+-- count that SQS returns.
 create function skipmq.receive_message(
   p_queue text,
   p_limit integer default 1,

@@ -1,21 +1,21 @@
--- Does: claims up to p_limit visible messages of a standard queue and hides them for p_visibility_timeout
---   seconds (null: the queue's). What has been received as often as the redrive policy allows goes to the
---   dead-letter queue instead. When there is no message it gives one row without an id, whose next_visible_in
---   says how long until the next one becomes visible (null: none will). What was received before comes first: it was
---   sent before what waits. Where messages have groups, those of noisy tenants come last (SQS Developer Guide, fair queues).
+-- Does: claims up to p_limit visible messages of a standard queue and hides them for p_visibility_timeout seconds (null:
+--   the queue's). Messages that reached the redrive policy's receive count move to the dead-letter queue instead.
+--   Without a message it returns one row without an id, whose next_visible_in is the time until the next message becomes
+--   visible (null: there is none). Messages received before come first, since they were sent earlier; those of noisy
+--   tenants come last (SQS Developer Guide, fair queues).
 -- Called by: the ReceiveMessage action; SQL users.
--- Locks, in order: message rows, skipping those that others hold; those of clear_head.
--- Raises: SQ005 when no queue has this generation, SQ007 when the queue is FIFO; what check_receive raises.
+-- Locks, in order: message rows, skipping locked ones; those of clear_head.
+-- Raises: SQ005 when the generation does not exist, SQ007 when the queue is FIFO; what check_receive raises.
 -- Relies on index: queue_id, message_visible, noisy_tenant_pkey.
 --
--- No visible message lies before p_low_watermark (low_watermark says how that is known). The claim starts at
--- p_scan_start, where the last one ended (the last row's scan_start), and at p_low_watermark when that gave too
--- little. Of what was received before, which is shard 2, none lies before p_received_low; a claim from p_scan_start takes
--- it last. Both bounds hold while all transactions of p_held are open; after one has ended, scan_from says what holds.
+-- No visible message precedes p_low_watermark (low_watermark explains why). The claim starts at p_scan_start, where the
+-- last one ended (the last row's scan_start), and repeats from p_low_watermark when that yields too few. In shard 2, of
+-- messages received before, none precedes p_received_low; a claim with p_scan_start reads that shard last. Both bounds
+-- hold while all transactions in p_held are open; once one has ended, scan_from returns the bound.
 -- Messages past retention are excluded by the index condition.
--- p_within bounds how far ahead next_visible_in reads: in-flight messages that were deleted lie there too.
--- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is, and is for SQL users,
--- whose limit and timeout are checked here: the nodes have checked theirs.
+-- p_within limits how far ahead next_visible_in reads: index entries of deleted in-flight messages are there too.
+-- p_commit sets synchronous_commit for the rest of the transaction. Null, for SQL users, leaves it unchanged and checks
+-- the limit and the timeout, which nodes have checked themselves.
 create function skipmq.receive_messages(
   p_queue_id integer, p_limit integer default 1, p_visibility_timeout integer default null,
   p_commit text default null, p_low_watermark timestamptz default null, p_scan_start timestamptz default null,
@@ -40,7 +40,7 @@ declare
   v_tenants boolean;
   v_until timestamptz;
   v_dead_letter_queue integer;
-  v_most integer := 2147483647;
+  v_max_receives integer := 2147483647;
   v_noisy text[];
   v_shards smallint[] := case when p_scan_start is null then '{2,0}' else '{0,2}' end;
   v_shard smallint;
@@ -65,13 +65,13 @@ begin
     perform skipmq.check_generation(p_queue_id, false);
   end if;
   if v_max is not null then
-    -- Without a dead-letter queue, or when that has been deleted, nothing is received too often.
+    -- Without a dead-letter queue, or when that was deleted, the number of receives is unlimited.
     v_dead_letter_queue := skipmq.dead_letter_queue(p_queue_id);
-    v_most := case when v_dead_letter_queue is null then v_most else v_max end;
+    v_max_receives := case when v_dead_letter_queue is null then v_max_receives else v_max end;
   end if;
   if v_tenants then
     v_noisy := array(select t.group_id from skipmq.noisy_tenant t where t.queue_id = p_queue_id and t.until > v_now);
-    -- Noisy tenants come last, but first in one receive of ten, so that they never starve.
+    -- Noisy tenants come last, except in one of ten receives, so that they do not starve.
     v_shards := case when random() < 0.9 then v_shards || 1::smallint else 1::smallint || v_shards end;
   end if;
   v_now := case when v_timeout < 5 then skipmq.write_time() else v_now end;
@@ -79,16 +79,16 @@ begin
     p_low_watermark := skipmq.scan_from(p_low_watermark, p_held, p_held_low);
     p_received_low := skipmq.scan_from(p_received_low, p_held, p_held_low);
   end if;
-  -- Never now itself: what this call has claimed must not be claimed again by its next round.
+  -- Later than v_now, so that the next round does not claim the same messages again.
   v_until := v_now + greatest(make_interval(secs => v_timeout), interval '1 microsecond');
 
   foreach v_shard in array v_shards loop
-    -- Deprioritised messages keep their time: shard 1 has no watermark. One that lies ahead: the clock was put back.
+    -- Deprioritised messages keep their time, so shard 1 has no watermark. A watermark ahead of now: the clock was set back.
     v_from := case v_shard when 0 then p_low_watermark when 2 then p_received_low end;
     v_low := greatest(v_horizon, case when v_from <= v_now then v_from end);
     v_from := greatest(v_low, case when v_shard = 0 and p_scan_start <= v_now then p_scan_start end);
     if v_shard = 2 then
-      -- Mostly there is none, which a probe finds out at less cost than a claim.
+      -- Usually the shard is empty, which a probe detects at less cost than a claim.
       perform from skipmq.message m
       where m.queue_id = p_queue_id and m.shard = 2 and m.group_no is null
         and m.visible_at >= v_low and m.visible_at <= v_now
@@ -110,7 +110,7 @@ begin
         receive_count = m.receive_count + 1,
         first_received_at = coalesce(m.first_received_at, v_now)
       from candidate c
-      where m.ctid = c.tid and c.enqueued_at > v_horizon and c.received < v_most
+      where m.ctid = c.tid and c.enqueued_at > v_horizon and c.received < v_max_receives
         and (v_shard <> 0 or c.group_id = any (v_noisy) is not true)
       returning
         m.id, m.receive_count, v_now, m.message_id, m.body, m.attributes,
@@ -123,11 +123,11 @@ begin
         v_from := v_low;
         continue;
       end if;
-      -- Too few: the shard is empty, or its head is expired, received too often or noisy. A call ends soon,
-      -- however much lies there: the next one goes on.
+      -- Too few: the shard is empty, or its head is expired, was received too often or is noisy. The number of rounds is
+      -- limited, so that a call ends soon; the next one continues.
       v_rounds := v_rounds + 1;
       exit when v_rounds > 10 or skipmq.clear_head(
-        p_queue_id, v_shard, v_from, v_now, v_horizon, v_dead_letter_queue, v_most,
+        p_queue_id, v_shard, v_from, v_now, v_horizon, v_dead_letter_queue, v_max_receives,
         case when v_shard = 0 and v_rounds <= 3 then v_noisy end) = 0;
     end loop;
     exit when v_left = 0;

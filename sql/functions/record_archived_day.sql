@@ -1,13 +1,13 @@
--- Does: records that an export has all of a day of the history: p_rows rows, all of transactions below p_to, in files
---   that it has just seen. Gives false, and withdraws what was recorded, while that is not so: the day is not over,
---   transactions below p_to may still be open, or the day has other rows. Of a day that was dropped it gives true.
+-- Does: records that an export has all p_rows rows of a day of the history, all of transactions below p_to, in files that
+--   it has just verified. Returns false, and deletes an earlier record, when the day is not over, transactions below
+--   p_to may still be open or the day has other rows. Returns true for a day that was dropped.
 -- Called by: the export, as a node; SQL users.
 -- Locks, in order: archived_day row.
 -- Raises: nothing.
 -- Relies on index: archived_day_pkey.
 --
--- It counts the day's rows itself, so that a day is dropped on the word of the database, not of the export. Once: what
--- is settled in the day later is seen by drop_history_partitions.
+-- It counts the day's rows itself, so that no day is dropped on the export's word alone. It counts once: rows settled in
+-- the day afterwards are found by drop_history_partitions.
 create function skipmq.record_archived_day(p_day date, p_rows bigint, p_to bigint) returns boolean
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp

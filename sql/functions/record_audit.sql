@@ -1,11 +1,11 @@
--- Does: adds records to the audit log, in their order; gives their number.
--- Called by: nodes, for what they noted within a second.
+-- Does: adds records to the audit log, in the given order; returns their number.
+-- Called by: nodes, with the records of the last second.
 -- Locks, in order: none.
--- Raises: nothing that a client can cause: texts without a bound are cut.
+-- Raises: nothing that a client can cause: texts are truncated.
 -- Relies on index: access_key_pkey.
 --
--- p_records is an array of objects with the names of the columns. The age of each is in seconds: the clock is the
--- database's. A claimed access key that there is gives the record its account, whose business it is.
+-- p_records is an array of objects with the names of the columns. age is in seconds, since the clock is the database's. A
+-- record with a claimed access key that exists belongs to the key's account.
 create function skipmq.record_audit(p_records jsonb) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp

@@ -1,14 +1,14 @@
--- Does: gives queues without a dead-letter queue that deliver the same messages again and again: in the last
---   p_minutes minutes more of their deliveries ended without a delete than with one, and at least p_least did. The
---   worst first, up to p_limit.
+-- Does: returns queues without a dead-letter queue that redeliver the same messages: in the last p_minutes minutes more of
+--   their deliveries ended without a delete than with one, and at least p_least did. The worst come first, up to
+--   p_limit.
 -- Called by: the ListDeadLetterQueues action.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: queue_pkey, queue_count_pkey, queue_minute_pkey, and those of count_in_flight.
 --
--- Deliveries that are in flight have not ended. Only queues that ever received so much more than they deleted are
--- looked at, and in flight is counted only for the worst: what waits costs nothing however much it is. Another
--- queue's dead-letter queue is left out: people look into those without deleting.
+-- Deliveries that are in flight have not ended. They are counted only for the worst of the queues that received at least
+-- p_least messages more than they deleted, so that the cost does not grow with the waiting messages. Dead-letter queues
+-- are omitted: consumers often read them without deleting.
 create function skipmq.redelivering_queues(
   p_account text, p_region text, p_search text default '', p_limit integer default 20, p_minutes integer default 360,
   p_least integer default 10

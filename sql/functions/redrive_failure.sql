@@ -1,5 +1,5 @@
--- Does: gives why a redrive without a destination has moved nothing although messages wait: they came from no queue, or
---   from one that is gone; null where neither is so. It reads 1,000 of them.
+-- Does: returns why a redrive without a destination moved nothing although messages are visible: their source is unknown,
+--   or was deleted; null otherwise. It reads up to 1,000 messages.
 -- Called by: advance_move_tasks.
 -- Locks, in order: none.
 -- Raises: nothing.

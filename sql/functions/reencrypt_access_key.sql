@@ -1,11 +1,11 @@
--- Does: replaces the encrypted secret of an access key by the same one under another master key; tells whether
---   it still was as the caller had read it.
+-- Does: replaces the encrypted secret of an access key by the same secret under another master key; returns whether it
+--   still was p_old.
 -- Called by: the command line, as the owner.
 -- Locks, in order: the access key, the row of the cluster.
 -- Raises: nothing.
 -- Relies on index: access_key_pkey.
 --
--- Not for nodes.
+-- Not granted to nodes.
 create function skipmq.reencrypt_access_key(p_key_id text, p_old bytea, p_secret bytea, p_master_key_id text)
 returns boolean
 language plpgsql volatile security definer

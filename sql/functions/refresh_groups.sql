@@ -1,10 +1,9 @@
--- Does: sets again when groups of a FIFO queue, which the caller has locked, can give their first message,
---   and removes the rows of those that have none.
+-- Does: recomputes when groups of a FIFO queue, which the caller has locked, can yield their first message, and deletes
+--   the rows of empty ones.
 -- Called by: clear_group, delete_fifo_messages, change_fifo_visibility, return_fifo_messages, expire_fifo,
 --   move_fifo_batch, move_messages, receive_fifo_attempt, delete_picked_messages, advance_message_task, erase_messages.
--- Locks, in order: advisory locks of empty groups, only if free: a sender that is about to commit keeps
---   the row. In a transaction with one snapshot for all statements the row stays too: what was sent since
---   cannot be seen there.
+-- Locks, in order: advisory locks of empty groups, if free: the row stays when a sender is about to commit. Under
+--   REPEATABLE READ and SERIALIZABLE it always stays, since the snapshot does not show later sends.
 -- Raises: nothing.
 -- Relies on index: queue_id, message_group_pkey, message_group_order.
 create function skipmq.refresh_groups(p_queue_id integer, p_groups bigint[]) returns void
@@ -16,7 +15,7 @@ declare
   v_empty bigint[];
   v_free bigint[];
 begin
-  -- Purged or deleted a moment ago: then it does not matter.
+  -- The queue may have been purged or deleted: the delay then has no effect.
   v_delay := coalesce((
     select make_interval(secs => q.delay_seconds) from skipmq.queue q where q.queue_id = p_queue_id), '0');
   with head as materialized (
@@ -48,7 +47,7 @@ begin
   select array_agg(e.group_no) into v_free
   from unnest(v_empty) e (group_no)
   where current_setting('transaction_isolation') = 'read committed' and pg_try_advisory_xact_lock(e.group_no);
-  -- A statement of its own sees what was committed before the lock was free.
+  -- A separate statement, which sees what was committed before the lock was taken.
   delete from skipmq.message_group g
   using unnest(v_free) f (group_no)
   where g.queue_id = p_queue_id and g.group_no = f.group_no
@@ -58,7 +57,7 @@ begin
       where m.queue_id = p_queue_id and m.group_no = f.group_no
       order by m.sequence_number
       limit 1) is null;
-  -- A sender holds the lock of what is left: read it again when that is done.
+  -- A sender holds the locks of the remaining groups: read them again after its commit.
   update skipmq.message_group g set available_at = v_now + interval '10 milliseconds'
   from unnest(v_empty) e (group_no)
   where g.queue_id = p_queue_id and g.group_no = e.group_no;

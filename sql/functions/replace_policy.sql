@@ -1,8 +1,8 @@
--- Does: sets a queue's policy if it still is p_old, and returns whether it was: whoever changes a part of
---   the policy reads it, writes it so, and starts again on false; then no concurrent change is lost.
+-- Does: sets a queue's policy if it still is p_old; returns whether it was. A caller that changes a part of the policy
+--   starts again on false, so that no concurrent change is lost.
 -- Called by: the AddPermission and RemovePermission actions; SQL users.
 -- Locks, in order: queue row.
--- Raises: SQ005 when no queue has this generation.
+-- Raises: SQ005 when the generation does not exist.
 -- Relies on index: queue_id.
 create function skipmq.replace_policy(p_queue_id integer, p_old text, p_new text) returns boolean
 language plpgsql volatile security definer
@@ -15,7 +15,7 @@ begin
     return true;
   end if;
   if not exists (select from skipmq.queue q where q.queue_id = p_queue_id) then
-    raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
+    raise exception 'queue generation % does not exist', p_queue_id using errcode = 'SQ005';
   end if;
   return false;
 end $$;

@@ -1,5 +1,5 @@
--- Does: gives where a replay sends to (null: nothing was staged), how many messages it has still to send, their
---   bytes and groups, and how many it has sent.
+-- Does: returns the target of a replay (null: nothing was staged), the number of messages still to send, their bytes and
+--   groups, and the number of messages sent.
 -- Called by: `skipmq analytics replay`, as a node; SQL users.
 -- Locks, in order: none.
 -- Raises: nothing.

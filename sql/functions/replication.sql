@@ -1,7 +1,7 @@
--- Does: says what the commits of this server wait for: synchronous_standby_names, how many standbys must
---   acknowledge, how many are listed as candidates, and how many of those stream now (null: the owner of the
---   schema is not in pg_monitor and cannot see it).
--- Called by: nodes, for readiness, doctor and the ReplicationMode of queues.
+-- Does: returns what commits on this server wait for: synchronous_standby_names, the number of standbys that must
+--   acknowledge, the number listed as candidates, and the number of those that are streaming (null: the schema's owner
+--   is not in pg_monitor and cannot see it).
+-- Called by: nodes, for readiness, `skipmq doctor` and the ReplicationMode of queues.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none.

@@ -1,13 +1,13 @@
--- Does: makes new messages of the given rows of a standard queue, which the caller has locked, each in the
---   standard queue that stands in its place: with another id, sent now, never received. The old ones leave rows of
---   history, as redriven. Gives their number.
+-- Does: turns the given rows of a standard queue, which the caller has locked, into new messages of the standard queues in
+--   p_targets: with a new id, sent now, never received. Writes history rows of the old ones, as redriven. Returns their
+--   number.
 -- Called by: move_batch, move_messages.
--- Locks, in order: none but what the caller holds.
+-- Locks, in order: none except the caller's.
 -- Raises: nothing.
 -- Relies on index: none (rows by ctid), and those of write_history.
 --
 -- Source: SQS Developer Guide, "Learn how to configure a dead-letter queue redrive": a redriven message is a new
--- message, whose retention period begins again.
+-- message, whose retention period starts again.
 create function skipmq.resend(p_source integer, p_tids tid[], p_targets integer[], p_now timestamptz) returns integer
 language plpgsql volatile
 as $$

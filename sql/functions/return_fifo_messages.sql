@@ -1,4 +1,4 @@
--- Does: what return_messages does, for messages of a FIFO queue: their groups can be received from again at once.
+-- Does: does the same as return_messages for a FIFO queue: the groups become available immediately.
 -- Called by: the ReceiveMessage action; SQL users.
 -- Locks, in order: group rows by number, message rows by id.
 -- Raises: nothing.

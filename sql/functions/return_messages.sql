@@ -1,13 +1,13 @@
--- Does: takes back what was received and reached nobody: makes messages of a standard queue visible at once and
---   does not count the receive. Passes over those that are not at that receive any more; gives the number of the others.
--- Called by: the ReceiveMessage action, when its client has hung up before the answer was written; return_fifo_messages;
+-- Does: undoes receives whose response no client got: makes messages of a standard queue visible immediately and does not
+--   count the receive. Skips messages that were received again or settled; returns the number of the others.
+-- Called by: the ReceiveMessage action, when its client disconnected before the response was written; return_fifo_messages;
 --   SQL users.
 -- Locks, in order: message rows by id.
 -- Raises: nothing.
 -- Relies on index: message_pkey, queue_id.
 --
--- The fencing token stays: the receipt that nobody has must not fit the next receive.
--- p_commit sets synchronous_commit for the rest of the transaction; null leaves it as it is.
+-- receive_count is not decremented: the undelivered receipt must not match the next receive.
+-- p_commit sets synchronous_commit for the rest of the transaction; null leaves it unchanged.
 create function skipmq.return_messages(
   p_queue_id integer, p_ids bigint[], p_receive_counts integer[], p_commit text default null
 ) returns integer
@@ -23,7 +23,7 @@ begin
   end if;
   with returned as (
     update skipmq.message m set
-      -- As refresh_groups reads it: a FIFO message that was never received has its queue's delay ahead of it.
+      -- As refresh_groups reads it: the queue's delay is added to a FIFO message that was never received.
       visible_at = v_now - case when m.group_no is null then interval '0' else (
         select make_interval(secs => q.delay_seconds) from skipmq.queue q where q.queue_id = p_queue_id) end,
       receive_base = m.receive_base + 1,

@@ -1,12 +1,12 @@
--- Does: takes back from a role what grant_queues gave it: the sends of p_send and the receives of p_receive, by the same
---   names and patterns; with neither of them all of every account and region. With the last grant of this database it
---   takes back the membership in skipmq_application.
+-- Does: revokes from a role what grant_queues granted: sends to p_send and receives from p_receive, by the same names and
+--   patterns; without both, all of every account and region. With the last grant in this database it also revokes the
+--   membership in skipmq_application.
 -- Called by: `skipmq revoke`, as the owner.
--- Locks, in order: the table of grants, in which others may read meanwhile.
--- Raises: SQ010 when there is no such role, or no such grant of it: then all stay.
+-- Locks, in order: the table of grants, against writes.
+-- Raises: SQ010 when the role or one of the grants does not exist; then nothing is revoked.
 -- Relies on index: queue_grant_pkey.
 --
--- Effective at the next statement of each session. Not for nodes.
+-- Takes effect at the next statement of each session. Not granted to nodes.
 create function skipmq.revoke_queues(
   p_role text, p_send text[] default null, p_receive text[] default null,
   p_account text default '000000000000', p_region text default 'us-east-1'
@@ -25,7 +25,7 @@ begin
   if p_send is null and p_receive is null then
     delete from skipmq.queue_grant g where g.role = v_role;
     if not found then
-      raise exception 'role % has no grants: `skipmq grants` lists those there are', p_role using errcode = 'SQ010';
+      raise exception 'role % has no grants: `skipmq grants` lists the existing ones', p_role using errcode = 'SQ010';
     end if;
   else
     p_send := coalesce(p_send, '{}');
@@ -43,7 +43,7 @@ begin
         and case q.verb when 'send to' then g.may_send else g.may_receive end)
     limit 1;
     if found then
-      raise exception 'role % has no grant to %: `skipmq grants` lists those there are', p_role, v_missing
+      raise exception 'role % has no grant to %: `skipmq grants` lists the existing ones', p_role, v_missing
         using errcode = 'SQ010';
     end if;
     delete from skipmq.queue_grant g
@@ -61,7 +61,7 @@ begin
     begin
       execute format('revoke skipmq_application from %I', p_role);
     exception
-      -- An administrator granted it. Without grants it allows nothing.
+      -- An administrator granted it. Without grants it permits nothing.
       when insufficient_privilege then null;
     end;
   end if;

@@ -1,12 +1,12 @@
--- Does: gives what was settled of a generation since p_since, from all of the history's blocks since then or, where those
---   are more, from p_runs runs of eight that lie evenly among them; part says which part of them that is.
+-- Does: returns what was settled of a generation since p_since: from all blocks of the history since then or, where there
+--   are more, from p_runs evenly spaced runs of eight blocks; part is the fraction that was read.
 -- Called by: time_in_queue.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none (ranges of ctid).
 --
--- The history has no index by queue or time, which each delete would pay for. Its rows lie nearly in the order of time:
--- the first block is found by halving, and it costs at most as much as reading 4 MB a day, however long the history is.
+-- The history has no index by queue or time, which each delete would pay for. Its rows are nearly in the order of time: a
+-- binary search finds the first block, and the cost is at most that of reading 4 MB a day, however long the history is.
 create function skipmq.sample_history(
   p_queue_id integer, p_since timestamptz, p_until timestamptz, p_runs integer default 64
 ) returns table (settled_at timestamptz, sent_at timestamptz, first_received_at timestamptz, outcome text, part float8)
@@ -26,7 +26,7 @@ declare
 begin
   while v_from <= p_until loop
     v_to := v_from + interval '1 day';
-    -- Only the partition of the day is read: the planner leaves out the others by settled_at.
+    -- Only the partition of the day is read: the planner excludes the others by settled_at.
     v_blocks := pg_relation_size(coalesce(
       to_regclass('skipmq.history_' || to_char(v_from at time zone 'UTC', 'YYYYMMDD')), 'skipmq.history_default'))
       / current_setting('block_size')::bigint;
@@ -44,7 +44,7 @@ begin
         v_high := v_middle;
       end if;
     end loop;
-    -- Blocks are filled by several writers at once: those just before may have rows of the time, too.
+    -- Several writers fill blocks concurrently: those just before may have rows of the period.
     v_low := greatest(v_low - 8, 0);
     v_runs := (v_blocks - v_low + 7) / 8;
     for v_n in 0 .. least(v_runs, p_runs) - 1 loop

@@ -1,12 +1,11 @@
--- Does: gives the time from which a standard queue has to be scanned: p_low, or an earlier one where a transaction of
---   p_held has ended. What that wrote may lie from its place in p_held_low on (microseconds since 1970; null: from the
---   beginning).
--- Called by: receive_messages, low_watermark, where transactions that stay open are left out of the proof.
+-- Does: returns the time from which a standard queue must be scanned: p_low, or an earlier one when a transaction in
+--   p_held has ended. Its messages are at or after its element of p_held_low (microseconds since 1970; null: no bound).
+-- Called by: receive_messages, low_watermark, where long transactions are exempt from the watermark.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none.
 --
--- Volatile, so that it has a snapshot of its own: what ended before the call is seen by the scan that follows.
+-- Volatile, so that it takes a snapshot: the scan that follows sees what transactions that ended before the call wrote.
 create function skipmq.scan_from(p_low timestamptz, p_held bigint[], p_held_low bigint[]) returns timestamptz
 language plpgsql volatile
 as $$

@@ -1,9 +1,8 @@
--- Does: stores one message in the FIFO queue of that name, within the caller's transaction; gives its id,
---   or that of the first sending of the last five minutes under the same deduplication id.
+-- Does: stores one message in the named FIFO queue, in the caller's transaction; returns its id, or that of the message
+--   sent in the last five minutes with the same deduplication id.
 -- Called by: SQL users.
 -- Locks, in order: those of check_grant and hold_queue, then of send_fifo_messages.
--- Raises: what check_grant raises; SQ001 when there is no such queue, and what hold_queue and send_fifo_messages
---   raise.
+-- Raises: what check_grant, hold_queue and send_fifo_messages raise; SQ001 when the queue does not exist.
 -- Relies on index: queue_pkey, and those of send_fifo_messages.
 create function skipmq.send_fifo_message(
   p_queue text,

@@ -1,17 +1,17 @@
--- Does: stores messages in a FIFO queue and says for each by its place in the arrays the message id and sequence
---   number to answer with: those of the first sending where the deduplication id is known. All or none, unless
---   p_requests says which request each belongs to: then those of a request of which a group is held by another sender
---   are not stored, nor in the result, and nobody waits.
+-- Does: stores messages in a FIFO queue; returns for each, by its place in the arrays, its message id and sequence number:
+--   those of the first send when the deduplication id is known. Stores all or none, unless p_requests has the request of
+--   each: then it does not wait, and messages of a request with a group that another sender has locked are neither
+--   stored nor returned.
 -- Called by: the SendMessage and SendMessageBatch actions, send_fifo_message; SQL users.
 -- Locks, in order: those of hold_generation, for SQL users; those of lock_for_sending; deduplication rows by key.
--- Raises: SQ005 when no queue has this generation, SQ007 when the queue is not FIFO; what check_messages raises.
+-- Raises: SQ005 when the generation does not exist, SQ007 when the queue is not FIFO; what check_messages raises.
 -- Relies on index: queue_id, deduplication_pkey, message_group_pkey.
 --
--- The locks come before the sequence numbers, and are held until the commit: so the messages of a group
--- become visible in the order of their numbers.
--- p_commit sets synchronous_commit for the rest of the transaction; null, for SQL users, leaves it as it is and keeps
--- the queue from being purged or deleted until the transaction ends; their messages are checked here, and get the
--- deduplication ids that content-based deduplication gives them, as the nodes have done with theirs.
+-- The locks are taken before the sequence numbers and held until the commit, so that the messages of a group become
+-- visible in the order of their numbers.
+-- p_commit sets synchronous_commit for the rest of the transaction. Null, for SQL users, leaves it unchanged, prevents the
+-- queue from being purged or deleted until the transaction ends, checks the messages, and adds the deduplication ids of
+-- content-based deduplication, as nodes do themselves.
 create function skipmq.send_fifo_messages(
   p_queue_id integer,
   p_message_ids uuid[],
@@ -26,7 +26,7 @@ create function skipmq.send_fifo_messages(
 ) returns table (place bigint, message_id uuid, sequence_number bigint)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
--- Not those of sql/planner.sql: it sorts, and joins a batch with itself.
+-- Not the settings of sql/planner.sql: it sorts, and joins a batch with itself.
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set jit = off
@@ -66,7 +66,7 @@ begin
     p_trace_headers := array(select p_trace_headers[u.place] from unnest(v_places) u (place));
   end if;
 
-  -- The clock again: it may have been a long wait.
+  -- Read again: it may have waited long for the locks.
   v_now := greatest(v_now, skipmq.clock());
   select array_agg(k.key order by k.place) into v_keys
   from (
@@ -111,8 +111,8 @@ begin
       p_group_ids[u.place], p_deduplication_ids[u.place], p_sender, p_trace_headers[u.place],
       p_attributes[u.place], p_bodies[u.place]
     from unnest(v_fresh, v_numbers) u (place, number);
-    -- Nobody removes a row while its advisory lock is held, so that a read is enough, unless it is a read of
-    -- the past. An insert on conflict would wait for whoever is receiving from the group.
+    -- No transaction deletes a group's row while its advisory lock is held, so that a read is enough under READ COMMITTED.
+    -- An insert with on conflict would wait for a receiver of the group.
     insert into skipmq.message_group (queue_id, group_no, available_at, first_number)
     select p_queue_id, f.group_no, v_now, f.first_number
     from (
@@ -122,7 +122,7 @@ begin
     ) f
     where current_setting('transaction_isolation') <> 'read committed' or not exists (
       select from skipmq.message_group g where g.queue_id = p_queue_id and g.group_no = f.group_no)
-    order by f.first_number -- Groups that become available together come in the order of arrival.
+    order by f.first_number -- Groups that become available together are claimed in the order of arrival.
     on conflict do nothing;
     insert into skipmq.queue_delta (at, queue_id, change, event, bytes)
     select v_now, p_queue_id, cardinality(v_fresh), 'sent', coalesce(sum(octet_length(b.body)), 0)
@@ -139,7 +139,7 @@ begin
   return query
   select coalesce(v_places[u.place], u.place), d.message_id, d.sequence_number
   from unnest(v_keys) with ordinality u (key, place)
-  -- A probe each, however few rows the planner believes the queue to have.
+  -- A probe for each, even if the planner expects few rows.
   cross join lateral (
     select d.message_id, d.sequence_number
     from skipmq.deduplication d

@@ -1,7 +1,7 @@
--- Does: stores one message in the standard queue of that name, within the caller's transaction.
+-- Does: stores one message in the named standard queue, in the caller's transaction; returns its id.
 -- Called by: SQL users: `insert into orders …; select skipmq.send_message('orders', …); commit;`.
 -- Locks, in order: those of check_grant and hold_queue, then of send_messages.
--- Raises: what check_grant raises; SQ001 when there is no such queue, and what hold_queue and send_messages raise.
+-- Raises: what check_grant, hold_queue and send_messages raise; SQ001 when the queue does not exist.
 -- Relies on index: queue_pkey, queue_id.
 create function skipmq.send_message(
   p_queue text,

@@ -1,18 +1,17 @@
 -- Does: stores messages in a standard queue: all of them, or none when it raises.
 -- Called by: the SendMessage and SendMessageBatch actions, send_message; SQL users.
--- Locks, in order: those of hold_generation, for SQL users; advisory lock of the first message id; queue row, with the first message that has a group.
--- Raises: SQ005 when no queue has this generation, SQ007 when the queue is FIFO; what check_messages raises.
+-- Locks, in order: those of hold_generation, for SQL users; advisory lock of the first message id; queue row, at the first
+--   message with a group.
+-- Raises: SQ005 when the generation does not exist, SQ007 when the queue is FIFO; what check_messages raises.
 -- Relies on index: queue_id, noisy_tenant_pkey, message_visible.
 --
--- The arrays run in parallel, one element a message; null stands for nothing but nulls. A null in p_delays is
--- the queue's delay.
--- p_commit sets synchronous_commit for the rest of the transaction; null, for SQL users, leaves it as it is and keeps
--- the queue from being purged or deleted until the transaction ends; their
--- messages are checked here, as the nodes have checked theirs.
--- p_again is for a retry of a send that may have been done within that time: nothing is stored when one of its
--- messages is there. The retry waits for the lock, which the first try holds until its commit has been
--- acknowledged by its standbys: nobody sees its messages before. What was received and deleted since is not
--- known, and stored a second time.
+-- The arrays are parallel, with one element for each message; a null array stands for nulls. A null delay is the queue's.
+-- p_commit sets synchronous_commit for the rest of the transaction. Null, for SQL users, leaves it unchanged, prevents the
+-- queue from being purged or deleted until the transaction ends, and checks the messages, as nodes do themselves.
+-- p_again is for a retry of a send that may have been committed within that time: nothing is stored when one of its
+-- messages is found. The retry waits for the advisory lock, which the first attempt holds until standbys have acknowledged
+-- its commit: its messages are not visible earlier. Messages received and deleted since are not found, and are stored
+-- again.
 create function skipmq.send_messages(
   p_queue_id integer,
   p_message_ids uuid[],
@@ -27,7 +26,7 @@ create function skipmq.send_messages(
 ) returns void
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
--- Those of sql/planner.sql that it needs: planning each call would cost more than the call.
+-- The settings of sql/planner.sql that it needs: planning each call would cost more than the call.
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 as $$
@@ -35,7 +34,7 @@ declare
   v_now timestamptz := skipmq.write_time();
   v_locked boolean;
 begin
-  -- Assignments, where PERFORM would run a statement.
+  -- Assignments, since PERFORM would run a statement.
   if p_commit is not null then
     p_commit := set_config('synchronous_commit', p_commit, true);
   else
@@ -46,7 +45,7 @@ begin
   end if;
   v_locked := pg_try_advisory_xact_lock(uuid_hash_extended(p_message_ids[1], 0));
   if p_again is not null and skipmq.is_sent(p_queue_id, p_message_ids, v_now - p_again) then
-    -- A row, so that this commit waits for the standbys that the one before may not have waited for.
+    -- A row, so that this commit waits for the standbys, for which the first attempt may not have waited.
     insert into skipmq.queue_delta (at, queue_id, change, event) values (v_now, p_queue_id, 0, 'sent');
     return;
   end if;

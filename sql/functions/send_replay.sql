@@ -1,8 +1,8 @@
--- Does: sends the next p_limit staged messages of a replay to a queue and marks them as sent, in one transaction;
---   gives their number. Bodies of messages that are sent are removed, their ids stay.
+-- Does: sends the next p_limit staged messages of a replay to a queue and marks them as sent, in one transaction; returns
+--   their number. Deletes the bodies of sent messages and keeps their ids.
 -- Called by: `skipmq analytics replay`, as a node; SQL users.
 -- Locks, in order: replay_message rows, then those of hold_generation, and of send_messages or send_fifo_messages.
--- Raises: SQ005 when the queue has another generation, and what send_messages and send_fifo_messages raise.
+-- Raises: SQ005 when the generation does not exist, and what send_messages and send_fifo_messages raise.
 -- Relies on index: replay_message_unsent, replay_message_pkey, queue_id.
 create function skipmq.send_replay(p_replay text, p_queue_id integer, p_limit integer) returns integer
 language plpgsql volatile security definer
@@ -10,7 +10,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_sender text := 'skipmq replay ' || p_replay;
-  -- Not null, as a node's: what was sent once is not checked again.
+  -- Not null, as for a node: messages that were sent before are not checked again.
   v_commit text := current_setting('synchronous_commit');
   v_ids uuid[];
   v_bodies text[];

@@ -1,9 +1,8 @@
--- Does: changes the attributes named in p_attributes (SQS names, text values); others stay.
+-- Does: sets the attributes in p_attributes (SQS names, text values); others stay unchanged.
 -- Called by: create_queue, the SetQueueAttributes action; SQL users.
--- Locks, in order: queue row of the dead-letter queue (shared), queue row, group rows.
--- Raises: SQ005 when no queue has this generation, SQ006 when there is no attribute of a name, SQ008 when
---   a redrive policy names a queue that is not there or does not allow it, 23514 when a value is out of
---   its range.
+-- Locks, in order: queue row of the dead-letter queue (key share), queue row, group rows.
+-- Raises: SQ005 when the generation does not exist, SQ006 for an unknown attribute, SQ008 when the dead-letter queue does
+--   not exist or does not allow it, 23514 when a value is out of range.
 -- Relies on index: queue_id, message_group_available.
 create function skipmq.set_queue_attributes(p_queue_id integer, p_attributes jsonb) returns void
 language plpgsql volatile security definer
@@ -73,10 +72,10 @@ begin
     modified_at = skipmq.clock()
   where q.queue_id = p_queue_id;
   if not found then
-    raise exception 'no queue has the generation %', p_queue_id using errcode = 'SQ005';
+    raise exception 'queue generation % does not exist', p_queue_id using errcode = 'SQ005';
   end if;
   if v_queue.fifo and p_attributes ? 'DelaySeconds' then
-    -- It applies to what waits as well: let the next receive read all groups again.
+    -- The delay applies to waiting messages too: the next receive reads all groups again.
     update skipmq.message_group g set available_at = skipmq.clock()
     where g.queue_id = p_queue_id and g.available_at > skipmq.clock();
   end if;

@@ -1,8 +1,8 @@
--- Does: deletes the given rows of messages, which the caller has locked, and leaves a row of history for each;
---   gives their number.
+-- Does: deletes the given message rows, which the caller has locked, and writes a history row for each; returns their
+--   number.
 -- Called by: delete_fifo_messages, delete_picked_messages, advance_message_task, erase_messages, expire_visible,
 --   clear_group, clear_retired, expire_fifo.
--- Locks, in order: none but what the caller holds.
+-- Locks, in order: none except the caller's.
 -- Raises: nothing.
 -- Relies on index: none (rows by ctid), and those of write_history.
 create function skipmq.settle(p_tids tid[], p_outcome text) returns integer

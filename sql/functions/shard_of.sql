@@ -1,4 +1,4 @@
--- Does: gives the shard of a standard queue in which a tenant's messages wait: 1 while it is noisy, otherwise 0.
+-- Does: returns the shard of a standard queue for a tenant's messages: 1 while the tenant is noisy, otherwise 0.
 -- Called by: send_messages.
 -- Locks, in order: none.
 -- Raises: nothing.

@@ -1,4 +1,4 @@
--- Does: gives a client's value as error texts repeat it: a long one without its end.
+-- Does: returns a client's value as error texts show it, truncated to 200 characters.
 -- Called by: check_message, check_attributes, receive_fifo_attempt.
 -- Locks, in order: none.
 -- Raises: nothing.

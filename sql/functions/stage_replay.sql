@@ -1,5 +1,5 @@
--- Does: stores messages that a replay is to send; gives how many are new. Messages that the replay has already,
---   and messages that it sent itself, are skipped.
+-- Does: stores messages that a replay will send; returns how many are new. Skips messages that the replay already has or
+--   has sent itself.
 -- Called by: `skipmq analytics replay`, as a node; SQL users.
 -- Locks, in order: replay_message rows.
 -- Raises: nothing.

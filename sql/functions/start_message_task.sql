@@ -1,8 +1,9 @@
--- Does: begins to move, copy or delete (p_kind) the messages of a queue that are visible now (FIFO: not in flight) and
---   match a filter: a text in the body, an attribute of a name, its value; without any: all. Gives the number of the task.
+-- Does: starts a task that moves, copies or deletes (p_kind) the messages of a queue that are visible now (FIFO: not in
+--   flight) and match a filter: a text in the body, the name of an attribute, its value; without one, all. Returns the
+--   task's id.
 -- Called by: the StartMessageTask action; SQL users.
--- Locks, in order: none but the task's own row.
--- Raises: SQ010 when a queue is not there, SQ008 when the parameters do not fit together or the source has an active task.
+-- Locks, in order: none except the task's row.
+-- Raises: SQ010 when a queue does not exist, SQ008 for invalid parameters or when the source has an active task.
 -- Relies on index: queue_pkey, and those of add_move_task.
 create function skipmq.start_message_task(
   p_source_arn text, p_kind text, p_destination_arn text default null, p_messages_per_second integer default null,
@@ -17,9 +18,9 @@ begin
   if v_source is null then
     raise exception 'The source queue does not exist.' using errcode = 'SQ010';
   elsif p_kind not in ('move', 'copy', 'delete') then
-    raise exception 'A task moves, copies or deletes.' using errcode = 'SQ008';
+    raise exception 'The kind of a task must be move, copy or delete.' using errcode = 'SQ008';
   elsif (p_kind = 'delete') <> (p_destination_arn is null) then
-    raise exception 'A task that moves or copies has a destination queue, and no other has one.' using errcode = 'SQ008';
+    raise exception 'Move and copy tasks require a destination queue; delete tasks must not have one.' using errcode = 'SQ008';
   elsif p_destination_arn is not null and skipmq.queue_of_arn(p_destination_arn) is null then
     raise exception 'The destination queue does not exist.' using errcode = 'SQ010';
   elsif p_destination_arn = p_source_arn then
@@ -27,9 +28,9 @@ begin
   elsif (p_destination_arn like '%.fifo') <> (p_source_arn like '%.fifo') then
     raise exception 'The destination of a task must be of the same type as its source.' using errcode = 'SQ008';
   elsif p_attribute_value is not null and p_attribute_name is null then
-    raise exception 'An attribute has a name.' using errcode = 'SQ008';
+    raise exception 'A filter by attribute value requires an attribute name.' using errcode = 'SQ008';
   elsif greatest(length(p_body_contains), length(p_attribute_name), length(p_attribute_value)) > 256 then
-    raise exception 'A filter of a task has at most 256 characters.' using errcode = 'SQ008';
+    raise exception 'A filter of a task must have at most 256 characters.' using errcode = 'SQ008';
   end if;
   return skipmq.add_move_task(
     v_source, p_source_arn, p_destination_arn, p_messages_per_second, p_kind, p_body_contains, p_attribute_name,

@@ -1,9 +1,8 @@
--- Does: begins to move the messages of a dead-letter queue; gives the number of the task. Without a destination only
---   those go back that came from one of p_origins (ARNs), if that is not null: what the caller may send to.
+-- Does: starts a redrive of the messages of a dead-letter queue; returns the task's id. Without a destination, and where
+--   p_origins is not null, only messages from these queues (ARNs) move: those that the caller may send to.
 -- Called by: the StartMessageMoveTask action; SQL users.
--- Locks, in order: none but the task's own row.
--- Raises: SQ010 when a queue is not there, SQ008 when the source is nobody's dead-letter queue or has an
---   active task.
+-- Locks, in order: none except the task's row.
+-- Raises: SQ010 when a queue does not exist, SQ008 when the source is not a dead-letter queue or has an active task.
 -- Relies on index: queue_dead_letter, and those of add_move_task.
 create function skipmq.start_move_task(
   p_source_arn text, p_destination_arn text default null, p_messages_per_second integer default null,

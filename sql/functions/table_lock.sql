@@ -1,7 +1,7 @@
--- Does: names the transaction that has locked a table of messages against writes, or waits for that and holds up all
---   that come later: of several the oldest. Tables that only upkeep or operators write to do not count. Gives since when it has been open, where the owner of the schema may see
---   that, and its session. Null when there is none.
--- Called by: nodes, when a statement waits for a lock in vain.
+-- Does: returns the oldest transaction that has locked a table of messages against writes, or waits for such a lock and so
+--   blocks later transactions: its session, and its start where the schema's owner can see it. Tables that only
+--   background jobs or operators write to do not count. Null when there is none.
+-- Called by: nodes, when a statement timed out waiting for a lock.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: pg_class_oid_index.

@@ -1,15 +1,14 @@
--- Does: gives the 50th, 95th and 99th percentiles, in microseconds, of how long the messages of a generation that were
---   settled in the last p_minutes minutes were in it, by steps of p_step minutes, and of all (step is null): from send to
---   delete of those that were deleted, from send to first receive of those that were received. part is less than one
---   where the numbers are of a sample.
+-- Does: returns the 50th, 95th and 99th percentiles, in microseconds, of the times in the queue of a generation's messages
+--   settled in the last p_minutes minutes, by steps of p_step minutes, and of all (step is null): from send to delete for
+--   deleted ones, from send to first receive for received ones. part is less than one for a sample.
 -- Called by: the console.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none (sample_history), queue_id, queue_dead_letter.
 --
--- The measures are those of the reports (app/skipmq/analytics/reports/latency.py): the same columns of the
--- history, and a percentile that is one of the values. Dead letters were received in another queue: of
--- a dead-letter queue only the time to delete is given.
+-- The measures are those of the reports (app/skipmq/analytics/reports/latency.py): the same columns of the history, and
+-- percentiles that are actual values. Dead-lettered messages were first received in another queue, so that a dead-letter
+-- queue has only the time to delete.
 create function skipmq.time_in_queue(p_queue_id integer, p_minutes integer, p_step integer default 1)
 returns table (
   step timestamptz, settled bigint, deleted bigint, send_to_receive bigint[], send_to_delete bigint[], part float8

@@ -1,12 +1,12 @@
--- Does: gives the timeline of this server, which a failover makes another: on a primary the one that it writes,
---   on a standby the one that it follows; null on a standby that is connected to nobody, where nobody can know.
+-- Does: returns the timeline of this server, which changes with each failover: on a primary the one that it writes, on a
+--   standby the one that it receives; null on a standby that is not connected, where it is unknown.
 -- Called by: the view skipmq_views.server; SQL users.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none.
 --
--- Where the owner of the schema is not in pg_monitor a standby gives what its control file says, which is up to
--- a checkpoint behind. Source: PostgreSQL manual, 28.2.6 pg_stat_wal_receiver; 9.27.11 pg_control_recovery.
+-- Where the schema's owner is not in pg_monitor a standby returns the timeline of its control file, up to a checkpoint
+-- behind. Source: PostgreSQL manual, 28.2.6 pg_stat_wal_receiver; 9.27.11 pg_control_recovery.
 create function skipmq.timeline() returns bigint
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp

@@ -1,12 +1,11 @@
--- Does: lets all nodes know, for as long as the caller's session lasts, that the disk was found full, and tries
---   whether it still is.
--- Called by: the node that met the error, once a second, until it gets through.
--- Locks, in order: the advisory lock that database_state looks for, shared, kept until the session ends.
+-- Does: marks the disk as full for all nodes while the caller's session lasts, and tests whether it still is.
+-- Called by: the node that got the error, once a second, until the call succeeds.
+-- Locks, in order: the advisory lock that database_state reads, shared, held until the session ends.
 -- Raises: 53100 while the disk is full.
 -- Relies on index: none.
 --
--- It adds 256 kB to a table, and goes back: the pages stay until vacuum cuts them off, so that no try finds room that
--- an earlier one has left.
+-- It adds 256 kB to a table and rolls back. The pages stay until vacuum truncates them, so that no call reuses the space
+-- of an earlier one.
 create function skipmq.watch_disk() returns void
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp

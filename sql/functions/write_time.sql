@@ -1,9 +1,8 @@
--- Does: gives the clock's time to a transaction that is about to write it, once it has a number. So whoever
---   sees that all transactions with lower numbers than his own are over knows that none of them will write an
---   earlier time than his: low_watermark depends on it.
+-- Does: assigns the transaction an id, if it has none, and then returns the clock's time. A transaction with a higher id
+--   than a call of low_watermark therefore writes a later time than that call's read_at.
 -- Called by: every function that makes a message visible, now or later.
 -- Locks, in order: none.
--- Raises: as clock.
+-- Raises: what clock raises.
 -- Relies on index: none.
 --
 -- CASE evaluates its condition first. Without SET and SECURITY DEFINER, as clock.

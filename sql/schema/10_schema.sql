@@ -1,7 +1,7 @@
--- The one schema of SkipMQ. Everything below lives in it; nothing outside is touched.
+-- All objects of SkipMQ are in this schema, except the views for readers.
 create schema if not exists skipmq;
 comment on schema skipmq is 'SkipMQ: an Amazon-SQS-compatible message broker';
 
--- Sequences of messages: a standard queue promises no order, so that a backend may take ids in blocks.
+-- Message ids: a standard queue guarantees no order, so that a backend may cache a block of them.
 create sequence skipmq.message_id_seq as bigint cache 64;
 create sequence skipmq.queue_id_seq as integer;

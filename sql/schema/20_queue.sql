@@ -1,5 +1,5 @@
--- A queue as its owner sees it. queue_id names its present generation: purge and delete give the name
--- a new one, which empties the queue in one row change; the janitor clears the rows of the old one.
+-- The current queues. queue_id is the current generation: purge gives the name a new one, which empties the queue by
+-- one row change; the janitor settles the messages of the old one.
 create table skipmq.queue (
   account text collate "C" not null check (account ~ '^[0-9]{12}$'),
   region text collate "C" not null check (region ~ '^[A-Za-z0-9-]{1,64}$'),
@@ -15,7 +15,7 @@ create table skipmq.queue (
   receive_message_wait_time_seconds integer not null default 0
     check (receive_message_wait_time_seconds between 0 and 20),
   policy text not null default '' check (octet_length(policy) <= 8192),
-  -- As the user wrote them; what receives and checks need of them stands in the columns below.
+  -- The text that the user set; the columns below have the parts that receives and checks need.
   redrive_policy text not null default '' check (length(redrive_policy) <= 1024),
   redrive_allow_policy text not null default '' check (length(redrive_allow_policy) <= 4096),
   dead_letter_account text collate "C",
@@ -26,7 +26,7 @@ create table skipmq.queue (
     check (kms_data_key_reuse_period_seconds between 60 and 86400),
   sqs_managed_sse_enabled boolean not null default true,
   history_mode text not null default 'metadata' check (history_mode in ('off', 'metadata', 'full')),
-  -- At most 50 texts of 256 characters, under keys of 1 to 128 (a repetition in jsonpath has at most 255).
+  -- At most 50 texts of at most 256 characters, with keys of 1 to 128 (jsonpath limits repetitions to 255).
   tags jsonb not null default '{}' check (
     jsonb_typeof(tags) = 'object' and jsonb_array_length(jsonb_path_query_array(tags, '$.keyvalue()')) <= 50
     and not tags @? '$.keyvalue() ? (@.key like_regex "^(.{129}|$)" flag "s")'
@@ -38,9 +38,9 @@ create table skipmq.queue (
   deduplication_scope text not null default 'queue' check (deduplication_scope in ('queue', 'messageGroup')),
   fifo_throughput_limit text not null default 'perQueue'
     check (fifo_throughput_limit in ('perQueue', 'perMessageGroupId')),
-  -- Whether a message with a group was ever sent to it: the groups of a standard queue are tenants.
+  -- Whether a message with a group was ever sent to it: in a standard queue a group is a tenant.
   tenants boolean not null default false,
-  -- How many other servers a send waits for: none, one, the majority of all servers, or all.
+  -- The number of other servers that a send waits for: none, one, the majority of all servers, or all.
   replication_mode text not null default 'any' check (replication_mode in ('none', 'any', 'majority', 'all')),
   primary key (account, region, name),
   check (num_nulls(dead_letter_account, dead_letter_name, max_receive_count) in (0, 3)),
@@ -49,11 +49,11 @@ create table skipmq.queue (
 -- For dead_letter_sources.
 create index queue_dead_letter on skipmq.queue (dead_letter_account, region, dead_letter_name, name)
   where dead_letter_name is not null;
--- For send_messages, receive_messages and their kind, which name a queue by its generation.
+-- For send_messages, receive_messages and the other functions that take a queue's generation.
 create unique index queue_id on skipmq.queue (queue_id);
 
--- Every generation that ever was: what the janitor still has to clear, and the name that a queue_id in
--- the history had. retired_as says why it ended.
+-- Every generation that ever existed, for the janitor, which clears retired ones, and for the history, which has only
+-- queue_id.
 create table skipmq.generation (
   queue_id integer primary key,
   account text collate "C" not null,
@@ -65,8 +65,8 @@ create table skipmq.generation (
   retired_as text check (retired_as in ('purged', 'deleted')),
   cleared_at timestamptz
 );
--- For create_queue: was this name deleted a moment ago?
+-- For create_queue: whether a queue of the name was deleted recently.
 create index generation_name on skipmq.generation (account, region, name, retired_at);
--- For clear_retired: what is left to clear.
+-- For clear_retired: the generations left to clear.
 create index generation_to_clear on skipmq.generation (retired_at)
   where retired_at is not null and cleared_at is null;

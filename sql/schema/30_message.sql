@@ -1,18 +1,18 @@
--- The message table: one row for each message that waits, is delayed or is in flight, in standard and
--- FIFO queues alike. A message is in flight while visible_at lies ahead and it has been received.
+-- One row for each unsettled message of standard and FIFO queues. A message is in flight while visible_at is in the future
+-- and it has been received.
 create table skipmq.message (
   id bigint not null,
   visible_at timestamptz not null,
   sent_at timestamptz not null,
-  -- Retention counts from here: the time of the send, or of the move to a FIFO dead-letter queue.
+  -- The retention period starts here: at the send, or at the move to a FIFO dead-letter queue.
   enqueued_at timestamptz not null,
   first_received_at timestamptz,
   queue_id integer not null,
-  -- The fencing token: grows with each receive and is never reset, so that an old receipt can never match.
+  -- The fencing token: incremented by each receive and never reset, so that an old receipt cannot match.
   receive_count integer not null default 0,
-  -- What users see is receive_count - receive_base.
+  -- The receive count that users see is receive_count - receive_base.
   receive_base integer not null default 0,
-  -- Of a standard queue: 0 for what was never received, 1 for a tenant that is noisy, 2 for what was received.
+  -- In a standard queue: 0 for messages never received, 1 for those of noisy tenants, 2 for received ones.
   shard smallint not null default 0,
   group_no bigint,
   sequence_number bigint,
@@ -21,7 +21,7 @@ create table skipmq.message (
   deduplication_id text,
   sender text,
   trace_header text,
-  -- The ARN of the queue whose policy moved the message to this one.
+  -- The ARN of the queue whose redrive policy moved the message to this one.
   dead_letter_source text,
   -- Message attributes as JSON text, {"name": {"DataType": …, "StringValue"|"BinaryValue": …}}.
   attributes text,
@@ -40,22 +40,22 @@ create table skipmq.message (
 );
 -- For receive_messages, count_messages, expire_messages and clear_retired on standard queues.
 create index message_visible on skipmq.message (queue_id, shard, visible_at) where group_no is null;
--- For claim_fifo_messages and its kind: the messages of a group in order.
+-- For claim_fifo_messages and other functions for FIFO queues: the messages of a group in order.
 create index message_group_order on skipmq.message (queue_id, group_no, sequence_number)
   where group_no is not null;
--- For expire_fifo, count_messages and peek_messages: those of a FIFO queue in the order of their arrival.
--- By time, not by number: the planner might take an order by number for the order within a group.
+-- For expire_fifo, count_messages and peek_messages: the messages of FIFO queues in the order of arrival.
+-- By time rather than by number, since the planner might use an order by number for the order within a group.
 create index message_enqueued on skipmq.message (queue_id, enqueued_at) where group_no is not null;
 
--- Ballast: the planner never sees an empty table, whose plans would be sequential scans that stay after
--- it has filled. No queue has the number 0.
+-- Ballast: a plan made on an empty table would be a sequential scan, which a session keeps when the table has filled.
+-- No queue has the id 0.
 insert into skipmq.message (id, visible_at, sent_at, enqueued_at, queue_id, message_id, body)
 select -n, 'infinity', 'epoch', 'infinity', 0, '00000000-0000-0000-0000-000000000000', ''
 from generate_series(1, 10000) n;
 analyze skipmq.message;
 
--- Bodies are compressed where the server has lz4 and stored as they are where it has not: pglz costs
--- more time than it saves space.
+-- Bodies are compressed with lz4 where the server has it, otherwise not at all: pglz costs more time than its savings are
+-- worth.
 do $$
 begin
   if (select 'lz4' = any (enumvals) from pg_settings where name = 'default_toast_compression') then

@@ -1,10 +1,10 @@
--- One row for each settled message, by day of settlement (UTC). Written by the statement that settles;
--- read by analytics; dropped a day at a time. attributes and body only where the queue's mode is full.
+-- One row for each settled message, partitioned by day of settlement (UTC). Written by the statement that settles, read by
+-- analytics, dropped by day. attributes and body are set only where the queue's history mode is full.
 create table skipmq.history (
   settled_at timestamptz not null,
   sent_at timestamptz not null,
   first_received_at timestamptz,
-  -- The settling transaction, as a number that grows: the position of incremental readers.
+  -- The id of the settling transaction: the position of incremental readers.
   xid bigint not null,
   id bigint not null,
   queue_id integer not null,
@@ -19,14 +19,14 @@ create table skipmq.history (
   trace_header text,
   attributes text,
   body text,
-  -- The session that settled it, by its application_name; a node's is `skipmq PROCESS`.
+  -- The application_name of the session that settled the message; a node's is `skipmq PROCESS`.
   node text
 ) partition by range (settled_at);
--- For incremental readers, which take windows of xid.
+-- For incremental readers, which read windows of xid.
 create index history_xid on skipmq.history
   using brin (xid) with (pages_per_range = 32, autosummarize = on);
--- The days that an export has in whole: how many rows, all of transactions below to_xid; when the last export saw that
--- all their files are as it wrote them; whether the database has dropped them since.
+-- The days that an export has completely: the number of rows, all of transactions below to_xid; when an export last
+-- verified their files; whether the database has dropped them.
 create table skipmq.archived_day (
   day date primary key,
   rows bigint not null,
@@ -34,5 +34,5 @@ create table skipmq.archived_day (
   archived_at timestamptz not null,
   dropped boolean not null default false
 );
--- Catches what is settled should nobody have made the day's partition: nothing fails, nothing is lost.
+-- Takes rows of days that have no partition, so that no settlement fails.
 create table skipmq.history_default partition of skipmq.history default;

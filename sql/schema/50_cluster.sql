@@ -1,15 +1,15 @@
--- What all nodes of one broker share.
+-- State that all nodes of a broker share.
 create table skipmq.cluster (
   one boolean primary key default true check (one),
   created_at timestamptz not null default clock_timestamp(),
-  -- Grows with every change of the access keys, and with each session that ends.
+  -- Incremented by every change of access keys, receipt-handle keys and ended sessions.
   access_key_version bigint not null default 0,
-  -- Up to when fold_counts has added up everything.
+  -- The time up to which fold_counts has folded all changes.
   counted_to timestamptz not null default '-infinity'
 );
 insert into skipmq.cluster default values;
 
--- The keys that authenticate receipt handles: the newest one, and those that it replaced not long ago.
+-- The keys that authenticate receipt handles: the newest one, and those that it replaced recently.
 create table skipmq.receipt_key (
   made_at timestamptz primary key,
   key bytea not null
@@ -17,12 +17,12 @@ create table skipmq.receipt_key (
 insert into skipmq.receipt_key (made_at, key)
 select clock_timestamp(), decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex');
 
--- What watch_disk fills to see whether the disk has room, and empties by going back: never a row that is seen.
+-- watch_disk fills this table to test whether the disk has room, and rolls back: no row is ever visible.
 create unlogged table skipmq.disk_probe (
   filler text not null
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1);
 alter table skipmq.disk_probe alter column filler set storage plain;
--- The jobs of the janitor, for hold_job: which of many nodes does one holds its row.
+-- The jobs of the janitor, for hold_job: the node that runs a job locks its row.
 create table skipmq.job (name text collate "C" primary key);
 insert into skipmq.job (name)
 values

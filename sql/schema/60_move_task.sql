@@ -1,12 +1,12 @@
--- Moves of messages of a dead-letter queue back to where they came from, or elsewhere (kind redrive), and moves, copies
--- and deletions of those messages of a queue that match a filter. Any node continues a task, a chunk at a time, so that
--- it survives the death of the node that worked on it.
+-- Moves of messages of a dead-letter queue to their source queues or to another queue (kind redrive), and moves, copies and
+-- deletions of the messages of a queue that match a filter. Any node continues a task, a batch at a time, so that a task
+-- survives the node that worked on it.
 create table skipmq.move_task (
   task_id uuid primary key,
   source_arn text not null,
-  -- Null: each message goes back to the queue that it came from.
+  -- Null: each message moves to the queue that it came from.
   destination_arn text,
-  -- Without a destination: the queues, by their ARNs, that messages may go back to; null: all.
+  -- Without a destination: the ARNs of the source queues that messages may move to; null: all.
   origins text[],
   status text not null check (status in ('RUNNING', 'COMPLETED', 'CANCELLING', 'CANCELLED', 'FAILED')),
   messages_per_second integer check (messages_per_second between 1 and 500),
@@ -14,14 +14,14 @@ create table skipmq.move_task (
   moved bigint not null default 0,
   failure_reason text,
   started_at timestamptz not null,
-  -- Up to when the rate has been used up.
+  -- The time up to which the rate is used up.
   paid_until timestamptz not null,
   kind text not null default 'redrive' check (kind in ('redrive', 'move', 'copy', 'delete')),
-  -- Of a filter, each where it is given: a text in the body, the name of a message attribute, its value.
+  -- The filter; null matches all: a text in the body, the name of a message attribute, its value.
   body_contains text,
   attribute_name text,
   attribute_value text,
-  -- How many of to_move were looked through, and the place of the last one (match_messages).
+  -- The number of messages examined, and the place of the last one (match_messages).
   passed bigint not null default 0,
   place_at timestamptz,
   place_number bigint

@@ -1,13 +1,13 @@
--- One row for each group of a FIFO queue that has messages. It carries the group's visibility, so that a
--- receive probes one index and never reads groups that have nothing to give. Whoever changes a message
--- of a group, other than adding one, holds the lock of its row.
+-- One row for each group of a FIFO queue that has messages. It has the group's visibility, so that a receive probes one
+-- index and reads no group without a visible message. A transaction that changes a message of a group, other than by
+-- adding one, locks the group's row first.
 create table skipmq.message_group (
   queue_id integer not null,
-  -- hashtextextended(group_id, queue_id): groups that collide share their order, which harms nothing.
+  -- hashtextextended(group_id, queue_id): groups with the same hash share their order, which is harmless.
   group_no bigint not null,
-  -- Never later than the moment at which the group's first message can be given.
+  -- At the latest the time at which the group's first message becomes visible.
   available_at timestamptz not null,
-  -- Not greater than the first message's: where a scan of the group starts.
+  -- At most the first message's number: where a scan of the group starts.
   first_number bigint not null,
   constraint message_group_pkey primary key (queue_id, group_no)
 ) with (
@@ -17,22 +17,22 @@ create table skipmq.message_group (
   autovacuum_vacuum_threshold = 20000,
   autovacuum_vacuum_cost_delay = 0
 );
--- For claim_fifo_messages: the group that has waited longest.
+-- For claim_fifo_messages: the group that has been available longest.
 create index message_group_available on skipmq.message_group (queue_id, available_at);
 -- Ballast, as in the message table.
 insert into skipmq.message_group (queue_id, group_no, available_at, first_number)
 select 0, n, 'infinity', 0 from generate_series(1, 10000) n;
 analyze skipmq.message_group;
 
--- The order of FIFO messages, taken under the lock of their group. No block of numbers is kept by a
--- backend: they would be handed out late.
+-- The order of FIFO messages, taken under the lock of their group. No backend caches a block of numbers, which would then
+-- be used late.
 create sequence skipmq.sequence_number_seq as bigint cache 1;
 
--- What was sent to a FIFO queue in the last five minutes, with the answer to repeat. It outlives the
--- message, but no purge: it belongs to the generation.
+-- The messages sent to a FIFO queue in the last five minutes, with the answers to repeat. A row outlives its message, but
+-- not a purge, since it belongs to the generation.
 create table skipmq.deduplication (
   queue_id integer not null,
-  -- The first half of the SHA-256 of the deduplication id, with the group where that is the scope.
+  -- The first half of the SHA-256 of the deduplication id, and of the group where that is the scope.
   key uuid not null,
   expires_at timestamptz not null,
   sequence_number bigint not null,
@@ -42,12 +42,12 @@ create table skipmq.deduplication (
 -- For expire_deduplication.
 create index deduplication_expires on skipmq.deduplication (expires_at);
 
--- What a receive with a ReceiveRequestAttemptId was given, for five minutes.
+-- The results of receives with a ReceiveRequestAttemptId, for five minutes.
 create table skipmq.receive_attempt (
   queue_id integer not null,
   attempt_id text collate "C" not null,
   received_at timestamptz not null,
-  -- Until when the messages were hidden by it: another value in a row shows that somebody changed it.
+  -- The visible_at that it set: a message with another one has been changed since.
   hidden_until timestamptz not null,
   ids bigint[] not null,
   receive_counts integer[] not null,

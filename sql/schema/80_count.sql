@@ -1,7 +1,6 @@
--- How many messages each generation has, in two parts: a sum, and what has changed since. The changes are
--- only ever added, by the transaction that makes them, so that nobody waits for a counter; fold_counts
--- adds them up. Sum and changes together are exact in every snapshot. So are the totals of what happened to
--- messages, but for receives, which nodes count and add once a second.
+-- The number of messages of each generation, as a sum and the changes since. Each transaction only adds its changes, so
+-- that none waits for a counter; fold_counts adds them to the sums. Sum and changes together are exact in every snapshot,
+-- as are the totals of events, except for receives, which nodes count and add once a second.
 create table skipmq.queue_count (
   queue_id integer primary key,
   messages bigint not null,
@@ -13,7 +12,7 @@ create table skipmq.queue_count (
   expired bigint not null default 0,
   dead_lettered bigint not null default 0,
   redriven bigint not null default 0,
-  -- From the dead-letter policy or a move of another queue.
+  -- Moved here by the redrive policy of another queue or by a task.
   moved_in bigint not null default 0
 ) with (fillfactor = 50);
 create table skipmq.queue_delta (
@@ -22,7 +21,7 @@ create table skipmq.queue_delta (
   change integer not null,
   -- sent, moved-in, received, empty, or an outcome of the history.
   event text collate "C" not null,
-  -- How many, where that is not the change.
+  -- The number of events, where it is not the absolute value of change.
   number integer,
   bytes bigint not null default 0
 ) with (
@@ -31,10 +30,10 @@ create table skipmq.queue_delta (
   autovacuum_vacuum_threshold = 20000,
   autovacuum_vacuum_cost_delay = 0
 );
--- For fold_counts, count_messages: what is new, without what is dead and cannot be cleared yet.
+-- For fold_counts, count_messages: new changes, without the dead rows that vacuum cannot remove yet.
 create index queue_delta_at on skipmq.queue_delta (at);
 
--- What happened to the messages of each queue in each of the last minutes: a row where something did.
+-- The events of each queue in each of the last minutes; a minute without events has no row.
 create table skipmq.queue_minute (
   minute timestamptz not null,
   queue_id integer not null,
@@ -42,9 +41,9 @@ create table skipmq.queue_minute (
   received bigint not null,
   deleted bigint not null,
   dead_lettered bigint not null,
-  -- At the last change in it.
+  -- At the last change in the minute.
   messages bigint not null,
   primary key (queue_id, minute)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);
--- For fold_counts, which clears what is old.
+-- For fold_counts, which deletes old minutes.
 create index queue_minute_minute on skipmq.queue_minute using brin (minute) with (pages_per_range = 32);

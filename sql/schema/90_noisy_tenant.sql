@@ -1,5 +1,5 @@
--- Tenants (groups of a standard queue) that had too large a part of its messages in flight: theirs wait in
--- shard 1, behind those of the others.
+-- Tenants (groups of a standard queue) with too large a share of its messages in flight: their messages wait in shard 1,
+-- behind those of other tenants.
 create table skipmq.noisy_tenant (
   queue_id integer not null,
   group_id text collate "C" not null,

@@ -1,14 +1,14 @@
--- Keys that may sign requests. The secret is encrypted (AES-256-GCM) under a master key that only nodes and
--- the command line have; the id of the key is authenticated with it.
+-- Keys that sign requests. The secret is encrypted (AES-256-GCM) under a master key that only nodes and the command line
+-- have; the encryption also authenticates the key id.
 create table skipmq.access_key (
   key_id text collate "C" primary key,
   account text collate "C" not null check (account ~ '^[0-9]{12}$'),
-  -- The user that the key is of, as policies name it; null in temporary credentials.
+  -- The key's user, as policies name it; null in temporary credentials.
   name text collate "C" check (name ~ '^[A-Za-z0-9+=,.@_-]{1,64}$'),
-  -- Of temporary credentials: the key that they stand for, and the SHA-256 of their session token.
+  -- In temporary credentials: the key that they were issued for, and the SHA-256 of their session token.
   parent text collate "C" references skipmq.access_key on delete cascade,
   token_digest bytea,
-  -- A ready-made role with the queues that it is for, or a policy; null in temporary credentials.
+  -- A predefined role with its queues, or a policy; null in temporary credentials.
   rights jsonb check (jsonb_typeof(rights) = 'object'),
   secret bytea not null,
   master_key_id text not null,
@@ -23,9 +23,9 @@ create table skipmq.access_key (
 -- For the cascade.
 create index access_key_parent on skipmq.access_key (parent);
 
--- Sessions of the console that were signed out of before their time was over: a copy of their cookie opens nothing.
+-- Sessions of the console that were signed out before they expired: a copy of their cookie is not accepted.
 create table skipmq.ended_session (
-  -- The SHA-256 of what only the session's cookie has.
+  -- The SHA-256 of a secret that only the session's cookie has.
   digest bytea primary key check (octet_length(digest) = 32),
   until timestamptz not null
 );

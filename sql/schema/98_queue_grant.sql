@@ -1,10 +1,10 @@
--- Which roles may send to which queues by SQL, and which may receive from them. A role is kept by its number: a new
--- role of the same name has none of its grants, and a dump has its name.
+-- The queues that roles may send to, or receive from, by SQL. A role is stored by its OID, so that a new role of the same
+-- name has none of its grants; a dump has its name.
 create table skipmq.queue_grant (
   role regrole not null,
   account text collate "C" not null check (account ~ '^[0-9]{12}$'),
   region text collate "C" not null,
-  -- A name, or a pattern: * stands for any characters. Of these characters LIKE knows only _.
+  -- A name, or a pattern with * for any characters. Of the permitted characters only _ is special in LIKE.
   queue text collate "C" not null
     check (queue ~ '^[A-Za-z0-9_*-]{1,80}$' or queue ~ '^[A-Za-z0-9_*-]{1,75}[.]fifo$'),
   may_send boolean not null,

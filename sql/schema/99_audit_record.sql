@@ -1,24 +1,24 @@
--- Who did which management action on what, who was refused, and who signed in to the console: the audit log. Rows are
--- only ever added, by record_audit, and deleted when they are old, by expire_audit_records.
+-- The audit log: management actions, refusals and sign-ins to the console. record_audit adds rows, expire_audit_records
+-- deletes old ones, and no row is updated.
 create table skipmq.audit_record (
   id bigint generated always as identity,
   recorded_at timestamptz not null,
-  -- Null where nobody has proved who it is.
+  -- Null for requests without a verified identity.
   account text collate "C",
   access_key text collate "C",
-  -- Whether the access key has proved nothing: a request that was refused only names it.
+  -- Whether access_key is only named by a refused request and not verified.
   claimed boolean not null,
   user_arn text,
-  -- Null where a request was refused before it was known what it asks for.
+  -- Null when the request was refused before its action was known.
   action text collate "C",
-  -- Its ARN. The queue may not exist, then or now.
+  -- The queue's ARN; the queue need not exist.
   queue text collate "C",
   client text,
   door text not null check (door in ('api', 'console', 'command')),
   request_id text not null,
   -- `done`, or the code of an error.
   outcome text collate "C" not null,
-  -- Of a management action; a text where it was too long, then its beginning.
+  -- Of a management action; where they are too long, their beginning as text.
   parameters jsonb,
   constraint audit_record_pkey primary key (id)
 );

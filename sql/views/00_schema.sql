@@ -1,5 +1,5 @@
--- The contract with those who read: Spark, a console, any SQL client with the role skipmq_reader. Columns
--- have plain types that every driver knows (uuid as text, transaction numbers as bigint); views gain columns
--- at their end and lose none.
+-- The interface for readers: Spark, the console, any SQL client with the role skipmq_reader. Columns have plain types that
+-- every driver supports (uuid as text, transaction ids as bigint); new columns are added at the end of a view, and none
+-- is removed.
 create schema if not exists skipmq_views;
 comment on schema skipmq_views is 'SkipMQ: what readers may see';

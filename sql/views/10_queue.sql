@@ -1,6 +1,6 @@
--- Every queue that is there, and every one that was: a row for each generation, since a purge begins a new
--- one. Of those that are over (retired_at) only the name is known, and how they ended (purged, deleted).
--- Times in seconds, sizes in bytes, tags as JSON.
+-- Every current and retired queue, with one row for each generation, since a purge starts a new one. A retired generation
+-- (retired_at) has only its name, its history mode and how it ended (purged, deleted). Times in seconds, sizes in bytes,
+-- tags as JSON.
 create view skipmq_views.queue as
 select
   g.queue_id, g.account, g.region, g.name as queue, g.name like '%.fifo' as fifo,

@@ -1,7 +1,7 @@
--- Every settled message, with the name of its queue, which may be gone. outcome is deleted, expired, purged,
--- dead-lettered (then it lives on in another queue) or redriven (then another message stands for it). attributes (JSON) and body are there where the queue's
--- history mode was full. An incremental reader takes windows of xid below the oldest open transaction,
--- pg_snapshot_xmin(pg_current_snapshot()), and never `id > last`: ids are not in the order of commits.
+-- Every settled message, with the name of its queue, which may be deleted. outcome is deleted, expired, purged,
+-- dead-lettered (the message is in another queue) or redriven (a new message replaced it). attributes (JSON) and body are
+-- set where the queue's history mode was full. An incremental reader reads windows of xid below the oldest running
+-- transaction, pg_snapshot_xmin(pg_current_snapshot()), not `id > last`: ids are not in commit order.
 create view skipmq_views.history as
 select
   h.settled_at, h.sent_at, h.first_received_at, h.xid, h.id, h.queue_id, g.account, g.region, g.name as queue,

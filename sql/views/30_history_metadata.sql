@@ -1,4 +1,4 @@
--- The history without what users wrote: neither attributes nor body.
+-- The history without user content: neither attributes nor body.
 create view skipmq_views.history_metadata as
 select
   h.settled_at, h.sent_at, h.first_received_at, h.xid, h.id, h.queue_id, g.account, g.region, g.name as queue,

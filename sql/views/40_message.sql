@@ -1,6 +1,6 @@
--- Every message that waits, is delayed or is in flight. retired: its queue was purged or deleted, nobody can
--- receive it any more, and the history will have it soon. receive_count is what receivers were told.
--- Read it seldom and fast: while a snapshot of it is held nothing can be cleared up.
+-- Every unsettled message. retired: its queue was purged or deleted; it can no longer be received, and will soon be in the
+-- history. receive_count is the count that receivers get. Query this view rarely and briefly: vacuum cannot remove
+-- messages while the snapshot is held.
 create view skipmq_views.message as
 select
   m.visible_at, m.sent_at, m.enqueued_at, m.first_received_at, m.id, m.queue_id, g.account, g.region,

@@ -1,4 +1,4 @@
--- The messages without what users wrote: neither attributes nor body, but for their sizes.
+-- The messages without user content: the sizes of attributes and body instead of their values.
 create view skipmq_views.message_metadata as
 select
   m.visible_at, m.sent_at, m.enqueued_at, m.first_received_at, m.id, m.queue_id, g.account, g.region,

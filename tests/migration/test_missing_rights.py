@@ -132,7 +132,7 @@ def test_owner_who_may_make_roles_lacks_only_what_an_administrator_grants(
     done = reported(url)
 
     assert {m["what"] for m in before["missing"] if m["by"] == "administrator"} == {
-        "role boss is no member of pg_monitor"
+        "role boss is not a member of pg_monitor"
     }
     assert {f"role {role} does not exist" for role in ROLES} <= {
         m["what"] for m in before["missing"] if m["by"] == "owner"

@@ -27,7 +27,7 @@ WSGI_SKIPS := --ignore tests/http/test_wire_http.py --ignore tests/http/test_wir
 WSGI_CONSOLE := tests/console/test_rights.py tests/console/test_sign_in.py
 BENCH := cd tests && PYTHONPATH=../deploy ../$(BIN)/python -m
 
-.PHONY: help run cluster test test-all test-unit lint format hooks packages clients bench bench-quick soak fuzz faults bench-history bench-peers freeze constraints audit wheel clean
+.PHONY: help run cluster test test-all coverage test-unit lint format hooks packages clients bench bench-quick soak fuzz faults bench-history bench-peers freeze constraints audit wheel clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -46,6 +46,12 @@ test: $(VENV)/.dev packages clients lint ## Lint, type-check and run all tests t
 test-all: $(VENV)/.dev packages clients lint ## The same with the slow tests
 	$(BIN)/pytest $(WORKERS) tests/http $(WSGI_CONSOLE) --door wsgi $(WSGI_SKIPS)
 	$(BIN)/pytest $(WORKERS) -m "slow or not slow"
+
+coverage: $(VENV)/.dev packages clients ## Run all tests that the gate runs, and print which code and branches they reach
+	rm -rf .cache/coverage && mkdir -p .cache/coverage
+	$(BIN)/coverage run -m pytest $(WORKERS) $(TESTS)
+	$(BIN)/coverage combine -q
+	$(BIN)/coverage report --skip-covered --sort cover
 
 test-unit: $(VENV)/.check $(BOTO3_QUERY) ## Run the tests that need no server: half a minute
 	$(BIN)/pytest tests/guards tests/unit

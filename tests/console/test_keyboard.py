@@ -1,11 +1,13 @@
 """What people do in the console, in a browser and without a mouse."""
 
 import json
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
+from selenium.common.exceptions import NoSuchElementException
 
 from support.browser import KEYS, Browser
 from support.http import NodeProcess, client, eventually
@@ -247,7 +249,8 @@ def test_viewer_signs_in_and_may_press_nothing(
     assert browser.complaints() == []
 
     def enter() -> bool:
-        browser.enter("[name=secret]", reader["secret"], KEYS.ENTER)
+        with suppress(NoSuchElementException):  # The next page may be there by now.
+            browser.enter("[name=secret]", reader["secret"], KEYS.ENTER)
         return browser.sees("looked-at")
 
     eventually(enter)

@@ -157,12 +157,12 @@ async def test_what_finds_no_room_is_left_out_and_counted(owner: Connection, dat
 async def test_records_wait_for_a_database_that_is_away(owner: Connection, database: str) -> None:
     pool = Database(as_node(database), size=1)
     audit = Audit(pool, writes=True)
-    pool.availability.lose(psycopg.OperationalError("gone"))
+    pool.availability.mark_unavailable(psycopg.OperationalError("gone"))
     audit.note(record())
 
     await audit.flush()
     lost = written(owner)
-    await pool.availability.outlast()
+    await pool.availability.wait_until_available()
     await audit.flush()
 
     assert lost == []

@@ -33,7 +33,7 @@ async def describe_database(node: Node, call: Call[extensions.DescribeDatabase])
 
 
 def _reason(error: errors.SqsError | None) -> str | None:
-    if isinstance(error, errors.Hindered) and error.reason:
+    if isinstance(error, errors.NeedsOperator) and error.reason:
         return error.reason
     return error.message if error is not None else None
 
@@ -49,7 +49,7 @@ def _node(node: Node) -> dict[str, Any]:
         "DatabaseAddress": node.database.address,
     }
     if available.failure is None:
-        found["AvailableSeconds"] = int(now - available.since)
+        found["AvailableSeconds"] = int(now - available.available_since)
     if available.last_outage is not None:
         began, ended = available.last_outage
         found["LastOutageSeconds"] = round(ended - began)

@@ -86,7 +86,7 @@ class Top:
     async def _try_to_read(self) -> None:
         try:
             await self.read()
-        except errors.Hindered as error:
+        except errors.NeedsOperator as error:
             self._failure = error.message
         except errors.DatabaseReadOnly:
             self._failure = "the database is read-only"

@@ -77,7 +77,7 @@ class Audit:
 
     async def flush(self) -> None:
         """Write what has been noted; keep it while the database is unavailable."""
-        while self._waiting and not self._database.availability.is_lost:
+        while self._waiting and not self._database.availability.is_unavailable:
             batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), _BATCH))]
             now = monotonic()
             records = [_clean(record) | {"age": now - at} for at, record in batch]

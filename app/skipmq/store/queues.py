@@ -163,7 +163,7 @@ class Queues:
         if not rows:
             return [None] * len(requests)
         id_, fifo, attributes, tags, created_at, modified_at = rows[0]
-        read = QueueAttributes.read(attributes)
+        read = QueueAttributes.from_texts(attributes)
         queue = Queue(name, id_, fifo, read, tags, created_at, modified_at)
         return [queue] * len(requests)
 

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from skipmq.database import Database
 from skipmq.server.request_log import Limit
 from skipmq.store import Audit
-from skipmq.store.audit_log import MOST
+from skipmq.store.audit_log import BUFFERED
 from support.audit import ACCOUNT, ORDERS, record, written
 from support.http import NodeProcess, client, eventually, raw
 from support.key_commands import ACCOUNT as KEYS_ACCOUNT
@@ -143,13 +143,13 @@ async def test_what_finds_no_room_is_left_out_and_counted(owner: Connection, dat
     pool = Database(as_node(database), size=1)
     audit = Audit(pool, writes=True)
     with capture_logs() as logs:
-        for n in range(MOST + 7):
+        for n in range(BUFFERED + 7):
             audit.note(record(request_id=f"{n}"))
         # One at a time: each takes what the others have left.
         await asyncio.gather(*(audit.flush() for _ in range(2)))
 
-    found = written(owner, limit=2 * MOST)
-    assert {each["request_id"] for each in found} == {f"{n}" for n in range(MOST)}
+    found = written(owner, limit=2 * BUFFERED)
+    assert {each["request_id"] for each in found} == {f"{n}" for n in range(BUFFERED)}
     assert [each["number"] for each in logs if each["event"] == "audit records left out"] == [7]
     pool.close()
 

@@ -54,7 +54,7 @@ async def list_queue_statistics(
         wanted.Minutes, 1, MINUTES_MOST, "Minutes", f"Must be between 1 and {MINUTES_MOST}."
     )
     account, region = call.identity.account, call.identity.region
-    rows, others = await node.statistics.of_queues(
+    rows, others = await node.statistics.queues(
         most,
         account=account,
         region=region,

@@ -33,7 +33,7 @@ async def start_message_task(node: Node, call: Call[extensions.StartMessageTask]
     target = wanted.DestinationQueueUrl
     destination = None if target is None else checks.queue_name(target, identity).arn
     task = await node.moves.start_matching(
-        kind, source, destination, rate=rate, wanted=MessageFilter(*given), deadline=call.deadline
+        kind, source, destination, rate=rate, matching=MessageFilter(*given), deadline=call.deadline
     )
     return {"TaskHandle": moves.handle_of(task, source)}
 

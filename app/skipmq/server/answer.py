@@ -164,7 +164,7 @@ class Broker:
     async def statistics(self) -> tuple[list[QueueStatistics], QueueStatistics | None]:
         """Return the statistics of the busiest queues and of all others, where they are known."""
         try:
-            return await self.node.statistics.of_queues(
+            return await self.node.statistics.queues(
                 self.node.settings.metrics_queues, order="rate"
             )
         except errors.SqsError:

@@ -16,7 +16,7 @@ import msgspec
 import structlog
 
 from skipmq import errors
-from skipmq.actions import EVERY, queue_of
+from skipmq.actions import EVERY, queue_name
 from skipmq.model import Identity
 from skipmq.node.key_store import KeyStore
 from skipmq.protocol import Call, Request, Response
@@ -242,7 +242,7 @@ def _claimed(request: Request) -> dict[str, str]:
 
 
 def _of_call(call: Call) -> dict[str, Any]:
-    queue = queue_of(call)
+    queue = queue_name(call)
     return {
         "action": call.action,
         "queue": None if queue is None else queue.arn,

@@ -6,7 +6,7 @@ Source: OpenTelemetry, "Semantic conventions for AWS SQS", "for messaging spans"
 from typing import TYPE_CHECKING, Any
 
 from skipmq import errors
-from skipmq.actions import queue_of
+from skipmq.actions import queue_name
 from skipmq.config import ConfigError
 from skipmq.protocol import Call, Request, Response
 from skipmq.settings import Settings
@@ -89,7 +89,7 @@ def _of_call(call: Call, result: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     attributes: dict[str, Any] = {"messaging.operation.name": name}
     if kind := _TYPES.get(name):
         attributes["messaging.operation.type"] = kind
-    found = queue_of(call)
+    found = queue_name(call)
     queue = "*" if found is None else found.name
     if queue != "*":
         attributes["messaging.destination.name"] = queue

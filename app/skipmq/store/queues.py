@@ -62,7 +62,7 @@ class Queues:
     ) -> None:
         self._database, self._announce = database, announce
         # Concurrent lookups of a queue share one statement.
-        self._lookups = GroupCommit(self._look_up, most=_UNLIMITED)
+        self._lookups = GroupCommit(self._look_up, max_weight=_UNLIMITED)
         # By ARN, with the time of time.monotonic until which the entry is valid.
         self._cache: dict[str, tuple[float, Queue]] = {}
         # By ARN and account, lookups by other accounts than the owner's; None for absent queues.

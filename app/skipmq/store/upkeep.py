@@ -137,7 +137,7 @@ class Upkeep:
         return len(ended)
 
     async def oldest_snapshot(self) -> tuple[float, str]:
-        """Return the age in seconds of the oldest snapshot that vacuum respects, and its session."""
+        """Return the age in seconds of the oldest snapshot that limits vacuum, and its session."""
         ((seconds, session),) = await self._database.rows(_OLDEST_SNAPSHOT)
         return float(seconds or 0), session or ""
 

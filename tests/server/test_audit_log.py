@@ -196,7 +196,7 @@ def test_flood_without_a_key_hides_no_refusal_of_one(keys: Keys, log: Connection
 def test_refusals_of_a_minute_are_bounded() -> None:
     limit = Limit("refusals in the database", 60, seconds=60)
 
-    kept = sum(limit.has_room() for _ in range(5000))
+    kept = sum(limit.allows() for _ in range(5000))
 
     # As many again if a minute begins meanwhile.
     assert kept in {60, 120}

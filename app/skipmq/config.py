@@ -118,17 +118,17 @@ def load(
         file = Path(environment[_FILE_VARIABLE])
     if file is not None:
         _read_file(file, found, problems)
-    known = {f.name for f in fields(Settings)} - {"queues"}
+    names = {f.name for f in fields(Settings)} - {"queues"}
     files = {f"{PREFIX}{name.upper()}_FILE": name for name in SECRETS}
     for variable, text in sorted(environment.items()):
         if not variable.startswith(PREFIX) or variable == _FILE_VARIABLE or variable in files:
             continue
         name = variable.removeprefix(PREFIX).lower()
-        if name in known:
+        if name in names:
             found[name] = (text, variable)
         else:
             shown = variable if _SETTING.fullmatch(name) else f"{PREFIX}…"
-            problems.append(f"{shown}: there is no such setting{_suggestion(name, known, PREFIX)}")
+            problems.append(f"{shown}: there is no such setting{_suggestion(name, names, PREFIX)}")
     _read_secrets(environment, files, found, problems)
     for name, value in (overrides or {}).items():
         if value is not None:
@@ -205,11 +205,11 @@ def _read_file(file: Path, found: dict[str, tuple[Any, str]], problems: list[str
     except (OSError, ValueError) as error:
         problems.append(f"{file}: cannot be read as TOML: {_fault(error)}")
         return
-    known = {f.name for f in fields(Settings)}
+    names = {f.name for f in fields(Settings)}
     for name, value in content.items():
-        if name not in known:
+        if name not in names:
             shown = name if _SETTING.fullmatch(name) else "a key"
-            problems.append(f"{file}: {shown}: there is no such setting{_suggestion(name, known)}")
+            problems.append(f"{file}: {shown}: there is no such setting{_suggestion(name, names)}")
         elif name == "queues":
             found[name] = (_declared_queues(file, value, problems), str(file))
         else:
@@ -255,9 +255,9 @@ def _typed(name: str, value: Any, source: str, problems: list[str]) -> Any:
         return None
 
 
-def _suggestion(name: str, known: set[str], prefix: str = "") -> str:
+def _suggestion(name: str, names: set[str], prefix: str = "") -> str:
     from difflib import get_close_matches  # noqa: PLC0415 - needed only for this message.
 
-    close = get_close_matches(name, known, n=1)
+    close = get_close_matches(name, names, n=1)
     close = [prefix + (name.upper() if prefix else name) for name in close]
     return f"; did you mean {close[0]}?" if close else "; `skipmq config` lists all"

@@ -30,11 +30,11 @@ async def send_message_batch(
     accepted: list[requests.SendMessageBatchRequestEntry] = []
     accepted_messages: list[OutgoingMessage] = []
     failed: list[dict[str, Any]] = []
-    most = queue.attributes.maximum_message_size
+    limit = queue.attributes.maximum_message_size
     for entry, size in zip(entries, sizes, strict=True):
         try:
             message = messages.outgoing(entry, queue, trace)
-            messages.check_size(size, most, "cannot be validated")
+            messages.check_size(size, limit, "cannot be validated")
         except errors.MissingRequiredParameterException as error:
             failed.append(_failed(entry, errors.InvalidParameterValueException(error.message)))
         except errors.SqsError as error:

@@ -128,26 +128,26 @@ def page(parameters: Paged, largest: int) -> tuple[str, int, int]:
 
 def receive_limit(value: int | None) -> None:
     """Check MaxNumberOfMessages."""
-    most = limits.RECEIVE_MESSAGES
-    between(value, 1, most, "MaxNumberOfMessages", f"Must be between 1 and {most}, if provided.")
+    limit = limits.RECEIVE_MESSAGES
+    between(value, 1, limit, "MaxNumberOfMessages", f"Must be between 1 and {limit}, if provided.")
 
 
 def wait_time(value: int | None) -> None:
     """Check WaitTimeSeconds."""
-    most = limits.WAIT_SECONDS
-    between(value, 0, most, "WaitTimeSeconds", f"Must be >= 0 and <= {most}, if provided.")
+    limit = limits.WAIT_SECONDS
+    between(value, 0, limit, "WaitTimeSeconds", f"Must be >= 0 and <= {limit}, if provided.")
 
 
 def visibility_timeout(value: int | None) -> None:
     """Check a message's VisibilityTimeout."""
-    most = limits.VISIBILITY_TIMEOUT
-    between(value, 0, most, "VisibilityTimeout", f"VisibilityTimeout must be >= 0 and <= {most}.")
+    limit = limits.VISIBILITY_TIMEOUT
+    between(value, 0, limit, "VisibilityTimeout", f"VisibilityTimeout must be >= 0 and <= {limit}.")
 
 
 def delay(value: int | None) -> None:
     """Check a message's DelaySeconds."""
-    most = limits.DELAY_SECONDS
-    between(value, 0, most, "DelaySeconds", f"DelaySeconds must be >= 0 and <= {most}.")
+    limit = limits.DELAY_SECONDS
+    between(value, 0, limit, "DelaySeconds", f"DelaySeconds must be >= 0 and <= {limit}.")
 
 
 def identifier(value: str | None, parameter: str) -> None:
@@ -303,11 +303,11 @@ def policy_size(length: int, statements: Sequence[Mapping[str, Any]]) -> None:
     if len(statements) > limits.POLICY_STATEMENTS:
         raise errors.OverLimit(f"A policy can have at most {limits.POLICY_STATEMENTS} statements.")
     for statement in statements:
-        actions, most = statement.get("Action", []), limits.PERMISSION_ACTIONS
-        if isinstance(actions, list) and len(actions) > most:
+        actions, limit = statement.get("Action", []), limits.PERMISSION_ACTIONS
+        if isinstance(actions, list) and len(actions) > limit:
             raise errors.OverLimit(
                 f"{len(actions)} actions were found in a statement from the submitted policy,"
-                f" max allowed is {most}"
+                f" max allowed is {limit}"
             )
 
 
@@ -335,11 +335,11 @@ def trace_header(attributes: Mapping[str, AttributeValue]) -> str | None:
 
 def moves_per_second(rate: int | None) -> None:
     """Check the optional rate of a task that moves messages."""
-    most, parameter = limits.MOVES_PER_SECOND, "MaxNumberOfMessagesPerSecond"
-    between(rate, 1, most, parameter, f"Must be between 1 and {most}, if provided.")
+    limit, parameter = limits.MOVES_PER_SECOND, "MaxNumberOfMessagesPerSecond"
+    between(rate, 1, limit, parameter, f"Must be between 1 and {limit}, if provided.")
 
 
 def tasks_listed(number: int | None) -> None:
     """Check MaxResults of a list of tasks."""
-    most = limits.MOVE_TASKS_LISTED
-    between(number, 1, most, "MaxResults", f"Must be between 1 and {most}, if provided.")
+    limit = limits.MOVE_TASKS_LISTED
+    between(number, 1, limit, "MaxResults", f"Must be between 1 and {limit}, if provided.")

@@ -117,9 +117,9 @@ def _check_label(label: str) -> None:
 def _check_actions(actions: Sequence[str]) -> None:
     if not actions:
         raise checks.missing("Actions")
-    most = limits.PERMISSION_ACTIONS
-    if len(actions) > most:
-        raise errors.OverLimit(f"{len(actions)} Actions were found, maximum allowed is {most}.")
+    limit = limits.PERMISSION_ACTIONS
+    if len(actions) > limit:
+        raise errors.OverLimit(f"{len(actions)} Actions were found, maximum allowed is {limit}.")
     for action in actions:
         if action not in _GRANTABLE:
             reason = "Only the queue owner is allowed to invoke this action."

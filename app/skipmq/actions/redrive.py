@@ -31,13 +31,13 @@ def policy(value: str) -> str:
     if set(content) != {"deadLetterTargetArn", "maxReceiveCount"}:
         reason = "Only following attributes are supported: [deadLetterTargetArn, maxReceiveCount]."
         raise checks.invalid(value, "RedrivePolicy", reason)
-    target, most = content["deadLetterTargetArn"], content["maxReceiveCount"]
+    target, limit = content["deadLetterTargetArn"], content["maxReceiveCount"]
     if not isinstance(target, str) or not _ARN.fullmatch(target):
         raise checks.invalid(value, "RedrivePolicy", "Invalid value for deadLetterTargetArn.")
-    count = int(most) if re.fullmatch("[0-9]{1,4}", str(most)) and most is not True else 0
+    count = int(limit) if re.fullmatch("[0-9]{1,4}", str(limit)) and limit is not True else 0
     if not 1 <= count <= limits.MAX_RECEIVE_COUNT:
         reason = (
-            f"Invalid value for maxReceiveCount: {errors.shown(most)}, valid values are from 1 to"
+            f"Invalid value for maxReceiveCount: {errors.shown(limit)}, valid values are from 1 to"
             f" {limits.MAX_RECEIVE_COUNT} both inclusive."
         )
         raise checks.invalid(value, "RedrivePolicy", reason)

@@ -51,10 +51,10 @@ def translated(error: psycopg.Error, verdict: Verdict) -> Exception:
         return errors.ServiceUnavailable()
     if verdict is Verdict.LOCKED:
         return errors.Locked()
-    known = errors.BY_SQLSTATE.get(error.sqlstate or "")
-    if known is not None:
-        hint = (error.diag.message_hint,) if issubclass(known, errors.NeedsOperator) else ()
-        return known(error.diag.message_primary, *hint)
+    kind = errors.BY_SQLSTATE.get(error.sqlstate or "")
+    if kind is not None:
+        hint = (error.diag.message_hint,) if issubclass(kind, errors.NeedsOperator) else ()
+        return kind(error.diag.message_primary, *hint)
     if isinstance(error, psycopg.DataError):
         return errors.InvalidParameterValueException("A parameter's value cannot be stored.")
     if isinstance(error, psycopg.OperationalError):

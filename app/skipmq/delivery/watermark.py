@@ -100,8 +100,8 @@ class Watermark:
             self._pending = probe
         if self._proved is not None:
             proved = self._proved - MARGIN
-            self.low = _least(proved, probe.first_visible_at)
-            self.received_low = _least(proved, probe.first_received_at)
+            self.low = _lower(proved, probe.first_visible_at)
+            self.received_low = _lower(proved, probe.first_received_at)
 
     @property
     def _lowest(self) -> int | None:
@@ -120,7 +120,7 @@ class Watermark:
         return False
 
 
-def _least(proved: int, first: int | None) -> int:
+def _lower(proved: int, first: int | None) -> int:
     return proved if first is None else min(proved, first)
 
 

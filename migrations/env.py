@@ -1,16 +1,16 @@
-"""Run the migrations, one process at a time for a database, with a short lock timeout."""
+"""Run the migrations under one lock and with a lock_timeout, as schema.lock sets it."""
 
 from alembic import context
 
 from skipmq.database import schema
 
 connection = context.config.attributes["connection"]
-notify = context.config.attributes.get("told", lambda _: None)
+on_migrated = context.config.attributes.get("on_migrated", lambda _: None)
 
 
-def announce(step, **_):  # noqa: ANN001, ANN003, ANN201 - alembic's own signature.
-    """Report a finished migration."""
-    notify(step.up_revision_id if step.is_upgrade else step.down_revision_ids[0])
+def on_version_apply(step, **_):  # noqa: ANN001, ANN003, ANN201 - alembic's own signature.
+    """Call on_migrated with the name of a finished migration."""
+    on_migrated(step.up_revision_id if step.is_upgrade else step.down_revision_ids[0])
 
 
 with connection.begin():
@@ -21,7 +21,7 @@ with connection.begin():
         connection=connection,
         version_table="alembic_version",
         version_table_schema="skipmq",
-        on_version_apply=announce,
+        on_version_apply=on_version_apply,
         transactional_ddl=True,
     )
     with context.begin_transaction():

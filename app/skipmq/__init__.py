@@ -2,7 +2,7 @@
 
 from time import monotonic
 
-# The first line of the program that runs: how long a start takes is counted from here.
+# Set first, so that start-up time includes all other imports.
 STARTED = monotonic()
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""Settings: `SKIPMQ_*` variables over one TOML file over defaults; all errors at once."""
+"""Load settings: `SKIPMQ_*` variables override one TOML file, which overrides defaults."""
 
 import os
 import re
@@ -16,15 +16,16 @@ from skipmq.model import DeclaredQueue
 from skipmq.settings import SECRETS, Settings
 
 PREFIX = "SKIPMQ_"
-_ONE_OF_US = frozenset({"SKIPMQ_CONFIG"})
-# Where systemd's LoadCredential= puts it.
+_FILE_VARIABLE = "SKIPMQ_CONFIG"
+# The name of systemd's LoadCredential= for the master key.
 _CREDENTIAL = "skipmq-master-key"
-# What the name of a setting can be. Something else may be a secret that was put in its place.
+# Quote only well-formed names of settings: a malformed one may be a misplaced secret.
 _SETTING = re.compile("[a-z_]{1,40}")
 # A URL that names a user.
 _USER = re.compile(r"://[^/?#\s]*@")
+# A tuple of keys, as tomllib quotes duplicates.
 _KEYS = re.compile(r"\((['\"]).*\1,?\)")
-# Settings that are lists: the property that reads one, and what to write.
+# Settings that are lists: the property that parses one, and the advice for one that is invalid.
 _LISTS = {
     "master_key": (
         "master_keys",
@@ -32,13 +33,13 @@ _LISTS = {
     ),
     "trusted_proxies": (
         "proxies",
-        "write addresses or networks, such as 127.0.0.1 10.0.0.0/24, with a space between",
+        "write addresses or networks, such as 127.0.0.1 10.0.0.0/24, separated by spaces",
     ),
 }
 
 
 class ConfigError(Exception):
-    """Settings that cannot be used; `problems` has one line for each."""
+    """Invalid settings; `problems` has one line for each."""
 
     def __init__(self, problems: list[str]) -> None:
         self.problems = problems
@@ -46,10 +47,7 @@ class ConfigError(Exception):
 
 
 def prepare_spark(master: str) -> None:
-    """Let Spark find this Python and, all on this machine, stay on its loopback.
-
-    Returns whether `spark-submit` has started it already, which then decides the latter.
-    """
+    """Set Spark's Python to this one and, with a local master, its address to loopback."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if not submitted() and master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -57,7 +55,7 @@ def prepare_spark(master: str) -> None:
 
 @contextmanager
 def spark_connect_mode() -> Iterator[None]:
-    """Let PySpark's functions make columns for Spark Connect, and not for a JVM, in the block."""
+    """Make PySpark's functions create columns of Spark Connect, without a JVM, in the block."""
     name = "SPARK_CONNECT_MODE_ENABLED"
     before = os.environ.get(name)
     os.environ[name] = "1"
@@ -75,22 +73,22 @@ def submitted() -> bool:
 
 
 def java_home() -> str | None:
-    """Return where Spark looks for Java before it looks on the path."""
+    """Return JAVA_HOME, which Spark tries before the path."""
     return os.environ.get("JAVA_HOME")
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """The effective settings and where each came from: `default`, a variable, or the file."""
+    """The effective settings, and the source of each: `default`, a variable, or the file."""
 
     settings: Settings
     sources: Mapping[str, str]
 
 
 def service_manager() -> tuple[str, float]:
-    """Return the address of systemd's socket for this service, and the seconds of its watchdog.
+    """Return systemd's notification socket, or "", and its watchdog interval in seconds, or 0.
 
-    They are empty and 0 where there is none. Source: sd_notify(3), sd_watchdog_enabled(3).
+    Source: sd_notify(3), sd_watchdog_enabled(3).
     """
     is_ours = os.environ.get("WATCHDOG_PID", "") in ("", str(os.getpid()))
     microseconds = os.environ.get("WATCHDOG_USEC", "") if is_ours else ""
@@ -110,27 +108,27 @@ def load(
 ) -> Configuration:
     """Return the effective settings.
 
-    `overrides` are options of the command line. The file is `file`, or what SKIPMQ_CONFIG names.
-    Raises ConfigError with every problem there is.
+    `overrides` are command-line options. `file` defaults to the file that SKIPMQ_CONFIG names.
+    Raises ConfigError with all problems.
     """
     environment = os.environ if environment is None else environment
     problems: list[str] = []
     found: dict[str, tuple[Any, str]] = {}
-    if file is None and environment.get("SKIPMQ_CONFIG"):
-        file = Path(environment["SKIPMQ_CONFIG"])
+    if file is None and environment.get(_FILE_VARIABLE):
+        file = Path(environment[_FILE_VARIABLE])
     if file is not None:
         _read_file(file, found, problems)
-    known = {f.name for f in fields(Settings)} - {"queues"}
+    names = {f.name for f in fields(Settings)} - {"queues"}
     files = {f"{PREFIX}{name.upper()}_FILE": name for name in SECRETS}
     for variable, text in sorted(environment.items()):
-        if not variable.startswith(PREFIX) or variable in _ONE_OF_US or variable in files:
+        if not variable.startswith(PREFIX) or variable == _FILE_VARIABLE or variable in files:
             continue
         name = variable.removeprefix(PREFIX).lower()
-        if name in known:
+        if name in names:
             found[name] = (text, variable)
         else:
             shown = variable if _SETTING.fullmatch(name) else f"{PREFIX}…"
-            problems.append(f"{shown}: there is no such setting{_resembling(name, known, PREFIX)}")
+            problems.append(f"{shown}: there is no such setting{_suggestion(name, names, PREFIX)}")
     _read_secrets(environment, files, found, problems)
     for name, value in (overrides or {}).items():
         if value is not None:
@@ -160,7 +158,7 @@ def _check_lists(
 def _check_urls(
     settings: Settings, found: Mapping[str, tuple[Any, str]], problems: list[str]
 ) -> None:
-    """Refuse passwords in settings that are shown, without showing them."""
+    """Report passwords in the URLs of settings that are not secret, without quoting them."""
     for name, (_, source) in found.items():
         value = getattr(settings, name)
         if name in SECRETS or not isinstance(value, str):
@@ -176,7 +174,7 @@ def _read_secrets(
     found: dict[str, tuple[Any, str]],
     problems: list[str],
 ) -> None:
-    """Read the files that hold a secret setting each, and systemd's credential."""
+    """Read secret settings from the SKIPMQ_X_FILE variables and from systemd's credential."""
     for variable, name in files.items():
         if not (path := environment.get(variable)):
             continue
@@ -186,7 +184,7 @@ def _read_secrets(
         try:
             found[name] = (Path(path).read_text(encoding="utf-8").strip(), variable)
         except (OSError, ValueError) as error:
-            # Somebody may have put the secret where its file belongs.
+            # Do not quote the value: it may be the secret itself instead of its file.
             problems.append(f"{variable}: the file cannot be read: {_reason(error)}")
     folder = environment.get("CREDENTIALS_DIRECTORY")
     if folder and "master_key" not in found and (file := Path(folder) / _CREDENTIAL).is_file():
@@ -197,7 +195,7 @@ def _read_secrets(
 
 
 def _reason(error: Exception) -> str:
-    """Return why a file cannot be read, without what is in it."""
+    """Return why a file cannot be read, without quoting its content."""
     return (isinstance(error, OSError) and error.strerror) or "it is not text"
 
 
@@ -207,11 +205,11 @@ def _read_file(file: Path, found: dict[str, tuple[Any, str]], problems: list[str
     except (OSError, ValueError) as error:
         problems.append(f"{file}: cannot be read as TOML: {_fault(error)}")
         return
-    known = {f.name for f in fields(Settings)}
+    names = {f.name for f in fields(Settings)}
     for name, value in content.items():
-        if name not in known:
+        if name not in names:
             shown = name if _SETTING.fullmatch(name) else "a key"
-            problems.append(f"{file}: {shown}: there is no such setting{_resembling(name, known)}")
+            problems.append(f"{file}: {shown}: there is no such setting{_suggestion(name, names)}")
         elif name == "queues":
             found[name] = (_declared_queues(file, value, problems), str(file))
         else:
@@ -219,10 +217,9 @@ def _read_file(file: Path, found: dict[str, tuple[Any, str]], problems: list[str
 
 
 def _fault(error: Exception) -> str:
-    """Return why a file is no TOML, and where, without the names of keys that are in it."""
+    """Return why and where a file is not valid TOML, without quoting its keys."""
     if isinstance(error, OSError):
         return str(error.strerror)
-    # tomllib quotes the names of keys that come twice, as a tuple.
     return _KEYS.sub("a key", str(error))
 
 
@@ -237,7 +234,7 @@ def _declared_queues(file: Path, value: Any, problems: list[str]) -> tuple[Decla
 
 
 def _as_text(value: Any) -> str:
-    """Return a value as SQS has it: a table, such as a RedrivePolicy, as JSON."""
+    """Return a value as the text of a queue attribute: a table, such as RedrivePolicy, as JSON."""
     if isinstance(value, dict | list):
         return msgspec.json.encode(value).decode()
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -258,9 +255,9 @@ def _typed(name: str, value: Any, source: str, problems: list[str]) -> Any:
         return None
 
 
-def _resembling(name: str, known: set[str], prefix: str = "") -> str:
-    from difflib import get_close_matches  # noqa: PLC0415 - only ever needed for this message.
+def _suggestion(name: str, names: set[str], prefix: str = "") -> str:
+    from difflib import get_close_matches  # noqa: PLC0415 - needed only for this message.
 
-    close = get_close_matches(name, known, n=1)
+    close = get_close_matches(name, names, n=1)
     close = [prefix + (name.upper() if prefix else name) for name in close]
     return f"; did you mean {close[0]}?" if close else "; `skipmq config` lists all"

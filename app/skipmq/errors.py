@@ -1,8 +1,8 @@
-"""Every error that a client of SkipMQ can get: both wire names, status, fault and SQLSTATE.
+"""The errors that clients of SkipMQ get: both wire names, status, fault and SQLSTATE.
 
-One line each. A class is named after the shape in AWS's service model, which is the name on the JSON
-wire; `code` is the name on the Query wire and in the `x-amzn-query-error` header. Where AWS has a
-standing text, the docstring is that text.
+A class is named after the shape in AWS's service model, which is its name in the JSON protocol;
+`code` is its name in the Query protocol and the `x-amzn-query-error` header. The docstring is the
+default error text, AWS's own where there is one.
 """
 
 from typing import ClassVar, Literal
@@ -14,18 +14,18 @@ CORAL = "com.amazon.coral.service"
 LEGACY = "AWS.SimpleQueueService."
 
 BY_SQLSTATE: dict[str, type["SqsError"]] = {}
-# As much of a client's value as an error text repeats.
+# The characters of a client's value that an error text quotes.
 _SHOWN = 200
 
 
 def shown(value: object) -> str:
-    """Return a value as error texts repeat it: a long one without its end."""
+    """Return a value as error texts quote it, truncated if long."""
     text = str(value)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 
 
 class SqsError(Exception):
-    """Something the client must be told."""
+    """An error that is returned to the client."""
 
     shape: ClassVar[str] = "InternalFailure"
     code: ClassVar[str] = "InternalFailure"
@@ -44,7 +44,7 @@ class SqsError(Exception):
         shape: str | None = None,
         wire: type["SqsError"] | None = None,
     ) -> None:
-        # With `wire` clients see that error, with another text.
+        # With `wire` clients see that error with this class's text.
         cls.shape = wire.shape if wire else shape or cls.__name__
         cls.code = wire.code if wire else code or cls.__name__
         seen = (wire.status, wire.fault, wire.namespace) if wire else (status, fault, namespace)
@@ -78,7 +78,7 @@ class PurgeQueueInProgress(
 class QueueMoved(
     SqsError, code=LEGACY + "NonExistentQueue", sqlstate="SQ005", shape="QueueDoesNotExist"
 ):
-    """The queue has been purged or deleted since its identity was looked up: look again."""
+    """The queue has been purged or deleted since it was looked up."""
 
 
 class BatchEntryIdsNotDistinct(SqsError, code=LEGACY + "BatchEntryIdsNotDistinct"):
@@ -240,25 +240,25 @@ class StatementCancelled(ServiceUnavailable, wire=ServiceUnavailable, sqlstate="
         super().__init__()
 
 
-class Hindered(ServiceUnavailable, wire=ServiceUnavailable):
-    """The database does not work before an operator acts; nothing has been done; try again."""
+class NeedsOperator(ServiceUnavailable, wire=ServiceUnavailable):
+    """The database needs operator action; nothing has been done; try again."""
 
     def __init__(self, reason: str | None = None, remedy: str | None = None) -> None:
         super().__init__()
-        # For operators, as the server says it.
+        # The server's message and hint, for operators.
         self.reason, self.remedy = reason, remedy
 
 
-class DiskFull(Hindered, wire=ServiceUnavailable, sqlstate="53100"):
+class DiskFull(NeedsOperator, wire=ServiceUnavailable, sqlstate="53100"):
     """The disk of the database is full; nothing has been done; try again."""
 
 
-class InsufficientPrivilege(Hindered, wire=ServiceUnavailable, sqlstate="42501"):
+class InsufficientPrivilege(NeedsOperator, wire=ServiceUnavailable, sqlstate="42501"):
     """The database refuses this node a privilege; nothing has been done; try again."""
 
 
 class OutcomeUnknown(ServiceUnavailable, wire=ServiceUnavailable):
-    """The database went away; whether the request has been done is not known; try again."""
+    """The database became unavailable; whether the request has been done is not known; try again."""
 
 
 class RequestCancelled(OutcomeUnknown, wire=ServiceUnavailable):
@@ -266,12 +266,12 @@ class RequestCancelled(OutcomeUnknown, wire=ServiceUnavailable):
 
 
 class Locked(SqsError, wire=ServiceUnavailable):
-    """An open transaction holds what the request is for; nothing has been done; try again."""
+    """An open transaction holds a lock that the request needs; nothing has been done; try again."""
 
 
 class TableLocked(Locked, wire=ServiceUnavailable):
-    """An open transaction holds what the request is for; nothing has been done; try again."""
+    """An open transaction holds a lock that the request needs; nothing has been done; try again."""
 
 
 class Overloaded(SqsError, wire=ServiceUnavailable):
-    """The node has as much to do as it can take; nothing has been done; try again."""
+    """The node is at its limit of requests; nothing has been done; try again."""

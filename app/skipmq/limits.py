@@ -7,29 +7,29 @@ and the documentation in botocore's SQS service model.
 import re
 
 ACCOUNT = re.compile("[0-9]{12}")
-# What XML 1.0 cannot hold, and SQS refuses.
+# Characters that XML 1.0 excludes and SQS refuses.
 FORBIDDEN_CHARACTER = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 BATCH_ENTRIES = 10
 MESSAGE_ATTRIBUTES = 10
 ATTRIBUTE_NAME_LENGTH = 256
 ATTRIBUTE_TYPE_LENGTH = 256
 NUMBER_DIGITS = 38
-# The longest number that is not refused has 38 digits, zeros and an exponent: far fewer characters.
+# Longer than any valid number, which has 38 digits, zeros and an exponent.
 NUMBER_LENGTH = 512
 NUMBER_EXPONENTS = (-128, 126)
 MESSAGE_BYTES = 1_048_576
-MESSAGE_BYTES_LEAST = 1_024
+MINIMUM_MESSAGE_BYTES = 1_024
 BATCH_BYTES = 1_048_576
 VISIBILITY_TIMEOUT = 43_200
 DELAY_SECONDS = 900
 WAIT_SECONDS = 20
 RECEIVE_MESSAGES = 10
 IN_FLIGHT = 120_000
-RETENTION_LEAST = 60
-RETENTION_MOST = 1_209_600
+MINIMUM_RETENTION = 60
+MAXIMUM_RETENTION = 1_209_600
 LIST_RESULTS = 1_000
 PEEKED = 100
-# Of a page of peeked messages as it is sent: the next page has what does not fit.
+# Encoded size of a page of peeked messages; the rest is on the next page.
 PEEKED_BYTES = 6 * MESSAGE_BYTES
 COUNTED_QUEUES = 200
 PICKED = 1_000
@@ -42,19 +42,18 @@ POLICY_STATEMENTS = 20
 PERMISSION_ACTIONS = 7
 # KMS API Reference, DescribeKey: KeyId.
 KMS_KEY_ID_LENGTH = 2_048
-KMS_REUSE_LEAST = 60
-KMS_REUSE_MOST = 86_400
-# Ours: tracers write a few hundred. It does not count towards the size of its message.
+MINIMUM_KMS_REUSE = 60
+MAXIMUM_KMS_REUSE = 86_400
+# SkipMQ's own limit; tracers write a few hundred bytes. Not counted in the message's size.
 TRACE_HEADER_LENGTH = 2_048
 IDENTIFIER_LENGTH = 128
 TAGS = 50
 TAG_KEY_LENGTH = 128
 TAG_VALUE_LENGTH = 256
 
-# The longest name of DNS, and a port. What is longer is not kept in caches.
+# The longest DNS name with a port. Longer ones are not cached.
 HOST = 260
-# A 1 MiB body may be escaped to six bytes a character on the wire; a batch holds at most 1 MiB as
-# well, so that a request longer than that and its names can never be a valid one.
+# JSON may escape a character of the 1 MiB of messages as six bytes; the rest is for names.
 REQUEST_BYTES = 6 * MESSAGE_BYTES + 262_144
 
 DEFAULT_ACCOUNT = "000000000000"

@@ -1,4 +1,4 @@
-"""The records that travel between the layers."""
+"""The records that the layers exchange."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -12,7 +12,7 @@ from skipmq import limits
 from skipmq.queue_attributes import QueueAttributes
 
 _POOLED = 256
-# Random UUIDs are made in pools. The places of the digits in the text of one, which a space ends:
+# Random UUIDs are generated in pools of text, with a space after each. Places of the digits:
 _DIGIT_PLACES = [place for place in range(36) if place not in {8, 13, 18, 23}]
 _UUID = b"00000000-0000-4000-0000-000000000000 "
 _UUID_LENGTH = len(_UUID)
@@ -23,7 +23,7 @@ _VARIANT = bytes.maketrans(b"0123456789abcdef", b"89ab" * 4)
 
 @dataclass(frozen=True, slots=True)
 class QueueName:
-    """What names a queue: the account that owns it, its region and its name, or all in its ARN."""
+    """The identity of a queue: account, region and name, and the ARN made of them."""
 
     account: str
     region: str
@@ -51,7 +51,7 @@ class AttributeValue(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False)
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A queue as the database last had it; times in seconds since 1970."""
+    """A queue as last read from the database; times in seconds since 1970."""
 
     name: QueueName
     id: int
@@ -80,7 +80,7 @@ class StoredKey(NamedTuple):
 
 
 class QueueGrant(NamedTuple):
-    """What a role of the database may do with queues by SQL: `queue` is a name or a pattern."""
+    """A grant to a database role for SQL access to queues; `queue` is a name or a pattern."""
 
     role: str
     account: str
@@ -94,7 +94,7 @@ class QueueGrant(NamedTuple):
 
 
 class OutgoingMessage(msgspec.Struct, frozen=True, gc=False):
-    """A checked message on its way in; `attributes` is the JSON text that is stored."""
+    """A validated message to send; `attributes` is the JSON text to store."""
 
     message_id: str
     body: str
@@ -106,7 +106,7 @@ class OutgoingMessage(msgspec.Struct, frozen=True, gc=False):
 
 
 class StoredMessage(msgspec.Struct, frozen=True, gc=False):
-    """What a send is answered with; only FIFO queues number their messages."""
+    """The result of a send; only messages of FIFO queues have a sequence number."""
 
     message_id: str
     sequence_number: int | None = None
@@ -118,13 +118,13 @@ class Recipient:
     __slots__ = ("is_disconnected", "on_disconnect", "waited")
 
     def __init__(self) -> None:
-        # Seconds that it slept in a long poll.
+        # Seconds spent waiting in a long poll.
         self.waited = 0.0
         self.is_disconnected = False
         self.on_disconnect: Callable[[], None] | None = None
 
     def disconnect(self) -> None:
-        """Note that the client has closed its connection."""
+        """Mark the client as disconnected."""
         self.is_disconnected = True
         if self.on_disconnect is not None:
             self.on_disconnect()
@@ -151,7 +151,7 @@ class ReceivedMessage(msgspec.Struct, frozen=True, gc=False):
 
 
 class PeekedMessage(NamedTuple):
-    """A message that was peeked at; times in microseconds since 1970, `visible_in` in seconds."""
+    """A peeked message; times in microseconds since 1970, `visible_in` in seconds."""
 
     place: str
     id: int
@@ -172,14 +172,14 @@ class PeekedMessage(NamedTuple):
 
 
 class Need(NamedTuple):
-    """A permission that a call needs, on a queue, or on all of an account where its name is `*`."""
+    """A permission that a call needs, on a queue, or on all queues of an account (name `*`)."""
 
     permission: str
     queue: QueueName
 
 
 class Reception(msgspec.Struct, frozen=True, gc=False):
-    """What one look at a queue gave: messages, or the seconds until the next becomes visible."""
+    """The result of one claim: messages, or the seconds until the next becomes visible."""
 
     messages: list[ReceivedMessage]
     next_visible_in: float | None = None
@@ -187,7 +187,7 @@ class Reception(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class MessageCounts:
-    """How many messages of a queue wait, are in flight and are delayed."""
+    """The numbers of visible, in-flight and delayed messages of a queue."""
 
     visible: int
     in_flight: int
@@ -195,10 +195,10 @@ class MessageCounts:
 
 
 class QueueStatistics(NamedTuple):
-    """What a queue holds, what happened in it since it was made or purged, and what happens now.
+    """A queue's messages, its counters since it was created or purged, and its current rates.
 
-    The sums of several queues have no name; `queues` is their number. `oldest` is in seconds, rates
-    are messages a second.
+    A sum over several queues has no name; `queues` is their number. `oldest` is in seconds, rates
+    are in messages a second.
     """
 
     account: str | None
@@ -225,12 +225,12 @@ class QueueStatistics(NamedTuple):
     delete_rate: float
     fifo: bool | None
     policy: str | None
-    # Whether the redrive policy of another queue names it.
+    # Whether a redrive policy of another queue names this one.
     dead_letters: bool | None
 
 
 class QueueMinute(NamedTuple):
-    """What happened in a queue in a minute, and how many messages it had then."""
+    """The counters of a queue for one minute, and its number of messages."""
 
     # In seconds since 1970.
     minute: int
@@ -242,10 +242,10 @@ class QueueMinute(NamedTuple):
 
 
 class TimeInQueue(NamedTuple):
-    """How long messages that were settled in a step were in their queue.
+    """The times that messages settled in one step spent in their queue.
 
-    The percentiles (50, 95, 99) are in microseconds, and None where nothing was received or
-    deleted; `at` is the step's beginning, in seconds since 1970, or None for all of them.
+    The percentiles (50, 95, 99) are in microseconds, and None where no message was received or
+    deleted; `at` is the start of the step in seconds since 1970, or None for all steps.
     """
 
     at: int | None
@@ -257,7 +257,7 @@ class TimeInQueue(NamedTuple):
 
 
 class NewMessage(NamedTuple):
-    """A message that came to a queue; `came_at` in microseconds, the body perhaps cut off."""
+    """A message that arrived in a queue; `came_at` in microseconds, the body perhaps truncated."""
 
     id: int
     came_at: int
@@ -270,7 +270,7 @@ class NewMessage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MessageFilter:
-    """Which messages of a queue: those with a text in the body, an attribute, its value."""
+    """A filter of messages by a text in the body, by an attribute's name and by its value."""
 
     body_contains: str | None = None
     attribute_name: str | None = None
@@ -279,9 +279,9 @@ class MessageFilter:
 
 @dataclass(frozen=True, slots=True)
 class MoveTask:
-    """A message move task, or one that moves, copies or deletes what matches a filter.
+    """A redrive, or a task that moves, copies or deletes messages that match a filter.
 
-    `started_at` is in milliseconds since the epoch.
+    `started_at` is in milliseconds since 1970.
     """
 
     id: str
@@ -292,7 +292,7 @@ class MoveTask:
     to_move: int
     failure: str | None
     started_at: int
-    # What it does with messages; a redrive is SQS's, the others have a filter.
+    # redrive, which is SQS's, or move, copy or delete, which have a filter.
     kind: str
     body_contains: str | None
     attribute_name: str | None
@@ -302,9 +302,9 @@ class MoveTask:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who calls: the account, the region that the credential names, and what SenderId shows.
+    """The identity of a caller: account, region of the credential, and SenderId.
 
-    Whoever has proved it also has the access key that signed, and an ARN as its user.
+    With a verified signature it also has the access key's id, and an ARN as its user.
     """
 
     account: str = limits.DEFAULT_ACCOUNT
@@ -316,16 +316,16 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredQueue:
-    """A queue that the configuration file asks for."""
+    """A queue that the configuration file declares."""
 
     name: str
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
 
 def _uuids() -> Iterator[str]:
-    """Give random UUIDs as text, made in pools, a column of digits at a time.
+    """Yield random UUIDs as text, generated in pools, one column of digits at a time.
 
-    Source of the form: RFC 9562, section 5.4.
+    Source of the format: RFC 9562, section 5.4.
     """
     while True:
         digits = os.urandom(len(_DIGIT_PLACES) * _POOLED // 2).hex().encode()
@@ -339,6 +339,6 @@ def _uuids() -> Iterator[str]:
         yield from made.decode().split()
 
 
-# Returns a random UUID as text; for the thread of the event loop. str(uuid.uuid4()) takes nine
-# times as long, and each request and each message has one.
+# Returns a random UUID as text; for the event loop's thread only. Each request and each message has
+# one, and str(uuid.uuid4()) takes nine times as long.
 new_uuid = _uuids().__next__

@@ -1,4 +1,4 @@
-"""The attributes that queues have: type, default, allowed values and kind of queue of each.
+"""The attributes of queues: type, default, allowed values, and whether for FIFO queues only.
 
 Source: SQS API Reference, SetQueueAttributes and GetQueueAttributes.
 """
@@ -11,30 +11,30 @@ from msgspec.structs import fields
 
 from skipmq import limits
 
-# The longest text of an integer that is read.
+# Digits of an integer, at most.
 _DIGITS = 12
 
 
 class Allowed(NamedTuple):
-    """The values that an attribute may have, which queues have it, and whether it is SkipMQ's."""
+    """The allowed values of an attribute; `fifo`: for FIFO queues only; `ours`: not one of SQS."""
 
-    least: int = 0
-    most: int = 0
+    minimum: int = 0
+    maximum: int = 0
     choices: tuple[str, ...] = ()
     fifo: bool = False
     ours: bool = False
 
 
 class QueueAttributes(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"):
-    """What a queue is set to; a standard queue has those of FIFO queues at their defaults."""
+    """The attributes of a queue; a standard queue has FIFO's at their defaults."""
 
     visibility_timeout: Annotated[int, Allowed(0, limits.VISIBILITY_TIMEOUT)] = 30
     delay_seconds: Annotated[int, Allowed(0, limits.DELAY_SECONDS)] = 0
     maximum_message_size: Annotated[
-        int, Allowed(limits.MESSAGE_BYTES_LEAST, limits.MESSAGE_BYTES)
+        int, Allowed(limits.MINIMUM_MESSAGE_BYTES, limits.MESSAGE_BYTES)
     ] = limits.MESSAGE_BYTES
     message_retention_period: Annotated[
-        int, Allowed(limits.RETENTION_LEAST, limits.RETENTION_MOST)
+        int, Allowed(limits.MINIMUM_RETENTION, limits.MAXIMUM_RETENTION)
     ] = 345_600
     receive_message_wait_time_seconds: Annotated[int, Allowed(0, limits.WAIT_SECONDS)] = 0
     policy: str = ""
@@ -42,14 +42,14 @@ class QueueAttributes(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"
     redrive_allow_policy: str = ""
     kms_master_key_id: str = ""
     kms_data_key_reuse_period_seconds: Annotated[
-        int, Allowed(limits.KMS_REUSE_LEAST, limits.KMS_REUSE_MOST)
+        int, Allowed(limits.MINIMUM_KMS_REUSE, limits.MAXIMUM_KMS_REUSE)
     ] = 300
     sqs_managed_sse_enabled: bool = True
-    # What is kept of a settled message.
+    # What the history keeps of a settled message.
     history_mode: Annotated[str, Allowed(choices=("off", "metadata", "full"), ours=True)] = (
         "metadata"
     )
-    # How many other servers have a message before its send is answered.
+    # The standbys that must have a message before its send is acknowledged.
     replication_mode: Annotated[
         str, Allowed(choices=("none", "any", "majority", "all"), ours=True)
     ] = "any"
@@ -62,10 +62,10 @@ class QueueAttributes(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"
     ] = "perQueue"
 
     @classmethod
-    def read(cls, texts: Mapping[str, str]) -> Self:
-        """Return the attributes of these texts by SQS name, as the database has them.
+    def from_texts(cls, texts: Mapping[str, str]) -> Self:
+        """Return the attributes from their texts by SQS name, as the database stores them.
 
-        Attributes of a later release are ignored, so that its schema serves this one too.
+        Unknown attributes are ignored: the schema may be the next release's.
         """
         return msgspec.convert(texts, cls, strict=False)
 
@@ -79,7 +79,7 @@ class QueueAttributes(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"
 
 
 class Attribute(NamedTuple):
-    """An attribute by its SQS name: the field of QueueAttributes, its type and its default."""
+    """The SQS name of an attribute, its field in QueueAttributes, its type and its default."""
 
     name: str
     field: str
@@ -88,13 +88,12 @@ class Attribute(NamedTuple):
     allowed: Allowed
 
     def stored(self, text: str) -> str | None:
-        """Return the form in which a text is stored, or None when it is not allowed."""
+        """Return a value in the form in which it is stored, or None if it is not allowed."""
         allowed = self.allowed
         if self.type is int:
             is_number = text.isascii() and text.isdigit() and len(text) <= _DIGITS
-            return (
-                str(int(text)) if is_number and allowed.least <= int(text) <= allowed.most else None
-            )
+            is_allowed = is_number and allowed.minimum <= int(text) <= allowed.maximum
+            return str(int(text)) if is_allowed else None
         if self.type is bool:
             return text.lower() if text.lower() in {"true", "false"} else None
         if allowed.ours:
@@ -118,5 +117,5 @@ def _table() -> dict[str, Attribute]:
     return table
 
 
-# By SQS name. FifoQueue is none of them: it is a queue's kind, fixed when the queue is created.
+# By SQS name. FifoQueue is not among them: it is fixed when a queue is created.
 ATTRIBUTES = _table()

@@ -1,4 +1,4 @@
-"""The application for a WSGI server that has threads: `gunicorn 'skipmq.wsgi:application()'`."""
+"""The application for a threaded WSGI server: `gunicorn 'skipmq.wsgi:application()'`."""
 
 import asyncio
 import atexit
@@ -21,7 +21,7 @@ from skipmq.telemetry import logs
 
 
 def application() -> flask.Flask:
-    """Return the application of a node with its janitor and the console.
+    """Return the application of a node with a janitor and the console.
 
     Raises config.ConfigError, schema.SchemaError, errors.ServiceUnavailable.
     """
@@ -29,7 +29,7 @@ def application() -> flask.Flask:
     if not settings.database_url:
         raise config.ConfigError(["SKIPMQ_DATABASE_URL: a WSGI server needs a database of its own"])
     if not settings.auth:
-        # Which address the server listens on is not known here.
+        # The server's address, on which the default depends, is unknown here.
         settings = replace(settings, auth="on")
     if settings.checks_signatures and not settings.master_key:
         raise config.ConfigError(

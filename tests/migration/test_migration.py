@@ -86,7 +86,7 @@ def test_migrate_by_two_at_once_does_it_once(databases: Databases) -> None:
     with context.Pool(4) as pool:
         states = pool.map(schema.migrate, [url] * 4)
 
-    assert {state.found for state in states} == {states[0].wanted}
+    assert {state.found for state in states} == {states[0].required}
     assert len(contents(url)["receipt_key"]) == 1
 
 
@@ -136,7 +136,7 @@ def test_check_of_an_empty_database_says_to_migrate(databases: Databases) -> Non
 def test_check_of_a_newer_schema_tolerates_only_the_next_expansion(
     database: str, found: str, refused: bool
 ) -> None:
-    number = int(schema.inspect(database).wanted.split("_")[0]) + 1
+    number = int(schema.inspect(database).required.split("_")[0]) + 1
     with psycopg.connect(database) as connection:
         connection.execute(
             "update skipmq.alembic_version set version_num = %s",

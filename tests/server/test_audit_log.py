@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from skipmq.database import Database
 from skipmq.server.request_log import Limit
 from skipmq.store import Audit
-from skipmq.store.audit_log import MOST
+from skipmq.store.audit_log import BUFFERED
 from support.audit import ACCOUNT, ORDERS, record, written
 from support.http import NodeProcess, client, eventually, raw
 from support.key_commands import ACCOUNT as KEYS_ACCOUNT
@@ -143,13 +143,13 @@ async def test_what_finds_no_room_is_left_out_and_counted(owner: Connection, dat
     pool = Database(as_node(database), size=1)
     audit = Audit(pool, writes=True)
     with capture_logs() as logs:
-        for n in range(MOST + 7):
+        for n in range(BUFFERED + 7):
             audit.note(record(request_id=f"{n}"))
         # One at a time: each takes what the others have left.
         await asyncio.gather(*(audit.flush() for _ in range(2)))
 
-    found = written(owner, limit=2 * MOST)
-    assert {each["request_id"] for each in found} == {f"{n}" for n in range(MOST)}
+    found = written(owner, limit=2 * BUFFERED)
+    assert {each["request_id"] for each in found} == {f"{n}" for n in range(BUFFERED)}
     assert [each["number"] for each in logs if each["event"] == "audit records left out"] == [7]
     pool.close()
 
@@ -157,12 +157,12 @@ async def test_what_finds_no_room_is_left_out_and_counted(owner: Connection, dat
 async def test_records_wait_for_a_database_that_is_away(owner: Connection, database: str) -> None:
     pool = Database(as_node(database), size=1)
     audit = Audit(pool, writes=True)
-    pool.availability.lose(psycopg.OperationalError("gone"))
+    pool.availability.mark_unavailable(psycopg.OperationalError("gone"))
     audit.note(record())
 
     await audit.flush()
     lost = written(owner)
-    await pool.availability.outlast()
+    await pool.availability.wait_until_available()
     await audit.flush()
 
     assert lost == []
@@ -196,7 +196,7 @@ def test_flood_without_a_key_hides_no_refusal_of_one(keys: Keys, log: Connection
 def test_refusals_of_a_minute_are_bounded() -> None:
     limit = Limit("refusals in the database", 60, seconds=60)
 
-    kept = sum(limit.has_room() for _ in range(5000))
+    kept = sum(limit.allows() for _ in range(5000))
 
     # As many again if a minute begins meanwhile.
     assert kept in {60, 120}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from skipmq import limits
-from skipmq.server.connection import BODY_LEAST_SECONDS
+from skipmq.server.connection import BODY_MINIMUM_SECONDS
 from support.hang_ups import WAYS, Leave
 from support.http import ACCOUNT, NodeProcess, WsgiProcess, client, eventually
 from support.postgres import Databases, as_node
@@ -112,7 +112,7 @@ def test_time_in_which_the_node_stood_still_is_not_the_client_s(
         worker = node.workers()[0]
 
         worker.suspend()
-        time.sleep(BODY_LEAST_SECONDS + 1)
+        time.sleep(BODY_MINIMUM_SECONDS + 1)
         slow.sendall(b"ction=ListQueues")
         worker.resume()
 

@@ -180,8 +180,8 @@ def test_frozen_server_holds_no_request_and_what_it_may_have_done_is_not_done_tw
     assert bodies(sqs, other) == ["later"]
     # The other workers notice by themselves.
     eventually(lambda: node.metric("skipmq_database_available") == 1)
-    assert "database away" in node.log
-    assert "database back" in node.log
+    assert "database unavailable" in node.log
+    assert "database available again" in node.log
 
 
 def test_crash_of_the_server_reaches_no_client(node: NodeProcess, owner: Connection) -> None:

@@ -1,4 +1,4 @@
-"""What a node knows of its database before anybody asks."""
+"""The overview of the database that a node keeps."""
 
 import asyncio
 
@@ -8,15 +8,15 @@ from support.loop import eventually
 from support.postgres import Databases, as_node
 
 
-async def test_database_is_known_before_anybody_looks(embedded_databases: Databases) -> None:
+async def test_overview_is_read_without_a_caller(embedded_databases: Databases) -> None:
     url = embedded_databases.migrated()
     database = Database(as_node(url), size=1)
     overview = Overview(database, Replication(database))
     running = asyncio.get_running_loop().create_task(overview.run())
 
-    known = await eventually(lambda: overview.known)
+    snapshot = await eventually(lambda: overview.latest)
 
-    assert known.server.revision
+    assert snapshot.server.revision
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     database.close()

@@ -71,27 +71,27 @@ def test_error_is_logged_and_what_goes_well_is_not(url: str) -> None:
 def test_no_more_errors_are_logged_than_a_second_has_room_for() -> None:
     limit = Limit("errors")
 
-    kept = sum(limit.has_room() for _ in range(5000))
+    kept = sum(limit.allows() for _ in range(5000))
 
     # 50, and as many for each second that begins meanwhile.
     assert 50 <= kept < 5000
 
 
 def test_records_of_one_caller_leave_room_for_those_of_others() -> None:
-    limit = Limit("refusals", most=5, seconds=86_400)
+    limit = Limit("refusals", limit=5, seconds=86_400)
     callers = [Caller("no key"), Caller("unknown key"), Caller("claimed key", "A")]
 
     for caller in [*callers, Caller("key", "A")]:
         # Twice as many where a day begins meanwhile.
-        assert sum(limit.has_room(caller) for _ in range(1_000)) in range(5, 11)
+        assert sum(limit.allows(caller) for _ in range(1_000)) in range(5, 11)
 
 
 def test_many_claimed_keys_take_bounded_memory_and_hide_no_key() -> None:
-    limit = Limit("refusals", most=5, seconds=86_400)
+    limit = Limit("refusals", limit=5, seconds=86_400)
 
-    kept = sum(limit.has_room(Caller("claimed key", str(n))) for n in range(10_000))
+    kept = sum(limit.allows(Caller("claimed key", str(n))) for n in range(10_000))
 
     assert kept in range(20, 100)
-    assert limit.has_room(Caller("key", "A"))
-    assert limit.has_room(Caller("no key"))
+    assert limit.allows(Caller("key", "A"))
+    assert limit.allows(Caller("no key"))
     assert len(limit._records) < 50  # noqa: SLF001 - memory shows nowhere else.

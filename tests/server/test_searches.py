@@ -38,4 +38,4 @@ def test_a_search_that_takes_long_is_given_up_by_itself(embedded_databases: Data
         assert "The database did not answer in time" in page.body
         assert node.metric("skipmq_search_deadlines_total") >= 1
         assert node.metric("skipmq_database_deadlines_total") == 0
-        assert "database away" not in node.log, node.log
+        assert "database unavailable" not in node.log, node.log

@@ -370,7 +370,7 @@ def test_no_secret_is_in_what_a_node_shows(
     for text in (node.log, said, *shown, *lines, *(query for (query,) in queries)):
         clean(text, planted)
     assert "request failed" in node.log
-    assert "database away" in node.log
+    assert "database unavailable" in node.log
     assert re.search('SignatureDoesNotMatch.*"event": "audit"', node.log)
 
 

@@ -62,7 +62,7 @@ def test_requests_wait_for_a_table_that_is_locked_and_metrics_name_the_session(
 
         eventually(lambda: node.metric("skipmq_tables_available") == 1)
         assert MIGRATION not in node.metrics()
-        assert "tables away" in node.log
+        assert "tables unavailable" in node.log
         (message,) = sqs.receive_message(QueueUrl=orders, MaxNumberOfMessages=10)["Messages"]
         assert message["Body"] == "while"
 

@@ -41,10 +41,10 @@ def test_defaults_are_those_of_the_table_of_attributes(owner: Connection) -> Non
 @pytest.mark.parametrize("name", INTEGERS)
 def test_bounds_are_those_of_the_table_of_attributes(owner: Connection, name: str) -> None:
     allowed = ATTRIBUTES[name].allowed
-    Queue(owner, "least", **{name: allowed.least})
-    Queue(owner, "most", **{name: allowed.most})
+    Queue(owner, "least", **{name: allowed.minimum})
+    Queue(owner, "most", **{name: allowed.maximum})
 
-    for value in (allowed.least - 1, allowed.most + 1):
+    for value in (allowed.minimum - 1, allowed.maximum + 1):
         with pytest.raises(psycopg.errors.CheckViolation), owner.transaction():
             Queue(owner, "beyond", **{name: value})
 

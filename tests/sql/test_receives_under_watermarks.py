@@ -153,7 +153,7 @@ class WatermarkMachine(RuleBasedStateMachine):
         # Since the clock was put back these have not claimed.
         self.unaware: set[int] = set()
         # One node begins with a watermark, which takes two probes.
-        watched = self.world.receivers[0].scans.of(self.queue.id)
+        watched = self.world.receivers[0].scans.scan(self.queue.id)
         for _ in range(100):
             if watched.watermark.low is not None:
                 break
@@ -233,7 +233,7 @@ class WatermarkMachine(RuleBasedStateMachine):
     @invariant()
     def nothing_is_visible_below_a_watermark(self) -> None:
         for which, receiver in enumerate(self.world.receivers):
-            mark = receiver.scans.of(self.queue.id).watermark
+            mark = receiver.scans.scan(self.queue.id).watermark
             if mark.low is not None and which not in self.unaware:
                 type(self).known += 1
                 type(self).held += mark.held[0] is not None
@@ -301,7 +301,7 @@ def test_transaction_that_stays_open_holds_no_claim_back_and_its_message_comes(
     name = QueueName("000000000000", "us-east-1", "held")
     receiver, held = world.receivers[0], world.sessions[0]
     receiver.restart(clock)
-    mark = receiver.scans.of(queue.id)
+    mark = receiver.scans.scan(queue.id)
 
     def received() -> int:
         clock.ahead += 0.3

@@ -19,7 +19,7 @@ QUEUE = f"/{ACCOUNT}/{NAME}"
 ARN = f"arn:aws:sqs:us-east-1:{ACCOUNT}:{NAME}"
 # A queue that is deleted would have nothing more to tell.
 ACTIONS = {
-    **{f"AmazonSQS.{name}": action.takes for name, action in shapes.ACTIONS.items()},
+    **{f"AmazonSQS.{name}": action.input for name, action in shapes.ACTIONS.items()},
     **{f"SkipMQ.{name}": shapes.structure(kind) for name, kind in extensions.REQUESTS.items()},
 }
 ACTIONS.pop("AmazonSQS.DeleteQueue")

@@ -24,8 +24,8 @@ async def asleep(waiter: Waiter) -> asyncio.Task[bool]:
 
 def polled(waiter: Waiter, next_visible_in: float | None = None) -> None:
     """Have a waiter poll and find nothing."""
-    waiter.poll_begins()
-    waiter.poll_found_nothing(next_visible_in)
+    waiter.begin_poll()
+    waiter.end_empty_poll(next_visible_in)
 
 
 @contextmanager

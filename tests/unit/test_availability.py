@@ -51,11 +51,11 @@ def server() -> Server:
 
 async def test_nobody_waits_while_it_is_available(server: Server) -> None:
     assert await server.availability.wait(monotonic())
-    assert not server.availability.is_lost
+    assert not server.availability.is_unavailable
 
 
 async def test_all_who_wait_go_on_together(server: Server) -> None:
-    server.availability.lose(LOST)
+    server.availability.mark_unavailable(LOST)
     waiting = await server.waiters(8)
     await eventually(lambda: server.probes)
     assert not any(task.done() for task in waiting)
@@ -69,15 +69,15 @@ async def test_all_who_wait_go_on_together(server: Server) -> None:
 
 
 async def test_who_waits_too_long_goes_on_without_it(server: Server) -> None:
-    server.availability.lose(LOST)
+    server.availability.mark_unavailable(LOST)
 
     assert not await server.availability.wait(monotonic() + 0.01)
     assert not await server.availability.wait(monotonic())
-    assert server.availability.is_lost
+    assert server.availability.is_unavailable
 
 
 async def test_who_is_cancelled_waits_no_longer(server: Server) -> None:
-    server.availability.lose(LOST)
+    server.availability.mark_unavailable(LOST)
     first, second = await server.waiters(2)
 
     first.cancel()
@@ -88,39 +88,39 @@ async def test_who_is_cancelled_waits_no_longer(server: Server) -> None:
 
 
 async def test_stop_ends_all_waiting_for_good(server: Server) -> None:
-    server.availability.lose(LOST)
+    server.availability.mark_unavailable(LOST)
     waiting = await server.waiters(2)
-    outlasting = asyncio.create_task(server.availability.outlast())
+    outlasting = asyncio.create_task(server.availability.wait_until_available())
     await eventually(lambda: server.shown["waiting for server"] == 3)
 
     server.availability.stop()
 
     assert await asyncio.gather(*waiting) == [False] * 2
     await outlasting
-    server.availability.lose(LOST)
-    assert not server.availability.is_lost
+    server.availability.mark_unavailable(LOST)
+    assert not server.availability.is_unavailable
     assert not await server.availability.wait(monotonic() + 60)
 
 
 async def test_one_task_probes_however_many_notice(server: Server) -> None:
     tasks = len(asyncio.all_tasks())
     for _ in range(5):
-        server.availability.lose(LOST)
+        server.availability.mark_unavailable(LOST)
     assert len(asyncio.all_tasks()) == tasks + 1
     server.is_there = True
-    await server.availability.outlast()
+    await server.availability.wait_until_available()
 
-    assert server.availability.losses == 1
+    assert server.availability.interruptions == 1
     assert server.probes == 1
 
 
 async def test_each_loss_counts(server: Server) -> None:
     server.is_there = True
     for _ in range(2):
-        server.availability.lose(LOST)
-        await server.availability.outlast()
+        server.availability.mark_unavailable(LOST)
+        await server.availability.wait_until_available()
 
-    assert server.availability.losses == 2
+    assert server.availability.interruptions == 2
 
 
 async def test_probe_that_fails_for_another_reason_has_found_nothing() -> None:
@@ -132,7 +132,7 @@ async def test_probe_that_fails_for_another_reason_has_found_nothing() -> None:
 
     availability = Availability("server", probe, NoObserver())
     with capture_logs() as lines:
-        availability.lose(LOST)
+        availability.mark_unavailable(LOST)
 
         assert await availability.wait(monotonic() + 60)
 

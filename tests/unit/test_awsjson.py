@@ -52,7 +52,7 @@ def parsed(response: Response, shape: Any = None) -> dict[str, Any]:
 def test_request_of_botocore_decodes_to_its_parameters(
     action: str, data: st.DataObject, json_model: ServiceModel, ask: Ask, allowed: Allowed
 ) -> None:
-    parameters = data.draw(allowed(shapes.ACTIONS[action].takes))
+    parameters = data.draw(allowed(shapes.ACTIONS[action].input))
     serialised = create_serializer("json", include_validation=False).serialize_to_request(
         parameters, json_model.operation_model(action)
     )
@@ -69,8 +69,8 @@ def test_request_of_botocore_decodes_to_its_parameters(
 def test_response_parses_in_botocore_to_the_result(
     action: str, data: st.DataObject, json_model: ServiceModel, ask: Ask, allowed: Allowed
 ) -> None:
-    gives = shapes.ACTIONS[action].gives
-    result = None if gives is None else data.draw(allowed(gives))
+    output = shapes.ACTIONS[action].output
+    result = None if output is None else data.draw(allowed(output))
 
     response = protocol.encode(Call(action, {}, ask(headers=target(action))), result)
 
@@ -222,7 +222,7 @@ def test_body_of_any_bytes_raises_only_sqs_errors(body: bytes, action: str, ask:
 def test_body_of_any_json_raises_only_sqs_errors(
     data: st.DataObject, action: str, ask: Ask
 ) -> None:
-    members = list(shapes.ACTIONS[action].takes.members)
+    members = list(shapes.ACTIONS[action].input.members)
     document = data.draw(st.dictionaries(st.sampled_from(members), JSON_VALUES) | JSON_VALUES)
 
     try:

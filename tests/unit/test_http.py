@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from skipmq import limits
 from skipmq.protocol import Request, Response
-from skipmq.server.http import HEAD_BYTES, HEADERS, Arriving, Head, Reader, Route
+from skipmq.server.http import HEAD_BYTES, HEADERS, Head, PendingBodies, Reader, Route
 
 HEADER = b"POST /a HTTP/1.1\r\nHost: a\r\n"
 CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
@@ -41,7 +41,7 @@ def route(head: Head) -> Route:
 
 def read(*pieces: bytes) -> list[Read]:
     """Return what a reader makes of bytes; it takes none after a refusal."""
-    reader, found = Reader(route, Arriving()), []
+    reader, found = Reader(route, PendingBodies()), []
     for piece in pieces:
         for whole in reader.feed(piece):
             if whole.response is not None:
@@ -211,7 +211,7 @@ def test_body_that_is_too_long_is_heard_out_and_refused() -> None:
 
 
 def test_unfinished_bodies_of_a_client_are_counted_until_they_end() -> None:
-    arriving = Arriving()
+    arriving = PendingBodies()
     readers = [Reader(route, arriving) for _ in range(30)]
     part = b"x" * (limits.REQUEST_BYTES - 1)
     answers = []
@@ -236,10 +236,10 @@ def test_pieces_of_unfinished_bodies_count_with_what_they_take() -> None:
 
 
 def test_body_that_breaks_off_is_refused() -> None:
-    reader = Reader(route, Arriving())
+    reader = Reader(route, PendingBodies())
     assert reader.feed(HELLO[:-1]) == []
 
-    broken = reader.broken()
+    broken = reader.refuse_body()
 
     assert broken.response is not None
     assert (broken.response.status, broken.keep_alive) == (400, False)

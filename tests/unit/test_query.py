@@ -73,7 +73,7 @@ def test_request_of_botocore_decodes_to_its_parameters(
     action: str, data: st.DataObject, query_model: ServiceModel, ask: Ask, allowed: Allowed
 ) -> None:
     # This wire has no empty map, and its model is older than one member.
-    sent = data.draw(allowed(shapes.ACTIONS[action].takes, least_map=1))
+    sent = data.draw(allowed(shapes.ACTIONS[action].input, least_map=1))
     sent.pop("MessageSystemAttributeNames", None)
     serialised = create_serializer("query", include_validation=False).serialize_to_request(
         sent, query_model.operation_model(action)
@@ -91,9 +91,9 @@ def test_request_of_botocore_decodes_to_its_parameters(
 def test_response_parses_in_botocore_to_the_result(
     action: str, data: st.DataObject, query_model: ServiceModel, ask: Ask, allowed: Allowed
 ) -> None:
-    gives = shapes.ACTIONS[action].gives
+    output = shapes.ACTIONS[action].output
     # An empty list or map leaves no trace on this wire.
-    result = None if gives is None else data.draw(allowed(gives, least_list=1, least_map=1))
+    result = None if output is None else data.draw(allowed(output, least_list=1, least_map=1))
 
     response = protocol.encode(Call(action, {}, ask()), result)
 

@@ -99,10 +99,10 @@ def test_actions_of_the_table_are_those_of_the_model(json_model: ServiceModel) -
 def test_shapes_of_an_action_match_the_json_model(action: str, json_model: ServiceModel) -> None:
     operation, shape = json_model.operation_model(action), shapes.ACTIONS[action]
 
-    assert ours(shape.takes) == modelled(operation.input_shape)
-    assert (shape.gives is None) == (operation.output_shape is None)
-    if shape.gives is not None:
-        assert ours(shape.gives) == modelled(operation.output_shape)
+    assert ours(shape.input) == modelled(operation.input_shape)
+    assert (shape.output is None) == (operation.output_shape is None)
+    if shape.output is not None:
+        assert ours(shape.output) == modelled(operation.output_shape)
 
 
 @pytest.mark.parametrize("action", shapes.ACTIONS)
@@ -110,13 +110,13 @@ def test_locations_of_an_action_match_the_query_model(
     action: str, query_model: ServiceModel
 ) -> None:
     operation, shape = query_model.operation_model(action), shapes.ACTIONS[action]
-    takes = our_locations(shape.takes)
+    members = our_locations(shape.input)
     for _, name in (pair for pair in YOUNGER if pair[0] == action):
-        del takes[name]
+        del members[name]
 
-    assert takes == modelled_locations(operation.input_shape)
-    if shape.gives is not None:
-        assert our_locations(shape.gives) == modelled_locations(operation.output_shape)
+    assert members == modelled_locations(operation.input_shape)
+    if shape.output is not None:
+        assert our_locations(shape.output) == modelled_locations(operation.output_shape)
 
 
 @pytest.mark.parametrize("action", shapes.ACTIONS)

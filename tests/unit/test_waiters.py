@@ -11,7 +11,7 @@ from support.waiters import asleep, held, soon
 
 @pytest.fixture
 def waiters() -> Waiters:
-    return Waiters(most=100)
+    return Waiters(slots=100)
 
 
 async def test_wake_before_wait_is_not_lost(waiters: Waiters) -> None:
@@ -142,23 +142,23 @@ def test_count_follows_who_comes_and_goes(waiters: Waiters) -> None:
 
 
 def test_registry_is_full_until_one_leaves() -> None:
-    waiters = Waiters(most=2)
+    waiters = Waiters(slots=2)
     with waiters.register("a") as first:
-        assert first.has_place
+        assert first.has_slot
         with waiters.register("b") as second, waiters.register("a") as third:
-            assert (second.has_place, third.has_place) == (True, False)
+            assert (second.has_slot, third.has_slot) == (True, False)
 
         with waiters.register("b") as fourth:
-            assert fourth.has_place
+            assert fourth.has_slot
 
 
 async def test_owner_below_its_share_gets_the_newest_place_of_the_largest() -> None:
-    waiters = Waiters(most=10)
+    waiters = Waiters(slots=10)
     with held(waiters, small=2, greedy=8) as places:
         last = await asleep(places["greedy"][-1])
 
         with waiters.register("r", "other") as other:
-            assert other.has_place
+            assert other.has_slot
             assert await last is False
 
         assert [w.is_cancelled for w in places["greedy"]] == [False] * 7 + [True]
@@ -166,10 +166,10 @@ async def test_owner_below_its_share_gets_the_newest_place_of_the_largest() -> N
 
 
 def test_full_registry_is_divided_into_equal_shares_at_last() -> None:
-    waiters = Waiters(most=12)
+    waiters = Waiters(slots=12)
     with held(waiters, greedy=50, b=50, c=50, d=2) as places:
         kept = {
-            owner: sum(w.has_place and not w.is_cancelled for w in each)
+            owner: sum(w.has_slot and not w.is_cancelled for w in each)
             for owner, each in places.items()
         }
 
@@ -180,18 +180,18 @@ def test_full_registry_is_divided_into_equal_shares_at_last() -> None:
 
 
 def test_one_owner_has_all_places_while_no_other_wants_any() -> None:
-    waiters = Waiters(most=12)
+    waiters = Waiters(slots=12)
     with held(waiters, only=13) as places:
-        assert [w.has_place for w in places["only"]] == [True] * 12 + [False]
+        assert [w.has_slot for w in places["only"]] == [True] * 12 + [False]
         assert not any(w.is_cancelled for w in places["only"])
 
 
 def test_waiter_without_a_place_takes_none_from_others() -> None:
-    waiters = Waiters(most=2)
+    waiters = Waiters(slots=2)
     with held(waiters, a=2), waiters.register("q", "a") as refused:
-        assert not refused.has_place
+        assert not refused.has_slot
     with held(waiters, a=1, b=1) as places, waiters.register("q", "a"):
-        assert [w.has_place for each in places.values() for w in each] == [True, True]
+        assert [w.has_slot for each in places.values() for w in each] == [True, True]
 
 
 async def test_registry_survives_a_storm(waiters: Waiters) -> None:

@@ -23,7 +23,7 @@ from support.waiters import asleep, held, polled, soon
 
 @pytest.fixture
 def waiters() -> Waiters:
-    return Waiters(most=100)
+    return Waiters(slots=100)
 
 
 def test_waiter_that_leaves_before_it_found_nothing_makes_the_next_one_poll(
@@ -32,7 +32,7 @@ def test_waiter_that_leaves_before_it_found_nothing_makes_the_next_one_poll(
     first, second = waiters.register("q"), waiters.register("q")
     with second:
         with first:
-            first.poll_begins()  # It finds a message, or fails.
+            first.begin_poll()  # It finds a message, or fails.
 
         assert second.is_woken
 
@@ -105,15 +105,15 @@ async def test_poll_of_one_who_left_is_done_by_the_next(waiters: Waiters) -> Non
 
 def test_first_of_a_queue_polls(waiters: Waiters) -> None:
     with waiters.register("q") as waiter:
-        assert not waiter.need_not_poll()
+        assert not waiter.may_skip_poll()
 
 
 async def test_who_comes_after_a_poll_that_found_nothing_need_not_poll(waiters: Waiters) -> None:
     with waiters.register("q") as first, waiters.register("r") as elsewhere:
         polled(first)
         with waiters.register("q") as other:
-            assert other.need_not_poll()
-        assert not elsewhere.need_not_poll()
+            assert other.may_skip_poll()
+        assert not elsewhere.may_skip_poll()
 
 
 async def test_nothing_is_known_of_a_queue_that_nobody_waited_on(waiters: Waiters) -> None:
@@ -121,7 +121,7 @@ async def test_nothing_is_known_of_a_queue_that_nobody_waited_on(waiters: Waiter
         polled(waiter)
 
     with waiters.register("q") as waiter:
-        assert not waiter.need_not_poll()
+        assert not waiter.may_skip_poll()
 
 
 @pytest.mark.parametrize("wake", [lambda w: w.wake("q"), lambda w: w.wake_all()])
@@ -133,16 +133,16 @@ async def test_who_comes_after_a_wake_up_polls(
         wake(waiters)
 
         with waiters.register("q") as other:
-            assert not other.need_not_poll()
+            assert not other.may_skip_poll()
 
 
 async def test_poll_during_which_a_wake_up_came_says_nothing(waiters: Waiters) -> None:
     with waiters.register("q") as first, waiters.register("q") as other:
-        first.poll_begins()
+        first.begin_poll()
         waiters.wake("q")
-        first.poll_found_nothing(None)
+        first.end_empty_poll(None)
 
-        assert not other.need_not_poll()
+        assert not other.may_skip_poll()
 
 
 async def test_who_comes_when_a_message_becomes_visible_leaves_it_to_the_first(
@@ -151,9 +151,9 @@ async def test_who_comes_when_a_message_becomes_visible_leaves_it_to_the_first(
     with waiters.register("q") as other:
         with waiters.register("q") as finder:
             polled(finder, next_visible_in=0.0)
-            assert other.need_not_poll()
-            finder.poll_begins()
-        assert not other.need_not_poll()  # There was one.
+            assert other.may_skip_poll()
+            finder.begin_poll()
+        assert not other.may_skip_poll()  # There was one.
 
 
 async def test_what_a_poll_found_is_forgotten_when_no_other_poll_follows(
@@ -164,22 +164,22 @@ async def test_what_a_poll_found_is_forgotten_when_no_other_poll_follows(
         later = monotonic() + POLL_INTERVAL + DUE_SECONDS
         monkeypatch.setattr(registry, "monotonic", lambda: later)
 
-        assert not other.need_not_poll()
+        assert not other.may_skip_poll()
 
 
 @pytest.mark.parametrize("number", [0, SPREAD_BEYOND])
 def test_few_receivers_wait_as_long_as_they_want(number: int) -> None:
-    waiters = Waiters(most=SPREAD_BEYOND)
+    waiters = Waiters(slots=SPREAD_BEYOND)
     with held(waiters, only=number):
-        assert [waiters.seconds_for(20) for _ in range(10)] == [20] * 10
+        assert [waiters.spread(20) for _ in range(10)] == [20] * 10
 
 
 def test_many_receivers_that_come_at_once_stop_waiting_one_by_one() -> None:
-    waiters = Waiters(most=10 * SPREAD_BEYOND)
+    waiters = Waiters(slots=10 * SPREAD_BEYOND)
     beyond = 500
     with held(waiters, only=SPREAD_BEYOND + beyond):
-        long = {waiters.seconds_for(20) for _ in range(100)}
-        short = {waiters.seconds_for(1) for _ in range(100)}
+        long = {waiters.spread(20) for _ in range(100)}
+        short = {waiters.spread(1) for _ in range(100)}
 
     assert len(long) == len(short) == 100
     assert 20 - beyond * SPREAD_SECONDS <= min(long) <= max(long) <= 20
@@ -209,13 +209,13 @@ class Crowd:
     """A queue whose waiters do whatever they may, in any order."""
 
     def __init__(self) -> None:
-        self.waiters = Waiters(most=100)
+        self.waiters = Waiters(slots=100)
         self.here: list[Waiter] = []
 
     async def come(self, _: int) -> None:
         self.here.append(self.waiters.register("q").__enter__())
-        if not self.here[-1].need_not_poll():
-            self.here[-1].poll_begins()
+        if not self.here[-1].may_skip_poll():
+            self.here[-1].begin_poll()
 
     async def be_woken(self, count: int) -> None:
         self.waiters.wake("q", count)
@@ -259,7 +259,7 @@ def test_queue_that_receivers_wait_on_is_always_going_to_be_polled(
             await step(crowd, which)
             assert crowd.waiters.count("q") == len(crowd.here)
             for each in crowd.waiters._queues.values():  # noqa: SLF001
-                assert each.has_timer or any(waiter.has_to_pass_on for waiter in crowd.here)
+                assert each.has_timer or any(waiter.must_wake_next for waiter in crowd.here)
         while crowd.here:
             await crowd.leave(0)
         assert crowd.waiters.queues() == []

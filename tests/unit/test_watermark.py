@@ -21,7 +21,7 @@ ENOUGH = PROBE_AFTER_CLAIMED
 def learned(*probes: Probe) -> Watermark:
     watermark = Watermark()
     for probe in probes:
-        watermark.learn(probe)
+        watermark.update(probe)
     return watermark
 
 
@@ -377,5 +377,5 @@ def test_claim_from_the_watermark_that_takes_long_is_made_more_rarely(raised: Da
 def test_scans_of_a_queue_are_one() -> None:
     scans = Scans()
 
-    assert scans.of(1) is scans.of(1)
-    assert scans.of(1) is not scans.of(2)
+    assert scans.scan(1) is scans.scan(1)
+    assert scans.scan(1) is not scans.scan(2)

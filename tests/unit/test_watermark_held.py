@@ -1,6 +1,6 @@
 """The low watermark while transactions stay open."""
 
-from skipmq.delivery.watermark import HELD_AFTER, MARGIN, MOST_HELD, Probe, Watermark
+from skipmq.delivery.watermark import HELD_AFTER, MARGIN, MAX_HELD, Probe, Watermark
 
 SECOND = 1_000_000
 START = 1_767_225_600 * SECOND  # 2026.
@@ -10,7 +10,7 @@ HELD_SECONDS = HELD_AFTER / SECOND
 def learned(*probes: Probe) -> Watermark:
     watermark = Watermark()
     for probe in probes:
-        watermark.learn(probe)
+        watermark.update(probe)
     return watermark
 
 
@@ -54,14 +54,14 @@ def test_transaction_open_before_anything_was_proved_is_held_from_the_beginning(
 
 def test_held_transaction_that_ended_is_forgotten() -> None:
     watermark = holding(50, 60)
-    watermark.learn(probe(3, 60, 1006))
+    watermark.update(probe(3, 60, 1006))
 
     assert watermark.held == ([60], [START - SECOND - MARGIN])
 
 
 def test_message_of_a_held_transaction_that_ended_lowers_the_watermark() -> None:
     watermark = holding(50)
-    watermark.learn(probe(3, 1005, 1006, first=START))
+    watermark.update(probe(3, 1005, 1006, first=START))
 
     assert watermark.low == START
     assert watermark.held == (None, None)
@@ -70,14 +70,14 @@ def test_message_of_a_held_transaction_that_ended_lowers_the_watermark() -> None
 def test_transaction_that_is_held_later_keeps_a_later_place() -> None:
     watermark = holding(50)
     low = watermark.low
-    watermark.learn(probe(3, [50, 1003], 1006))
+    watermark.update(probe(3, [50, 1003], 1006))
 
     assert low == START + SECOND - MARGIN
     assert watermark.held == ([50, 1003], [START - SECOND - MARGIN, low])
 
 
 def test_more_transactions_than_can_be_held_hold_the_watermark_back() -> None:
-    watermark = holding(*range(10, 11 + MOST_HELD))
+    watermark = holding(*range(10, 11 + MAX_HELD))
 
     assert watermark.low == START - SECOND - MARGIN
     assert watermark.held == (None, None)

@@ -1,4 +1,4 @@
-"""One coroutine for each action, named after it. Here is every one, of SQS and beyond."""
+"""The tables of all actions, SQS's and SkipMQ's own; each runs a coroutine named after it."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -35,24 +35,26 @@ from skipmq.protocol import Call
 
 
 class Action(msgspec.Struct, frozen=True, kw_only=True):
-    """An action: what runs it, which permissions it needs, and how its calls are treated."""
+    """An action: its coroutine, the permissions that it needs, and how its calls are run."""
 
-    # Called with the node and the call; where `on_queue`, with the queue of QueueUrl too.
+    # Called with the node and the call, and with `on_queue` also with the queue of QueueUrl.
     run: Callable[..., Awaitable[dict[str, Any] | None]]
     needs: access.Needs
     on_queue: bool = False
-    # Runs on the queue as it is now, not as it was cached.
+    # Looks the queue up without the cache.
     is_fresh: bool = False
-    # In the audit log, with its parameters.
+    # Is recorded in the audit log, with its parameters.
     is_change: bool = False
-    # An unsigned GET may call it.
+    # May be called by an unsigned GET.
     is_read: bool = False
-    # Limit of its wait for the database, where that is shorter than a client's request has.
+    # Seconds to wait for the database, if fewer than other requests have.
     seconds: float | None = None
 
 
-def _on(run: Callable[..., Awaitable[dict[str, Any] | None]], *needs: str, **how: Any) -> Action:
-    return Action(run=run, needs=access.queue_needs(*needs), on_queue=True, **how)
+def _on(
+    run: Callable[..., Awaitable[dict[str, Any] | None]], *needs: str, **options: Any
+) -> Action:
+    return Action(run=run, needs=access.queue_needs(*needs), on_queue=True, **options)
 
 
 ACTIONS: Mapping[str, Action] = {
@@ -150,8 +152,8 @@ EXTENSIONS: Mapping[str, Action] = {
 EVERY: Mapping[str, Action] = {**ACTIONS, **EXTENSIONS}
 
 
-def queue_of(call: Call) -> QueueName | None:
-    """Return the queue that a call is for, or None, of one that was refused before it ran too."""
+def queue_name(call: Call) -> QueueName | None:
+    """Return the queue that a call names, or None; also for a call that was refused."""
     needs = call.needs
     if needs is None:
         with suppress(errors.SqsError):
@@ -162,10 +164,10 @@ def queue_of(call: Call) -> QueueName | None:
 async def perform(
     node: Node, call: Call, admit: Callable[[Call], None] | None = None
 ) -> dict[str, Any] | None:
-    """Run the action of a call, if its caller may do that and `admit` lets it; return its result.
+    """Check the caller's permissions, call `admit`, run the action and return its result.
 
-    It is run again where its queue was purged, or created again, meanwhile. Raises
-    errors.AccessDenied, errors.QueueDoesNotExist, and what `admit` and the action raise.
+    The action is retried if its queue is purged or created again meanwhile. Raises
+    errors.AccessDenied, errors.QueueDoesNotExist, and the errors of `admit` and the action.
     """
     action = EVERY[call.action]
     call.needs = action.needs(call)

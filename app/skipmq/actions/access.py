@@ -1,8 +1,8 @@
-"""Who may do what: asked once for every call, before its action runs.
+"""Authorisation: the permissions that calls need, checked before their actions run.
 
 Source: AWS Service Authorization Reference, "Actions, resources, and condition keys for Amazon
-SQS"; SQS Developer Guide, "Amazon SQS API permissions" (a batch needs what its entries need; which
-actions a queue's policy cannot give to other accounts).
+SQS"; SQS Developer Guide, "Amazon SQS API permissions" (the permissions of batches, and the actions
+that a queue's policy cannot grant to other accounts).
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -17,7 +17,7 @@ from skipmq.node import Node
 from skipmq.node.key_store import KeyStore
 from skipmq.protocol import Call
 
-# What a queue's policy can give to other accounts.
+# The permissions that a queue's policy can grant to other accounts.
 SHARED = frozenset(
     {
         "ChangeMessageVisibility",
@@ -32,24 +32,24 @@ SHARED = frozenset(
 )
 _SOURCES, _ARN_PARTS = 1_000, 6
 
-# Return the permissions that a call needs.
+# A function that returns the permissions that a call needs.
 Needs: TypeAlias = Callable[[Call], list[Need]]
 
 
 async def check(node: Node, call: Call) -> Queue | None:
-    """Check that a caller who has proved who it is may do what it asks for.
+    """Check the permissions of a signed call.
 
-    Returns the queue that the call is for, where it has been looked up. Raises errors.AccessDenied.
+    Return the call's queue if it was looked up. Raises errors.AccessDenied.
     """
     if node.keys is None or call.identity.key_id is None:
         return None
     assert call.needs is not None
     queue = await _check_all(node, node.keys, call, call.needs)
     if call.action == "StartMessageMoveTask" and call.parameters.DestinationArn is None:
-        # Not before: the search takes time, and that would reveal what is in the queue.
+        # Only after the first check, since the time of this search depends on the queue's messages.
         targets = [*dict.fromkeys([queue async for queue in _targets(node, call)])]
         await _check_all(node, node.keys, call, [Need("SendMessage", each) for each in targets])
-        # Nothing else is sent to, whatever comes into the queue meanwhile.
+        # Messages of other origins that arrive meanwhile are not moved.
         call.origins = [each.arn for each in targets]
     return queue
 
@@ -59,17 +59,16 @@ async def _check_all(node: Node, keys: KeyStore, call: Call, needs: Sequence[Nee
     found: dict[QueueName, Queue | None] = {}
     for permission, name in needs:
         if name not in found:
-            is_there = name.name != "*" and call.action != "CreateQueue"
-            found[name] = await _found(node, call, name) if is_there else None
+            may_exist = name.name != "*" and call.action != "CreateQueue"
+            found[name] = await _find(node, call, name) if may_exist else None
         _check(keys, call, permission, name, found[name])
     return found[needs[0].queue] if needs else None
 
 
-async def _found(node: Node, call: Call, name: QueueName) -> Queue | None:
-    """Return the queue that a call needs a permission on, where there is one.
+async def _find(node: Node, call: Call, name: QueueName) -> Queue | None:
+    """Return the queue that a call needs a permission on, or None.
 
-    Raises errors.ResourceNotFoundException, as AWS does, when there is none that the handle of a
-    task names.
+    Raises errors.ResourceNotFoundException, as AWS does, for an absent source in a task's handle.
     """
     account = call.identity.account
     if name.account != account:
@@ -83,7 +82,7 @@ async def _found(node: Node, call: Call, name: QueueName) -> Queue | None:
 
 
 async def check_again(node: Node, call: Call) -> None:
-    """Check the key and the rights of a call that has waited since they were checked.
+    """Check the key and the permissions of a call again after a wait.
 
     Raises errors.InvalidClientTokenId, errors.ExpiredToken, errors.AccessDenied.
     """
@@ -93,7 +92,7 @@ async def check_again(node: Node, call: Call) -> None:
 
 
 def allows(node: Node, call: Call, permission: str, name: QueueName, policy: str) -> bool:
-    """Tell whether a caller may do something with a queue of its own account that has a policy."""
+    """Return whether a caller has a permission on a queue of its own account with this policy."""
     if node.keys is None or call.identity.key_id is None:
         return True
     return node.keys.allows(call.identity, permission, name, policy, lambda: _context(call))
@@ -102,7 +101,7 @@ def allows(node: Node, call: Call, permission: str, name: QueueName, policy: str
 async def permitted(
     node: Node, call: Call, name: QueueName, permissions: Sequence[str]
 ) -> frozenset[str]:
-    """Return which of these permissions a caller has on a queue of its own account.
+    """Return those of the permissions that a caller has on a queue of its own account.
 
     Raises errors.QueueDoesNotExist.
     """
@@ -113,12 +112,14 @@ async def permitted(
 def _check(
     keys: KeyStore, call: Call, permission: str, name: QueueName, queue: Queue | None
 ) -> None:
-    """Check one permission. Whoever has none learns nothing of the queue, not even if it is."""
+    """Check one permission; do not reveal whether the queue exists."""
     policy = queue.attributes.policy if queue is not None else ""
-    may_be = name.account == call.identity.account or (queue is not None and permission in SHARED)
-    # Asked in any case: it takes the same time.
+    is_grantable = name.account == call.identity.account or (
+        queue is not None and permission in SHARED
+    )
+    # Evaluated in any case, so that all refusals take the same time.
     is_allowed = keys.allows(call.identity, permission, name, policy, lambda: _context(call))
-    if may_be and is_allowed:
+    if is_grantable and is_allowed:
         return
     raise errors.AccessDenied(
         f"User: {call.identity.user} is not authorized to perform: sqs:{permission} on"
@@ -127,15 +128,15 @@ def _check(
 
 
 async def _targets(node: Node, call: Call) -> AsyncIterator[QueueName]:
-    """Give the queues that a move task without a destination sends to.
+    """Yield the queues to which a move task without a destination may send.
 
-    These are where messages came from, and the sources of today; one may be given twice.
+    These are the origins of its messages and its current sources, perhaps with duplicates.
     """
-    name = _named(call.parameters.SourceArn)
+    name = _queue_name(call.parameters.SourceArn)
     if name is None:
         return
     for arn in await node.moves.origins(name.arn, call.deadline):
-        if (origin := _named(arn)) is not None:
+        if (origin := _queue_name(arn)) is not None:
             yield origin
     after = ""
     while True:
@@ -159,7 +160,7 @@ def _context(call: Call) -> dict[str, str]:
 
 
 def queue_needs(*permissions: str) -> Needs:
-    """Return what says that these are needed on the queue of QueueUrl."""
+    """Return the needs of an action on the queue of QueueUrl."""
 
     def needs(call: Call) -> list[Need]:
         name = checks.queue_name(call.parameters.QueueUrl, call.identity)
@@ -169,7 +170,7 @@ def queue_needs(*permissions: str) -> Needs:
 
 
 def account_needs(permission: str) -> Needs:
-    """Return what says that a permission is needed on all queues of the caller's account."""
+    """Return the needs of an action on all queues of the caller's account."""
 
     def needs(call: Call) -> list[Need]:
         return [Need(permission, QueueName(call.identity.account, call.identity.region, "*"))]
@@ -178,7 +179,7 @@ def account_needs(permission: str) -> Needs:
 
 
 def picked_needs(*permissions: str) -> Needs:
-    """Return what says that these are needed on the source, and a send on the destination."""
+    """Return the needs of an action on a source, which also sends to a destination."""
     source = queue_needs(*permissions)
 
     def needs(call: Call) -> list[Need]:
@@ -189,38 +190,38 @@ def picked_needs(*permissions: str) -> Needs:
 
 
 def new_queue_needs(call: Call) -> list[Need]:
-    """Return what CreateQueue needs."""
+    """Return the needs of CreateQueue."""
     identity = call.identity
     name = QueueName(identity.account, identity.region, call.parameters.QueueName)
     return [Need("CreateQueue", name)]
 
 
 def named_queue_needs(call: Call) -> list[Need]:
-    """Return what GetQueueUrl needs; raise errors.QueueDoesNotExist."""
+    """Return the needs of GetQueueUrl; raise errors.QueueDoesNotExist."""
     account = call.parameters.QueueOwnerAWSAccountId or call.identity.account
     name = checks.existing_queue_name(account, call.parameters.QueueName, call.identity.region)
     return [Need("GetQueueUrl", name)]
 
 
 def move_start_needs(call: Call) -> list[Need]:
-    """Return what StartMessageMoveTask needs."""
+    """Return the needs of StartMessageMoveTask."""
     source, destination = call.parameters.SourceArn, call.parameters.DestinationArn
     permissions = ("StartMessageMoveTask", "ReceiveMessage", "DeleteMessage", "GetQueueAttributes")
-    return [*_of_arn(source, *permissions), *_of_arn(destination, "SendMessage")]
+    return [*_arn_needs(source, *permissions), *_arn_needs(destination, "SendMessage")]
 
 
 def move_list_needs(call: Call) -> list[Need]:
-    """Return what ListMessageMoveTasks needs."""
-    return _of_arn(call.parameters.SourceArn, "ListMessageMoveTasks")
+    """Return the needs of ListMessageMoveTasks."""
+    return _arn_needs(call.parameters.SourceArn, "ListMessageMoveTasks")
 
 
 def move_end_needs(call: Call) -> list[Need]:
-    """Return what CancelMessageMoveTask needs; raise errors.InvalidParameterValueException."""
-    return _of_arn(moves.source_of(call.parameters.TaskHandle), "CancelMessageMoveTask")
+    """Return the needs of CancelMessageMoveTask; raise errors.InvalidParameterValueException."""
+    return _arn_needs(moves.source_arn(call.parameters.TaskHandle), "CancelMessageMoveTask")
 
 
 def task_start_needs(call: Call) -> list[Need]:
-    """Return what a task on messages that match needs: to match is to look at messages."""
+    """Return the needs of StartMessageTask; a filter reveals what PeekMessages would."""
     kind, destination = call.parameters.Kind, call.parameters.DestinationQueueUrl
     takes = () if kind == "copy" else ("ReceiveMessage", "DeleteMessage")
     needs = queue_needs("StartMessageMoveTask", "PeekMessages", *takes)(call)
@@ -229,16 +230,14 @@ def task_start_needs(call: Call) -> list[Need]:
     return needs
 
 
-def _of_arn(arn: str | None, *permissions: str) -> list[Need]:
-    """Return what is needed on the queue of an ARN; nothing where no queue can have it.
-
-    The database finds a queue by its ARN in this one form.
-    """
-    name = _named(arn)
+def _arn_needs(arn: str | None, *permissions: str) -> list[Need]:
+    """Return the needs on the queue of an ARN; none if it is not a queue's ARN."""
+    name = _queue_name(arn)
     return [Need(each, name) for each in permissions] if name is not None else []
 
 
-def _named(arn: str | None) -> QueueName | None:
+def _queue_name(arn: str | None) -> QueueName | None:
+    """Return the queue of an ARN in the form in which the database compares it."""
     parts = (arn or "").split(":")
     name = QueueName(parts[4], parts[3], parts[5]) if len(parts) == _ARN_PARTS else None
     return name if name is not None and name.arn == arn else None

@@ -1,4 +1,4 @@
-"""The attributes of queues: which there are, what they may be, and how they are shown.
+"""GetQueueAttributes and SetQueueAttributes, and the validation of attributes.
 
 Source: SQS API Reference, SetQueueAttributes and GetQueueAttributes.
 """
@@ -34,7 +34,7 @@ def _policy(value: str) -> str | None:
     return value
 
 
-# Return the form in which a text is stored, or None when it is not allowed.
+# Functions that return a value in its stored form, or None if it is not allowed.
 _SPECIAL: dict[str, Callable[[str], str | None]] = {
     "Policy": _policy,
     "RedrivePolicy": redrive.policy,
@@ -47,44 +47,44 @@ _COUNTED = {
     "ApproximateNumberOfMessagesDelayed": "delayed",
 }
 _OURS = {name for name, attribute in ATTRIBUTES.items() if attribute.allowed.ours}
-# Shown only while they differ from the default; the period with every key of KMS, too.
+# Omitted at their defaults; the reuse period is shown with any KMS key.
 _REUSE = "KmsDataKeyReusePeriodSeconds"
 _HIDDEN_BY_DEFAULT = {*_SPECIAL, _REUSE}
 _FIXED = {"FifoQueue", "QueueArn", "CreatedTimestamp", "LastModifiedTimestamp"}
 _FIFO_CHOICES = {"DeduplicationScope", "FifoThroughputLimit"}
-_KNOWN = set(ATTRIBUTES) | set(_COUNTED) | _FIXED
+_ALL = set(ATTRIBUTES) | set(_COUNTED) | _FIXED
 
 
 async def get_queue_attributes(
     node: Node, call: Call[requests.GetQueueAttributes], queue: Queue
 ) -> dict[str, Any]:
-    """Return the attributes of a queue that were asked for."""
+    """Return the attributes of a queue that AttributeNames selects."""
     names = call.parameters.AttributeNames or []
     for each in names:
-        if each != "All" and each not in _KNOWN:
+        if each != "All" and each not in _ALL:
             raise checks.unknown_attribute(each)
-    wanted = (_KNOWN - _OURS) | set(names) if "All" in names else set(names)
+    selected = (_ALL - _OURS) | set(names) if "All" in names else set(names)
     shown = _shown(queue)
-    if wanted & set(_COUNTED):
+    if selected & set(_COUNTED):
         counts = await node.statistics.count(queue.id, call.deadline)
         shown |= {key: str(getattr(counts, field)) for key, field in _COUNTED.items()}
-    result = {key: value for key, value in sorted(shown.items()) if key in wanted}
+    result = {key: value for key, value in sorted(shown.items()) if key in selected}
     return {"Attributes": result} if result else {}
 
 
 async def set_queue_attributes(
     node: Node, call: Call[requests.SetQueueAttributes], queue: Queue
 ) -> None:
-    """Change attributes of a queue."""
+    """Set attributes of a queue."""
     changes = stored(call.parameters.Attributes, fifo=queue.fifo)
     await check_replication(node, changes, call.deadline)
     await node.queues.set_attributes(queue, changes, call.deadline)
 
 
 def is_fifo(attributes: Mapping[str, str]) -> bool:
-    """Tell whether a queue of these attributes is to be a FIFO queue.
+    """Return whether attributes are those of a FIFO queue.
 
-    Raises errors.InvalidAttributeName: a standard queue has no FifoQueue, not even a false one.
+    Raises errors.InvalidAttributeName for a FifoQueue of false, as SQS does.
     """
     value = attributes.get("FifoQueue", "").lower()
     if value == "false":
@@ -95,9 +95,9 @@ def is_fifo(attributes: Mapping[str, str]) -> bool:
 
 
 def stored(attributes: Mapping[str, str], *, fifo: bool) -> dict[str, str]:
-    """Return attributes as they are stored.
+    """Return attributes in the form in which they are stored.
 
-    Raises errors.InvalidAttributeName, errors.InvalidAttributeValue, or, of a redrive policy,
+    Raises errors.InvalidAttributeName, errors.InvalidAttributeValue, and for a redrive policy
     errors.InvalidParameterValueException.
     """
     result = {}
@@ -129,14 +129,14 @@ def _fifo_queue(value: str) -> str:
 
 
 async def check_replication(node: Node, stored: Mapping[str, str], deadline: float) -> None:
-    """Raise errors.InvalidAttributeValue where the cluster does not give what a queue asks for."""
+    """Raise errors.InvalidAttributeValue if the cluster does not support the ReplicationMode."""
     if mode := stored.get("ReplicationMode"):
         refuses = node.settings.refuses_unreplicated
         await node.replication.check(mode, deadline, refuses=refuses)
 
 
 def _with_one_encryption(attributes: dict[str, str]) -> dict[str, str]:
-    """Return attributes in which a key of KMS turns the encryption by SQS itself off."""
+    """Return the attributes, with SqsManagedSseEnabled off if a KMS key is set."""
     if not attributes.get("KmsMasterKeyId"):
         return attributes
     if attributes.get("SqsManagedSseEnabled") == "true":

@@ -1,4 +1,4 @@
-"""Beyond SQS: who did what to the queues of an account, and who was refused."""
+"""Beyond SQS: the audit log of an account."""
 
 import re
 from typing import Any
@@ -12,19 +12,21 @@ from skipmq.node import Node
 from skipmq.protocol import Call, extensions
 from skipmq.store.audit_log import AuditRecord
 
-_MOST, _PAGE = 100, 50
+_MAXIMUM_RESULTS, _PAGE = 100, 50
 _ID = re.compile("[0-9]{1,18}")
 
 
 async def list_audit_records(node: Node, call: Call[extensions.ListAuditRecords]) -> dict[str, Any]:
     """List records of the audit log, newest first, in pages.
 
-    They are of what the caller's account did, of what others did to its queues, and of refusals of
-    whoever is in no account that is known.
+    They are the requests of the caller's account, those of other accounts for its queues, and
+    refused requests of unknown accounts.
     """
-    given = call.parameters
-    limit = _PAGE if given.MaxResults is None else given.MaxResults
-    checks.between(limit, 1, _MOST, "MaxResults", f"Must be between 1 and {_MOST}.")
+    parameters = call.parameters
+    limit = _PAGE if parameters.MaxResults is None else parameters.MaxResults
+    checks.between(
+        limit, 1, _MAXIMUM_RESULTS, "MaxResults", f"Must be between 1 and {_MAXIMUM_RESULTS}."
+    )
     after = paging.after(call)
     if after and not _ID.fullmatch(after):
         raise errors.InvalidParameterValueException("Invalid or expired next token.")
@@ -32,10 +34,10 @@ async def list_audit_records(node: Node, call: Call[extensions.ListAuditRecords]
         call.identity.account,
         limit + 1,
         before=int(after) if after else None,
-        queue=arn(given.Queue, call.identity),
-        access_key=given.AccessKeyId,
-        action=given.Action,
-        outcome=given.Outcome,
+        queue=arn(parameters.Queue, call.identity),
+        access_key=parameters.AccessKeyId,
+        action=parameters.Action,
+        outcome=parameters.Outcome,
         deadline=call.deadline,
     )
     result: dict[str, Any] = {"Records": [_shown(record) for record in found[:limit]]}
@@ -45,7 +47,7 @@ async def list_audit_records(node: Node, call: Call[extensions.ListAuditRecords]
 
 
 def arn(queue: str | None, identity: Identity) -> str | None:
-    """Return the ARN of a queue that is given by its ARN, or by its name where it is one's own."""
+    """Return the ARN of a queue, given as an ARN or as the name of one of the caller's queues."""
     if queue is None or queue.startswith("arn:"):
         return queue
     return QueueName(identity.account, identity.region, queue).arn

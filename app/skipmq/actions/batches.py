@@ -1,4 +1,4 @@
-"""The batch forms: each entry succeeds or fails alone."""
+"""The batch actions; each entry succeeds or fails on its own."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -30,11 +30,11 @@ async def send_message_batch(
     accepted: list[requests.SendMessageBatchRequestEntry] = []
     accepted_messages: list[OutgoingMessage] = []
     failed: list[dict[str, Any]] = []
-    most = queue.attributes.maximum_message_size
+    limit = queue.attributes.maximum_message_size
     for entry, size in zip(entries, sizes, strict=True):
         try:
             message = messages.outgoing(entry, queue, trace)
-            messages.check_size(size, most, "cannot be validated")
+            messages.check_size(size, limit, "cannot be validated")
         except errors.MissingRequiredParameterException as error:
             failed.append(_failed(entry, errors.InvalidParameterValueException(error.message)))
         except errors.SqsError as error:
@@ -55,7 +55,7 @@ async def send_message_batch(
 async def delete_message_batch(
     node: Node, call: Call[requests.DeleteMessageBatch], queue: Queue
 ) -> dict[str, Any]:
-    """Delete up to ten messages that were received."""
+    """Delete up to ten received messages."""
     entries = call.parameters.Entries
     checks.batch(entries, "DeleteMessageBatchRequestEntry")
     return _each(entries, await messages.delete(node, call, queue, entries))
@@ -64,7 +64,7 @@ async def delete_message_batch(
 async def change_message_visibility_batch(
     node: Node, call: Call[requests.ChangeMessageVisibilityBatch], queue: Queue
 ) -> dict[str, Any]:
-    """Hide up to ten messages in flight for so long from now on."""
+    """Set the visibility timeouts of up to ten messages in flight, from now on."""
     entries = call.parameters.Entries
     checks.batch(entries, "ChangeMessageVisibilityBatchRequestEntry")
     failures = await messages.change_visibilities(node, call, queue, entries, _gone)
@@ -72,12 +72,12 @@ async def change_message_visibility_batch(
 
 
 def _gone(_: str) -> errors.SqsError:
-    """Return the failure of an entry whose message is gone, as SQS names it in batches alone."""
+    """Return the failure of an entry whose message is gone, which SQS has in batches only."""
     return errors.ReceiptHandleIsInvalid(messages.GONE)
 
 
 def _check_fifo(entries: Sequence[messages.Outgoing], queue: Queue) -> None:
-    """Refuse the whole batch for a message without its group or its deduplication id."""
+    """Refuse the whole batch if a message has no group or no deduplication id."""
     try:
         for entry in entries:
             messages.check_fifo(entry, queue)
@@ -96,7 +96,7 @@ def _each(
 
 
 def _answer(succeeded: list[dict[str, Any]], failed: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the answer to a batch, without a list that is empty."""
+    """Return the answer to a batch, without empty lists."""
     answer = {}
     if succeeded:
         answer["Successful"] = succeeded

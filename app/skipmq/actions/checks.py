@@ -1,6 +1,6 @@
-"""What the parameters of a request must be, with the errors that SQS gives when they are not.
+"""Checks of request parameters, with the error texts of SQS.
 
-Source: SQS API Reference and the SQS Developer Guide's quotas; the texts are those of the service.
+Source: SQS API Reference and the SQS Developer Guide's quotas.
 """
 
 import re
@@ -23,19 +23,19 @@ Entry: TypeAlias = (
 _QUEUE_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _ANY_QUEUE_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\.fifo")
 _QUEUE_URL = re.compile(r"(?:[a-z]+://[^/]*)?(?:/[^/]+)*?/([^/]+)/([^/?#]+)/?", re.IGNORECASE)
-# Longer ones name no queue; of those that do the short ones are kept.
-_LONGEST_URL, _LONGEST_KEPT = 2_000, 400
+# The longest URL that is parsed, and the longest that is cached.
+_LONGEST_URL, _LONGEST_CACHED = 2_000, 400
 _ENTRY_ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _ATTRIBUTE_NAME = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _IDENTIFIER = re.compile(r"[!-~]{1,128}")
 _REFERENCE = re.compile("[0-9]{1,18}")
-# Nearly all texts are of these: a look with the eyes of C is enough.
+# Nearly all texts have only these characters, which bytes.translate checks fast.
 _ASCII = bytes([*b"\t\n\r", *range(0x20, 0x80)])
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _RESERVED = ("aws.", "amazon.")
 _KINDS = ("String", "Number", "Binary")
-# Of lists that are given in pages.
-_PAGE, _OFFSET_MOST = 50, 10_000_000
+# The default size of a page, and the largest offset.
+_PAGE, _MAXIMUM_OFFSET = 50, 10_000_000
 
 
 def invalid(value: object, parameter: str, reason: str) -> errors.SqsError:
@@ -46,36 +46,36 @@ def invalid(value: object, parameter: str, reason: str) -> errors.SqsError:
 
 
 def missing(parameter: str) -> errors.SqsError:
-    """Return the error for a parameter that is not there, or empty."""
+    """Return the error for a parameter that is missing or empty."""
     return errors.MissingRequiredParameterException(
         f"The request must contain the parameter {parameter}."
     )
 
 
 def unknown_attribute(name: str) -> errors.SqsError:
-    """Return the error for an attribute that there is not."""
+    """Return the error for an attribute that does not exist."""
     return errors.InvalidAttributeName(f"Unknown Attribute {errors.shown(name)}.")
 
 
 def message_reference(value: str, parameter: str) -> int:
-    """Return the number of the message that a reference of PeekMessages stands for.
+    """Return the id of the message that a reference of PeekMessages stands for.
 
     Raises errors.InvalidParameterValueException.
     """
     if not _REFERENCE.fullmatch(value):
-        raise invalid(value, parameter, "PeekMessages gives references.")
+        raise invalid(value, parameter, "Must be a MessageReference from PeekMessages.")
     return int(value)
 
 
 def queue_name(url: str, identity: Identity) -> QueueName:
-    """Return the queue that a URL names by its last two parts, whatever its host.
+    """Return the queue that the last two parts of a URL name.
 
-    A name alone is a queue of the caller's. Raises errors.QueueDoesNotExist.
+    A name alone is one of the caller's queues. Raises errors.QueueDoesNotExist.
     """
     if len(url) > _LONGEST_URL:
         raise errors.QueueDoesNotExist
-    named = _queue_name if len(url) <= _LONGEST_KEPT else _queue_name.__wrapped__
-    return named(url, identity.account, identity.region)
+    parse = _queue_name if len(url) <= _LONGEST_CACHED else _queue_name.__wrapped__
+    return parse(url, identity.account, identity.region)
 
 
 @lru_cache(maxsize=10_000)
@@ -90,14 +90,14 @@ def _queue_name(url: str, own_account: str, region: str) -> QueueName:
 
 
 def existing_queue_name(account: str, name: str, region: str) -> QueueName:
-    """Return the name of a queue that may exist; raise errors.QueueDoesNotExist if it cannot."""
+    """Return a queue's name if it is valid; raise errors.QueueDoesNotExist otherwise."""
     if not limits.ACCOUNT.fullmatch(account) or not _ANY_QUEUE_NAME.fullmatch(name):
         raise errors.QueueDoesNotExist
     return QueueName(account, region, name)
 
 
 def new_queue_name(name: str, *, fifo: bool) -> None:
-    """Check the name of a queue to be made."""
+    """Check the name of a new queue."""
     if fifo and not (name.endswith(".fifo") and _ANY_QUEUE_NAME.fullmatch(name)):
         raise errors.InvalidParameterValueException(
             "The name of a FIFO queue can only include alphanumeric characters, hyphens, or"
@@ -109,49 +109,49 @@ def new_queue_name(name: str, *, fifo: bool) -> None:
         )
 
 
-def between(value: int | None, least: int, most: int, parameter: str, reason: str) -> None:
+def between(value: int | None, minimum: int, maximum: int, parameter: str, reason: str) -> None:
     """Check an optional number."""
-    if value is not None and not least <= value <= most:
+    if value is not None and not minimum <= value <= maximum:
         raise invalid(value, parameter, reason)
 
 
 def page(parameters: Paged, largest: int) -> tuple[str, int, int]:
-    """Return Search, Offset and MaxResults of a list that is given in pages; check them."""
-    search, offset, most = parameters.Search or "", parameters.Offset or 0, parameters.MaxResults
-    between(offset, 0, _OFFSET_MOST, "Offset", f"Must be between 0 and {_OFFSET_MOST}.")
-    most = most or _PAGE
-    between(most, 1, largest, "MaxResults", f"Must be between 1 and {largest}.")
+    """Check Search, Offset and MaxResults of a paged list, and return them."""
+    search, offset, limit = parameters.Search or "", parameters.Offset or 0, parameters.MaxResults
+    between(offset, 0, _MAXIMUM_OFFSET, "Offset", f"Must be between 0 and {_MAXIMUM_OFFSET}.")
+    limit = limit or _PAGE
+    between(limit, 1, largest, "MaxResults", f"Must be between 1 and {largest}.")
     if "\0" in search:
         raise errors.InvalidParameterValueException("A text cannot contain NUL.")
-    return search, offset, most
+    return search, offset, limit
 
 
 def receive_limit(value: int | None) -> None:
     """Check MaxNumberOfMessages."""
-    most = limits.RECEIVE_MESSAGES
-    between(value, 1, most, "MaxNumberOfMessages", f"Must be between 1 and {most}, if provided.")
+    limit = limits.RECEIVE_MESSAGES
+    between(value, 1, limit, "MaxNumberOfMessages", f"Must be between 1 and {limit}, if provided.")
 
 
 def wait_time(value: int | None) -> None:
     """Check WaitTimeSeconds."""
-    most = limits.WAIT_SECONDS
-    between(value, 0, most, "WaitTimeSeconds", f"Must be >= 0 and <= {most}, if provided.")
+    limit = limits.WAIT_SECONDS
+    between(value, 0, limit, "WaitTimeSeconds", f"Must be >= 0 and <= {limit}, if provided.")
 
 
 def visibility_timeout(value: int | None) -> None:
-    """Check VisibilityTimeout of a message."""
-    most = limits.VISIBILITY_TIMEOUT
-    between(value, 0, most, "VisibilityTimeout", f"VisibilityTimeout must be >= 0 and <= {most}.")
+    """Check a message's VisibilityTimeout."""
+    limit = limits.VISIBILITY_TIMEOUT
+    between(value, 0, limit, "VisibilityTimeout", f"VisibilityTimeout must be >= 0 and <= {limit}.")
 
 
 def delay(value: int | None) -> None:
-    """Check DelaySeconds of a message."""
-    most = limits.DELAY_SECONDS
-    between(value, 0, most, "DelaySeconds", f"DelaySeconds must be >= 0 and <= {most}.")
+    """Check a message's DelaySeconds."""
+    limit = limits.DELAY_SECONDS
+    between(value, 0, limit, "DelaySeconds", f"DelaySeconds must be >= 0 and <= {limit}.")
 
 
 def identifier(value: str | None, parameter: str) -> None:
-    """Check MessageGroupId and its like."""
+    """Check a MessageGroupId, MessageDeduplicationId or ReceiveRequestAttemptId."""
     if value is not None and not _IDENTIFIER.fullmatch(value):
         raise invalid(
             value,
@@ -162,7 +162,7 @@ def identifier(value: str | None, parameter: str) -> None:
 
 
 def fifo_only(value: object, parameter: str) -> None:
-    """Refuse a parameter that only FIFO queues have."""
+    """Refuse a parameter that only FIFO queues support."""
     if value is not None:
         reason = "The request include parameter that is not valid for this queue type."
         raise invalid(value, parameter, reason)
@@ -171,7 +171,7 @@ def fifo_only(value: object, parameter: str) -> None:
 def characters(
     text: str, error: type[errors.SqsError] = errors.InvalidParameterValueException
 ) -> None:
-    """Check that a text has only the characters that XML 1.0 allows; raise `error` if not."""
+    """Raise `error` if a text has characters that XML 1.0 excludes."""
     if text.isascii() and not text.encode().translate(None, _ASCII):
         return
     if limits.FORBIDDEN_CHARACTER.search(text):
@@ -182,7 +182,7 @@ def characters(
 
 
 def batch(entries: Sequence[Entry], entry: str) -> None:
-    """Check what a whole batch is refused for: the number of its entries, their ids, lists."""
+    """Check the number and the ids of a batch's entries, for which SQS refuses the whole batch."""
     if not entries:
         raise errors.EmptyBatchRequest(f"There should be at least one {entry} in the request.")
     if len(entries) > limits.BATCH_ENTRIES:
@@ -201,7 +201,7 @@ def batch(entries: Sequence[Entry], entry: str) -> None:
 
 
 def batch_values(entries: Sequence[requests.SendMessageBatchRequestEntry]) -> None:
-    """Refuse a whole batch of sends for a value of an attribute that is a list."""
+    """Refuse the whole batch of sends if an attribute's value is a list."""
     for each in entries:
         if each.MessageAttributes:
             _list_values(each.MessageAttributes, "SendMessageBatch")
@@ -210,7 +210,7 @@ def batch_values(entries: Sequence[requests.SendMessageBatchRequestEntry]) -> No
 
 
 def _list_values(attributes: Mapping[str, AttributeValue], action: str = "SendMessage") -> None:
-    """Refuse the values that SQS reserves for the future, even empty ones."""
+    """Refuse list values, which SQS reserves for the future, even if empty."""
     if any(
         value.StringListValues is not None or value.BinaryListValues is not None
         for value in attributes.values()
@@ -221,7 +221,7 @@ def _list_values(attributes: Mapping[str, AttributeValue], action: str = "SendMe
 
 
 def message_attributes(attributes: Mapping[str, AttributeValue]) -> None:
-    """Check the attributes that a user gives a message."""
+    """Check the attributes of a message to send."""
     _list_values(attributes)
     if len(attributes) > limits.MESSAGE_ATTRIBUTES:
         raise errors.InvalidParameterValueException(
@@ -246,7 +246,7 @@ def _attribute_name(name: str) -> None:
 
 
 def _latin(name: str) -> str:
-    """Return a name with the letters and digits of other alphabets as one of ours."""
+    """Return a name with all non-ASCII letters and digits replaced by an ASCII letter."""
     if name.isascii():
         return name
     return "".join("a" if each.isalpha() or each.isdecimal() else each for each in name)
@@ -284,35 +284,35 @@ def _attribute_value(name: str, value: AttributeValue) -> None:
 
 
 def _is_number(text: str) -> bool:
-    """Tell whether a text is a number of at most 38 digits between 10^-128 and 10^126."""
+    """Return whether a text is a number of at most 38 digits between 10^-128 and 10^126."""
     if len(text) > limits.NUMBER_LENGTH or not _NUMBER.fullmatch(text):
         return False
     try:
         value = Decimal(text)
-    except InvalidOperation:  # Its exponent is beyond all bounds.
+    except InvalidOperation:  # The exponent exceeds Decimal's.
         return False
     digits = len("".join(map(str, value.as_tuple().digits)).strip("0"))
-    least, most = limits.NUMBER_EXPONENTS
-    return digits <= limits.NUMBER_DIGITS and (value.is_zero() or least <= value.adjusted() <= most)
+    low, high = limits.NUMBER_EXPONENTS
+    return digits <= limits.NUMBER_DIGITS and (value.is_zero() or low <= value.adjusted() <= high)
 
 
 def policy_size(length: int, statements: Sequence[Mapping[str, Any]]) -> None:
-    """Check the length of a policy in bytes, its statements and their actions."""
+    """Check the length of a policy in bytes and the numbers of its statements and actions."""
     if length > limits.POLICY_BYTES:
         raise errors.OverLimit("Submitted policy is over max allowed size.")
     if len(statements) > limits.POLICY_STATEMENTS:
         raise errors.OverLimit(f"A policy can have at most {limits.POLICY_STATEMENTS} statements.")
     for statement in statements:
-        actions, most = statement.get("Action", []), limits.PERMISSION_ACTIONS
-        if isinstance(actions, list) and len(actions) > most:
+        actions, limit = statement.get("Action", []), limits.PERMISSION_ACTIONS
+        if isinstance(actions, list) and len(actions) > limit:
             raise errors.OverLimit(
                 f"{len(actions)} actions were found in a statement from the submitted policy,"
-                f" max allowed is {most}"
+                f" max allowed is {limit}"
             )
 
 
 def trace_header(attributes: Mapping[str, AttributeValue]) -> str | None:
-    """Return the trace header among the system attributes of a send, the only one there may be."""
+    """Return the trace header, the only system attribute that a send may have."""
     _list_values(attributes)
     for name, value in attributes.items():
         if name != "AWSTraceHeader":
@@ -334,12 +334,12 @@ def trace_header(attributes: Mapping[str, AttributeValue]) -> str | None:
 
 
 def moves_per_second(rate: int | None) -> None:
-    """Check the rate of a task that moves messages, if one is given."""
-    most, parameter = limits.MOVES_PER_SECOND, "MaxNumberOfMessagesPerSecond"
-    between(rate, 1, most, parameter, f"Must be between 1 and {most}, if provided.")
+    """Check the optional rate of a task that moves messages."""
+    limit, parameter = limits.MOVES_PER_SECOND, "MaxNumberOfMessagesPerSecond"
+    between(rate, 1, limit, parameter, f"Must be between 1 and {limit}, if provided.")
 
 
 def tasks_listed(number: int | None) -> None:
-    """Check how many tasks are asked for, if that is given."""
-    most = limits.MOVE_TASKS_LISTED
-    between(number, 1, most, "MaxResults", f"Must be between 1 and {most}, if provided.")
+    """Check MaxResults of a list of tasks."""
+    limit = limits.MOVE_TASKS_LISTED
+    between(number, 1, limit, "MaxResults", f"Must be between 1 and {limit}, if provided.")

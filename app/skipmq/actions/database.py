@@ -1,4 +1,4 @@
-"""Beyond SQS: the database as an operator who is paged wants to see it."""
+"""Beyond SQS: an overview of the database for operators."""
 
 from time import monotonic
 from typing import Any
@@ -8,39 +8,39 @@ from skipmq import errors
 from skipmq.database import monitor
 from skipmq.node import Node
 from skipmq.protocol import Call, extensions
-from skipmq.store.overview import Known
+from skipmq.store.overview import OverviewSnapshot
 
 
 async def describe_database(node: Node, call: Call[extensions.DescribeDatabase]) -> dict[str, Any]:
-    """Describe the database, its standbys, and the nodes that are known.
+    """Describe the database, its standbys and the programs connected to it.
 
-    It answers at once while the database is unavailable, with what was known last, if anything,
-    and for how many seconds. Whoever may see it sees what all accounts share.
+    While the database is unavailable the answer is the latest overview, if any, with its age. The
+    answer is not limited to the caller's account.
     """
     del call
-    known, error = await node.overview.current()
+    snapshot, error = await node.overview.current()
     state = node.monitor.state
-    found: dict[str, Any] = {
+    described: dict[str, Any] = {
         "State": state,
         "StateSeconds": int(monotonic() - node.monitor.since),
         "Node": _node(node),
     }
     if state != monitor.WRITABLE or error is not None:
-        found["Reason"] = node.monitor.reason or _reason(error)
-    if known is not None:
-        found |= _known(known) | {"KnownSeconds": int(monotonic() - known.at)}
-    return found
+        described["Reason"] = node.monitor.reason or _reason(error)
+    if snapshot is not None:
+        described |= _snapshot(snapshot) | {"KnownSeconds": int(monotonic() - snapshot.at)}
+    return described
 
 
 def _reason(error: errors.SqsError | None) -> str | None:
-    if isinstance(error, errors.Hindered) and error.reason:
+    if isinstance(error, errors.NeedsOperator) and error.reason:
         return error.reason
     return error.message if error is not None else None
 
 
 def _node(node: Node) -> dict[str, Any]:
     now, available = monotonic(), node.database.availability
-    found: dict[str, Any] = {
+    described: dict[str, Any] = {
         "Release": skipmq.__version__,
         "Process": node.process,
         "Workers": node.settings.worker_count,
@@ -49,16 +49,16 @@ def _node(node: Node) -> dict[str, Any]:
         "DatabaseAddress": node.database.address,
     }
     if available.failure is None:
-        found["AvailableSeconds"] = int(now - available.since)
+        described["AvailableSeconds"] = int(now - available.available_since)
     if available.last_outage is not None:
         began, ended = available.last_outage
-        found["LastOutageSeconds"] = round(ended - began)
-        found["LastOutageEndedSeconds"] = int(now - ended)
-    return found
+        described["LastOutageSeconds"] = round(ended - began)
+        described["LastOutageEndedSeconds"] = int(now - ended)
+    return described
 
 
-def _known(known: Known) -> dict[str, Any]:
-    server, level = known.server, known.level
+def _snapshot(snapshot: OverviewSnapshot) -> dict[str, Any]:
+    server, level = snapshot.server, snapshot.level
     oldest = server.oldest_snapshot
     replication: dict[str, Any] = {
         "Summary": str(level),
@@ -93,7 +93,7 @@ def _known(known: Known) -> dict[str, Any]:
         ],
         "Numbers": [
             {"Name": name, "Label": label, "Value": int(value)}
-            for (name, label), value in known.numbers.items()
+            for (name, label), value in snapshot.metrics.items()
         ],
         "Programs": [
             {

@@ -1,4 +1,4 @@
-"""Beyond SQS: the dead-letter queues of an account, with what leads to each."""
+"""Beyond SQS: the dead-letter queues of an account with their sources."""
 
 from typing import Any
 
@@ -8,23 +8,23 @@ from skipmq.node import Node
 from skipmq.protocol import Call, extensions
 from skipmq.store.dead_letters import DeadLetterQueue
 
-_MOST = 100
+_MAXIMUM_RESULTS = 100
 
 
 async def list_dead_letter_queues(
     node: Node, call: Call[extensions.ListDeadLetterQueues]
 ) -> dict[str, Any]:
-    """List dead-letter queues, those that are gone and the fullest first, with their sources.
+    """List dead-letter queues with their sources, first the absent and then the fullest ones.
 
-    A redrive policy is an attribute: sources of which the caller may not read these are left out,
-    and a queue without any other. A dead-letter queue of which it may not is without numbers.
+    Sources whose attributes the caller may not read are omitted, as are queues without other
+    sources. A dead-letter queue whose attributes it may not read has no numbers.
     """
-    search, offset, most = checks.page(call.parameters, _MOST)
-    place = call.identity.account, call.identity.region
+    search, offset, limit = checks.page(call.parameters, _MAXIMUM_RESULTS)
+    account, region = call.identity.account, call.identity.region
     rows, others = await node.dead_letters.queues(
-        *place, search, limit=most, offset=offset, deadline=call.deadline
+        account, region, search, limit=limit, offset=offset, deadline=call.deadline
     )
-    redelivering = await node.dead_letters.redelivering(*place, search, call.deadline)
+    redelivering = await node.dead_letters.redelivering(account, region, search, call.deadline)
     return {
         "DeadLetterQueues": [shown for row in rows if (shown := _shown(node, call, row))],
         "Matches": len(rows) + others.queues,

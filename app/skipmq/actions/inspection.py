@@ -1,4 +1,4 @@
-"""Beyond SQS: look at messages without receiving them; copy, move and delete picked ones."""
+"""Beyond SQS: peek at messages without receiving them; copy, move and delete picked messages."""
 
 import re
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _PLACE = re.compile(r"([01]/)?[0-9]{1,12}\.[0-9]{1,6}/[0-9]{1,18}")
 async def peek_messages(
     node: Node, call: Call[extensions.PeekMessages], queue: Queue
 ) -> dict[str, Any]:
-    """Show messages of a queue, of one state or of all, in pages."""
+    """List messages of a queue, of one state or of all, in pages."""
     state, limit = call.parameters.State, call.parameters.MaxResults
     limit = 10 if limit is None else limit
     if state is not None and state not in _STATES:
@@ -31,14 +31,14 @@ async def peek_messages(
     found = await node.inspection.peek(queue, state, limit + 1, after, call.deadline)
     shown = _page([_shown(message) for message in found[:limit]])
     result: dict[str, Any] = {"Messages": shown}
-    # Where the database has ended the page by its bytes, it has the last one cut off here.
+    # The database exceeds PEEKED_BYTES by one message at most, which _page cuts off.
     if len(found) > len(shown):
         result["NextToken"] = paging.token(found[len(shown) - 1].place)
     return result
 
 
 def _page(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the first of the messages that fit into a page as JSON: one at least."""
+    """Return the first messages that fit into a page as JSON, at least one."""
     size = 0
     for number, message in enumerate(messages):
         size += len(msgspec.json.encode(message))
@@ -76,18 +76,18 @@ async def delete_picked_messages(
 
 
 async def _target(node: Node, call: Call, source: Queue) -> Queue:
-    """Return the queue that picked messages go to, as it is now."""
+    """Return the destination queue of picked messages, looked up without the cache."""
     name = checks.queue_name(call.parameters.DestinationQueueUrl, call.identity)
     if source.name == name:
         raise errors.InvalidParameterValueException(
-            "The destination queue must be another than the source queue."
+            "The destination queue must differ from the source queue."
         )
     node.queues.forget(name.arn)
     return await node.queues.find(name, call.deadline)
 
 
 def _picked(call: Call) -> list[int]:
-    """Return the numbers of the messages that a call refers to."""
+    """Return the ids of the messages in MessageReferences."""
     references: Sequence[str] = call.parameters.MessageReferences
     if not 1 <= len(references) <= limits.PICKED:
         raise errors.InvalidParameterValueException(
@@ -111,7 +111,7 @@ def _shown(message: PeekedMessage) -> dict[str, Any]:
         "MessageId": message.message_id,
         "State": message.state,
         "VisibleInSeconds": round(message.visible_in),
-        "MD5OfBody": digest.of_body(message.body),
+        "MD5OfBody": digest.body_md5(message.body),
         "Body": message.body,
         "Attributes": {key: value for key, value in values.items() if value is not None},
     }

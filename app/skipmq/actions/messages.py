@@ -1,4 +1,4 @@
-"""Send, delete and hide messages. A single send, delete or change is a batch of one."""
+"""Send and delete messages and change their visibility; a single action is a batch of one."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from skipmq.protocol import Call, digest, requests
 
 GONE = "Message does not exist or is not available for visibility timeout change"
 _SEQUENCE_BASE = 10**19
-# What a request of one and an entry of a batch have in common.
+# The parameters of a single action, or an entry of its batch.
 Outgoing: TypeAlias = requests.SendMessage | requests.SendMessageBatchRequestEntry
 Deletion: TypeAlias = requests.DeleteMessage | requests.DeleteMessageBatchRequestEntry
 Change: TypeAlias = (
@@ -37,7 +37,7 @@ async def send_message(
 
 
 async def delete_message(node: Node, call: Call[requests.DeleteMessage], queue: Queue) -> None:
-    """Delete a message that was received."""
+    """Delete a received message."""
     (failure,) = await delete(node, call, queue, [call.parameters])
     if failure is not None:
         raise failure
@@ -60,7 +60,7 @@ async def delete(
         elif outcome == "held":
             failures[place] = errors.Locked()
     if queue.fifo:
-        # Their groups may go on.
+        # The next messages of their groups may be visible.
         node.sent(queue.name, len(good))
     return failures
 
@@ -68,7 +68,7 @@ async def delete(
 async def change_message_visibility(
     node: Node, call: Call[requests.ChangeMessageVisibility], queue: Queue
 ) -> None:
-    """Hide a message in flight for so long from now on, or show it again."""
+    """Set the visibility timeout of a message in flight, from now on."""
     (failure,) = await change_visibilities(node, call, queue, [call.parameters], _gone)
     if failure is not None:
         raise failure
@@ -83,16 +83,16 @@ async def change_visibilities(
 ) -> list[errors.SqsError | None]:
     """Change the visibility of messages; return each one's failure, or None, in order.
 
-    Of a message that is not there any more it is what `gone` makes of the handle.
+    `gone` makes the failure of a message that does not exist any more from its handle.
     """
     failures, good, decoded = _decoded(
         node, queue.name, entries, lambda entry: checks.visibility_timeout(entry.VisibilityTimeout)
     )
     if not good:
         return failures
-    standing = queue.attributes.visibility_timeout
+    default = queue.attributes.visibility_timeout
     given = [entries[place].VisibilityTimeout for place in good]
-    timeouts = [standing if timeout is None else timeout for timeout in given]
+    timeouts = [default if timeout is None else timeout for timeout in given]
     outcomes = await node.messages(queue).change_visibility(queue, decoded, timeouts, call.deadline)
     for place, timeout, outcome in zip(good, timeouts, outcomes, strict=True):
         handle = entries[place].ReceiptHandle
@@ -103,10 +103,9 @@ async def change_visibilities(
 
 
 def trace_header(node: Node, call: Call) -> str | None:
-    """Return the trace header of a request, which its messages have that bring none.
+    """Return the trace header of a request, for its messages that have none of their own.
 
-    One that no tracer writes is passed over: whoever put it there, the message is to be sent. Where
-    the node traces, a request without one may bring W3C's instead.
+    A malformed header is ignored. With tracing, W3C's header is used if there is no other.
     """
     headers = call.request.headers
     header = headers.get("x-amzn-trace-id")
@@ -116,7 +115,7 @@ def trace_header(node: Node, call: Call) -> str | None:
 
 
 def outgoing(entry: Outgoing, queue: Queue, trace: str | None) -> OutgoingMessage:
-    """Check a message to be sent and return it."""
+    """Check a message to send, and return it."""
     body, attributes = entry.MessageBody, entry.MessageAttributes
     if not body:
         raise checks.missing("MessageBody")
@@ -141,7 +140,7 @@ def outgoing(entry: Outgoing, queue: Queue, trace: str | None) -> OutgoingMessag
 
 
 def _deduplication_id(entry: Outgoing, queue: Queue) -> str | None:
-    """Return under which id a message is sent once; check what only FIFO queues have and lack."""
+    """Return a message's deduplication id; check the parameters that depend on the queue's type."""
     given: str | None = entry.MessageDeduplicationId
     if not queue.fifo:
         if given is not None:
@@ -155,7 +154,7 @@ def _deduplication_id(entry: Outgoing, queue: Queue) -> str | None:
 
 
 def check_fifo(entry: Outgoing, queue: Queue) -> None:
-    """Check that a message for a FIFO queue has its group, and what tells it from others."""
+    """Check that a message for a FIFO queue has a group and can be deduplicated."""
     if entry.MessageGroupId is None:
         raise checks.missing("MessageGroupId")
     by_content = queue.attributes.content_based_deduplication
@@ -169,14 +168,14 @@ def check_fifo(entry: Outgoing, queue: Queue) -> None:
 async def store(
     node: Node, call: Call, queue: Queue, messages: Sequence[OutgoingMessage]
 ) -> list[StoredMessage]:
-    """Store checked messages and wake who waits for them."""
+    """Store checked messages and wake waiting receivers."""
     stored = await node.messages(queue).send(queue, messages, call.identity.sender, call.deadline)
     node.sent(queue.name, len(messages))
     return stored
 
 
 def shown_number(sequence_number: int) -> str:
-    """Return a sequence number as twenty digits, so that numbers compare as texts too."""
+    """Return a sequence number as twenty digits, so that texts sort like numbers."""
     return str(_SEQUENCE_BASE + sequence_number)
 
 
@@ -184,19 +183,19 @@ def answer(entry: Outgoing, stored: StoredMessage) -> dict[str, Any]:
     """Return the answer to the sender of a message."""
     result = {
         "MessageId": stored.message_id,
-        "MD5OfMessageBody": digest.of_body(entry.MessageBody),
+        "MD5OfMessageBody": digest.body_md5(entry.MessageBody),
     }
     if attributes := entry.MessageAttributes:
-        result["MD5OfMessageAttributes"] = digest.of_attributes(attributes)
+        result["MD5OfMessageAttributes"] = digest.attributes_md5(attributes)
     if system_attributes := entry.MessageSystemAttributes:
-        result["MD5OfMessageSystemAttributes"] = digest.of_attributes(system_attributes)
+        result["MD5OfMessageSystemAttributes"] = digest.attributes_md5(system_attributes)
     if stored.sequence_number is not None:
         result["SequenceNumber"] = shown_number(stored.sequence_number)
     return result
 
 
 def size(entry: Outgoing) -> int:
-    """Return the bytes of a message that count against the limits: body and attributes."""
+    """Return the size of a message in bytes: body and attributes, as SQS counts them."""
     body: str = entry.MessageBody
     bytes_ = len(body) if body.isascii() else len(body.encode())
     if entry.MessageAttributes:
@@ -210,11 +209,11 @@ def size(entry: Outgoing) -> int:
     return bytes_
 
 
-def check_size(given: int, most: int, failure: str) -> None:
-    """Check the bytes of a message, body and attributes together, against those of its queue."""
-    if given > most:
+def check_size(size_: int, limit: int, failure: str) -> None:
+    """Check a message's size in bytes against its queue's MaximumMessageSize."""
+    if size_ > limit:
         raise errors.InvalidParameterValueException(
-            f"One or more parameters {failure}. Reason: Message must be shorter than {most} bytes."
+            f"One or more parameters {failure}. Reason: Message must be shorter than {limit} bytes."
         )
 
 
@@ -224,7 +223,7 @@ def _decoded(
     entries: Sequence[Entry],
     check: Callable[[Entry], None] | None = None,
 ) -> tuple[list[errors.SqsError | None], list[int], list[receipts.Receipt]]:
-    """Return the failures, the places and the receipts of those entries that are in order."""
+    """Return all entries' failures, or None, and the places and receipts of the valid entries."""
     failures: list[errors.SqsError | None] = [None] * len(entries)
     good: list[int] = []
     decoded: list[receipts.Receipt] = []

@@ -1,4 +1,4 @@
-"""Message move tasks: from a dead-letter queue back to the sources, or elsewhere.
+"""Message move tasks: from a dead-letter queue to its sources or another queue.
 
 Source: SQS API Reference, StartMessageMoveTask, ListMessageMoveTasks and CancelMessageMoveTask. A
 handle is the base64 form of {"taskId": ..., "sourceArn": ...}.
@@ -21,12 +21,12 @@ ABSENT_SOURCE = "The resource that you specified for the SourceArn parameter doe
 # The parts of an ARN: partition, service, region, account and resource.
 _ARN = re.compile(r"arn:[^:\0]+:[^:\0]+:[^:\0]*:[^:\0]*:[^\0]+")
 
-# Why a redrive without a destination fails whose messages came from no queue.
+# The failure of a redrive without destination for messages that came from no queue.
 NO_SOURCE = "CouldNotDetermineMessageSource"
 
 
 class _Handle(msgspec.Struct):
-    """What the handle of a task is made of."""
+    """The content of a task's handle."""
 
     taskId: UUID  # noqa: N815 - the name in the handle.
     sourceArn: str  # noqa: N815
@@ -38,47 +38,47 @@ _read_handle = msgspec.json.Decoder(_Handle).decode
 async def start_message_move_task(
     node: Node, call: Call[requests.StartMessageMoveTask]
 ) -> dict[str, Any]:
-    """Begin to move the messages of a dead-letter queue."""
-    wanted = call.parameters
-    source, rate = wanted.SourceArn, wanted.MaxNumberOfMessagesPerSecond
+    """Start to move the messages of a dead-letter queue."""
+    parameters = call.parameters
+    source, rate = parameters.SourceArn, parameters.MaxNumberOfMessagesPerSecond
     checks.moves_per_second(rate)
     _check_arn(source, "SourceArn")
-    if wanted.DestinationArn is not None:
-        _check_arn(wanted.DestinationArn, "DestinationArn")
+    if parameters.DestinationArn is not None:
+        _check_arn(parameters.DestinationArn, "DestinationArn")
     task = await node.moves.start(
-        source, wanted.DestinationArn, rate, call.deadline, origins=call.origins
+        source, parameters.DestinationArn, rate, call.deadline, origins=call.origins
     )
-    return {"TaskHandle": handle_of(task, source)}
+    return {"TaskHandle": task_handle(task, source)}
 
 
 async def list_message_move_tasks(
     node: Node, call: Call[requests.ListMessageMoveTasks]
 ) -> dict[str, Any]:
-    """List the newest tasks of a dead-letter queue, one unless more are asked for."""
-    source, most = call.parameters.SourceArn, call.parameters.MaxResults
-    checks.tasks_listed(most)
+    """List the newest tasks of a dead-letter queue; MaxResults defaults to 1."""
+    source, limit = call.parameters.SourceArn, call.parameters.MaxResults
+    checks.tasks_listed(limit)
     _check_arn(source, "SourceArn")
-    tasks = await node.moves.list(source, most or 1, call.deadline)
+    tasks = await node.moves.list(source, limit or 1, call.deadline)
     return {"Results": [shown_task(task, source) for task in tasks]}
 
 
 async def cancel_message_move_task(
     node: Node, call: Call[requests.CancelMessageMoveTask]
 ) -> dict[str, Any]:
-    """Stop a task; what it has moved stays moved."""
-    handle = _decoded(call.parameters.TaskHandle)
-    # The error for a source that does not exist comes before that for a task.
+    """Cancel a task; messages that it has moved stay moved."""
+    handle = _decode(call.parameters.TaskHandle)
+    # Raises the error for an absent source, which precedes that for an absent task.
     await node.moves.list(handle.sourceArn, 1, call.deadline)
     moved = await node.moves.cancel(handle.taskId, handle.sourceArn, call.deadline)
     return {"ApproximateNumberOfMessagesMoved": moved}
 
 
-def source_of(handle: str) -> str:
-    """Return the ARN of the queue that a task's handle names as its source."""
-    return _decoded(handle).sourceArn
+def source_arn(handle: str) -> str:
+    """Return the ARN of the source in a task's handle."""
+    return _decode(handle).sourceArn
 
 
-def _decoded(handle: str) -> _Handle:
+def _decode(handle: str) -> _Handle:
     try:
         return _read_handle(b64decode(handle.encode(), validate=True))
     except (ValueError, RecursionError) as error:
@@ -87,8 +87,8 @@ def _decoded(handle: str) -> _Handle:
         ) from error
 
 
-def handle_of(task: str, source: str) -> str:
-    """Return the handle of a task of a source, both by what the database calls them."""
+def task_handle(task: str, source: str) -> str:
+    """Return a task's handle from its id and its source's ARN."""
     return b64encode(msgspec.json.encode(_Handle(UUID(task), source))).decode()
 
 
@@ -98,9 +98,9 @@ def _check_arn(value: str, parameter: str) -> None:
 
 
 def shown_task(task: MoveTask, source: str) -> dict[str, Any]:
-    """Return a task as the actions give it."""
+    """Return a task in the form of the actions' answers."""
     shown = {
-        "TaskHandle": handle_of(task.id, source) if task.status == "RUNNING" else None,
+        "TaskHandle": task_handle(task.id, source) if task.status == "RUNNING" else None,
         "Status": task.status,
         "SourceArn": source,
         "DestinationArn": task.destination,

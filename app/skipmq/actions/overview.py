@@ -1,4 +1,4 @@
-"""Beyond SQS: the queues of an account with their statistics, in pages."""
+"""Beyond SQS: the queues of an account with their statistics."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from skipmq.node import Node
 from skipmq.protocol import Call, extensions
 from skipmq.store import statistics
 
-MINUTES_MOST = 360
+MAXIMUM_MINUTES = 360
 _NUMBERS = {
     "Visible": "visible",
     "InFlight": "in_flight",
@@ -26,7 +26,7 @@ _RATES = {
     "ReceivedPerMinute": "receive_rate",
     "DeletedPerMinute": "delete_rate",
 }
-_OF_MINUTE = {
+_MINUTE_FIELDS = {
     "Minute": "minute",
     "Sent": "sent",
     "Received": "received",
@@ -39,39 +39,38 @@ _OF_MINUTE = {
 async def list_queue_statistics(
     node: Node, call: Call[extensions.ListQueueStatistics]
 ) -> dict[str, Any]:
-    """List queues whose names contain a text, with what they hold and what happens in them.
+    """List queues whose names contain a text, with their statistics, in pages.
 
-    A queue of which the caller may not read the attributes is listed without numbers.
+    A queue whose attributes the caller may not read has no numbers.
     """
-    wanted = call.parameters
-    order = wanted.Order or "name"
+    parameters = call.parameters
+    order = parameters.Order or "name"
     if order not in statistics.ORDERS:
         raise checks.invalid(
             order, "Order", f"Must be one of {', '.join(statistics.ORDERS)}, if provided."
         )
-    search, offset, most = checks.page(wanted, limits.COUNTED_QUEUES)
-    checks.between(
-        wanted.Minutes, 1, MINUTES_MOST, "Minutes", f"Must be between 1 and {MINUTES_MOST}."
-    )
+    search, offset, limit = checks.page(parameters, limits.COUNTED_QUEUES)
+    reason = f"Must be between 1 and {MAXIMUM_MINUTES}."
+    checks.between(parameters.Minutes, 1, MAXIMUM_MINUTES, "Minutes", reason)
     account, region = call.identity.account, call.identity.region
-    rows, others = await node.statistics.of_queues(
-        most,
+    rows, others = await node.statistics.queues(
+        limit,
         account=account,
         region=region,
         search=search,
         order=order,
-        descending=wanted.Descending,
+        descending=parameters.Descending,
         offset=offset,
         deadline=call.deadline,
     )
     minutes: dict[int, list[QueueMinute]] = {}
     clock = {}
-    if wanted.Minutes:
-        queues = [row.id for row in rows if row.id is not None]
-        minutes = await node.statistics.minutes(queues, wanted.Minutes, call.deadline)
+    if parameters.Minutes:
+        ids = [row.id for row in rows if row.id is not None]
+        minutes = await node.statistics.minutes(ids, parameters.Minutes, call.deadline)
         clock = {"Clock": int(await node.inspection.clock(call.deadline))}
-    found = [_shown(node, call, row, minutes.get(row.id or 0, [])) for row in rows]
-    return {**clock, "Queues": found, "Matches": len(rows) + others.queues}
+    queues = [_shown(node, call, row, minutes.get(row.id or 0, [])) for row in rows]
+    return {**clock, "Queues": queues, "Matches": len(rows) + others.queues}
 
 
 def _shown(
@@ -90,5 +89,6 @@ def _shown(
 
 
 def shown_minutes(minutes: Sequence[QueueMinute]) -> list[dict[str, int]]:
-    """Return minutes as the actions give them."""
-    return [{member: getattr(m, field) for member, field in _OF_MINUTE.items()} for m in minutes]
+    """Return minutes in the form of the actions' answers."""
+    fields = _MINUTE_FIELDS.items()
+    return [{member: getattr(minute, field) for member, field in fields} for minute in minutes]

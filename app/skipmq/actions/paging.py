@@ -1,4 +1,4 @@
-"""Pages of queue URLs, and where the next one begins."""
+"""Pages of queue URLs, and NextToken."""
 
 from base64 import b64decode, urlsafe_b64encode
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from skipmq.protocol import Call
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """At most `limit` queues, from the one after `after` on; `counted` if a size was given."""
+    """At most `limit` queues, starting after `after`; `counted` if the call has MaxResults."""
 
     after: str
     limit: int
@@ -22,7 +22,7 @@ class Page:
     def cut(
         self, node: Node, call: Call, account: str, names: Sequence[str]
     ) -> tuple[list[str], dict[str, str]]:
-        """Return the URLs of the page, and the token if there is more and a size was given."""
+        """Return the URLs of the page, and NextToken if there are more and the page is counted."""
         region = call.identity.region
         urls = [queue_url(node, call, QueueName(account, region, n)) for n in names[: self.limit]]
         if not self.counted or len(names) <= self.limit:
@@ -30,33 +30,33 @@ class Page:
         return urls, {"NextToken": token(names[self.limit - 1])}
 
 
-def of(call: Call) -> Page:
-    """Return the page that a call asks for with MaxResults and NextToken."""
-    most = call.parameters.MaxResults
-    if most is not None and not 1 <= most <= limits.LIST_RESULTS:
+def page(call: Call) -> Page:
+    """Return the page that MaxResults and NextToken of a call select."""
+    limit = call.parameters.MaxResults
+    if limit is not None and not 1 <= limit <= limits.LIST_RESULTS:
         raise checks.invalid(
-            most,
+            limit,
             "MaxResults",
             f"MaxResults must be an integer between 1 and {limits.LIST_RESULTS}.",
         )
-    return Page(after(call), most or limits.LIST_RESULTS, most is not None)
+    return Page(after(call), limit or limits.LIST_RESULTS, limit is not None)
 
 
 def queue_url(node: Node, call: Call, queue: QueueName) -> str:
-    """Return the URL under which the client reaches a queue."""
+    """Return the URL of a queue for the client."""
     base = node.settings.public_url.rstrip("/") or call.request.base_url
     return f"{base}/{queue.account}/{queue.name}"
 
 
 def token(place: str) -> str:
-    """Return the NextToken of the page that begins after a place."""
+    """Return the NextToken of the page that starts after a place."""
     return urlsafe_b64encode(place.encode()).decode()
 
 
 def after(call: Call) -> str:
-    """Return the place that a call's NextToken stands for, empty when it has none."""
+    """Return the place in a call's NextToken, or an empty text."""
     try:
-        given = call.parameters.NextToken or ""
-        return b64decode(given.encode(), altchars=b"-_", validate=True).decode()
+        encoded = call.parameters.NextToken or ""
+        return b64decode(encoded.encode(), altchars=b"-_", validate=True).decode()
     except ValueError as error:
         raise errors.InvalidParameterValueException("Invalid or expired next token.") from error

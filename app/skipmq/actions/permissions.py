@@ -1,6 +1,6 @@
-"""Permissions: statements of the queue's policy that have a label.
+"""AddPermission and RemovePermission: labelled statements of the queue's policy.
 
-Source: SQS API Reference, AddPermission and RemovePermission; the texts are those of the service.
+Source: SQS API Reference; the error texts are those of SQS.
 """
 
 import re
@@ -17,16 +17,16 @@ from skipmq.protocol import Call, requests
 
 _LABEL = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _GRANTABLE = access.SHARED | {"*"}
-# Whoever loses so often has met as many others who each changed the policy.
+# A try fails only if another request has changed the policy.
 _TRIES = 50
 
 Statements: TypeAlias = list[Any]
 
 
 async def add_permission(node: Node, call: Call[requests.AddPermission], queue: Queue) -> None:
-    """Add a statement that lets accounts use a queue."""
-    wanted = call.parameters
-    label, accounts, actions = wanted.Label, wanted.AWSAccountIds, wanted.Actions
+    """Add a statement that allows accounts to use a queue."""
+    parameters = call.parameters
+    label, accounts, actions = parameters.Label, parameters.AWSAccountIds, parameters.Actions
     _check_label(label)
     _check_actions(actions)
     _check_accounts(accounts)
@@ -49,7 +49,7 @@ async def add_permission(node: Node, call: Call[requests.AddPermission], queue: 
 async def remove_permission(
     node: Node, call: Call[requests.RemovePermission], queue: Queue
 ) -> None:
-    """Remove the statement of that label from a queue's policy."""
+    """Remove the statement with a label from a queue's policy."""
     label = call.parameters.Label
 
     def remove(statements: Statements) -> Statements:
@@ -64,7 +64,7 @@ async def remove_permission(
 async def _change(
     node: Node, queue: Queue, deadline: float, change: Callable[[Statements], Statements]
 ) -> None:
-    """Change the statements of a queue's policy, again on what another has written meanwhile."""
+    """Change the statements of a queue's policy; retry if it was changed meanwhile."""
     name = queue.name
     for _ in range(_TRIES):
         old = queue.attributes.policy
@@ -93,7 +93,7 @@ def _document(policy: str) -> dict[str, Any]:
     try:
         return msgspec.json.decode(policy, type=dict[str, Any]) if policy else {}
     except (msgspec.DecodeError, RecursionError) as error:
-        # Written by SQL past the checks.
+        # Written by SQL without these checks.
         raise errors.InvalidAttributeValue("Invalid value for the parameter Policy.") from error
 
 
@@ -117,9 +117,9 @@ def _check_label(label: str) -> None:
 def _check_actions(actions: Sequence[str]) -> None:
     if not actions:
         raise checks.missing("Actions")
-    most = limits.PERMISSION_ACTIONS
-    if len(actions) > most:
-        raise errors.OverLimit(f"{len(actions)} Actions were found, maximum allowed is {most}.")
+    limit = limits.PERMISSION_ACTIONS
+    if len(actions) > limit:
+        raise errors.OverLimit(f"{len(actions)} Actions were found, maximum allowed is {limit}.")
     for action in actions:
         if action not in _GRANTABLE:
             reason = "Only the queue owner is allowed to invoke this action."

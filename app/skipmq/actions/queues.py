@@ -9,20 +9,20 @@ from skipmq.protocol import Call, requests
 
 
 async def create_queue(node: Node, call: Call[requests.CreateQueue]) -> dict[str, Any]:
-    """Create a queue, or find the one of that name and attributes."""
+    """Create a queue, unless one of that name with the same attributes exists; return its URL."""
     name = call.parameters.QueueName
-    wanted = call.parameters.Attributes or {}
-    fifo = attributes.is_fifo(wanted)
+    given_attributes = call.parameters.Attributes or {}
+    fifo = attributes.is_fifo(given_attributes)
     checks.new_queue_name(name, fifo=fifo)
-    given = call.parameters.tags or {}
-    tags.check(given, name)
+    given_tags = call.parameters.tags or {}
+    tags.check(given_tags, name)
     queue = QueueName(call.identity.account, call.identity.region, name)
-    stored = attributes.stored(wanted, fifo=fifo)
+    stored = attributes.stored(given_attributes, fifo=fifo)
     await attributes.check_replication(node, stored, call.deadline)
     await node.queues.create(
         queue,
         attributes=stored,
-        tags=given,
+        tags=given_tags,
         history_mode=node.settings.history,
         cooldown=node.settings.name_cooldown,
         deadline=call.deadline,
@@ -38,10 +38,10 @@ async def get_queue_url(node: Node, call: Call[requests.GetQueueUrl]) -> dict[st
 
 
 async def list_queues(node: Node, call: Call[requests.ListQueues]) -> dict[str, Any]:
-    """List queue URLs, in pages when MaxResults is given."""
+    """List queue URLs, in pages if MaxResults is given."""
     account, region = call.identity.account, call.identity.region
     prefix = call.parameters.QueueNamePrefix or ""
-    page = paging.of(call)
+    page = paging.page(call)
     names = await node.queues.names(
         account, region, prefix, page.after, page.limit + 1, call.deadline
     )
@@ -55,5 +55,5 @@ async def delete_queue(node: Node, call: Call[requests.DeleteQueue], queue: Queu
 
 
 async def purge_queue(node: Node, call: Call[requests.PurgeQueue], queue: Queue) -> None:
-    """Delete all messages of a queue, those in flight included."""
+    """Delete all messages of a queue, including those in flight."""
     await node.queues.purge(queue, node.settings.purge_cooldown, call.deadline)

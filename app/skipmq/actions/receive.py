@@ -1,4 +1,4 @@
-"""ReceiveMessage, and how a message is shown."""
+"""ReceiveMessage, and the form of received messages."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -47,13 +47,13 @@ _stored_attributes = msgspec.json.Decoder(dict[str, AttributeValue]).decode
 async def receive_message(
     node: Node, call: Call[requests.ReceiveMessage], queue: Queue
 ) -> dict[str, Any]:
-    """Claim messages, waiting for the first if the call or the queue says so."""
-    wanted = call.parameters
-    checks.receive_limit(wanted.MaxNumberOfMessages)
-    checks.wait_time(wanted.WaitTimeSeconds)
-    checks.visibility_timeout(wanted.VisibilityTimeout)
-    shown = _system_names(wanted)
-    attempt = wanted.ReceiveRequestAttemptId
+    """Claim messages, and wait for the first if the call or the queue has a wait time."""
+    parameters = call.parameters
+    checks.receive_limit(parameters.MaxNumberOfMessages)
+    checks.wait_time(parameters.WaitTimeSeconds)
+    checks.visibility_timeout(parameters.VisibilityTimeout)
+    system = _system_names(parameters)
+    attempt = parameters.ReceiveRequestAttemptId
     if queue.fifo:
         checks.identifier(attempt, "ReceiveRequestAttemptId")
     else:
@@ -70,7 +70,7 @@ async def receive_message(
     node.activity.note(queue.id, len(reception.messages))
     if node.tracing is not None:
         node.tracing.link(message.trace_header for message in reception.messages)
-    messages = [_shown(node, queue.name, m, shown, wanted) for m in reception.messages]
+    messages = [_shown(node, queue.name, m, system, parameters) for m in reception.messages]
     return {"Messages": messages} if messages else {}
 
 
@@ -80,13 +80,11 @@ class _Receiver:
     def __init__(self, node: Node, call: Call[requests.ReceiveMessage], queue: Queue) -> None:
         self._node, self._call, self._name = node, call, queue.name
         self.recipient = Recipient()
-        wanted = call.parameters.WaitTimeSeconds
-        self._wait = (
-            queue.attributes.receive_message_wait_time_seconds if wanted is None else wanted
-        )
+        wait = call.parameters.WaitTimeSeconds
+        self._wait = queue.attributes.receive_message_wait_time_seconds if wait is None else wait
 
     async def receive(self, queue: Queue) -> Reception:
-        """Claim messages; wait for the first where that is wanted."""
+        """Claim messages; wait for the first if there is a wait time."""
         if not self._wait:
             return await self._claim(queue)
         self._node.notifier.announce(self._name.arn)
@@ -98,7 +96,7 @@ class _Receiver:
             self.recipient,
             self._poll,
             self._resume,
-            # An attempt may be given what it was given before.
+            # A repeated attempt may get the messages of the first at once.
             claims_first=self._call.parameters.ReceiveRequestAttemptId is not None,
         )
 
@@ -107,18 +105,18 @@ class _Receiver:
 
     async def _resume(self) -> None:
         self._call.deadline = self._node.deadline()
-        # The key may have been disabled meanwhile.
+        # The key may have been disabled during the wait.
         await access.check_again(self._node, self._call)
 
     async def _claim(self, queue: Queue) -> Reception:
-        node, wanted, deadline = self._node, self._call.parameters, self._call.deadline
+        node, parameters, deadline = self._node, self._call.parameters, self._call.deadline
         keys = _keys_version(node)
         if not await node.in_flight.allows(queue, deadline):
             if not queue.fifo and not self._wait:
                 raise errors.OverLimit("The maximum number of messages in flight is reached.")
             return Reception([], in_flight.PAUSE)
-        limit, timeout = wanted.MaxNumberOfMessages or 1, wanted.VisibilityTimeout
-        attempt = wanted.ReceiveRequestAttemptId
+        limit, timeout = parameters.MaxNumberOfMessages or 1, parameters.VisibilityTimeout
+        attempt = parameters.ReceiveRequestAttemptId
         if attempt is None or self.recipient.is_disconnected:
             reception = await node.messages(queue).receive(
                 queue, limit, timeout, deadline, self.recipient
@@ -126,15 +124,15 @@ class _Receiver:
         else:
             reception = await node.fifo.receive_attempt(queue, attempt, limit, timeout, deadline)
         if reception.messages and (self.recipient.is_disconnected or _keys_version(node) != keys):
-            reception = await self._checked(queue, reception, keys)
+            reception = await self._check_again(queue, reception, keys)
         node.in_flight.received(queue, len(reception.messages))
         return reception
 
-    async def _checked(self, queue: Queue, reception: Reception, keys: int) -> Reception:
-        """Return what was claimed, if its caller may have it still; otherwise give it back.
+    async def _check_again(self, queue: Queue, reception: Reception, keys: int) -> Reception:
+        """Return claimed messages to the queue if the caller is refused or disconnected by now.
 
         `keys` is the version of the keys before the claim, which may have waited for the database.
-        Raises what access.check_again raises.
+        Raises the errors of access.check_again.
         """
         node, call = self._node, self._call
         refusal: errors.SqsError | None = None
@@ -145,7 +143,7 @@ class _Receiver:
                 refusal = error
         if refusal is None and not self.recipient.is_disconnected:
             return reception
-        await node.messages(queue).give_back(queue, reception.messages, call.deadline)
+        await node.messages(queue).return_messages(queue, reception.messages, call.deadline)
         node.sent(queue.name, len(reception.messages))
         if refusal is not None:
             raise refusal
@@ -156,8 +154,8 @@ def _keys_version(node: Node) -> int:
     return 0 if node.keys is None else node.keys.version
 
 
-def _system_names(wanted: requests.ReceiveMessage) -> list[str]:
-    names = wanted.MessageSystemAttributeNames or wanted.AttributeNames
+def _system_names(parameters: requests.ReceiveMessage) -> list[str]:
+    names = parameters.MessageSystemAttributeNames or parameters.AttributeNames
     if not names:
         return []
     for name in names:
@@ -171,39 +169,39 @@ def _shown(
     name: QueueName,
     message: ReceivedMessage,
     system: list[str],
-    wanted: requests.ReceiveMessage,
+    parameters: requests.ReceiveMessage,
 ) -> dict[str, Any]:
     receipt = receipts.Receipt(message.id, message.receive_count, message.received_at)
     result: dict[str, Any] = {
         "MessageId": message.message_id,
         "ReceiptHandle": receipts.encode(receipt, node.receipt_keys.current, name.arn),
-        "MD5OfBody": digest.of_body(message.body),
+        "MD5OfBody": digest.body_md5(message.body),
         "Body": message.body,
     }
     if system:
         values = {attribute: SYSTEM_ATTRIBUTES[attribute](message) for attribute in system}
         if present := {key: value for key, value in values.items() if value is not None}:
             result["Attributes"] = present
-    if message.attributes and (patterns := wanted.MessageAttributeNames):
+    if message.attributes and (patterns := parameters.MessageAttributeNames):
         stored = stored_attributes(message)
-        chosen = {key: value for key, value in stored.items() if _is_wanted(key, patterns)}
+        chosen = {key: value for key, value in stored.items() if _matches(key, patterns)}
         if chosen:
             result["MessageAttributes"] = chosen
-            result["MD5OfMessageAttributes"] = digest.of_attributes(chosen)
+            result["MD5OfMessageAttributes"] = digest.attributes_md5(chosen)
     return result
 
 
 def stored_attributes(message: ReceivedMessage | PeekedMessage) -> dict[str, AttributeValue]:
-    """Return the attributes that the user gave a message."""
+    """Return the message attributes of a stored message."""
     try:
         return _stored_attributes(message.attributes or "{}")
     except msgspec.MsgspecError:
-        # Written by SQL past the checks: the message must not keep others from being received.
+        # Written by SQL without checks; the message must not block the receive of others.
         log.warning("message attributes cannot be read", message_id=message.message_id)
         return {}
 
 
-def _is_wanted(attribute: str, patterns: Sequence[str]) -> bool:
+def _matches(attribute: str, patterns: Sequence[str]) -> bool:
     return any(
         pattern in ("All", ".*", "*", attribute)
         or (pattern.endswith(".*") and attribute.startswith(pattern[:-2]))

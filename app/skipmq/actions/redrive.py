@@ -1,7 +1,7 @@
-"""Dead-letter queues: the policies that name them, and which queues name one.
+"""Redrive policies, and the sources of a dead-letter queue.
 
 Source: SQS API Reference, SetQueueAttributes (RedrivePolicy, RedriveAllowPolicy) and
-ListDeadLetterSourceQueues. Where the policy is stored it is checked that the target allows it.
+ListDeadLetterSourceQueues. The database checks that a policy's target allows it.
 """
 
 import re
@@ -20,7 +20,7 @@ _PERMISSIONS = {"allowAll", "denyAll", "byQueue"}
 
 
 def policy(value: str) -> str:
-    """Return a RedrivePolicy as it is stored, in the form of AWS; empty takes it away."""
+    """Return a RedrivePolicy in the form in which it is stored; an empty one removes it."""
     if not value:
         return ""
     content = _object(value, "RedrivePolicy", "Redrive policy is not a valid JSON map.")
@@ -31,13 +31,13 @@ def policy(value: str) -> str:
     if set(content) != {"deadLetterTargetArn", "maxReceiveCount"}:
         reason = "Only following attributes are supported: [deadLetterTargetArn, maxReceiveCount]."
         raise checks.invalid(value, "RedrivePolicy", reason)
-    target, most = content["deadLetterTargetArn"], content["maxReceiveCount"]
+    target, limit = content["deadLetterTargetArn"], content["maxReceiveCount"]
     if not isinstance(target, str) or not _ARN.fullmatch(target):
         raise checks.invalid(value, "RedrivePolicy", "Invalid value for deadLetterTargetArn.")
-    count = int(most) if re.fullmatch("[0-9]{1,4}", str(most)) and most is not True else 0
+    count = int(limit) if re.fullmatch("[0-9]{1,4}", str(limit)) and limit is not True else 0
     if not 1 <= count <= limits.MAX_RECEIVE_COUNT:
         reason = (
-            f"Invalid value for maxReceiveCount: {errors.shown(most)}, valid values are from 1 to"
+            f"Invalid value for maxReceiveCount: {errors.shown(limit)}, valid values are from 1 to"
             f" {limits.MAX_RECEIVE_COUNT} both inclusive."
         )
         raise checks.invalid(value, "RedrivePolicy", reason)
@@ -46,7 +46,7 @@ def policy(value: str) -> str:
 
 
 def allow_policy(value: str) -> str:
-    """Return a RedriveAllowPolicy as it is stored; empty takes it away."""
+    """Return a RedriveAllowPolicy in the form in which it is stored; an empty one removes it."""
     if not value:
         return ""
     parameter = "RedriveAllowPolicy"
@@ -56,7 +56,7 @@ def allow_policy(value: str) -> str:
     if not isinstance(permission, str) or permission not in _PERMISSIONS or unknown:
         raise checks.invalid(value, parameter, "Invalid value for redrivePermission.")
     if ("sourceQueueArns" in content) != (permission == "byQueue"):
-        reason = "sourceQueueArns goes with the redrivePermission byQueue, and only with it."
+        reason = "sourceQueueArns must be given with the redrivePermission byQueue, and only then."
         raise checks.invalid(value, parameter, reason)
     if permission == "byQueue" and not (
         isinstance(sources, list)
@@ -71,9 +71,9 @@ def allow_policy(value: str) -> str:
 async def list_dead_letter_source_queues(
     node: Node, call: Call[requests.ListDeadLetterSourceQueues], queue: Queue
 ) -> dict[str, Any]:
-    """List the URLs of the queues whose redrive policy names a queue."""
+    """List the URLs of the queues whose redrive policy names this queue."""
     name = queue.name
-    page = paging.of(call)
+    page = paging.page(call)
     names = await node.queues.dead_letter_sources(name, page.after, page.limit + 1, call.deadline)
     urls, token = page.cut(node, call, name.account, names)
     return {"queueUrls": urls, **token}

@@ -1,7 +1,7 @@
 """The tags of queues.
 
-Source: SQS Developer Guide, "Amazon SQS cost allocation tags"; the characters are those of the AWS
-Resource Groups Tagging API.
+Source: SQS Developer Guide, "Amazon SQS cost allocation tags"; the allowed characters are those of
+the AWS Resource Groups Tagging API.
 """
 
 import unicodedata
@@ -20,16 +20,16 @@ _LETTER_NUMBER_OR_SPACE = frozenset("LNZ")
 
 
 async def tag_queue(node: Node, call: Call[requests.TagQueue], queue: Queue) -> None:
-    """Give a queue tags; one of the same key is replaced."""
-    wanted: Mapping[str, str] = call.parameters.Tags
-    if not wanted:
+    """Add tags to a queue; replace those with the same key."""
+    tags: Mapping[str, str] = call.parameters.Tags
+    if not tags:
         raise checks.missing("Tags")
-    check(wanted, queue.name.name)
-    await node.queues.tag(queue, wanted, call.deadline)
+    check(tags, queue.name.name)
+    await node.queues.tag(queue, tags, call.deadline)
 
 
 async def untag_queue(node: Node, call: Call[requests.UntagQueue], queue: Queue) -> None:
-    """Take tags from a queue; a key that it does not have is passed over."""
+    """Remove tags from a queue by their keys; ignore keys that it does not have."""
     keys: list[str] = call.parameters.TagKeys
     if not keys:
         raise checks.missing("TagKeys")
@@ -45,10 +45,7 @@ async def list_queue_tags(
 
 
 def check(tags: Mapping[str, str], queue: str) -> None:
-    """Check the tags that a user gives the queue of that name.
-
-    The database counts them together with those that the queue has already.
-    """
+    """Check tags for the queue of that name; the database checks the queue's total."""
     if len(tags) > limits.TAGS:
         raise errors.InvalidParameterValueException(f"Too many tags added for queue {queue}.")
     for key, value in tags.items():

@@ -1,7 +1,7 @@
 """Beyond SQS: tasks that move, copy or delete the messages of a queue that match a filter.
 
-They are kept, continued and cancelled as message move tasks are: CancelMessageMoveTask takes their
-handles, and a queue has one task at a time.
+They are stored and run like message move tasks: CancelMessageMoveTask accepts their handles, and a
+queue has one task at a time.
 """
 
 from typing import Any
@@ -18,24 +18,24 @@ _TEXT = 256
 
 
 async def start_message_task(node: Node, call: Call[extensions.StartMessageTask]) -> dict[str, Any]:
-    """Begin to move, copy or delete the messages of a queue that match a filter."""
-    wanted, identity = call.parameters, call.identity
-    kind, rate = wanted.Kind, wanted.MaxNumberOfMessagesPerSecond
+    """Start to move, copy or delete the messages of a queue that match a filter."""
+    parameters, identity = call.parameters, call.identity
+    kind, rate = parameters.Kind, parameters.MaxNumberOfMessagesPerSecond
     if kind not in KINDS:
         raise checks.invalid(kind, "Kind", f"Must be one of {', '.join(KINDS)}.")
     checks.moves_per_second(rate)
-    given = (wanted.BodyContains, wanted.AttributeName, wanted.AttributeValue)
-    if any(text is not None and (not text or "\0" in text or len(text) > _TEXT) for text in given):
+    texts = (parameters.BodyContains, parameters.AttributeName, parameters.AttributeValue)
+    if any(text is not None and (not text or "\0" in text or len(text) > _TEXT) for text in texts):
         raise errors.InvalidParameterValueException(
-            f"A text of a filter has 1 to {_TEXT} characters, and no NUL."
+            f"A text of a filter must have 1 to {_TEXT} characters and no NUL."
         )
-    source = checks.queue_name(wanted.QueueUrl, identity).arn
-    target = wanted.DestinationQueueUrl
+    source = checks.queue_name(parameters.QueueUrl, identity).arn
+    target = parameters.DestinationQueueUrl
     destination = None if target is None else checks.queue_name(target, identity).arn
     task = await node.moves.start_matching(
-        kind, source, destination, rate=rate, wanted=MessageFilter(*given), deadline=call.deadline
+        kind, source, destination, rate=rate, matching=MessageFilter(*texts), deadline=call.deadline
     )
-    return {"TaskHandle": moves.handle_of(task, source)}
+    return {"TaskHandle": moves.task_handle(task, source)}
 
 
 async def list_message_tasks(
@@ -43,18 +43,18 @@ async def list_message_tasks(
 ) -> dict[str, Any]:
     """List the newest tasks of a queue, redrives and those with a filter.
 
-    Who may not peek at its messages is not shown what they were filtered by.
+    Filters are omitted for a caller that may not peek at the queue's messages.
     """
     name = queue.name
     checks.tasks_listed(call.parameters.MaxResults)
-    most = call.parameters.MaxResults or limits.MOVE_TASKS_LISTED
-    tasks = await node.moves.list(name.arn, most, call.deadline, every=True)
+    limit = call.parameters.MaxResults or limits.MOVE_TASKS_LISTED
+    tasks = await node.moves.list(name.arn, limit, call.deadline, every=True)
     policy = queue.attributes.policy
     may_peek = access.allows(node, call, "PeekMessages", name, policy)
-    return {"Tasks": [_shown_whole(task, name.arn, may_peek=may_peek) for task in tasks]}
+    return {"Tasks": [_shown(task, name.arn, may_peek=may_peek) for task in tasks]}
 
 
-def _shown_whole(task: MoveTask, source: str, *, may_peek: bool) -> dict[str, Any]:
+def _shown(task: MoveTask, source: str, *, may_peek: bool) -> dict[str, Any]:
     shown = {"Kind": task.kind} | moves.shown_task(task, source)
     if task.kind == "redrive":
         return shown

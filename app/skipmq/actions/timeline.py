@@ -1,4 +1,4 @@
-"""Beyond SQS: what has happened to one message, in all queues that it was in."""
+"""Beyond SQS: the events of one message, in all queues that it was in."""
 
 import re
 from collections.abc import Sequence
@@ -12,14 +12,15 @@ from skipmq.protocol import Call, extensions
 from skipmq.store.timelines import LiveMessage, SettledMessage
 
 _ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_KEPT_MOST = 4
-# Where the search of the history goes on, and where rows are that it has found.
-_TOKEN = re.compile(rf"2[0-9]{{7}}/[0-9]{{0,9}}(,2[0-9]{{7}}/[0-9]{{1,9}}){{0,{_KEPT_MOST}}}")
+# The rows of the history that a token identifies, at most.
+_TOKEN_ROWS = 4
+# The place where the search of the history continues, and those of rows that it has found.
+_TOKEN = re.compile(rf"2[0-9]{{7}}/[0-9]{{0,9}}(,2[0-9]{{7}}/[0-9]{{1,9}}){{0,{_TOKEN_ROWS}}}")
 _MICROSECONDS = 1_000_000
 
 
 class _Found(NamedTuple):
-    """What is known of a message; its rows of the history are in the order of time."""
+    """A message as it was found; `rows` are its rows of the history in order of time."""
 
     live: LiveMessage | None
     rows: list[SettledMessage]
@@ -30,16 +31,16 @@ class _Found(NamedTuple):
 async def get_message_timeline(
     node: Node, call: Call[extensions.GetMessageTimeline], queue: Queue
 ) -> dict[str, Any]:
-    """Give the events of a message in order, the last of which is what it does now.
+    """Return the events of a message in order; the last one is its current state.
 
-    It is looked for among the first messages of the queue and, by NextToken further back at each
-    call, in the history. Queues whose messages the caller may not peek at are left out.
+    The search covers the first messages of the queue and the history, where each NextToken
+    continues it further back. Queues whose messages the caller may not peek at are omitted.
     """
     message_id = call.parameters.MessageId.strip().lower()
     if not _ID.fullmatch(message_id):
-        raise checks.invalid(message_id, "MessageId", "Must be a UUID, as a send gives it.")
-    given = call.parameters.MessageReference
-    reference = None if given is None else checks.message_reference(given, "MessageReference")
+        raise checks.invalid(message_id, "MessageId", "Must be a UUID, as SendMessage returns it.")
+    text = call.parameters.MessageReference
+    reference = None if text is None else checks.message_reference(text, "MessageReference")
     token = paging.after(call)
     if token and not _TOKEN.fullmatch(token):
         raise errors.InvalidParameterValueException("Invalid or expired next token.")
@@ -49,14 +50,14 @@ async def get_message_timeline(
 
 
 class _Search:
-    """One call's search for a message."""
+    """The search for a message of one call."""
 
     def __init__(self, node: Node, call: Call, queue: Queue, message_id: str) -> None:
         self._node, self._call, self._timelines = node, call, node.timelines
         self._queue, self._id, self._deadline = queue, message_id, call.deadline
 
     async def run(self, reference: int | None, token: str) -> _Found:
-        """Look in the queue and, where it may have rows of the message, in the history."""
+        """Search the queue and, if it may have rows of the message, the history."""
         live = await self._timelines.live(self._queue.id, self._id, reference, self._deadline)
         is_whole = live.is_whole
         if live.id is not None and live.dead_letter_source is None:
@@ -78,7 +79,7 @@ class _Search:
         seen = {row.id for row in rows if self._may_see(row)}
         if live.id is not None and self._may_see(live):
             seen.add(live.id)
-        # What happened to it elsewhere is told without the names of queues that are not theirs.
+        # Omit the names of queues that the caller may not see.
         shown = [
             row if self._may_see(row) else row._replace(queue=None, node=None)
             for row in rows
@@ -96,31 +97,31 @@ class _Search:
 
 def _shown(found: _Found, clock: int) -> dict[str, Any]:
     live = found.live
-    # A send that was stored twice has two rows of different numbers: each tells its own story.
-    numbers = dict.fromkeys([row.id for row in found.rows])
+    # A send that was stored twice has two internal ids, each with events of its own.
+    ids = dict.fromkeys([row.id for row in found.rows])
     if live is not None:
-        numbers[live.id or 0] = None
+        ids[live.id or 0] = None
     events: list[dict[str, Any]] = []
-    for number in numbers:
-        rows = [row for row in found.rows if row.id == number]
-        events += _events(rows, live if live is not None and live.id == number else None)
+    for id_ in ids:
+        rows = [row for row in found.rows if row.id == id_]
+        events += _events(rows, live if live is not None and live.id == id_ else None)
     state = live.state if live is not None else "settled" if found.rows else "not-found"
     shown: dict[str, Any] = {"State": state, "Clock": clock, "Events": events}
     shown["QueueSearched"] = found.is_whole
     if found.searched is not None:
         shown["HistorySearchedFrom"] = found.searched.settled_at
         if found.searched.place is not None:
-            places = [row.place for row in found.rows if row.place][-_KEPT_MOST:]
+            places = [row.place for row in found.rows if row.place][-_TOKEN_ROWS:]
             shown["NextToken"] = paging.token(",".join([found.searched.place, *places]))
     return shown
 
 
 def _events(rows: Sequence[SettledMessage], live: LiveMessage | None) -> list[dict[str, Any]]:
-    """Return what happened to a message: its rows are of one number, in the order of time."""
+    """Return the events of a message from its rows, which have one id, in order of time."""
     stays: list[LiveMessage | SettledMessage] = [*rows]
     if live is not None:
         stays.append(live)
-    # Where the history does not say when a dead letter was moved, its source is all that is known.
+    # Without history only the source of a dead-lettered message is known, and not the time.
     source = live.dead_letter_source if live is not None and not rows else None
     first = stays[0].queue if source is None else source.rpartition(":")[2]
     events: list[dict[str, Any]] = [{"Event": "sent", "At": stays[0].sent_at, "QueueName": first}]

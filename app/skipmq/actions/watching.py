@@ -1,4 +1,4 @@
-"""Beyond SQS: what happens in one queue, by the minute, and the messages that come to it."""
+"""Beyond SQS: the activity of one queue by the minute, and its newest messages."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,9 +9,9 @@ from skipmq.model import NewMessage, Queue, TimeInQueue
 from skipmq.node import Node
 from skipmq.protocol import Call, extensions
 
-_DEFAULT_MINUTES, _STEP_MOST = 60, 60
-# Messages of a call, and characters of each body: one answer stays below a quarter of a megabyte.
-_NEW, _NEW_MOST, _CHARACTERS = 50, 100, 2_048
+_DEFAULT_MINUTES, _MAXIMUM_STEP = 60, 60
+# Messages of an answer, and characters of each body, so that it has at most 256 kB.
+_DEFAULT_MESSAGES, _MAXIMUM_MESSAGES, _CHARACTERS = 50, 100, 2_048
 _MICROSECONDS = 1_000_000
 _LATEST = 1 << 60
 _UNAVAILABLE = errors.ServiceUnavailable.status
@@ -20,16 +20,16 @@ _UNAVAILABLE = errors.ServiceUnavailable.status
 async def get_queue_activity(
     node: Node, call: Call[extensions.GetQueueActivity], queue: Queue
 ) -> dict[str, Any]:
-    """Give what happened in a queue in its last minutes, and how long messages were in it.
+    """Return the counters of a queue for the last minutes, and its messages' times in queue.
 
-    Where the queue keeps no history the second is left out, and where the history cannot be read
-    in time: `Unread` says why.
+    The times are omitted if the queue keeps no history, or if it cannot be read in time; `Unread`
+    is then the error text.
     """
     minutes = call.parameters.Minutes or _DEFAULT_MINUTES
     step = call.parameters.StepMinutes or 1
-    most = overview.MINUTES_MOST
+    most = overview.MAXIMUM_MINUTES
     checks.between(minutes, 1, most, "Minutes", f"Must be between 1 and {most}.")
-    checks.between(step, 1, _STEP_MOST, "StepMinutes", f"Must be between 1 and {_STEP_MOST}.")
+    checks.between(step, 1, _MAXIMUM_STEP, "StepMinutes", f"Must be between 1 and {_MAXIMUM_STEP}.")
     deadline = call.deadline
     clock = await node.inspection.clock(deadline)
     found = await node.statistics.minutes([queue.id], minutes, deadline)
@@ -45,7 +45,7 @@ async def get_queue_activity(
         except errors.SqsError as error:
             if error.status != _UNAVAILABLE:
                 raise
-            # On the day of a slow disk the minutes are what is looked for.
+            # Return the minutes at least: they are needed most when the disk is slow.
             return result | {"Unread": error.message}
         result["Sampled"] = every.is_sample
         result["TimeInQueue"] = _shown_time(every)
@@ -56,18 +56,19 @@ async def get_queue_activity(
 async def peek_newest_messages(
     node: Node, call: Call[extensions.PeekNewestMessages], queue: Queue
 ) -> dict[str, Any]:
-    """Show the messages that came to a queue last, newest first, without receiving them.
+    """Return the newest messages of a queue, newest first, without receiving them.
 
     `Since` and `Clock` are the database's time in microseconds since 1970.
     """
-    since, most = call.parameters.Since, call.parameters.MaxResults
-    most = _NEW if most is None else most
-    checks.between(most, 1, _NEW_MOST, "MaxResults", f"Must be between 1 and {_NEW_MOST}.")
+    since, limit = call.parameters.Since, call.parameters.MaxResults
+    limit = _DEFAULT_MESSAGES if limit is None else limit
+    reason = f"Must be between 1 and {_MAXIMUM_MESSAGES}."
+    checks.between(limit, 1, _MAXIMUM_MESSAGES, "MaxResults", reason)
     if since is not None and not 0 <= since <= _LATEST:
         raise errors.InvalidParameterValueException("Since must be a time, in microseconds.")
-    # Before the messages: what comes between the two is shown twice rather than never.
+    # Read the clock first: messages that arrive in between are returned twice and not missed.
     clock = await node.inspection.clock(call.deadline)
-    found = await node.inspection.newest(queue, since, most, _CHARACTERS, call.deadline)
+    found = await node.inspection.newest(queue, since, limit, _CHARACTERS, call.deadline)
     return {"Clock": int(clock * _MICROSECONDS), "Messages": _shown_messages(found)}
 
 

@@ -132,7 +132,7 @@ def _source(given: Mapping[str, str]) -> Source:
         wanted["loadBalanceHosts"] = "true"
     address = f"jdbc:postgresql://{places}/{quote(given.get('dbname', given['user']))}"
     secrets = {key: given[key] for key in ("user", "password") if key in given}
-    return Source(session.url_of(given), f"{address}?{urlencode(wanted)}", secrets)
+    return Source(session.conninfo(given), f"{address}?{urlencode(wanted)}", secrets)
 
 
 def days(source: Source) -> list[date]:

@@ -26,7 +26,7 @@ def _line(error: Exception) -> str | None:
     match error:
         case session.Error():
             return session.explain(error)
-        case errors.DatabaseReadOnly() | errors.Hindered():
+        case errors.DatabaseReadOnly() | errors.NeedsOperator():
             return f"{error.message} `skipmq doctor` says more"
         case errors.ServiceUnavailable():
             return "the database cannot be reached. Check SKIPMQ_DATABASE_URL: `skipmq doctor`"

@@ -71,7 +71,7 @@ class LocalNode:
 
     def _record(self, call: Call, error: errors.SqsError | None) -> None:
         if self._user and EVERY[call.action].is_change:
-            self.node.audit.note(request_log.of_command(call, error))
+            self.node.audit.note(request_log.command_record(call, error))
             self.run(self.node.audit.flush())
 
     @property

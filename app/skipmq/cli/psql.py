@@ -30,7 +30,7 @@ def psql(arguments: tuple[str, ...]) -> None:
         # As variables: -U and other options of psql win over them, and no password is in the list
         # of processes.
         variables, others = session.variables(url)
-        words = [program, *arguments, *(["-d", session.url_of(others)] if others else [])]
+        words = [program, *arguments, *(["-d", session.conninfo(others)] if others else [])]
         # Ctrl-C in psql ends a statement, not psql.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         done = subprocess.run(

@@ -122,7 +122,7 @@ def queue_stats(name: str | None, order: Order, limit: int, search: str) -> tupl
         if name is not None:
             return _of_queue(node, name)
         queues, others = node.run(
-            node.node.statistics.of_queues(
+            node.node.statistics.queues(
                 limit, search=search, order=order, deadline=node.node.deadline()
             )
         )
@@ -151,7 +151,7 @@ def _found(node: LocalNode, name: str) -> QueueStatistics:
     wanted, offset = local.queue_name(name, node.node.settings), 0
     while True:
         queues, _ = node.run(
-            node.node.statistics.of_queues(
+            node.node.statistics.queues(
                 _PAGE,
                 account=wanted.account,
                 region=wanted.region,

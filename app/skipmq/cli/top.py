@@ -54,7 +54,7 @@ class Top:
         """
         await self._node.monitor.check()
         limit = max(1, out.size.height - _OTHER_LINES)
-        found = await self._node.statistics.of_queues(limit, order=self._order)
+        found = await self._node.statistics.queues(limit, order=self._order)
         self._clock = await self._node.inspection.clock(0.0)
         self._queues, self._others = found
         self._read_at = monotonic()
@@ -86,7 +86,7 @@ class Top:
     async def _try_to_read(self) -> None:
         try:
             await self.read()
-        except errors.Hindered as error:
+        except errors.NeedsOperator as error:
             self._failure = error.message
         except errors.DatabaseReadOnly:
             self._failure = "the database is read-only"

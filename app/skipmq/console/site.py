@@ -127,7 +127,7 @@ class _Site:
     def arrive(self) -> ResponseReturnValue | None:
         """Find out who asks; refuse, or send to the sign-in, whoever may not see the page."""
         flask.g.session, flask.g.is_changed = self._new_session(), False
-        request, refused = web.arrived(self._broker)
+        request, refused = web.current_request(self._broker)
         identity = Identity(region=self._broker.node.settings.region)
         flask.g.visit = Visit(self._broker, self._loop, request, identity)
         flask.request.max_form_memory_size = flask.request.max_content_length = limits.REQUEST_BYTES

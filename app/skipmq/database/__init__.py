@@ -1,4 +1,4 @@
-"""What PostgreSQL needs: connections, statements, what to do when the server goes away."""
+"""Connections to PostgreSQL, prepared statements, and retries while the server is unavailable."""
 
 from psycopg import Error as DatabaseError
 from psycopg.errors import InsufficientPrivilege

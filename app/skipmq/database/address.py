@@ -1,7 +1,7 @@
-"""Addresses of databases, as libpq URLs or key-value strings: read, checked, and shown.
+"""Parse, check and mask database addresses, given as libpq URLs or key-value strings.
 
-libpq's own messages on one that it cannot read quote it, and with it its password; what it reads
-otherwise than it was meant (an unescaped @ or / in a password) it quotes as a host or a port.
+libpq's error messages quote an address that it cannot parse, password included. Where an unescaped
+@ or / in a password shifts the parts, libpq quotes the password as a host or a port.
 """
 
 import re
@@ -24,7 +24,7 @@ _ADVICE = (
 
 
 class AddressError(ConfigError):
-    """An address cannot be read; the message says what is wrong, without quoting it."""
+    """An address that cannot be parsed; the message names the fault without quoting the address."""
 
     def __init__(self, reason: str, name: str = "the database's URL") -> None:
         self.reason = reason
@@ -32,7 +32,7 @@ class AddressError(ConfigError):
 
 
 def parameters(address: str) -> dict[str, str]:
-    """Return the parameters that an address gives; raise AddressError."""
+    """Return the connection parameters in an address; raise AddressError."""
     try:
         found = conninfo_to_dict(address)
     except (psycopg.ProgrammingError, UnicodeError):
@@ -46,7 +46,7 @@ def parameters(address: str) -> dict[str, str]:
     if any("@" in given.get(key, "")[1:] for key in ("host", "dbname")) or any(
         re.search(r"password\s*=", value) for value in shown
     ):
-        raise AddressError("a part of its password would be taken for another parameter")
+        raise AddressError("part of its password would be parsed as another parameter")
     return given
 
 
@@ -55,7 +55,7 @@ def _is_port(text: str) -> bool:
 
 
 def checked(found: Configuration) -> Configuration:
-    """Return settings of which every database's address can be read; raise ConfigError."""
+    """Return the configuration if all its database addresses parse; raise ConfigError."""
     problems = []
     for name in _SETTINGS:
         source = found.sources[name]

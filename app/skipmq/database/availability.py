@@ -1,6 +1,6 @@
-"""What happens while the database cannot be worked with: requests wait, one task looks for it.
+"""Availability of the database: while it is unavailable requests wait and one task probes it.
 
-Those who wait hold a future each and no connection. They go on together once a probe succeeds.
+A waiting request holds a future and no connection. All resume once a probe succeeds.
 """
 
 import asyncio
@@ -18,21 +18,21 @@ INTERVAL = 0.25
 
 
 class Observer(Protocol):
-    """Counts what happens, each under the values of its labels."""
+    """A receiver of metrics, each under the values of its labels."""
 
     def count(self, event: str, labels: tuple[str, ...] = (), by: float = 1.0) -> None:
-        """Add to the number of an event."""
+        """Increment a counter."""
 
     def show(self, state: str, value: float, labels: tuple[str, ...] = ()) -> None:
-        """Set the value of a state."""
+        """Set a gauge."""
 
     def forget(self, state: str) -> None:
-        """Forget all values of a state."""
+        """Remove all values of a gauge."""
 
     def observe(
         self, event: str, value: float, labels: tuple[str, ...] = (), request_id: str = ""
     ) -> None:
-        """Add a value to a distribution."""
+        """Add a value to a histogram."""
 
 
 class NoObserver:
@@ -54,11 +54,11 @@ class NoObserver:
 
 
 class Availability:
-    """Whether something is available, and who waits until it is; for one loop.
+    """The availability of a resource, and the tasks that wait for it; for one loop.
 
-    `probe` raises psycopg.Error while it is not; any other error is no answer either, and is logged
-    with its traceback. `what` names it in log lines and metrics. When `quiet` no loss is logged
-    that the first probe refutes.
+    `probe` raises psycopg.Error while the resource is unavailable; any other error counts as
+    unavailable too, and is logged with its traceback. `what` names the resource in log lines and
+    metrics. With `quiet` an interruption that the first probe refutes is logged at debug level.
     """
 
     def __init__(
@@ -71,55 +71,59 @@ class Availability:
     ) -> None:
         self._log_refuted = log.debug if quiet else log.info
         self._what = what
-        self._lost, self._found = f"{what} away", f"{what} back"
+        self._became_unavailable = f"{what} unavailable"
+        self._became_available = f"{what} available again"
         self._probe = probe
         self._observer = observer
         self._waiting: set[asyncio.Future[None]] = set()
-        self._ended = -INTERVAL
+        self._probed_at = -INTERVAL
         self._probing: asyncio.Task[None] | None = None
         self._stopped = False
-        # What the last probe said, from the first that failed until one gets through.
+        # The error of the last probe; None until a probe fails and after one succeeds.
         self.failure: Exception | None = None
-        # How often it became unavailable.
-        self.losses = 0
-        # How often a probe found it so; the last such time began and ended at these times of
-        # time.monotonic; since when it has been available.
+        # Calls of mark_unavailable that started probes, confirmed or not.
+        self.interruptions = 0
+        # Interruptions that a probe confirmed, and start and end of the last one; these and
+        # available_since are times of time.monotonic.
         self.outages = 0
         self.last_outage: tuple[float, float] | None = None
-        self.since = monotonic()
+        self.available_since = monotonic()
         observer.show(f"{what} available", 1)
 
     @property
-    def is_lost(self) -> bool:
-        """Tell whether it is unavailable now."""
+    def is_unavailable(self) -> bool:
+        """Return whether the resource is unavailable, or suspected to be."""
         return self._probing is not None
 
-    def lose(self, error: Exception) -> None:
-        """Note that it could not be worked with, and begin to probe it."""
-        if self.is_lost or self._stopped:
+    def mark_unavailable(self, error: Exception) -> None:
+        """Mark the resource as unavailable because of an error, and start to probe it."""
+        if self.is_unavailable or self._stopped:
             return
-        self.losses += 1
-        self._probing = asyncio.get_running_loop().create_task(self._until_found(error))
+        self.interruptions += 1
+        self._probing = asyncio.get_running_loop().create_task(self._probe_until_available(error))
 
     async def wait(self, deadline: float) -> bool:
-        """Wait until it is available; tell whether it is, by a reading of time.monotonic."""
+        """Wait until the resource is available or a time of time.monotonic is reached.
+
+        Return whether the resource is available.
+        """
         if self._probing is None:
             return not self._stopped
         if deadline <= monotonic():
             return False
         self._observer.count("parked")
-        # It may be lost again before the one that waits goes on.
-        while self.is_lost and not self._stopped and (remaining := deadline - monotonic()) > 0:
-            await self._park(remaining)
-        return not (self.is_lost or self._stopped)
+        # It may become unavailable again before this task resumes.
+        while self.is_unavailable and not self._stopped and (left := deadline - monotonic()) > 0:
+            await self._park(left)
+        return not (self.is_unavailable or self._stopped)
 
-    async def outlast(self) -> None:
-        """Wait until it is available, as long as that takes."""
-        while self.is_lost and not self._stopped:
+    async def wait_until_available(self) -> None:
+        """Wait until the resource is available or probing is stopped."""
+        while self.is_unavailable and not self._stopped:
             await self._park(None)
 
     def stop(self) -> None:
-        """Let nobody wait any longer, now and in future."""
+        """Stop probing; end all waits, present and future."""
         self._stopped = True
         if self._probing is not None:
             self._probing.cancel()
@@ -127,57 +131,57 @@ class Availability:
         self._release()
 
     async def _park(self, seconds: float | None) -> None:
-        found = asyncio.get_running_loop().create_future()
-        self._waiting.add(found)
+        available = asyncio.get_running_loop().create_future()
+        self._waiting.add(available)
         self._show_waiting()
         try:
             async with asyncio.timeout(seconds):
-                await found
+                await available
         except TimeoutError:
             pass
         finally:
-            self._waiting.discard(found)
+            self._waiting.discard(available)
             self._show_waiting()
 
     def _release(self) -> None:
-        for found in self._waiting:
-            if not found.done():
-                found.set_result(None)
+        for available in self._waiting:
+            if not available.done():
+                available.set_result(None)
 
     def _show_waiting(self) -> None:
         self._observer.show(f"waiting for {self._what}", len(self._waiting))
 
-    async def _until_found(self, error: Exception) -> None:
-        await self._search(error)
-        self._ended = monotonic()
+    async def _probe_until_available(self, error: Exception) -> None:
+        await self._probe_repeatedly(error)
+        self._probed_at = monotonic()
         self._probing = self.failure = None
         self._release()
 
-    async def _search(self, error: Exception) -> None:
-        began, seen = monotonic(), False
-        # What has just come back and is lost again is not probed at once.
-        await asyncio.sleep(max(0.0, self._ended + INTERVAL - began))
+    async def _probe_repeatedly(self, error: Exception) -> None:
+        began, is_confirmed = monotonic(), False
+        # Keep INTERVAL between probes also where one interruption follows another at once.
+        await asyncio.sleep(max(0.0, self._probed_at + INTERVAL - began))
         while True:
             try:
                 await self._probe()
                 break
-            except Exception as found:
-                if not isinstance(found, (psycopg.Error, OSError, type(self.failure))):
+            except Exception as failure:
+                if not isinstance(failure, (psycopg.Error, OSError, type(self.failure))):
                     log.exception("cannot probe", what=self._what)
-                self.failure = found
-                if not seen:  # Once a loss: a line for each request would bury it.
-                    seen = True
+                self.failure = failure
+                if not is_confirmed:  # Log an outage once, and not for each request.
+                    is_confirmed = True
                     self.outages += 1
                     self._observer.count(f"{self._what} outages")
                     self._observer.show(f"{self._what} available", 0)
-                    log.warning(self._lost, error=_line(error), probe=_line(found))
+                    log.warning(self._became_unavailable, error=_line(error), probe=_line(failure))
                 await asyncio.sleep(INTERVAL)
-        if seen:
-            self.since = monotonic()
-            self.last_outage = (began, self.since)
+        if is_confirmed:
+            self.available_since = monotonic()
+            self.last_outage = (began, self.available_since)
             self._observer.show(f"{self._what} available", 1)
             seconds, waiting = round(monotonic() - began, 1), len(self._waiting)
-            log.warning(self._found, seconds=seconds, parked=waiting)
+            log.warning(self._became_available, seconds=seconds, waiting=waiting)
         else:
             self._log_refuted("the first probe succeeded", what=self._what, error=_line(error))
 

@@ -1,7 +1,7 @@
-"""One session of PostgreSQL on the event loop: libpq without blocking, a statement at a time.
+"""A PostgreSQL session on the event loop: libpq in non-blocking mode, one statement at a time.
 
-psycopg's cursors examine every parameter and result; what a node says to the database is the same
-few statements again and again, so that here libpq is driven directly (PostgreSQL manual, 32.4
+A node runs the same few statements all the time, so that what psycopg's cursors find out about
+every parameter and result is wasted; libpq is called directly instead (PostgreSQL manual, 32.4
 "Asynchronous Command Processing").
 """
 
@@ -26,13 +26,13 @@ from skipmq.database.statement import (
     TimestampLoader,
 )
 
-# Limits that a role or a database has for its sessions are not for those of a node, which has its
-# own; that of locks an operator may change by the URL.
+# A node has time limits of its own, so that those set for its role or database are lifted. An
+# operator can change lock_timeout in the URL.
 _LIMITS = (
     "-c lock_timeout=1s -c statement_timeout=0 -c idle_session_timeout=0"
     " -c idle_in_transaction_session_timeout=0"
 )
-# The first server with transaction_timeout, which no option can name for those before it.
+# The first version with transaction_timeout; earlier ones refuse an option of that name.
 _TRANSACTION_TIMEOUT = 170_000
 _UTC = "-c timezone=UTC"
 _KEEPALIVE = {
@@ -43,7 +43,7 @@ _KEEPALIVE = {
     "tcp_user_timeout": 10_000,
 }
 _CANCEL_SECONDS = 2.0
-# Names the place in the server whatever language its messages are in.
+# The function in the server's source that warns of a cancelled wait, whatever lc_messages is.
 _SYNC_REP_WAIT = "SyncRepWaitForLSN"
 _PID = Statement("select pg_backend_pid(), null")
 _PID_WITHOUT_TIMEOUT = Statement(
@@ -54,7 +54,7 @@ _DONE = {pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK}
 
 
 def parameters(url: str, application_name: str) -> dict[str, Any]:
-    """Return the connection parameters of a node, from the URL of one server or of several.
+    """Return a node's connection parameters from the URL of one or several servers.
 
     Raises address.AddressError.
     """
@@ -66,13 +66,13 @@ def parameters(url: str, application_name: str) -> dict[str, Any]:
         "application_name": application_name,
         **given,
         "options": f"{_LIMITS} {given.get('options', '')} {_UTC}",
-        # What statement.py writes, whatever the environment or the role say.
+        # The encoding that statement.py writes, whatever the environment or the role sets.
         "client_encoding": "UTF8",
     }
 
 
 def _error(result: pq.abc.PGresult) -> psycopg.Error:
-    """Return the error of a result, without the detail and context, which may quote a message."""
+    """Return the error of a result without detail and context, which may quote message bodies."""
     error = error_from_result(result)
     if error.diag.message_primary:
         error.args = (error.diag.message_primary,)
@@ -80,11 +80,11 @@ def _error(result: pq.abc.PGresult) -> psycopg.Error:
 
 
 def _first_error(results: Sequence[pq.abc.PGresult]) -> pq.abc.PGresult | None:
-    """Return the first error among the results of a statement; None when there is none.
+    """Return the first error among the results of a statement, or None.
 
-    The rows and CommandComplete come before the commit, which may yet fail: an error after them is
-    the statement's (PostgreSQL manual, "Message Flow", "Extended Query"). Of several, such as an
-    error and the loss that it announces, the first has the reason.
+    Rows and CommandComplete arrive before the commit, which may still fail, so that an error after
+    them is the statement's (PostgreSQL manual, "Message Flow", "Extended Query"). Where several
+    arrive, such as an error and then the end of the connection, the first has the cause.
     """
     return next((result for result in results if result.status not in _DONE), None)
 
@@ -92,9 +92,9 @@ def _first_error(results: Sequence[pq.abc.PGresult]) -> pq.abc.PGresult | None:
 class Connection:
     """A session in autocommit mode; for one loop, and one statement at a time.
 
-    `broken` says that no further statement can be run; `timed_out` that this is because one took
-    too long; `unreplicated` that a commit was left without its standby's answer; `may_have_run`
-    that the last statement was sent, and not only prepared.
+    `broken`: no further statement can run; `timed_out`: because one took too long; `unreplicated`:
+    the wait for a commit's acknowledgement by a standby was cancelled; `may_have_run`: the last
+    statement was sent, and not only prepared.
     """
 
     def __init__(self, driver: psycopg.AsyncConnection[Any]) -> None:
@@ -102,13 +102,13 @@ class Connection:
         self._pgconn = driver.pgconn
         self._pgconn.nonblocking = 1
         self._loop = asyncio.get_running_loop()
-        # After a loss the connection no longer says it.
+        # pgconn.socket raises once the connection is broken.
         self._descriptor = self._pgconn.socket
         self._socket = select.poll()
         self._socket.register(self._descriptor, select.POLLIN)
         self._result: asyncio.Future[pq.abc.PGresult] | None = None
         self._results: list[pq.abc.PGresult] = []
-        # What loads the columns of each statement that has been run.
+        # The column loaders of each statement that has run.
         self._transformers: dict[Statement, Any] = {}
         self._prepared: set[Statement] = set()
         self.broken = self.timed_out = self.unreplicated = self.may_have_run = False
@@ -118,17 +118,14 @@ class Connection:
 
     @classmethod
     async def open(cls, given: dict[str, Any]) -> Self:
-        """Return a new connection.
-
-        Raises psycopg.OperationalError.
-        """
+        """Open a connection; raise psycopg.OperationalError."""
         opened = cls(await psycopg.AsyncConnection.connect(autocommit=True, **given))
         await opened._begin_session(given)
         return opened
 
     @property
     def address(self) -> str:
-        """Return where the server is, of several the one that was found: a host or a folder."""
+        """Return host and port of the connected server; the host may be a socket's folder."""
         info = self._driver.info
         return f"{info.host} port {info.port}"
 
@@ -137,15 +134,15 @@ class Connection:
     ) -> Rows:
         """Run a statement as a transaction of its own; return its rows once it is committed.
 
-        One that takes longer than so many seconds breaks the connection: what may write is never
-        cancelled, since a cancelled commit may count as done where no standby has it (PostgreSQL
-        manual, 26.2.8 "Synchronous Replication"). Raises psycopg.Error.
+        Close the connection when the statement takes longer than `seconds`. It is not cancelled: a
+        cancelled commit may be reported as done where no standby has it (PostgreSQL manual, 26.2.8
+        "Synchronous Replication"). Raises psycopg.Error.
         """
         self.may_have_run = False
         pgconn, name, forms = self._pgconn, statement.name, statement.forms
         transformer = self._transformers.get(statement)
         if transformer is None:
-            # Many are run once on a connection: only the second time pays for a preparation.
+            # Prepare on the second use only: many statements run once on a connection.
             self.may_have_run = True
             result = await self._ask(
                 seconds,
@@ -159,7 +156,7 @@ class Connection:
             transformer = self._transformers[statement] = Transformer(self._driver)
             transformer.set_pgresult(result)
             if statement.since_2000:
-                # As integers, which are loaded in C: three times in each of many rows.
+                # Load times as integers, which psycopg does in C.
                 kinds = [result.ftype(column) for column in range(result.nfields)]
                 loaded = [INT8_OID if kind == TIME_OID else kind for kind in kinds]
                 transformer.set_loader_types(loaded, pq.Format.BINARY)
@@ -180,20 +177,20 @@ class Connection:
         try:
             await self._ask(seconds, *arguments)
         except psycopg.errors.DuplicatePreparedStatement:
-            # A pooler gave the session to another client before, whose plan may be of another time.
+            # A pooler gave this session to another client before, whose plan may be outdated.
             await self._ask(seconds, self._pgconn.send_query, b"deallocate " + statement.name)
             await self._ask(seconds, *arguments)
 
     async def cancel(self) -> None:
-        """Have the server stop what took too long, then close; for what only reads."""
+        """Cancel the running statement, which must only read, and close the connection."""
         with suppress(psycopg.Error):
             await self._driver.cancel_safe(timeout=_CANCEL_SECONDS)
         self.close()
 
     async def _begin_session(self, given: dict[str, Any]) -> None:
-        """Lift the role's limit of transactions.
+        """Lift transaction_timeout.
 
-        Closes it and raises pooler.PoolerError when a pooler may give its session to others.
+        Close the connection and raise pooler.PoolerError where a pooler shares the session.
         """
         has_timeout = self._driver.info.server_version >= _TRANSACTION_TIMEOUT
         try:
@@ -207,8 +204,8 @@ class Connection:
             raise
 
     def close(self) -> None:
-        """Close it."""
-        self._lose()
+        """Close the connection."""
+        self._break()
         self._pgconn.finish()
 
     async def _ask(self, seconds: float, send: Any, *arguments: Any) -> pq.abc.PGresult:
@@ -219,18 +216,18 @@ class Connection:
             self._flush()
             result = await self._result
         except asyncio.CancelledError:
-            # What it would have said must not be taken for the answer to the next one.
-            self._lose()
+            # The next statement must not get this one's answer.
+            self._break()
             raise
         except psycopg.OperationalError:
-            self._lose()
+            self._break()
             raise
         finally:
             timer.cancel()
             self._result = None
         if result.status not in _DONE:
             if self._pgconn.status == pq.ConnStatus.BAD:
-                self._lose()
+                self._break()
             raise _error(result)
         return result
 
@@ -248,20 +245,20 @@ class Connection:
     def _readable(self) -> None:
         try:
             self._pgconn.consume_input()
-            # libuv tells of a socket's error once, and watches it no longer: without another look
-            # whoever has read what the server said before it would wait for ever.
-            while not (whole := self._take_results()) and self._socket.poll(0):
+            # libuv reports a socket's error once and then stops watching the socket: poll again,
+            # or a statement whose data arrived before the error would wait for ever.
+            while not (is_complete := self._take_results()) and self._socket.poll(0):
                 self._pgconn.consume_input()
         except psycopg.OperationalError as error:
             self._fail(error)
             return
-        if whole:
+        if is_complete:
             if self._result is not None and not self._result.done():
                 self._result.set_result(_first_error(self._results) or self._results[0])
             self._results.clear()
 
     def _take_results(self) -> bool:
-        """Take what has been read; return whether ReadyForQuery has come, the end of an answer."""
+        """Collect the results read so far; return whether ReadyForQuery has ended the answer."""
         while not self._pgconn.is_busy():
             result = self._pgconn.get_result()
             if result is None:
@@ -270,11 +267,11 @@ class Connection:
         return False
 
     def _fail(self, error: psycopg.OperationalError) -> None:
-        """Fail the running statement: with the server's own error if it sent one, else with this.
+        """Fail the running statement with the server's error if it sent one, else with `error`.
 
-        Rows that arrived before are no success: the commit comes after them.
+        Rows that have arrived do not make it a success: the commit comes after them.
         """
-        self._lose()
+        self._break()
         results, self._results = self._results, []
         if self._result is not None and not self._result.done():
             if (reason := _first_error(results)) is not None:
@@ -286,17 +283,14 @@ class Connection:
         self.timed_out = True
         self._fail(psycopg.OperationalError(f"the server did not answer within {seconds:g} s"))
 
-    def _lose(self) -> None:
+    def _break(self) -> None:
         self.broken = True
-        self._detach()
-
-    def _detach(self) -> None:
         if self._descriptor >= 0:
             self._loop.remove_reader(self._descriptor)
             self._loop.remove_writer(self._descriptor)
             self._descriptor = -1
 
     def _note(self, notice: psycopg.errors.Diagnostic) -> None:
-        # Somebody cancelled the wait for a standby: the commit then counts as a success.
+        # The wait for a standby was cancelled; the server reports the commit as a success.
         if notice.source_function == _SYNC_REP_WAIT:
             self.unreplicated = True

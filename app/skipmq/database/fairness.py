@@ -1,7 +1,6 @@
-"""The queue for a database connection: in order, and fair between tenants.
+"""Fair semaphore for database connections: tenants in turn, in order of arrival within one.
 
-A pool alone gives a free connection to whoever happens to ask first, so that one queue of messages
-which is hammered, or whose transactions are stuck, keeps all others out.
+With a plain pool one busy queue, or one whose transactions are stuck, can take every connection.
 """
 
 import asyncio
@@ -11,16 +10,16 @@ from typing import TypeAlias
 
 from skipmq import errors
 
-# The fairness key: a queue's number; None for what concerns no queue, and upkeep.
+# The fairness key: a queue's id; None for upkeep and for statements on no queue.
 Tenant: TypeAlias = Hashable
-_NOBODY = object()  # None is a tenant.
+_NO_TENANT = object()  # None is a tenant.
 
 
 class FairSemaphore:
-    """Gives out permits, to the tenants that wait in turn, and within one in order of arrival.
+    """A semaphore that grants permits to waiting tenants in turn, and to each in order of arrival.
 
-    One tenant never has all permits, unless there is only one. A permit that comes back goes to
-    somebody who waits: nobody can slip in before them. For one loop.
+    One tenant never holds all permits, unless there is only one. A released permit goes to a
+    waiting tenant before any later caller. For one loop.
     """
 
     def __init__(self, permits: int, seconds: float) -> None:
@@ -32,11 +31,11 @@ class FairSemaphore:
         self._waiting: dict[Tenant, deque[asyncio.Future[None]]] = {}
 
     async def acquire(self, tenant: Tenant) -> None:
-        """Take a permit; whoever has one must release it.
+        """Take a permit, which the caller must release.
 
         Raises errors.ServiceUnavailable when none becomes free in time.
         """
-        # Where a permit is free, all who wait are of tenants that have their share.
+        # While a permit is free, only tenants that hold their share wait.
         if self._free and self._held.get(tenant, 0) < self._share:
             self._take(tenant)
             return
@@ -46,7 +45,7 @@ class FairSemaphore:
             async with asyncio.timeout(self._seconds):
                 await granted
         except TimeoutError:
-            if not self._withdraw(tenant, granted):  # Granted just as the time was over.
+            if not self._withdraw(tenant, granted):  # Granted just as the wait timed out.
                 return
             raise errors.ServiceUnavailable(
                 "All database connections are busy; try again."
@@ -57,7 +56,7 @@ class FairSemaphore:
             raise
 
     def release(self, tenant: Tenant) -> None:
-        """Give a permit back."""
+        """Return a permit, and grant it to a waiting tenant."""
         self._free += 1
         self._held[tenant] -= 1
         if not self._held[tenant]:
@@ -66,15 +65,15 @@ class FairSemaphore:
             pass
 
     def waiting(self) -> int:
-        """Return how many wait."""
+        """Return the number of waiting tasks."""
         return sum(map(len, self._waiting.values()))
 
     def held(self) -> int:
-        """Return how many permits are given out."""
+        """Return the number of permits held."""
         return sum(self._held.values())
 
     def _withdraw(self, tenant: Tenant, granted: asyncio.Future[None]) -> bool:
-        """Wait no longer; tell whether no permit had been granted."""
+        """Stop waiting; return whether no permit was granted before."""
         waiting = self._waiting.get(tenant)
         if waiting is None or granted not in waiting:
             return False
@@ -85,13 +84,13 @@ class FairSemaphore:
 
     def _grant(self) -> bool:
         below = (t for t in self._waiting if self._held.get(t, 0) < self._share)
-        tenant = next(below, _NOBODY)
-        if tenant is _NOBODY:
+        tenant = next(below, _NO_TENANT)
+        if tenant is _NO_TENANT:
             return False
         self._take(tenant)
         waiting = self._waiting.pop(tenant)
         granted = waiting.popleft()
-        if waiting:  # To the end of the round.
+        if waiting:  # Move the tenant to the end of the round.
             self._waiting[tenant] = waiting
         if not granted.done():
             granted.set_result(None)

@@ -1,4 +1,4 @@
-"""Where the SQL and the migrations lie: beside the package in a wheel, at the top of a checkout."""
+"""Locate sql/ and migrations/: inside the package in a wheel, at the top of a checkout."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def folder(name: str) -> Path:
 
 
 def sql_in_order() -> list[Path]:
-    """Return the SQL files in the order of installation: what others need comes first."""
+    """Return the SQL files in the order of installation, dependencies first."""
     sql = folder("sql")
     return [
         *sorted((sql / "schema").glob("*.sql")),
@@ -30,7 +30,7 @@ def sql_in_order() -> list[Path]:
 
 
 def first_migration() -> str:
-    """Return the SQL of the first migration: sql/ but for roles, which every run applies."""
+    """Return the SQL of the first migration: sql/ without roles.sql, which every run applies."""
     files = [file.read_text(encoding="utf-8") for file in sql_in_order() if file != roles()]
     return "".join(["set local check_function_bodies = off;\n", *files])
 
@@ -41,5 +41,5 @@ def roles() -> Path:
 
 
 def missing() -> Path:
-    """Return the SQL file that asks which roles and rights are missing."""
+    """Return the SQL file whose query lists missing roles and rights."""
     return folder("sql") / "missing.sql"

@@ -1,4 +1,4 @@
-"""A connection of its own for whoever listens or notifies."""
+"""A connection outside the pool, for LISTEN and NOTIFY."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -18,32 +18,29 @@ class Session:
         self._connection = connection
         self._seconds = seconds
         self._availability = availability
-        self._losses = availability.losses
+        self._interruptions = availability.interruptions
 
     @classmethod
     async def open(
         cls, parameters: dict[str, Any], seconds: float, availability: Availability
     ) -> Self:
-        """Return a new session, whose statements may take so many seconds.
-
-        Raises psycopg.OperationalError.
-        """
+        """Open a session whose statements may take `seconds`; raise psycopg.OperationalError."""
         connection = await psycopg.AsyncConnection.connect(autocommit=True, **parameters)
         return cls(connection, seconds, availability)
 
     @property
     def is_current(self) -> bool:
-        """Tell whether it is open and the database was never unavailable since.
+        """Return whether the session is open and the database was not interrupted since.
 
-        Without that a frozen server, or one that was replaced, is listened to for ever.
+        After an interruption the session may listen for ever to a server that hangs or was
+        replaced.
         """
-        return not self._connection.closed and self._losses == self._availability.losses
+        return (
+            not self._connection.closed and self._interruptions == self._availability.interruptions
+        )
 
     async def execute(self, query: str, parameters: Sequence[Any] | None = None) -> None:
-        """Run a query without waiting longer than any statement may take.
-
-        Raises psycopg.Error.
-        """
+        """Run a query; close the session when it times out. Raises psycopg.Error."""
         try:
             async with asyncio.timeout(self._seconds):
                 await self._connection.execute(query, parameters)
@@ -52,13 +49,10 @@ class Session:
             raise psycopg.OperationalError("the server does not answer") from None
 
     async def notifications(self, seconds: float) -> AsyncIterator[str]:
-        """Give the payloads of the notifications that arrive within so many seconds.
-
-        Raises psycopg.Error.
-        """
+        """Yield the payloads of notifications that arrive within `seconds`; raise psycopg.Error."""
         async for notification in self._connection.notifies(timeout=seconds):
             yield notification.payload
 
     async def close(self) -> None:
-        """Close it."""
+        """Close the session."""
         await self._connection.close()

@@ -1,8 +1,7 @@
-"""What a node can do with its database, in one word, found out once a second and by errors.
+"""The state of the database, polled once a second and updated by errors.
 
-`unreachable`, `no_connection` and `read_only` may end by themselves, as in a failover, and requests
-wait for that; `disk_full` and `no_privilege` last until an operator acts, and requests get their
-error at once.
+`unreachable`, `no_connection` and `read_only` are transient, as in a failover, and requests wait
+until they end; `disk_full` and `no_privilege` need operator action, and requests fail at once.
 """
 
 import asyncio
@@ -21,21 +20,20 @@ log = structlog.get_logger()
 WRITABLE, UNREACHABLE, READ_ONLY = "writable", "unreachable", "read_only"
 NO_CONNECTION, DISK_FULL, NO_PRIVILEGE = "no_connection", "disk_full", "no_privilege"
 STATES = (WRITABLE, UNREACHABLE, NO_CONNECTION, READ_ONLY, DISK_FULL, NO_PRIVILEGE)
-# These may end by themselves.
-PASSING = frozenset({UNREACHABLE, NO_CONNECTION, READ_ONLY})
+TRANSIENT = frozenset({UNREACHABLE, NO_CONNECTION, READ_ONLY})
 
 _STATE = Statement("select skipmq.database_state()")
 _WATCH_DISK = "select skipmq.watch_disk()"
 _INTERVAL = 1.0
-# Asks in a turn of its own: the node is not ill because a queue is busy.
+# A tenant of its own: a busy queue must not delay the health check.
 _HEALTH = "health"
-# A node serves on for this many seconds while nothing can be written, or as long as requests wait
-# for that: a failover must not empty the balancer, which would refuse what the node lets wait.
+# Seconds that a node stays ready while the database takes no writes; longer where requests wait
+# longer. If a failover emptied the load balancer, it would refuse requests that nodes let wait.
 READY_GRACE = 5.0
 
 
 class Monitor:
-    """Follows the state of a database, logs and shows its changes; for one loop."""
+    """A monitor of a database's state, which logs and exports its changes; for one loop."""
 
     def __init__(self, database: Database, observer: Observer, failover_wait: float) -> None:
         self._database = database
@@ -45,33 +43,33 @@ class Monitor:
         self._checked = -_INTERVAL
         self._watching: asyncio.Task[None] | None = None
         self.state = WRITABLE
-        # When it became so, as a time of time.monotonic, and why, as the server or libpq says it.
+        # The time of time.monotonic of the last change, and its cause in the server's words.
         self.since, self.reason = monotonic(), ""
-        database.when_hindered(self._hinder)
+        database.on_needs_operator(self._note_needs_operator)
         self._show()
 
     async def check(self) -> str:
-        """Return the state, as it was a second ago at most."""
+        """Return the state, at most a second old."""
         availability = self._database.availability
         if availability.failure is not None:
-            self._lose(availability.failure)
+            self._mark_unavailable(availability.failure)
         elif monotonic() - self._checked >= _INTERVAL:
-            await self._ask()
+            await self._poll()
         return self.state
 
     async def can_serve(self) -> tuple[bool, str]:
-        """Return whether requests get what they ask for, or wait for it, and the state."""
+        """Return whether requests are served, or wait through a transient state; and the state."""
         state = await self.check()
         if state == WRITABLE:
             self._failing_since = None
             return True, state
         now = monotonic()
         self._failing_since = self._failing_since or now
-        waits = self._failover_wait if state in PASSING else 0.0
+        waits = self._failover_wait if state in TRANSIENT else 0.0
         return now - self._failing_since <= max(READY_GRACE, waits), state
 
     async def run(self) -> None:
-        """Follow the state until it is cancelled."""
+        """Poll the state until cancelled."""
         try:
             while True:
                 await self.check()
@@ -81,7 +79,7 @@ class Monitor:
                 self._watching.cancel()
 
     def refusal(self) -> errors.ServiceUnavailable:
-        """Return the error of a request that cannot be served in this state."""
+        """Return the error for a request that cannot be served in the current state."""
         kinds: dict[str, type[errors.ServiceUnavailable]] = {
             NO_CONNECTION: errors.NoConnectionSlot,
             READ_ONLY: errors.DatabaseReadOnly,
@@ -90,46 +88,46 @@ class Monitor:
         }
         return kinds.get(self.state, errors.ServiceUnavailable)()
 
-    async def _ask(self) -> None:
+    async def _poll(self) -> None:
         try:
             ((state,),) = await self._database.rows(_STATE, tenant=_HEALTH)
         except errors.InsufficientPrivilege:
-            return  # It has been noted.
+            return  # _note_needs_operator has set the state.
         except errors.ServiceUnavailable:
             failure = self._database.availability.failure
             if failure is not None:
-                self._lose(failure)
-            return  # Otherwise all connections are busy, or one was lost just now.
+                self._mark_unavailable(failure)
+            return  # Otherwise all connections are busy, or one has just broken.
         self._checked = monotonic()
         if state == WRITABLE and self._watching is not None and not self._watching.done():
-            state = DISK_FULL  # The session that says so is on its way.
+            state = DISK_FULL  # _watch_disk has not reported it yet.
         if state == READ_ONLY:
-            # Nobody need try to write first: requests wait from now on.
-            self._database.availability.lose(
+            # Requests wait from now on, without trying to write first.
+            self._database.availability.mark_unavailable(
                 psycopg.errors.ReadOnlySqlTransaction("the server is read-only")
             )
-        self._become(state)
+        self._change(state)
 
-    def _lose(self, failure: Exception) -> None:
+    def _mark_unavailable(self, failure: Exception) -> None:
         if has_no_slot(failure):
-            self._become(NO_CONNECTION, failure)
+            self._change(NO_CONNECTION, failure)
         else:
-            self._become(READ_ONLY if is_read_only(failure) else UNREACHABLE, failure)
+            self._change(READ_ONLY if is_read_only(failure) else UNREACHABLE, failure)
 
-    def _hinder(self, error: errors.Hindered) -> None:
+    def _note_needs_operator(self, error: errors.NeedsOperator) -> None:
         if isinstance(error, errors.InsufficientPrivilege):
-            self._become(NO_PRIVILEGE, error.reason)
+            self._change(NO_PRIVILEGE, error.reason)
         else:
-            self._become(DISK_FULL, error.reason)
+            self._change(DISK_FULL, error.reason)
             if self._watching is None or self._watching.done():
                 self._watching = asyncio.get_running_loop().create_task(self._watch_disk())
 
     async def _watch_disk(self) -> None:
-        """Keep a session that tells all nodes of the full disk until there is room."""
+        """Keep a session open that shows all nodes that the disk is full, until it has space."""
         try:
             session = await self._database.session()
         except psycopg.Error:
-            return  # It is unreachable now, and whoever meets a full disk next watches it.
+            return  # Unreachable now; the next statement that fails on a full disk starts again.
         try:
             while True:
                 try:
@@ -139,11 +137,11 @@ class Monitor:
                 else:
                     return
         except psycopg.Error as error:
-            log.info("lost the session that watches the disk", error=" ".join(str(error).split()))
+            log.info("the session that watches the disk ended", error=" ".join(str(error).split()))
         finally:
             await session.close()
 
-    def _become(self, state: str, reason: object = None) -> None:
+    def _change(self, state: str, reason: object = None) -> None:
         if state == self.state:
             return
         before, self.state = self.state, state

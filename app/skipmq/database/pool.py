@@ -1,10 +1,10 @@
-"""Statements on a few connections of one database, through a failover where there is time.
+"""A connection pool that retries statements through a failover, within a deadline.
 
-A statement whose connection broke may have been done or not. It is run again, as soon as there is a
-database to write to, where that does no harm; what a request waits for that is bounded.
+Whether a statement ran is unknown when its connection breaks. A repeatable one is run again once
+the database is available.
 
-The pool is a list: whoever has a permit of the fair semaphore finds a connection in it or opens
-one. SQLAlchemy's asyncio engine takes 28 to 47 µs of the processor for a checkout from its list.
+The pool is a list: the holder of a permit of the fair semaphore takes a connection from it or opens
+one. A checkout from SQLAlchemy's asyncio engine takes 28 to 47 µs of processor time.
 """
 
 import asyncio
@@ -34,17 +34,17 @@ _TABLE_LOCK = Statement(
     "select session, extract(epoch from clock_timestamp() - began)::float8 from skipmq.table_lock()"
 )
 _TRIES = 3
-# Of max_connections, reserved connections, and the limits of a database or role (PostgreSQL's
-# src/backend/storage/lmgr/proc.c and src/backend/utils/init/postinit.c).
+# Messages for max_connections, reserved connections, and the limits of a database or role
+# (PostgreSQL's src/backend/storage/lmgr/proc.c and src/backend/utils/init/postinit.c).
 _NO_SLOT = ("too many clients already", "remaining connection slots", "too many connections for")
 _TOO_SLOW = "The database did not answer in time; try again."
-# Seconds that a search gets whose deadline is over.
-_LEAST = 0.1
+# The least time for a search, even past its deadline.
+_MINIMUM_SECONDS = 0.1
 Parameters = Sequence[object]
 
 
 class _Unavailable(Exception):  # noqa: N818 - caught in this file.
-    """The database could not be worked with; `unknown` tells whether the statement may be done."""
+    """The database is unavailable; with `unknown` the statement may have run."""
 
     def __init__(self, error: Exception, *, unknown: bool) -> None:
         super().__init__(error)
@@ -53,25 +53,25 @@ class _Unavailable(Exception):  # noqa: N818 - caught in this file.
 
 
 def _is_final(error: Exception) -> bool:
-    """Return whether an error holds for an earlier try too, whose outcome is not known."""
+    """Return whether an error also answers an earlier try whose outcome is unknown."""
     return isinstance(error, errors.SqsError) and not isinstance(
         error, (errors.ServiceUnavailable, errors.Locked)
     )
 
 
 def is_read_only(error: Exception) -> bool:
-    """Tell whether an error says that a server is there and takes no writes."""
-    # Of several servers libpq says it in words (PostgreSQL manual, 34.1.2 target_session_attrs).
+    """Return whether an error means that a server is reachable and read-only."""
+    # With several servers libpq gives only a text (PostgreSQL manual, 34.1.2 target_session_attrs).
     return isinstance(error, psycopg.errors.ReadOnlySqlTransaction) or (
         isinstance(error, psycopg.OperationalError) and "session is read-only" in str(error)
     )
 
 
 def has_no_slot(error: Exception) -> bool:
-    """Return whether an error says that a server has no connection left for this role.
+    """Return whether an error means that a server has no connection left for this role.
 
-    libpq gives no SQLSTATE for a connection that is refused, only the server's text; in another
-    language than English the error counts as a server that cannot be reached.
+    libpq gives only the server's text for a refused connection, and no SQLSTATE; in a language
+    other than English the error counts as an unreachable server.
     """
     return isinstance(error, psycopg.errors.TooManyConnections) or (
         isinstance(error, psycopg.OperationalError) and any(text in str(error) for text in _NO_SLOT)
@@ -81,8 +81,8 @@ def has_no_slot(error: Exception) -> bool:
 class Database:
     """A pool of connections to one database, or to the servers of one cluster; for one loop.
 
-    Every statement is a transaction of its own. `connection_wait` is how long a statement waits for
-    a connection, `seconds` how long it may take. `application_name` shows in pg_stat_activity.
+    Every statement is a transaction of its own. It waits `connection_wait` seconds at most for a
+    connection and may then take `seconds`. `application_name` is shown in pg_stat_activity.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first have defaults.
@@ -97,21 +97,21 @@ class Database:
     ) -> None:
         self._parameters = connection.parameters(url, application_name)
         self._seconds = seconds
-        # How long a statement that is run once may take, the wait for its connection included.
+        # Seconds that one try of a statement may take, the wait for its connection included.
         self.longest_try = connection_wait + seconds
         self.observer = observer or NoObserver()
         self._idle: list[Connection] = []
         self._cancelling: set[asyncio.Task[None]] = set()
         self._permits = FairSemaphore(size, connection_wait)
-        # Grows with every connection: what one server said may not hold on the next.
+        # Incremented with every connection: what one server reported may not hold on another.
         self.generation = 0
-        # Where the last connection that was opened leads.
+        # The server of the connection opened last.
         self.address = ""
-        self._tell_hindered: Callable[[errors.Hindered], None] = lambda _: None
+        self._needs_operator: Callable[[errors.NeedsOperator], None] = lambda _: None
         self.availability = Availability("database", self._probe, self.observer)
-        # While too few standbys answer, what needs their acknowledgement waits, and nothing else.
+        # While too few standbys are connected, only statements that need them wait.
         self.standbys = Availability("standbys", self._probe_standbys, self.observer)
-        # While another program locks a table, statements on queues wait, without a connection.
+        # While another program locks a table, statements on queues wait without a connection.
         self.tables = Availability("tables", self._probe_tables, self.observer, quiet=True)
 
     async def rows(  # noqa: PLR0913 - all but the first two have defaults.
@@ -127,14 +127,14 @@ class Database:
     ) -> Rows:
         """Run one statement and return its rows, through a failover if the deadline allows.
 
-        `deadline` is until when it may wait for a database, as a time of time.monotonic, and until
-        when a Search may take. It must do no harm to run it again after it may have been done, with
-        `again` instead of the parameters where they are given, unless it is not `repeatable`.
-        `durable` is for what waits for a standby; `may_be_done` for what was run before.
+        `deadline` is the time of time.monotonic until which it may wait for the database, or a
+        Search may take. A `repeatable` statement must be safe to run again after it may have run,
+        then with the parameters `again` if given. `durable` statements wait for a standby;
+        `may_be_done` means that an earlier call may have run this one.
 
-        Raises the SqsError that the statement's SQLSTATE stands for, errors.ServiceUnavailable when
-        the database is unavailable or all connections stay busy, errors.OutcomeUnknown when it is
-        unavailable and may have done it, errors.Locked when another transaction keeps a lock.
+        Raises the SqsError of the statement's SQLSTATE, errors.ServiceUnavailable when the database
+        is unavailable or all connections stay busy, errors.OutcomeUnknown when it is unavailable
+        and may have run the statement, errors.Locked when another transaction holds a lock.
         """
         values = statement.bind(parameters)
         tries, unknown = 0, may_be_done
@@ -144,29 +144,33 @@ class Database:
         while True:
             try:
                 return await self._run(statement, values, tenant, durable, deadline)
-            except _Unavailable as lost:
-                if lost.unknown and not unknown:
+            except _Unavailable as failed:
+                if failed.unknown and not unknown:
                     unknown = True
                     values = statement.bind(again or parameters)
-                waits = statement.repeatable or not lost.unknown
-                if not (waits and await self._found(deadline, durable)):
-                    self._give_up(lost.error, unknown)
+                may_retry = statement.repeatable or not failed.unknown
+                if not (may_retry and await self._wait_until_available(deadline, durable)):
+                    self._raise_unavailable(failed.error, unknown)
                 self.observer.count("retried")
             except psycopg.Error as error:
                 verdict = retry.classify(error.sqlstate, broken=False)
                 tries += 1
-                waits = verdict is Verdict.LOCKED and await self._unlocked(error, deadline)
-                # Or very likely locked by the try before, which waits for its standby.
-                waits = waits or (verdict is Verdict.LOCKED and unknown and monotonic() < deadline)
-                if not waits and (verdict is not Verdict.AGAIN or tries >= _TRIES):
-                    raise self._failed(error, verdict, unknown=unknown) from error
+                may_retry = verdict is Verdict.LOCKED and await self._wait_for_tables(
+                    error, deadline
+                )
+                # The lock's holder is probably the earlier try, which waits for its standby.
+                may_retry = may_retry or (
+                    verdict is Verdict.LOCKED and unknown and monotonic() < deadline
+                )
+                if not may_retry and (verdict is not Verdict.AGAIN or tries >= _TRIES):
+                    raise self._final_error(error, verdict, unknown=unknown) from error
 
-    def when_hindered(self, tell: Callable[[errors.Hindered], None]) -> None:
-        """Call a function with every error that lasts until an operator acts."""
-        self._tell_hindered = tell
+    def on_needs_operator(self, callback: Callable[[errors.NeedsOperator], None]) -> None:
+        """Call a function with every error that needs operator action."""
+        self._needs_operator = callback
 
     async def session(self, application_name: str = "") -> Session:
-        """Return a new connection outside the pool, under a name of its own where one is given.
+        """Open a connection outside the pool, with an application_name of its own if given.
 
         Raises psycopg.OperationalError when the database is unavailable.
         """
@@ -174,12 +178,12 @@ class Database:
         return await Session.open(self._parameters | named, self._seconds, self.availability)
 
     def show(self) -> None:
-        """Show the observer what the pool does now."""
+        """Pass the pool's gauges to the observer."""
         self.observer.show("connections", len(self._idle) + self._permits.held())
         self.observer.show("waiting for connections", self._permits.waiting())
 
     def stop(self) -> None:
-        """Let nobody wait for a database any longer."""
+        """End all waits for the database, present and future."""
         for each in (self.availability, self.standbys, self.tables):
             each.stop()
 
@@ -188,27 +192,27 @@ class Database:
         self.stop()
         self._discard_idle()
 
-    async def _found(self, deadline: float, durable: bool) -> bool:
-        """Wait until the statement may be tried again; tell whether it may."""
-        found = await self.availability.wait(deadline)
-        if found and durable:
-            found = await self.standbys.wait(deadline)
-        return found and monotonic() < deadline
+    async def _wait_until_available(self, deadline: float, durable: bool) -> bool:
+        """Wait until a statement can be retried; return whether it can before the deadline."""
+        is_available = await self.availability.wait(deadline)
+        if is_available and durable:
+            is_available = await self.standbys.wait(deadline)
+        return is_available and monotonic() < deadline
 
-    async def _unlocked(self, error: psycopg.Error, deadline: float) -> bool:
-        """Wait until no other program locks a table; return whether one did that, and no longer."""
+    async def _wait_for_tables(self, error: psycopg.Error, deadline: float) -> bool:
+        """Wait while another program locks a table; return whether one did and no longer does."""
         if monotonic() >= deadline:
             return False
         was_locked, outages = self.tables.failure is not None, self.tables.outages
-        self.tables.lose(error)
-        found = await self.tables.wait(deadline)
-        return found and (was_locked or self.tables.outages > outages)
+        self.tables.mark_unavailable(error)
+        is_available = await self.tables.wait(deadline)
+        return is_available and (was_locked or self.tables.outages > outages)
 
-    def _failed(self, error: psycopg.Error, verdict: Verdict, *, unknown: bool) -> Exception:
-        """Return the error of a statement that is not tried again."""
+    def _final_error(self, error: psycopg.Error, verdict: Verdict, *, unknown: bool) -> Exception:
+        """Return the error of a statement that is not retried."""
         translated = retry.translated(error, verdict)
-        if isinstance(translated, errors.Hindered):
-            self._tell_hindered(translated)
+        if isinstance(translated, errors.NeedsOperator):
+            self._needs_operator(translated)
         if unknown and not _is_final(translated):
             self.observer.count("unknown")
             return errors.OutcomeUnknown()
@@ -216,12 +220,12 @@ class Database:
             return errors.TableLocked()
         return translated
 
-    def _give_up(self, error: Exception, unknown: bool) -> None:
+    def _raise_unavailable(self, error: Exception, unknown: bool) -> None:
         if unknown:
             self.observer.count("unknown")
             raise errors.OutcomeUnknown from error
         failure = self.availability.failure or error
-        # Of several servers the primary may be full, and the others read-only.
+        # Of several servers the primary may have no slot while the others are read-only.
         if has_no_slot(failure):
             raise errors.NoConnectionSlot from error
         if is_read_only(failure):
@@ -238,7 +242,7 @@ class Database:
     ) -> Rows:
         """Run a statement on a connection, in the tenant's turn.
 
-        Raises _Unavailable, and psycopg.Error when the server refuses the statement.
+        Raises _Unavailable, or psycopg.Error when the server rejects the statement.
         """
         is_search = isinstance(statement, Search)
         began = perf_counter()
@@ -246,15 +250,15 @@ class Database:
         permitted = perf_counter()
         borrowed: Connection | None = None
         try:
-            if self.availability.is_lost or (durable and self.standbys.is_lost):
+            if self.availability.is_unavailable or (durable and self.standbys.is_unavailable):
                 raise _Unavailable(errors.ServiceUnavailable(), unknown=False)
             borrowed = self._take_idle() or await self._open()
             seconds = self._seconds
             if is_search and deadline:
-                seconds = min(seconds, max(deadline - monotonic(), _LEAST))
+                seconds = min(seconds, max(deadline - monotonic(), _MINIMUM_SECONDS))
             rows = await borrowed.rows(statement, values, seconds)
             if borrowed.unreplicated:
-                # It is done here, and may yet be lost.
+                # Committed on the primary alone, so that a failover may undo it.
                 raise _Unavailable(errors.OutcomeUnknown(), unknown=True)
         except psycopg.Error as error:
             if borrowed is not None:
@@ -281,9 +285,9 @@ class Database:
     def _examine(
         self, error: psycopg.Error, borrowed: Connection, durable: bool, is_search: bool
     ) -> None:
-        """Raise _Unavailable where an error says that this server cannot be worked with.
+        """Raise _Unavailable if an error means that the server is unavailable.
 
-        Raises errors.ServiceUnavailable where it only says that a search took long.
+        Raises errors.ServiceUnavailable if it only means that a search timed out.
         """
         if is_search and borrowed.timed_out:
             self.observer.count("searches cut")
@@ -291,16 +295,16 @@ class Database:
         if borrowed.timed_out:
             self.observer.count("cut")
         verdict = retry.classify(error.sqlstate, broken=borrowed.broken)
-        lost = verdict in (Verdict.UNAVAILABLE, Verdict.UNKNOWN)
-        if lost or error.sqlstate in retry.FORGETFUL:
-            # The others went the same way: do not meet them one by one.
+        is_unavailable = verdict in (Verdict.UNAVAILABLE, Verdict.UNKNOWN)
+        if is_unavailable or error.sqlstate in retry.STALE_SESSION:
+            # The other connections are in the same state.
             borrowed.broken = True
             self._discard_idle()
-        if not lost:
+        if not is_unavailable:
             return
-        self.availability.lose(error)
+        self.availability.mark_unavailable(error)
         if borrowed.timed_out and durable:
-            self.standbys.lose(error)
+            self.standbys.mark_unavailable(error)
         unknown = verdict is Verdict.UNKNOWN and borrowed.may_have_run
         raise _Unavailable(error, unknown=unknown) from error
 
@@ -316,9 +320,9 @@ class Database:
         try:
             opened = await Connection.open(self._parameters)
         except psycopg.Error as error:
-            self.availability.lose(error)
+            self.availability.mark_unavailable(error)
             raise _Unavailable(error, unknown=False) from error
-        # Not before: what is learned while this one is on its way may be of another server.
+        # Only now: what is read while the connection opens may come from another server.
         self.generation += 1
         self.address = opened.address
         return opened
@@ -328,31 +332,31 @@ class Database:
             self._idle.pop().close()
 
     async def _probe(self) -> None:
-        if await self._ask(_READ_ONLY) != "off":
+        if await self._probe_value(_READ_ONLY) != "off":
             raise psycopg.errors.ReadOnlySqlTransaction("the server is read-only")
 
     async def _probe_standbys(self) -> None:
-        await self.availability.outlast()
-        if await self._ask(_STANDBYS) != "enough":
+        await self.availability.wait_until_available()
+        if await self._probe_value(_STANDBYS) != "enough":
             raise psycopg.OperationalError("too few standbys are connected")
 
     async def _probe_tables(self) -> None:
         self.observer.forget("table lock")
         try:
-            ((session, seconds),) = await self._rows_of_probe(_TABLE_LOCK)
-        except Exception as error:  # noqa: BLE001 - whatever it is.
-            # Whether a table is locked is not known, and no reason to hold all requests up.
+            ((session, seconds),) = await self._probe_rows(_TABLE_LOCK)
+        except Exception as error:  # noqa: BLE001 - logged, whatever it is.
+            # Do not delay all requests when it is unknown whether a table is locked.
             log.warning("cannot look for locked tables", error=" ".join(str(error).split()))
             return
         if session is not None:
             self.observer.show("table lock", seconds or 0.0, (session,))
             raise psycopg.errors.LockNotAvailable(session)
 
-    async def _ask(self, statement: Statement) -> object:
-        ((answer,),) = await self._rows_of_probe(statement)
-        return answer
+    async def _probe_value(self, statement: Statement) -> object:
+        ((value,),) = await self._probe_rows(statement)
+        return value
 
-    async def _rows_of_probe(self, statement: Statement) -> Rows:
+    async def _probe_rows(self, statement: Statement) -> Rows:
         probing = await Connection.open(self._parameters)
         try:
             return await probing.rows(statement, (), self._seconds)

@@ -1,7 +1,7 @@
-"""Recognise a connection pooler that does not keep a server's session for one client.
+"""Detect a connection pooler that shares server sessions between clients.
 
-In PgBouncer's modes `transaction` and `statement` a prepared statement and a LISTEN belong to
-whatever client has the session next, so that a node cannot work there.
+With PgBouncer's pool modes `transaction` and `statement` prepared statements and LISTEN fail: the
+next client gets the session that they belong to.
 """
 
 import asyncio
@@ -13,47 +13,45 @@ import psycopg
 _Connection: TypeAlias = psycopg.AsyncConnection[Any]
 
 _PID = "select pg_backend_pid()"
-# A pooler gives out the session that was returned last, or all sessions in turn.
+# Statements to compare: a pooler hands out the session returned last, or all sessions in turn.
 _ROUNDS = 12
-# Seconds in which a pooler has given a session if it has one.
+# Seconds that a pooler has to hand out a session.
 _TIMEOUT = 5.0
-# How long a pooler that keeps sessions is not asked again, in seconds: it gives two to each check.
-_KNOWN_FOR = 5.0
-_known_until: dict[str, float] = {}
-_PLACE = "a connection pooler stands before PostgreSQL and"
+# Seconds for which a result is kept: a check takes two of the pooler's sessions.
+_VALID_SECONDS = 5.0
+_valid_until: dict[str, float] = {}
+_PLACE = "a connection pooler stands in front of PostgreSQL and"
 _DIRECT = "name PostgreSQL itself in SKIPMQ_DATABASE_URL, or set"
 _SHARES = (
     f"{_PLACE} gives one session to several clients (PgBouncer's pool_mode transaction or"
     f" statement), where prepared statements and LISTEN fail: {_DIRECT} pool_mode = session"
 )
 _REFUSES_OPTIONS = (
-    f"{_PLACE} refuses the settings of nodes' sessions: {_DIRECT} in PgBouncer"
-    " ignore_startup_parameters = extra_float_digits, options, and do what deploy/README.md says"
-    " of it"
+    f"{_PLACE} rejects the startup options of nodes' sessions: {_DIRECT} in PgBouncer"
+    " ignore_startup_parameters = extra_float_digits, options, as deploy/README.md describes"
 )
 
 
 class PoolerError(psycopg.OperationalError):
-    """A node cannot work behind this pooler; the message says what to do."""
+    """A pooler that nodes cannot use; the message has the remedy."""
 
 
 async def check(given: dict[str, Any]) -> None:
-    """Raise PoolerError when a pooler where these parameters lead does not keep sessions.
+    """Raise PoolerError when the pooler at these connection parameters shares sessions.
 
-    That one stands there is known from the number of the server's process: a pooler gives its
-    clients another. Raises psycopg.OperationalError when the server is unavailable.
+    Raises psycopg.OperationalError when the server is unavailable.
     """
     place = repr(sorted(given.items()))
-    if _known_until.get(place, 0.0) > monotonic():
+    if _valid_until.get(place, 0.0) > monotonic():
         return
     async with await _connect(given) as first:
         if await _is_shared(first, given):
             raise PoolerError(_SHARES)
-    _known_until[place] = monotonic() + _KNOWN_FOR
+    _valid_until[place] = monotonic() + _VALID_SECONDS
 
 
 async def check_options(given: dict[str, Any]) -> None:
-    """Raise PoolerError when a pooler refuses the `options` in these parameters."""
+    """Raise PoolerError when a pooler rejects the `options` in these parameters."""
     try:
         await (await _connect(given)).close()
     except psycopg.OperationalError as error:
@@ -67,14 +65,14 @@ async def _is_shared(first: _Connection, given: dict[str, Any]) -> bool:
         async with asyncio.timeout(_TIMEOUT):
             pid = await _pid(first)
     except TimeoutError:
-        raise psycopg.OperationalError("the connection pooler gives no session") from None
+        raise psycopg.OperationalError("the connection pooler has no free session") from None
     try:
         async with asyncio.timeout(_TIMEOUT), await _connect(given) as second:
             for _ in range(_ROUNDS):
                 if await _pid(first) != pid or await _pid(second) == pid:
                     return True
     except TimeoutError:
-        return False  # It has no second session to give while it keeps the first.
+        return False  # It has one session, and keeps it for the first client.
     return False
 
 

@@ -1,4 +1,4 @@
-"""What the cluster gives of replication, and the wait for more than its commits wait for."""
+"""The cluster's replication level, and the wait for more standbys than its commits wait for."""
 
 import asyncio
 from collections.abc import Callable
@@ -16,24 +16,26 @@ log = structlog.get_logger()
 _LEVEL = Statement("select names, required, listed, connected from skipmq.replication()")
 _ACKNOWLEDGED = Statement("select position, acknowledged from skipmq.acknowledged($1)", TEXT)
 
-# Of so many standbys, how many must have what is acknowledged, so that with the primary they are
-# one more, the majority, or all of the servers.
+# The standbys that must have a commit before it is acknowledged, from the number of standbys: with
+# the primary they make two, the majority, or all of the servers.
 _NEEDED: dict[str, Callable[[int], int]] = {
     "none": lambda _: 0,
     "any": lambda standbys: min(1, standbys),
     "majority": lambda standbys: (standbys + 1) // 2,
     "all": lambda standbys: standbys,
 }
-# What the cluster gives is asked this often; what waits for a standby asks so often, in seconds.
-_KNOWN_FOR = 1.0
+# Seconds for which a level is cached.
+_VALID_SECONDS = 1.0
+# Seconds between two polls of a wait for standbys: the first, doubled up to the longest.
 _PAUSE, _LONGEST_PAUSE = 0.001, 0.05
 
 
 class Level(NamedTuple):
-    """What the primary says of its synchronous standbys.
+    """The synchronous standbys that the primary reports.
 
-    `names` is synchronous_standby_names, `required` how many acknowledge each commit, `listed` how
-    many are candidates, `connected` how many of those are there (None: the role may not see that).
+    `names` is synchronous_standby_names, `required` the number that acknowledge each commit,
+    `listed` the number of candidates, `connected` the number of those connected (None: the role may
+    not see it).
     """
 
     names: str
@@ -42,9 +44,9 @@ class Level(NamedTuple):
     connected: int | None
 
     def lacks(self, mode: str) -> str | None:
-        """Return why no queue can have this ReplicationMode here, if none can.
+        """Return why queues cannot have this ReplicationMode on this cluster, or None.
 
-        That a standby is away for a while is no reason.
+        A standby that is disconnected for a while is no reason.
         """
         if mode != "none" and not self.required:
             return "no standby acknowledges commits: synchronous_standby_names is empty"
@@ -55,38 +57,37 @@ class Level(NamedTuple):
     def __str__(self) -> str:
         if not self.required:
             return "none: what is acknowledged is on one server"
-        there = "an unknown number" if self.connected is None else str(self.connected)
+        connected = "an unknown number" if self.connected is None else str(self.connected)
         return (
-            f"{self.required} of {self.listed} standbys acknowledge each commit, {there} connected"
-            f" ({self.names})"
+            f"{self.required} of {self.listed} standbys acknowledge each commit,"
+            f" {connected} connected ({self.names})"
         )
 
     def needed(self, mode: str) -> int:
-        """Return how many standbys must have what a queue of this ReplicationMode acknowledges."""
+        """Return the number of standbys that this ReplicationMode requires for a commit."""
         return _NEEDED[mode](self.listed)
 
 
 class Replication:
-    """The cluster as its primary sees it; for one loop."""
+    """The replication of the cluster, as its primary reports it; for one loop."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._known: tuple[float, Level] | None = None
+        self._cached: tuple[float, Level] | None = None
 
     async def level(self, deadline: float = 0.0) -> Level:
-        """Return what the cluster gives, as it was a second ago at most."""
-        if self._known is not None and self._known[0] > monotonic():
-            return self._known[1]
+        """Return the replication level, at most a second old."""
+        if self._cached is not None and self._cached[0] > monotonic():
+            return self._cached[1]
         (row,) = await self._database.rows(_LEVEL, deadline=deadline)
         level = Level(*row)
-        self._known = (monotonic() + _KNOWN_FOR, level)
+        self._cached = (monotonic() + _VALID_SECONDS, level)
         return level
 
     async def check(self, mode: str, deadline: float, *, refuses: bool) -> None:
-        """Compare what a queue asks for with what the cluster gives.
+        """Check that the cluster supports a queue's ReplicationMode.
 
-        Raises errors.InvalidAttributeValue where that is not enough, or, unless it `refuses`, logs
-        a warning.
+        Raises errors.InvalidAttributeValue if it does not, or, without `refuses`, logs a warning.
         """
         lacking = (await self.level(deadline)).lacks(mode)
         if lacking is None:
@@ -95,17 +96,17 @@ class Replication:
             raise errors.InvalidAttributeValue(
                 f"Invalid value for the parameter ReplicationMode. Reason: {mode}: {lacking}."
             )
-        log.warning("a queue asks for more than the cluster gives", mode=mode, lacking=lacking)
+        log.warning("the cluster does not support a ReplicationMode", mode=mode, lacking=lacking)
 
     async def confirm(self, mode: str, deadline: float) -> bool:
-        """Wait until what was committed is on as many servers as a ReplicationMode asks for.
+        """Wait until the servers that a ReplicationMode requires have all that is committed.
 
-        Tells whether it is; it may not be when the database was unavailable meanwhile. Raises
-        errors.OutcomeUnknown when it takes longer than the deadline, a time of time.monotonic, or
-        cannot be found out: what was committed must not be taken for refused.
+        Return whether they have; they may not when the database was interrupted meanwhile. Raises
+        errors.OutcomeUnknown when the deadline, a time of time.monotonic, passes, and for any other
+        error: a committed statement must not be reported as refused.
         """
         if mode in ("none", "any"):
-            return True  # The commit has waited already.
+            return True  # The commit itself has waited.
         try:
             return await self._acknowledged(mode, deadline)
         except errors.OutcomeUnknown:
@@ -114,7 +115,7 @@ class Replication:
             raise errors.OutcomeUnknown from error
 
     async def _acknowledged(self, mode: str, deadline: float) -> bool:
-        losses = self._database.availability.losses
+        interruptions = self._database.availability.interruptions
         level = await self.level(deadline)
         needed = level.needed(mode)
         if needed <= level.required:
@@ -124,8 +125,8 @@ class Replication:
             ((position, acknowledged),) = await self._database.rows(
                 _ACKNOWLEDGED, (position,), deadline=deadline
             )
-            if losses != self._database.availability.losses:
-                return False  # The server may be another, with another history.
+            if interruptions != self._database.availability.interruptions:
+                return False  # A new primary may lack the commit.
             if acknowledged >= needed:
                 return True
             if monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""What an error of the database means for the statement that met it."""
+"""Classify database errors: whether a statement ran and may be retried."""
 
 from enum import Enum, auto
 
@@ -11,23 +11,23 @@ log = structlog.get_logger()
 
 
 class Verdict(Enum):
-    """What may be done with a statement that failed."""
+    """What became of a statement that failed."""
 
-    AGAIN = auto()  # Nothing was done, and the next try may succeed at once.
-    UNAVAILABLE = auto()  # Nothing was done, and this server does no such thing now.
-    UNKNOWN = auto()  # The server went away: it may have been done.
-    LOCKED = auto()  # Nothing was done: another transaction has kept a lock for too long.
-    REFUSED = auto()  # Nothing was done: the error is the statement's own.
+    AGAIN = auto()  # Not done; a retry may succeed at once.
+    UNAVAILABLE = auto()  # Not done; the server cannot run it for now.
+    UNKNOWN = auto()  # The connection broke: it may be done.
+    LOCKED = auto()  # Not done: another transaction held a lock too long.
+    REFUSED = auto()  # Not done: the statement's own error.
 
 
-# A plan made before a migration changed a function; a prepared statement that the server forgot, or
-# has already: a pooler gave the connection another session.
-FORGETFUL = frozenset({"0A000", "26000"})
+# A cached plan is outdated by a migration; a prepared statement does not exist, because a pooler
+# gave the connection another session.
+STALE_SESSION = frozenset({"0A000", "26000"})
 _STANDING = {
     # A serialization failure and a deadlock.
     "40001": Verdict.AGAIN,
     "40P01": Verdict.AGAIN,
-    # A server that was demoted refuses writes; one that starts or stops, or is full, everything.
+    # A demoted server refuses writes; one that starts, stops or has no slot refuses connections.
     "25006": Verdict.UNAVAILABLE,
     "57P03": Verdict.UNAVAILABLE,
     "53300": Verdict.UNAVAILABLE,
@@ -35,29 +35,29 @@ _STANDING = {
     "57P01": Verdict.UNKNOWN,
     "57P02": Verdict.UNKNOWN,
     "55P03": Verdict.LOCKED,
-} | dict.fromkeys(FORGETFUL, Verdict.AGAIN)
+} | dict.fromkeys(STALE_SESSION, Verdict.AGAIN)
 
 
 def classify(sqlstate: str | None, *, broken: bool) -> Verdict:
-    """Return what an error means, by its SQLSTATE and whether its connection is broken."""
+    """Return the verdict for an SQLSTATE, and for a connection that is broken."""
     if broken:
         return Verdict.UNKNOWN
     return _STANDING.get(sqlstate or "", Verdict.REFUSED)
 
 
 def translated(error: psycopg.Error, verdict: Verdict) -> Exception:
-    """Return the error that the caller of a statement gets which is not tried again."""
+    """Return the error to raise for a statement that is not retried."""
     if verdict is Verdict.AGAIN:
         return errors.ServiceUnavailable()
     if verdict is Verdict.LOCKED:
         return errors.Locked()
-    known = errors.BY_SQLSTATE.get(error.sqlstate or "")
-    if known is not None:
-        hint = (error.diag.message_hint,) if issubclass(known, errors.Hindered) else ()
-        return known(error.diag.message_primary, *hint)
+    kind = errors.BY_SQLSTATE.get(error.sqlstate or "")
+    if kind is not None:
+        hint = (error.diag.message_hint,) if issubclass(kind, errors.NeedsOperator) else ()
+        return kind(error.diag.message_primary, *hint)
     if isinstance(error, psycopg.DataError):
         return errors.InvalidParameterValueException("A parameter's value cannot be stored.")
     if isinstance(error, psycopg.OperationalError):
-        log.warning("the database refuses", error=" ".join(str(error).split()))
+        log.warning("the database refused a statement", error=" ".join(str(error).split()))
         return errors.ServiceUnavailable()
     return error

@@ -1,4 +1,4 @@
-"""Which roles and rights the database lacks, and the SQL with which an administrator makes them."""
+"""Missing roles and rights, and the SQL with which an administrator creates them."""
 
 import re
 from collections.abc import Sequence
@@ -8,13 +8,13 @@ import psycopg
 
 from skipmq.database import files
 
-# What roles.sql keeps from nodes, and what it grants applications.
+# The functions that roles.sql revokes from nodes, and those that it grants to applications.
 _INTERNAL = re.compile(r"revoke execute on function(.*?)from skipmq_node", re.DOTALL)
 _APPLICATION = re.compile(r"grant execute on function([^;]*)to skipmq_application", re.DOTALL)
-# Every login of a database may hold the advisory locks that functions of the schema take.
+# Any login of a database can hold the advisory locks that functions of the schema take.
 _OFFER = """\
--- If logins that are not trusted share this database: let only the owner of the schema, as whom its
--- functions run, take advisory locks. Other programs in this database that take some then fail.
+-- If untrusted logins share this database: allow only the owner of the schema, as which its
+-- functions run, to take advisory locks. Other programs in this database that take some then fail.
 -- do $$
 -- declare
 --   v_owner text := (select n.nspowner::regrole from pg_namespace n where n.nspname = 'skipmq');
@@ -34,9 +34,9 @@ _NAME = re.compile(r"skipmq\.(\w+)\(")
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A role or right that is missing, what fails without it, and the statement that makes it.
+    """A missing role or right, what fails without it, and the statement that creates it.
 
-    `by_owner`: the owner's next `skipmq migrate` makes it; otherwise only an administrator can.
+    `by_owner`: the owner's next `skipmq migrate` creates it; otherwise only an administrator can.
     """
 
     what: str
@@ -46,9 +46,9 @@ class Missing:
 
 
 def missing(url: str) -> list[Missing]:
-    """Return what is missing in a database, in the order in which it has to be made.
+    """Return the missing roles and rights of a database, in the order in which to create them.
 
-    Any role may ask. Raises psycopg.OperationalError when the database is unavailable.
+    Any role may call it. Raises psycopg.OperationalError when the database is unavailable.
     """
     granted = files.roles().read_text(encoding="utf-8")
     lists = [
@@ -64,10 +64,10 @@ def missing(url: str) -> list[Missing]:
 
 
 def script(rights: Sequence[Missing]) -> str:
-    """Return the SQL for an administrator: a transaction, or a comment that nothing is missing."""
+    """Return the SQL for an administrator: a transaction, or a comment if nothing is missing."""
     statements = [right for right in rights if not right.by_owner]
     if not statements:
-        return "-- Nothing is missing that an administrator has to make.\n" + _OFFER
+        return "-- Nothing is missing that needs an administrator.\n" + _OFFER
     body = "".join(f"-- {r.what}: {r.loss}.\n{r.statement};\n" for r in statements)
     return (
         "-- For an administrator of the server; then run `skipmq migrate` again as the owner.\n"

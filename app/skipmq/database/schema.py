@@ -1,4 +1,4 @@
-"""Which schema the database has, whether this release can work on it, and how to bring it there."""
+"""Check the database's schema against this release, and migrate it."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,11 +10,11 @@ import psycopg
 from skipmq.database import address, files, pooler
 from skipmq.database.connection import parameters
 
-OLDEST_SERVER, FIRST_UNTRIED_SERVER = 150000, 190000
-# Any number that nothing else in the database uses as an advisory lock.
+OLDEST_SERVER, FIRST_UNTESTED_SERVER = 150000, 190000
+# An advisory lock: "SkipMQ" in ASCII.
 _MIGRATION_LOCK = 0x536B69704D51
 
-# As migrations/env.py and Alembic begin.
+# What migrations/env.py and Alembic run first.
 _VERSION_TABLE = """\
 set local check_function_bodies = off;
 create schema if not exists skipmq;
@@ -26,29 +26,29 @@ insert into skipmq.alembic_version (version_num) values ('{}');
 
 
 class SchemaError(Exception):
-    """The database cannot be used as it is; the message says what to do."""
+    """A schema that this release cannot use; the message has the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The revision that the database has (None: no SkipMQ in it) and the one of this release."""
+    """The database's revision (None: SkipMQ is not installed) and this release's."""
 
     found: str | None
-    wanted: str
+    required: str
     server_version: int
-    # Whether a connection pooler stands before the server.
+    # Whether a connection pooler stands in front of the server.
     has_pooler: bool = False
 
     @property
     def is_current(self) -> bool:
-        """Return whether the database has just this release's schema."""
-        return self.found == self.wanted
+        """Return whether the database has this release's schema."""
+        return self.found == self.required
 
 
 def inspect(url: str) -> State:
     """Return the state of the schema.
 
-    Raises psycopg.OperationalError when the database is away.
+    Raises psycopg.OperationalError when the database is unavailable.
     """
     with psycopg.connect(url, autocommit=True, connect_timeout=5) as connection:
         found = _found(connection)
@@ -59,7 +59,7 @@ def inspect(url: str) -> State:
 
 
 def _found(connection: psycopg.Connection[Any]) -> str | None:
-    """Return the revision that the database has."""
+    """Return the database's revision."""
     exists = connection.execute("select to_regclass('skipmq.alembic_version')").fetchone()
     if exists is None or exists[0] is None:
         return None
@@ -68,11 +68,10 @@ def _found(connection: psycopg.Connection[Any]) -> str | None:
 
 
 def check(url: str) -> State:
-    """Return the state of a schema that this release can work on.
+    """Return the state of the schema if this release can use it.
 
-    A release works on its own schema and on that of the next release's `pre` migration, which only
-    adds. Raises SchemaError, with the remedy, on any other, and where a pooler does not keep
-    sessions.
+    A release uses its own schema and that of the next release's `pre` migration, which only adds.
+    Raises SchemaError for any other, and where a pooler shares sessions.
     """
     state = inspect(url)
     check_sessions(url, state)
@@ -81,22 +80,22 @@ def check(url: str) -> State:
         raise SchemaError("the database has no SkipMQ schema: run `skipmq migrate` as its owner")
     if state.is_current:
         return state
-    found, wanted = _number(state.found), _number(state.wanted)
-    if found < wanted:
+    found, required = _number(state.found), _number(state.required)
+    if found < required:
         raise SchemaError(
-            f"the schema is at {state.found} and this release needs {state.wanted}:"
+            f"the schema is at {state.found} and this release needs {state.required}:"
             " run `skipmq migrate` as its owner"
         )
-    if found == wanted + 1 and "_pre" in state.found:
+    if found == required + 1 and "_pre" in state.found:
         return state
     raise SchemaError(
-        f"the schema is at {state.found}, which this release (made for {state.wanted}) does not"
-        " know: install the SkipMQ release that migrated it, or restore the database"
+        f"the schema is at {state.found} and this release supports {state.required} only:"
+        " install the SkipMQ release that migrated it, or restore the database"
     )
 
 
 def check_sessions(url: str, state: State) -> None:
-    """Raise SchemaError, with the remedy, where a pooler keeps nodes from having sessions.
+    """Raise SchemaError if a pooler shares sessions or rejects their options.
 
     Raises psycopg.OperationalError when the database is unavailable.
     """
@@ -113,7 +112,7 @@ def check_sessions(url: str, state: State) -> None:
 
 
 def vacuum_seconds(url: str) -> int | None:
-    """Return how many seconds autovacuum waits between two rounds, None where it is off."""
+    """Return autovacuum_naptime in seconds, or None if autovacuum is off."""
     with psycopg.connect(url, autocommit=True, connect_timeout=5) as connection:
         row = connection.execute(
             "select current_setting('autovacuum')::boolean,"
@@ -126,11 +125,11 @@ def vacuum_seconds(url: str) -> int | None:
 def plan(url: str) -> tuple[State, list[str]]:
     """Return the state of the schema and the migrations that `migrate` would run.
 
-    Raises SchemaError when `migrate` would refuse.
+    Raises SchemaError when `migrate` would raise it.
     """
     state = inspect(url)
     _check_server(state)
-    if state.found is not None and _number(state.found) > _number(state.wanted):
+    if state.found is not None and _number(state.found) > _number(state.required):
         return check(url), []
     number = 0 if state.found is None else _number(state.found)
     return state, [revision for revision in _revisions() if _number(revision) > number]
@@ -143,15 +142,12 @@ def _check_server(state: State) -> None:
         )
 
 
-def migrate(url: str, told: Callable[[str], None] = lambda _: None) -> State:
-    """Bring the schema to this release's revision and grant the roles their rights again.
+def migrate(url: str, on_migrated: Callable[[str], None] = lambda _: None) -> State:
+    """Migrate the schema to this release's revision and grant the roles their rights again.
 
-    It is safe when several do so at once.
-
-    Calls `told` with the name of each migration when it is done. What only an administrator may do
-    is left out: ask `rights.missing` afterwards. Raises SchemaError when the server is too old, or
-    the schema newer than this release or another role's, psycopg.Error when the database is
-    unavailable or refuses.
+    Safe to run concurrently. Calls `on_migrated` with the name of each finished migration. Skips
+    what needs an administrator; `rights.missing` lists it. Raises SchemaError when the server is
+    too old, the schema newer than this release or another role's, and psycopg.Error.
     """
     state, migrations = plan(url)
     if state.is_current:
@@ -160,20 +156,20 @@ def migrate(url: str, told: Callable[[str], None] = lambda _: None) -> State:
     if not migrations:
         return state
     try:
-        if state.found is None and _install(url, state.wanted):
+        if state.found is None and _install(url, state.required):
             for migration in migrations:
-                told(migration)
+                on_migrated(migration)
         else:
-            upgrade(url, told)
+            upgrade(url, on_migrated)
     except psycopg.errors.InsufficientPrivilege as error:
         raise _refused(error, state) from error
     return inspect(url)
 
 
 def _install(url: str, revision: str) -> bool:
-    """Make the schema of an empty database from sql/; return whether the database was empty.
+    """Install the schema from sql/ in an empty database; return whether the database was empty.
 
-    It equals what the migrations make of one, without Alembic, which takes longer to import.
+    The result equals that of the migrations, without the time that Alembic takes to import.
     """
     with psycopg.connect(url) as connection:
         lock(connection)
@@ -185,9 +181,9 @@ def _install(url: str, revision: str) -> bool:
     return True
 
 
-def upgrade(url: str, told: Callable[[str], None] = lambda _: None) -> None:
-    """Run the migrations that the database has not had yet, as `migrate` does."""
-    # Only here: a node whose schema is in order, and every other command, does without them.
+def upgrade(url: str, on_migrated: Callable[[str], None] = lambda _: None) -> None:
+    """Run the pending migrations, as `migrate` does."""
+    # Imported here, since only this function needs them and they are slow to import.
     import sqlalchemy  # noqa: PLC0415
     from alembic import command  # noqa: PLC0415
     from alembic.config import Config  # noqa: PLC0415
@@ -197,7 +193,7 @@ def upgrade(url: str, told: Callable[[str], None] = lambda _: None) -> None:
     config = Config()
     config.set_main_option("script_location", str(files.folder("migrations")))
     config.set_main_option("path_separator", "os")
-    config.attributes["told"] = told
+    config.attributes["on_migrated"] = on_migrated
     engine = sqlalchemy.create_engine(
         "postgresql+psycopg://", creator=lambda: psycopg.connect(url), poolclass=NullPool
     )
@@ -225,27 +221,27 @@ def _grant_again(url: str) -> None:
             grant(connection)
     except psycopg.errors.InsufficientPrivilege as error:
         raise SchemaError(
-            "the schema is this release's, but only its owner can grant the roles their rights"
+            "the schema is current, but only its owner can grant the roles their rights"
             f" ({error.diag.message_primary}): run `skipmq migrate` as its owner"
         ) from error
 
 
 def lock(connection: psycopg.Connection[Any]) -> None:
-    """Take the lock of all migrations for the transaction, which waits 10 s at most for a table.
+    """Take the migration lock for the transaction, and set its lock_timeout to 10 s.
 
-    Of two nodes that start at once the second waits here and then finds the work done.
+    Of two nodes that start at once the second waits here and then finds the schema current.
     """
     connection.execute("select pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
     connection.execute("set local lock_timeout = '10s'")
 
 
 def grant(connection: psycopg.Connection[Any]) -> None:
-    """Create the roles where the owner may, and grant them just what sql/roles.sql says."""
+    """Create the roles, if the owner may, and grant them the rights in sql/roles.sql."""
     connection.execute(files.roles().read_bytes())
 
 
 def _revisions() -> list[str]:
-    """Return all revisions in order: their files are named by them."""
+    """Return all revisions in order, from the names of their files."""
     return sorted(file.stem for file in (files.folder("migrations") / "versions").glob("[0-9]*.py"))
 
 

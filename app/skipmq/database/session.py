@@ -12,14 +12,14 @@ from skipmq.database import address
 
 Session: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 Error = psycopg.Error
-# The server cannot be reached, or ended the session.
+# The server is unreachable or has ended the session.
 Unavailable = psycopg.OperationalError
 
-# What libpq asks the user, after the reason.
+# libpq's question to the user, after the reason.
 _HINT = re.compile(r"\s*Is the server running[^?]*\?")
-# How often a statement is run that a standby cancels.
+# Tries of a statement that a standby cancels.
 _TRIES = 4
-# A server that vanished without a word is noticed within some ten seconds.
+# Notice within some ten seconds that a server is gone without closing the connection.
 _KEEPALIVE = {
     "keepalives_idle": "5",
     "keepalives_interval": "2",
@@ -29,41 +29,41 @@ _KEEPALIVE = {
 
 
 class _RetryingConnection(Session):
-    """A connection that runs a statement again when a standby cancels it."""
+    """A connection that retries a statement that a standby cancels."""
 
     def execute(self, *args: Any, **options: Any) -> psycopg.Cursor[tuple[Any, ...]]:
         for _ in range(_TRIES - 1):
             try:
                 return super().execute(*args, **options)
             except psycopg.errors.SerializationFailure:
-                # Within a transaction there is nothing to go on with.
+                # Within a transaction the earlier statements are lost too.
                 if self.info.transaction_status != TransactionStatus.IDLE:
                     raise
         return super().execute(*args, **options)
 
 
 def connect(url: str, name: str, *, writing: bool = False) -> Session:
-    """Connect in autocommit mode; `name` is shown in pg_stat_activity.
+    """Connect in autocommit mode, with the application_name `name`.
 
-    With `writing` the primary is looked for where the URL names several servers. What a standby
-    cancels is run up to four times. Raises Unavailable.
+    With `writing` connect to the primary of several servers in the URL. A statement that a standby
+    cancels is tried four times. Raises Unavailable.
     """
     given = {**_KEEPALIVE, **parameters(url)}
     if writing and "," in given.get("host", "") + given.get("port", ""):
         given.setdefault("target_session_attrs", "read-write")
     given |= {"application_name": name, "client_encoding": "UTF8"}
-    return _RetryingConnection.connect(url_of(given), autocommit=True)
+    return _RetryingConnection.connect(conninfo(given), autocommit=True)
 
 
 def parameters(url: str) -> dict[str, str]:
-    """Return the parameters that a libpq URL or key-value string gives."""
+    """Return the connection parameters in a libpq URL or key-value string."""
     found = address.parameters(url)
     found.pop("application_name", None)
     return found
 
 
 def environment() -> dict[str, str]:
-    """Return the parameters that libpq takes from the environment or has by default."""
+    """Return the connection parameters that libpq reads from the environment or has by default."""
     return {
         option.keyword.decode(): option.val.decode()
         for option in Conninfo.get_defaults()
@@ -72,7 +72,7 @@ def environment() -> dict[str, str]:
 
 
 def variables(url: str) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the parameters of a URL as variables of libpq, and those that have none."""
+    """Return the parameters of a URL as environment variables of libpq, and those without one."""
     given = address.parameters(url)
     names = {o.keyword.decode(): o.envvar.decode() for o in Conninfo.get_defaults() if o.envvar}
     return (
@@ -81,18 +81,18 @@ def variables(url: str) -> tuple[dict[str, str], dict[str, str]]:
     )
 
 
-def url_of(given: Mapping[str, str]) -> str:
-    """Return parameters as a key-value string, which libpq takes as it takes a URL."""
+def conninfo(given: Mapping[str, str]) -> str:
+    """Return parameters as a key-value string, which libpq accepts like a URL."""
     return make_conninfo("", **given)
 
 
 def as_role(url: str, role: str) -> str:
-    """Return the URL of the same database for another role."""
+    """Return the address of the same database for another role."""
     return make_conninfo(url, user=role)
 
 
 def server(session: Session) -> dict[str, str]:
-    """Return the parameters of the one server that the session is connected to."""
+    """Return host, port and password of the server that the session is connected to."""
     info = session.info
     return {
         key: value
@@ -106,10 +106,10 @@ def server(session: Session) -> dict[str, str]:
 
 
 def explain(error: Error, setting: str = "SKIPMQ_DATABASE_URL") -> str:
-    """Return one line for the user: what failed, and what to do about the setting of the URL."""
+    """Return a one-line error text for the user, which names the setting that holds the URL."""
     reason = _HINT.sub("", " ".join(str(error).split()))
     if isinstance(error, Unavailable):
         return f"the database cannot be reached: {reason}. Check {setting}: `skipmq doctor`"
-    # Without the context, which quotes whole statements.
+    # Leave out the context, which quotes whole statements.
     reason = error.diag.message_primary or reason
     return f"the database refuses: {reason}. Check its role and schema: `skipmq doctor`"

@@ -1,6 +1,6 @@
-"""Statements: prepared once on each connection, called with parameters in PostgreSQL's binary form.
+"""Statements, prepared on each connection and executed with parameters in binary format.
 
-Source of the forms: PostgreSQL manual, 53.2.3 "Extended Query", and the recv functions in
+Source of the formats: PostgreSQL manual, 53.2.3 "Extended Query", and the recv functions in
 src/backend/utils/adt (array_recv in arrayfuncs.c).
 """
 
@@ -17,7 +17,7 @@ from skipmq import errors
 Rows: TypeAlias = list[tuple[Any, ...]]
 
 TEXT_FORM, BINARY = 0, 1
-# Times are microseconds since 1970, as integers; PostgreSQL counts them from 2000.
+# Times are integers: microseconds since 1970, or, as PostgreSQL sends them, since 2000.
 EPOCH = 946_684_800_000_000
 _NULL = b"\xff\xff\xff\xff"
 _INT4_BYTES, _INT8_BYTES = 4, 8
@@ -27,7 +27,7 @@ _LENGTH, _TIME_ELEMENT = Struct(">i"), Struct(">iq")
 
 
 class Kind(NamedTuple):
-    """A type of parameters: its OID, the form its values are sent in, and how they are written."""
+    """A parameter type: its OID, the format of its values, and the function that encodes them."""
 
     oid: int
     form: int
@@ -35,12 +35,12 @@ class Kind(NamedTuple):
 
 
 class TimestampLoader(Loader):
-    """Loads a `timestamptz` as microseconds since 1970."""
+    """Load a `timestamptz` as microseconds since 1970."""
 
     format = Format.BINARY
 
     def load(self, data: Any) -> int:
-        """Return the time; the infinities are beyond all others."""
+        """Return the time; infinities compare as before and after all others."""
         value: int = _INT8.unpack(data)[0]
         return value + EPOCH
 
@@ -93,7 +93,7 @@ def _integers(letter: str, oid: int, size: int) -> Callable[[Sequence[int | None
 
 
 def _head(oid: int, length: int, *, has_nulls: bool) -> bytes:
-    """Return what stands before the elements: dimensions, nulls, type, length, lower bound."""
+    """Return an array's header: dimensions, nulls flag, element type, length, lower bound."""
     if not length:
         return pack(">iiI", 0, 0, oid)
     return pack(">iiIii", 1, has_nulls, oid, length, 1)
@@ -118,10 +118,10 @@ TIMES = Kind(1185, BINARY, _times)
 
 
 class Statement:
-    """A statement with $1, $2, …, of these kinds; None is null for all of them.
+    """A statement with parameters $1, $2, … of these kinds, each of which may be None for null.
 
-    Where `since_2000` the times in its rows are as PostgreSQL counts them, EPOCH less than others.
-    One that is not `repeatable` may not be run again after it may have been done.
+    With `since_2000` times in its rows are microseconds since 2000. A statement that is not
+    `repeatable` is not retried when it may have run.
     """
 
     __slots__ = ("_writers", "forms", "name", "oids", "repeatable", "since_2000", "text")
@@ -132,15 +132,15 @@ class Statement:
         self.text = text.encode()
         self.since_2000, self.repeatable = since_2000, repeatable
         self.oids = [kind.oid for kind in kinds]
-        # Made from what it is: the same in every process, another in a release that changed it.
+        # A digest of text and types: the same in every process, and new when a release changes it.
         self.name = b"skipmq_" + sha256(b"%r %a" % (self.text, self.oids)).hexdigest()[:16].encode()
         self.forms = [kind.form for kind in kinds]
         self._writers = [kind.write for kind in kinds]
 
     def bind(self, parameters: Sequence[Any]) -> list[bytes | None]:
-        """Return the parameters as they are sent.
+        """Return the encoded parameters.
 
-        Raises errors.InvalidParameterValueException for a text that PostgreSQL cannot hold.
+        Raises errors.InvalidParameterValueException for a text that contains NUL.
         """
         return [
             None if value is None else write(value)
@@ -149,10 +149,10 @@ class Statement:
 
 
 class Search(Statement):
-    """A statement that only reads, and may have much to read: what operators look at.
+    """A read-only statement that may read much, for operators.
 
-    One that takes longer than whoever asks waits for it is given up and cancelled, and says nothing
-    about the server.
+    It is cancelled at its caller's deadline, and its timeout does not mark the database as
+    unavailable.
     """
 
     __slots__ = ()

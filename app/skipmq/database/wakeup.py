@@ -1,4 +1,4 @@
-"""What a task sleeps on that has something to do at intervals, or earlier when it is woken."""
+"""A sleep that can be ended early, for tasks that run at intervals or when woken."""
 
 import asyncio
 from contextlib import suppress
@@ -11,11 +11,11 @@ class Wakeup:
         self._event = asyncio.Event()
 
     def wake(self) -> None:
-        """End the task's sleep, or its next one if it does not sleep."""
+        """End the task's sleep, or the next one if it is not sleeping."""
         self._event.set()
 
     async def sleep(self, seconds: float) -> bool:
-        """Sleep for `seconds` at most; return whether a wake-up ended it."""
+        """Sleep for at most `seconds`; return whether a wake-up ended the sleep."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._event.wait()

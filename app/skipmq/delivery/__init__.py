@@ -1,4 +1,4 @@
-"""What a broker is: messages, group commit, waiters."""
+"""Delivery of messages: send, receive, delete, group commit and long polling."""
 
 from skipmq.delivery.fifo import FifoMessages
 from skipmq.delivery.in_flight import InFlight

@@ -1,8 +1,8 @@
 """Messages of FIFO queues: send, receive, delete, change visibility.
 
-The database waits for no group that another transaction holds: it reports which it could not have
-and does the rest. What is for those groups is tried again by itself, so that a SQL user's open
-transaction delays only requests for its group.
+The database does not wait for groups that another transaction has locked: it skips and reports
+them. Only requests for those groups are retried, so that an open transaction of a SQL user delays
+no others.
 """
 
 import asyncio
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 # A queue's id and its ReplicationMode.
 _DeleteKey: TypeAlias = tuple[int, str]
-# Each group's lock takes room in a table of the server that all its sessions share.
-_MOST = 200
-# The outcome of a message whose group another transaction holds.
+# Each group's lock takes an entry in the server's lock table, which all sessions share.
+_MAX_MESSAGES = 200
+# The outcome of a message whose group another transaction has locked.
 _HELD = "held"
-# How long a request waits for a group, and the pauses between its tries, in seconds.
+# The longest wait for a group, and the first and longest pause between two tries, in seconds.
 _LONGEST_WAIT, _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 0.001, 0.1
 
 
 class FifoMessages(Messages):
-    """The functions of the database on the messages of FIFO queues."""
+    """The SQL functions for messages of FIFO queues."""
 
     _suffix = "-fifo"
     _return_statement = statements.RETURN_FIFO
@@ -44,21 +44,21 @@ class FifoMessages(Messages):
         self,
         database: Database,
         replication: Replication,
-        most: int = 500,
+        max_messages: int = 500,
         tracing: "Tracing | None" = None,
     ) -> None:
-        super().__init__(database, replication, min(most, _MOST), tracing)
+        super().__init__(database, replication, min(max_messages, _MAX_MESSAGES), tracing)
         self._sends = self._grouped("send-fifo", self._send)
-        self._receives = self._grouped("receive-fifo", self._receive, self._discard, most)
+        self._receives = self._grouped("receive-fifo", self._receive, self._discard, max_messages)
         self._deletes = self._grouped("delete-fifo", self._delete)
 
     async def send(
         self, queue: Queue, messages: Sequence[OutgoingMessage], sender: str, deadline: float
     ) -> list[StoredMessage]:
-        """Store messages durably, all or none; return the answer to each, in order.
+        """Store messages durably, all or none; return the result of each, in order.
 
-        That is the answer to the first sending where the deduplication id is known. Raises
-        errors.Locked when another transaction holds one of their groups.
+        A duplicate has the result of the first message with its deduplication id. Raises
+        errors.Locked when another transaction has locked one of their groups.
         """
         key = (queue.id, sender, queue.attributes.replication_mode)
         for pause in _pauses(deadline):
@@ -72,7 +72,7 @@ class FifoMessages(Messages):
     async def _send(
         self, key: SendKey, requests: Sequence[Sequence[OutgoingMessage]], deadline: float
     ) -> list[list[StoredMessage] | None]:
-        """Store those requests whose groups no other transaction holds; return None for others."""
+        """Store the requests; return None for each with a group that is locked."""
         queue_id, sender, mode = key
         messages = list(chain.from_iterable(requests))
         parameters = (
@@ -87,7 +87,7 @@ class FifoMessages(Messages):
             SYNC_COMMIT[mode],
             [number for number, request in enumerate(requests) for _ in request],
         )
-        # Run again, each deduplication id gives the answer to its first sending.
+        # Safe to run again: each message has the result of its first send.
         rows = await self._commit(queue_id, mode, statements.SEND_FIFO, parameters, deadline)
         stored = {place: StoredMessage(*answer) for place, *answer in rows}
         places = iter(range(1, len(messages) + 1))
@@ -113,7 +113,7 @@ class FifoMessages(Messages):
         if not any(limits):
             return [Reception([])] * len(limits)
         queue_id, timeout = key
-        # Each request claims groups of its own: two consumers never share one.
+        # Each request claims its own groups, since consumers must not share one.
         rows = await self._database.rows(
             statements.RECEIVE_FIFO,
             (queue_id, limits, timeout, ASYNC_COMMIT),
@@ -133,7 +133,7 @@ class FifoMessages(Messages):
         visibility_timeout: int | None,
         deadline: float,
     ) -> Reception:
-        """Claim messages, or return those that the attempt was given before and still has.
+        """Claim messages, or return those that an earlier call of the attempt has claimed.
 
         Source: SQS API Reference, ReceiveMessage, ReceiveRequestAttemptId.
         """
@@ -144,10 +144,7 @@ class FifoMessages(Messages):
         return statements.reception(rows)
 
     async def delete(self, queue: Queue, receipts: Sequence[Receipt], deadline: float) -> list[str]:
-        """Delete the messages that are still at the receive of their receipt.
-
-        Return each one's outcome in order.
-        """
+        """Delete messages whose last receive is their receipt's; return outcomes in order."""
         key = (queue.id, queue.attributes.replication_mode)
         return await _with_groups(self._deletes, key, receipts, deadline)
 
@@ -161,18 +158,18 @@ class FifoMessages(Messages):
             statements.received_at(requests),
         )
         rows = await self._commit(queue_id, mode, statements.DELETE_FIFO, parameters, deadline)
-        return statements.dealt([outcome for (outcome,) in rows], requests)
+        return statements.split([outcome for (outcome,) in rows], requests)
 
     async def change_visibility(
         self, queue: Queue, receipts: Sequence[Receipt], timeouts: Sequence[int], deadline: float
     ) -> list[str]:
-        """Hide messages in flight for so many seconds; return each one's outcome in order."""
+        """Set the visibility timeouts of messages in flight; return outcomes in order."""
         request = list(zip(receipts, timeouts, strict=True))
         return await _with_groups(self._changes, queue.id, request, deadline)
 
 
 def _pauses(deadline: float) -> Iterator[float]:
-    """Give the pauses before tries, in seconds, while a request may wait for a group."""
+    """Yield the pauses before tries, in seconds, while a request may wait for a group."""
     yield 0
     until = min(deadline, monotonic() + _LONGEST_WAIT)
     pause = _FIRST_PAUSE
@@ -187,7 +184,7 @@ async def _with_groups(
     items: Sequence[Item],
     deadline: float,
 ) -> list[str]:
-    """Return each item's outcome; try those again whose groups other transactions hold."""
+    """Return each item's outcome; retry those whose groups are locked."""
     outcomes = [_HELD] * len(items)
     for pause in _pauses(deadline):
         if pause:

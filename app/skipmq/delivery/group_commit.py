@@ -1,7 +1,7 @@
 """Group commit: requests that arrive while a transaction runs share the next one.
 
-Of each key one transaction runs at a time. A request that finds none begins one with all that
-arrive in the same turn of the event loop; nothing is ever delayed in the hope of company.
+One transaction of each key runs at a time. A request that finds none starts one, together with all
+that arrive in the same iteration of the event loop; no request is delayed to wait for others.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Key = TypeVar("Key", bound=Hashable)
 Request = TypeVar("Request")
 Result = TypeVar("Result")
-# Runs the requests of a key in one transaction, until a deadline, and returns their results.
+# A function that runs requests of a key in one transaction, and returns their results.
 Run = Callable[[Key, Sequence[Request], float], Awaitable[Sequence[Result]]]
 # Seconds between two checks for requests that time out.
 _INTERVAL = 1.0
@@ -32,55 +32,56 @@ class _Entry(msgspec.Struct, Generic[Request, Result], frozen=True):
     request: Request
     weight: int
     deadline: float
-    # When the request times out, whatever the others of its transaction wait for.
+    # The time at which the request times out, even if its transaction goes on.
     expires_at: float
     result: asyncio.Future[Result]
-    # The span of the request, where there are traces.
+    # The span of the request, with tracing.
     span: Any
 
 
 class GroupCommit(Generic[Key, Request, Result]):
-    """Runs requests of one kind, many in one call of `run`; for one loop.
+    """A queue of requests of one kind that runs many in one call of `run`; for one loop.
 
-    No call is made for requests that weigh more than `most` together, unless one alone does. A
-    transaction goes on until the latest deadline of its requests; each times out at its own, or
-    after `seconds`, whichever is later.
+    The weights of a call's requests add up to `max_weight` at most, unless it has one request. A
+    transaction may wait until the latest deadline of its requests; each request times out at its
+    own deadline or after `seconds`, whichever is later.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - all but the first two have defaults.
         self,
         run: Run[Key, Request, Result],
-        most: int,
+        max_weight: int,
         observe: Callable[[int], None] = lambda _: None,
         traces: "Transactions | None" = None,
         seconds: float = 60.0,
         discard: Callable[[Key, Result], None] = lambda _key, _result: None,
     ) -> None:
         self._run = run
-        # Called with a result whose request was cancelled or has timed out.
+        # Called with the result of a request that was cancelled or has timed out.
         self._discard = discard
         self._seconds = seconds
-        self._most = most
-        # Called with the number of requests in each call.
+        self._max_weight = max_weight
+        # Called with the number of requests of each call.
         self._observe = observe
         self._traces = traces
-        # What is current while a request is traced is not the next one's too.
+        # An empty context, so that the first request's span is not current for all others.
         self._context = None if traces is None else Context()
-        # A key is there while it is served; its entries are those that wait.
+        # The waiting entries of each key that is being served.
         self._waiting: dict[Key, deque[_Entry[Request, Result]]] = {}
         self._running: dict[Key, Sequence[_Entry[Request, Result]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        # Fails the requests that time out, while any is served.
+        # The timer that fails requests that time out, while any key is being served.
         self._expiry: asyncio.TimerHandle | None = None
 
     def submit(
         self, key: Key, request: Request, weight: int, deadline: float
     ) -> asyncio.Future[Result]:
-        """Return the future result of a request, which runs in the order of arrival with others.
+        """Return the future result of a request; requests of a key run in order of arrival.
 
-        It raises what `run` raises for it: an error that another request causes is not seen here.
-        One that is cancelled before it runs is not run. Raises errors.ServiceUnavailable when the
-        request times out before it runs, errors.OutcomeUnknown when it does later.
+        It raises the error of `run` for this request, and not one that another request of the call
+        causes. A request that is cancelled while it waits is not run. Raises
+        errors.ServiceUnavailable when it times out while it waits, errors.OutcomeUnknown when it
+        times out while it runs.
         """
         loop = asyncio.get_running_loop()
         result: asyncio.Future[Result] = loop.create_future()
@@ -102,7 +103,7 @@ class GroupCommit(Generic[Key, Request, Result]):
         if self._expiry is None:
             self._expiry = loop.call_later(_INTERVAL, self._expire, loop)
         task = loop.create_task(self._serve(key, waiting))
-        # The loop itself keeps no task alive.
+        # The loop keeps only weak references to tasks.
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -114,7 +115,7 @@ class GroupCommit(Generic[Key, Request, Result]):
         finally:
             del self._waiting[key]
             self._running.pop(key, None)
-            for entry in waiting:  # None, unless the loop is ending.
+            for entry in waiting:  # Empty, unless the loop is stopping.
                 entry.result.cancel()
 
     def _expire(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -126,13 +127,13 @@ class GroupCommit(Generic[Key, Request, Result]):
             for entry in entries:
                 if entry.expires_at <= now:
                     _fail(entry, error())
-        served = bool(self._waiting)
-        self._expiry = loop.call_later(_INTERVAL, self._expire, loop) if served else None
+        is_serving = bool(self._waiting)
+        self._expiry = loop.call_later(_INTERVAL, self._expire, loop) if is_serving else None
 
     def _take(self, waiting: deque[_Entry[Request, Result]]) -> list[_Entry[Request, Result]]:
         batch: list[_Entry[Request, Result]] = []
         weight = 0
-        while waiting and (not batch or weight + waiting[0].weight <= self._most):
+        while waiting and (not batch or weight + waiting[0].weight <= self._max_weight):
             entry = waiting.popleft()
             if not entry.result.done():
                 weight += entry.weight
@@ -145,20 +146,19 @@ class GroupCommit(Generic[Key, Request, Result]):
         try:
             results = await self._transaction(key, batch, deadline)
         except (errors.QueueMoved, errors.ServiceUnavailable, errors.TableLocked) as error:
-            # The same for all. And where the database became unavailable it may have been done: it
-            # must not be done twice.
+            # These hold for all requests; and OutcomeUnknown must not be retried.
             for entry in batch:
                 _fail(entry, error)
-        except asyncio.CancelledError:  # The loop is ending.
+        except asyncio.CancelledError:  # The loop is stopping.
             for entry in batch:
                 entry.result.cancel()
             raise
-        except Exception as error:  # noqa: BLE001 - it is raised again by whoever caused it.
+        except Exception as error:  # noqa: BLE001 - raised by the request that causes it.
             if len(batch) == 1:
                 _fail(batch[0], error)
             else:
-                # The call was refused, and nothing done, for the sake of one of its requests, which
-                # smaller calls find. Where it waits for a lock, each that it is in takes as long.
+                # Nothing was done, because of one request: find it with smaller calls. One that
+                # waits for a lock delays each call that it is in, so do not halve those.
                 size = 1 if isinstance(error, errors.Locked) else (len(batch) + 1) // 2
                 parts = [batch[start : start + size] for start in range(0, len(batch), size)]
                 await asyncio.gather(*(self._serve_batch(key, part) for part in parts))

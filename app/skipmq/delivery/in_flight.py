@@ -1,4 +1,4 @@
-"""The limit of messages in flight, kept without counting at each receive."""
+"""The limit of messages in flight, enforced without counting at each receive."""
 
 import asyncio
 from time import monotonic
@@ -8,8 +8,8 @@ from skipmq.database import Database
 from skipmq.delivery.statements import IN_FLIGHT
 from skipmq.model import Queue
 
-# A worker gives this share of a queue's room between two counts, but at least STRIDE messages; a
-# full queue counts as full for PAUSE seconds.
+# Between two counts a worker receives 1/SHARE of a queue's remaining room, but at least STRIDE
+# messages; a full queue is counted again after PAUSE seconds.
 SHARE = 8
 STRIDE = 1_000
 PAUSE = 1.0
@@ -17,10 +17,10 @@ QUEUES = 10_000
 
 
 class InFlight:
-    """Whether queues may give more messages.
+    """The limit of messages in flight of all queues; for one loop.
 
-    The limit is approximate, as that of SQS is: each worker may pass it by less than STRIDE, and
-    those beyond SHARE workers by their share.
+    It is approximate, as that of SQS is: each worker may exceed it by less than STRIDE, and each
+    beyond SHARE workers by its share.
     """
 
     def __init__(self, database: Database, limit: int = limits.IN_FLIGHT) -> None:
@@ -28,27 +28,27 @@ class InFlight:
         self._limit = limit
         self._room: dict[int, int] = {}
         self._full_until: dict[int, float] = {}
-        # Requests that find no room left wait for one count.
+        # Requests that find no room share one count.
         self._counting: dict[int, asyncio.Lock] = {}
 
     async def allows(self, queue: Queue, deadline: float) -> bool:
         """Return whether another receive is allowed."""
-        known = self._known(queue.id)
-        if known is None:
+        allowed = self._cached(queue.id)
+        if allowed is None:
             async with self._counting.setdefault(queue.id, asyncio.Lock()):
-                known = self._known(queue.id)
-                if known is None:
-                    known = await self._count(queue.id, deadline)
-        return known
+                allowed = self._cached(queue.id)
+                if allowed is None:
+                    allowed = await self._count(queue.id, deadline)
+        return allowed
 
-    def _known(self, queue_id: int) -> bool | None:
+    def _cached(self, queue_id: int) -> bool | None:
         if self._room.get(queue_id, 0) > 0:
             return True
         return False if self._full_until.get(queue_id, 0.0) > monotonic() else None
 
     async def _count(self, queue_id: int, deadline: float) -> bool:
-        asked = monotonic()
-        # From half the limit on it is exact.
+        began = monotonic()
+        # The count is exact from half the limit on.
         ((count,),) = await self._database.rows(
             IN_FLIGHT, (queue_id, self._limit), deadline=deadline, tenant=queue_id
         )
@@ -60,9 +60,9 @@ class InFlight:
             room = self._limit - count
             self._room[queue_id] = max(room // SHARE, min(room, STRIDE))
             return True
-        self._full_until[queue_id] = asked + PAUSE
+        self._full_until[queue_id] = began + PAUSE
         return False
 
     def received(self, queue: Queue, count: int) -> None:
-        """Note that `count` messages were given."""
+        """Subtract received messages from the queue's room."""
         self._room[queue.id] = self._room.get(queue.id, 0) - count

@@ -1,4 +1,4 @@
-"""What standard and FIFO queues share: group commits, durable commits, returned messages."""
+"""The parts that standard and FIFO queues share: group commit, durable commit, returns."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -12,25 +12,25 @@ from skipmq.model import Queue, ReceivedMessage, Reception
 if TYPE_CHECKING:
     from skipmq.telemetry.tracing import Tracing
 
-# The synchronous_commit of a transaction whose loss only delivers messages again.
+# The synchronous_commit of transactions whose loss only causes redeliveries.
 ASYNC_COMMIT = "off"
-# The synchronous_commit of one that must not be lost, by the queue's ReplicationMode.
+# The synchronous_commit of transactions that must not be lost, by the queue's ReplicationMode.
 SYNC_COMMIT = {"none": "local", "any": "on", "majority": "on", "all": "on"}
 # A queue's id, the sender and the queue's ReplicationMode.
 SendKey: TypeAlias = tuple[int, str, str]
-# A queue's id, and for how many seconds received messages are hidden (None: the queue's timeout).
+# A queue's id, and the visibility timeout of a receive in seconds (None: the queue's).
 ReceiveKey: TypeAlias = tuple[int, int | None]
 Change: TypeAlias = tuple[Receipt, int]
 
 
 class Messages:
-    """The functions of the database on the messages of one kind of queue; for one loop.
+    """The SQL functions for messages of one type of queue; for one loop.
 
-    `deadline` is until when a call may wait for a database, as a time of time.monotonic. Each
+    `deadline` is the time of time.monotonic until which a call may wait for the database. Each
     raises errors.QueueMoved when the queue was purged or deleted since it was looked up.
     """
 
-    # Ends the operations that metrics and traces name.
+    # The suffix of operations in metrics and traces.
     _suffix: ClassVar[str]
     _return_statement: ClassVar[Statement]
     _change_statement: ClassVar[Statement]
@@ -39,12 +39,12 @@ class Messages:
         self,
         database: Database,
         replication: Replication,
-        most: int = 500,
+        max_messages: int = 500,
         tracing: "Tracing | None" = None,
     ) -> None:
         self._database = database
         self._replication = replication
-        self._most = most
+        self._max_messages = max_messages
         self._tracing = tracing
         self._returns = self._grouped("return", self._return)
         self._changes = self._grouped(f"change{self._suffix}", self._change)
@@ -54,11 +54,11 @@ class Messages:
         operation: str,
         run: Run[Key, Request, Result],
         discard: Callable[[Key, Result], None] = lambda _key, _result: None,
-        most: int | None = None,
+        max_messages: int | None = None,
     ) -> GroupCommit[Key, Request, Result]:
         return GroupCommit(
             run,
-            most or self._most,
+            max_messages or self._max_messages,
             lambda requests: self._database.observer.observe("group", requests, (operation,)),
             None if self._tracing is None else self._tracing.transactions(operation),
             self._database.longest_try,
@@ -74,9 +74,9 @@ class Messages:
         deadline: float,
         again: Sequence[Any] | None = None,
     ) -> Rows:
-        """Run a statement; return its rows when as many servers have it as the mode asks for.
+        """Run a statement; return its rows once the servers that the mode requires have it.
 
-        Where it may have been done it is run again with the parameters `again`, if there are any.
+        When it may have run, it is run again, with the parameters `again` if given.
         """
         durable, may_be_done = mode != "none", False
         while True:
@@ -93,18 +93,18 @@ class Messages:
                 return rows
             parameters, may_be_done = again or parameters, True
 
-    async def give_back(
+    async def return_messages(
         self, queue: Queue, messages: Sequence[ReceivedMessage], deadline: float
     ) -> None:
-        """Make messages that were claimed for no client visible, without counting the receive."""
+        """Make claimed messages visible again, without counting the receive."""
         receipts = statements.receipts_for(messages)
         await self._returns.submit(queue.id, receipts, len(receipts), deadline)
 
     def _discard(self, key: ReceiveKey, reception: Reception) -> None:
-        """Return what was claimed for a request that has been answered already."""
+        """Return messages that were claimed for a request that has timed out or was cancelled."""
         if receipts := statements.receipts_for(reception.messages):
             returned = self._returns.submit(key[0], receipts, len(receipts), 0.0)
-            # Where that fails, they are visible again after their visibility timeout.
+            # If that fails, they are visible again after their visibility timeout.
             returned.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     async def _return(
@@ -129,4 +129,4 @@ class Messages:
         rows = await self._database.rows(
             self._change_statement, parameters, deadline=deadline, tenant=queue_id
         )
-        return statements.dealt([outcome for (outcome,) in rows], requests)
+        return statements.split([outcome for (outcome,) in rows], requests)

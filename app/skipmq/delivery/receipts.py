@@ -1,7 +1,7 @@
-"""Receipt handles: what a consumer shows to settle a message it has received.
+"""Receipt handles, with which a consumer deletes or hides a message that it has received.
 
-A handle names the row, the receive (the fence) and the time of the receive, and carries a keyed
-digest over these and the queue's name, so that it can be neither made up nor used on another queue.
+A handle has the message's row, the number of the receive (the fencing token) and its time, and a
+keyed digest of these and the queue's ARN: it cannot be forged or used on another queue.
 """
 
 from binascii import Error as Base64Error
@@ -22,7 +22,7 @@ _MAC_BYTES = 12
 
 
 class Receipt(msgspec.Struct, frozen=True, gc=False):
-    """One receive of one message; `received_at` in microseconds since the epoch, database clock."""
+    """A receive of a message; `received_at` in microseconds since 1970, by the database's clock."""
 
     message: int
     receive_count: int
@@ -30,15 +30,15 @@ class Receipt(msgspec.Struct, frozen=True, gc=False):
 
 
 def encode(receipt: Receipt, key: bytes, queue: str) -> str:
-    """Return the handle of a receipt on `queue` (its ARN)."""
+    """Return the handle of a receipt on a queue (its ARN)."""
     payload = _PAYLOAD.pack(_VERSION, receipt.message, receipt.receive_count, receipt.received_at)
     return b2a_base64(payload + _mac(payload, key, queue), newline=False).decode()
 
 
 def decode(handle: str, keys: Iterable[bytes], queue: str) -> Receipt:
-    """Return the receipt that `handle`, made with one of `keys`, stands for.
+    """Return the receipt in a handle that was signed with one of `keys`.
 
-    Raises errors.ReceiptHandleIsInvalid when it was not issued for this queue.
+    Raises errors.ReceiptHandleIsInvalid if it was not issued for this queue.
     """
     try:
         content = a2b_base64(handle, strict_mode=True)
@@ -63,5 +63,5 @@ def _mac(payload: bytes, key: bytes, queue: str) -> bytes:
 
 @lru_cache(maxsize=64)
 def _keyed(key: bytes) -> blake2b:
-    """Return the beginning of all digests with a key: a copy costs less than a new one."""
+    """Return a digest with the key, of which a copy costs less than a new one."""
     return blake2b(digest_size=_MAC_BYTES, key=key)

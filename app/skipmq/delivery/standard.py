@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-# A send that may have been done looks for its messages among those sent in these seconds: the
-# longest SKIPMQ_FAILOVER_WAIT, and the difference between the clocks of two servers.
+# A retried send looks for its messages among those of these last seconds: the longest
+# SKIPMQ_FAILOVER_WAIT, and the difference between the clocks of two servers.
 _SENT_WITHIN = 90
-# A claim reports when the next message is visible within this many seconds: a waiting receiver
-# polls again within a second anyway.
+# A claim reports the next message that becomes visible within these seconds; a waiting receiver
+# polls once a second anyway.
 _LOOKAHEAD = 1
 
 
 class StandardMessages(Messages):
-    """The functions of the database on the messages of standard queues."""
+    """The SQL functions for messages of standard queues."""
 
     _suffix = ""
     _return_statement = statements.RETURN
@@ -40,11 +40,11 @@ class StandardMessages(Messages):
         self,
         database: Database,
         replication: Replication,
-        most: int = 500,
+        max_messages: int = 500,
         tracing: "Tracing | None" = None,
         scans: Scans | None = None,
     ) -> None:
-        super().__init__(database, replication, most, tracing)
+        super().__init__(database, replication, max_messages, tracing)
         self._scans = scans or Scans()
         self._sends = self._grouped("send", self._send)
         self._receives = self._grouped("receive", self._receive, self._discard)
@@ -53,7 +53,7 @@ class StandardMessages(Messages):
     def send(
         self, queue: Queue, messages: Sequence[OutgoingMessage], sender: str, deadline: float
     ) -> Future[list[StoredMessage]]:
-        """Store messages durably, all or none; return the answer to each, in order."""
+        """Store messages durably, all or none; return the result of each, in order."""
         key = (queue.id, sender, queue.attributes.replication_mode)
         return self._sends.submit(key, messages, len(messages), deadline)
 
@@ -85,10 +85,10 @@ class StandardMessages(Messages):
         deadline: float,
         recipient: Recipient,
     ) -> Future[Reception]:
-        """Claim up to `limit` visible messages, hidden for so many seconds (None: the queue's).
+        """Claim up to `limit` visible messages; None is the queue's visibility timeout.
 
-        For a recipient that has disconnected nothing is claimed; what is claimed for one that
-        disconnects meanwhile has to be given back.
+        Claims nothing for a recipient that has disconnected. The caller returns messages that were
+        claimed for one that disconnects meanwhile.
         """
         key = (queue.id, visibility_timeout)
         return self._receives.submit(key, (limit, recipient), limit, deadline)
@@ -100,7 +100,7 @@ class StandardMessages(Messages):
         if not any(limits):
             return [Reception([])] * len(limits)
         queue_id, timeout = key
-        scan = self._scans.of(queue_id)
+        scan = self._scans.scan(queue_id)
         await self._probe(queue_id, scan)
         bounds = scan.bounds()
         parameters = (
@@ -120,15 +120,12 @@ class StandardMessages(Messages):
         for limit in limits:
             share = rows[given : given + limit]
             given += limit
-            # A claim that gets no share polls again at once, to read when the next is visible.
+            # A claim that gets no share polls again at once to read next_visible_in.
             receptions.append(statements.reception(share) if share else Reception([], 0.0))
         return receptions
 
     async def _probe(self, queue_id: int, scan: Scan) -> None:
-        """Ask the database, if that is due, whether the low watermark is higher by now.
-
-        A probe that fails leaves it where it is: the claim decides whether the receive fails.
-        """
+        """Probe the low watermark if that is due; log an error and keep the watermark."""
         pending = scan.begin_probe(self._database.generation)
         if pending is None:
             return
@@ -148,10 +145,7 @@ class StandardMessages(Messages):
     def delete(
         self, queue: Queue, receipts: Sequence[Receipt], deadline: float
     ) -> Future[list[str]]:
-        """Delete the messages that are still at the receive of their receipt.
-
-        Return each one's outcome in order, which is always the same.
-        """
+        """Delete messages whose last receive is their receipt's; return outcomes in order."""
         return self._deletes.submit(queue.id, receipts, len(receipts), deadline)
 
     async def _delete(
@@ -168,6 +162,6 @@ class StandardMessages(Messages):
     def change_visibility(
         self, queue: Queue, receipts: Sequence[Receipt], timeouts: Sequence[int], deadline: float
     ) -> Future[list[str]]:
-        """Hide messages in flight for so many seconds; return each one's outcome in order."""
+        """Set the visibility timeouts of messages in flight; return outcomes in order."""
         request = list(zip(receipts, timeouts, strict=True))
         return self._changes.submit(queue.id, request, len(request), deadline)

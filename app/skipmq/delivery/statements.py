@@ -1,4 +1,4 @@
-"""The statements on messages: each calls one function of the database; parameters and rows."""
+"""The statements on messages, each a call of one SQL function, with their parameters and rows."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -21,10 +21,10 @@ from skipmq.delivery.receipts import Receipt
 from skipmq.model import ReceivedMessage, Reception, Recipient
 
 T = TypeVar("T")
-# The limit of a claim, and for which client it is.
+# The limit and the client of a claim.
 Claim: TypeAlias = tuple[int, Recipient]
 
-# Named one by one: the function of the next release may give more.
+# Columns by name, since the function of the next release may return more.
 _RECEIVED = (
     "id, receive_count, received_at, message_id::text, body, attributes, approximate_receive_count,"
     " sent_at, first_received_at, group_id, sender, trace_header, dead_letter_source"
@@ -91,7 +91,7 @@ IN_FLIGHT = Statement("select skipmq.bound_in_flight($1, $2)", INTEGER, INTEGER)
 def receipts(
     queue_id: int, requests: Sequence[Sequence[Receipt]]
 ) -> tuple[int, list[int], list[int]]:
-    """Return the parameters that name a queue and receives of its messages."""
+    """Return the parameters for a queue and receives of its messages."""
     return (
         queue_id,
         [receipt.message for request in requests for receipt in request],
@@ -100,22 +100,22 @@ def receipts(
 
 
 def received_at(requests: Sequence[Sequence[Receipt]]) -> list[int]:
-    """Return when each of the receives was."""
+    """Return the times of the receives."""
     return [receipt.received_at for request in requests for receipt in request]
 
 
 def limits(claims: Sequence[Claim]) -> list[int]:
-    """Return the limit of each claim: 0 for a recipient that has disconnected."""
+    """Return the limit of each claim; 0 for a recipient that has disconnected."""
     return [0 if recipient.is_disconnected else limit for limit, recipient in claims]
 
 
 def array(values: list[Any]) -> list[Any] | None:
-    """Return the values, or null for nothing but nulls."""
+    """Return the values, or None if all are None."""
     return values if values.count(None) < len(values) else None
 
 
 def reception(rows: Rows) -> Reception:
-    """Return what the rows of a claim hold, without their last column."""
+    """Return the reception in the rows of a claim, whose last column is ignored."""
     if rows[0][0] is None:
         wait = rows[0][-2]
         return Reception([], None if wait is None else wait.total_seconds())
@@ -136,11 +136,11 @@ def reception(rows: Rows) -> Reception:
 
 
 def receipts_for(messages: Sequence[ReceivedMessage]) -> list[Receipt]:
-    """Return the receipts of the receives that gave these messages."""
+    """Return the receipts of received messages."""
     return [Receipt(m.id, m.receive_count, m.received_at) for m in messages]
 
 
-def dealt(results: Sequence[T], requests: Sequence[Sequence[Any]]) -> list[list[T]]:
-    """Return the results of each request, of all that were run together."""
-    dealt = iter(results)
-    return [list(islice(dealt, len(request))) for request in requests]
+def split(results: Sequence[T], requests: Sequence[Sequence[Any]]) -> list[list[T]]:
+    """Return the results of each of the requests that ran together."""
+    remaining = iter(results)
+    return [list(islice(remaining, len(request))) for request in requests]

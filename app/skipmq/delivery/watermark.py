@@ -1,21 +1,20 @@
-"""The low watermark: where a claim of a standard queue may begin to scan.
+"""The low watermark and the scan start: where claims of a standard queue start to scan the index.
 
-What was consumed leaves dead entries at the head of the index, which every claim would walk past
-while somebody's old snapshot keeps them. Two bounds spare it that. Below the *low watermark* there
-is proof that nothing is or ever will be visible: all transactions that had a number when a time was
-read are done, all others write later times (sql/functions/low_watermark.sql), and no message was
-seen lower down. The *scan start*, where the last claim ended, is only likely: a late committer or a
-rollback may leave messages below it. So a claim that finds too little scans again from the
-watermark at once, and every SWEEP_SECONDS one begins there: a message is at most delayed by that,
-and only while others keep the queue full.
+Deleted messages leave dead entries at the head of the index, which every claim would scan while an
+old snapshot keeps them. Two bounds avoid that. Below the *low watermark* no message is or ever will
+be visible: all transactions that had an id when a time was read have ended, all others write later
+times (sql/functions/low_watermark.sql), and no message was found below it. The *scan start*, where
+the last claim ended, is not proved: a late commit or a rollback may leave messages below it. So a
+claim that finds too few messages scans again from the watermark, and every SWEEP_SECONDS a claim
+starts there. A message is delayed by that time at most, and only while others keep the queue full.
 
-A transaction that has a number and stays open would hold the low watermark back for as long: what
-it has written is visible once it ends. After HELD_AFTER it is *held*: left out of the proof, and
-noted with the watermark of that time, above which all lies that it ever wrote. Each claim has the
-database check whether a held one has ended, and then begins at what was noted with it.
+A transaction with an id that stays open would keep the low watermark from advancing. After
+HELD_AFTER it is *held*: excluded from the proof, and stored with the watermark of that time, above
+which all its writes are. With each claim the database checks whether a held transaction has ended,
+in which case the claim starts at the watermark stored with it.
 
-`Watermark` is what is known, `Scan` when to ask and where to begin. Times of the database are in
-microseconds since 1970, those of the stopwatch in seconds.
+`Watermark` keeps the proof, `Scan` decides when to probe and where claims start. Times of the
+database are in microseconds since 1970, those of the stopwatch in seconds.
 """
 
 from collections.abc import Callable
@@ -23,30 +22,30 @@ from time import monotonic
 from typing import NamedTuple, TypeAlias
 
 SWEEP_SECONDS = 0.25
-# Where a sweep takes long, sweeps take no more than this part of the time.
+# Slow sweeps take at most 1/SWEEP_SHARE of the time.
 SWEEP_SHARE = 10
-# A probe costs a statement, and pays by the entries that are left below, of which a claim that
-# takes long may have met many.
+# A probe is worth its statement after this number of claimed messages, each of which leaves dead
+# entries, or after a claim that took this long.
 PROBE_AFTER_CLAIMED = 200
 PROBE_AFTER_SECONDS = 0.1
-# A probe that failed is repeated after so long.
+# Seconds until a failed probe is repeated.
 FAILED_PROBE_SECONDS = 5.0
-# What is written by none of our functions, such as an UPDATE by hand, is found within this time.
+# Writes without our functions, such as a manual UPDATE, are found within this time; slow full
+# probes take at most 1/FULL_PROBE_SHARE of it.
 FULL_PROBE_SECONDS = 60.0
 FULL_PROBE_SHARE = 50
-# The database's clock may be put back by less than this without being noticed.
+# Steps of the database's clock backwards by less than this are not detected.
 MARGIN = 100_000
-# A transaction that holds the low watermark back for so long is held, of the database's clock; of
-# so many at most each claim asks.
+# The time after which an open transaction is held, and the number of held transactions.
 HELD_AFTER = 1_000_000
-MOST_HELD = 100
-# Scans are only cached: those of too many queues are dropped together.
-MOST_SCANS = 10_000
+MAX_HELD = 100
+# Cached scans; beyond that number all are dropped.
+MAX_SCANS = 10_000
 _SECOND = 1_000_000
 
 
 class Probe(NamedTuple):
-    """What skipmq.low_watermark returns."""
+    """A row of skipmq.low_watermark."""
 
     read_at: int
     running: list[int]
@@ -55,27 +54,27 @@ class Probe(NamedTuple):
     first_received_at: int | None = None
 
 
-# The numbers of held transactions, and from where on to scan after each has ended.
+# The ids of held transactions, and the watermark stored with each.
 Held: TypeAlias = tuple[list[int] | None, list[int | None] | None]
 _NONE_HELD: Held = (None, None)
 
 
 class Bounds(NamedTuple):
-    """Where a claim begins (None: at the beginning), and when that was said by the stopwatch."""
+    """Where a claim starts (None: at the head), and the stopwatch's time when it was decided."""
 
     low: int | None
     start: int | None
-    said_at: float
+    taken_at: float
     held: Held = _NONE_HELD
-    # As `low`, of what was received and may be visible again.
+    # The low watermark of messages that were received and may be visible again.
     received_low: int | None = None
 
 
 class Watermark:
-    """What two probes prove; knows no clock and asks nobody."""
+    """The low watermark that pairs of probes prove; without I/O and clock."""
 
     def __init__(self) -> None:
-        # Of what was never received, and of what was.
+        # Of messages never received, and of those received before.
         self.low: int | None = None
         self.received_low: int | None = None
         self._proved: int | None = None
@@ -84,16 +83,16 @@ class Watermark:
 
     @property
     def is_pending(self) -> bool:
-        """Tell whether another probe may prove something."""
+        """Return whether another probe may raise the watermark."""
         return self._pending is not None
 
     @property
     def held(self) -> Held:
-        """Return what a claim or probe from this watermark has to name."""
+        """Return the held transactions, which claims and probes from this watermark pass."""
         return (list(self._held), list(self._held.values())) if self._held else _NONE_HELD
 
-    def learn(self, probe: Probe) -> None:
-        """Note a probe, made from the watermark as it was, or from the beginning of the queue."""
+    def update(self, probe: Probe) -> None:
+        """Update the watermark with a probe from it or from the head of the queue."""
         self._held = {xid: low for xid, low in self._held.items() if xid in probe.running}
         if self._pending is not None and not self._blocking(self._pending, probe):
             self._proved, self._pending = self._pending.read_at, None
@@ -101,8 +100,8 @@ class Watermark:
             self._pending = probe
         if self._proved is not None:
             proved = self._proved - MARGIN
-            self.low = _least(proved, probe.first_visible_at)
-            self.received_low = _least(proved, probe.first_received_at)
+            self.low = _lower(proved, probe.first_visible_at)
+            self.received_low = _lower(proved, probe.first_received_at)
 
     @property
     def _lowest(self) -> int | None:
@@ -111,33 +110,33 @@ class Watermark:
         return min(self.low, self.received_low)
 
     def _blocking(self, earlier: Probe, probe: Probe) -> bool:
-        """Tell whether one that ran at the earlier probe may still show what it wrote before it."""
+        """Return whether a transaction of the earlier probe still runs and is not held."""
         blocking = [x for x in probe.running if x <= earlier.xid and x not in self._held]
         if probe.read_at - earlier.read_at < HELD_AFTER:
             return bool(blocking)
-        if len(self._held) + len(blocking) > MOST_HELD:
+        if len(self._held) + len(blocking) > MAX_HELD:
             return True
         self._held |= dict.fromkeys(blocking, self._lowest)
         return False
 
 
-def _least(proved: int, first: int | None) -> int:
+def _lower(proved: int, first: int | None) -> int:
     return proved if first is None else min(proved, first)
 
 
 class Scan:
-    """Where the claims of one queue begin, and when to probe; for one loop.
+    """The watermark and the scan start of one queue, and when to probe; for one loop.
 
-    What is known holds for connections of one generation: another server may have another clock.
+    They are reset with the connections' generation, since another server has another clock.
     """
 
     def __init__(self, stopwatch: Callable[[], float] = monotonic) -> None:
         self._stopwatch = stopwatch
         self._generation = 0
         self._is_probing = False
-        self._forget()
+        self._reset()
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         self.watermark = Watermark()
         self._start: int | None = None
         self._clock: tuple[int, float] | None = None
@@ -145,10 +144,10 @@ class Scan:
         self._sweep_at = self._probe_at = self._full_probe_at = self._stopwatch()
 
     def begin_probe(self, generation: int) -> "PendingProbe | None":
-        """Return the probe that is due, which whoever gets it makes, or None."""
+        """Return the probe that is due, which the caller makes, or None."""
         if generation != self._generation:
             self._generation = generation
-            self._forget()
+            self._reset()
         now = self._stopwatch()
         if self._is_probing or not self._is_probe_due(now):
             return None
@@ -160,17 +159,17 @@ class Scan:
         return PendingProbe(mark, mark.low, full, now, mark.held, mark.received_low)
 
     def end_probe(self, pending: "PendingProbe", probe: Probe | None) -> None:
-        """Note what a probe returned; None: it failed, and the claims go on as they did."""
+        """Update the watermark with a finished probe; None if it failed."""
         self._is_probing = False
         ended = self._stopwatch()
         if probe is None:
             self._probe_at = ended + FAILED_PROBE_SECONDS
             return
-        self._note_clock(probe.read_at, pending.began)
+        self._check_clock(probe.read_at, pending.began)
         if pending.watermark is not self.watermark:
-            return  # Everything was forgotten meanwhile.
+            return  # It was reset meanwhile.
         self._claimed = 0
-        self.watermark.learn(probe)
+        self.watermark.update(probe)
         if pending.is_full:
             pause = max(FULL_PROBE_SECONDS, FULL_PROBE_SHARE * (ended - pending.began))
             self._full_probe_at = ended + pause
@@ -183,7 +182,7 @@ class Scan:
         return now >= self._full_probe_at or self._claimed >= PROBE_AFTER_CLAIMED
 
     def bounds(self) -> Bounds:
-        """Return where the next claim begins."""
+        """Return where the next claim starts."""
         now = self._stopwatch()
         sweep = now >= self._sweep_at
         if sweep:
@@ -193,31 +192,31 @@ class Scan:
         return Bounds(mark.low, start, now, mark.held, mark.received_low)
 
     def claimed(self, bounds: Bounds, count: int, received_at: int, reached: int | None) -> None:
-        """Note what a claim with these bounds gave, when, and up to which message."""
-        took = self._stopwatch() - bounds.said_at
+        """Record a claim with these bounds: messages, time, and the last message scanned."""
+        took = self._stopwatch() - bounds.taken_at
         if bounds.start is None:
-            self._sweep_at = max(self._sweep_at, bounds.said_at + SWEEP_SHARE * took)
+            self._sweep_at = max(self._sweep_at, bounds.taken_at + SWEEP_SHARE * took)
         self._claimed += PROBE_AFTER_CLAIMED if took > PROBE_AFTER_SECONDS else count
         if reached is not None:
             self._start = reached
         elif count:
-            # All that it could take was received before: so may be what comes next.
-            self._sweep_at = bounds.said_at
-        self._note_clock(received_at, bounds.said_at)
+            # It took only messages received before, and the next ones may be such too.
+            self._sweep_at = bounds.taken_at
+        self._check_clock(received_at, bounds.taken_at)
 
-    def _note_clock(self, told: int, asked_at: float) -> None:
-        """Forget everything if the database's clock was put back."""
+    def _check_clock(self, read: int, asked_at: float) -> None:
+        """Reset the scan if the database's clock has stepped backwards."""
         if self._clock is not None:
             last, answered_at = self._clock
             if asked_at < answered_at:
-                return  # The two ran at the same time: either may be the older.
-            if told < last + int((asked_at - answered_at) * _SECOND) - MARGIN:
-                self._forget()
-        self._clock = (told, self._stopwatch())
+                return  # The two statements overlapped, in unknown order.
+            if read < last + int((asked_at - answered_at) * _SECOND) - MARGIN:
+                self._reset()
+        self._clock = (read, self._stopwatch())
 
 
 class PendingProbe(NamedTuple):
-    """A probe to make: from where on (None: from the beginning), and what it is for."""
+    """A probe to make, from `start` (None: from the head), and the watermark to update."""
 
     watermark: Watermark
     start: int | None
@@ -234,11 +233,11 @@ class Scans:
         self._stopwatch = stopwatch
         self._scans: dict[int, Scan] = {}
 
-    def of(self, queue_id: int) -> Scan:
+    def scan(self, queue_id: int) -> Scan:
         """Return the scan of a queue."""
         scan = self._scans.get(queue_id)
         if scan is None:
-            if len(self._scans) >= MOST_SCANS:
+            if len(self._scans) >= MAX_SCANS:
                 self._scans.clear()
             scan = self._scans[queue_id] = Scan(self._stopwatch)
         return scan

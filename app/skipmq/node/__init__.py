@@ -1,4 +1,4 @@
-"""The node: what one worker process has; the one object that is passed around."""
+"""The node: the parts of one worker process, passed to all actions as one object."""
 
 import asyncio
 import os
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 
 class Runnable(Protocol):
-    """Something that works until it is cancelled."""
+    """A part that runs until cancelled."""
 
     def run(self) -> Coroutine[Any, Any, None]:
-        """Run until it is cancelled."""
+        """Run until cancelled."""
 
 
 class Node:
-    """What an action works with; for one loop, on which it is made."""
+    """A node; for one loop, on which it is created."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Node:
         self.timelines = Timelines(self.database)
         self.receipt_keys = ReceiptKeys(self.database)
         self.waiters = Waiters(settings.max_waiting, tracing)
-        # Who may sign, where requests must be signed.
+        # The access keys, if requests must be signed.
         self.keys = KeyStore(settings, self.database) if settings.checks_signatures else None
         self._listener = Listener(
             self.database.session,
@@ -90,9 +90,9 @@ class Node:
         self.is_open = self.is_stopping = False
 
     async def open(self) -> None:
-        """Read what a node must know before it can answer.
+        """Load the keys, without which no request can be served.
 
-        Raises errors.ServiceUnavailable while the database cannot be written to.
+        Raises errors.ServiceUnavailable while the database is not writable.
         """
         if await self.monitor.check() != monitor.WRITABLE:
             raise self.monitor.refusal()
@@ -102,12 +102,12 @@ class Node:
         self.is_open = True
 
     def check_open(self) -> None:
-        """Raise errors.ServiceUnavailable while the node has not been opened."""
+        """Raise errors.ServiceUnavailable until the node is open."""
         if not self.is_open:
             raise self.monitor.refusal()
 
     def start(self, *others: Runnable) -> None:
-        """Begin to listen and to notify, and to run what else this process runs."""
+        """Start the tasks of the node, and `others` of this process."""
         loop = asyncio.get_running_loop()
         own = (self.keys,) if self.keys is not None else ()
         parts: tuple[Runnable, ...] = (
@@ -116,18 +116,18 @@ class Node:
         )  # fmt: skip
         self._tasks = [loop.create_task(part.run()) for part in parts]
 
-    def leave(self) -> None:
-        """Refuse to be ready, and serve on until the balancer has seen it."""
+    def announce_stop(self) -> None:
+        """Report not ready, and serve on until the load balancer has noticed."""
         self.is_stopping = True
 
     def drain(self) -> None:
-        """End all waiting and refuse to be ready: the node is about to stop."""
-        self.leave()
+        """Report not ready, and end all waits of receivers and for the database."""
+        self.announce_stop()
         self.waiters.stop()
         self.database.stop()
 
     async def close(self) -> None:
-        """Close the connections to the database; export the last spans."""
+        """Stop the tasks, close the database connections, and export the last spans."""
         self.drain()
         for task in self._tasks:
             task.cancel()
@@ -138,11 +138,11 @@ class Node:
             await asyncio.to_thread(self.tracing.close)
 
     def messages(self, queue: Queue) -> StandardMessages | FifoMessages:
-        """Return the functions on the messages of a queue."""
+        """Return the functions for messages of a queue's type."""
         return self.fifo if queue.fifo else self.standard
 
     def deadline(self) -> float:
-        """Return until when a request that begins now may wait for a database."""
+        """Return the time of time.monotonic until which a new request may wait for the database."""
         return monotonic() + self.settings.failover_wait
 
     def _keys_changed(self) -> None:
@@ -151,11 +151,11 @@ class Node:
             self.keys.changed()
 
     def sent(self, name: QueueName, count: int) -> None:
-        """Wake receivers, here and elsewhere, for messages that have been stored."""
+        """Wake receivers of a queue, on all nodes, for `count` visible messages."""
         self.waiters.wake(name.arn, count)
         self.notifier.notify(name.arn)
 
     async def readiness(self) -> tuple[bool, str]:
-        """Return whether the node should get requests, and the state of the database."""
+        """Return whether the node is ready, and the state of the database."""
         can_serve, state = await self.monitor.can_serve()
         return can_serve and self.is_open and not self.is_stopping, state

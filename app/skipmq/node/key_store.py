@@ -1,4 +1,4 @@
-"""The access keys of a node: in memory, and as the database has them within a second."""
+"""The access keys in a node's memory, at most a second behind the database's."""
 
 import hmac
 from collections.abc import Callable
@@ -32,55 +32,56 @@ from skipmq.store.access_keys import AccessKeys
 
 log = structlog.get_logger()
 
-# A change is notified at once; where that is lost the keys are looked at after so many seconds.
+# Nodes are notified of changes; if a notification is lost they find them after POLL seconds.
 POLL = 1.0
+# Seconds between two writes of a key's last use.
 USE_NOTED = 60.0
 _DECISIONS = 10_000
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
-# What a key in memory was made of.
+# The stored columns that a key in memory was made from.
 _Source: TypeAlias = tuple[bytes, str, str, bytes | None, float | None, str, str | None]
 
 
 class KeyStore:
-    """Tells who has signed a request and may do what; a task that follows the changes of the keys.
+    """The access keys of all accounts, and the task that refreshes them; for one loop.
 
-    Nobody who signs waits for the database, and whoever was let in before is so while it is away.
+    Authentication and authorisation use the keys in memory, and so work without the database.
     """
 
     def __init__(self, settings: Settings, database: Database) -> None:
         self._stored = AccessKeys(database)
         self._master = MasterKeys(settings.master_keys)
-        self._public_host = host_of(settings.public_url)
+        self._public_host = host_header(settings.public_url)
         self._version = -1
         self._keys: dict[str, AccessKey] = {}
         self._sources: dict[str, _Source] = {}
-        # Of all that are stored, in use or not.
+        # The ids of all stored keys, usable or not.
         self._ids: frozenset[str] = frozenset()
-        # Of the console, signed out of before their time was over.
+        # The digests of the console's sessions that were signed out before their end.
         self._ended_sessions: frozenset[bytes] = frozenset()
-        # Answers that depend on nothing else, for as long as the keys are the same.
+        # Decisions that depend on these values alone; cleared when the keys change.
         self._decisions: dict[tuple[str | None, str, str, str], bool] = {}
-        # What is added to time.monotonic to get the database's time.
+        # The database's time minus time.monotonic.
         self._offset = 0.0
         self._used: set[str] = set()
         self._noted: dict[str, float] = {}
         self._changed = Wakeup()
 
     def identify(self, request: SignedRequest) -> Identity:
-        """Return who has signed a request; raise the errors of auth.verify."""
+        """Return the identity that has signed a request; raise the errors of auth.verify."""
         key, region = verify(request, self._keys, self.now(), self._public_host)
         self._used.add(key.id)
         return _identity(key.account, region, key.id, key.user)
 
     def sign_in(self, key_id: str, secret: str, region: str) -> Identity:
-        """Return whom a key's id and secret are of; raise errors.InvalidClientTokenId.
+        """Return the identity of a key's id and secret; raise errors.InvalidClientTokenId.
 
-        Temporary credentials are nobody's here: they prove nothing without their token.
+        Temporary credentials are refused, since they need their session token too.
         """
         key = self._keys.get(key_id)
         expected = key.secret if key is not None else key_id
-        # Of digests, so that the time says nothing of the length either.
+        # Compare digests, so that the time does not depend on the length either.
         is_equal = hmac.compare_digest(digest(secret), digest(expected))
         identity = self.identity(key_id, region)
         if identity is None or not is_equal:
@@ -89,16 +90,16 @@ class KeyStore:
         return identity
 
     def is_stored(self, key_id: str) -> bool:
-        """Tell whether there is a key of that id, in use or not."""
+        """Return whether a key with this id is stored, usable or not."""
         return key_id in self._ids
 
     @property
     def version(self) -> int:
-        """Return a number that is another one after the keys have changed."""
+        """Return a number that changes with the keys."""
         return self._version
 
     def check(self, key_id: str) -> None:
-        """Check that a key, which has signed a request, is still in use.
+        """Check that a key is still usable.
 
         Raises errors.InvalidClientTokenId, errors.ExpiredToken.
         """
@@ -109,7 +110,7 @@ class KeyStore:
             raise errors.ExpiredToken
 
     def identity(self, key_id: str, region: str) -> Identity | None:
-        """Return whom a key is of, or None when it is not there, is temporary, or has expired."""
+        """Return the identity of a key, or None if it is absent, temporary or expired."""
         key = self._keys.get(key_id)
         if key is None or key.token_digest is not None:
             return None
@@ -118,11 +119,11 @@ class KeyStore:
         return _identity(key.account, region, key.id, key.user)
 
     def has_ended(self, session: bytes) -> bool:
-        """Tell whether a session of the console, by its digest, was signed out of."""
+        """Return whether a session of the console, by its digest, was signed out."""
         return session in self._ended_sessions
 
     async def end_session(self, session: bytes, until: float) -> None:
-        """End a session, here and elsewhere; raise errors.ServiceUnavailable."""
+        """End a session of the console on all nodes; raise errors.ServiceUnavailable."""
         await self._stored.end_session(session, until - self.now())
         self._ended_sessions |= {session}
 
@@ -134,23 +135,23 @@ class KeyStore:
         policy: str,
         context: Callable[[], dict[str, str]],
     ) -> bool:
-        """Tell whether a caller may do something with a queue that has a policy or none.
+        """Return whether a caller may use an action on a queue with this policy, or "".
 
-        `context` gives condition keys in lower case with their values, where a policy asks.
+        `context` returns the values of condition keys, in lower case, for policies with conditions.
         """
-        asked = (identity.key_id, action, resource.arn, policy)
-        known = self._decisions.get(asked)
-        if known is not None:
-            return known
+        question = (identity.key_id, action, resource.arn, policy)
+        cached = self._decisions.get(question)
+        if cached is not None:
+            return cached
         key = self._keys.get(identity.key_id or "")
         try:
-            theirs = parse(policy, of_queue=True) if policy else None
+            queue_policy = parse(policy, of_queue=True) if policy else None
         except ValueError as error:  # It was written by SQL.
             log.warning("a queue's policy cannot be read", queue=resource.arn, reason=str(error))
             return False
         if key is None:
             return False
-        is_static = key.policy.is_static and (theirs is None or theirs.is_static)
+        is_static = key.policy.is_static and (queue_policy is None or queue_policy.is_static)
         access = Access(
             f"sqs:{action}",
             resource.arn,
@@ -158,17 +159,17 @@ class KeyStore:
             key.user,
             {} if is_static else context() | self._context(key),
         )
-        allowed = is_allowed(access, resource.account, key.policy, theirs)
+        allowed = is_allowed(access, resource.account, key.policy, queue_policy)
         if is_static:
             if len(self._decisions) >= _DECISIONS:
                 self._decisions.clear()
-            self._decisions[asked] = allowed
+            self._decisions[question] = allowed
         return allowed
 
     def skew(self) -> float | None:
-        """Return by how many seconds the clock of this machine is ahead of the database's.
+        """Return the seconds by which this machine's clock is ahead of the database's.
 
-        None while the database has not been asked.
+        None before the first refresh.
         """
         return own_clock() - self.now() if self._version >= 0 else None
 
@@ -187,11 +188,11 @@ class KeyStore:
         return monotonic() + self._offset
 
     def changed(self) -> None:
-        """Read the keys again at once."""
+        """Have the task read the keys at once."""
         self._changed.wake()
 
     async def run(self) -> None:
-        """Follow the changes until it is cancelled."""
+        """Refresh the keys at intervals and after changes until cancelled."""
         while True:
             await self._changed.sleep(POLL)
             try:
@@ -203,7 +204,7 @@ class KeyStore:
                 log.exception("access keys cannot be read")
 
     async def refresh(self) -> None:
-        """Read the keys if they have changed; raise errors.ServiceUnavailable."""
+        """Read the keys if their version has changed; raise errors.ServiceUnavailable."""
         version, now = await self._stored.version()
         self._offset = now - monotonic()
         if version == self._version:
@@ -222,7 +223,7 @@ class KeyStore:
                 stored.name,
             )
             key = self._keys.get(stored.id) if self._sources.get(stored.id) == source else None
-            key = key or (self._decrypted(stored) if stored.usable else None)
+            key = key or (self._decrypt(stored) if stored.usable else None)
             if key is not None and stored.usable:
                 keys[stored.id], sources[stored.id] = key, source
         self._ids = frozenset(stored.id for stored in found)
@@ -230,18 +231,18 @@ class KeyStore:
         self._keys, self._sources, self._version = keys, sources, version
         self._decisions.clear()
 
-    def _decrypted(self, stored: StoredKey) -> AccessKey | None:
+    def _decrypt(self, stored: StoredKey) -> AccessKey | None:
         secret = self._master.decrypt(stored.id, Encrypted(stored.secret, stored.master_key_id))
         if secret is None:
             log.warning(
-                "an access key is of another master key than SKIPMQ_MASTER_KEY has",
+                "an access key is encrypted by a master key that is not in SKIPMQ_MASTER_KEY",
                 key=stored.id,
                 master_key=stored.master_key_id,
             )
             return None
         try:
             policy = policy_of(stored.rights, stored.account)
-        except ValueError as error:  # Of a later version, or written by SQL.
+        except ValueError as error:  # Written by a later release or by SQL.
             log.warning("the rights of an access key are unknown", key=stored.id, reason=str(error))
             return None
         return AccessKey(
@@ -269,8 +270,8 @@ def _identity(account: str, region: str, key_id: str, user: str) -> Identity:
     return Identity(account, region, account, key_id, user)
 
 
-def host_of(url: str) -> str | None:
-    """Return the Host of requests to a URL; None when it is empty."""
+def host_header(url: str) -> str | None:
+    """Return the Host header of requests to a URL, or None for an empty URL."""
     parts = urlsplit(url)
     port = _DEFAULT_PORTS.get(parts.scheme)
     return parts.netloc.removesuffix(f":{port}") or None

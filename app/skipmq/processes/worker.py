@@ -212,7 +212,7 @@ class _Worker:
     async def _stop(self) -> None:
         """Wait for the signal that stops the node, and let requests end."""
         await self._leaving.wait()
-        self._node.leave()
+        self._node.announce_stop()
         with suppress(TimeoutError):
             async with asyncio.timeout(self._settings.stop_delay):
                 await self._hurried.wait()

@@ -1,6 +1,6 @@
-"""Between HTTP and calls: the codecs of the two wires, without any I/O.
+"""Decode requests into calls and encode responses, in both protocols of SQS, without I/O.
 
-A request is on the AWS JSON wire or on the legacy Query wire; its response is on the same.
+A request uses the AWS JSON protocol or the legacy Query protocol, and its response uses the same.
 """
 
 from typing import Any
@@ -12,29 +12,26 @@ from skipmq.protocol.call import Call, Request, Response
 __all__ = ["REQUESTS", "Call", "Request", "Response", "decode", "encode", "encode_error"]
 
 REQUESTS = {
-    name: action.takes.struct for name, action in shapes.ACTIONS.items()
+    name: action.input.struct for name, action in shapes.ACTIONS.items()
 } | extensions.REQUESTS
 
 
 def decode(request: Request) -> Call:
-    """Return the call that a request makes.
-
-    Raises an errors.SqsError, never anything else, when it makes none.
-    """
+    """Return the call in a request; raise an errors.SqsError, and no other error."""
     if request.is_json:
         return awsjson.decode(request)
     return query.decode(request)
 
 
 def encode(call: Call, result: dict[str, Any] | None) -> Response:
-    """Return the response that carries an action's result, by the names of AWS's JSON model."""
+    """Return the response with an action's result, which has the names of AWS's JSON model."""
     if call.request.is_json:
         return awsjson.encode(call, result)
     return query.encode(call, result)
 
 
 def encode_error(request: Request, error: errors.SqsError) -> Response:
-    """Return the response that carries an error."""
+    """Return the response with an error."""
     if request.is_json:
         return awsjson.encode_error(request, error)
     return query.encode_error(request, error)

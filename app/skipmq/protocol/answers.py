@@ -1,6 +1,6 @@
-"""What the SQS actions give: a class for each that gives something, in the order of the XML.
+"""The results of SQS actions: a class for each that has one, its members in the order of the XML.
 
-A member without a value is not written. Annotations and source are as in `requests`.
+Members without a value are omitted. Annotations and source are as in `requests`.
 """
 
 from typing import Annotated, TypeAlias
@@ -20,7 +20,7 @@ QueueUrlList: TypeAlias = Annotated[list[str], elements("QueueUrl")]
 
 
 class Answer(Struct, kw_only=True, omit_defaults=True, gc=False):
-    """Named members, of an answer or within one."""
+    """A result, or a structure within one."""
 
 
 class CancelMessageMoveTaskResult(Answer, kw_only=True):

@@ -1,8 +1,8 @@
-"""The AWS JSON 1.0 wire: the action in `X-Amz-Target`, the parameters in a JSON object.
+"""The AWS JSON 1.0 protocol: the action in `X-Amz-Target`, the parameters in a JSON object.
 
-A body is decoded straight into the class of its action, which refuses what does not fit; the
-decoder's error is then translated into the service's.
-Source of the wire: https://smithy.io/2.0/aws/protocols/aws-json-1_0-protocol.html and, for errors,
+A body is decoded into the class of its action; the decoder's errors are translated into those of
+SQS.
+Source: https://smithy.io/2.0/aws/protocols/aws-json-1_0-protocol.html and, for errors,
 https://smithy.io/2.0/aws/protocols/aws-query-protocol.html (query compatibility).
 """
 
@@ -17,13 +17,13 @@ from skipmq.protocol.call import Call, Request, Response, queue_url, response_he
 
 _CONTENT_TYPE = "application/x-amz-json-1.0"
 _serialise = msgspec.json.Encoder().encode
-# Of a larger body the texts are counted first: a full batch with all its attributes has about
-# 1,500, and decoding hundreds of thousands would block the event loop.
+# Texts of a larger body are counted before it is decoded: a full batch with all its attributes has
+# about 1,500, and to decode hundreds of thousands would block the event loop.
 _LARGE_BODY, _MAXIMUM_TEXTS = 65_536, 20_000
 _EXPECTED = re.compile("Expected `([a-z]+)(?:[^`a-z][^`]*)?`, got `([a-z]+)`")
-_WANTED = {"str": "a String", "int": "an Integer", "bool": "a Boolean", "bytes": "a Blob"}
-_FOUND = {"null": "NULL", "str": "STRING", "int": "NUMBER", "float": "NUMBER"}
-# Of an element of a queue's tags, as the decoder names its place.
+_TYPES = {"str": "a String", "int": "an Integer", "bool": "a Boolean", "bytes": "a Blob"}
+_VALUES = {"null": "NULL", "str": "STRING", "int": "NUMBER", "float": "NUMBER"}
+# The start of the decoder's path to a tag of a queue.
 _TAG = (".Tags[", ".tags[")
 _OUT_OF_RANGE = "NUMBER_VALUE can not be converted to an Integer"
 _MISPLACED = {
@@ -33,11 +33,11 @@ _MISPLACED = {
 
 
 def decode(request: Request) -> Call:
-    """Return the call that a JSON request makes.
+    """Return the call in a JSON request.
 
     Raises errors.UnknownOperationException for an unknown target, errors.SerializationException for
-    a body that does not fit the action, errors.InvalidParameterValueException for a list that is
-    too long, errors.MissingRequiredParameterException.
+    a body of other types than the action's, errors.InvalidParameterValueException for a list that
+    is too long, errors.MissingRequiredParameterException.
     """
     target = _TARGETS.get(request.headers.get("x-amz-target") or "")
     if target is None:
@@ -48,7 +48,7 @@ def decode(request: Request) -> Call:
     try:
         parameters: Any = decoder.decode(request.body)
     except msgspec.ValidationError as error:
-        raise _refusal(str(error), request.body) from error
+        raise _translated(str(error), request.body) from error
     except (ValueError, RecursionError) as error:
         raise errors.SerializationException("The request body is not a JSON document.") from error
     if is_on_queue and parameters.QueueUrl is None:
@@ -59,18 +59,18 @@ def decode(request: Request) -> Call:
 
 
 def encode(call: Call, result: dict[str, Any] | None) -> Response:
-    """Return the response that carries an action's result; bytes in it become base64."""
-    body = b"" if call.action in _GIVE_NOTHING else _serialise(result or {})
+    """Return the response with an action's result; bytes in it become base64."""
+    body = b"" if call.action in _WITHOUT_OUTPUT else _serialise(result or {})
     return Response(200, response_headers(call.request, _CONTENT_TYPE), body)
 
 
 def encode_error(request: Request, error: errors.SqsError) -> Response:
-    """Return the response that carries an error.
+    """Return the response with an error.
 
-    The modelled status is for clients that ask for the Query wire's errors; others get 400 for it.
+    Only clients in query mode get the status of the service model; others get 400 instead.
     """
     status = error.status
-    # These are the model's statuses of errors; others are HTTP's.
+    # The service model has these statuses; others are those of HTTP.
     if status in (403, 404, 408) and request.headers.get("x-amzn-query-mode") != "true":
         status = 400
     headers = response_headers(request, _CONTENT_TYPE, status)
@@ -80,7 +80,7 @@ def encode_error(request: Request, error: errors.SqsError) -> Response:
 
 
 def _check_texts(body: bytes) -> None:
-    """Refuse a body of more texts than any valid one has, by its unescaped quotation marks."""
+    """Refuse a body with more texts than any valid one, counted by unescaped quotation marks."""
     marks = body.count(b'"')
     if marks > 2 * _MAXIMUM_TEXTS:
         marks = body.replace(b"\\\\", b"").replace(b'\\"', b"").count(b'"')
@@ -88,20 +88,20 @@ def _check_texts(body: bytes) -> None:
         raise errors.SerializationException(f"A request can have at most {_MAXIMUM_TEXTS} texts.")
 
 
-def _refusal(complaint: str, body: bytes) -> errors.SqsError:
-    """Return the error of the service for a complaint of the decoder."""
-    if complaint.startswith("Object missing required field"):
-        return _missing(complaint.split("`")[1])
-    if complaint.startswith("Expected `array` of length"):
+def _translated(message: str, body: bytes) -> errors.SqsError:
+    """Return SQS's error for an error message of the decoder."""
+    if message.startswith("Object missing required field"):
+        return _missing(message.split("`")[1])
+    if message.startswith("Expected `array` of length"):
         limit = requests.MAXIMUM_ELEMENTS
         return errors.InvalidParameterValueException(f"A list can have at most {limit} elements.")
-    mismatch = _EXPECTED.match(complaint)
+    mismatch = _EXPECTED.match(message)
     if mismatch is None:
-        is_number = complaint.startswith("Expected `int` ")
+        is_number = message.startswith("Expected `int` ")
         text = _OUT_OF_RANGE if is_number else "The value of a blob is not base64."
         return errors.SerializationException(text)
-    wanted, found = mismatch.groups()
-    place = complaint.partition(" - at `$")[2].rstrip("`")
+    expected, found = mismatch.groups()
+    place = message.partition(" - at `$")[2].rstrip("`")
     if found == "null" and place.startswith(_TAG):
         return errors.InvalidParameterValueException(
             "Value null for parameter TagValue is invalid. Reason: Must be a String."
@@ -109,18 +109,18 @@ def _refusal(complaint: str, body: bytes) -> errors.SqsError:
     member = place.rpartition(".")[2]
     if found == "null" and member in _REQUIRED:
         return _missing(member)
-    return errors.SerializationException(_mismatch(wanted, found, place, body))
+    return errors.SerializationException(_mismatch(expected, found, place, body))
 
 
-def _mismatch(wanted: str, found: str, place: str, body: bytes) -> str:
+def _mismatch(expected: str, found: str, place: str, body: bytes) -> str:
     if not place:
         return "The request body is not a JSON object."
     if found in _MISPLACED:
         return _MISPLACED[found]
-    if wanted not in _WANTED:
+    if expected not in _TYPES:
         return "Unexpected field type"
-    value = _FOUND.get(found) or ("TRUE" if b"true" in body else "FALSE")
-    return f"{value}_VALUE can not be converted to {_WANTED[wanted]}"
+    value = _VALUES.get(found) or ("TRUE" if b"true" in body else "FALSE")
+    return f"{value}_VALUE can not be converted to {_TYPES[expected]}"
 
 
 def _missing(member: str) -> errors.SqsError:
@@ -130,7 +130,7 @@ def _missing(member: str) -> errors.SqsError:
 
 
 _REQUESTS = [
-    ("AmazonSQS", name, action.takes.struct) for name, action in shapes.ACTIONS.items()
+    ("AmazonSQS", name, action.input.struct) for name, action in shapes.ACTIONS.items()
 ] + [("SkipMQ", *item) for item in extensions.REQUESTS.items()]
 _TARGETS = {
     f"{service}.{name}": (
@@ -140,7 +140,7 @@ _TARGETS = {
     )
     for service, name, kind in _REQUESTS
 }
-_GIVE_NOTHING = {name for name, action in shapes.ACTIONS.items() if action.gives is None}
+_WITHOUT_OUTPUT = {name for name, action in shapes.ACTIONS.items() if action.output is None}
 _REQUIRED = {
     member for *_, kind in _REQUESTS for member in shapes.required_members(shapes.structure(kind))
 }

@@ -1,4 +1,4 @@
-"""What the codecs exchange: the request as it came in, the call it means, the response to send."""
+"""The records of the codecs: request, call and response."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -24,17 +24,17 @@ _QUEUE_PATH = re.compile(r"/[^/]+/[^/]+/?")
 
 
 class Headers(Protocol):
-    """Headers by name in lower case: all that is asked of a server's own header type."""
+    """Headers by name in lower case, of any server."""
 
     def get(self, name: str, /) -> str | None:
-        """Return the header's value, or None when it was not sent."""
+        """Return the header's value, or None if it was not sent."""
 
     def items(self) -> Iterable[tuple[str, str]]:
-        """Return all headers; one that was sent twice may stand there twice, in its order."""
+        """Return all headers; a repeated one may occur more than once, in order."""
 
 
-# Has a function called once, on the loop, when the client closes its side of the connection;
-# returns what ends the watch.
+# Registers a callback that is called once, on the loop, when the client closes its side of the
+# connection; returns a function that unregisters it.
 WatchClient = Callable[[Callable[[], None]], Callable[[], None]]
 
 
@@ -42,8 +42,8 @@ WatchClient = Callable[[Callable[[], None]], Callable[[], None]]
 class Request:
     """An HTTP request before it is decoded.
 
-    `query` is the raw query string without the question mark, `base_url` the scheme and host under
-    which the client reached us, without a trailing slash.
+    `query` is the raw query string without the question mark, `base_url` the scheme and host that
+    the client used, without a trailing slash.
     """
 
     method: str
@@ -56,7 +56,7 @@ class Request:
     # The client's address.
     client: str = ""
     watch_client: WatchClient | None = None
-    # Whether the request, and so its response, is on the AWS JSON wire.
+    # Whether the request, and so its response, uses the AWS JSON protocol.
     is_json: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -67,13 +67,13 @@ class Request:
 
 @dataclass(slots=True)
 class Call(Generic[T_co]):
-    """An SQS action with its parameters, of the action's class.
+    """An SQS action with its parameters, an instance of the action's class.
 
-    A member that was not sent is None. The server sets `identity`, not the codecs. `deadline` is
-    until when the call may wait for a database, as a time of time.monotonic; `waited` is for how
-    many seconds it waited for a message; `origins` are, for a redrive without a destination, the
-    ARNs of queues that its caller may send to, where not all; `needs` are the permissions that it
-    takes, on the queue of its QueueUrl first.
+    Members that were not sent are None. The server sets the other attributes: `deadline` is the
+    time of time.monotonic until which the call may wait for the database; `waited` the seconds for
+    which it waited for a message; `origins` for a redrive without destination the ARNs of the
+    queues that its caller may send to, or None for all; `needs` the permissions that the call
+    needs, first those on the queue of QueueUrl.
     """
 
     action: str
@@ -95,9 +95,9 @@ class Response(msgspec.Struct, frozen=True):
 
 
 def queue_url(request: Request) -> str | None:
-    """Return the URL of the queue that the path names, or None when it names none.
+    """Return the URL of the queue that the request's path names, or None.
 
-    The PHP SDK and the legacy protocol post to the queue itself and may leave QueueUrl out.
+    The PHP SDK and clients of the Query protocol post to the queue's URL and may omit QueueUrl.
     """
     if _QUEUE_PATH.fullmatch(request.path) is None:
         return None
@@ -107,7 +107,7 @@ def queue_url(request: Request) -> str | None:
 def response_headers(
     request: Request, content_type: str, status: int = 200
 ) -> list[tuple[str, str]]:
-    """Return the headers that every response carries, whatever the wire."""
+    """Return the headers that responses of both protocols have."""
     headers = [("content-type", content_type), ("x-amzn-requestid", request.request_id)]
     if status == 503:  # noqa: PLR2004 - Service Unavailable: the same call may succeed soon.
         headers.append(("retry-after", "1"))

@@ -1,4 +1,4 @@
-"""MD5 digests of message bodies and attributes, as SDKs check them.
+"""MD5 digests of message bodies and attributes, which SDKs check.
 
 Source: SQS Developer Guide, "Calculating the MD5 message digest for message attributes".
 """
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
     from hashlib import md5
 else:
     try:
-        # Python's own: OpenSSL takes longer to begin a digest than to make one of a short body.
+        # Python's own is faster for short bodies: OpenSSL takes longer to set a digest up.
         from _md5 import md5
-    except ImportError:  # This Python was built without.
+    except ImportError:  # This Python was built without it.
         from hashlib import md5
 
 _STRING, _BINARY = b"\x01", b"\x02"
 
 
-def of_body(body: str) -> str:
+def body_md5(body: str) -> str:
     """Return the hexadecimal MD5 digest of a message body in UTF-8."""
     return md5(body.encode(), usedforsecurity=False).hexdigest()
 
 
-def of_attributes(attributes: Mapping[str, AttributeValue]) -> str:
+def attributes_md5(attributes: Mapping[str, AttributeValue]) -> str:
     """Return the hexadecimal MD5 digest of message attributes by name."""
     digest = md5(usedforsecurity=False)
     for name in sorted(attributes):

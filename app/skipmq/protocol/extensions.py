@@ -1,6 +1,6 @@
-"""What the actions beyond SQS take, on the JSON wire as `SkipMQ.` and their names.
+"""The parameters of SkipMQ's own actions, whose targets in the JSON protocol are `SkipMQ.NAME`.
 
-Their answers are written as they are.
+Their results have no classes.
 """
 
 from typing import Annotated

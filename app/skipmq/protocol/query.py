@@ -1,9 +1,9 @@
-"""The legacy Query wire: a form in, XML out, or JSON where the client accepts that first.
+"""The legacy Query protocol: a form in, XML out, or JSON if the client accepts that first.
 
 Lists and maps are flattened: `Tag.2.Key=colour`. The numbers only order the elements. Fields are
-grouped by the next part of their name while the shape is walked, so that no name leads deeper than
-the shape does.
-Source of the wire: https://smithy.io/2.0/aws/protocols/aws-query-protocol.html.
+grouped by the next part of their names while the shape is walked, so that the shape limits the
+depth.
+Source: https://smithy.io/2.0/aws/protocols/aws-query-protocol.html.
 """
 
 import re
@@ -18,7 +18,7 @@ from skipmq import errors
 from skipmq.protocol import queryjson, shapes, xml
 from skipmq.protocol.call import Call, Request, Response, queue_url, response_headers
 
-# What follows the part of the name that has been read, and the value: {"1.Key": "colour"}.
+# Values by the unread rest of their names: {"1.Key": "colour"}.
 Fields: TypeAlias = dict[str, str]
 Reader: TypeAlias = Callable[[Fields, str], Any]
 
@@ -30,15 +30,15 @@ _NUMBER = re.compile(r"-?[0-9]{1,19}")
 _POSITION = re.compile(r"[0-9]{0,9}")
 _EMPTY: Fields = {"": ""}
 _NOT_FOR_QUEUES = frozenset({"CreateQueue", "ListQueues"})
-# Those that SQS has published since lists are flat; each only adds to the one before.
+# The versions that SQS has published since lists are flattened; each only adds to the one before.
 _VERSIONS = frozenset({"2008-01-01", "2009-02-01", "2011-10-01", "2012-11-05"})
 
 
 def decode(request: Request) -> Call:
-    """Return the call that a form or a query string makes; the form wins where both name a field.
+    """Return the call in a form and a query string; the form has precedence.
 
-    Raises errors.UnknownOperationException without an action, errors.InvalidAction for one that is
-    unknown here, errors.NoSuchVersion, errors.InvalidParameterValueException,
+    Raises errors.UnknownOperationException without an action, errors.InvalidAction for an unknown
+    one, errors.NoSuchVersion, errors.InvalidParameterValueException,
     errors.MissingRequiredParameterException.
     """
     fields = _fields(request)
@@ -59,7 +59,7 @@ def decode(request: Request) -> Call:
 
 
 def encode(call: Call, result: dict[str, Any] | None) -> Response:
-    """Return the response that carries an action's result, as XML unless JSON was asked for."""
+    """Return the response with an action's result, as XML unless the request accepts JSON."""
     plain = msgspec.to_builtins(result or {}, builtin_types=(bytes,))
     if _accepts_json(call.request):
         body = queryjson.result(call.action, plain, call.request.request_id)
@@ -69,9 +69,9 @@ def encode(call: Call, result: dict[str, Any] | None) -> Response:
 
 
 def encode_error(request: Request, error: errors.SqsError) -> Response:
-    """Return the response that carries an error, with its modelled status.
+    """Return the response with an error, and the status of the service model.
 
-    An unknown operation is reported in XML, whatever the request accepts.
+    An unknown operation is reported as XML, whatever the request accepts.
     """
     unknown = isinstance(error, errors.UnknownOperationException)
     if _accepts_json(request) and not unknown:
@@ -88,7 +88,7 @@ def _accepts_json(request: Request) -> bool:
 
 
 def _fields(request: Request) -> Fields:
-    # WSGI hands the bytes of a query string over as Latin-1.
+    # WSGI decodes the bytes of a query string as Latin-1.
     query = request.query.encode("latin-1", "replace")
     form = b"&".join(part for part in (query, request.body) if part)
     if form.count(b"&") >= _MAXIMUM_FIELDS:
@@ -108,7 +108,7 @@ def _unquoted(raw: bytes) -> str:
     raw = raw.replace(b"+", b" ")
     if raw.count(b"%") <= _ESCAPES_FEW:
         return unquote_to_bytes(raw).decode()
-    # This codec is many times faster, but raises for a broken escape.
+    # This codec is many times faster, but raises for an invalid escape.
     escaped = raw.replace(b"\\", b"\\\\").replace(b"%", b"\\x")
     return escaped.decode("unicode_escape").encode("latin-1").decode()
 
@@ -122,7 +122,7 @@ def _branches(fields: Fields) -> dict[str, Fields]:
 
 
 def _numbered(fields: Fields, path: str) -> list[tuple[str, Fields]]:
-    """Return the branches of a list or map by their numbers; one without a number comes first."""
+    """Return the branches of a list or map in order of their numbers; one without comes first."""
     if fields == _EMPTY:
         return []
     branches = _branches(fields)
@@ -185,12 +185,12 @@ def _structure_reader(shape: shapes.Structure) -> Reader:
         branches, found = _branches(fields), {}
         for name, location, reader in members:
             here = f"{path}.{location}" if path else location
-            # SDKs write an empty list under the member's own name: `AttributeNames=`.
+            # SDKs write an empty list by the member's name: `AttributeNames=`.
             branch = branches.get(location) or branches.get(name)
             if branch is not None:
                 found[name] = reader(branch, here)
             elif name == "Entries":
-                found[name] = []  # A form has the same fields for an empty list and for none.
+                found[name] = []  # Forms do not distinguish an empty list from a missing one.
             elif name in shape.required:
                 raise _missing(here)
         return struct(**found)
@@ -205,10 +205,10 @@ def _text(fields: Fields, path: str) -> str:
 
 
 def _number(bits: int) -> Callable[[str, str], int]:
-    most = 1 << (bits - 1)
+    limit = 1 << (bits - 1)
 
     def parse(text: str, path: str) -> int:
-        if _NUMBER.fullmatch(text) is None or not -most <= (number := int(text)) < most:
+        if _NUMBER.fullmatch(text) is None or not -limit <= (number := int(text)) < limit:
             raise _invalid(text, path, "Must be an integer.")
         return number
 
@@ -247,4 +247,4 @@ _SCALARS: dict[str, Callable[[str, str], Any]] = {
     "boolean": _boolean,
     "blob": _blob,
 }
-_READERS = {name: _reader(action.takes) for name, action in shapes.ACTIONS.items()}
+_READERS = {name: _reader(action.input) for name, action in shapes.ACTIONS.items()}

@@ -1,8 +1,8 @@
-"""The documents of the Query wire in JSON, for clients that accept that first, as API Gateway does.
+"""The Query protocol's documents as JSON, for clients that accept JSON first, as API Gateway does.
 
-They are those of XML: maps are lists of entries, and a member without a value is null. Two lists
-have names that the service model does not give them.
-Source: the answers that SQS gives to integrations of API Gateway.
+They correspond to those in XML: maps are lists of entries, and members without a value are null.
+The names of two lists differ from the service model's.
+Source: the responses of SQS to integrations of API Gateway.
 """
 
 from typing import Any
@@ -17,15 +17,15 @@ _NAMES = {"Messages": "messages", "QueueUrls": "queueUrls"}
 
 
 def result(action: str, content: dict[str, Any], request_id: str) -> bytes:
-    """Return the document that carries an action's result."""
-    shape = shapes.ACTIONS[action].gives
+    """Return the document with an action's result."""
+    shape = shapes.ACTIONS[action].output
     members = {} if shape is None else {f"{action}Result": _plain(shape, content)}
     metadata = {"ResponseMetadata": {"RequestId": request_id}}
     return _serialise({f"{action}Response": members | metadata})
 
 
 def error(failure: errors.SqsError, request_id: str) -> bytes:
-    """Return the document that carries an error."""
+    """Return the document with an error."""
     content = {
         "Type": failure.fault,
         "Code": failure.code,

@@ -1,8 +1,8 @@
-"""What the 23 SQS actions take: a class for each, with the members of AWS's JSON model.
+"""The parameters of the 23 SQS actions: a class for each, with the members of AWS's JSON model.
 
-A member that was not sent is None. The Query wire flattens lists and maps: there a list has the
-name of its elements, a map that of its entries. Annotations have these names, but for lists of
-structures: that is the name of their class.
+Members that were not sent are None. The Query protocol flattens lists and maps to the names of
+their elements or entries. These names are in the annotations; for a list of structures it is the
+name of their class.
 Source: botocore's SQS service model; a test compares these classes with it member by member.
 """
 
@@ -13,17 +13,17 @@ from msgspec import Meta, Struct
 from skipmq.model import AttributeValue
 
 T = TypeVar("T")
-# A form has no more fields. Names of attributes are compared with those of each message.
+# The limit of fields in a form; attribute names are compared with those of each message.
 MAXIMUM_ELEMENTS = 2_000
 
 
 def elements(location: str) -> Meta:
-    """Return the annotation of a list: the Query wire's name of an element."""
+    """Return the annotation of a list: the Query protocol's name of an element."""
     return Meta(max_length=MAXIMUM_ELEMENTS, extra={"location": location})
 
 
 def entries(location: str, key: str = "Name", value: str = "Value") -> Meta:
-    """Return the annotation of a map: the Query wire's names of an entry and of its halves."""
+    """Return the annotation of a map: the Query protocol's names of an entry, key and value."""
     names = {"location": location, "key_location": key, "value_location": value}
     return Meta(extra=names)
 
@@ -41,14 +41,11 @@ EntryList: TypeAlias = Annotated[list[T], Meta(max_length=MAXIMUM_ELEMENTS)]
 
 
 class Parameters(Struct, kw_only=True, omit_defaults=True, gc=False):
-    """Named members, of a request or within one."""
+    """The parameters of a request, or a structure within them."""
 
 
 class QueueParameters(Parameters, kw_only=True):
-    """The parameters of an action on a queue, which its request may name by the path alone.
-
-    The codecs set the URL from the path then, or refuse the request.
-    """
+    """The parameters of an action on a queue; the codecs take a missing QueueUrl from the path."""
 
     if TYPE_CHECKING:
         QueueUrl: str

@@ -1,6 +1,6 @@
-"""What the 23 SQS actions take and give: one table for both wires.
+"""The inputs and outputs of the 23 SQS actions, in one table for both protocols.
 
-The codecs walk shapes, which are derived from the classes of `requests` and `answers`.
+The codecs walk shapes, which are derived from the classes in `requests` and `answers`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class List:
-    """Values in order; `location` is the Query wire's name of one of them."""
+    """A list; `location` is the Query protocol's name of an element."""
 
     element: "Shape"
     location: str
@@ -30,7 +30,7 @@ class List:
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """Values by a text; the locations are the Query wire's names of an entry and of its halves."""
+    """A map; the locations are the Query protocol's names of an entry, its key and its value."""
 
     value: "Shape"
     location: str
@@ -40,7 +40,7 @@ class Map:
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """Named members, in the order in which they are written; `struct` is their class."""
+    """Named members in order of the XML; `struct` is their class."""
 
     members: Mapping[str, "Shape"]
     required: frozenset[str]
@@ -49,17 +49,17 @@ class Structure:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What an action takes and gives; some give nothing."""
+    """The input and output of an action; some have no output."""
 
-    takes: Structure
-    gives: Structure | None
+    input: Structure
+    output: Structure | None
 
 
 Shape: TypeAlias = Scalar | List | Map | Structure
 
 
 def location(name: str, shape: Shape) -> str:
-    """Return the Query wire's name of the member `name`."""
+    """Return the Query protocol's name of the member `name`."""
     return shape.location if isinstance(shape, List | Map) else name
 
 
@@ -75,7 +75,7 @@ def structure(struct: type[Struct]) -> Structure:
 
 
 def required_members(shape: Shape) -> Iterator[str]:
-    """Give the names of the members that must be there, of a shape and all within it."""
+    """Yield the names of required members, of a shape and all shapes within it."""
     match shape:
         case Structure():
             yield from shape.required
@@ -92,7 +92,7 @@ def _action(request: type[Struct], answer: type[Struct] | None = None) -> Action
 
 
 def _shape(kind: inspect.Type, **locations: str) -> Shape:  # noqa: PLR0911 - one for each kind.
-    """Return the shape of a type, or of what is optional."""
+    """Return the shape of a type; for an optional one, that of the type itself."""
     match kind:
         case inspect.UnionType((inner, _)):
             return _shape(inner)

@@ -1,4 +1,4 @@
-"""The XML of the Query wire: results and errors."""
+"""The XML documents of the Query protocol: results and errors."""
 
 from base64 import b64encode
 from collections.abc import Callable
@@ -14,7 +14,7 @@ _NAMESPACE = 'xmlns="http://queue.amazonaws.com/doc/2012-11-05/"'
 
 
 def result(action: str, content: dict[str, Any], request_id: str) -> bytes:
-    """Return the document that carries an action's result."""
+    """Return the document with an action's result."""
     writer = _WRITERS[action]
     written = "" if writer is None else writer(content)
     return (
@@ -24,7 +24,7 @@ def result(action: str, content: dict[str, Any], request_id: str) -> bytes:
 
 
 def error(failure: errors.SqsError, request_id: str) -> bytes:
-    """Return the document that carries an error."""
+    """Return the document with an error."""
     if isinstance(failure, errors.UnknownOperationException):
         return b"<UnknownOperationException/>"
     return (
@@ -35,7 +35,7 @@ def error(failure: errors.SqsError, request_id: str) -> bytes:
 
 
 def message(failure: errors.SqsError) -> str:
-    """Return the text of an error as the Query wire has it."""
+    """Return an error's text in the Query protocol."""
     text = failure.message
     if isinstance(failure, errors.QueueDoesNotExist) and text.endswith(" does not exist."):
         return f"{text[:-1]} for this wsdl version."
@@ -43,7 +43,7 @@ def message(failure: errors.SqsError) -> str:
 
 
 def escape(text: str) -> str:
-    """Return the text as XML content; what XML 1.0 cannot hold becomes a replacement character."""
+    """Return text as XML content, with characters that XML 1.0 excludes replaced."""
     escaped = (
         text.replace("&", "&amp;")
         .replace("<", "&lt;")
@@ -95,6 +95,6 @@ _SCALARS: dict[str, Writer] = {
     "blob": lambda value: b64encode(value).decode(),
 }
 _WRITERS = {
-    name: None if action.gives is None else _structure_writer(action.gives, f"{name}Result")
+    name: None if action.output is None else _structure_writer(action.output, f"{name}Result")
     for name, action in shapes.ACTIONS.items()
 }

@@ -1,1 +1,1 @@
-"""One request: the doors that it comes through, and what they do with it."""
+"""The HTTP server: connections, the two doors (asyncio and Flask), and the answer to a request."""

@@ -1,4 +1,4 @@
-"""The limit of requests that a worker serves at once; those beyond it are refused at once."""
+"""The limit of concurrent requests of a worker; excess requests get 503."""
 
 from time import monotonic
 
@@ -9,19 +9,19 @@ from skipmq.database import Observer
 
 log = structlog.get_logger()
 
-# Refusing is over when no request was refused for this many seconds.
+# Seconds without a refused request after which an overload has ended.
 QUIET = 5.0
 
 
 class Admission:
-    """Counts the requests in `with` blocks; for one loop. `refused` only ever grows.
+    """A limit of concurrent `with` blocks, one for each request; for one loop.
 
-    Entering raises errors.Overloaded where there are too many. Each errors.Overloaded counts as
-    refused, that of the block too.
+    Entering one raises errors.Overloaded at the limit. `refused` counts each errors.Overloaded,
+    including those raised in the block.
     """
 
-    def __init__(self, most: int, observer: Observer, quiet: float = QUIET) -> None:
-        self.most = most
+    def __init__(self, limit: int, observer: Observer, quiet: float = QUIET) -> None:
+        self.limit = limit
         self.active = self.refused = 0
         self._observer = observer
         self._quiet = quiet
@@ -29,8 +29,8 @@ class Admission:
         self._refused_before = 0
 
     def __enter__(self) -> None:
-        if self.active >= self.most:
-            self._note_refusal()
+        if self.active >= self.limit:
+            self._count_refusal()
             raise errors.Overloaded
         self.active += 1
         if self._refused_last is not None and monotonic() - self._refused_last > self._quiet:
@@ -40,10 +40,10 @@ class Admission:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.active -= 1
         if kind is not None and issubclass(kind, errors.Overloaded):
-            self._note_refusal()
+            self._count_refusal()
 
-    def _note_refusal(self) -> None:
-        # Logged once each time: a line for each request would bury others.
+    def _count_refusal(self) -> None:
+        # Log an overload once, and not for each request.
         if self._refused_last is None:
             self._refused_before = self.refused
             log.warning("refusing requests", active=self.active)

@@ -1,4 +1,4 @@
-"""One SQS request and its answer, whatever server it came through."""
+"""The answer to an SQS request, for both doors."""
 
 import asyncio
 import re
@@ -16,37 +16,37 @@ from skipmq.protocol import Call, Request, Response
 from skipmq.server import request_trace
 from skipmq.server.admission import Admission
 from skipmq.server.browsers import Browsers
-from skipmq.server.proxies import Origin, Proxies, Sent
+from skipmq.server.proxies import HeaderValues, Origin, Proxies
 from skipmq.server.rates import Rate
 from skipmq.server.request_log import RequestLog
 
 log = structlog.get_logger()
 
-# What both doors take, and say of bodies that they cannot.
+# Methods and error texts of both doors.
 METHODS = frozenset({"GET", "POST"})
 BODY_TOO_LONG = (
     "One or more parameters are invalid. Reason: Message must be shorter than"
     f" {limits.MESSAGE_BYTES} bytes."
 )
-BODY_BROKEN_OFF = "The request body ends too early."
+BODY_INCOMPLETE = "The request body ends too early."
 NODE_STOPS = "The node is stopping; nothing has been done; try again."
-# The label of each action in metrics, and of what is none.
+# The labels of each action in metrics, and of requests without one.
 _LABELS = {action: (action,) for action in EVERY}
 _NO_ACTION = ("",)
-# Of a client's address, at a worker.
+# Of a client's address, in each worker.
 SIGN_INS_PER_SECOND = 1.0
-# What the page door serves under such a path; any other is SQS's, whose action alone decides.
+# Paths of pages, health and metrics; requests on all other paths are SQS's.
 _PAGE = re.compile("/(?:console|health|metrics)(?:/.*)?", re.DOTALL)
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
 
 
 def is_page(path: str) -> bool:
-    """Report whether a path is one of pages, health or metrics, and not of SQS."""
+    """Return whether a path is that of a page, health or metrics, and not of SQS."""
     return _PAGE.fullmatch(path) is not None
 
 
 def redirect(method: str, path: str, query: str, accept: str | None) -> Response | None:
-    """Return the way to the console for a browser that opens the node's own address."""
+    """Return a redirect to the console for a browser that opens the node's address, or None."""
     wants_page = accept is not None and "text/html" in accept.lower()
     if method != "GET" or path != "/" or "Action" in query or not wants_page:
         return None
@@ -55,21 +55,22 @@ def redirect(method: str, path: str, query: str, accept: str | None) -> Response
 
 
 def refusal(method: str, version: str, hosts: int) -> errors.SqsError | None:
-    """Return what HTTP has against a request, before anybody has read its body."""
+    """Return the error of a request by its method and number of Host headers, or None."""
     if method not in METHODS:
         return errors.MethodNotAllowed()
     if hosts != 1 and version == "1.1":  # RFC 9112, section 3.2.
-        return errors.SerializationException("A request of HTTP/1.1 has one Host.")
+        return errors.SerializationException("An HTTP/1.1 request must have one Host header.")
     return None
 
 
 class Broker:
-    """A node behind its admission: decodes, identifies, acts and encodes; for one loop."""
+    """A node behind its limits: admits, identifies, decodes, runs and encodes; for one loop."""
 
     def __init__(self, node: Node, *, checks_pages: bool | None = None) -> None:
-        """Make the broker of a node; `checks_pages` says whether pages of others are refused.
+        """Create the broker of a node.
 
-        Unless it is given they are where no signatures are checked.
+        `checks_pages`: refuse requests of other sites' pages; by default if no signatures are
+        checked.
         """
         self.node = node
         self.admission = Admission(node.settings.max_requests, node.observer)
@@ -81,12 +82,12 @@ class Broker:
         workers = settings.worker_count
         self._key_rate = _rate(settings.rate_limit_key, workers)
         queue_rate = _rate(settings.rate_limit_queue, workers)
-        # Called before an allowed call is run.
+        # Called before an authorised call runs.
         self._admit = None if queue_rate is None else partial(self._take_queues, queue_rate)
         self._sign_ins = Rate(SIGN_INS_PER_SECOND)
 
     async def answer(self, request: Request) -> Response:
-        """Return the answer to a request; never raises for what a client may send."""
+        """Return the answer to a request; errors are answers too."""
         began = perf_counter()
         tracing = self.node.tracing
         span = None if tracing is None else request_trace.begin(tracing, request)
@@ -113,7 +114,7 @@ class Broker:
             failure = error
             response = protocol.encode_error(request, error)
         except asyncio.CancelledError:
-            # It may have been done, and has to be in the audit log.
+            # The action may have run: record it in the audit log.
             failure = errors.RequestCancelled()
             self._log.note(
                 request,
@@ -154,7 +155,7 @@ class Broker:
             observer.count("request errors", (*action, failure.code))
 
     def show(self) -> None:
-        """Show the observer what the node does now."""
+        """Pass the node's gauges to the observer."""
         node = self.node
         node.database.show()
         node.observer.show("requests", self.admission.active)
@@ -162,16 +163,16 @@ class Broker:
         node.observer.show("cached queues", node.queues.cached)
 
     async def statistics(self) -> tuple[list[QueueStatistics], QueueStatistics | None]:
-        """Return the statistics of the busiest queues and of all others, where they are known."""
+        """Return the statistics of the busiest queues and the sum of all others, if available."""
         try:
-            return await self.node.statistics.of_queues(
+            return await self.node.statistics.queues(
                 self.node.settings.metrics_queues, order="rate"
             )
         except errors.SqsError:
             return [], None
 
     async def act(self, call: Call) -> dict[str, Any] | None:
-        """Run a call that came over no wire of SQS, within its rights and limits, on the record.
+        """Run a call of the console with authorisation, limits and logging; return its result.
 
         Raises an errors.SqsError.
         """
@@ -196,10 +197,10 @@ class Broker:
             self._log.note(call.request, call, failure, None, perf_counter() - began)
 
     async def sign_in(self, request: Request, key_id: str, secret: str, region: str) -> Identity:
-        """Return who shows the secret of a key; put it on the record.
+        """Return the identity of a key's id and secret; record the sign-in.
 
-        Raises errors.InvalidClientTokenId, and errors.ThrottlingException when the client has
-        tried a moment ago.
+        Raises errors.InvalidClientTokenId, and errors.ThrottlingException beyond
+        SIGN_INS_PER_SECOND.
         """
         assert self.node.keys is not None
         try:
@@ -212,7 +213,7 @@ class Broker:
         return identity
 
     def check_browser(self, request: Request) -> None:
-        """Check that no page of another site has made a request, where nobody signs.
+        """Check that a request is not from a page of another site, if no signatures are checked.
 
         Raises errors.AccessDenied.
         """
@@ -220,11 +221,11 @@ class Broker:
             self._browsers.check(request)
 
     async def note_refusal(self, request: Request, error: errors.SqsError) -> None:
-        """Put on the record that a request was refused before it was any action."""
+        """Record the refusal of a request that has no action."""
         self._log.note(request, None, error, None, 0.0)
 
     def _check_caller(self, call: Call) -> None:
-        """Check the method of a call, and count it for its key.
+        """Check the method of a call and the rate limit of its key.
 
         Raises errors.AccessDenied, errors.ThrottlingException.
         """
@@ -234,25 +235,25 @@ class Broker:
             self._key_rate.take(call.identity.key_id)
 
     def _take_queues(self, queue_rate: Rate, call: Call) -> None:
-        """Count a call for its queues; raise errors.ThrottlingException.
+        """Check the rate limits of a call's queues; raise errors.ThrottlingException.
 
-        Only one that is allowed: a refused caller must not use up the rate of the owner's.
+        Called for authorised calls only, so that refused ones do not use up the limit.
         """
         for name in {need.queue.arn for need in call.needs or ()}:
             queue_rate.take(name)
 
-    def origin(self, peer: str, scheme: str, host: str | None, sent: Sent) -> Origin:
-        """Return whence a request came, by what proxies say that the node believes."""
-        return self._proxies.origin(peer, scheme, host, sent)
+    def origin(self, peer: str, scheme: str, host: str | None, values: HeaderValues) -> Origin:
+        """Return the origin of a request, by the values of its headers if a proxy is trusted."""
+        return self._proxies.origin(peer, scheme, host, values)
 
     def base_url(self, scheme: str, host: str | None) -> str:
-        """Return the base of the URL that a client used, by its Host where that can be one."""
+        """Return the base of the URL that a client used, by its Host header if that is valid."""
         settings = self.node.settings
         found = _base_url(scheme, host) if host and len(host) <= limits.HOST else None
         return found or f"{scheme}://{settings.host}:{settings.port}"
 
     async def health(self) -> tuple[int, dict[str, str]]:
-        """Return whether the node should get requests, as a status of HTTP, and why."""
+        """Return the node's readiness as an HTTP status, with details."""
         node = self.node
         is_ready, state = await node.readiness()
         found = {"status": "ready", "database": state}
@@ -261,8 +262,8 @@ class Broker:
             return 503, found
         try:
             found["replication"] = str(await node.replication.level())
-        except errors.SqsError as error:  # It was lost just now.
-            found["replication"] = f"not known: {error.message}"
+        except errors.SqsError as error:  # The database has just become unavailable.
+            found["replication"] = f"unknown: {error.message}"
         skew = self.node.keys.skew() if self.node.keys is not None else None
         if skew is not None:
             found["clock_skew_seconds"] = f"{skew:.1f}"
@@ -270,7 +271,7 @@ class Broker:
 
 
 def _rate(per_second: float, workers: int) -> Rate | None:
-    """Return a worker's share of a node's limit; None where there is none."""
+    """Return a worker's share of a node's rate limit, or None without a limit."""
     return Rate(per_second / workers) if per_second else None
 
 

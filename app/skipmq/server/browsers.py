@@ -1,6 +1,6 @@
-"""Refuses what a page in a browser could make it send to a node that checks no signatures.
+"""Refuse cross-site requests of browsers to a node that checks no signatures.
 
-A page of any site can post forms, load images, and, by a name that it lets point here (DNS
+A page of any site can post forms, load images, and, with a DNS name that resolves to this node (DNS
 rebinding), read the answers. Source: MDN, "Sec-Fetch-Site" and "Origin"; OWASP, "Cross-Site Request
 Forgery Prevention Cheat Sheet".
 """
@@ -16,13 +16,13 @@ from skipmq.protocol import Call, Request
 from skipmq.settings import Settings
 
 _OWN_PAGES = {None, "none", "same-origin"}
-# How containers call the machine that they run on; nobody else can have these names.
+# Names for this machine and for a container's host, which DNS cannot redirect.
 _HOSTS = ("localhost", "host.docker.internal", "host.containers.internal")
 _SIGNED = "AWS4-HMAC-SHA256 "
 
 
 class Browsers:
-    """The names that a node has, and what a request says of the page that made it."""
+    """The host names of a node, and the checks of requests from browsers."""
 
     def __init__(self, settings: Settings) -> None:
         public = urlsplit(settings.public_url).hostname or ""
@@ -37,27 +37,24 @@ class Browsers:
         self._is_own = is_own
 
     def check(self, request: Request) -> None:
-        """Check that no page of another site has made a request.
-
-        Raises errors.AccessDenied.
-        """
+        """Check that a request is not from a page of another site; raise errors.AccessDenied."""
         host = request.headers.get("host")
         if host is not None and (len(host) > limits.HOST or not self._is_own(host)):
             raise errors.AccessDenied(
-                f"The Host {errors.shown(host)} is none of this node's names. SKIPMQ_ALLOWED_HOSTS"
-                " takes others; requests that are signed (SKIPMQ_AUTH=on) can have any."
+                f"The Host {errors.shown(host)} is not one of this node's names. Add it to"
+                " SKIPMQ_ALLOWED_HOSTS, or check signatures (SKIPMQ_AUTH=on)."
             )
         site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
         if site in _OWN_PAGES and (origin is None or origin.lower() == request.base_url.lower()):
             return
         raise errors.AccessDenied(
-            "A page of another site has made this request. A node that checks no signatures"
-            " (SKIPMQ_AUTH=on checks them) takes none from there."
+            "The request is from a page of another site, which a node that checks no signatures"
+            " refuses (SKIPMQ_AUTH=on checks them)."
         )
 
     @staticmethod
     def check_method(call: Call) -> None:
-        """Check that a GET, which any link or image makes, changes nothing unless it is signed.
+        """Check that an unsigned GET, as of a link or an image, only reads.
 
         Raises errors.AccessDenied.
         """
@@ -65,17 +62,17 @@ class Browsers:
         if request.method != "GET" or EVERY[call.action].is_read or _is_signed(request):
             return
         raise errors.AccessDenied(
-            f"{call.action} changes something: send a POST, or sign the GET. A node that checks no"
-            " signatures takes no presigned URL from a browser."
+            f"{call.action} must be a POST or a signed GET. A node that checks no signatures"
+            " refuses presigned URLs from browsers."
         )
 
 
 def _is_signed(request: Request) -> bool:
-    """Report whether a GET carries a signature that no page can have put there.
+    """Return whether a GET has a signature that a page of another site cannot have set.
 
-    A page sets no Authorization header of another site without a preflight, which no door answers;
-    it may put a signature in a URL. Browsers send Sec-Fetch-* to trustworthy addresses only, and a
-    page may withhold its Referer: their User-Agent remains.
+    A page cannot set an Authorization header for another site without a preflight, which is refused
+    here, but it can put a signature in a URL. Browsers send Sec-Fetch-* only to trustworthy
+    addresses, and a page can suppress Referer, so that User-Agent is checked too.
     """
     if (request.headers.get("authorization") or "").startswith(_SIGNED):
         return True
@@ -91,14 +88,14 @@ def _is_signed(request: Request) -> bool:
 
 
 def _name(host: str) -> str:
-    """Return the name in a Host, without the port."""
+    """Return the name in a Host header, without the port."""
     if host.startswith("["):
         return host[1:].partition("]")[0]
     return host.partition(":")[0].lower().rstrip(".")
 
 
 def _is_address(name: str) -> bool:
-    """Tell whether a name is an address, which cannot be made to point elsewhere."""
+    """Return whether a name is an IP address, which DNS cannot redirect."""
     try:
         ip_address(name)
     except ValueError:

@@ -1,7 +1,7 @@
-"""A connection of a client on the event loop.
+"""A client connection on the event loop.
 
-It answers its requests in order, one at a time, and bounds how long it waits: for a head, for a
-body, for the client to read an answer. Source: RFC 9112, section 9.
+It answers its requests in order, one at a time, with timeouts for a request's head and body and for
+the client to read an answer. Source: RFC 9112, section 9.
 """
 
 import asyncio
@@ -16,215 +16,214 @@ import structlog
 from skipmq import errors
 from skipmq.protocol import Request, Response, encode_error
 from skipmq.server.answer import NODE_STOPS
-from skipmq.server.http import Arriving, Head, Reader, Route, Whole
+from skipmq.server.http import Head, PendingBodies, Reader, Received, Route
 
 log = structlog.get_logger()
 
-# Seconds for a head from its first byte on; without a request; for a client to close a connection
-# that the node has closed.
+# Timeouts in seconds: for a head from its first byte on, between requests, and for the client to
+# close its side after the node's.
 HEAD_SECONDS, IDLE_SECONDS, LINGER_SECONDS = 30.0, 75.0, 2.0
-# A body that arrives more slowly than this, in bytes a second, or not within BODY_SECONDS, is given
-# up; a short one gets BODY_LEAST_SECONDS.
-BODY_RATE, BODY_SECONDS, BODY_LEAST_SECONDS = 32_768, 30.0, 10.0
-# A client that does not read so much of an answer in so many seconds, or its end, is cut off.
+# A body times out after BODY_SECONDS, or earlier according to its length and this rate in bytes a
+# second, but not before BODY_MINIMUM_SECONDS.
+BODY_RATE, BODY_SECONDS, BODY_MINIMUM_SECONDS = 32_768, 30.0, 10.0
+# A client has to read this many bytes of an answer, or its rest, in this many seconds.
 ANSWER_BYTES, ANSWER_SECONDS = 262_144, 20.0
-# What is read behind a request that is being answered.
-AHEAD_BYTES = 65_536
-# In what pieces an answer is given to TLS.
+# Bytes of further requests that are read while one is being answered.
+PIPELINED_BYTES = 65_536
+# The pieces in which an answer is passed to TLS.
 PIECE_BYTES = 65_536
 _BODILESS = (204, 304)
-# What an answer says, by its version of HTTP, where the connection goes on.
+# The header that keeps a connection open, by HTTP version.
 _KEPT = {"1.0": "connection: keep-alive\r\n"}
 
 
 class Door(Protocol):
-    """What a connection is of."""
+    """The server that a connection belongs to."""
 
     loop: asyncio.AbstractEventLoop
-    arriving: Arriving
+    bodies: PendingBodies
     is_tls: bool
-    # The line of an answer that says what time it is.
+    # The Date header line.
     date: str
 
     def add(self, connection: "Connection") -> bool:
-        """Count a connection; return whether there is room for it."""
+        """Add a connection; return whether it is within the limit."""
 
     def remove(self, connection: "Connection") -> None:
-        """Count a connection no more."""
+        """Remove a connection."""
 
-    def own_headers(self, request: Request) -> str:
-        """Return the lines that every answer has."""
+    def common_headers(self, request: Request) -> str:
+        """Return the header lines of every answer."""
 
 
 class Connection(asyncio.Protocol):
-    """A connection; `until` is how long it may be as it is, as a time of the loop."""
+    """A connection; its current state times out at `expires_at`, a time of the loop."""
 
     __slots__ = (
-        "_ahead", "_can_write", "_door", "_ends", "_is_ending", "_is_half_closed", "_left",
-        "_queue", "_reader", "_task", "_transport", "_unread", "peer", "server", "until",
+        "_can_write", "_door", "_is_draining", "_is_ending", "_is_half_closed", "_on_disconnect",
+        "_pipelined", "_queue", "_reader", "_task", "_transport", "_unread", "expires_at", "peer",
+        "server",
     )  # fmt: skip
 
     _transport: asyncio.Transport
 
     def __init__(self, door: Door, route: "Callable[[Connection, Head], Route]") -> None:
         self._door = door
-        self._reader = Reader(partial(route, self), door.arriving)
-        # What answers requests now, and those that wait for it; what came behind them.
+        self._reader = Reader(partial(route, self), door.bodies)
+        # The task that answers a request, the requests that wait for it, and unparsed bytes.
         self._task: asyncio.Task[None] | None = None
-        self._queue: list[Whole] = []
-        self._ahead = b""
+        self._queue: list[Received] = []
+        self._pipelined = b""
         # Called when the client closes its side.
-        self._left: list[Callable[[], None]] = []
-        self._is_ending = self._is_half_closed = self._ends = False
+        self._on_disconnect: list[Callable[[], None]] = []
+        self._is_ending = self._is_half_closed = self._is_draining = False
         # Pending while the client does not read.
         self._can_write: asyncio.Future[None] | None = None
         self._unread = 0
-        self.until = inf
+        self.expires_at = inf
 
-    # What the transport calls.
+    # Called by the transport.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin to read."""
+        """Start to read, or refuse the connection beyond the limit."""
         self._transport = transport  # type: ignore[assignment]
         self.peer: str = (transport.get_extra_info("peername") or ("",))[0]
         self.server: tuple[str, int] = (transport.get_extra_info("sockname") or ("", 0))[:2]
         if self._door.add(self):
-            self._expect()
+            self._await_request()
         else:
             self._end_with(Response(503, [("retry-after", "1")], b""))
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes of requests."""
+        """Parse bytes of requests, or keep them while a request is being answered."""
         if self._is_ending:
             return
         if self._task is None:
             self._feed(data)
             return
-        self._ahead += data
-        if len(self._ahead) > AHEAD_BYTES:
-            # From here on nobody would see the client go: no receive of it waits.
-            self._call_left()
+        self._pipelined += data
+        if len(self._pipelined) > PIPELINED_BYTES:
+            # A disconnect cannot be noticed while reading is paused: end waiting receives.
+            self._notify_disconnect()
             self._transport.pause_reading()
 
     def eof_received(self) -> bool:
-        """Answer what is whole, though the client sends no more; but it waits for no message."""
+        """End waiting receives, and answer the requests that the client has sent completely."""
         self._is_half_closed = True
         if self._is_ending:
             return False
-        if self._left:
-            self._call_left()
+        if self._on_disconnect:
+            self._notify_disconnect()
             return False
         if self._task is None and self._reader.state == "body":
-            self._answer(self._reader.broken())
+            self._answer(self._reader.refuse_body())
         return self._task is not None and not self._door.is_tls
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection; what is being done for it goes on."""
+        """Remove the connection; its running action goes on."""
         del exc
         self._is_ending = self._is_half_closed = True
         self._door.remove(self)
-        self._call_left()
+        self._notify_disconnect()
         self.resume_writing()
-        # What refers to one another, with TLS's large buffers, is not left to the collector.
+        # Break reference cycles: TLS buffers are too large to wait for the garbage collector.
         self._reader.close()
         del self._transport
 
     def pause_writing(self) -> None:
-        """Have the next request wait until the client has read."""
+        """Make the next request wait until the client has read."""
         self._can_write = self._can_write or self._door.loop.create_future()
         self._unread = self._transport.get_write_buffer_size()
-        self.until = self._door.loop.time() + ANSWER_SECONDS
+        self.expires_at = self._door.loop.time() + ANSWER_SECONDS
 
     def resume_writing(self) -> None:
-        """Go on: the client has read."""
+        """Resume writing, since the client has read."""
         waiting, self._can_write = self._can_write, None
         is_answering = self._task is not None and not self._is_ending
-        self.until = inf if is_answering else self._door.loop.time() + ANSWER_SECONDS
+        self.expires_at = inf if is_answering else self._door.loop.time() + ANSWER_SECONDS
         if waiting is not None:
             waiting.set_result(None)
 
-    # What the door calls.
+    # Called by the door.
 
-    def watch_client(self, left: Callable[[], None]) -> Callable[[], None]:
-        """Have a function called when the client closes its side; return what ends the watch."""
+    def watch_client(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call a function when the client closes its side; return a function that cancels this."""
         if self._is_half_closed:
-            return self._door.loop.call_soon(left).cancel
-        self._left.append(left)
+            return self._door.loop.call_soon(callback).cancel
+        self._on_disconnect.append(callback)
 
-        def end() -> None:
-            if left in self._left:
-                self._left.remove(left)
+        def unwatch() -> None:
+            if callback in self._on_disconnect:
+                self._on_disconnect.remove(callback)
 
-        return end
+        return unwatch
 
     def expire(self, now: float) -> None:
-        """End what has taken too long, or go on where the client reads an answer."""
+        """Handle a timeout of the current state, unless the client is reading an answer."""
         unread = self._transport.get_write_buffer_size()
         if self._is_ending or self._can_write is not None:
             if unread and unread <= max(0, self._unread - ANSWER_BYTES):
-                self._unread, self.until = unread, now + ANSWER_SECONDS
+                self._unread, self.expires_at = unread, now + ANSWER_SECONDS
             else:
                 self._transport.abort()
         elif self._reader.state == "body":
-            self._answer(self._reader.broken(errors.RequestTimeout()))
+            self._answer(self._reader.refuse_body(errors.RequestTimeout()))
         elif self._reader.state == "head":
             self._end_with(Response(408, [], b""))
         else:
             self._end()
 
     def drain(self) -> None:
-        """Take no request after those that are whole; the senders of others try another node."""
-        self._ends = True
+        """Answer complete requests, refuse others, and close the connection."""
+        self._is_draining = True
         if self._task is not None or self._is_ending:
             return
         if self._reader.state == "body":
-            self._answer(self._reader.broken(errors.ServiceUnavailable(NODE_STOPS)))
+            self._answer(self._reader.refuse_body(errors.ServiceUnavailable(NODE_STOPS)))
         else:
             self._end()
 
     @property
     def is_busy(self) -> bool:
-        """Report whether a request is being answered, or its answer is not written yet."""
+        """Return whether a request is being answered, or its answer being written."""
         return self._task is not None or self._transport.get_write_buffer_size() > 0
-
-    # The rest.
 
     def _feed(self, data: bytes) -> None:
         before = self._reader.state
-        for whole in self._reader.feed(data):
-            self._answer(whole)
-        if self._task is None and (self._reader.state != before or self.until == inf):
-            self._expect()
+        for received in self._reader.feed(data):
+            self._answer(received)
+        if self._task is None and (self._reader.state != before or self.expires_at == inf):
+            self._await_request()
 
-    def _expect(self) -> None:
-        """Bound what comes next, by what has come."""
+    def _await_request(self) -> None:
+        """Set the timeout of the reader's state, and send 100 Continue if the client expects it."""
         seconds = {"idle": IDLE_SECONDS, "head": HEAD_SECONDS}.get(self._reader.state)
         if seconds is None:
             size = self._reader.body_bytes
-            seconds = min(BODY_SECONDS, BODY_LEAST_SECONDS + size / BODY_RATE)
-            if self._reader.waits_to_be_asked:
+            seconds = min(BODY_SECONDS, BODY_MINIMUM_SECONDS + size / BODY_RATE)
+            if self._reader.expects_continue:
                 self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         if not self._is_ending:
-            self.until = self._door.loop.time() + seconds
+            self.expires_at = self._door.loop.time() + seconds
 
-    def _answer(self, whole: Whole) -> None:
+    def _answer(self, received: Received) -> None:
         if self._task is not None:
-            self._queue.append(whole)
-        elif whole.route is None or whole.response is not None:
-            assert whole.response is not None
-            self._end_with(whole.response)
+            self._queue.append(received)
+        elif received.route is None or received.response is not None:
+            assert received.response is not None
+            self._end_with(received.response)
         else:
-            self.until = inf
-            self._task = self._door.loop.create_task(self._answer_all(whole, *whole.route))
+            self.expires_at = inf
+            self._task = self._door.loop.create_task(self._answer_route(received, *received.route))
 
-    async def _answer_all(
+    async def _answer_route(
         self,
-        whole: Whole,
+        received: Received,
         request: Request,
         answer: Callable[[Request], Awaitable[Response]],
         refused: errors.SqsError | None,
     ) -> None:
-        """Answer a request; then what has come behind it."""
+        """Answer a request, then the next one."""
         try:
             response = encode_error(request, refused) if refused else await answer(request)
         except Exception:
@@ -232,21 +231,21 @@ class Connection(asyncio.Protocol):
             response = encode_error(request, errors.InternalFailure())
         if self._is_ending:
             return
-        is_last = self._ends or (self._is_half_closed and not self._ahead)
-        keeps = whole.keep_alive and (bool(self._queue) or not is_last)
-        if not await self._write(self._in_bytes(response, request, whole.version, keeps=keeps)):
+        is_last = self._is_draining or (self._is_half_closed and not self._pipelined)
+        keeps = received.keep_alive and (bool(self._queue) or not is_last)
+        if not await self._write(self._encode(response, request, received.version, keeps=keeps)):
             return
         if not keeps:
-            self._end(lingers=self._ends or bool(self._ahead))
+            self._end(lingers=self._is_draining or bool(self._pipelined))
             return
         self._task = None
-        self._go_on()
+        self._next()
 
     async def _write(self, data: bytes) -> bool:
-        """Write an answer, and wait where the client does not read; return whether it is there.
+        """Write an answer, and wait while the client does not read.
 
-        TLS takes all that it is given, and says of what it has not sent yet only when there is
-        more: it is given an answer piece by piece.
+        Return False if the connection has ended. TLS buffers all that it is given and pauses the
+        writer only at the next write, so that it gets an answer in pieces.
         """
         size = PIECE_BYTES if self._door.is_tls else len(data)
         for start in range(0, len(data), size):
@@ -257,38 +256,36 @@ class Connection(asyncio.Protocol):
                 return False
         return True
 
-    def _go_on(self) -> None:
-        """Take what has come behind a request that is answered."""
+    def _next(self) -> None:
+        """Answer the next request, or parse the bytes that have arrived meanwhile."""
         if self._queue:
             self._answer(self._queue.pop(0))
             return
-        if self._ahead:
-            ahead, self._ahead = self._ahead, b""
+        if self._pipelined:
+            data, self._pipelined = self._pipelined, b""
             self._transport.resume_reading()
-            self._feed(ahead)
+            self._feed(data)
         else:
-            self._expect()
+            self._await_request()
         if self._task is not None or self._is_ending or not self._is_half_closed:
             return
         if self._reader.state == "body":
-            self._answer(self._reader.broken())
+            self._answer(self._reader.refuse_body())
         else:
             self._end()
 
-    def _in_bytes(
-        self, response: Response, request: Request, version: str, *, keeps: bool
-    ) -> bytes:
-        """Return an answer as it is written."""
+    def _encode(self, response: Response, request: Request, version: str, *, keeps: bool) -> bytes:
+        """Return the bytes of an answer."""
         status, body = response.status, response.body
         lines = "".join([f"{name}: {value}\r\n" for name, value in response.headers])
         length = "" if status in _BODILESS else f"content-length: {len(body)}\r\n"
-        keeping = _KEPT.get(version, "") if keeps else "connection: close\r\n"
-        start = _status_line(status) + self._door.own_headers(request)
-        head = f"{start}{lines}{length}{keeping}\r\n".encode("latin-1")
+        connection = _KEPT.get(version, "") if keeps else "connection: close\r\n"
+        start = _status_line(status) + self._door.common_headers(request)
+        head = f"{start}{lines}{length}{connection}\r\n".encode("latin-1")
         return head if request.method == "HEAD" else head + body
 
     def _end_with(self, response: Response) -> None:
-        """Answer what is no whole request, and end the connection."""
+        """Answer an invalid or incomplete request, and end the connection."""
         lines = [_status_line(response.status), self._door.date]
         lines += [f"{name}: {value}\r\n" for name, value in response.headers]
         lines.append(f"content-length: {len(response.body)}\r\nconnection: close\r\n\r\n")
@@ -296,10 +293,10 @@ class Connection(asyncio.Protocol):
         self._end(lingers=True)
 
     def _end(self, *, lingers: bool = False) -> None:
-        """Close the connection when its answers are written.
+        """Close the connection once its answers are written.
 
-        Where more may be on its way it is read on for a moment: closing at once would take from the
-        client an answer that it has not read yet. Source: RFC 9112, section 9.6.
+        With `lingers` read on for a moment: if the client is still sending, a close at once resets
+        the connection before the client has read the answer. Source: RFC 9112, section 9.6.
         """
         transport = self._transport
         if self._is_ending:
@@ -308,17 +305,17 @@ class Connection(asyncio.Protocol):
         self._task = None
         self._unread = transport.get_write_buffer_size()
         seconds = ANSWER_SECONDS if self._unread or self._door.is_tls else LINGER_SECONDS
-        self.until = self._door.loop.time() + seconds
+        self.expires_at = self._door.loop.time() + seconds
         if lingers and not self._is_half_closed and transport.can_write_eof():
             transport.resume_reading()
             transport.write_eof()
         else:
             transport.close()
 
-    def _call_left(self) -> None:
-        left, self._left = self._left, []
-        for each in left:
-            each()
+    def _notify_disconnect(self) -> None:
+        callbacks, self._on_disconnect = self._on_disconnect, []
+        for callback in callbacks:
+            callback()
 
 
 @lru_cache(maxsize=64)

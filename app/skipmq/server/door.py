@@ -1,7 +1,7 @@
-"""The door of a worker: who answers which path, and the bounds of all connections together.
+"""The door of a worker: its listening sockets, its connections, and the routes of requests.
 
-Requests of SQS and questions after the node's health and metrics never leave the loop; what Flask
-serves (web.py) runs in a thread, and Flask is imported when somebody asks for a page.
+SQS requests, health and metrics are answered on the loop; pages by Flask (web.py) in a thread, and
+Flask is imported at the first request for a page.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from skipmq.model import new_uuid
 from skipmq.protocol import Request, Response
 from skipmq.server.answer import Broker, is_page, redirect, refusal
 from skipmq.server.connection import Connection
-from skipmq.server.http import Arriving, Head, Headers, Route
+from skipmq.server.http import Head, Headers, PendingBodies, Route
 from skipmq.telemetry import exposition
 from skipmq.telemetry.metrics import Published
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from skipmq.server.web import Mount, Pages
 
 TICK = 0.25
-# How many connections that are late are ended at once, and the pause before others are: thousands
-# that came together are late together.
+# The expired connections to end in one tick, and the seconds until the next tick if there are more:
+# thousands that opened together expire together.
 ENDED_AT_ONCE, BETWEEN_ENDS = 20, 0.01
 BACKLOG = 4096
 HANDSHAKE_SECONDS = 30
-# Source: RFC 6797. A browser keeps it for a name whatever the port: of localhost it would lock out
-# all other programs that listen there.
+# Source: RFC 6797. It holds for all ports of a name, and is not sent for localhost, where it would
+# lock out other programs.
 _HSTS = "strict-transport-security: max-age=31536000\r\n"
 _LOCALHOST = re.compile(r"(.*\.)?localhost(:[0-9]*)?", re.IGNORECASE)
 _ABSOLUTE = re.compile(rb"https?://([^/?#]*)", re.IGNORECASE)
@@ -46,25 +46,25 @@ Answer: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
 class Door:
-    """What listens for a broker; made on its loop."""
+    """The HTTP server of a broker; created on its loop."""
 
     def __init__(
         self,
         broker: Broker,
         collect: Callable[[], Sequence[Published]],
-        most: int,
+        max_connections: int,
         mount: "Mount | None" = None,
     ) -> None:
-        """Make the door of a broker.
+        """Create the door of a broker.
 
-        `collect` returns the metrics of all processes of the node, `most` is how many connections
-        of clients there may be, `mount` adds pages to those of Flask.
+        `collect` returns the metrics of all processes of the node; `mount` adds pages to Flask's.
         """
         self.loop = asyncio.get_running_loop()
-        self.arriving = Arriving()
+        self.bodies = PendingBodies()
         self.is_tls = bool(broker.node.settings.tls_certificate)
         self.date = ""
-        self._broker, self._collect, self._most, self._mount = broker, collect, most, mount
+        self._broker, self._collect, self._mount = broker, collect, mount
+        self._max_connections = max_connections
         self._scheme = "https" if self.is_tls else "http"
         self._connections: set[Connection] = set()
         self._servers: list[asyncio.Server] = []
@@ -79,17 +79,17 @@ class Door:
         self._ticking = self.loop.call_soon(self._tick, self.loop.time())
 
     async def listen(self, listening: socket.socket, context: ssl.SSLContext | None = None) -> None:
-        """Take connections of a socket, which stays the caller's; over TLS in a context."""
+        """Accept connections of a socket, which stays the caller's; over TLS with a context."""
         self._sockets.append(listening)
         self._servers.append(await self._serve(listening, self._route, context))
 
     async def listen_for_probes(self, listening: socket.socket) -> None:
-        """Take connections of a socket for health and metrics alone, in plain HTTP."""
+        """Accept connections of a socket for health and metrics only, in plain HTTP."""
         self._sockets.append(listening)
-        self._servers.append(await self._serve(listening, self._route_of_probe, None))
+        self._servers.append(await self._serve(listening, self._route_probe, None))
 
     async def renew(self, listening: socket.socket, context: ssl.SSLContext) -> None:
-        """Have connections to come shake hands in another context; those that there are stay."""
+        """Use another TLS context for new connections; open ones stay."""
         before = self._servers[0]
         self._servers[0] = await self._serve(listening, self._route, context)
         before.close()
@@ -109,18 +109,18 @@ class Door:
         )
 
     def drain(self) -> None:
-        """Listen no more, and end each connection after the requests of it that are whole."""
+        """Stop listening, and end each connection once its complete requests are answered."""
         for server in self._servers:
             server.close()
         for listening in self._sockets:
-            # Other processes have it open too: without this it would go on taking clients.
+            # Other processes have the socket open too, so that close alone does not stop it.
             with suppress(OSError):
                 listening.shutdown(socket.SHUT_RD)
         for connection in [*self._connections]:
             connection.drain()
 
     async def close(self, seconds: float) -> None:
-        """Wait until all answers are written, for so long at most, and end the threads."""
+        """Wait up to `seconds` until all answers are written, and end the threads."""
         until = self.loop.time() + seconds
         while any(each.is_busy for each in self._connections):
             if self.loop.time() > until:
@@ -129,27 +129,25 @@ class Door:
         self._ticking.cancel()
         self._threads.shutdown(wait=False)
 
-    # What connections ask.
+    # Called by connections.
 
     def add(self, connection: Connection) -> bool:
-        """Count a connection; return whether there is room for it."""
+        """Add a connection; return whether it is within the limit."""
         self._connections.add(connection)
-        return len(self._connections) <= self._most
+        return len(self._connections) <= self._max_connections
 
     def remove(self, connection: Connection) -> None:
-        """Count a connection no more."""
+        """Remove a connection."""
         self._connections.discard(connection)
 
-    def own_headers(self, request: Request) -> str:
-        """Return the lines that every answer has."""
+    def common_headers(self, request: Request) -> str:
+        """Return the header lines of every answer."""
         if self.is_tls and not _LOCALHOST.fullmatch(request.headers.get("host") or "localhost"):
             return self.date + _HSTS
         return self.date
 
-    # Who answers what.
-
     def _route(self, connection: Connection, head: Head) -> Route:
-        """Return what answers a request, of which the head has been read."""
+        """Return the route of a request by its head."""
         method, _, version, headers = head
         request, path = self._request(connection, head)
         hosts = len(headers.all("host"))
@@ -158,13 +156,13 @@ class Door:
             return Route(request, answer, refusal("GET", version, hosts))
         refused = refusal(method, version, hosts)
         if self._mount is not None and path == "/":
-            leads = redirect(method, path, request.query, headers.get("accept"))
-            if leads is not None:
-                return Route(request, partial(_always, leads), refused)
+            redirection = redirect(method, path, request.query, headers.get("accept"))
+            if redirection is not None:
+                return Route(request, partial(_always, redirection), refused)
         return Route(request, self._broker.answer, refused)
 
-    def _route_of_probe(self, connection: Connection, head: Head) -> Route:
-        """Return what answers a request on the port of the probes."""
+    def _route_probe(self, connection: Connection, head: Head) -> Route:
+        """Return the route of a request on the port of health and metrics."""
         request, path = self._request(connection, head)
         refused = refusal("GET", head.version, len(head.headers.all("host")))
         return Route(request, self._probes.get(path, _unknown), refused)
@@ -177,7 +175,7 @@ class Door:
         return self._probes.get(path, _unknown)
 
     def _request(self, connection: Connection, head: Head) -> tuple[Request, str]:
-        """Return the request without its body, and its path as the client spelled it."""
+        """Return the request without its body, and its path before percent-decoding."""
         headers, broker = head.headers, self._broker
         path, query, host = _target(head.target, headers)
         origin = broker.origin(
@@ -197,16 +195,16 @@ class Door:
         return request, path
 
     async def _live(self, request: Request) -> Response:
-        return self._foreign(request) or Response(200, _JSON, b'{"status":"live"}')
+        return self._check_browser(request) or Response(200, _JSON, b'{"status":"live"}')
 
     async def _ready(self, request: Request) -> Response:
-        if (refused := self._foreign(request)) is not None:
+        if (refused := self._check_browser(request)) is not None:
             return refused
         status, found = await self._broker.health()
         return Response(status, _JSON, msgspec.json.encode(found))
 
     async def _metrics(self, request: Request) -> Response:
-        if (refused := self._foreign(request)) is not None:
+        if (refused := self._check_browser(request)) is not None:
             return refused
         if request.method not in ("GET", "HEAD"):
             return protocol.encode_error(request, errors.MethodNotAllowed())
@@ -218,20 +216,20 @@ class Door:
         return Response(200, [("content-type", content_type)], body)
 
     async def _page(self, connection: Connection, version: str, request: Request) -> Response:
-        """Return what Flask answers."""
+        """Return the answer of Flask."""
         if self._pages is None:
             self._pages = self.loop.run_in_executor(self._threads, self._flask)
         pages = await self._pages
-        of_wire = (connection.peer, self._scheme, connection.server, version)
-        return await self.loop.run_in_executor(self._threads, pages, request, *of_wire)
+        environment = (connection.peer, self._scheme, connection.server, version)
+        return await self.loop.run_in_executor(self._threads, pages, request, *environment)
 
     def _flask(self) -> "Pages":
-        from skipmq.server import web  # noqa: PLC0415 - most nodes are never asked for a page.
+        from skipmq.server import web  # noqa: PLC0415 - most nodes serve no pages.
 
-        return web.bridge(web.create_app(self._broker, self.loop, self._mount))
+        return web.wsgi_adapter(web.create_app(self._broker, self.loop, self._mount))
 
-    def _foreign(self, request: Request) -> Response | None:
-        """Return the refusal of a request that a page of another site made; None of any other."""
+    def _check_browser(self, request: Request) -> Response | None:
+        """Return the refusal of a request from a page of another site, or None."""
         try:
             self._broker.check_browser(request)
         except errors.AccessDenied as error:
@@ -239,23 +237,23 @@ class Door:
         return None
 
     def _tick(self, due: float) -> None:
-        """End what is late, and show how late the loop itself runs what is due."""
+        """End expired connections, and export the lag of the loop."""
         now = self.loop.time()
         lag = max(0.0, now - due)
-        if lag > TICK:  # What came while the process stood still has not been looked at.
+        if lag > TICK:  # Data that arrived during a pause of the process is still unread.
             for connection in self._connections:
-                connection.until += lag
+                connection.expires_at += lag
         self._broker.node.observer.show("loop lag", lag)
         self.date = f"date: {formatdate(usegmt=True)}\r\n"
-        late = [connection for connection in self._connections if connection.until < now]
-        due = now + (BETWEEN_ENDS if len(late) > ENDED_AT_ONCE else TICK)
+        expired = [connection for connection in self._connections if connection.expires_at < now]
+        due = now + (BETWEEN_ENDS if len(expired) > ENDED_AT_ONCE else TICK)
         self._ticking = self.loop.call_at(due, self._tick, due)
-        for connection in late[:ENDED_AT_ONCE]:
+        for connection in expired[:ENDED_AT_ONCE]:
             connection.expire(now)
 
 
 def _target(url: bytes, headers: Headers) -> tuple[str, str, str | None]:
-    """Return path, query and host of a request; a target may have them all.
+    """Return path, query and host of a request; an absolute target replaces the Host header.
 
     Source: RFC 9112, section 3.2.2.
     """

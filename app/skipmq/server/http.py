@@ -1,7 +1,7 @@
-"""HTTP/1.1 without I/O: bytes of a connection become requests, whole or refused.
+"""Parse HTTP/1.1 without I/O: the bytes of a connection become requests or refusals.
 
-llhttp (httptools) parses, with none of its leniencies; what it lets pass, and HTTP/1.1 does not
-define well enough for two readers to agree on, is refused here. Source: RFC 9112, sections 2 to 7.
+llhttp (httptools) parses in its strict mode. Requests that it accepts and that another server could
+parse differently are refused here. Source: RFC 9112, sections 2 to 7.
 """
 
 from collections.abc import Awaitable, Callable
@@ -17,49 +17,49 @@ from httptools import (
 
 from skipmq import errors, limits
 from skipmq.protocol import Request, Response, encode_error
-from skipmq.server.answer import BODY_BROKEN_OFF, BODY_TOO_LONG
+from skipmq.server.answer import BODY_INCOMPLETE, BODY_TOO_LONG
 
-# Of the request target, of all headers together, and of trailers, each counted with so much more.
+# The limit in bytes of the target, and of all headers or trailers; the limit of headers; and the
+# bytes that each counts in addition to its own.
 HEAD_BYTES, HEADERS, HEADER_BYTES = 65_536, 128, 32
-# More than any head has that is within these: what the parser keeps of a header without an end, or
-# reads of chunks that bring nothing.
+# More bytes than any valid head has, for headers without an end and empty chunks.
 FED_BYTES = 3 * HEAD_BYTES
-# What a piece of a body takes beside its bytes.
+# The memory that a piece of a body takes in addition to its bytes.
 PIECE_BYTES = 64
-# How much of a body that is too long is read, so that its sender listens to the answer.
+# The bytes of an overlong body that are read and discarded, until which its client does not read
+# the answer.
 DISCARDED_BYTES = 64 * 1_048_576
 SMALL_BODY = 65_536
-# What may have arrived of unfinished bodies larger than a small one: of all clients, and of one
-# address. What is only announced takes no memory, and does not count.
+# The memory for incomplete bodies that are not small, of all clients and of one address.
 BODIES_BYTES, CLIENT_BYTES = 256 * 1_048_576, 128 * 1_048_576
-# Names of headers no longer than this are kept in lower case.
+# Names of headers up to this length are cached in lower case.
 _CACHED_BYTES = 64
 _VERSIONS = ("1.1", "1.0")
 
 
 class Headers(dict[str, str]):
-    """The headers of a request by name in lower case: the first of each name."""
+    """The headers of a request by name in lower case, the first value of each name."""
 
     __slots__ = ("repeated",)
 
     def __init__(self) -> None:
-        # Those whose name had come before.
+        # Further values of names.
         self.repeated: list[tuple[str, str]] = []
 
     def all(self, name: str) -> list[str]:
-        """Return every value of a name, in the order in which they were sent."""
+        """Return all values of a name in order."""
         first = self.get(name)
         if first is None:
             return []
         return [first, *(value for each, value in self.repeated if each == name)]
 
     def items(self) -> list[tuple[str, str]]:  # type: ignore[override]
-        """Return all headers; those of one name in the order in which they were sent."""
+        """Return all headers; the values of each name are in order."""
         return [*super().items(), *self.repeated]
 
 
 class Head(NamedTuple):
-    """What comes before a body."""
+    """The head of a request."""
 
     method: str
     target: bytes
@@ -68,15 +68,15 @@ class Head(NamedTuple):
 
 
 class Route(NamedTuple):
-    """A request with what answers it; `refused` is an error that is the answer instead."""
+    """A request with the function that answers it, or `refused` with the error instead."""
 
     request: Request
     answer: Callable[[Request], Awaitable[Response]]
     refused: errors.SqsError | None = None
 
 
-class Whole(NamedTuple):
-    """A request that is whole, or the response with which its connection ends."""
+class Received(NamedTuple):
+    """A complete request, or the response with which the connection ends."""
 
     route: Route | None
     response: Response | None
@@ -84,23 +84,23 @@ class Whole(NamedTuple):
     version: str = "1.1"
 
 
-class Arriving:
-    """How many bytes of unfinished bodies a worker holds, in all and by the client's address."""
+class PendingBodies:
+    """The bytes of incomplete bodies in a worker's memory, in total and by client address."""
 
     def __init__(self) -> None:
         self._total = 0
         self._by_client: dict[str, int] = {}
 
-    def count(self, client: str, size: int) -> None:
-        """Count bytes; raise errors.Overloaded when the client, or all together, have too many."""
-        of_client = self._by_client.get(client, 0) + size
+    def add(self, client: str, size: int) -> None:
+        """Add bytes of a client; raise errors.Overloaded beyond CLIENT_BYTES or BODIES_BYTES."""
+        client_total = self._by_client.get(client, 0) + size
         self._total += size
-        self._by_client[client] = of_client
-        if of_client > CLIENT_BYTES or self._total > BODIES_BYTES:
+        self._by_client[client] = client_total
+        if client_total > CLIENT_BYTES or self._total > BODIES_BYTES:
             raise errors.Overloaded
 
-    def forget(self, client: str, size: int) -> None:
-        """Count bytes of a client no more."""
+    def remove(self, client: str, size: int) -> None:
+        """Subtract bytes of a client."""
         self._total -= size
         left = self._by_client.pop(client, 0) - size
         if left:
@@ -108,31 +108,31 @@ class Arriving:
 
 
 class _RefusedError(Exception):
-    """Bytes that cannot be read as a request; a status alone answers them."""
+    """A malformed or unsupported request, whose answer is only a status."""
 
     def __init__(self, status: int) -> None:
         self.status = status
 
 
 class Reader:
-    """The requests of a connection; `state` is `idle`, `head`, `body`, or `ended` when refused."""
+    """The parser of a connection; `state` is `idle`, `head`, `body`, or `ended` after a refusal."""
 
     __slots__ = (
-        "_arriving", "_counted", "_fed", "_head_bytes", "_headers", "_is_repeated", "_parser",
-        "_pieces", "_received", "_route", "_route_of", "_size", "_target", "_whole", "state",
+        "_bodies", "_complete", "_counted", "_fed", "_find_route", "_head_bytes", "_headers",
+        "_is_repeated", "_parser", "_pieces", "_received", "_route", "_size", "_target", "state",
     )  # fmt: skip
 
-    def __init__(self, route: Callable[[Head], Route], arriving: Arriving) -> None:
-        self._route_of, self._arriving = route, arriving
+    def __init__(self, find_route: Callable[[Head], Route], bodies: PendingBodies) -> None:
+        self._find_route, self._bodies = find_route, bodies
         self._parser = HttpRequestParser(self)
-        self._whole: list[Whole] = []
+        self._complete: list[Received] = []
         self._begin()
 
     def _begin(self) -> None:
         self.state = "idle"
         self._target = b""
         self._headers = Headers()
-        # Bytes of headers, or trailers; and of all that came since the last piece of a body.
+        # Bytes of headers or trailers, and of all data since the last piece of a body.
         self._head_bytes = self._fed = 0
         self._route: Route | None = None
         self._pieces: list[bytes] = []
@@ -140,8 +140,8 @@ class Reader:
         self._size = self._received = self._counted = 0
         self._is_repeated = False
 
-    def feed(self, data: bytes) -> list[Whole]:
-        """Return the requests that these bytes complete; the last may be a refusal."""
+    def feed(self, data: bytes) -> list[Received]:
+        """Parse bytes; return the requests that they complete, the last perhaps a refusal."""
         self._fed += len(data)
         try:
             self._parse(data)
@@ -150,7 +150,7 @@ class Reader:
         except HttpParserError as error:
             cause = error.__context__
             if isinstance(cause, errors.SqsError):
-                self._whole.append(self.broken(cause))
+                self._complete.append(self.refuse_body(cause))
             else:
                 self._refuse(cause.status if isinstance(cause, _RefusedError) else 400)
         else:
@@ -158,8 +158,8 @@ class Reader:
                 self._fed = 0
             elif self._fed > FED_BYTES:
                 self._refuse(431)
-        whole, self._whole = self._whole, []
-        return whole
+        complete, self._complete = self._complete, []
+        return complete
 
     def _parse(self, data: bytes) -> None:
         """Parse bytes; raise HttpParserError."""
@@ -167,47 +167,47 @@ class Reader:
             try:
                 self._parser.feed_data(data)
             except HttpParserUpgrade as upgrade:
-                data = self._same_without_upgrade() + data[upgrade.args[0] :]
+                data = self._head_without_upgrade() + data[upgrade.args[0] :]
             else:
                 return
 
-    def broken(self, error: errors.SqsError | None = None) -> Whole:
-        """Return the refusal of the request whose body is not whole, and take no other."""
+    def refuse_body(self, error: errors.SqsError | None = None) -> Received:
+        """Return the refusal of a request with an incomplete body, and end."""
         assert self._route is not None
         request, _, refused = self._route
-        found = refused or error or errors.SerializationException(BODY_BROKEN_OFF)
+        reason = refused or error or errors.SerializationException(BODY_INCOMPLETE)
         self.release()
         self.state = "ended"
-        return Whole(self._route, encode_error(request, found))
+        return Received(self._route, encode_error(request, reason))
 
     def close(self) -> None:
-        """Forget what is not whole; to be fed no more."""
+        """Discard an incomplete request; the reader must not be used any more."""
         self.release()
-        del self._parser, self._route_of
+        del self._parser, self._find_route
 
     def release(self) -> None:
-        """Count the bytes of the body no more."""
+        """Subtract the body from the pending ones."""
         if self._counted:
             assert self._route is not None
-            self._arriving.forget(self._route.request.client, self._counted)
+            self._bodies.remove(self._route.request.client, self._counted)
             self._counted = 0
 
     @property
     def body_bytes(self) -> int:
-        """Return how long the body is that is being read, or may be."""
+        """Return the length of the body that is being read, or its maximum if chunked."""
         return self._size if self._size >= 0 else limits.REQUEST_BYTES
 
     @property
-    def waits_to_be_asked(self) -> bool:
-        """Report whether the client waits for a 100 (Continue) before it sends the body."""
+    def expects_continue(self) -> bool:
+        """Return whether the client waits for 100 Continue before it sends the body."""
         expects = self._headers.get("expect", "").lower() == "100-continue"
-        is_whole = self.state != "body" or self._received or not self._size
-        return expects and not is_whole and self._parser.get_http_version() == "1.1"
+        has_begun = self.state != "body" or self._received or not self._size
+        return expects and not has_begun and self._parser.get_http_version() == "1.1"
 
-    def _same_without_upgrade(self) -> bytes:
-        """Return the head of the request once more, for a parser that reads its body after it.
+    def _head_without_upgrade(self) -> bytes:
+        """Replace the parser, and return a head with which it parses the body.
 
-        The one before has left the body out, for another protocol that the client would change to.
+        The parser skips the body of a request with an Upgrade header, which is ignored here.
         """
         before, self._parser = self._parser, HttpRequestParser(self)
         self._is_repeated = True
@@ -220,21 +220,21 @@ class Reader:
     def _refuse(self, status: int) -> None:
         self.release()
         self.state = "ended"
-        self._whole.append(Whole(None, Response(status, [], b"")))
+        self._complete.append(Received(None, Response(status, [], b"")))
 
-    # What the parser calls.
+    # Called by the parser.
 
     def on_message_begin(self) -> None:
-        """Begin a head."""
+        """Start a head."""
         if not self._is_repeated:
             self.state = "head"
 
     def on_url(self, target: bytes) -> None:
-        """Take a piece of the request target."""
+        """Append a piece of the request target."""
         self._target += target
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header, or a trailer, which means nothing here."""
+        """Add a header, or ignore a trailer."""
         self._head_bytes += len(name) + len(value) + HEADER_BYTES
         if self._head_bytes > HEAD_BYTES:
             raise _RefusedError(431)
@@ -249,7 +249,7 @@ class Reader:
             headers[key] = text
 
     def on_headers_complete(self) -> None:
-        """Find out what the request is for, and how its body comes."""
+        """Check the head and find the route."""
         if self._is_repeated:
             self._is_repeated = False
             return
@@ -265,11 +265,11 @@ class Reader:
             raise _RefusedError(501)
         self._size = -1 if encoding is not None else int(headers.get("content-length", "0"))
         method = self._parser.get_method().decode("ascii")
-        self._route = self._route_of(Head(method, self._target, version, headers))
+        self._route = self._find_route(Head(method, self._target, version, headers))
         self.state, self._head_bytes = "body", 0
 
     def on_body(self, data: bytes) -> None:
-        """Take a piece of the body; of one that is too long only its length."""
+        """Append a piece of the body; discard those of an overlong one."""
         assert self._route is not None
         self._fed = 0
         self._received += len(data)
@@ -282,11 +282,11 @@ class Reader:
         if not 0 <= self._size <= SMALL_BODY:
             size = len(data) + PIECE_BYTES
             self._counted += size
-            self._arriving.count(self._route.request.client, size)
+            self._bodies.add(self._route.request.client, size)
         self._pieces.append(data)
 
     def on_message_complete(self) -> None:
-        """Give the request out."""
+        """Complete the request."""
         if self._parser.should_upgrade():
             return
         route, pieces = self._route, self._pieces
@@ -298,8 +298,8 @@ class Reader:
             route.request.body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         self.release()
         parser = self._parser
-        whole = Whole(route, None, parser.should_keep_alive(), parser.get_http_version())
-        self._whole.append(whole)
+        received = Received(route, None, parser.should_keep_alive(), parser.get_http_version())
+        self._complete.append(received)
         self._begin()
 
 

@@ -1,7 +1,7 @@
-"""What proxies say of a request that they pass on: from whom, how and under which name it came.
+"""The origin of a request that proxies forward: client address, scheme and host.
 
-Source: MDN, "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host". Anybody can send these
-headers; only configured addresses are believed, and of a list only what a believed one has added.
+Source: MDN, "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host". Any client can send these
+headers; only values that trusted proxies have added are used.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from skipmq.settings import Network
 
 
 class Origin(msgspec.Struct, frozen=True, gc=False):
-    """Whence a request came: the client's address, the scheme and the host that it used."""
+    """The client's address, and the scheme and host that it used."""
 
     client: str
     scheme: str
@@ -22,45 +22,45 @@ class Origin(msgspec.Struct, frozen=True, gc=False):
 
 
 _ADDRESS_LONGEST = 64
-# Gives the values of a header, those of all its lines with commas between: a proxy may add a line
-# to the client's own.
-Sent = Callable[[str], str]
+# Returns the values of a header, of all its lines, separated by commas: a proxy may add a line to
+# the client's.
+HeaderValues = Callable[[str], str]
 
 
 class Proxies:
-    """The proxies that a node believes, by their addresses."""
+    """The trusted proxies of a node, by their addresses."""
 
     def __init__(self, networks: Sequence[Network]) -> None:
         self._is_any = bool(networks)
 
         @lru_cache(maxsize=4096)
-        def is_believed(address: str) -> bool:
+        def is_trusted(address: str) -> bool:
             try:
                 parsed = ip_address(address)
             except ValueError:
                 return False
             return any(parsed in network for network in networks)
 
-        self._is_believed = is_believed
+        self._is_trusted = is_trusted
 
-    def origin(self, peer: str, scheme: str, host: str | None, sent: Sent) -> Origin:
-        """Return whence a request came that `peer` has sent, with its headers."""
-        # So a socket of IPv6 shows addresses of IPv4.
+    def origin(self, peer: str, scheme: str, host: str | None, values: HeaderValues) -> Origin:
+        """Return the origin of a request that `peer` has sent, by the values of its headers."""
+        # An IPv6 socket shows IPv4 addresses with this prefix.
         peer = peer.removeprefix("::ffff:")
-        if not self._is_any or not self._is_believed(peer):
+        if not self._is_any or not self._is_trusted(peer):
             return Origin(peer, scheme, host)
         client = peer
-        for each in reversed(sent("x-forwarded-for").split(",")):
+        for each in reversed(values("x-forwarded-for").split(",")):
             address = _address(each.strip())
-            # Who sent what is no address is not known, nor then who wrote what stands before it.
-            if address is None or not self._is_believed(client):
+            # Stop at a text that is no address: what precedes it may be forged.
+            if address is None or not self._is_trusted(client):
                 break
             client = address
-        proto = _last(sent("x-forwarded-proto")).lower()
+        proto = _last(values("x-forwarded-proto")).lower()
         return Origin(
             client,
             proto if proto in ("http", "https") else scheme,
-            _last(sent("x-forwarded-host")) or host,
+            _last(values("x-forwarded-host")) or host,
         )
 
 

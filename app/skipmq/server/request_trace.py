@@ -1,4 +1,4 @@
-"""What the span of a request says; never a message's body.
+"""The spans of requests, without message bodies.
 
 Source: OpenTelemetry, "Semantic conventions for AWS SQS", "for messaging spans", "for HTTP spans".
 """
@@ -6,7 +6,7 @@ Source: OpenTelemetry, "Semantic conventions for AWS SQS", "for messaging spans"
 from typing import TYPE_CHECKING, Any
 
 from skipmq import errors
-from skipmq.actions import queue_of
+from skipmq.actions import queue_name
 from skipmq.config import ConfigError
 from skipmq.protocol import Call, Request, Response
 from skipmq.settings import Settings
@@ -25,14 +25,14 @@ _FAULT = 500
 
 
 def tracing(settings: Settings, instance: str) -> "Tracing | None":
-    """Return what traces the requests of this process, which has a name; None where that is off.
+    """Return the tracing of this process, named `instance`; None if it is off.
 
-    Raises ConfigError where it is on and cannot be.
+    Raises ConfigError if its packages are missing or a variable is invalid.
     """
     if settings.tracing == "off":
         return None
     try:
-        # Not before: nobody else needs the packages.
+        # Imported here, since the packages are optional.
         from skipmq.telemetry.tracing import Tracing  # noqa: PLC0415
     except ImportError as error:
         raise ConfigError(
@@ -48,17 +48,17 @@ def tracing(settings: Settings, instance: str) -> "Tracing | None":
 
 
 def check(settings: Settings) -> None:
-    """Raise ConfigError where tracing is on and cannot be."""
-    if (found := tracing(settings, "")) is not None:
-        found.close()
+    """Raise ConfigError if tracing is on and cannot start."""
+    if (traces := tracing(settings, "")) is not None:
+        traces.close()
 
 
-def begin(found: "Tracing", request: Request) -> "RequestSpan":
-    """Begin the span of a request that nobody has looked into."""
-    return found.request(request.method, request.headers)
+def begin(traces: "Tracing", request: Request) -> "RequestSpan":
+    """Start the span of a request."""
+    return traces.request(request.method, request.headers)
 
 
-def end(  # noqa: PLR0913, PLR0917 - all that is known.
+def end(  # noqa: PLR0913, PLR0917 - all are recorded.
     span: "RequestSpan",
     request: Request,
     call: Call | None,
@@ -66,11 +66,11 @@ def end(  # noqa: PLR0913, PLR0917 - all that is known.
     failure: errors.SqsError | None,
     response: Response,
 ) -> None:
-    """End the span of a request that was answered."""
+    """End the span of an answered request."""
     name, attributes = request.method, dict[str, Any]()
-    if span.is_recording:  # Most are not where few are sampled.
+    if span.is_recording:  # With sampling most spans are not.
         if call is not None:
-            name, attributes = _of_call(call, result or {})
+            name, attributes = _describe(call, result or {})
         attributes |= {
             "aws.request_id": request.request_id,
             "client.address": request.client,
@@ -83,14 +83,14 @@ def end(  # noqa: PLR0913, PLR0917 - all that is known.
     span.end(name, attributes, is_fault=response.status >= _FAULT)
 
 
-def _of_call(call: Call, result: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the name of a call's span and what else is known of it."""
+def _describe(call: Call, result: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the name and the attributes of a call's span."""
     name = call.action
     attributes: dict[str, Any] = {"messaging.operation.name": name}
     if kind := _TYPES.get(name):
         attributes["messaging.operation.type"] = kind
-    found = queue_of(call)
-    queue = "*" if found is None else found.name
+    identity = queue_name(call)
+    queue = "*" if identity is None else identity.name
     if queue != "*":
         attributes["messaging.destination.name"] = queue
     if (entries := getattr(call.parameters, "Entries", None)) is not None:

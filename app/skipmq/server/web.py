@@ -1,9 +1,8 @@
-"""The Flask application: the console's pages, and health and the SQS view for any WSGI server.
+"""The Flask application: the console's pages, and health and SQS for any WSGI server.
 
-Under `skipmq serve` it answers the pages that the door (door.py) hands it, in a thread; under
-another server, such as `gunicorn 'skipmq.wsgi:application()'`, it answers everything. Either way a
-request of SQS is answered by the one broker, on the one event loop. The console lies above the
-server: whoever starts that mounts it.
+Under `skipmq serve` the door (door.py) calls it for pages, in a thread; under another server, such
+as `gunicorn 'skipmq.wsgi:application()'`, it answers all requests. In both cases the broker answers
+SQS requests on one event loop. The console is in a higher layer, and mounted by the caller.
 """
 
 import asyncio
@@ -20,7 +19,7 @@ from werkzeug.exceptions import ClientDisconnected, HTTPException
 from skipmq import errors, limits, protocol
 from skipmq.protocol import Request, Response
 from skipmq.server.answer import (
-    BODY_BROKEN_OFF,
+    BODY_INCOMPLETE,
     BODY_TOO_LONG,
     Broker,
     is_page,
@@ -28,15 +27,16 @@ from skipmq.server.answer import (
     refusal,
 )
 
+# Chunks of an overlong body that are read and discarded.
 _CHUNKS = 64
-# The errors of SQS for those of HTTP that Flask raises; for all others the operation is unknown.
+# SQS's errors for Flask's HTTP errors; all others are unknown operations.
 _KINDS: dict[int, type[errors.SqsError]] = {
     405: errors.MethodNotAllowed,
     500: errors.InternalFailure,
 }
-# Under which path pages are mounted.
+# The path of pages.
 PAGES = "/console/"
-# Answers a request of a client's address by a scheme to a server's address in a version of HTTP.
+# Answers a request; the other arguments are client address, scheme, server address, HTTP version.
 Pages: TypeAlias = Callable[[Request, str, str, tuple[str, int], str], Response]
 # Adds pages to the application of a broker.
 Mount: TypeAlias = Callable[[flask.Flask, Broker, asyncio.AbstractEventLoop], None]
@@ -47,28 +47,29 @@ def create_app(
 ) -> flask.Flask:
     """Return the application of a broker, with pages."""
     app = flask.Flask("skipmq", static_folder=None)
-    # No path is answered by sending the client elsewhere; a queue's may end with a slash.
+    # Do not redirect for slashes: a queue's URL may end with one.
     app.url_map.merge_slashes = app.url_map.strict_slashes = False
 
     @app.before_request
     def sqs() -> flask.Response | None:
         found = flask.request
-        # Werkzeug takes //metrics for /metrics, which a balancer that hides that one does not.
+        # Not found.path, where //metrics is /metrics: a load balancer may block only the latter.
         path = found.environ["PATH_INFO"]
         if is_page(path):
             return None
         query = found.query_string.decode("latin-1")
-        leads = redirect(found.method, path, query, found.headers.get("Accept"))
-        if leads is not None and mount is not None:
-            return _sent(leads)
-        request, refused = arrived(broker)
+        redirection = redirect(found.method, path, query, found.headers.get("Accept"))
+        if redirection is not None and mount is not None:
+            return _flask_response(redirection)
+        request, refused = current_request(broker)
         try:
             request.body = _body()
         except errors.SqsError as error:
-            return _sent(protocol.encode_error(request, refused or error))
+            return _flask_response(protocol.encode_error(request, refused or error))
         if refused is not None:
-            return _sent(protocol.encode_error(request, refused))
-        return _sent(asyncio.run_coroutine_threadsafe(broker.answer(request), loop).result())
+            return _flask_response(protocol.encode_error(request, refused))
+        answer = asyncio.run_coroutine_threadsafe(broker.answer(request), loop).result()
+        return _flask_response(answer)
 
     _add_health(app, broker, loop)
     if mount is not None:
@@ -79,7 +80,7 @@ def create_app(
         with suppress(errors.SqsError):
             _body()
         kind = _KINDS.get(error.code or 0, errors.UnknownOperationException)
-        return _sent(protocol.encode_error(_request(broker), kind()))
+        return _flask_response(protocol.encode_error(_request(broker), kind()))
 
     return app
 
@@ -87,7 +88,7 @@ def create_app(
 def _add_health(app: flask.Flask, broker: Broker, loop: asyncio.AbstractEventLoop) -> None:
     @app.errorhandler(errors.AccessDenied)
     def denied(error: errors.AccessDenied) -> flask.Response:
-        return _sent(protocol.encode_error(_request(broker), error))
+        return _flask_response(protocol.encode_error(_request(broker), error))
 
     @app.get("/health/live", strict_slashes=True)
     def live() -> dict[str, str]:
@@ -101,8 +102,8 @@ def _add_health(app: flask.Flask, broker: Broker, loop: asyncio.AbstractEventLoo
         return found, status
 
 
-def bridge(app: flask.Flask) -> Pages:
-    """Return what answers a request that came over no WSGI server, by Flask."""
+def wsgi_adapter(app: flask.Flask) -> Pages:
+    """Return a function that answers a request by Flask, without a WSGI server."""
 
     def answer(
         request: Request, peer: str, scheme: str, server: tuple[str, int], version: str
@@ -126,12 +127,12 @@ def bridge(app: flask.Flask) -> Pages:
             **_variables(request.headers.items()),
             "CONTENT_LENGTH": str(len(request.body)),
         }
-        environ.pop("HTTP_TRANSFER_ENCODING", None)  # Werkzeug would read nothing.
+        environ.pop("HTTP_TRANSFER_ENCODING", None)  # With it Werkzeug reads no body.
         response = flask.Response.from_app(app, environ)
         headers = [
             (name.lower(), value)
             for name, value in response.headers.items()
-            if name.lower() != "content-length"  # The door's.
+            if name.lower() != "content-length"  # The door sets it.
         ]
         return Response(response.status_code, headers, response.get_data())
 
@@ -147,11 +148,11 @@ class _Headers:
         self._environ = environ
 
     def get(self, name: str, /) -> str | None:
-        """Return the header's value, or None when it was not sent."""
+        """Return the header's value, or None if it was not sent."""
         return self._environ.get(_variable(name))
 
     def items(self) -> Iterator[tuple[str, str]]:
-        """Return all headers; the values of one that was sent twice are joined by a comma."""
+        """Return all headers; the values of a repeated one are joined by commas."""
         for variable, value in self._environ.items():
             if variable.startswith("HTTP_"):
                 yield variable[5:].replace("_", "-").lower(), value
@@ -160,10 +161,10 @@ class _Headers:
 
 
 def _variables(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return headers as WSGI has them; those sent twice are joined.
+    """Return the WSGI variables of headers, with the values of repeated ones joined.
 
-    WSGI has one name for `X_Forwarded_For` and `X-Forwarded-For`, and proxies write only the
-    latter: what has an underline is left out.
+    Headers with an underscore are omitted: `X_Forwarded_For` would have the variable of
+    `X-Forwarded-For`, and proxies replace only the latter.
     """
     found: dict[str, str] = {}
     for name, value in headers:
@@ -175,13 +176,13 @@ def _variables(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def _variable(header: str) -> str:
-    """Return under which name WSGI has a header."""
+    """Return the WSGI variable of a header."""
     name = header.upper().replace("-", "_")
     return name if name in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{name}"
 
 
-def arrived(broker: Broker) -> tuple[Request, errors.SqsError | None]:
-    """Return the request without its body, and what HTTP has against it."""
+def current_request(broker: Broker) -> tuple[Request, errors.SqsError | None]:
+    """Return Flask's request without its body, and the error of its method or Host header."""
     environ = flask.request.environ
     version = environ["SERVER_PROTOCOL"].removeprefix("HTTP/")
     request = _request(broker)
@@ -206,10 +207,10 @@ def _request(broker: Broker) -> Request:
 
 
 def _body() -> bytes:
-    """Return the body of the request, read to the end: before that a client may not listen.
+    """Return the body of the request, read to the end, until which a client may not read.
 
-    Raises errors.InvalidParameterValueException when it is longer than any valid one, and
-    errors.SerializationException when the client broke off: what it sent may look complete.
+    Raises errors.InvalidParameterValueException if it is longer than any valid one, and
+    errors.SerializationException if it is incomplete.
     """
     stream = flask.request.stream
     try:
@@ -220,12 +221,12 @@ def _body() -> bytes:
                     break
             raise errors.InvalidParameterValueException(BODY_TOO_LONG)
     except (OSError, ClientDisconnected) as error:
-        raise errors.SerializationException(BODY_BROKEN_OFF) from error
+        raise errors.SerializationException(BODY_INCOMPLETE) from error
     length = flask.request.content_length
     if length is not None and len(body) < length:
-        raise errors.SerializationException(BODY_BROKEN_OFF)
+        raise errors.SerializationException(BODY_INCOMPLETE)
     return body
 
 
-def _sent(response: Response) -> flask.Response:
+def _flask_response(response: Response) -> flask.Response:
     return flask.Response(response.body, response.status, response.headers)

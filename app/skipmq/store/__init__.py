@@ -1,4 +1,4 @@
-"""What the database keeps beside messages: each module calls a few SQL functions."""
+"""Everything in the database but messages; each class calls the SQL functions of one subject."""
 
 from skipmq.store.activity import Activity
 from skipmq.store.audit_log import Audit

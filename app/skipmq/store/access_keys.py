@@ -1,4 +1,4 @@
-"""The access keys of the database, with their secrets as they are encrypted, and ended sessions."""
+"""Access keys with their encrypted secrets, and ended sessions of the console."""
 
 from collections.abc import Sequence
 
@@ -26,17 +26,17 @@ _NOTE_USE = Statement("select from skipmq.note_access_key_use($1)", TEXTS)
 
 
 class AccessKeys:
-    """The functions of the database on access keys; only its owner may change them."""
+    """The SQL functions for access keys; only the schema's owner may change keys."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def all(self) -> list[StoredKey]:
-        """Return all keys but those that have expired for long."""
+        """Return all keys, without those that expired long ago."""
         return [StoredKey(*row) for row in await self._database.rows(_ALL)]
 
     async def version(self) -> tuple[int, float]:
-        """Return a number that grows when keys change, and the time in seconds since 1970."""
+        """Return a version that changes with the keys, and the time in seconds since 1970."""
         ((version, now),) = await self._database.rows(_VERSION)
         return version, now
 
@@ -53,7 +53,7 @@ class AccessKeys:
         lifetime: float | None = None,
         rights: str | None = None,
     ) -> None:
-        """Store a key; raise errors.ResourceNotFoundException when the parent cannot have one."""
+        """Store a key; raise errors.ResourceNotFoundException if `parent` is not usable."""
         await self._database.rows(
             _CREATE,
             (key_id, account, name, secret, master_key_id, parent, token_digest, lifetime, rights),
@@ -67,29 +67,29 @@ class AccessKeys:
         lifetime: float | None = None,
         rights: str | None = None,
     ) -> None:
-        """Enable or disable a key, let it expire in so many seconds, or give it other rights.
+        """Enable or disable a key, or set its rights or its `lifetime` in seconds from now.
 
         Raises errors.ResourceNotFoundException.
         """
         await self._database.rows(_CHANGE, (key_id, enabled, lifetime, rights))
 
     async def revoke(self, key_id: str) -> None:
-        """Delete a key and the temporary ones of it; raise errors.ResourceNotFoundException."""
+        """Delete a key and its temporary keys; raise errors.ResourceNotFoundException."""
         await self._database.rows(_REVOKE, (key_id,))
 
     async def reencrypt(self, key_id: str, old: bytes, secret: bytes, master_key_id: str) -> bool:
-        """Replace the encrypted secret if it still is `old`; tell whether it was."""
+        """Replace the encrypted secret if it is still `old`; return whether it was."""
         ((replaced,),) = await self._database.rows(_REENCRYPT, (key_id, old, secret, master_key_id))
         return bool(replaced)
 
     async def note_use(self, key_ids: Sequence[str]) -> None:
-        """Note that keys were used."""
+        """Set the time of last use of keys to now."""
         await self._database.rows(_NOTE_USE, (key_ids,))
 
     async def end_session(self, digest: bytes, seconds: float) -> None:
-        """Note that a session of the console, of which `seconds` were left, was signed out of."""
+        """Record that a session of the console, which had `seconds` left, was signed out."""
         await self._database.rows(_END_SESSION, (digest, seconds))
 
     async def ended_sessions(self) -> frozenset[bytes]:
-        """Return the digests of the sessions that were signed out of and would still last."""
+        """Return the digests of sessions that were signed out before their end."""
         return frozenset(bytes(digest) for (digest,) in await self._database.rows(_ENDED_SESSIONS))

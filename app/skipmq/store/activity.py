@@ -1,8 +1,8 @@
-"""How many messages are received from each queue, and how often none is.
+"""Counters of received messages and of empty receives of each queue.
 
-What is sent and deleted the database counts itself, in the transaction that does it. A receive
-would pay for a row of its own: a node counts receives in memory, adds them once a second, and loses
-those of its last second when it is killed.
+The database counts sends and deletes in their own transactions. A receive would need a write of its
+own, so that a node counts receives in memory and adds them to the database once a second; a node
+that is killed loses its last second's.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ _INTERVAL = 1.0
 
 
 class Activity:
-    """Counts receives by generation of queues; for one loop."""
+    """Counters of receives by queue id; for one loop."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -27,20 +27,20 @@ class Activity:
         self._empty: dict[int, int] = {}
 
     def note(self, queue_id: int, messages: int) -> None:
-        """Note that a receive gave so many messages."""
+        """Count a receive and its number of messages."""
         if messages:
             self._received[queue_id] = self._received.get(queue_id, 0) + messages
         else:
             self._empty[queue_id] = self._empty.get(queue_id, 0) + 1
 
     async def run(self) -> None:
-        """Add to the totals until it is cancelled."""
+        """Flush the counters once a second until cancelled."""
         while True:
             await asyncio.sleep(_INTERVAL)
             await self.flush()
 
     async def flush(self) -> None:
-        """Add to the totals what has been noted; forget it where the database is unavailable."""
+        """Add the counters to the database's totals, or discard them if it is unavailable."""
         received, self._received = self._received, {}
         empty, self._empty = self._empty, {}
         queues = [*(received | empty)]

@@ -1,7 +1,8 @@
-"""The audit log: noted in memory, written to the database once a second, read in pages.
+"""The audit log: buffered in memory, written to the database once a second, read in pages.
 
-A record never delays or fails the request that it is of. What was noted in the last second is lost
-with the process, and what finds no room while the database is unavailable; the log has it.
+A record never delays or fails its request. Records of the last second are lost when the process is
+killed, and those that do not fit the buffer while the database is unavailable; the node's log has
+all of them.
 """
 
 import asyncio
@@ -25,15 +26,15 @@ _RECORDS = Search(
     TEXT, BIGINT, INTEGER, TEXT, TEXT, TEXT, TEXT,
 )  # fmt: skip
 _INTERVAL = 1.0
-# How many may wait, and how many a statement writes.
-MOST, _BATCH = 500, 100
+# The records that the buffer holds, and that one statement writes.
+BUFFERED, _BATCH = 500, 100
 
 
 class AuditRecord(NamedTuple):
-    """What the audit log has of a request; `recorded_at` in seconds since 1970.
+    """A request in the audit log; `recorded_at` in seconds since 1970.
 
-    An access key that is only `claimed` has proved nothing. `outcome` is `done` or the code of an
-    error, `door` is `api`, `console` or `command`, where `user` is who ran it on that machine.
+    With `claimed` the signature was not verified. `outcome` is `done` or an error code, `door` is
+    `api`, `console` or `command`; the `user` of a command is the operating system's.
     """
 
     id: int
@@ -52,33 +53,33 @@ class AuditRecord(NamedTuple):
 
 
 class Audit:
-    """The audit log of a database, to which a node `writes` or does not; for one loop."""
+    """The audit log of a database; without `writes` records are discarded. For one loop."""
 
     def __init__(self, database: Database, *, writes: bool) -> None:
         self._database, self._writes = database, writes
-        # Each with the time of time.monotonic when it was noted.
-        self._waiting: deque[tuple[float, dict[str, Any]]] = deque()
+        # Each with the time of time.monotonic of its request.
+        self._buffer: deque[tuple[float, dict[str, Any]]] = deque()
         self._left_out = 0
 
     def note(self, record: dict[str, Any]) -> None:
-        """Keep a record to be written soon, if there is room."""
+        """Append a record to the buffer, if it has room."""
         if not self._writes:
             return
-        if len(self._waiting) < MOST:
-            self._waiting.append((monotonic(), record))
+        if len(self._buffer) < BUFFERED:
+            self._buffer.append((monotonic(), record))
         else:
             self._left_out += 1
 
     async def run(self) -> None:
-        """Write what has been noted until it is cancelled."""
+        """Flush the buffer once a second until cancelled."""
         while True:
             await asyncio.sleep(_INTERVAL)
             await self.flush()
 
     async def flush(self) -> None:
-        """Write what has been noted; keep it while the database is unavailable."""
-        while self._waiting and not self._database.availability.is_lost:
-            batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), _BATCH))]
+        """Write the buffered records, unless the database is unavailable."""
+        while self._buffer and not self._database.availability.is_unavailable:
+            batch = [self._buffer.popleft() for _ in range(min(len(self._buffer), _BATCH))]
             now = monotonic()
             records = [_clean(record) | {"age": now - at} for at, record in batch]
             text = msgspec.json.encode(records).decode()
@@ -104,14 +105,14 @@ class Audit:
         outcome: str | None = None,
         deadline: float = 0.0,
     ) -> list[AuditRecord]:
-        """Return up to `limit` records, newest first, that concern an account, or any."""
+        """Return up to `limit` records of an account, or of all, newest first."""
         parameters = (account, before, limit, queue, access_key, action, outcome)
         rows = await self._database.rows(_RECORDS, parameters, deadline=deadline)
         return [AuditRecord(*row) for row in rows]
 
 
 def _clean(value: Any) -> Any:
-    """Return a value without the one character that PostgreSQL cannot hold."""
+    """Return a value with NUL, which PostgreSQL cannot store, replaced in its texts."""
     if isinstance(value, str):
         return value.replace("\0", "\N{REPLACEMENT CHARACTER}")
     if isinstance(value, dict):

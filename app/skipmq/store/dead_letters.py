@@ -1,4 +1,4 @@
-"""Where messages go that could not be processed, and queues from which they go nowhere."""
+"""Dead-letter queues, and queues without one that redeliver the same messages."""
 
 from typing import Any, NamedTuple
 
@@ -18,11 +18,11 @@ _REDELIVERING_QUEUES = Search(
 
 
 class DeadLetterQueue(NamedTuple):
-    """A queue that redrive policies name; without an id it is not there.
+    """A queue that redrive policies name; without an id it does not exist.
 
-    `next_name` is its own dead-letter queue, `oldest` in seconds, `arrived` of the last six hours,
-    `sources` some of those that name it: `name`, `most` (receives), `policy`, `messages`, `moved`.
-    The sums of several queues have no name; `queues` is their number.
+    `next_name` is its own dead-letter queue, `oldest` is in seconds, `arrived` counts the last six
+    hours, `sources` are some of the queues that name it: `name`, `most` (receives), `policy`,
+    `messages`, `moved`. A sum over several queues has no name; `queues` is their number.
     """
 
     name: str | None
@@ -39,7 +39,7 @@ class DeadLetterQueue(NamedTuple):
 
 
 class RedeliveringQueue(NamedTuple):
-    """A queue that has no dead-letter queue, and what it received and deleted in six hours."""
+    """A queue without dead-letter queue; `received` and `deleted` count the last six hours."""
 
     name: str
     policy: str
@@ -49,7 +49,7 @@ class RedeliveringQueue(NamedTuple):
 
 
 class DeadLetters:
-    """The functions of the database about dead-letter queues."""
+    """The SQL functions for dead-letter queues."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -64,7 +64,7 @@ class DeadLetters:
         offset: int = 0,
         deadline: float = 0.0,
     ) -> tuple[list[DeadLetterQueue], DeadLetterQueue]:
-        """Return up to `limit` dead-letter queues, the worst first, and the sums of all others."""
+        """Return up to `limit` dead-letter queues, the worst first, and the sum of all others."""
         parameters = (account, region, search, limit, offset)
         rows = await self._database.rows(_DEAD_LETTER_QUEUES, parameters, deadline=deadline)
         *queues, others = (DeadLetterQueue(*row) for row in rows)
@@ -73,7 +73,7 @@ class DeadLetters:
     async def redelivering(
         self, account: str, region: str, search: str = "", deadline: float = 0.0
     ) -> list[RedeliveringQueue]:
-        """Return the queues without one that deliver the same again and again, the worst first."""
+        """Return queues without dead-letter queue that redeliver messages, the worst first."""
         parameters = (account, region, search)
         rows = await self._database.rows(_REDELIVERING_QUEUES, parameters, deadline=deadline)
         return [RedeliveringQueue(*row) for row in rows]

@@ -1,4 +1,4 @@
-"""Which roles of the database may use which queues by SQL."""
+"""Grants of queues to database roles, for use by SQL."""
 
 from collections.abc import Sequence
 
@@ -26,7 +26,7 @@ _REVOKE_ALL = Statement("select from skipmq.revoke_queues($1)", TEXT, repeatable
 
 
 class QueueGrants:
-    """The functions of the database on these grants; only its owner may call them."""
+    """The SQL functions for grants; only the schema's owner may call them."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -38,23 +38,23 @@ class QueueGrants:
     async def grant(
         self, role: str, *, send: Sequence[str], receive: Sequence[str], account: str, region: str
     ) -> None:
-        """Let a role send to queues, and receive from queues: names, or patterns with `*`.
+        """Allow a role to send to and to receive from queues: names, or patterns with `*`.
 
-        Raises errors.ResourceNotFoundException when there is no such role, and
-        errors.InvalidParameterValueException for what is no queue's name.
+        Raises errors.ResourceNotFoundException if the role does not exist, and
+        errors.InvalidParameterValueException for an invalid queue name.
         """
         await self._database.rows(_GRANT, (role, send, receive, account, region))
 
     async def revoke(
         self, role: str, *, send: Sequence[str], receive: Sequence[str], account: str, region: str
     ) -> None:
-        """Take back grants, named as they were given.
+        """Revoke grants, by the names or patterns that were granted.
 
-        Raises errors.ResourceNotFoundException when there is no such role or grant.
+        Raises errors.ResourceNotFoundException if the role or a grant does not exist.
         """
         parameters = (role, send, receive, account, region)
         await self._database.rows(_REVOKE, parameters)
 
     async def revoke_all(self, role: str) -> None:
-        """Take back all grants of a role; raise errors.ResourceNotFoundException without any."""
+        """Revoke all grants of a role; raise errors.ResourceNotFoundException if it has none."""
         await self._database.rows(_REVOKE_ALL, (role,))

@@ -1,4 +1,4 @@
-"""Peek at messages without receiving them; copy, move and delete those that were picked out."""
+"""Peek at messages without receiving them; copy, move and delete selected messages."""
 
 from collections.abc import Sequence
 
@@ -34,7 +34,7 @@ _CLOCK = Statement("select extract(epoch from skipmq.clock())::float8")
 
 
 class Inspection:
-    """The functions of the database beyond those of SQS.
+    """The SQL functions for single messages that SQS does not have.
 
     Each raises errors.QueueMoved when a queue was purged or deleted since it was looked up.
     """
@@ -43,16 +43,16 @@ class Inspection:
         self._database = database
 
     async def clock(self, deadline: float) -> float:
-        """Return the time of the database, the only clock, in seconds since 1970."""
+        """Return the database's time in seconds since 1970."""
         ((seconds,),) = await self._database.rows(_CLOCK, deadline=deadline)
         return float(seconds)
 
     async def peek(
         self, queue: Queue, state: str | None, limit: int, after: str | None, deadline: float
     ) -> list[PeekedMessage]:
-        """Return up to `limit` messages from the place `after` on, of one state or of all.
+        """Return up to `limit` messages after the place `after`, of one state or of all.
 
-        They are fewer where the bodies and attributes before the last take `limits.PEEKED_BYTES`.
+        Stops early once bodies and attributes exceed `limits.PEEKED_BYTES`.
         """
         parameters = (queue.id, state, limit, after, limits.PEEKED_BYTES)
         rows = await self._database.rows(_PEEK, parameters, deadline=deadline, tenant=queue.id)
@@ -61,9 +61,9 @@ class Inspection:
     async def newest(
         self, queue: Queue, since: int | None, limit: int, characters: int, deadline: float
     ) -> list[NewMessage]:
-        """Return up to `limit` messages that came last, newest first.
+        """Return the newest messages, up to `limit`, newest first.
 
-        `since` is in microseconds since 1970; bodies are cut off after so many characters.
+        `since` is in microseconds since 1970; bodies are truncated to `characters`.
         """
         parameters = (queue.id, since, limit, characters)
         rows = await self._database.rows(_NEWEST, parameters, deadline=deadline, tenant=queue.id)
@@ -74,7 +74,7 @@ class Inspection:
     ) -> list[str]:
         """Send copies of messages to another queue; return each one's outcome in order.
 
-        Raises errors.OutcomeUnknown: a second try would copy again what the first may have copied.
+        Raises errors.OutcomeUnknown, since a retry might copy messages twice.
         """
         parameters = (queue.id, messages, target.id, sender)
         rows = await self._database.rows(_COPY, parameters, deadline=deadline, tenant=queue.id)
@@ -85,7 +85,7 @@ class Inspection:
     ) -> list[str]:
         """Move messages to another queue; return each one's outcome in order.
 
-        Raises errors.OutcomeUnknown: a second try would miss what the first may have moved.
+        Raises errors.OutcomeUnknown, since a retry would not find messages that were moved.
         """
         parameters = (queue.id, messages, target.id)
         rows = await self._database.rows(_MOVE, parameters, deadline=deadline, tenant=queue.id)

@@ -1,4 +1,4 @@
-"""Message move tasks, and tasks on the messages that match a filter."""
+"""Message move tasks, and tasks on messages that match a filter."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -32,7 +32,7 @@ _CANCEL = Statement(
 
 
 class Moves:
-    """The functions of the database for message move tasks."""
+    """The SQL functions for message move tasks."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -46,13 +46,13 @@ class Moves:
         *,
         origins: Sequence[str] | None = None,
     ) -> str:
-        """Begin to move the messages of a dead-letter queue; return the number of the task.
+        """Start to move the messages of a dead-letter queue; return the task's id.
 
-        Without a destination only those go back that came from `origins` (ARNs), where these are
-        given.
+        Without a destination messages return to the queues that they came from, if `origins` (ARNs)
+        is None or lists that queue.
 
-        Raises errors.ResourceNotFoundException when a queue does not exist, and
-        errors.InvalidParameterValueException when the source cannot have a task now.
+        Raises errors.ResourceNotFoundException if a queue does not exist, and
+        errors.InvalidParameterValueException if the source cannot have a task now.
         """
         ((task,),) = await self._database.rows(
             _START, (source, destination, rate, origins), deadline=deadline
@@ -63,23 +63,23 @@ class Moves:
         """Return the ARNs of the queues that messages of a dead-letter queue came from."""
         return [arn for (arn,) in await self._database.rows(_ORIGINS, (source,), deadline=deadline)]
 
-    async def start_matching(  # noqa: PLR0913 - a task has as many parts.
+    async def start_matching(  # noqa: PLR0913 - each is a column.
         self,
         kind: str,
         source: str,
         destination: str | None,
         *,
         rate: int | None,
-        wanted: MessageFilter,
+        matching: MessageFilter,
         deadline: float,
     ) -> str:
-        """Begin to move, copy or delete what matches; return the number of the task.
+        """Start to move, copy or delete the messages that match a filter; return the task's id.
 
-        Raises what `start` raises.
+        Raises the errors of `start`.
         """
         parameters = (
             *(source, kind, destination, rate),
-            *(wanted.body_contains, wanted.attribute_name, wanted.attribute_value),
+            *(matching.body_contains, matching.attribute_name, matching.attribute_value),
         )
         ((task,),) = await self._database.rows(_START_MATCHING, parameters, deadline=deadline)
         return str(task)
@@ -87,7 +87,7 @@ class Moves:
     async def list(
         self, source: str, limit: int, deadline: float, *, every: bool = False
     ) -> tuple[MoveTask, ...]:
-        """Return the newest redrives of a source, or tasks of every kind.
+        """Return the newest redrives of a source, or with `every` its newest tasks of all kinds.
 
         Raises errors.ResourceNotFoundException.
         """
@@ -95,6 +95,6 @@ class Moves:
         return tuple(MoveTask(*row) for row in rows)
 
     async def cancel(self, task: UUID, source: str, deadline: float) -> int:
-        """Ask a running task of a source to stop; return how many messages it has moved."""
+        """Cancel a running task of a source; return the number of messages that it has moved."""
         ((moved,),) = await self._database.rows(_CANCEL, (str(task), source), deadline=deadline)
         return int(moved)

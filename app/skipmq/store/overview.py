@@ -1,4 +1,4 @@
-"""What an operator who is paged asks of the database first, as far as a node can know it."""
+"""An overview of the database for operators: the server, its standbys and sessions, and metrics."""
 
 import asyncio
 from contextlib import suppress
@@ -14,18 +14,19 @@ _SERVER = Search(
     " extract(epoch from now_at)::float8, timeline, oldest_snapshot, owner, may_see,"
     " standby_count, standbys, sessions from skipmq.database_overview()"
 )
-# What is known is asked again after so many seconds; nobody waits longer for it.
-_KNOWN_FOR, _TIMEOUT = 2.0, 3.0
-# So often it is asked while nobody looks: who comes in an outage wants to see what was before.
+# Seconds for which an overview is current, and that a caller waits for a new one.
+_VALID_SECONDS, _TIMEOUT = 2.0, 3.0
+# Seconds between two polls without callers, so that there is an overview when the database becomes
+# unavailable.
 _INTERVAL = 60.0
 
 
 class Server(NamedTuple):
-    """The server that takes the writes; times in seconds since 1970, by its own clock.
+    """The primary; times in seconds since 1970, by its own clock.
 
-    `host` is None on a Unix socket. `may_see` tells whether the schema's `owner` sees standbys:
-    `name`, `address`, `state`, `sync`, `bytes`, `seconds`. `sessions` have the `program`, its
-    `address` and `seconds`, where they may be seen, and their `number`.
+    `host` is None on a Unix socket. `may_see`: the schema's `owner` sees the standbys, each with
+    `name`, `address`, `state`, `sync`, `bytes` and `seconds`. `sessions` have `program` and
+    `number`, and `address` and `seconds` where the owner sees them.
     """
 
     host: str | None
@@ -43,54 +44,53 @@ class Server(NamedTuple):
     sessions: list[dict[str, Any]]
 
 
-class Known(NamedTuple):
-    """What the database said at a time of time.monotonic."""
+class OverviewSnapshot(NamedTuple):
+    """An overview of the database, read at `at`, a time of time.monotonic."""
 
     at: float
     server: Server
     level: Level
-    # By name and label, as /metrics has them.
-    numbers: dict[tuple[str, str], float]
+    # By name and label, as in /metrics.
+    metrics: dict[tuple[str, str], float]
 
 
 class Overview:
-    """Asks the database once, however many look; keeps what it said last. For one loop."""
+    """A cache of the latest overview; concurrent callers share one query. For one loop."""
 
     def __init__(self, database: Database, replication: Replication) -> None:
         self._database, self._replication = database, replication
         self._upkeep = Upkeep(database)
-        self._asking: asyncio.Task[Known] | None = None
-        # What was said last.
-        self.known: Known | None = None
+        self._reading: asyncio.Task[OverviewSnapshot] | None = None
+        self.latest: OverviewSnapshot | None = None
 
-    async def current(self) -> tuple[Known | None, errors.SqsError | None]:
-        """Return what is known, and why it is not what holds now, where it is not."""
-        if self.known is not None and monotonic() - self.known.at < _KNOWN_FOR:
-            return self.known, None
-        if self._asking is None or self._asking.done():
-            self._asking = asyncio.get_running_loop().create_task(self._ask())
-            # One that nobody waits for any longer may fail.
-            self._asking.add_done_callback(lambda task: task.cancelled() or task.exception())
-        done, _ = await asyncio.wait({self._asking}, timeout=_TIMEOUT)
+    async def current(self) -> tuple[OverviewSnapshot | None, errors.SqsError | None]:
+        """Return the latest overview, and the error that keeps it from being current, if any."""
+        if self.latest is not None and monotonic() - self.latest.at < _VALID_SECONDS:
+            return self.latest, None
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.get_running_loop().create_task(self._read())
+            # Retrieve the exception, which asyncio logs otherwise if all callers have timed out.
+            self._reading.add_done_callback(lambda task: task.cancelled() or task.exception())
+        done, _ = await asyncio.wait({self._reading}, timeout=_TIMEOUT)
         if not done:
-            return self.known, errors.ServiceUnavailable()
-        error = self._asking.exception()
+            return self.latest, errors.ServiceUnavailable()
+        error = self._reading.exception()
         if error is None:
-            self.known = self._asking.result()
+            self.latest = self._reading.result()
         elif not isinstance(error, errors.SqsError):
             raise error
-        return self.known, error
+        return self.latest, error
 
     async def run(self) -> None:
-        """Know something of the database all the time, until it is cancelled."""
+        """Read the overview at intervals until cancelled."""
         while True:
             with suppress(errors.SqsError):
                 await self.current()
             await asyncio.sleep(_INTERVAL)
 
-    async def _ask(self) -> Known:
+    async def _read(self) -> OverviewSnapshot:
         (row,) = await self._database.rows(_SERVER)
         level = await self._replication.level()
         found = await self._upkeep.database_statistics()
-        numbers = {(name, label): value for name, label, value in found}
-        return Known(monotonic(), Server(*row), level, numbers)
+        metrics = {(name, label): value for name, label, value in found}
+        return OverviewSnapshot(monotonic(), Server(*row), level, metrics)

@@ -1,4 +1,4 @@
-"""The catalogue of queues, of which a node knows those in use."""
+"""The catalogue of queues, with a cache of those in use."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from time import monotonic
@@ -39,39 +39,39 @@ _UNTAG = Statement("select from skipmq.untag_queue($1, $2)", INTEGER, TEXTS)
 _DELETE = Statement("select from skipmq.delete_queue($1)", INTEGER, repeatable=False)
 _PURGE = Statement("select skipmq.purge_queue($1, $2)", INTEGER, INTERVAL, repeatable=False)
 
-
-# What others change is notified at once; what is changed in SQL, or was missed, is known then.
+# Nodes notify each other of changes; those made in SQL, or whose notification is lost, show after
+# this time.
 CACHE_SECONDS = 5.0
 CACHED_QUEUES = 10_000
-# How often what is done on a queue is tried that is purged or created again meanwhile.
+# Tries of an operation on a queue that is purged or created again meanwhile.
 _TRIES = 3
-# As many as come: one lookup answers them all.
-_MANY = 2**31
+# One lookup answers all requests for a queue.
+_UNLIMITED = 2**31
 
 T = TypeVar("T")
 
 
 class Queues:
-    """The queue functions of the database, and a cache of queues; for one loop.
+    """The SQL functions for queues, and a cache of queues; for one loop.
 
-    `announce` is called with the ARN of a queue that has been changed here.
+    `announce` is called with the ARN of a queue that this node has changed.
     """
 
     def __init__(
         self, database: Database, announce: Callable[[str], None] = lambda _: None
     ) -> None:
         self._database, self._announce = database, announce
-        # Of many requests that look the same queue up, one asks for all.
-        self._lookups = GroupCommit(self._look_up, most=_MANY)
-        # By ARN, with the time of time.monotonic until which it counts.
+        # Concurrent lookups of a queue share one statement.
+        self._lookups = GroupCommit(self._look_up, max_weight=_UNLIMITED)
+        # By ARN, with the time of time.monotonic until which the entry is valid.
         self._cache: dict[str, tuple[float, Queue]] = {}
-        # By ARN what other accounts than the owner's have seen of it, queues that are absent too.
+        # By ARN and account, lookups by other accounts than the owner's; None for absent queues.
         self._seen: dict[str, dict[str, tuple[float, Queue | None]]] = {}
         self._changes = 0
 
     @property
     def cached(self) -> int:
-        """Return how many queues need not be looked up."""
+        """Return the number of cached queues."""
         return len(self._cache)
 
     async def find(self, name: QueueName, deadline: float) -> Queue:
@@ -80,30 +80,30 @@ class Queues:
         Raises errors.QueueDoesNotExist.
         """
         now = monotonic()
-        known = self._cache.get(name.arn)
-        if known is not None and known[0] > now:
-            return known[1]
+        cached = self._cache.get(name.arn)
+        if cached is not None and cached[0] > now:
+            return cached[1]
         changes = self._changes
         queue = await self._lookups.submit(name, None, 1, deadline)
         if queue is None:
             self._cache.pop(name.arn, None)
             raise errors.QueueDoesNotExist
-        if changes == self._changes:  # Otherwise it may be how it was before.
+        if changes == self._changes:  # Otherwise the row may be outdated.
             if len(self._cache) >= CACHED_QUEUES:
                 self._cache.clear()
             self._cache[name.arn] = (now + CACHE_SECONDS, queue)
         return queue
 
     async def seen_by(self, account: str, name: QueueName, deadline: float) -> Queue | None:
-        """Return a queue that another account asks for, or None where there is none.
+        """Return a queue that another account names, or None if it does not exist.
 
-        Each account has the database asked for itself, whether there is the queue, and is used by
-        others, or not: the time that an answer takes must not reveal it.
+        The cache is per account and includes absent queues, so that the time of an answer does not
+        reveal whether a queue exists or is in use.
         """
         now = monotonic()
-        known = self._seen.get(name.arn, {}).get(account)
-        if known is not None and known[0] > now:
-            return known[1]
+        cached = self._seen.get(name.arn, {}).get(account)
+        if cached is not None and cached[0] > now:
+            return cached[1]
         changes = self._changes
         queue = await self._lookups.submit(name, None, 1, deadline)
         if changes == self._changes:
@@ -119,9 +119,9 @@ class Queues:
         operation: Callable[[Queue], Awaitable[T]],
         queue: Queue | None = None,
     ) -> T:
-        """Run an operation on a queue, again if it was purged or created again meanwhile.
+        """Run an operation on a queue, and retry if it was purged or created again meanwhile.
 
-        `queue` is that queue where it has been looked up. Raises errors.QueueDoesNotExist.
+        `queue` is the queue if the caller has looked it up. Raises errors.QueueDoesNotExist.
         """
         for _ in range(_TRIES):
             try:
@@ -132,7 +132,7 @@ class Queues:
         raise errors.QueueDoesNotExist
 
     def forget(self, arn: str | None) -> None:
-        """Look a queue up again the next time, or all of them."""
+        """Remove a queue, or all, from the cache."""
         self._changes += 1
         if arn is None:
             self._cache.clear()
@@ -144,9 +144,9 @@ class Queues:
     async def _write(
         self, statement: Statement, parameters: Sequence[object], name: QueueName, deadline: float
     ) -> Rows:
-        """Run a statement that changes a queue, which is then looked up again, here and elsewhere.
+        """Run a statement that changes a queue, and remove the queue from all nodes' caches.
 
-        Where it fails too: it may have been done.
+        Also if the statement fails: it may have been done.
         """
         try:
             return await self._database.rows(statement, parameters, deadline=deadline)
@@ -163,8 +163,8 @@ class Queues:
         if not rows:
             return [None] * len(requests)
         id_, fifo, attributes, tags, created_at, modified_at = rows[0]
-        read = QueueAttributes.read(attributes)
-        queue = Queue(name, id_, fifo, read, tags, created_at, modified_at)
+        typed = QueueAttributes.from_texts(attributes)
+        queue = Queue(name, id_, fifo, typed, tags, created_at, modified_at)
         return [queue] * len(requests)
 
     async def create(  # noqa: PLR0913 - each is a column.
@@ -177,10 +177,10 @@ class Queues:
         cooldown: float,
         deadline: float,
     ) -> None:
-        """Create a queue, or find the one of that name and attributes.
+        """Create a queue, unless one of that name with the same attributes exists.
 
-        Raises errors.QueueNameExists when an attribute differs, errors.QueueDeletedRecently within
-        `cooldown` seconds of the deletion of the same name.
+        Raises errors.QueueNameExists if an attribute differs, errors.QueueDeletedRecently within
+        `cooldown` seconds of the deletion of a queue of that name.
         """
         parameters = (
             name.name,
@@ -196,7 +196,7 @@ class Queues:
     async def names(  # noqa: PLR0913, PLR0917 - each is a column.
         self, account: str, region: str, prefix: str, after: str, limit: int, deadline: float
     ) -> list[str]:
-        """Return the names of queues in order, from the one after `after` on."""
+        """Return the names of up to `limit` queues in order, starting after `after`."""
         rows = await self._database.rows(
             _LIST, (account, region, prefix, after, limit), deadline=deadline
         )
@@ -205,7 +205,7 @@ class Queues:
     async def dead_letter_sources(
         self, name: QueueName, after: str, limit: int, deadline: float
     ) -> list[str]:
-        """Return the names of the queues whose dead-letter queue this is, after `after`."""
+        """Return the names of up to `limit` sources of a dead-letter queue, after `after`."""
         rows = await self._database.rows(
             _SOURCES, (name.account, name.region, name.name, after, limit), deadline=deadline
         )
@@ -214,32 +214,32 @@ class Queues:
     async def set_attributes(
         self, queue: Queue, attributes: Mapping[str, str], deadline: float
     ) -> None:
-        """Change the attributes named; raise errors.QueueMoved when the queue is gone."""
+        """Set these attributes; raise errors.QueueMoved if the queue was deleted or purged."""
         await self._write(_SET_ATTRIBUTES, (queue.id, _json(attributes)), queue.name, deadline)
 
     async def replace_policy(self, queue: Queue, *, old: str, new: str, deadline: float) -> bool:
-        """Set the policy if it still is `old`; tell whether it was.
+        """Set the policy if it is still `old`; return whether it was.
 
-        Raises errors.QueueMoved when the queue is gone.
+        Raises errors.QueueMoved if the queue was deleted or purged.
         """
         parameters = (queue.id, old, new)
         ((replaced,),) = await self._write(_REPLACE_POLICY, parameters, queue.name, deadline)
         return bool(replaced)
 
     async def tag(self, queue: Queue, tags: Mapping[str, str], deadline: float) -> None:
-        """Add tags; raise errors.InvalidParameterValueException when they become too many."""
+        """Add tags; raise errors.InvalidParameterValueException beyond the limit of tags."""
         await self._write(_TAG, (queue.id, _json(tags)), queue.name, deadline)
 
     async def untag(self, queue: Queue, keys: Sequence[str], deadline: float) -> None:
-        """Remove the tags of these keys."""
+        """Remove tags by their keys."""
         await self._write(_UNTAG, (queue.id, keys), queue.name, deadline)
 
     async def delete(self, queue: Queue, deadline: float) -> None:
-        """Delete a queue; raise errors.QueueMoved when it does not exist any more."""
+        """Delete a queue; raise errors.QueueMoved if it was deleted or purged."""
         await self._write(_DELETE, (queue.id,), queue.name, deadline)
 
     async def purge(self, queue: Queue, cooldown: float, deadline: float) -> None:
-        """Empty a queue at once.
+        """Delete all messages of a queue.
 
         Raises errors.PurgeQueueInProgress within `cooldown` seconds of the last purge.
         """

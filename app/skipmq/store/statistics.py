@@ -1,4 +1,4 @@
-"""What queues hold and what happens in them, as all nodes and SQL users together did it."""
+"""Statistics of queues: messages, counters and rates, of all nodes and SQL users."""
 
 from collections.abc import Sequence
 from typing import Literal, TypeAlias, get_args
@@ -32,7 +32,7 @@ _TIME_IN_QUEUE = Search(
 
 
 class Statistics:
-    """The statistics functions of the database."""
+    """The SQL functions for statistics."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -42,7 +42,7 @@ class Statistics:
         (row,) = await self._database.rows(_COUNT, (queue_id,), deadline=deadline)
         return MessageCounts(*row)
 
-    async def of_queues(  # noqa: PLR0913 - all but the first have defaults.
+    async def queues(  # noqa: PLR0913 - all but the first have defaults.
         self,
         limit: int,
         *,
@@ -54,9 +54,9 @@ class Statistics:
         offset: int = 0,
         deadline: float = 0.0,
     ) -> tuple[list[QueueStatistics], QueueStatistics]:
-        """Return the statistics of up to `limit` queues, and the sums of all others that match.
+        """Return the statistics of up to `limit` queues, and the sum of all others that match.
 
-        Names come from the first, numbers from the most, unless `descending` says otherwise.
+        By default the order is ascending for names and descending for numbers.
         """
         parameters = (account, region, search, order, limit, offset, descending)
         rows = await self._database.rows(_STATISTICS, parameters, deadline=deadline)
@@ -66,9 +66,9 @@ class Statistics:
     async def minutes(
         self, queues: Sequence[int], minutes: int, deadline: float = 0.0
     ) -> dict[int, list[QueueMinute]]:
-        """Return what happened in generations of queues in the last minutes, oldest first.
+        """Return the counters of queues, by id, for each of the last minutes, oldest first.
 
-        A minute in which nothing did is left out; the database keeps six hours.
+        Minutes without activity are omitted; the database keeps six hours.
         """
         found: dict[int, list[QueueMinute]] = {queue: [] for queue in queues}
         parameters = ([*queues], minutes)
@@ -79,9 +79,9 @@ class Statistics:
     async def time_in_queue(
         self, queue: int, minutes: int, step: int, deadline: float = 0.0
     ) -> list[TimeInQueue]:
-        """Return how long messages were in a generation, by steps of minutes and, last, in all.
+        """Return the times in queue, for each step of `step` minutes and last for all of them.
 
-        It is read from the history, from a sample where there is much.
+        They are read from the history, or from a sample if it is long.
         """
         parameters = (queue, minutes, step)
         rows = await self._database.rows(

@@ -1,4 +1,4 @@
-"""Wakes the janitor when a task that moves messages was started or cancelled, on whatever node."""
+"""Wake the janitor when a message move task is started or cancelled on any node."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,27 +10,30 @@ from skipmq.database.listener import Session
 
 log = structlog.get_logger()
 
-# The functions of the database that start and cancel tasks notify it.
+# The SQL functions that start and cancel tasks notify it.
 CHANNEL = "skipmq_tasks"
 _RETRY_SECONDS = 1.0
 
 
 class TaskListener:
-    """A task with a connection of its own; without it tasks wait for the janitor's next round."""
+    """A task that listens on its own connection and calls `on_change`; for one loop.
+
+    While it is disconnected, tasks wait for the janitor's next round.
+    """
 
     def __init__(
-        self, connect: Callable[[], Awaitable[Session]], changed: Callable[[], None]
+        self, connect: Callable[[], Awaitable[Session]], on_change: Callable[[], None]
     ) -> None:
         self._connect = connect
-        self._changed = changed
+        self._on_change = on_change
 
     async def run(self) -> None:
-        """Listen until it is cancelled; open the connection again when it breaks."""
+        """Listen until cancelled; connect again when the connection breaks."""
         while True:
             try:
                 await self._listen()
             except DatabaseError as error:
-                log.warning("janitor does not listen", error=" ".join(str(error).split()))
+                log.warning("janitor's listener disconnected", error=" ".join(str(error).split()))
                 await asyncio.sleep(_RETRY_SECONDS)
             except Exception:
                 log.exception("janitor's listener failed")
@@ -40,9 +43,9 @@ class TaskListener:
         session = await self._connect()
         try:
             await session.execute(f"listen {CHANNEL}")
-            self._changed()  # Notifications sent before are not delivered.
+            self._on_change()  # Earlier notifications are not delivered.
             while session.is_current:
                 async for _ in session.notifications(seconds=1):
-                    self._changed()
+                    self._on_change()
         finally:
             await session.close()

@@ -1,4 +1,4 @@
-"""Find a message by its id: where it is, and what the history has of it."""
+"""Find a message by its id in its queue and in the history."""
 
 from typing import NamedTuple
 
@@ -16,14 +16,14 @@ _SETTLED = Search(
     UUID, TIME, TEXT, INTEGER,
 )  # fmt: skip
 
-# Of 8 KiB: what one search of the history reads at most.
+# Blocks of 8 KiB that one search of the history reads at most.
 BLOCKS = 8_192
 
 
 class LiveMessage(NamedTuple):
-    """A message that is in a queue; times in microseconds since 1970.
+    """A message in a queue; times in microseconds since 1970.
 
-    Without an id it was not found; `is_whole` tells whether its queue was looked through.
+    Without an id it was not found; `is_whole`: the whole queue was searched.
     """
 
     id: int | None
@@ -43,8 +43,8 @@ class LiveMessage(NamedTuple):
 class SettledMessage(NamedTuple):
     """A row of the history; times in microseconds since 1970.
 
-    `place` is where a search finds it again. The last of a search has no outcome: `settled_at` is
-    how far back it went, `place` where it can go on.
+    `place` identifies the row in a search. The last row of a search has no outcome: its
+    `settled_at` is how far back the search went, its `place` where the next one continues.
     """
 
     id: int
@@ -62,7 +62,7 @@ class SettledMessage(NamedTuple):
 
 
 class Timelines:
-    """The functions of the database about one message."""
+    """The SQL functions that find a message."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -70,7 +70,7 @@ class Timelines:
     async def live(
         self, queue: int | None, message_id: str, reference: int | None, deadline: float
     ) -> LiveMessage:
-        """Return the message in whatever queue its reference leads to, or in a generation."""
+        """Return the message by its reference, or by its id in the queue with this id."""
         parameters = (queue, message_id, reference)
         (row,) = await self._database.rows(_LIVE, parameters, deadline=deadline)
         return LiveMessage(*row)
@@ -84,7 +84,7 @@ class Timelines:
         place: str | None = None,
         blocks: int = BLOCKS,
     ) -> tuple[list[SettledMessage], SettledMessage]:
-        """Return rows of the history, newest first, and how far back they were looked for."""
+        """Return the message's rows of the history, newest first, and the end of the search."""
         parameters = (message_id, since, place, blocks)
         rows = await self._database.rows(_SETTLED, parameters, deadline=deadline)
         *found, searched = (SettledMessage(*row) for row in rows)

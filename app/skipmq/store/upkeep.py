@@ -1,4 +1,4 @@
-"""What keeps the database in order; a job that another node runs does nothing here."""
+"""Maintenance of the database; a job that another node is running does nothing."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -13,12 +13,12 @@ from skipmq.settings import Settings
 log = structlog.get_logger()
 
 CHUNK = 5_000
-# Each emptied FIFO group takes a lock until the end of the transaction: few enough for any server.
+# Each emptied FIFO group holds a lock until the end of the transaction.
 EXPIRED = 1_000
-# Few enough that a task which is being cancelled stops soon.
+# A cancelled task stops after this number of messages.
 MOVED = 1_000
 DAYS_AHEAD = 7
-# The limit of a job that does all there is at once.
+# The limit of a job that does all its work in one run.
 UNLIMITED = 2**31
 
 _END_LONG_SNAPSHOTS = Statement(
@@ -37,9 +37,9 @@ _UNARCHIVED = Statement("select skipmq.count_unarchived_days(make_interval(days 
 
 
 class Job(NamedTuple):
-    """A function of the database that returns how much it did; due each `interval` seconds.
+    """A SQL function that returns how much it did; due every `interval` seconds.
 
-    It is due again at once where it did `limit`: then there may be more.
+    It is due again at once when it did `limit`, since there may be more to do.
     """
 
     name: str
@@ -71,7 +71,7 @@ def jobs(settings: Settings) -> list[Job]:
         "select skipmq.expire_audit_records(make_interval(days => $1), $2)", INTEGER, INTEGER
     )
     found = [
-        # First: what the other jobs settle needs a partition.
+        # First, since messages that other jobs settle need a partition.
         Job("create partitions", 3600.0, create, (DAYS_AHEAD,)),
         MOVES,
         Job("fold counts", 1.0, _FOLD, (False,), UNLIMITED),
@@ -101,7 +101,7 @@ def jobs(settings: Settings) -> list[Job]:
 
 
 class Upkeep:
-    """The upkeep functions of the database."""
+    """The SQL functions for maintenance."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -112,9 +112,9 @@ class Upkeep:
         return await self._number(job.statement, job.parameters)
 
     async def end_long_snapshots(self, seconds: float) -> int:
-        """End the readers' sessions that have held a snapshot for longer, and log each.
+        """Terminate readers' sessions that have held a snapshot for longer, and log each.
 
-        Where the owner of the schema has no right to, each remedy is logged once.
+        Log each remedy once where the schema's owner lacks the right to.
         """
         try:
             ended = await self._database.rows(_END_LONG_SNAPSHOTS, (seconds,))
@@ -137,16 +137,16 @@ class Upkeep:
         return len(ended)
 
     async def oldest_snapshot(self) -> tuple[float, str]:
-        """Return how long a transaction has kept the database from vacuuming, and its session."""
+        """Return the age in seconds of the oldest snapshot that limits vacuum, and its session."""
         ((seconds, session),) = await self._database.rows(_OLDEST_SNAPSHOT)
         return float(seconds or 0), session or ""
 
     async def count_unarchived_days(self, keep_days: int) -> int:
-        """Return how many older days of the history are kept only because no export has them."""
+        """Return the number of older days of the history that are kept until their export."""
         return await self._number(_UNARCHIVED, (keep_days,))
 
     async def database_statistics(self) -> list[tuple[str, str, float]]:
-        """Return what an operator watches of the database: names, each with a label, and values."""
+        """Return the database's metrics: name, label and value of each."""
         rows = await self._database.rows(_DATABASE_STATISTICS)
         return [(name, label, value) for name, label, value in rows]
 

@@ -1,4 +1,4 @@
-"""Long polling: the receivers that wait on each queue, and what wakes them."""
+"""Long polling: the waiting receivers of each queue, and the wake-ups between processes."""
 
 from skipmq.delivery.waiters.listener import Listener
 from skipmq.delivery.waiters.notifier import Notifier

@@ -1,4 +1,4 @@
-"""Hears what other processes say: who is to wake here, who waits elsewhere, what was changed."""
+"""Listen for notifications of other processes: new messages, waiting receivers, changes."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -19,16 +19,16 @@ from skipmq.delivery.waiters.registry import Waiters
 
 log = structlog.get_logger()
 
-# How many are woken by a notification, which does not say how many messages there are: those who
-# find some leave, and pass the wake-up on.
+# The waiters to wake on a notification, which has no number of messages; a waiter that finds some
+# wakes the next.
 WOKEN = 2
 _RETRY_SECONDS = 1.0
 
 
 class Listener:
-    """A task with a connection of its own, which it opens again when it is lost."""
+    """A task that listens on its own connection, which it opens again when it breaks."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - what it works with.
+    def __init__(  # noqa: PLR0913, PLR0917 - each is a part of the node.
         self,
         connect: Callable[[], Awaitable[Session]],
         process: str,
@@ -41,17 +41,17 @@ class Listener:
         self._process = process
         self._waiters = waiters
         self._notifier = notifier
-        # What is cached of a queue, or of all.
+        # Removes a queue, or all, from the cache.
         self._forget = forget
         self._keys_changed = keys_changed
 
     async def run(self) -> None:
-        """Listen until it is cancelled."""
+        """Listen until cancelled."""
         while True:
             try:
                 await self._listen()
             except DatabaseError as error:
-                log.warning("listener lost its connection", error=" ".join(str(error).split()))
+                log.warning("listener disconnected", error=" ".join(str(error).split()))
                 await asyncio.sleep(_RETRY_SECONDS)
             except Exception:
                 log.exception("listener failed")
@@ -61,18 +61,18 @@ class Listener:
         session = await self._connect()
         try:
             await session.execute(f"listen {CHANNEL}")
-            # What was said while nobody listened is lost: everybody polls once.
+            # Earlier notifications are lost: reset the caches and poll each queue.
             self._forget(None)
             self._keys_changed()
             self._waiters.wake_all()
             while session.is_current:
                 async for payload in session.notifications(seconds=1):
-                    self.hear(payload)
+                    self.handle(payload)
         finally:
             await session.close()
 
-    def hear(self, payload: str) -> None:
-        """Act on one notification."""
+    def handle(self, payload: str) -> None:
+        """Handle one notification."""
         process, kind, *queues = payload.split(" ") if payload.count(" ") > 1 else ("", "")
         if process == self._process:
             return
@@ -80,7 +80,7 @@ class Listener:
             if kind == SENT:
                 self._waiters.wake(queue, WOKEN)
             elif kind == WAITING:
-                self._notifier.somebody_waits(queue)
+                self._notifier.add_interest(queue)
             elif kind == CHANGED:
                 self._forget(queue)
             elif kind == KEYS:

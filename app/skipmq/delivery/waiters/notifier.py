@@ -1,8 +1,8 @@
-"""Tells other processes that a queue has new messages or was changed, and who waits on it here.
+"""Notify other processes of new messages, of changed queues, and of receivers that wait here.
 
-A NOTIFY takes a lock of the whole cluster when it commits: so there is never one in the transaction
-of a message, at most one each 10 ms and process, and only for queues that somebody elsewhere waits
-on. One that is lost is made up for by the next poll (registry.py).
+A NOTIFY takes a cluster-wide lock at commit. So it is never part of a transaction on messages, is
+sent at most every 10 ms by each process, and only for queues that receivers of other processes wait
+on. The next poll makes up for a lost one (registry.py).
 """
 
 import asyncio
@@ -18,19 +18,19 @@ log = structlog.get_logger()
 
 CHANNEL = "skipmq"
 SENT, WAITING, CHANGED = "sent", "waiting", "changed"
-# By the functions of the database that change access keys.
+# Sent by the SQL functions that change access keys.
 KEYS = "keys"
 INTERVAL = 0.010
 PAYLOAD_BYTES = 7_900
-# Announced again when the last announcement is older than ANNOUNCE; believed for INTEREST. No
-# receiver waits longer than 20 s, so that interest never lapses while somebody waits.
+# Seconds between two announcements of a waiting receiver, and that one is valid. No receiver waits
+# longer than 20 s, so that interest never expires during a wait.
 ANNOUNCE, INTEREST = 5.0, 30.0
 REMEMBERED = 10_000
 _RETRY_SECONDS = 1.0
 
 
 class Notifier:
-    """A task with a connection of its own; what it is given never waits and never fails."""
+    """A task that notifies on its own connection; its other methods neither wait nor fail."""
 
     def __init__(self, connect: Callable[[], Awaitable[Session]], process: str) -> None:
         self._connect = connect
@@ -38,17 +38,17 @@ class Notifier:
         self._pending: set[tuple[str, str]] = set()
         self._interest: dict[str, float] = {}
         self._announced: dict[str, float] = {}
-        self._wanted = asyncio.Event()
+        self._has_pending = asyncio.Event()
 
-    def somebody_waits(self, queue: str) -> None:
-        """Note that another process waits on a queue."""
+    def add_interest(self, queue: str) -> None:
+        """Record that a receiver of another process waits on a queue."""
         if len(self._interest) > REMEMBERED:
             now = monotonic()
             self._interest = {q: until for q, until in self._interest.items() if until > now}
         self._interest[queue] = monotonic() + INTEREST
 
     def notify(self, queue: str) -> None:
-        """Tell the others that a queue has new messages, if one of them waits."""
+        """Notify other processes of new messages in a queue, if their receivers wait on it."""
         until = self._interest.get(queue)
         if until is None:
             return
@@ -58,7 +58,7 @@ class Notifier:
         self._enqueue(SENT, queue)
 
     def announce(self, queue: str) -> None:
-        """Tell the others that somebody here waits on a queue."""
+        """Notify other processes that a receiver waits on a queue here."""
         now = monotonic()
         if self._announced.get(queue, 0) <= now:
             if len(self._announced) > REMEMBERED:
@@ -67,15 +67,15 @@ class Notifier:
             self._enqueue(WAITING, queue)
 
     def changed(self, queue: str) -> None:
-        """Tell the others that what they cache of a queue is out of date."""
+        """Notify other processes that a queue was changed."""
         self._enqueue(CHANGED, queue)
 
     async def run(self) -> None:
-        """Notify until it is cancelled."""
+        """Notify until cancelled."""
         session: Session | None = None
         try:
             while True:
-                await self._wanted.wait()
+                await self._has_pending.wait()
                 try:
                     if session is None or not session.is_current:
                         if session is not None:
@@ -95,7 +95,7 @@ class Notifier:
 
     def _enqueue(self, kind: str, queue: str) -> None:
         self._pending.add((kind, queue))
-        self._wanted.set()
+        self._has_pending.set()
 
     async def _open(self) -> Session:
         session = await self._connect()
@@ -104,15 +104,15 @@ class Notifier:
 
     async def _send(self, session: Session) -> None:
         batch, self._pending = self._pending, set()
-        self._wanted.clear()
+        self._has_pending.clear()
         for payload in payloads(self._process, batch):
             await session.execute("select pg_notify(%s, %s)", (CHANNEL, payload))
 
 
 def payloads(process: str, batch: set[tuple[str, str]]) -> list[str]:
-    """Return notifications for a batch of (kind, queue), each below PostgreSQL's 8,000 bytes.
+    """Return payloads `PROCESS KIND QUEUE QUEUE…` for (kind, queue) pairs.
 
-    The form is `PROCESS KIND QUEUE QUEUE…`.
+    Each has less than PostgreSQL's limit of 8,000 bytes.
     """
     result = []
     for kind in (CHANGED, SENT, WAITING):

@@ -1,4 +1,4 @@
-"""The polls of one waiting receiver."""
+"""The polls of a waiting receiver."""
 
 from collections.abc import Awaitable, Callable
 from time import monotonic
@@ -21,28 +21,27 @@ async def poll_until(  # noqa: PLR0913, PLR0917 - private to ReceiveMessage.
 ) -> Reception:
     """Claim until there is a message, for up to `seconds`, or until the client disconnects.
 
-    `resume` is awaited before each claim after a sleep. The first claim is left out, unless
-    `claims_first`, where the queue is known to be empty. Adds to `recipient.waited`. Raises
-    errors.Overloaded, after one claim, where no more receivers may wait: those must not keep others
-    from the messages that there are.
+    `resume` is awaited before each claim after a sleep. If the queue is known to be empty the first
+    claim is skipped, unless `claims_first`. Adds to `recipient.waited`. Raises errors.Overloaded,
+    after one claim, if no more receivers may wait.
     """
-    ends = monotonic() + waiters.seconds_for(seconds)
+    ends = monotonic() + waiters.spread(seconds)
     with waiters.register(arn, owner) as waiter:
         recipient.on_disconnect = waiter.cancel
         if recipient.is_disconnected:
             waiter.cancel()
         reception = Reception([])
-        claims = claims_first or not waiter.need_not_poll()
+        claims = claims_first or not waiter.may_skip_poll()
         while True:
             if claims:
-                waiter.poll_begins()
+                waiter.begin_poll()
                 reception = await claim()
                 if reception.messages:
                     return reception
                 if not recipient.is_disconnected:
-                    waiter.poll_found_nothing(reception.next_visible_in)
-            if not waiter.has_place:
-                raise errors.Overloaded("As many receivers wait as the node can take; try again.")
+                    waiter.end_empty_poll(reception.next_visible_in)
+            if not waiter.has_slot:
+                raise errors.Overloaded("The node is at its limit of waiting receivers; try again.")
             began = monotonic()
             is_due = await waiter.wait(ends)
             recipient.waited += monotonic() - began

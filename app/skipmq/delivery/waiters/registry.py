@@ -1,12 +1,12 @@
-"""The receivers of this process that wait for a message.
+"""The waiting receivers of this process.
 
 A waiter registers before it polls, so that no message sent after the poll can be missed. While
-receivers wait on a queue it is polled at least once each POLL_INTERVAL, and when a hidden message
-becomes visible: by the first of them, as a timer of the queue says. The others sleep until they are
-woken; one that arrives while the queue is known to be empty sleeps at once.
+receivers wait on a queue, a timer makes the first of them poll at least every POLL_INTERVAL, and
+when a hidden message becomes visible. The others sleep until they are woken; one that registers
+while the queue is known to be empty sleeps at once.
 
-There is always such a timer, or a waiter that is about to poll. A waiter that was woken and leaves
-before a poll of its own has found the queue empty therefore wakes the first of the others.
+There is always such a timer, or a waiter that is about to poll. Therefore a waiter that was woken
+and ends before a poll of its own has found the queue empty wakes the first of the others.
 """
 
 import asyncio
@@ -20,16 +20,15 @@ if TYPE_CHECKING:
 
 # A message that was sent by SQL, or whose notification was lost, is found within this time.
 POLL_INTERVAL = 1.0
-# Timers of the loop are early by up to so much, in seconds.
+# Seconds by which timers of the loop may fire early.
 _TIMER_SLACK = 0.002
-# How long those that arrive leave a poll that is due to the first waiter, which then makes it.
+# Seconds for which a new waiter relies on the poll of the first one, which is due.
 DUE_SECONDS = 0.1
-# Receivers that came together would ask again together, every time. So the waiting of each ends
-# earlier by a random time: of up to this much for each waiter beyond the first so many, and at most
-# this share of the time that it asked for.
+# Receivers that start together would end together, every time. So each waits less by a random time:
+# up to SPREAD_SECONDS for each waiter beyond the first SPREAD_BEYOND, and at most SPREAD_SHARE.
 SPREAD_SECONDS, SPREAD_BEYOND, SPREAD_SHARE = 0.0002, 1_000, 0.05
-# Of those whose time is over, so many end in a turn of the loop, or this share of them if that is
-# more: others' requests come in between, and yet no long poll ends much too late on a busy loop.
+# The waiters to end in one iteration of the loop, or 1/ENDED_SHARE of those due if that is more:
+# other requests run in between, and no long poll ends much too late.
 ENDED_PER_TURN, ENDED_SHARE = 8, 64
 
 
@@ -40,13 +39,13 @@ class _Queue:
 
     def __init__(self, arn: str) -> None:
         self.arn = arn
-        # In the order of arrival.
+        # In order of arrival.
         self.waiters: OrderedDict[Waiter, None] = OrderedDict()
-        # The number of wake-ups that came for it.
+        # The number of wake-ups so far.
         self.wakes = 0
-        # Until when, as a time of time.monotonic, only the first need poll, unless one is woken.
+        # The time of time.monotonic until which only the first waiter polls, unless one is woken.
         self.quiet_until = 0.0
-        # What wakes the first waiter then.
+        # The timer of the first waiter's next poll.
         self._timer: asyncio.TimerHandle | None = None
         self._due_at = 0.0
 
@@ -57,8 +56,8 @@ class _Queue:
     def wake_first(self) -> None:
         next(iter(self.waiters)).wake()
 
-    def disturb(self) -> None:
-        """Note that there may be a message by now."""
+    def end_quiet(self) -> None:
+        """Record a wake-up: the queue may have a message."""
         self.wakes += 1
         self.quiet_until = 0.0
 
@@ -82,41 +81,41 @@ class _Queue:
 
 
 class Waiter:
-    """One waiting receiver, from the begin to the end of a `with` block.
+    """A waiting receiver, for the duration of a `with` block.
 
     It holds a future and no connection.
     """
 
     __slots__ = (
-        "_has_to_pass_on",
+        "_must_wake_next",
         "_owner",
         "_polled_at",
         "_queue",
         "_registry",
         "_sleep",
         "_wakes",
-        "has_place",
+        "has_slot",
         "is_cancelled",
         "is_woken",
         "span",
     )
 
-    def __init__(self, registry: "Waiters", queue: _Queue, owner: str, *, has_place: bool) -> None:
-        # Whether it may wait: otherwise there is no room for its owner.
-        self.has_place = has_place
-        # Whether a wake-up came that no poll has followed yet.
+    def __init__(self, registry: "Waiters", queue: _Queue, owner: str, *, has_slot: bool) -> None:
+        # Whether it may sleep.
+        self.has_slot = has_slot
+        # Whether it was woken and has not polled since.
         self.is_woken = False
-        # Whether the client has disconnected, or another owner has the place.
+        # Whether the client has disconnected, or another owner got the slot.
         self.is_cancelled = False
-        # Of the trace, from its first sleep on.
+        # The span of the wait, from its first sleep on.
         self.span: Any = None
         self._registry = registry
         self._queue = queue
         self._owner = owner
         self._polled_at = 0.0
         self._wakes = 0
-        # Whether it was woken or began to poll, and has not found the queue empty since.
-        self._has_to_pass_on = False
+        # Whether it was woken or started to poll, and has not found the queue empty since.
+        self._must_wake_next = False
         self._sleep: asyncio.Future[None] | None = None
 
     def __enter__(self) -> Self:
@@ -128,21 +127,21 @@ class Waiter:
             self.span.end()
 
     @property
-    def has_to_pass_on(self) -> bool:
-        """Return whether another one has to poll in its place when it leaves now."""
-        return self.is_woken or self._has_to_pass_on
+    def must_wake_next(self) -> bool:
+        """Return whether another waiter has to poll if this one ends now."""
+        return self.is_woken or self._must_wake_next
 
-    def need_not_poll(self) -> bool:
-        """Return whether another waiter has just found the queue empty, and nothing came since."""
+    def may_skip_poll(self) -> bool:
+        """Return whether a poll has just found the queue empty, and no wake-up came since."""
         return monotonic() < self._queue.quiet_until
 
-    def poll_begins(self) -> None:
-        """Note that what comes from now on may be missed by the waiter's poll."""
+    def begin_poll(self) -> None:
+        """Record the start of a poll, which may miss messages sent from now on."""
         self._polled_at, self._wakes = monotonic(), self._queue.wakes
-        self._has_to_pass_on = True
+        self._must_wake_next = True
 
-    def poll_found_nothing(self, next_visible_in: float | None) -> None:
-        """Note that the poll that began last found nothing, and what it said of the next message.
+    def end_empty_poll(self, next_visible_in: float | None) -> None:
+        """Record that the poll found no message, and schedule the next poll.
 
         `next_visible_in` is in seconds; None: not within POLL_INTERVAL.
         """
@@ -151,10 +150,10 @@ class Waiter:
         if self._queue.wakes == self._wakes:
             self._queue.quiet_until = until + DUE_SECONDS
         self._queue.poll_at(until)
-        self._has_to_pass_on = False
+        self._must_wake_next = False
 
     async def wait(self, deadline: float) -> bool:
-        """Sleep until there is reason to poll; return False when the waiting is over.
+        """Sleep until woken to poll; return False when the wait has ended.
 
         `deadline` is a time of time.monotonic.
         """
@@ -173,8 +172,8 @@ class Waiter:
                 timer.cancel()
                 self._sleep = None
         if not self.is_woken or self._is_over() or monotonic() >= deadline:
-            return False  # A wake-up that came just now is passed on as the waiter leaves.
-        self.is_woken, self._has_to_pass_on = False, True
+            return False  # Waiters.remove passes a late wake-up on.
+        self.is_woken, self._must_wake_next = False, True
         return True
 
     def wake(self) -> None:
@@ -183,7 +182,7 @@ class Waiter:
         self.end_sleep()
 
     def cancel(self) -> None:
-        """End the waiting: the client has disconnected, or another owner gets the place."""
+        """End the wait: the client has disconnected, or another owner gets the slot."""
         self.is_cancelled = True
         self.end_sleep()
 
@@ -191,64 +190,64 @@ class Waiter:
         return self.is_cancelled or self._registry.stopped
 
     def end_sleep(self) -> None:
-        """Make the waiter see what has changed, if it sleeps."""
+        """Resume the waiter if it sleeps."""
         if self._sleep is not None and not self._sleep.done():
             self._sleep.set_result(None)
 
 
 class Waiters:
-    """All waiters of a process by queue (its ARN), at most so many; for one loop.
+    """All waiters of a process by queue (its ARN), with `slots` for those that sleep; for one loop.
 
-    Each has an owner, the access key that its request was signed with. While there is room an owner
-    gets every place that it asks for. Then an owner below its share, an equal part of all places,
-    gets the place of the newest waiter of the owner that has most.
+    The owner of a waiter is the access key that signed its request. An owner gets any free slot.
+    When none is free, an owner that has less than an equal share of all slots gets that of the
+    newest waiter of the owner that has most.
     """
 
-    def __init__(self, most: int, tracing: "Tracing | None" = None) -> None:
+    def __init__(self, slots: int, tracing: "Tracing | None" = None) -> None:
         # Only queues that receivers wait on.
         self._queues: dict[str, _Queue] = {}
-        self._most = most
+        self._slots = slots
         self._count = 0
-        # Those that have a place, of each owner in the order of arrival.
-        self._places: dict[str, OrderedDict[Waiter, None]] = {}
+        # The waiters with a slot, by owner and in order of arrival.
+        self._holders: dict[str, OrderedDict[Waiter, None]] = {}
         self._taken = 0
-        # Those whose time is over, and which still sleep.
+        # The waiters that have timed out and still sleep.
         self._ending: deque[Waiter] = deque()
         self.tracing = tracing
         self.stopped = False
 
     def register(self, arn: str, owner: str = "") -> Waiter:
-        """Count a waiter in, which counts itself out at the end of its `with` block."""
+        """Add a waiter, which removes itself at the end of its `with` block."""
         queue = self._queues.get(arn)
         if queue is None:
             queue = self._queues[arn] = _Queue(arn)
-        waiter = Waiter(self, queue, owner, has_place=self._make_room(owner))
+        waiter = Waiter(self, queue, owner, has_slot=self._free_slot(owner))
         queue.waiters[waiter] = None
         self._count += 1
-        if waiter.has_place:
-            self._places.setdefault(owner, OrderedDict())[waiter] = None
+        if waiter.has_slot:
+            self._holders.setdefault(owner, OrderedDict())[waiter] = None
             self._taken += 1
         return waiter
 
     def remove(self, waiter: Waiter, queue: _Queue, owner: str) -> None:
-        """Count a waiter out, and have another one poll if it has not."""
-        self._leave_place(owner, waiter)
+        """Remove a waiter, and wake another one if it has to poll instead."""
+        self._release_slot(owner, waiter)
         del queue.waiters[waiter]
         self._count -= 1
         if not queue.waiters:
             queue.close()
             del self._queues[queue.arn]
-        elif waiter.has_to_pass_on or not queue.has_timer:
+        elif waiter.must_wake_next or not queue.has_timer:
             queue.quiet_until = 0.0
             queue.wake_first()
 
-    def seconds_for(self, wanted: float) -> float:
-        """Return how long a receiver waits that asked for so many seconds: where many do, less."""
+    def spread(self, seconds: float) -> float:
+        """Return a wait time, shortened at random if there are many waiters."""
         spread = SPREAD_SECONDS * max(0, self._count - SPREAD_BEYOND)
-        return wanted - min(spread, SPREAD_SHARE * wanted) * random()  # noqa: S311 - no secret.
+        return seconds - min(spread, SPREAD_SHARE * seconds) * random()  # noqa: S311 - no secret.
 
     def end(self, waiter: Waiter) -> None:
-        """End the sleep of a waiter whose time is over, in turn."""
+        """End the sleep of a waiter that has timed out, after those before it."""
         if not self._ending:
             asyncio.get_running_loop().call_soon(self._end_some)
         self._ending.append(waiter)
@@ -260,35 +259,35 @@ class Waiters:
         if self._ending:
             asyncio.get_running_loop().call_soon(self._end_some)
 
-    def _make_room(self, owner: str) -> bool:
-        """Return whether there is a place for an owner; end the waiting of another for it."""
-        if self._taken < self._most:
+    def _free_slot(self, owner: str) -> bool:
+        """Return whether an owner gets a slot; end another owner's wait if necessary."""
+        if self._taken < self._slots:
             return True
-        owners = len(self._places) + (owner not in self._places)
-        if (len(self._places.get(owner, ())) + 1) * owners > self._most:
+        owners = len(self._holders) + (owner not in self._holders)
+        if (len(self._holders.get(owner, ())) + 1) * owners > self._slots:
             return False
-        # As this one is below its share, another one is above it.
-        largest = max(self._places, key=lambda each: len(self._places[each]))
-        newest = next(reversed(self._places[largest]))
-        self._leave_place(largest, newest)
+        # As this owner is below its share, another one is above it.
+        largest = max(self._holders, key=lambda each: len(self._holders[each]))
+        newest = next(reversed(self._holders[largest]))
+        self._release_slot(largest, newest)
         newest.cancel()
         return True
 
-    def _leave_place(self, owner: str, waiter: Waiter) -> None:
-        held = self._places.get(owner)
+    def _release_slot(self, owner: str, waiter: Waiter) -> None:
+        held = self._holders.get(owner)
         if held is None or waiter not in held:
             return
         del held[waiter]
         self._taken -= 1
         if not held:
-            del self._places[owner]
+            del self._holders[owner]
 
     def wake(self, arn: str, count: int = 1) -> None:
-        """Wake up to `count` waiters of a queue, the first that came first."""
+        """Wake up to `count` waiters of a queue, in order of arrival."""
         queue = self._queues.get(arn)
         if queue is None:
             return
-        queue.disturb()
+        queue.end_quiet()
         for waiter in queue.waiters:
             if count <= 0:
                 break
@@ -297,20 +296,20 @@ class Waiters:
                 count -= 1
 
     def wake_all(self) -> None:
-        """Wake a waiter of every queue: after a time in which wake-ups may have been lost."""
+        """Wake one waiter of every queue, after a time in which wake-ups may have been lost."""
         for queue in self._queues.values():
-            queue.disturb()
+            queue.end_quiet()
             queue.wake_first()
 
     def stop(self) -> None:
-        """End all waiting, now and in future: the node is stopping."""
+        """End all waits, present and future, since the node is stopping."""
         self.stopped = True
         for queue in self._queues.values():
             for waiter in queue.waiters:
                 waiter.wake()
 
     def count(self, arn: str | None = None) -> int:
-        """Return how many wait, on one queue or in all."""
+        """Return the number of waiters of one queue or of all."""
         if arn is None:
             return self._count
         queue = self._queues.get(arn)

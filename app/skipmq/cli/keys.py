@@ -18,8 +18,8 @@ from skipmq.auth import (
     MasterKeys,
     digest,
     new_credentials,
-    of_role,
     policy_of,
+    rights_for,
 )
 from skipmq.cli.environment import configuration
 from skipmq.cli.node import run_as_owner
@@ -66,7 +66,7 @@ def _rights(role: str | None, queues: Sequence[str], policy: IO[str] | None) -> 
         for queue in queues:
             if not _PATTERN.fullmatch(queue):
                 raise click.BadParameter("a queue is named, not its ARN", param_hint="--queue")
-        return of_role(role or "admin", queues) if role or queues else None
+        return rights_for(role or "admin", queues) if role or queues else None
     if role or queues:
         raise click.UsageError("a policy stands alone: it names actions and queues itself")
     document = policy.read()

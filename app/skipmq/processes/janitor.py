@@ -1,8 +1,7 @@
-"""Looks after the database: partitions ahead, retention, what gone queues leave behind.
+"""The janitor: database maintenance such as partitions, retention and cleanup after queues.
 
-One task a node. Each job is idempotent and locks its row for as long as it runs, so that
-of many nodes one does it at a time, and none has to be elected. What it shows in the metrics each
-node reads for itself.
+Each node runs one. Jobs are idempotent and lock a row while they run, so only one node runs a job
+at a time, without leader election. The gauges are read by every node.
 """
 
 import asyncio
@@ -23,20 +22,23 @@ from skipmq.telemetry.metrics import GAUGES
 log = structlog.get_logger()
 
 CHUNK = 5_000
-# Each emptied FIFO group takes a lock until the end of the transaction: few enough for any server.
-EXPIRED = 1_000
-# Few enough that a task which is being cancelled stops soon.
+# Each emptied FIFO group holds a lock until the transaction ends: stay below the server's limit.
+EXPIRY_CHUNK = 1_000
+# Small, so that a move task stops soon after it was cancelled.
 MOVE_CHUNK = 1_000
 DAYS_AHEAD = 7
-# The chunk of a job that does all there is at once.
-MANY = 2**31
-# A transaction that is open for longer is shown by the name of its session, in seconds.
+# For jobs that process everything in one run.
+UNLIMITED = 2**31
+# Minimum age in seconds of a transaction whose session is named in a gauge.
 NAMED_AFTER = 60.0
 
 
 @dataclass(slots=True)
 class Job:
-    """A piece of upkeep: how often, in seconds, and what; it returns how much it did."""
+    """A maintenance job; `run` returns the number of rows or objects that it processed.
+
+    It runs every `interval` seconds, and again immediately after a full `chunk`.
+    """
 
     name: str
     interval: float
@@ -46,7 +48,7 @@ class Job:
 
 
 class Janitor:
-    """Runs each job when it is due, and again at once after a full chunk; for one loop."""
+    """Runs the jobs when they are due; for one event loop."""
 
     def __init__(
         self,
@@ -58,27 +60,26 @@ class Janitor:
         self._named_after = named_after
         self._observer = observer or NoObserver()
         self._tasks_changed = asyncio.Event()
-        # What is known of the database.
         self._shown: set[str] = set()
-        keep = settings.history_retention
+        retention = settings.history_retention
         self._moves = Job(
             "move messages", 1.0, lambda: upkeep.advance_move_tasks(MOVE_CHUNK), MOVE_CHUNK
         )
         self._jobs = [
-            # First: what the other jobs settle needs a partition.
+            # First, because the other jobs insert into partitions.
             Job("create partitions", 3600.0, lambda: upkeep.create_history_partitions(DAYS_AHEAD)),
             self._moves,
-            Job("fold counts", 1.0, upkeep.fold_counts, chunk=MANY),
-            Job("fold all counts", 60.0, lambda: upkeep.fold_counts(everything=True), chunk=MANY),
+            Job("fold counts", 1.0, upkeep.fold_counts, UNLIMITED),
+            Job("fold all counts", 60.0, lambda: upkeep.fold_counts(everything=True), UNLIMITED),
             Job("mark noisy tenants", 1.0, lambda: upkeep.mark_noisy(CHUNK)),
             Job("clear retired", 1.0, lambda: upkeep.clear_retired(CHUNK)),
-            Job("expire messages", 5.0, lambda: upkeep.expire_messages(EXPIRED), EXPIRED),
+            Job("expire messages", 5.0, lambda: upkeep.expire_messages(EXPIRY_CHUNK), EXPIRY_CHUNK),
             Job("forget sends", 5.0, lambda: upkeep.expire_deduplication(CHUNK)),
             Job("forget sessions", 3600.0, lambda: upkeep.expire_ended_sessions(CHUNK)),
             Job(
                 "drop partitions",
                 settings.cleanup_interval,
-                lambda: upkeep.drop_history_partitions(keep, archived=bool(settings.archive)),
+                lambda: upkeep.drop_history_partitions(retention, archived=bool(settings.archive)),
             ),
             self._gauge("oldest snapshot", 5.0, lambda: self._oldest_snapshot(upkeep)),
             Job("show database", 15.0, lambda: self._show_database(upkeep)),
@@ -97,18 +98,20 @@ class Janitor:
                     "end long snapshots",
                     5.0,
                     lambda: self._end_long_snapshots(upkeep, limit),
-                    MANY,
+                    UNLIMITED,
                 )
             )
         if settings.archive:
             self._jobs.append(
-                self._gauge("unarchived days", 60.0, lambda: upkeep.count_unarchived_days(keep))
+                self._gauge(
+                    "unarchived days", 60.0, lambda: upkeep.count_unarchived_days(retention)
+                )
             )
         else:
             self._observer.show("unarchived days", 0)
 
     async def run(self) -> None:
-        """Run until it is cancelled."""
+        """Run until cancelled."""
         pause = 0.0
         while True:
             with suppress(TimeoutError):
@@ -120,11 +123,11 @@ class Janitor:
             pause = await self.tick()
 
     def wake(self) -> None:
-        """Continue the tasks that move messages at once: one was started or cancelled."""
+        """Run the message move tasks immediately, because one was started or cancelled."""
         self._tasks_changed.set()
 
     async def tick(self) -> float:
-        """Run what is due; return the seconds until the next job is."""
+        """Run the jobs that are due; return the seconds until the next one is."""
         for job in self._jobs:
             if job.due > monotonic():
                 continue
@@ -133,16 +136,16 @@ class Janitor:
             except (errors.ServiceUnavailable, errors.Locked):
                 done = 0
             except Exception:
-                log.exception("upkeep failed", job=job.name)
+                log.exception("maintenance job failed", job=job.name)
                 done = 0
             if done:
-                log.debug("upkeep", job=job.name, done=done)
+                log.debug("ran maintenance job", job=job.name, done=done)
                 self._observer.count("upkeep", (job.name,), done)
             job.due = monotonic() + (0 if done >= job.chunk else job.interval)
         return max(0.0, min(job.due for job in self._jobs) - monotonic())
 
     def _gauge(self, state: str, interval: float, read: Callable[[], Awaitable[float]]) -> Job:
-        """Return the job that shows a state, as not a number for as long as nobody knows it."""
+        """Return the job that updates a gauge; its value is NaN until it has been read."""
 
         async def show() -> int:
             value = nan
@@ -158,14 +161,14 @@ class Janitor:
     async def _oldest_snapshot(self, upkeep: Upkeep) -> float:
         self._observer.forget("snapshot holder")
         seconds, session = await upkeep.oldest_snapshot()
-        # Those that end soon would only leave as many series.
+        # Each session is a series of its own, so skip those that end soon.
         named = (seconds, session) if seconds >= self._named_after else (0.0, "")
         self._observer.show("snapshot holder", named[0], (named[1],))
         return seconds
 
     async def _show_database(self, upkeep: Upkeep) -> int:
         try:
-            # The schema of the next release may have more.
+            # The schema of a newer release may return unknown statistics.
             found = [each for each in await upkeep.database_statistics() if each[0] in GAUGES]
         except errors.SqsError:
             found = []

@@ -74,7 +74,7 @@ def test_command_that_needs_a_broker_makes_none(data: Path, words: list[str]) ->
     code, told = run(data, *words)
 
     assert code == 1
-    assert told == f"skipmq: no broker in {data} yet: `skipmq serve` makes one\n"
+    assert told == f"skipmq: no broker in {data} yet: `skipmq serve` creates one\n"
     assert not data.exists()
 
 
@@ -119,5 +119,5 @@ def test_doctor_looks_at_a_broker_that_runs(data: Path) -> None:
         assert postmaster_of(data) == postmaster
     assert code == 0
     assert "(embedded)" in told
-    assert "no role and no right is missing" in told
+    assert "all roles and rights are present" in told
     assert "the node's functions can be called" in told

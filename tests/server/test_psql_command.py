@@ -1,4 +1,4 @@
-"""The command that opens psql on the broker's database."""
+"""The `psql` command."""
 
 import subprocess
 from collections.abc import Mapping

@@ -125,7 +125,7 @@ def test_queue_has_all_its_numbers_and_its_last_minutes(owner: Connection, url: 
     assert line[1].count("▁") == 59
     assert re.search(r"^\d\d:\d\d .* 1\.5k +15 +10 +0 +1\.5k *$", told, re.MULTILINE)
     Queue(owner, "quiet")
-    assert "nothing happened in the last 60 minutes" in run(url, "queue", "stats", "quiet")
+    assert "no activity in the last 60 minutes" in run(url, "queue", "stats", "quiet")
 
 
 def test_queue_is_found_by_its_whole_name_among_many_that_contain_it(

@@ -119,7 +119,7 @@ def test_advice_is_shown_with_its_proof_and_nothing_is_changed(
         *("orders", "30 s", "60 s"),
         "p99 of processing 41 s, 204 deleted; 4 redelivered after their timeout (2.0 %)",
     ]
-    assert "nothing was changed, --apply sets what is advised" in said
+    assert "nothing was changed: use --apply" in said
     assert not re.search("^(calm|few)", said, re.MULTILINE)
     assert {name: each["suggested"] for name, each in found.items()} == ADVISED
     assert [found["orders"][name] for name in ("reported", "present", "deleted", "timed_out")] == [
@@ -166,9 +166,7 @@ def test_only_the_queues_that_are_named_are_changed(owner: Connection, url: str,
 def test_applying_without_a_terminal_is_refused_at_once(owner: Connection, url: str) -> None:
     said = run(url, "--apply", code=2)
 
-    assert (
-        "--apply asks on a terminal before it changes anything, and here is none: add --yes" in said
-    )
+    assert "--apply asks for confirmation on a terminal: without one, add --yes" in said
     assert timeouts(owner) == TIMEOUTS
 
 
@@ -209,7 +207,7 @@ def test_advice_is_withheld_where_the_history_is_not_of_the_present_timeout(
     still = changes(url, *words)["orders"]
 
     assert re.search(r"30 s in the report; the queue was changed at .* --since \d{4}-", said)
-    assert cells(said, "mails")[-1] == "not changed: the queue is gone"
+    assert cells(said, "mails")[-1] == "not changed: the queue does not exist"
     assert said.rstrip().splitlines()[-1].startswith("nothing to change")
     assert {each["outcome"] for each in found.values()} == {"withheld"}
     assert (found["orders"]["present"], found["mails"]["present"]) == (45, None)
@@ -245,7 +243,7 @@ def test_timeout_that_somebody_set_while_it_was_asked_about_stays(
         command.press("y\n")
 
         assert command.process.wait(timeout=120) == 1
-        eventually(lambda: '"reason": "it was set to 45 s meanwhile"' in command.written)
+        eventually(lambda: '"reason": "it was set to 45 s in the meantime"' in command.written)
 
     assert timeouts(owner) == TIMEOUTS | {"orders": 45, "mails": 30}
 

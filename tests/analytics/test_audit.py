@@ -74,7 +74,7 @@ def test_audit_does_not_call_lost_what_the_history_cannot_know(
     )
 
     found = audit.fates(
-        frame(spark, row(1)), sent, now=NOW, late=60.0, known_since=NOON, unkept=["silent"]
+        frame(spark, row(1)), sent, now=NOW, late=60.0, history_since=NOON, unkept=["silent"]
     )
 
     assert sorted((r["queue"], r["fate"]) for r in found.collect()) == [
@@ -91,7 +91,7 @@ def test_audit_without_a_log_wants_one_end_for_all_that_was_stored(spark: "Spark
         row(3, queue="dead", settled=None),
     )
 
-    found = audit.fates(messages, None, now=NOW, late=60.0, known_since=at_noon(-1))
+    found = audit.fates(messages, None, now=NOW, late=60.0, history_since=at_noon(-1))
 
     assert sorted((r["queue"], r["fate"], r["acknowledged"]) for r in found.collect()) == [
         ("orders", "deleted", 0), ("orders", "lost", 0), ("orders", "waiting", 0),
@@ -139,10 +139,10 @@ def test_audit_of_a_database_accounts_for_every_send(
 
     with snapshot.taken(source) as taken:
         messages = snapshot.everything(spark, taken).persist()
-        known = sources.known(taken.source)
+        known = sources.history_scope(taken.source)
         found = audit.totals(
             audit.fates(
-                messages, audit.sends(spark, str(path)), now=NOW, late=60, known_since=None,
+                messages, audit.sends(spark, str(path)), now=NOW, late=60, history_since=None,
                 unkept=known.unkept,
             )
         ).collect()  # fmt: skip

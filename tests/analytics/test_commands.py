@@ -73,7 +73,7 @@ def test_java_that_is_too_old_or_not_where_it_is_said_to_be_is_named(
 
     assert (eight.returncode, nowhere.returncode) == (1, 1)
     assert eight.stderr.endswith(f"default-jre-headless; {old} is Java 8\n")
-    assert f"JAVA_HOME is {tmp_path / 'none'}, where none is" in nowhere.stderr
+    assert f"JAVA_HOME is {tmp_path / 'none'} and has no Java" in nowhere.stderr
 
 
 def test_what_needs_no_spark_is_told_before_it_is_started(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_wrong_url_of_the_readers_is_named_before_spark_is_started(
     away = "postgresql://nobody@127.0.0.1:1/nothing"
     other = psycopg.conninfo.make_conninfo(database, dbname="postgres")
 
-    for url, told in ((away, "Check SKIPMQ_ANALYTICS_URL"), (other, "is not of a database of")):
+    for url, told in ((away, "Check SKIPMQ_ANALYTICS_URL"), (other, "is not a database of")):
         found = run(database, "report", "--output", str(tmp_path), SKIPMQ_ANALYTICS_URL=url)
         assert (found.returncode, told in found.stderr) == (1, True)
         assert len(found.stderr.splitlines()) == 1
@@ -114,21 +114,23 @@ def test_errors_of_spark_and_the_database_take_one_line(
 
     (tmp_path / "file").touch()
     failures = {
-        "Spark does not understand this: [UNRESOLVED_COLUMN": lambda: spark.range(1).where("no"),
-        "Spark does not understand this: [PARSE_SYNTAX_ERROR]": lambda: spark.sql("selec"),
+        "Spark rejected the query: [UNRESOLVED_COLUMN": lambda: spark.range(1).where("no"),
+        "Spark rejected the query: [PARSE_SYNTAX_ERROR]": lambda: spark.sql("selec"),
         "Spark failed: [CAST_INVALID_INPUT] The value 'x0'": lambda: (
             spark.range(1).selectExpr("cast('x' || id as int)").collect()
         ),
         "the database failed: Couldn't connect to the database": away,
-        "PostgreSQL does not understand this: syntax error at": lambda: forget.find(
+        "PostgreSQL rejected the condition: syntax error at": lambda: forget.find(
             owner, None, "no such thing"
         ),
-        'PostgreSQL does not understand this: column "no"': lambda: forget.find(owner, None, "no"),
-        "PostgreSQL does not understand this: invalid input syntax for type integer": lambda: (
+        'PostgreSQL rejected the condition: column "no"': lambda: forget.find(owner, None, "no"),
+        "PostgreSQL rejected the condition: invalid input syntax for type integer": lambda: (
             forget.find(owner, None, "id = 'x'::int")
         ),
-        f"there is no lake at {tmp_path}": lambda: frames.lake(spark, str(tmp_path)),
-        f"File exists with {tmp_path}/file: name another path": (tmp_path / "file").mkdir,
+        f"no lake at {tmp_path}": lambda: frames.lake(spark, str(tmp_path)),
+        f"File exists: {tmp_path}/file; correct the path or specify another": (
+            tmp_path / "file"
+        ).mkdir,
     }
 
     for text, fails in failures.items():
@@ -161,14 +163,14 @@ def test_lake_is_checked_and_repaired_from_the_database(
     assert "may be dropped" not in " ".join(failed.stdout.split())
     assert failed.stderr.splitlines()[-1] == (
         f"Error: file://{file} is missing: `skipmq analytics verify --lake {lake} --repair`"
-        " exports again what the database still has; it keeps their days"
+        " exports again the days that the database still has; it keeps the days of damaged files"
     )
     (found,) = json.loads(wrong.stdout)["wrong"]
     assert (found["queue"], found["rows"], found["rows_in_database"]) == ("orders", 10, 10)
     assert found["problems"] == [f"file://{file} is missing"]
-    assert "--repair exports it again" in shown.stdout
+    assert "export again with --repair" in shown.stdout
     assert json.loads(repaired.stdout)["wrong"][0]["repaired"]
-    assert "2 files with 30 rows: all is as it was written" in whole.stdout
+    assert "2 files with 30 rows: no discrepancies" in whole.stdout
 
 
 def test_export_without_a_lake_says_how_to_name_it(database: str) -> None:

@@ -134,5 +134,7 @@ def test_what_duckdb_is_not_known_to_compute_is_refused() -> None:
             queues.join(queues, fn.lit(1) == 1),
             queues.select(fn.col("queue").cast("binary").alias("bytes")),
         ):
-            with pytest.raises(EngineError, match=r"^DuckDB does not compute .+: --engine spark$"):
+            with pytest.raises(
+                EngineError, match=r"^DuckDB does not support .+: use --engine spark$"
+            ):
                 refused.collect()

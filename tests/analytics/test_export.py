@@ -120,7 +120,7 @@ def test_export_of_another_database_into_a_lake_is_refused(
     export(spark, source, place)
     other = embedded_databases.migrated()
 
-    with jdbc.opened(other) as elsewhere, pytest.raises(LakeError, match="name another lake"):
+    with jdbc.opened(other) as elsewhere, pytest.raises(LakeError, match="use another lake"):
         export(spark, elsewhere, place)
 
     embedded_databases.drop(other)

@@ -84,5 +84,5 @@ def test_file_that_is_missing_is_named_with_the_remedy(
             read()
         texts.append(spark_errors.explain(raised.value))
 
-    said = f"{file.name} of the lake is not there: `skipmq analytics verify`"
+    said = f"{file.name} of the lake is missing: check the lake with `skipmq analytics verify`"
     assert [said in str(text) for text in texts] == [True, True], texts

@@ -106,5 +106,5 @@ def test_embedded_server_that_does_not_run_is_named(
     monkeypatch.delenv("SKIPMQ_ANALYTICS_URL", raising=False)
     monkeypatch.setenv("SKIPMQ_DATA_DIR", str(tmp_path))
 
-    with pytest.raises(EmbeddedError, match="`skipmq serve` makes one"):
+    with pytest.raises(EmbeddedError, match="`skipmq serve` creates one"):
         notebook.connection()

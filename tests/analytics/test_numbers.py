@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Formatting of numbers and times."""
 
 from datetime import UTC, datetime, timedelta
 

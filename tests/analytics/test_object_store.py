@@ -76,7 +76,7 @@ def test_of_two_commits_to_one_version_the_store_takes_one(lake: str) -> None:
     first, second = delta.open_(lake), delta.open_(lake)
     first.commit("first")
 
-    with pytest.raises(ConflictError, match="somebody else has written"):
+    with pytest.raises(ConflictError, match="another writer has committed"):
         second.commit("second")
 
     said = [json.loads(c["skipmq"])["kind"] for c in _commits(lake) if "skipmq" in c]
@@ -111,14 +111,14 @@ def test_commands_export_each_row_once_verify_and_report(
 
     assert exported == [130, 0, 20]
     assert exact == rows_of(owner)
-    assert "150 rows: all is as it was written" in verified
+    assert "150 rows: no discrepancies" in verified
     assert "orders: 120 messages deleted" in reported
     assert "computed by Spark" in reported
     assert "<svg" in (tmp_path / "report" / "report.html").read_text()
-    assert "DuckDB reads a lake in a folder of this machine" in refused
+    assert "DuckDB reads a lake in a local folder" in refused
     assert len(gone) == 3
-    assert "--repair exports it again" in damaged
-    assert "3 files with 150 rows: 1 queues' days are wrong" in damaged
+    assert "export again with --repair" in damaged
+    assert "3 files with 150 rows: 1 queue days have discrepancies" in damaged
 
 
 @pytest.mark.slow
@@ -133,7 +133,7 @@ def test_of_two_exports_at_once_each_row_is_there_once(
 
     assert 0 in [command.returncode for command in both]
     assert all(
-        command.returncode == 0 or "somebody else has written" in text
+        command.returncode == 0 or "another writer has committed" in text
         for command, text in zip(both, said, strict=True)
     )
     assert rows(lake) == rows_of(owner)

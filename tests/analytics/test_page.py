@@ -31,22 +31,22 @@ DAY = Period(NOON - timedelta(hours=12), NOON + timedelta(hours=12))
 @pytest.fixture(scope="module")
 def written(
     spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Path, page.Facts]:
+) -> tuple[Path, page.ReportData]:
     """Give the folder of a report on the busy day, and what it was made of."""
     folder = tmp_path_factory.mktemp("report")
     history = busy_day.history(spark).persist()
     with report.reports(history, busy_day.queues(spark), DAY) as computed:
         tables = dict(report.write(computed, folder))
-    facts = page.Facts("a busy day", DAY, tables, live=True)
+    facts = page.ReportData("a busy day", DAY, tables, live=True)
     report.write_page(facts, folder)
     return folder, facts
 
 
-def said(facts: page.Facts, queue: str) -> list[tuple[str, str]]:
-    return [(f.weight, f.text) for f in page.findings_of(facts) if f.queue == queue]
+def said(facts: page.ReportData, queue: str) -> list[tuple[str, str]]:
+    return [(f.weight, f.text) for f in page.report_findings(facts) if f.queue == queue]
 
 
-def test_report_says_in_words_what_is_wrong(written: tuple[Path, page.Facts]) -> None:
+def test_report_says_in_words_what_is_wrong(written: tuple[Path, page.ReportData]) -> None:
     _, facts = written
 
     orders = said(facts, "orders")
@@ -58,11 +58,11 @@ def test_report_says_in_words_what_is_wrong(written: tuple[Path, page.Facts]) ->
         orders[0][1],
     )
     assert "“object<order: number, price: null>” is always dead-lettered" in orders[1][1]
-    assert any("tenant “tenant-0” holds" in text for _, text in said(facts, "mails"))
-    assert any("of a visibility timeout of 15 min" in text for _, text in said(facts, "mails"))
-    assert any("hot group “account-7” holds" in text for _, text in said(facts, "payments.fifo"))
+    assert any("tenant “tenant-0” has" in text for _, text in said(facts, "mails"))
+    assert any("with a visibility timeout of 15 min" in text for _, text in said(facts, "mails"))
+    assert any("hot group “account-7” has" in text for _, text in said(facts, "payments.fifo"))
     assert any("waiting, the oldest for" in text for _, text in said(facts, "thumbnails"))
-    weights = [f.weight for f in page.findings_of(facts)]
+    weights = [f.weight for f in page.report_findings(facts)]
     assert weights == sorted(weights, key=["bad", "watch", "good"].index)
 
 
@@ -88,10 +88,10 @@ def test_queue_grows_only_when_more_comes_than_goes() -> None:
 
     waits = "waiting, the oldest for 10 min"
     assert found == {
-        "idle": ("watch", f"500 {waits}; nothing comes or goes"),
-        "steady": ("watch", f"5,000 {waits}; as much comes as goes"),
+        "idle": ("watch", f"500 {waits}; no activity"),
+        "steady": ("watch", f"5,000 {waits}; the backlog is steady"),
         "growing": ("bad", f"5,000 {waits}; it grows by 1 a second, with 1 a second settled"),
-        "draining": ("watch", f"5,000 {waits}; empty in 83 min as things go"),
+        "draining": ("watch", f"5,000 {waits}; empty in 83 min at the present rates"),
     }
 
 
@@ -104,10 +104,10 @@ def test_many_findings_are_in_the_order_of_what_they_cost_and_the_last_is_for_th
     assert [f.queue for f in found[:3]] == ["q299", "q298", "q297"]
     assert len(found) == 21
     assert (found[-1].queue, found[-1].weight) == ("280 more", "bad")
-    assert found[-1].text.startswith("about 319,060 messages, the tables have all: q279, q278,")
+    assert found[-1].text.startswith("319,060 messages affected, see the tables: q279, q278,")
 
 
-def test_report_writes_each_table_as_parquet_and_csv(written: tuple[Path, page.Facts]) -> None:
+def test_report_writes_each_table_as_parquet_and_csv(written: tuple[Path, page.ReportData]) -> None:
     folder, facts = written
 
     for name, rows in facts.tables.items():
@@ -116,7 +116,7 @@ def test_report_writes_each_table_as_parquet_and_csv(written: tuple[Path, page.F
             assert next(csv.DictReader(file))["queue"] == rows[0]["queue"]
 
 
-def test_page_stands_alone_and_is_well_formed(written: tuple[Path, page.Facts]) -> None:
+def test_page_stands_alone_and_is_well_formed(written: tuple[Path, page.ReportData]) -> None:
     text = (written[0] / "report.html").read_text(encoding="utf-8")
     plots = re.findall(r'<figure.*?</figure>|<div class="bullet">.*?</div>', text, re.DOTALL)
 
@@ -133,7 +133,7 @@ def test_page_stands_alone_and_is_well_formed(written: tuple[Path, page.Facts]) 
         assert f'href="#{section}"' in text
 
 
-def test_charts_say_their_numbers_without_the_script(written: tuple[Path, page.Facts]) -> None:
+def test_charts_say_their_numbers_without_the_script(written: tuple[Path, page.ReportData]) -> None:
     folder, facts = written
     text = (folder / "report.html").read_text(encoding="utf-8")
     titles = set(map(unescape, re.findall(r"<title>(.*?)</title>", text, re.DOTALL)))
@@ -151,15 +151,15 @@ def test_page_of_nothing_says_so(spark: "SparkSession") -> None:
     with report.reports(nothing, busy_day.queues(spark).limit(0), DAY) as computed:
         tables: dict[str, list[Any]] = {name: [] for name in computed}
 
-    text = page.render(page.Facts("an empty database", DAY, tables, live=True))
+    text = page.render(page.ReportData("an empty database", DAY, tables, live=True))
 
-    assert "Nothing was settled in this time" in text
+    assert "No message was settled in this period" in text
     assert "No message was dead-lettered." in text
     assert "<svg" not in text
 
 
 def test_page_shows_names_as_they_are_and_never_as_markup(
-    written: tuple[Path, page.Facts],
+    written: tuple[Path, page.ReportData],
 ) -> None:
     _, facts = written
     evil = "<script>alert(1)</script>"
@@ -169,13 +169,13 @@ def test_page_shows_names_as_they_are_and_never_as_markup(
         for name, rows in facts.tables.items()
     }  # fmt: skip
 
-    text = page.render(page.Facts(evil, DAY, tables, live=False))
+    text = page.render(page.ReportData(evil, DAY, tables, live=False))
 
     assert evil not in text
     assert "&lt;script&gt;" in text
 
 
-def compared(written: tuple[Path, page.Facts], **changes: Any) -> str:
+def compared(written: tuple[Path, page.ReportData], **changes: Any) -> str:
     """Return what the page says of the comparison."""
     text = page.render(replace(written[1], **changes))
     section = text.partition('<section id="comparison">')[2].partition("</section>")[0]
@@ -183,23 +183,30 @@ def compared(written: tuple[Path, page.Facts], **changes: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    ("known_since", "uncompared", "words"),
+    ("history_since", "uncompared", "words"),
     [
-        (None, "", "nothing arrived or was settled from 2026-11-19 00:00 to 2026-11-20 00:00 UTC"),
-        (DAY.since, "", "The history begins at 2026-11-20 00:00 UTC"),
+        (
+            None,
+            "",
+            "no message arrived or was settled from 2026-11-19 00:00 to 2026-11-20 00:00 UTC",
+        ),
+        (DAY.since, "", "the history begins at 2026-11-20 00:00 UTC"),
         (DAY.since, "It was not read.", "It was not read."),
     ],
 )
 def test_page_says_why_there_is_nothing_to_compare_with(
-    written: tuple[Path, page.Facts], known_since: datetime | None, uncompared: str, words: str
+    written: tuple[Path, page.ReportData],
+    history_since: datetime | None,
+    uncompared: str,
+    words: str,
 ) -> None:
-    said = compared(written, known_since=known_since, uncompared=uncompared)
+    said = compared(written, history_since=history_since, uncompared=uncompared)
 
     assert words in said
     assert not re.search(r"\u25b2|\u25bc|before \u2013|before \d+ ", said)
 
 
-def test_page_compares_with_the_day_before(written: tuple[Path, page.Facts]) -> None:
+def test_page_compares_with_the_day_before(written: tuple[Path, page.ReportData]) -> None:
     before = {
         "arrived": 500, "deleted": 4_000, "dead_lettered": 0, "send_to_delete_p95": 1e4,
         "redelivery_rate": None,

@@ -46,7 +46,7 @@ def rows() -> Iterator[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def facts(tmp_path_factory: pytest.TempPathFactory) -> page.Facts:
+def facts(tmp_path_factory: pytest.TempPathFactory) -> page.ReportData:
     from skipmq.analytics.duck import lake as source  # noqa: PLC0415 - PySpark's client.
     from skipmq.analytics.duck import session  # noqa: PLC0415
 
@@ -62,11 +62,11 @@ def facts(tmp_path_factory: pytest.TempPathFactory) -> page.Facts:
     for each in (each for found in tables.values() for each in found):
         if each["queue"] == "strange":
             each["queue"] = EVIL
-    return page.Facts("a lake", DAY, tables, live=False)
+    return page.ReportData("a lake", DAY, tables, live=False)
 
 
 @pytest.fixture(scope="module")
-def url(facts: page.Facts, tmp_path_factory: pytest.TempPathFactory) -> str:
+def url(facts: page.ReportData, tmp_path_factory: pytest.TempPathFactory) -> str:
     return report.write_page(facts, tmp_path_factory.mktemp("page")).as_uri()
 
 
@@ -161,20 +161,20 @@ def test_filter_by_part_of_a_name_draws_the_first_and_says_how_many(shown: Brows
     shown.enter("#queue", "SMALL-")
 
     eventually(lambda: len(drawn(shown, "latency")) == 12)
-    assert shown.text("#found") == "The 12 busiest of 296 queues of that name."
+    assert shown.text("#found") == "The 12 busiest of 296 matching queues."
 
     shown.enter("#queue", "x")
 
-    eventually(lambda: shown.text("#found") == "No queue has this name.")
+    eventually(lambda: shown.text("#found") == "No matching queue.")
     assert drawn(shown, "latency") == listed(shown, "latency") == []
 
 
-def of(facts: page.Facts, table: str, queue: str) -> list[Any]:
+def of(facts: page.ReportData, table: str, queue: str) -> list[Any]:
     return [each for each in facts.tables[table] if each["queue"] == queue]
 
 
 def test_tooltip_of_the_keyboard_says_the_numbers_of_a_step(
-    shown: Browser, facts: page.Facts
+    shown: Browser, facts: page.ReportData
 ) -> None:
     last, before = of(facts, "traffic", "orders")[-1:-3:-1]
     shown.tab_to("orders, messages in 30 min")
@@ -197,7 +197,7 @@ def said(browser: Browser) -> str:
     return browser.text("#tip")
 
 
-def test_tooltip_follows_the_pointer(shown: Browser, facts: page.Facts) -> None:
+def test_tooltip_follows_the_pointer(shown: Browser, facts: page.ReportData) -> None:
     step = of(facts, "latency", "orders")[4]
     shown.run("document.querySelector('#latency').scrollIntoView()")
     across = """const plot = document.querySelector("#latency .panel:nth-child(3) .plot");
@@ -234,7 +234,7 @@ def test_charts_side_by_side_have_one_scale_and_one_time(shown: Browser, section
 
 
 def test_bars_of_chosen_queues_are_as_high_as_their_numbers(
-    shown: Browser, facts: page.Facts
+    shown: Browser, facts: page.ReportData
 ) -> None:
     most = {
         name: max(r["deleted"] for r in of(facts, "traffic", name)) for name in ("orders", "mails")
@@ -266,13 +266,15 @@ def test_names_that_look_like_markup_are_text(shown: Browser) -> None:
     assert shown.complaints() == []
 
 
-def test_page_of_nothing_has_no_errors(browser: Browser, facts: page.Facts, tmp_path: Path) -> None:
-    nothing = page.Facts("a lake", DAY, {name: [] for name in facts.tables}, live=False)
+def test_page_of_nothing_has_no_errors(
+    browser: Browser, facts: page.ReportData, tmp_path: Path
+) -> None:
+    nothing = page.ReportData("a lake", DAY, {name: [] for name in facts.tables}, live=False)
     browser.look("phone", "dark")
 
     browser.open(report.write_page(nothing, tmp_path).as_uri())
 
-    assert browser.sees("Nothing was settled in this time")
+    assert browser.sees("No message was settled in this period")
     assert browser.count("#queue") == 0
     assert browser.complaints() == []
 

@@ -125,7 +125,7 @@ def test_replay_killed_in_the_middle_and_repeated_sends_each_message_once(
             "select from skipmq.replay_message where message_id = (select message_id"
             " from skipmq.replay_message order by place offset 600 limit 1) for update"
         )
-        words = [database, to.name, to.id, to.fifo, to.most_bytes, rate]
+        words = [database, to.name, to.id, to.fifo, to.maximum_bytes, rate]
         with subprocess.Popen(
             [sys.executable, "-c", SENDER, *map(str, words)], stdout=subprocess.PIPE, text=True
         ) as sender:
@@ -202,7 +202,10 @@ def test_replay_does_not_replay_what_it_has_sent_itself(owner: Connection) -> No
 def test_replay_refuses_what_the_queue_would_not_take(owner: Connection) -> None:
     to = queue(owner, "small", MaximumMessageSize="1024")
 
-    with pytest.raises(ReplayError, match=r"orders/.*2 has 11.. bytes with its mark; small takes"):
+    with pytest.raises(
+        ReplayError,
+        match=r"orders/.*2 has 11.. bytes with the attribute skipmq.replayed_from; small accepts",
+    ):
         again(owner, to, [row(1, body="x"), row(2, body="x" * 1024)])
 
     assert bodies(owner, to) == []
@@ -211,9 +214,9 @@ def test_replay_refuses_what_the_queue_would_not_take(owner: Connection) -> None
 def test_replay_of_one_name_has_one_target(owner: Connection) -> None:
     again(owner, queue(owner, "one"), [row(1, body="x")])
 
-    with pytest.raises(ReplayError, match="the replay first was to one: give this one another"):
+    with pytest.raises(ReplayError, match="the replay first is to one: use another"):
         again(owner, queue(owner, "two"), [row(2, body="y")])
-    with pytest.raises(ReplayError, match="there is no queue three"):
+    with pytest.raises(ReplayError, match="queue three does not exist"):
         replay.target(owner, QueueName("000000000000", "us-east-1", "three"))
 
 
@@ -225,7 +228,7 @@ def test_replay_runs_once_at_a_time(owner: Connection, database: str) -> None:
 
     with (
         psycopg.connect(as_node(database), autocommit=True) as node,
-        pytest.raises(ReplayError, match="is running"),
+        pytest.raises(ReplayError, match="is already running"),
     ):
         next(replay.send(node, "r", to, staged))
 

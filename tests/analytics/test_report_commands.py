@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from skipmq.cli import analytics_engine
-from skipmq.cli.analytics_engine import Wanted
+from skipmq.cli.analytics_engine import Selection
 from skipmq.settings import Settings
 from support import lakes
 from support.http import SKIPMQ, environment
@@ -104,12 +104,12 @@ def test_commands_report_replay_audit_and_forget(url: str, tmp_path: Path) -> No
     assert [finding["queue"] for finding in alone["findings"]] == ["orders"]
     with (tmp_path / "three" / "visibility.csv").open() as file:
         assert [row["visibility_timeout"] for row in csv.DictReader(file)] == ["30"]
-    assert "nothing was sent: a dry run" in dry
+    assert "dry run: nothing was sent" in dry
     assert (sent["sent"], again["sent"], again["sent_before"]) == (24, 0, 24)
     (queue,) = sound["queues"]
     assert (queue["acknowledged"], queue["deleted"], queue["waiting"]) == (150, 120, 54)
     assert (queue["lost"], queue["unacknowledged"]) == (0, 24)
-    assert "Erase these" in refused
+    assert "Permanently erase" in refused
     assert {(f["place"], f["queue"]) for f in found["found"]} == {
         ("live", "orders"), ("history", "orders"),
     }  # fmt: skip
@@ -124,12 +124,12 @@ def test_commands_say_in_a_line_what_they_do_not_understand(url: str, tmp_path: 
     need("java")
     out = str(tmp_path / "out")
 
-    assert "there is no lake at" in run(
+    assert "no lake at" in run(
         "report", "--output", out, "--lake", str(tmp_path / "none"), database_url=url, code=1
     )
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("select skipmq.create_queue('orders')")
-    assert "Spark does not understand this" in run(
+    assert "Spark rejected the query" in run(
         "replay", "--where", "no_such = 1", "--to", "orders", database_url=url, code=1
     )
     assert "no queue nobody was ever in the database: `skipmq queue list`" in run(
@@ -158,13 +158,13 @@ def test_report_on_a_lake_needs_no_java_and_names_its_engine(tmp_path: Path) -> 
     gone = run(*words, *there, path=python, code=1)
 
     assert (found["engine"], len(found["reports"])) == ("duckdb", 12)
-    assert "The history begins at 2026-11-20" in (tmp_path / "out" / "report.html").read_text()
+    assert "the history begins at 2026-11-20" in (tmp_path / "out" / "report.html").read_text()
     assert "Spark needs Java" in spark
-    assert "DuckDB reads a lake in a folder of this machine" in database
-    assert "DuckDB reads a lake in a folder of this machine" in store
-    assert "there is no lake at" in none
+    assert "DuckDB reads a lake in a local folder" in database
+    assert "DuckDB reads a lake in a local folder" in store
+    assert "no lake at" in none
     assert "no queue nobody was ever in the lake" in nobody
-    assert "`skipmq analytics verify` says what is wrong" in gone
+    assert "check the lake with `skipmq analytics verify`" in gone
 
 
 def test_report_compares_unless_the_time_before_is_too_much_for_duckdb(
@@ -176,7 +176,7 @@ def test_report_compares_unless_the_time_before_is_too_much_for_duckdb(
                *(row(n, sent=yesterday, received=yesterday + 1, settled=yesterday + 2)
                  for n in range(4, 7))]  # fmt: skip
     lake = lakes.write(tmp_path / "lake", settled, {"orders": 30})
-    wanted = Wanted(lake, NOON - timedelta(hours=12), NOON + timedelta(hours=12), ())
+    wanted = Selection(lake, NOON - timedelta(hours=12), NOON + timedelta(hours=12), ())
 
     def rows() -> tuple[int, bool]:
         with analytics_engine.opened(Settings(), wanted, "auto") as read:
@@ -184,7 +184,7 @@ def test_report_compares_unless_the_time_before_is_too_much_for_duckdb(
 
     assert rows() == (7, True)
 
-    monkeypatch.setattr(analytics_engine, "MOST_ROWS", 6)
+    monkeypatch.setattr(analytics_engine, "MAXIMUM_ROWS", 6)
 
     assert rows() == (4, False)
 

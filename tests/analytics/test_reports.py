@@ -13,7 +13,7 @@ from skipmq.analytics.reports.backlog import backlog, forecast
 from skipmq.analytics.reports.comparison import comparison
 from skipmq.analytics.reports.consumers import consumers
 from skipmq.analytics.reports.dead_letters import dead_letter_causes
-from skipmq.analytics.reports.groups import NOISY_LEAST, NOISY_SHARE, groups
+from skipmq.analytics.reports.groups import NOISY_MINIMUM, NOISY_SHARE, groups
 from skipmq.analytics.reports.latency import latency
 from skipmq.analytics.reports.redelivery import receive_counts, redelivery, visibility
 from skipmq.analytics.reports.traffic import traffic
@@ -355,4 +355,4 @@ def test_every_report_has_nothing_to_say_of_nothing(spark: "SparkSession") -> No
 def test_noisy_tenants_are_those_that_the_database_marks() -> None:
     rule = (files.folder("sql") / "functions" / "mark_noisy.sql").read_text()
 
-    assert f"c.own >= {NOISY_LEAST} and c.own > c.of_all * {NOISY_SHARE}" in rule
+    assert f"c.own >= {NOISY_MINIMUM} and c.own > c.of_all * {NOISY_SHARE}" in rule

@@ -212,7 +212,7 @@ def test_folder_that_only_the_driver_has_is_refused(
         words = submitted(cluster, *command, str(place))
         output = refused(cluster, database, *words, **python)
 
-        assert output.startswith(f"the executors of Spark do not find {place.as_uri()} of this")
+        assert output.startswith(f"Spark's executors cannot access {place.as_uri()} of this")
         assert list(place.rglob("*.parquet")) == []
 
 
@@ -235,7 +235,9 @@ def test_what_a_cluster_lacks_is_told_in_a_line(
     no_skipmq = refused(cluster, database, *stream, PYSPARK_PYTHON=str(bare), **ours)
     run(cluster, database, *report, PYSPARK_PYTHON=str(none), **ours)
 
-    assert no_driver.startswith("Spark has no driver for PostgreSQL: give spark-submit --packages")
+    assert no_driver.startswith(
+        "Spark has no driver for PostgreSQL: run spark-submit with --packages"
+    )
     assert f'Cannot run program "{none}". Install skipmq[analytics] on every machine' in no_python
     assert "No module named '" in no_skipmq
     assert "Install skipmq[analytics] on every machine for the same Python" in no_skipmq

@@ -198,7 +198,7 @@ def test_stream_after_a_failover_brings_the_last_hour_again_and_misses_nothing(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "name the database"),
+        ({}, "the url is required"),
         ({"url": "postgresql://nowhere", "startingPosition": "middle"}, "earliest or latest"),
     ],
 )

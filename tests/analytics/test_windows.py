@@ -85,7 +85,7 @@ def test_conditions_of_a_window_cover_it_in_short_queries(owner: Connection) -> 
     settle(owner, 100)
     server: Server = history.server(owner)
 
-    ((window, plan),) = windows.windows(owner, 0, server, near=windows.beginning(owner, []))
+    ((window, plan),) = windows.windows(owner, 0, server, near=windows.first_position(owner, []))
     counts = counted(owner, plan)
 
     assert (sum(counts), window.rows) == (100, 100)

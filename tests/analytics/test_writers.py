@@ -32,7 +32,7 @@ def test_of_two_writers_one_has_written(
     view = source.read(spark, "skipmq_views.history", plan.conditions)
     first.add(frames.as_history(view), window)
 
-    with pytest.raises(ConflictError, match="somebody else has written"):
+    with pytest.raises(ConflictError, match="another writer has committed"):
         second.add(frames.as_history(view), window)
 
     assert lake_rows(spark, place) == rows_of(owner)

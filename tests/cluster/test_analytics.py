@@ -27,7 +27,7 @@ LIMIT = 6
 # Seconds that a standby lets a reader wait, and that a failover may take without any.
 MAY_WAIT, SLACK = 10, 12
 CONTROL_FILE = "select min_recovery_end_timeline from pg_control_recovery()"
-TAKEN_BACK = re.compile(r"[1-9]\d* rows that the server does not have were taken back")
+TAKEN_BACK = re.compile(r"removed [1-9]\d* rows that the server does not have")
 # Messages a second: Java wants the cores too.
 RATE = 60.0
 SETTLED = "select count(*) from skipmq_views.history"

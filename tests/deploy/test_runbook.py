@@ -200,7 +200,7 @@ def test_messages_that_consumers_cannot_do(night: Night) -> None:
     night.skipmq("queue", "redrive", "failed", "--rate", "50")
     consume(sqs, queue)
     night.ends("DeadLetters")
-    assert "no such messages" in night.skipmq("queue", "peek", "failed")
+    assert "no matching messages" in night.skipmq("queue", "peek", "failed")
 
 
 def test_poison_message(night: Night) -> None:

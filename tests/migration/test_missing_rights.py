@@ -112,11 +112,11 @@ def test_owner_who_may_not_make_roles_is_told_what_an_administrator_runs_until_n
     }
     assert {missing["by"] for missing in between["missing"]} == {"owner"}
     assert not ill["ok"]
-    assert "an administrator runs what `skipmq migrate --print-sql` prints" in ill["detail"]
+    assert "run the SQL of `skipmq migrate --print-sql` as an administrator" in ill["detail"]
     assert not convalescent["ok"]
     assert convalescent["detail"].endswith("run `skipmq migrate` as the schema's owner")
     assert roles_by_doctor(url)["ok"]
-    assert "no role and no right is missing" in last
+    assert "all roles and rights are present" in last
     assert silence == ""
     assert rights.missing(url) == []
     node = url.replace("//boss@", "//skipmq_node@")

@@ -144,7 +144,7 @@ def test_command_filters_and_prints_json(url: str) -> None:
     assert deleted == found
     assert found["recorded_at"].endswith("Z")
     assert (last["outcome"], last["door"]) == ("SignatureDoesNotMatch", "console")
-    assert "no such records" in run(url, "audit", "--outcome", "nothing-of-this-name")
+    assert "no matching records" in run(url, "audit", "--outcome", "nothing-of-this-name")
 
 
 def test_what_a_command_changes_is_on_the_record(embedded_databases: Databases) -> None:

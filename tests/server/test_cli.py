@@ -68,7 +68,7 @@ def test_redrive_of_messages_that_came_from_no_queue_asks_for_a_target(url: str)
     moved = run("queue", "redrive", "dead", "--to", "work", database_url=url)
 
     assert "0 messages moved from dead: failed, CouldNotDetermineMessageSource" in failed
-    assert "choose a target with --to" in failed
+    assert "specify a target with --to" in failed
     assert "1 messages moved from dead: completed" in moved
 
 
@@ -100,7 +100,7 @@ def test_peek_and_redrive_show_and_move_dead_letters(url: str) -> None:
     assert len(dead_letters) >= 10
     assert dead_letters[0]["Attributes"]["MessageGroupId"] == "g"
     assert f"{len(dead_letters)} messages moved from dead.fifo: completed" in moved
-    assert "no such messages" in left
+    assert "no matching messages" in left
     assert "must be configured as a Dead Letter Queue" in run(
         "queue", "redrive", "work.fifo", code=1, database_url=url
     )
@@ -122,7 +122,7 @@ def test_messages_that_match_are_moved_copied_and_deleted(url: str) -> None:
 
     assert "3 messages moved from orders: completed" in moved
     assert json.loads(copied) == {"moved": 3, "status": "COMPLETED"}
-    assert "Delete the messages that match for good?" in declined
+    assert "Permanently delete the matching messages?" in declined
     assert "3 messages deleted from orders: completed" in deleted
     left = [
         len(json.loads(run("queue", "peek", name, "--json", database_url=url)))
@@ -133,7 +133,7 @@ def test_messages_that_match_are_moved_copied_and_deleted(url: str) -> None:
     assert [line.split()[1:4] for line in listed[1:]] == [
         [kind, "completed", "3"] for kind in ("delete", "copy", "move")
     ]
-    assert "body has '\"shop\": 1'" in listed[-1]
+    assert "body contains '\"shop\": 1'" in listed[-1]
     assert "has no active task" in run(
         "queue", "tasks", "orders", "--cancel", code=1, database_url=url
     )
@@ -303,7 +303,7 @@ def test_doctor_recognises_its_own_node_on_the_port(url: str, host: str) -> None
 
     (port,) = (each for each in findings if each["check"] == "port")
     assert port["ok"]
-    assert port["detail"] == f"{host} port {settings['port']}: a node of SkipMQ runs there"
+    assert port["detail"] == f"{host} port {settings['port']} is used by a running SkipMQ node"
 
 
 def test_doctor_names_a_port_that_another_program_has(url: str) -> None:
@@ -312,7 +312,7 @@ def test_doctor_names_a_port_that_another_program_has(url: str) -> None:
         printed = run("doctor", database_url=url, port=other.server_port, code=1)
         other.shutdown()
 
-    assert "Stop the program that has it, or choose another with --port" in printed
+    assert "Stop the program that uses it, or choose another with --port" in printed
 
 
 def test_doctor_names_each_problem(embedded_databases: Databases) -> None:

@@ -226,7 +226,7 @@ def test_node_that_starts_without_a_database_to_write_to_waits_for_it(
         node = started(url)
         eventually(lambda: is_said(node, name))
         assert text in send(node, f"{node.url}/{DEFAULT_ACCOUNT}/orders")
-        eventually(lambda: "waits until it can write" in node.log)
+        eventually(lambda: "waiting until the database accepts writes" in node.log)
         assert "serves SQS at" not in node.log
         # Without the key of the sessions nobody could tell a forged one.
         assert raw(f"{node.url}/console/queues").status == 503

@@ -100,7 +100,7 @@ def test_ephemeral_start_refuses_a_folder_with_contents(data: Path) -> None:
 def test_lasting_start_refuses_a_throw_away_folder(data: Path) -> None:
     with (
         embedded.start(data, ephemeral=True),
-        pytest.raises(EmbeddedError, match="throw-away"),
+        pytest.raises(EmbeddedError, match="temporary"),
     ):
         embedded.start(data)
 
@@ -122,7 +122,7 @@ def test_cluster_of_another_major_version_is_refused(data: Path) -> None:
     until_gone(postmaster)
     (data / "postgresql" / "PG_VERSION").write_text("12\n")
 
-    with pytest.raises(EmbeddedError, match="made by PostgreSQL 12 and this is"):
+    with pytest.raises(EmbeddedError, match="created by PostgreSQL 12 and this is"):
         embedded.start(data)
 
 

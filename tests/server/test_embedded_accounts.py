@@ -71,7 +71,7 @@ def test_private_data_folder_as_root_is_refused_with_a_remedy(place: Path) -> No
     private = place / "private"
     private.mkdir(mode=0o700)
 
-    with pytest.raises(EmbeddedError, match=rf"cannot pass {private}; .*SKIPMQ_DATA_DIR"):
+    with pytest.raises(EmbeddedError, match=rf"cannot enter {private}; .*SKIPMQ_DATA_DIR"):
         embedded.start(private / "data")
 
     assert private.stat().st_mode & 0o777 == 0o700
@@ -84,7 +84,7 @@ def test_private_binaries_of_another_layout_are_refused(place: Path, data: Path)
     private.mkdir(mode=0o700)
     shutil.copy(binaries.find(None).folder / "postgres", private)
 
-    with pytest.raises(EmbeddedError, match=f"cannot pass {private}"):
+    with pytest.raises(EmbeddedError, match=f"cannot enter {private}"):
         embedded.start(data, bin_dir=private)
 
 

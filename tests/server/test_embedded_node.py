@@ -76,6 +76,6 @@ def test_node_that_cannot_listen_leaves_no_database(place: Path) -> None:
     assert code == 1
     assert node.lines == [
         f"skipmq: cannot listen on 127.0.0.1 port {port}: Address already in use."
-        " Stop the program that has it, or choose another with --port"
+        " Stop the program that uses it, or choose another with --port"
     ]
     until(lambda: not list(place.iterdir()), "the folder is gone")

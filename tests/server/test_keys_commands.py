@@ -66,7 +66,7 @@ def test_commands_tell_what_they_have_done(url: str) -> None:
     made = run("keys", "create", **settings)
     key = next(word for word in made.split() if word.startswith("AKIA"))
 
-    assert "The secret is shown this once." in made
+    assert "The secret cannot be shown again." in made
     assert "000000000000" in made
     assert f"access key {key} is disabled" in run("keys", "disable", key, **settings)
     assert f"access key {key} is enabled" in run("keys", "enable", key, **settings)

@@ -74,7 +74,7 @@ def test_command_that_needs_a_broker_makes_none(data: Path, words: list[str]) ->
     code, told = run(data, *words)
 
     assert code == 1
-    assert told == f"skipmq: no broker in {data} yet: `skipmq serve` makes one\n"
+    assert told == f"skipmq: no broker in {data} yet: `skipmq serve` creates one\n"
     assert not data.exists()
 
 
@@ -82,15 +82,15 @@ def test_doctor_without_a_broker_says_what_makes_one(data: Path) -> None:
     code, told = run(data, "doctor")
 
     assert code == 0
-    assert f"none yet in {data}: `skipmq serve` makes one" in told
+    assert f"no database in {data} yet: `skipmq serve` creates one" in told
     assert not data.exists()
 
 
 @pytest.mark.parametrize(
     ("stop", "ending"),
     [
-        (stop_cleanly, "it was shut down cleanly: `skipmq serve` starts it"),
-        (kill, "it was not shut down cleanly: `skipmq serve` starts it and recovers"),
+        (stop_cleanly, "was shut down cleanly: `skipmq serve` starts it"),
+        (kill, "was not shut down cleanly: `skipmq serve` starts it and recovers"),
     ],
 )
 def test_looking_at_a_broker_that_is_stopped_changes_nothing(
@@ -104,7 +104,7 @@ def test_looking_at_a_broker_that_is_stopped_changes_nothing(
 
     assert contents(data) == before
     assert looked == 0
-    assert f"PostgreSQL 18 in {data} does not run, and {ending}" in told
+    assert f"PostgreSQL 18 in {data} is not running and {ending}" in told
     assert [code for code, _ in refused] == [1, 1]
     assert all(ending in words for _, words in refused)
 
@@ -119,5 +119,5 @@ def test_doctor_looks_at_a_broker_that_runs(data: Path) -> None:
         assert postmaster_of(data) == postmaster
     assert code == 0
     assert "(embedded)" in told
-    assert "no role and no right is missing" in told
+    assert "all roles and rights are present" in told
     assert "the node's functions can be called" in told

@@ -1,4 +1,4 @@
-"""The command that opens psql on the broker's database."""
+"""The `psql` command."""
 
 import subprocess
 from collections.abc import Mapping
@@ -74,6 +74,6 @@ def test_missing_psql_is_named_with_the_remedy(url: str, tmp_path: Path) -> None
     printed = run("psql", *COUNT, database_url=url, variables=without, code=1)
 
     assert printed.splitlines() == [
-        "Error: there is no psql on this machine: install PostgreSQL's client programs"
-        " (Debian: apt-get install postgresql-client)"
+        "Error: psql is not installed: install PostgreSQL's client programs (Debian: apt-get"
+        " install postgresql-client)"
     ]

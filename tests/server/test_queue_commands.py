@@ -157,7 +157,7 @@ def test_receive_deletes_only_when_told(url: str) -> None:
     ("words", "given", "part"),
     [
         (["-a", "tries=3"], "", "'tries=3' is not of the form NAME=TYPE:VALUE"),
-        (["body", "--lines"], "", "--lines reads the bodies from standard input"),
+        (["body", "--lines"], "", "--lines cannot be combined with BODY or --count"),
         (["--delay", "901"], "", "901 is not in the range"),
     ],
 )

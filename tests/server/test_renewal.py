@@ -57,7 +57,7 @@ def test_broken_renewal_leaves_the_certificate_that_there_is(
         renewed = files.put(files.issue())
         spoil(files)
 
-        eventually(lambda: "the old one stays" in node.log)
+        eventually(lambda: "keeping the old certificate" in node.log)
         assert shown(node.port, files.context()) == number
         # A worker that is started now has nothing but what was good before.
         for each in before:
@@ -69,4 +69,4 @@ def test_broken_renewal_leaves_the_certificate_that_there_is(
         renewed = files.put(files.issue())
         eventually(lambda: all(shown(node.port, files.context()) == renewed for _ in range(8)))
 
-    assert node.log.count("the old one stays") == 1
+    assert node.log.count("keeping the old certificate") == 1

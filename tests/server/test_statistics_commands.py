@@ -104,7 +104,7 @@ def test_order_and_search_choose_the_queues(url: str) -> None:
     found = stats(url, "--search", "D", "--limit", "1", "--order", "messages")
     assert [each["queue"] for each in found["queues"]] == ["dead"]
     assert (found["others"]["queues"], found["others"]["messages"]) == (1, 1)
-    assert run(url, "queue", "stats", "--search", "nothing") == "no such queues\n"
+    assert run(url, "queue", "stats", "--search", "nothing") == "no matching queues\n"
     assert "'size' is not one of" in run(url, "queue", "stats", "--order", "size", code=2)
 
 
@@ -125,7 +125,7 @@ def test_queue_has_all_its_numbers_and_its_last_minutes(owner: Connection, url: 
     assert line[1].count("▁") == 59
     assert re.search(r"^\d\d:\d\d .* 1\.5k +15 +10 +0 +1\.5k *$", told, re.MULTILINE)
     Queue(owner, "quiet")
-    assert "nothing happened in the last 60 minutes" in run(url, "queue", "stats", "quiet")
+    assert "no activity in the last 60 minutes" in run(url, "queue", "stats", "quiet")
 
 
 def test_queue_is_found_by_its_whole_name_among_many_that_contain_it(
@@ -216,7 +216,7 @@ def test_top_goes_on_after_the_database_was_unavailable(
             " where datname = %s and usename = 'skipmq_node'",
             (name,),
         )
-        eventually(lambda: "the database cannot be reached" in " ".join(terminal.screen.split()))
+        eventually(lambda: "the database is unavailable" in " ".join(terminal.screen.split()))
         assert queues_of(terminal.screen)
         administrator.execute(f"alter database {name} allow_connections true".encode())
         eventually(lambda: "database writable" in " ".join(terminal.screen.split()))
@@ -252,7 +252,7 @@ def test_top_makes_no_broker(data: Path) -> None:
     variables = environment({"data_dir": data, "port": free_port()})
     with Terminal([*SKIPMQ, "top"], variables, (30, 200)) as terminal:
         assert terminal.process.wait(timeout=60) == 1
-        eventually(lambda: "`skipmq serve` makes one" in terminal.written)
+        eventually(lambda: "`skipmq serve` creates one" in terminal.written)
 
     assert not data.exists()
 

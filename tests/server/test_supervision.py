@@ -29,7 +29,7 @@ def test_worker_that_ends_whenever_it_is_started_ends_the_node_with_the_cause(
 
     assert code == 1
     last = node.lines[-1]
-    assert last == "skipmq: a worker ends whenever it is started: killed by SIGKILL"
+    assert last == "skipmq: a worker ends after each start: killed by SIGKILL"
     assert "Traceback" not in node.log
 
 

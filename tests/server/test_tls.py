@@ -110,9 +110,9 @@ def key_of_another_kind(files: Files) -> None:
 BROKEN = {
     "key of another": (Files.mix, "key.pem: this is not the key of the first certificate"),
     "no key": (no_key, "key.pem cannot be read: No such file or directory"),
-    "half a certificate": (Files.cut, "there is no certificate as PEM in it"),
+    "half a certificate": (Files.cut, "not a certificate in PEM format"),
     "key with a password": (key_with_password, "openssl pkey -in"),
-    "key of another kind": (key_of_another_kind, "cannot be used: make one for ECDSA"),
+    "key of another kind": (key_of_another_kind, "unsupported type of key: create one for ECDSA"),
 }
 
 

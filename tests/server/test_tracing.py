@@ -311,7 +311,7 @@ def test_collector_that_never_answers_does_not_hold_a_node_that_stops(url: str) 
         with NodeProcess(database_url=url, workers=1, tracing="on", variables=variables) as node:
             client(node.ready().url).list_queues()
             assert node.stop() == 0
-        assert node.log.count("the last spans are lost") == 1
+        assert node.log.count("dropped the last spans") == 1
 
 
 @pytest.mark.parametrize("door", [NodeProcess, WsgiProcess])

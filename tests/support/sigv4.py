@@ -11,12 +11,12 @@ from botocore.auth import SigV4Auth, SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from skipmq.auth import of_role, policy_of
+from skipmq.auth import policy_of, rights_for
 from skipmq.auth.keys import AccessKey, digest
 from skipmq.auth.sigv4 import verify
 from skipmq.protocol import Request
 
-ADMIN = policy_of(of_role("admin"), "123456789012")
+ADMIN = policy_of(rights_for("admin"), "123456789012")
 KEY = AccessKey(
     "AKIAIOSFODNN7EXAMPLE",
     "123456789012",

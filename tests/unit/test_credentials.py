@@ -68,15 +68,15 @@ def test_credential_in_the_query_is_read_escaped_or_not_and_in_any_case() -> Non
 
 def test_long_credentials_are_the_default_accounts_and_not_cached() -> None:
     """A cache of them would fill the memory of a node."""
-    kept = credentials._kept.cache_info  # noqa: SLF001 - it shows nowhere else.
-    before = kept().currsize
+    cache_info = credentials._parse_cached.cache_info  # noqa: SLF001 - it shows nowhere else.
+    before = cache_info().currsize
 
     for number in range(50):
         key = f"{number}{'x' * 50_000}"
         assert identify(HEADER.format(key=key, region="eu-west-1"), "") == Identity()
         assert identify(None, PRESIGNED.format(key=key, region="eu-west-1")) == Identity()
 
-    assert kept().currsize == before
+    assert cache_info().currsize == before
 
 
 def test_credential_after_a_long_text_is_read() -> None:

@@ -1,5 +1,5 @@
-"""History and Spark: reading every settled message over JDBC, and keeping it as Parquet.
+"""Analytics of the history: reading settled messages over JDBC and exporting them to a lake.
 
-The one place that imports PySpark, of the extra `analytics`. The contract with the database are the
-views of the schema `skipmq_views`; the contract between its own parts is `columns.HISTORY`.
+Only this package imports PySpark, which the extra `analytics` installs. Its interface to the
+database is the schema `skipmq_views`; the columns of its frames are `columns.HISTORY`.
 """

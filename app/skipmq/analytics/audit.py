@@ -1,4 +1,4 @@
-"""Whether every send that was acknowledged is accounted for: once, and in time."""
+"""Reconciliation of acknowledged sends with stored, delivered and settled messages."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -9,56 +9,53 @@ from pyspark.sql import functions as fn
 from skipmq.analytics.errors import AuditError
 
 _LOG = "message_id string, queue string, sent_at string, unreadable string"
-# What each message comes to; those of the second line are what an audit searches for.
 FATES = ("waiting", "deleted", "expired", "purged", "redriven", "unknown", "lost", "duplicated")
-WRONG = ("lost", "duplicated")
+FAILURES = ("lost", "duplicated")
 
 
 def sends(spark: SparkSession, path: str) -> DataFrame:
     """Read a client's log of acknowledged sends: JSON lines of message_id, queue and sent_at.
 
-    The queue is its name or URL; sent_at is ISO 8601 (UTC unless it says otherwise) or seconds
-    since 1970. Columns: `message_id`, `queue`, `sent_at`. Raises AuditError for lines that are
-    not so.
+    The queue is a name or URL; sent_at is ISO 8601 (UTC without an offset) or seconds since 1970.
+    Columns: `message_id`, `queue`, `sent_at`. Raises AuditError for malformed lines.
     """
-    found = spark.read.schema(_LOG).option("columnNameOfCorruptRecord", "unreadable").json(path)
+    lines = spark.read.schema(_LOG).option("columnNameOfCorruptRecord", "unreadable").json(path)
     since_1970 = fn.col("sent_at").try_cast("double")
     moment = fn.coalesce(fn.timestamp_seconds(since_1970), fn.try_to_timestamp("sent_at"))
-    log = found.select(
+    log = lines.select(
         "message_id",
         fn.element_at(fn.split("queue", "/"), -1).alias("queue"),
         moment.alias("sent_at"),
     ).cache()
-    bad = log.where("message_id is null or queue is null or sent_at is null").count()
-    if bad:
+    malformed = log.where("message_id is null or queue is null or sent_at is null").count()
+    if malformed:
         raise AuditError(
-            f"{bad} lines of {path} are not of the form"
+            f"{malformed} lines of {path} are not of the form"
             ' {"message_id": "…", "queue": "orders", "sent_at": "2026-11-21T12:00:00Z"}'
         )
     return log
 
 
-def fates(  # noqa: PLR0913 - three have defaults.
+def fates(  # noqa: PLR0913 - the parameters of an audit.
     messages: DataFrame,
     sent: DataFrame | None,
     *,
     now: datetime,
     late: float,
-    known_since: datetime | None = None,
+    history_since: datetime | None = None,
     unkept: Sequence[str] = (),
 ) -> DataFrame:
-    """Say of each message what came of it.
+    """Return the fate of each message.
 
     `messages` are the rows of the history and of live messages (`settled_at` is null); `sent` is
-    the log, without which all that was ever stored is audited. Columns: `queue` (the first one),
-    `message_id`, `sent_at`, `acknowledged` (how often the log has it), `fate` (one of FATES),
-    `late` (first received more than `late` seconds after its send, or not yet after as long),
-    `redelivered`.
+    the log, without which all stored messages are audited. Columns: `queue` (the first one),
+    `message_id`, `sent_at`, `acknowledged` (its number of lines in the log), `fate` (one of FATES),
+    `late` (not received within `late` seconds of its send), `redelivered`.
 
-    lost: nowhere, or last seen when it was dead-lettered. unknown: the same where the history
-    cannot know: sent before `known_since`, or in queues that keep none (`unkept`). duplicated:
-    settled twice, or settled and there still; being dead-lettered is not an end. redriven: it goes
-    on as another message, under an id that the log does not have.
+    lost: not stored, or dead-lettered and then not stored. unknown: the same for messages outside
+    of the history, sent before `history_since` or to queues without history (`unkept`). duplicated:
+    settled twice, or settled and still live; being dead-lettered does not count as settled.
+    redriven: moved to a queue as a new message, whose ID the log does not have.
     """
     live = fn.col("settled_at").isNull()
     end = ~live & (fn.col("outcome") != "dead-lettered")
@@ -86,14 +83,14 @@ def fates(  # noqa: PLR0913 - three have defaults.
         joined = stored.join(log, "message_id", "full")
     at = fn.coalesce("stored_at", "logged_at")
     queue = fn.coalesce("stored_queue", "queue")
-    blind = queue.isin(list(unkept)) | (
-        (at < fn.lit(known_since)) if known_since else fn.lit(False)  # noqa: FBT003 - a SQL literal.
+    has_no_history = queue.isin(list(unkept)) | (
+        (at < fn.lit(history_since)) if history_since else fn.lit(False)  # noqa: FBT003 - a SQL literal.
     )
     fate = (
         fn.when(fn.coalesce(fn.col("live") + fn.col("ends"), fn.lit(0)) > 1, "duplicated")
         .when(fn.col("live") == 1, "waiting")
         .when(fn.col("ends") == 1, fn.col("outcome"))
-        .when(blind, "unknown")
+        .when(has_no_history, "unknown")
         .otherwise("lost")
     )
     first = fn.coalesce("first_received_at", fn.when(fn.col("live") > 0, fn.lit(now)))
@@ -109,15 +106,15 @@ def fates(  # noqa: PLR0913 - three have defaults.
     )
 
 
-def totals(found: DataFrame) -> DataFrame:
+def totals(fates: DataFrame) -> DataFrame:
     """Count fates by queue.
 
-    Columns: `queue`, `messages`, `acknowledged` (messages in the log), `repeated` (those that it
-    has more than once), `unacknowledged` (stored though the log lacks them), one for each of FATES,
-    `late`, `redelivered`.
+    Columns: `queue`, `messages`, `acknowledged` (messages in the log), `repeated` (in the log more
+    than once), `unacknowledged` (stored, but not in the log), one for each of FATES, `late`,
+    `redelivered`.
     """
     return (
-        found.groupBy("queue")
+        fates.groupBy("queue")
         .agg(
             fn.count("*").alias("messages"),
             fn.count_if(fn.col("acknowledged") > 0).alias("acknowledged"),

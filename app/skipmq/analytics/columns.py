@@ -1,4 +1,4 @@
-"""The columns that the history has, wherever it is read from."""
+"""The columns of the history, which are the same from every source."""
 
 from pyspark.sql.types import (
     BooleanType,
@@ -41,11 +41,10 @@ _VIEW: list[tuple[str, DataType]] = [
 
 # The view `skipmq_views.history`, and the day of settlement in UTC. Sizes are in bytes. outcome is
 # one of deleted, expired, purged, dead-lettered and redriven. attributes is JSON text; it and the
-# body are null where the queue's history mode was not `full`, node where the database did not know
-# it.
+# body are null if the queue's history mode was not `full`. node may be null.
 HISTORY = StructType([StructField(n, t) for n, t in [*_VIEW, ("day", DateType())]])
 
-# What `skipmq_views.history_metadata` leaves out.
+# The columns that `skipmq_views.history_metadata` lacks.
 CONTENT = ("attributes", "body")
 
 VIEW = [name for name, _ in _VIEW]

@@ -1,7 +1,7 @@
-"""The table of a lake as delta-rs has it: its files, what commits say, and a commit.
+"""A lake's Delta table: its files, its log and commits to it, by delta-rs.
 
-A commit is made on the version that was opened, or refused: of two writers one has written. In the
-same commit stands up to which transaction the history is in the table.
+A commit is made to the version that was opened or fails, so of two concurrent writers one succeeds.
+The commit also records the transaction up to which the table has the history.
 """
 
 import json
@@ -30,18 +30,18 @@ from skipmq.analytics.windows import Window
 NAME = "history"
 PARTITIONS = ["day", "queue"]
 SCHEMA = to_arrow_schema(HISTORY, timezone="UTC")
-# The writer's name in Delta's transactions, whose version is the first xid that the table lacks,
-# and in what a commit says of itself.
+# The application ID of Delta's transactions, whose version is the first xid not in the table, and
+# the key of our data in commits.
 _WRITER = "skipmq"
 _DATABASE = "skipmq.database"
 _DATA_CHANGE = True
-# Commits looked at first for the windows of the last hour.
+# Commits read first when searching for recent windows.
 _COMMITS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file of the table: path in it, bytes, rows, and the lowest and the highest xid."""
+    """A file of the table: its path in the table, bytes, rows, and lowest and highest xid."""
 
     path: str
     day: date
@@ -54,7 +54,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A file that was written, as it is read back: its `ids` sum up; times in microseconds."""
+    """A new file as it was read back; `ids` is the sum of IDs, times are in microseconds."""
 
     path: str
     size: int
@@ -65,10 +65,10 @@ class Written:
     settled_at: tuple[int, int]
 
     def action(self) -> AddAction:
-        """Return what adds it to the table, with what lets readers pass it over."""
+        """Return the action that adds the file, with statistics for data skipping."""
         day, queue = self.path.split("/")[-3:-1]
         partition = {"day": day.removeprefix("day="), "queue": queue.removeprefix("queue=")}
-        # Times of statistics are in milliseconds; the highest is not below what there is.
+        # Times in statistics are in milliseconds: round the maximum up.
         first, last = self.settled_at[0] // 1000, -(-self.settled_at[1] // 1000)
         statistics = {
             "numRecords": self.rows,
@@ -83,7 +83,7 @@ class Written:
 
 
 class Table:
-    """One version of the table at a URL; a change goes on to the next."""
+    """A version of the table at a URL; a commit advances it to the next version."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -91,7 +91,7 @@ class Table:
 
     @classmethod
     def create(cls, url: str, database: str) -> Self:
-        """Begin a table for the history of that database, unless there is one."""
+        """Create a table for the history of a database, unless it exists."""
         DeltaTable.create(
             url,
             SCHEMA,
@@ -107,7 +107,7 @@ class Table:
 
     @property
     def database(self) -> str:
-        """The identifier of the database whose history this is."""
+        """The identifier of the database whose history the table has."""
         return str(self._opened.metadata().configuration[_DATABASE])
 
     @property
@@ -117,25 +117,25 @@ class Table:
 
     @property
     def files(self) -> Sequence[File]:
-        """The files, by day and queue."""
-        found = [
+        """The files in the order of days and queues."""
+        files = [
             File(
                 *(row["path"], row["partition.day"], row["partition.queue"], row["size_bytes"]),
                 *(row["num_records"], row["min.xid"], row["max.xid"]),
             )
             for row in pa.table(self._opened.get_add_actions(flatten=True)).to_pylist()
         ]
-        return sorted(found, key=lambda file: (file.day, file.queue, file.path))
+        return sorted(files, key=lambda file: (file.day, file.queue, file.path))
 
     @property
     def lake(self) -> str:
-        """The URL of the lake, of which the history is one table."""
+        """The URL of the lake, which contains the table."""
         return self.url.removesuffix(f"/{NAME}")
 
     def within(
         self, since: datetime | None, queues: Sequence[str], until: datetime | None = None
     ) -> Sequence[File]:
-        """Return the files that have the days of a time (UTC) and these queues (none: all)."""
+        """Return the files of the days of a period and of these queues (none: all queues)."""
         first = since and since.astimezone(UTC).date()
         last = until and until.astimezone(UTC).date()
         return [
@@ -147,15 +147,15 @@ class Table:
         ]
 
     def windows(self, within: timedelta) -> list[Window]:
-        """Return the windows that were exported so long before the last one, in order."""
-        known = _COMMITS
+        """Return the windows exported within this time before the last one, in order."""
+        limit = _COMMITS
         while True:
-            commits = self._opened.history(known)
-            found = _windows(json.loads(c[_WRITER]) for c in reversed(commits) if _WRITER in c)
-            since = found[-1].at - within if found else None
-            if len(commits) < known or (since and found[0].at < since):
-                return [window for window in found if since and window.at >= since]
-            known *= 4
+            commits = self._opened.history(limit)
+            windows = _windows(json.loads(c[_WRITER]) for c in reversed(commits) if _WRITER in c)
+            since = windows[-1].at - within if windows else None
+            if len(commits) < limit or (since and windows[0].at < since):
+                return [window for window in windows if since and window.at >= since]
+            limit *= 4
 
     def commit(
         self,
@@ -164,36 +164,36 @@ class Table:
         remove: Sequence[File] = (),
         *,
         window: Window | None = None,
-        **facts: Any,
+        **details: Any,
     ) -> None:
-        """Add files and take others out; set the position to a window's end, of a rewind its first.
+        """Add and remove files; set the position to the window's end, for a rewind to its first.
 
-        Raises ConflictError, with nothing changed, when another commit came first.
+        Raises ConflictError, and changes nothing, if another writer has committed.
         """
         name = token_hex(8)
-        said = {"kind": kind, "name": name, "window": window and asdict(window), **facts}
+        info = {"kind": kind, "name": name, "window": window and asdict(window), **details}
         position = None
         if window is not None:
             position = window.first if kind == "rewind" else window.until
         self.sync()
         try:
             self._opened.create_write_transaction(
-                [*(file.action() for file in add), *map(_removed, remove)],
+                [*(file.action() for file in add), *map(_remove_action, remove)],
                 "append",
                 SCHEMA,
                 PARTITIONS,
-                commit_properties=_properties(said, position),
+                commit_properties=_properties(info, position),
             )
         except DeltaError as error:
-            # The answer to a commit that was made may have been lost.
-            made = DeltaTable(self.url).history(_COMMITS)
-            if not any(name in commit.get(_WRITER, "") for commit in made):
+            # The commit may have succeeded although its response was lost.
+            commits = DeltaTable(self.url).history(_COMMITS)
+            if not any(name in commit.get(_WRITER, "") for commit in commits):
                 raise ConflictError from error
         self.reopen()
 
     def compact(self, day: date, queues: Sequence[str], size: int) -> int:
-        """Put files of these queues of a day together; return how many there are fewer."""
-        with _refused():
+        """Compact the files of these queues on a day; return by how many files there are fewer."""
+        with _conflicts():
             done = self._opened.optimize.compact(
                 [("day", "=", str(day)), ("queue", "in", list(queues))],
                 target_size=size,
@@ -204,90 +204,92 @@ class Table:
         return int(done["numFilesRemoved"] - done["numFilesAdded"])
 
     def expire(self, before: date) -> None:
-        """Take the days before that one out."""
-        said = _properties({"kind": "expire"})
-        with _refused():
-            self._opened.delete(f"day < '{before}'", commit_properties=said)
+        """Remove the days before this one."""
+        properties = _properties({"kind": "expire"})
+        with _conflicts():
+            self._opened.delete(f"day < '{before}'", commit_properties=properties)
         self.reopen()
 
     def vacuum(self, hours: int, *, full: bool) -> None:
-        """Delete files that were taken out so long ago, and in full what never was in a version."""
-        given: dict[str, Any] = {"enforce_retention_duration": False, "full": full}
-        # It commits, also when there is nothing to delete.
-        if self._opened.vacuum(hours, dry_run=True, **given):
-            self._opened.vacuum(hours, dry_run=False, **given)
+        """Delete files removed at least `hours` ago; with `full`, also uncommitted files."""
+        options: dict[str, Any] = {"enforce_retention_duration": False, "full": full}
+        # It would commit even if there is nothing to delete.
+        if self._opened.vacuum(hours, dry_run=True, **options):
+            self._opened.vacuum(hours, dry_run=False, **options)
             self.reopen()
 
     def reopen(self) -> None:
-        """Go on to the newest version."""
+        """Open the newest version."""
         self._opened = DeltaTable(self.url)
 
     def sync(self) -> None:
-        """Have all that was written on disk, where that is this machine's."""
+        """Flush written files to disk if the table is in a local folder."""
         if self.url.startswith("file:"):
             os.sync()
 
 
 def url_of(path: str) -> str:
-    """Return the URL of a path of this machine; one that has a scheme is one."""
+    """Return the URL of a local path; a path with a scheme is returned unchanged."""
     return path if "://" in path else f"file://{Path(path).absolute()}"
 
 
 def open_(lake: str) -> Table:
-    """Open the table of the lake at a URL; raise LakeError when there is no lake."""
-    found = find(lake)
-    if found is None:
-        place = lake.removeprefix("file://")
-        raise LakeError(f"there is no lake at {place}: `skipmq analytics export --lake {place}`")
-    return found
+    """Open the table of the lake at a URL; raise LakeError if there is no lake."""
+    table = find(lake)
+    if table is None:
+        path = lake.removeprefix("file://")
+        raise LakeError(
+            f"no lake at {path}: create it with `skipmq analytics export --lake {path}`"
+        )
+    return table
 
 
 def find(lake: str) -> Table | None:
-    """Open the table of the lake at a URL, if there is one."""
+    """Open the table of the lake at a URL, or return None if there is no lake."""
     if DeltaTable.is_deltatable(f"{lake}/{NAME}"):
         return Table(f"{lake}/{NAME}")
     return None
 
 
 def files(url: str) -> fs.FileSystem:
-    """Return the files below a URL as delta-rs finds them, by their paths in it."""
+    """Return the file system of delta-rs below a URL."""
     return fs.PyFileSystem(DeltaStorageHandler(url))
 
 
 @contextmanager
-def _refused() -> Iterator[None]:
-    """Turn the refusal of a commit into ConflictError."""
+def _conflicts() -> Iterator[None]:
+    """Convert the failure of a commit to ConflictError."""
     try:
         yield
     except CommitFailedError as error:
         raise ConflictError from error
 
 
-def _properties(said: Mapping[str, Any], position: int | None = None) -> CommitProperties:
-    """Return what a commit says of itself; it is refused where another came before it."""
-    text = json.dumps(said, default=lambda moment: moment.isoformat())
+def _properties(info: Mapping[str, Any], position: int | None = None) -> CommitProperties:
+    """Return the properties of a commit; it is not retried after a conflict."""
+    text = json.dumps(info, default=lambda moment: moment.isoformat())
     transactions = None if position is None else [Transaction(_WRITER, position)]
     return CommitProperties({_WRITER: text}, 0, transactions)
 
 
-def _windows(said: Iterable[Mapping[str, Any]]) -> list[Window]:
-    """Return the windows that commits, in order, have come to."""
-    found: list[Window] = []
-    for commit in said:
+def _windows(commits: Iterable[Mapping[str, Any]]) -> list[Window]:
+    """Return the windows that are in the table after these commits."""
+    windows: list[Window] = []
+    for commit in commits:
         if not commit.get("window"):
             continue
         content = commit["window"]
         window = Window(**(content | {"at": datetime.fromisoformat(content["at"])}))
         if commit["kind"] == "rewind":
-            found = [each for each in found if each.until <= window.first]
+            windows = [each for each in windows if each.until <= window.first]
         else:
-            found.append(window)
-    return found
+            windows.append(window)
+    return windows
 
 
-def _removed(file: File) -> RemoveAction:
+def _remove_action(file: File) -> RemoveAction:
     partition: dict[str, str | None] = {"day": str(file.day), "queue": file.queue}
-    # As if long ago: whoever clears up next deletes it.
+    # With the deletion time 0, the next vacuum deletes the file.
     return RemoveAction(file.path, _DATA_CHANGE, 0, file.size, partition)
 
 

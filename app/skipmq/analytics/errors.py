@@ -1,34 +1,33 @@
-"""What analytics refuses to do. Needs no PySpark."""
+"""Errors of analytics; they can be imported without PySpark."""
 
 
 class AnalyticsError(Exception):
-    """A command on the history cannot be carried out; the message says why and what to do."""
+    """An operation on the history failed; the message contains the reason and the remedy."""
 
 
 class LakeError(AnalyticsError):
-    """A lake cannot be read or written as it is."""
+    """A lake cannot be read or written."""
 
 
 class ConflictError(LakeError):
-    """Somebody else has written to a lake since it was opened."""
+    """Another writer has committed to the lake since it was opened."""
 
     def __init__(self) -> None:
         super().__init__(
-            "somebody else has written to the lake meanwhile: nothing has been changed; run it"
-            " again"
+            "another writer has committed to the lake: nothing has been changed; run this again"
         )
 
 
 class ReplayError(AnalyticsError):
-    """A replay cannot be done."""
+    """A replay cannot be run."""
 
 
 class AuditError(AnalyticsError):
-    """A log of sends cannot be read; the message says which lines."""
+    """A log of sends cannot be read."""
 
 
 class EngineError(AnalyticsError):
-    """DuckDB is not known to compute something as Spark does; what that is."""
+    """DuckDB does not support a feature of Spark."""
 
-    def __init__(self, what: str) -> None:
-        super().__init__(f"DuckDB does not compute {what} as Spark does: --engine spark")
+    def __init__(self, feature: str) -> None:
+        super().__init__(f"DuckDB does not support {feature}: use --engine spark")

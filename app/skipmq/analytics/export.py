@@ -1,4 +1,4 @@
-"""The export: what was settled since the last one goes to the lake, exactly once."""
+"""The export of settled messages to the lake, exactly once."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -19,25 +19,25 @@ from skipmq.database.session import Session
 
 log = structlog.get_logger()
 
-# How far back a failover may have undone what a standby, or a primary that is lost, had shown.
-DOUBTED = timedelta(hours=1)
+# A failover undoes at most the transactions of this time.
+FAILOVER_MARGIN = timedelta(hours=1)
 
 
 class Progress(Protocol):
-    """Who wants to know: is called with the transactions done, those in all, and rows so far."""
+    """A progress callback."""
 
     def __call__(self, done: int, total: int, rows: int) -> None:
-        """Take note."""
+        """Report transactions done, transactions in total, and rows so far."""
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What an export did.
+    """The result of an export.
 
-    Rows written, windows (commits of the lake), rows that a failover undid and that were taken
-    back, days that are over and that the database now knows to be archived, files that compaction
-    saved, rows that were older than is kept, `until`, the transaction up to which the lake now
-    reaches, and what is wrong with files of such days that are not as they were written.
+    `rows` and `windows` (commits of the lake) were written, `taken_back` rows removed because a
+    failover undid them, `days` recorded as archived in the database, `compacted` files saved by
+    compaction, `expired` rows removed by `keep`. The lake now has the transactions before `until`.
+    `damage` has the problems of damaged files.
     """
 
     rows: int
@@ -60,12 +60,13 @@ def export(  # noqa: PLR0913 - the last four have defaults.
     compact: bool = True,
     keep: int | None = None,
 ) -> Summary:
-    """Bring the lake at `path` up to the database; return what was done.
+    """Export the messages settled since the last export to the lake at `path`.
 
-    May be killed at any instant and run again. `record` tells the database that the lake has a day:
-    so many rows, up to that transaction; it says whether that is true. Days that ended more than
-    `keep` days ago are taken out of the lake, once the database has dropped them. Raises LakeError
-    when the lake is another database's or somebody else writes to it, database.session.Unavailable.
+    Can be killed and repeated at any time. `record` records a day, its row count and the exported
+    position in the database, and returns whether the database has the same count. Days that ended
+    more than `keep` days ago are removed from the lake, once the database has dropped them. Raises
+    LakeError if the lake is of another database or has another writer,
+    database.session.Unavailable.
     """
     source = jdbc.pinned(source)
     with source.connect() as session:
@@ -74,12 +75,12 @@ def export(  # noqa: PLR0913 - the last four have defaults.
         if lake.table.database != server.database:
             raise LakeError(
                 f"the lake at {path} has the history of the database {lake.table.database} and not"
-                f" of {server.database}, whose transactions have other numbers: name another lake"
+                f" of {server.database}, which numbers transactions differently: use another lake"
             )
         days = history.days(session)
-        taken_back = _take_back(lake, session, server, days)
+        taken_back = _rewind_after_failover(lake, session, server, days)
         start, rows, count = lake.table.position, 0, 0
-        near = 0 if start else windows.beginning(session, days)
+        near = 0 if start else windows.first_position(session, days)
         for window, plan in windows.windows(session, start, server, near):
             frame = source.read(spark, "skipmq_views.history", plan.conditions, fetch=plan.fetch)
             frame = as_history(frame).coalesce(plan.tasks)
@@ -89,39 +90,39 @@ def export(  # noqa: PLR0913 - the last four have defaults.
             if progress:
                 progress(window.until - start, server.horizon - start, rows)
         today = server.now.astimezone(UTC).date()
-        over = {day for day in (*days, *(file.day for file in lake.files)) if day < today}
-        over -= history.dropped_days(session)
-        damage = verify.damage(lake.table, over)
-        fewer = lake.compact(before=today, spared=damage) if compact else 0
-        # What the database has yet, it could not drop otherwise.
+        past = {day for day in (*days, *(file.day for file in lake.files)) if day < today}
+        past -= history.dropped_days(session)
+        damage = verify.damage(lake.table, past)
+        saved = lake.compact(before=today, excluded=damage) if compact else 0
+        # The database can only drop days that the lake has.
         expired = lake.expire(min([today - timedelta(keep), *days])) if keep else 0
         lake.clear()
         queue_settings.write(lake.url, queue_settings.of_database(source))
-        archived = _record(lake, over, damage, server, record) if record else ()
-        found = tuple(damage.values())
-        return Summary(rows, count, taken_back, archived, fewer, expired, server.horizon, found)
+        archived = _record(lake, past, damage, server, record) if record else ()
+        problems = tuple(damage.values())
+        return Summary(rows, count, taken_back, archived, saved, expired, server.horizon, problems)
 
 
-def _take_back(lake: Lake, session: Session, server: Server, days: list[date]) -> int:
-    """Undo in the lake what a failover undid in the database: transactions that a standby had not.
+def _rewind_after_failover(lake: Lake, session: Session, server: Server, days: list[date]) -> int:
+    """Remove the transactions from the lake that a failover undid; return their rows.
 
-    Their numbers are given out again, so that the lake goes back to the first window that differs.
-    Only where the database still has all days of that window and of those after it, which go with
-    it: it would lack what was dropped. Where nobody knows the timeline this compares every time.
+    The new primary assigns their IDs again, so the lake is rewound to the first window that
+    differs. That needs the database to still have all days of this window and the following ones.
+    If the timeline is unknown, the windows are compared on every export.
     """
-    known = lake.table.windows(DOUBTED)
-    if not known or known[-1].timeline == server.timeline != 0:
+    recent = lake.table.windows(FAILOVER_MARGIN)
+    if not recent or recent[-1].timeline == server.timeline != 0:
         return 0
-    there = set(days)
-    for window in known:
-        held = [file for file in lake.files if file.last >= window.first]
-        if any(file.day not in there for file in held):
+    present = set(days)
+    for window in recent:
+        affected = [file for file in lake.files if file.last >= window.first]
+        if any(file.day not in present for file in affected):
             continue
-        same = history.total(session, window.first, window.until) == lake.total(window)
-        if window.until > server.horizon or not same:
+        is_equal = history.total(session, window.first, window.until) == lake.total(window)
+        if window.until > server.horizon or not is_equal:
             rows = lake.rewind(window)
             log.warning(
-                "took back what the server does not have, such as what a failover undid",
+                "removed rows that the server does not have, probably after a failover",
                 taken_back=rows,
                 first=window.first,
                 timeline=server.timeline,
@@ -137,13 +138,12 @@ def _record(
     server: Server,
     record: Callable[[date, int, int], bool],
 ) -> tuple[date, ...]:
-    """Tell the database how many rows of each day the lake has; return the days that are whole.
+    """Record the row count of each day in the database; return the days that are complete.
 
-    Rows of files with a damage do not count: so a day that the database has recorded before, and
-    that has lost one since, is dropped no more.
+    Damaged files do not count, so a day with one is no longer recorded and the database keeps it.
     """
-    held = dict.fromkeys(days, 0)
+    counts = dict.fromkeys(days, 0)
     for file in lake.files:
-        if file.day in held and file.path not in damage:
-            held[file.day] += file.rows
-    return tuple(day for day, rows in sorted(held.items()) if record(day, rows, server.horizon))
+        if file.day in counts and file.path not in damage:
+            counts[file.day] += file.rows
+    return tuple(day for day, rows in sorted(counts.items()) if record(day, rows, server.horizon))

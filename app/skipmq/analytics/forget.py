@@ -1,8 +1,8 @@
-"""Erasing messages wherever they are: live, in the history, in the lake.
+"""Erasure of messages in queues, the history and the lake.
 
-The condition is SQL over the columns of the history, understood by PostgreSQL and by Spark alike;
-live messages have no `settled_at`, `outcome`, `node` and `xid`. Live messages come first: what is
-settled meanwhile is then in the history, and an export waits for the lake's lock.
+The condition is SQL over the columns of the history, for both PostgreSQL and Spark; live messages
+have no `settled_at`, `outcome`, `node` and `xid`. Live messages are erased first: those that are
+settled in the meantime are then found in the history.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ CHUNK = 500
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Messages of a place (`live`, `history`, `lake`), queue and day of settlement (none: live)."""
+    """Matching messages of a place (`live`, `history`, `lake`), queue and day of settlement."""
 
     place: str
     queue: str
@@ -29,9 +29,9 @@ class Found:
 
 
 def find(session: Session, lake: Lake | None, condition: str) -> list[Found]:
-    """Count the messages that fulfil the condition, in all places.
+    """Count the messages that match the condition, in all places.
 
-    Raises erasure.ConditionError or a Spark error when the condition cannot be understood.
+    Raises erasure.ConditionError or a Spark error for an invalid condition.
     """
     found = [
         *(Found("live", queue, None, n) for queue, n in erasure.count_live(session, condition)),
@@ -51,12 +51,12 @@ def find(session: Session, lake: Lake | None, condition: str) -> list[Found]:
 
 
 def erase(session: Session, lake: Lake | None, condition: str) -> Iterator[tuple[str, int]]:
-    """Erase those messages; give the place and the number of each step that is done.
+    """Erase the messages that match the condition; yield the place and the count of each step.
 
-    `session` is the schema's owner's, in autocommit. Raises as `find` does; what was given is
-    erased then, and it can be run again.
+    `session` must be the schema owner's, in autocommit. Raises like `find`, after which the yielded
+    steps are committed and it can be run again.
     """
-    # What a replay had not sent yet it stages again, from what is left.
+    # An unfinished replay stages the remaining messages again.
     if unsent := erasure.erase_unsent_replays(session):
         yield "replay", unsent
     for queue_id, ids in erasure.live(session, condition):
@@ -67,15 +67,15 @@ def erase(session: Session, lake: Lake | None, condition: str) -> Iterator[tuple
     for day in erasure.days(session, condition):
         yield "history", erasure.erase_day(session, condition, day)
     if lake is not None:
-        # The condition itself may name a person.
+        # Not the condition, which may contain personal data.
         reason = f"forget {sha256(condition.encode()).hexdigest()[:16]}"
         yield "lake", lake.erase(condition, reason=reason)
 
 
 def vacuum(session: Session, days: Sequence[str]) -> None:
-    """Have the space of erased rows overwritten: until then they are in the files of the tables.
+    """Vacuum the tables of erased rows, whose contents otherwise remain in the tables' files.
 
-    Write-ahead log and backups keep them for as long as they are kept.
+    Write-ahead logs and backups are not affected.
     """
     partitions = [f"history_{day.replace('-', '')}" for day in days]
     erasure.vacuum(session, ["message", "replay_message", "history_default", *partitions])
@@ -84,7 +84,7 @@ def vacuum(session: Session, days: Sequence[str]) -> None:
 def report(
     before: Sequence[Found], after: Sequence[Found], erased: Mapping[str, int]
 ) -> Mapping[str, Any]:
-    """Return what was found, what was erased by place, and what is left."""
+    """Return the matching messages before, the counts erased by place, and those remaining."""
     return {
         "found": [asdict(found) for found in before],
         "erased": dict(erased),

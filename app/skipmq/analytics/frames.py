@@ -1,7 +1,6 @@
-"""The history as one DataFrame, from the database or from the lake.
+"""The history as a DataFrame, from the database or from the lake.
 
-Both give the columns of `columns.HISTORY` in that order; a report takes such a frame and does not
-ask where it came from.
+Both have the columns of `columns.HISTORY` in that order, so reports do not depend on the source.
 """
 
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from skipmq.analytics.lake import Lake
 from skipmq.analytics.period import day_bounds
 
 
-def history(  # noqa: PLR0913 - all but two have defaults.
+def history(  # noqa: PLR0913 - optional filters.
     spark: SparkSession,
     source: Source,
     *,
@@ -27,11 +26,10 @@ def history(  # noqa: PLR0913 - all but two have defaults.
     bodies: bool = False,
     condition: str = "",
 ) -> DataFrame:
-    """Read what was settled from `since` to before `until` in queues of these names (none: all).
+    """Read the messages settled from `since` to before `until` in these queues (none: all).
 
-    In short queries, each a cursor of its own; attributes and body are null unless `bodies`.
-    `condition` is one more, in PostgreSQL's SQL. The days are those that the database has now.
-    Raises database.session.Error.
+    Reads by short queries with a cursor each. Without `bodies`, attributes and body are null.
+    `condition` is an additional predicate in PostgreSQL's SQL. Raises database.session.Error.
     """
     days = [day for day in jdbc.days(source) if _overlaps(day, since, until)]
     time = [
@@ -51,7 +49,7 @@ def history(  # noqa: PLR0913 - all but two have defaults.
 
 
 def selected(spark: SparkSession, source: Source, condition: str) -> DataFrame:
-    """Read what fulfils a condition in PostgreSQL's SQL, in short queries, with bodies."""
+    """Read the rows that match a condition in PostgreSQL's SQL, by short queries, with bodies."""
     with source.connect() as connection:
         plan = windows.plan_within(connection, [condition])
     frame = source.read(spark, "skipmq_views.history", plan.conditions, fetch=plan.fetch)
@@ -66,13 +64,13 @@ def lake(
     until: datetime | None = None,
     queues: Sequence[str] = (),
 ) -> DataFrame:
-    """Read what the lake at `path` has of that time and those queues (none: all).
+    """Read one version of the lake at `path`, filtered by a period and queues (none: all).
 
-    Of one version of its table. Raises errors.LakeError when there is no lake.
+    Raises errors.LakeError if there is no lake.
     """
-    found = Lake.open(spark, path)
-    wanted = set(found.table.within(since, queues, until))
-    frame = found.frame(wanted.__contains__)
+    opened = Lake.open(spark, path)
+    files = set(opened.table.within(since, queues, until))
+    frame = opened.frame(files.__contains__)
     if since is not None:
         frame = frame.where(f.col("settled_at") >= f.lit(since))
     if until is not None:
@@ -81,8 +79,8 @@ def lake(
 
 
 def as_history(frame: DataFrame) -> DataFrame:
-    """Give a frame of the view's columns those of `columns.HISTORY`; what it lacks is null."""
-    found = frame.select(
+    """Convert a view's frame to the columns of `columns.HISTORY`; missing columns are null."""
+    converted = frame.select(
         *(
             (f.col(c.name) if c.name in frame.columns else f.lit(None))
             .cast(c.dataType)
@@ -91,7 +89,7 @@ def as_history(frame: DataFrame) -> DataFrame:
             if c.name in VIEW
         )
     )
-    return found.withColumn("day", f.to_date("settled_at"))
+    return converted.withColumn("day", f.to_date("settled_at"))
 
 
 def _overlaps(day: date, since: datetime | None, until: datetime | None) -> bool:

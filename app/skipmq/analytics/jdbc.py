@@ -1,4 +1,4 @@
-"""The database that Spark reads: for JDBC, and for short queries of our own."""
+"""The database as a source for Spark's JDBC reader and for short queries."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,10 +15,10 @@ from skipmq.database import session
 from skipmq.database.session import Session
 
 DRIVER = "org.postgresql.Driver"
-# Rows that a cursor brings at once. Never 0: the driver would then fetch all, and outside of the
-# transaction that a snapshot needs (PostgresDialect.beforeFetch turns autocommit off only above 0).
+# The default fetch size in rows. With 0 the driver would fetch all rows at once and outside of the
+# snapshot's transaction (PostgresDialect.beforeFetch disables autocommit only above 0).
 FETCH = 10_000
-# Seconds that a single query may take, on any server.
+# In seconds.
 STATEMENT_TIMEOUT = 1800
 _SAME_NAME = {
     "sslmode": "sslmode",
@@ -27,8 +27,8 @@ _SAME_NAME = {
     "sslkey": "sslkey",
     "connect_timeout": "connectTimeout",
 }
-_FROM_OUTSIDE = {"host", "port", "user", "password", "dbname", "sslmode", "sslrootcert"}
-# libpq's word for the server that is wanted, and the driver's.
+_FROM_ENVIRONMENT = {"host", "port", "user", "password", "dbname", "sslmode", "sslrootcert"}
+# Values of libpq's target_session_attrs and of the driver's targetServerType.
 _TARGETS = {
     "any": "any",
     "read-write": "primary",
@@ -41,9 +41,9 @@ _TARGETS = {
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A database: its libpq URL, its address for JDBC, and the driver's properties.
+    """A database: its libpq URL, its JDBC URL, and the driver's properties.
 
-    No secret stands in the address, which Spark shows.
+    Spark shows the JDBC URL, so secrets are in the properties.
     """
 
     url: str = field(repr=False)
@@ -51,7 +51,7 @@ class Source:
     properties: Mapping[str, str] = field(repr=False)
 
     def connect(self) -> Session:
-        """Connect for short queries; raise session.Unavailable when that fails."""
+        """Connect for short queries; raise session.Unavailable."""
         return session.connect(self.url, "skipmq analytics")
 
     def read(
@@ -63,76 +63,76 @@ class Source:
         snapshot: str = "",
         fetch: int = FETCH,
     ) -> DataFrame:
-        """Read a view: a task, a connection and a cursor for each predicate (none: one).
+        """Read a view, with a task, a connection and a cursor for each predicate.
 
-        Only the columns that the frame needs are read. Each task adopts the exported `snapshot`
-        first where one is named. Raises ValueError for a fetch of 0.
+        Only the columns that the frame uses are read. With an exported `snapshot`, each task
+        imports it first. Raises ValueError for a fetch size of 0.
         """
         if fetch <= 0:
-            raise ValueError("a read without a cursor keeps all rows in memory and no snapshot")
-        given = {**self.properties, "driver": DRIVER, "fetchsize": str(fetch)}
+            raise ValueError("without a cursor all rows are held in memory, and without a snapshot")
+        properties = {**self.properties, "driver": DRIVER, "fetchsize": str(fetch)}
         if snapshot:
-            given["sessionInitStatement"] = history.adopt_snapshot(snapshot)
+            properties["sessionInitStatement"] = history.adopt_snapshot(snapshot)
         return spark.read.jdbc(
-            self.address, view, predicates=list(predicates) or ["true"], properties=given
+            self.address, view, predicates=list(predicates) or ["true"], properties=properties
         )
 
 
 @contextmanager
 def opened(url: str) -> Iterator[Source]:
-    """Give the source behind a libpq URL, for as long as the block runs.
+    """Yield the source for a libpq URL, usable during the block.
 
-    A server on a Unix socket, as the embedded one is, is reached through a proxy on the loopback.
+    A server on a Unix socket, such as the embedded one, is accessed through a loopback proxy.
     """
-    # Java does not read libpq's variables.
-    outside = {key: value for key, value in session.environment().items() if key in _FROM_OUTSIDE}
-    given = outside | session.parameters(url)
-    host, port = (given.get(key, "").split(",")[0] for key in ("host", "port"))
+    # The JDBC driver does not read libpq's environment variables.
+    environment = {k: v for k, v in session.environment().items() if k in _FROM_ENVIRONMENT}
+    parameters = environment | session.parameters(url)
+    host, port = (parameters.get(key, "").split(",")[0] for key in ("host", "port"))
     if host.startswith("/"):
         path = f"{host}/.s.PGSQL.{port or 5432}"
-        with proxied(path, given.get("password", "")) as (number, password):
-            here = {"host": "127.0.0.1", "port": str(number), "password": password}
-            yield _source(given | here)
+        with proxied(path, parameters.get("password", "")) as (number, password):
+            proxy = {"host": "127.0.0.1", "port": str(number), "password": password}
+            yield _source(parameters | proxy)
         return
-    yield _source(given)
+    yield _source(parameters)
 
 
 def pinned(source: Source) -> Source:
-    """Return the one server that answers now: a snapshot belongs to a server, not to a cluster.
+    """Return the server that now responds as a source, because a snapshot is valid on one server.
 
-    Raises session.Unavailable when none answers.
+    Raises session.Unavailable.
     """
     with source.connect() as connection:
-        given = session.parameters(source.url) | session.server(connection)
-    for several in ("hostaddr", "target_session_attrs", "load_balance_hosts"):
-        given.pop(several, None)
-    return _source(given)
+        parameters = session.parameters(source.url) | session.server(connection)
+    for name in ("hostaddr", "target_session_attrs", "load_balance_hosts"):
+        parameters.pop(name, None)
+    return _source(parameters)
 
 
-def _source(given: Mapping[str, str]) -> Source:
-    hosts = given.get("host", "localhost").split(",")
-    ports = given.get("port", "5432").split(",")
+def _source(parameters: Mapping[str, str]) -> Source:
+    hosts = parameters.get("host", "localhost").split(",")
+    ports = parameters.get("port", "5432").split(",")
     ports += ports[-1:] * (len(hosts) - len(ports))
-    places = ",".join(
+    addresses = ",".join(
         f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         for host, port in zip(hosts, ports, strict=False)
     )
-    wanted = {
+    query = {
         "ApplicationName": "skipmq analytics",
         "tcpKeepAlive": "true",
         "prepareThreshold": "-1",
-        **{_SAME_NAME[key]: value for key, value in given.items() if key in _SAME_NAME},
+        **{_SAME_NAME[key]: value for key, value in parameters.items() if key in _SAME_NAME},
     }
     timeout = f"-c statement_timeout={STATEMENT_TIMEOUT}s"
-    wanted["options"] = f"{given.get('options', '')} {timeout}".strip()
-    if target := given.get("target_session_attrs"):
-        wanted["targetServerType"] = _TARGETS[target]
-        wanted["hostRecheckSeconds"] = "2"
-    if given.get("load_balance_hosts") == "random":
-        wanted["loadBalanceHosts"] = "true"
-    address = f"jdbc:postgresql://{places}/{quote(given.get('dbname', given['user']))}"
-    secrets = {key: given[key] for key in ("user", "password") if key in given}
-    return Source(session.conninfo(given), f"{address}?{urlencode(wanted)}", secrets)
+    query["options"] = f"{parameters.get('options', '')} {timeout}".strip()
+    if target := parameters.get("target_session_attrs"):
+        query["targetServerType"] = _TARGETS[target]
+        query["hostRecheckSeconds"] = "2"
+    if parameters.get("load_balance_hosts") == "random":
+        query["loadBalanceHosts"] = "true"
+    address = f"jdbc:postgresql://{addresses}/{quote(parameters.get('dbname', parameters['user']))}"
+    secrets = {key: parameters[key] for key in ("user", "password") if key in parameters}
+    return Source(session.conninfo(parameters), f"{address}?{urlencode(query)}", secrets)
 
 
 def days(source: Source) -> list[date]:
@@ -141,26 +141,26 @@ def days(source: Source) -> list[date]:
         return history.days(connection)
 
 
-def by_day(found: Sequence[date]) -> list[str]:
-    """Return predicates, one a day, and those for what was settled on no such day; all disjoint."""
-    if not found:
+def by_day(days: Sequence[date]) -> list[str]:
+    """Return disjoint predicates on settled_at: one for each day, and some for all other times."""
+    if not days:
         return ["true"]
-    first, last = found[0], found[-1] + timedelta(days=1)
-    each = [within(day) for day in found]
+    first, last = days[0], days[-1] + timedelta(days=1)
+    each = [within(day) for day in days]
     gaps = [
         within(before + timedelta(days=1), after)
-        for before, after in pairwise(found)
+        for before, after in pairwise(days)
         if after - before > timedelta(days=1)
     ]
     return [*each, *gaps, f"settled_at < {midnight(first)} or settled_at >= {midnight(last)}"]
 
 
 def within(begin: date, end: date | None = None) -> str:
-    """Return the condition on what was settled from a day to before another (none: the next)."""
+    """Return the predicate that settled_at is from a day to before another (None: the next)."""
     after = end or begin + timedelta(days=1)
     return f"settled_at >= {midnight(begin)} and settled_at < {midnight(after)}"
 
 
 def midnight(day: date) -> str:
-    """Return the beginning of a day (UTC) as SQL writes it."""
+    """Return the beginning of a day (UTC) as an SQL literal."""
     return f"timestamptz '{day.isoformat()} 00:00:00+00'"

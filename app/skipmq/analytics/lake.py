@@ -3,8 +3,8 @@
     LAKE/history/_delta_log/00000000000000000007.json
     LAKE/history/export-5f1c…/day=2026-11-21/queue=orders/part-00000-….zstd.parquet
 
-Spark writes files, reads back what is in them, and commits them through delta-rs. Killed at any
-moment it has committed or not; files that belong to no commit are removed a day later.
+Spark writes files and reads them back, then delta-rs commits them. If a writer is killed, its files
+are either committed or removed a day later.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -24,22 +24,21 @@ from skipmq.analytics.delta import PARTITIONS, File, Table, Written
 from skipmq.analytics.errors import ConflictError, LakeError
 from skipmq.analytics.windows import Window
 
-# Beginning of the folder that one commit's files are written to.
+# Prefix of the folders of a commit's files.
 _PREFIX = "export-"
 _STORED = StructType([field for field in HISTORY if field.name not in PARTITIONS])
-# Bytes that a compacted file is to have, about.
-BIG = 128 << 20
-# Rows of a file, at most.
-MOST_ROWS = 5_000_000
-# How often an erasure is tried while others write.
-_TRIES = 5
-# No two rows, or hardly two, have the same in these: a dictionary of them is built in vain.
-_DISTINCT = ("settled_at", "sent_at", "first_received_at", "id", "message_id")
-_WRITING = {
+# Target size of compacted files in bytes.
+_COMPACTED_BYTES = 128 << 20
+_MAXIMUM_ROWS_PER_FILE = 5_000_000
+# Attempts of an erasure while there are other writers.
+_ATTEMPTS = 5
+# A dictionary is useless for columns with nearly unique values.
+_UNIQUE = ("settled_at", "sent_at", "first_received_at", "id", "message_id")
+_WRITE_OPTIONS = {
     "compression": "zstd",
-    "maxRecordsPerFile": str(MOST_ROWS),
-    **{f"parquet.enable.dictionary#{name}": "false" for name in _DISTINCT},
-    # Parquet has checksums of its own; Hadoop's cost a file, and a `chmod`, for each.
+    "maxRecordsPerFile": str(_MAXIMUM_ROWS_PER_FILE),
+    **{f"parquet.enable.dictionary#{name}": "false" for name in _UNIQUE},
+    # Parquet has checksums; Hadoop's take another file and a `chmod` for each file.
     "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "fs.file.impl.disable.cache": "true",
 }
@@ -48,10 +47,10 @@ _WRITING = {
 def read(
     spark: SparkSession, table: Table, wanted: Callable[[File], bool] = lambda _: True
 ) -> DataFrame:
-    """Read the files of a table that are wanted; the columns are those of `columns.HISTORY`."""
+    """Read the files of a table that `wanted` accepts, with the columns of `columns.HISTORY`."""
     paths = [f"{table.url}/{file.path}" for file in table.files if wanted(file)]
     if not paths:
-        # A table of Arrow's, unlike a list, takes no Python on the executors.
+        # An Arrow table, unlike a list, needs no Python on the executors.
         return spark.createDataFrame(delta.SCHEMA.empty_table(), HISTORY)
     return (
         spark.read.schema(_STORED)
@@ -63,7 +62,7 @@ def read(
 
 
 class Lake:
-    """A lake as one version of its table has it."""
+    """A version of a lake."""
 
     def __init__(self, spark: SparkSession, table: Table) -> None:
         self.spark = spark
@@ -71,83 +70,81 @@ class Lake:
 
     @classmethod
     def open(cls, spark: SparkSession, path: str) -> Self:
-        """Open the lake at a path that Spark understands; raise LakeError when there is none."""
+        """Open the lake at a path that Spark accepts; raise LakeError if there is none."""
         return cls(spark, delta.open_(storage.qualified(spark, path)))
 
     @classmethod
     def find(cls, spark: SparkSession, path: str) -> Self | None:
-        """Open the lake at a path, if there is one; raise LakeError for one of the older form."""
+        """Open the lake at a path, or return None if there is none."""
         table = delta.find(storage.qualified(spark, path))
         return cls(spark, table) if table else None
 
     @classmethod
     def create(cls, spark: SparkSession, path: str, database: str) -> Self:
-        """Begin a lake for the history of that database."""
-        place = storage.qualified(spark, path)
-        storage.make(spark, f"{place}/{delta.NAME}")
-        storage.check_shared(spark, place)
-        return cls(spark, Table.create(f"{place}/{delta.NAME}", database))
+        """Create a lake for the history of a database; raise LakeError."""
+        url = storage.qualified(spark, path)
+        storage.make(spark, f"{url}/{delta.NAME}")
+        storage.check_shared(spark, url)
+        return cls(spark, Table.create(f"{url}/{delta.NAME}", database))
 
     @property
     def url(self) -> str:
-        """Where the lake is, of which the history is one table."""
+        """The URL of the lake."""
         return self.table.lake
 
     @property
     def files(self) -> Sequence[File]:
-        """The files, by day and queue."""
+        """The files in the order of days and queues."""
         return self.table.files
 
     def frame(self, wanted: Callable[[File], bool] = lambda _: True) -> DataFrame:
-        """Return the rows of the files that are wanted, with the columns of `columns.HISTORY`."""
+        """Read the files that `wanted` accepts, with the columns of `columns.HISTORY`."""
         return read(self.spark, self.table, wanted)
 
     def add(self, frame: DataFrame, window: Window) -> None:
-        """Add what was settled in a window of transactions; raise LakeError unless it is all."""
+        """Add the rows of a window; raise LakeError if they do not match its counts."""
         with self._written(frame) as files:
             rows, ids = sum(file.rows for file in files), sum(file.ids for file in files)
             if (rows, ids) != (window.rows, window.ids):
                 raise LakeError(
-                    f"the files written hold {rows} rows (sum of ids {ids}) where {window.rows}"
-                    f" ({window.ids}) were counted: nothing has been changed; run it again"
+                    f"the new files have {rows} rows (sum of ids {ids}) instead of {window.rows}"
+                    f" ({window.ids}): nothing has been changed; run this again"
                 )
             self.table.commit("export", files, window=window)
 
     def replace(self, old: Sequence[File], frame: DataFrame, rows: int) -> None:
-        """Put a frame of so many rows in the place of files; raise LakeError unless it is all."""
+        """Replace files by a frame; raise LakeError if it does not have this number of rows."""
         with self._written(frame) as files:
-            if (found := sum(file.rows for file in files)) != rows:
-                raise LakeError(f"{found} rows were written of {rows}: nothing has been changed")
+            if (written := sum(file.rows for file in files)) != rows:
+                raise LakeError(f"{written} rows were written of {rows}: nothing has been changed")
             self.table.commit("repair", files, old)
 
     def erase(self, condition: str | Column, *, reason: str) -> int:
-        """Take the rows that fulfil an SQL condition out of the lake's files; return how many.
+        """Erase the rows that match an SQL condition; return their number.
 
-        The files that had them are written again and the old ones deleted when it returns; the
-        table's log keeps their number and the reason. An export that has read the database before
-        cannot commit after.
+        Rewrites the files that have such rows and deletes the old files. The table's log records
+        the number and the reason. An export that read the database before fails with a conflict.
         """
-        for left in reversed(range(_TRIES)):
+        for remaining in reversed(range(_ATTEMPTS)):
             self.table.reopen()
             try:
-                rows = self._without(condition, "erase", reason=reason)
+                rows = self._delete(condition, "erase", reason=reason)
                 break
             except ConflictError:
-                if not left:
+                if not remaining:
                     raise
-        # Not all that no commit has: others may be about to commit theirs.
+        # Not a full vacuum, which would delete files that other writers are about to commit.
         self.table.vacuum(0, full=False)
         return rows
 
     def rewind(self, window: Window) -> int:
-        """Forget a window and all after it, so that they are exported again; return the rows."""
-        return self._without(f.col("xid") >= window.first, "rewind", window=window)
+        """Remove a window and all following ones, to be exported again; return their rows."""
+        return self._delete(f.col("xid") >= window.first, "rewind", window=window)
 
     def total(self, window: Window) -> tuple[int, int, int]:
-        """Return what the lake has now of a window: rows, and the sums of ids and of times.
+        """Return the rows of a window, and the sums of IDs and of settled_at in microseconds.
 
-        The times are those of settlement, in microseconds: after a failover ids are given again,
-        as numbers of transactions are, and times are not.
+        After a failover IDs and transaction IDs are assigned again, so times are compared, too.
         """
         row = (
             self.frame(lambda file: file.last >= window.first and file.first < window.until)
@@ -161,81 +158,81 @@ class Lake:
         )
         return row["rows"], int(row["ids"] or 0), int(row["times"] or 0)
 
-    def compact(self, *, before: date, most_files: int = 8, spared: Collection[str] = ()) -> int:
-        """Put small files of a queue and day together; return how many files there are fewer.
+    def compact(self, *, before: date, file_limit: int = 8, excluded: Collection[str] = ()) -> int:
+        """Compact the small files of each queue and day; return by how many there are fewer.
 
-        Of days before that one all, of others where there are more than `most_files`; not those of
-        a queue and day that have one whose path is `spared`.
+        From the day `before` on, only if there are more than `file_limit` of them. Queues and days
+        with a file whose path is `excluded` are not compacted.
         """
         days: dict[date, dict[str, list[File]]] = {}
         for file in self.files:
-            if file.size < BIG // 2:
+            if file.size < _COMPACTED_BYTES // 2:
                 days.setdefault(file.day, {}).setdefault(file.queue, []).append(file)
-        fewer = 0
+        saved = 0
         for day, queues in days.items():
-            most = 1 if day < before else most_files
-            wanted = [
+            limit = 1 if day < before else file_limit
+            selected = [
                 queue
                 for queue, files in queues.items()
-                if len(files) > most and not any(file.path in spared for file in files)
+                if len(files) > limit and not any(file.path in excluded for file in files)
             ]
-            if wanted:
-                fewer += self.table.compact(day, wanted, BIG)
-        return fewer
+            if selected:
+                saved += self.table.compact(day, selected, _COMPACTED_BYTES)
+        return saved
 
     def expire(self, before: date) -> int:
-        """Take the days before that one out of the lake; return their rows."""
+        """Remove the days before this one; return their rows."""
         rows = sum(file.rows for file in self.files if file.day < before)
         if rows:
             self.table.expire(before)
         return rows
 
     def clear(self, hours: int = 24) -> None:
-        """Remove the files of older versions, and what writers that died had left by then."""
+        """Delete files removed `hours` ago, and the uncommitted files of writers that died."""
         storage.remove_unfinished(self.spark, self.table.url, _PREFIX, hours)
         self.table.vacuum(hours, full=True)
 
-    def _without(
+    def _delete(
         self, condition: str | Column, kind: str, *, reason: str = "", window: Window | None = None
     ) -> int:
-        doomed = f.expr(condition) if isinstance(condition, str) else condition
-        doomed = f.coalesce(doomed, f.lit(False))  # noqa: FBT003 - PySpark's own.
-        # Not where the files are known to be of earlier transactions.
-        found = self.frame(lambda file: window is None or file.last >= window.first).where(doomed)
-        hit = {
+        matches = f.expr(condition) if isinstance(condition, str) else condition
+        matches = f.coalesce(matches, f.lit(False))  # noqa: FBT003 - PySpark's signature.
+        # Skip files that have earlier transactions only.
+        found = self.frame(lambda file: window is None or file.last >= window.first).where(matches)
+        affected = {
             self._path(row["file"]): int(row["rows"])
             for row in found.groupBy(f.input_file_name().alias("file"))
             .agg(f.count("*").alias("rows"))
             .collect()
         }
-        old = [file for file in self.files if file.path in hit]
-        gone = sum(hit.values())
-        left = sum(file.rows for file in old) - gone
-        rest = self.frame(lambda file: file.path in hit).where(~doomed)
+        old = [file for file in self.files if file.path in affected]
+        deleted = sum(affected.values())
+        expected = sum(file.rows for file in old) - deleted
+        rest = self.frame(lambda file: file.path in affected).where(~matches)
         with self._written(rest) as files:
             rows = sum(file.rows for file in files)
-            if rows != left:
-                raise LakeError(f"{rows} rows were written of {left}: nothing has been changed")
-            self.table.commit(kind, files, old, window=window, rows=gone, reason=reason)
-        return gone
+            if rows != expected:
+                raise LakeError(f"{rows} rows were written of {expected}: nothing has been changed")
+            self.table.commit(kind, files, old, window=window, rows=deleted, reason=reason)
+        return deleted
 
     @contextmanager
     def _written(self, frame: DataFrame) -> Iterator[list[Written]]:
-        """Write a frame; give its files, as they are read.
+        """Write a frame and yield its files as they were read back.
 
-        They are removed when the block refuses them, and not after an error that leaves open
-        whether they were committed: what no commit has goes a day later.
+        The files are removed if the block raises LakeError. After other errors they may have been
+        committed, so they are left to `clear`.
         """
         folder = f"{self.table.url}/{_PREFIX}{token_hex(8)}"
         try:
             (
                 frame.sortWithinPartitions(*PARTITIONS, "settled_at")
                 .write.partitionBy(*PARTITIONS)
-                .options(**_WRITING)
+                .options(**_WRITE_OPTIONS)
                 .parquet(folder)
             )
             settled_at, file = f.unix_micros("settled_at"), f.col("_metadata")
-            found = (
+            rows_read = (
                 self.spark.read.schema(_STORED)
                 .parquet(folder)
                 .groupBy(file["file_path"], file["file_size"], file["file_modification_time"])
@@ -252,14 +249,14 @@ class Lake:
                     self._path(path), size, int(moment.timestamp() * 1_000_000), rows, int(ids),
                     tuple(xids), tuple(times),
                 )
-                for path, size, moment, rows, ids, xids, times in found
+                for path, size, moment, rows, ids, xids, times in rows_read
             ]  # fmt: skip
         except LakeError:
             storage.remove(self.spark, folder)
             raise
 
     def _path(self, url: str) -> str:
-        """Return the path in the table of a file as Spark names it."""
+        """Return the path in the table of a file's URL from Spark."""
         _, _, path = self.table.url.partition("://")[2].partition("/")
         return unquote(url).partition(f"/{path}/")[2]
 

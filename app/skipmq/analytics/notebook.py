@@ -1,4 +1,4 @@
-"""For notebooks, and jobs of your own: what plain `spark.read.jdbc` takes."""
+"""The database's connection for `spark.read.jdbc` in notebooks and other jobs."""
 
 import atexit
 from contextlib import ExitStack
@@ -12,17 +12,17 @@ from skipmq.database import address, session
 from skipmq.embedded import EmbeddedError
 
 READER = "skipmq_reader"
-_kept = ExitStack()
+_opened_sources = ExitStack()
 
 
 def connection(role: str = READER) -> tuple[str, dict[str, str]]:
-    """Return the URL and the properties of the settings' database for `spark.read.jdbc`.
+    """Return the URL and the properties of the configured database for `spark.read.jdbc`.
 
-    The embedded one, which must run, is read as `role`: skipmq_reader has the views, postgres the
-    tables too. Its port on the loopback asks for the password in the properties, and is open until
-    this process ends. Raises ConfigError, and EmbeddedError when no server runs.
+    An embedded database must be running and is read as `role`: skipmq_reader can read the views,
+    postgres also the tables. Its loopback port requires the password in the properties and stays
+    open until this process ends. Raises ConfigError, EmbeddedError.
     """
-    source = _reached(_url(role))
+    source = _source(_url(role))
     return source.address, {**source.properties, "driver": DRIVER, "fetchsize": str(FETCH)}
 
 
@@ -38,9 +38,8 @@ def _url(role: str) -> str:
 
 
 @cache
-def _reached(url: str) -> Source:
-    """Keep what reaches a database for as long as the process lives."""
-    return _kept.enter_context(jdbc.opened(url))
+def _source(url: str) -> Source:
+    return _opened_sources.enter_context(jdbc.opened(url))
 
 
-atexit.register(_kept.close)
+atexit.register(_opened_sources.close)

@@ -1,4 +1,4 @@
-"""The settings of the queues that are there: in the database, and in the lake's table `queues`."""
+"""The settings of existing queues, from the database or from the lake's table `queues`."""
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
@@ -7,7 +7,7 @@ from skipmq.analytics.jdbc import Source
 from skipmq.analytics.postgres import history
 
 NAME = "queues"
-# Of `skipmq_views.queue`: times in seconds, sizes in bytes, tags as JSON.
+# Columns of `skipmq_views.queue`; times in seconds, sizes in bytes, tags as JSON.
 SCHEMA = pa.schema([
     *((name, pa.string()) for name in ("account", "region", "queue")),
     ("fifo", pa.bool_()),
@@ -22,7 +22,7 @@ SCHEMA = pa.schema([
     ("max_receive_count", pa.int32()),
     *((name, pa.string()) for name in ("replication_mode", "tags")),
 ])  # fmt: skip
-# What the reports want.
+# The columns that the reports use.
 TIMEOUTS = ["account", "region", "queue", "visibility_timeout"]
 
 
@@ -36,14 +36,14 @@ def of_database(source: Source) -> pa.Table:
 
 
 def of_lake(lake: str) -> pa.Table:
-    """Read those that the last export found from the lake at a URL; none if it has none."""
+    """Read the settings as of the last export from the lake at a URL; empty if it has none."""
     if not DeltaTable.is_deltatable(f"{lake}/{NAME}"):
         return SCHEMA.empty_table()
-    found = DeltaTable(f"{lake}/{NAME}").to_pyarrow_table(columns=SCHEMA.names)
-    return found.cast(SCHEMA).sort_by([(name, "ascending") for name in SCHEMA.names[:3]])
+    table = DeltaTable(f"{lake}/{NAME}").to_pyarrow_table(columns=SCHEMA.names)
+    return table.cast(SCHEMA).sort_by([(name, "ascending") for name in SCHEMA.names[:3]])
 
 
 def write(lake: str, settings: pa.Table) -> None:
-    """Put settings in the place of those that the lake at a URL has, if they are others."""
+    """Replace the settings in the lake at a URL if they have changed."""
     if not settings.equals(of_lake(lake)):
         write_deltalake(f"{lake}/{NAME}", settings, mode="overwrite")

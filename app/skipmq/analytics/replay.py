@@ -1,9 +1,8 @@
-"""Sending settled messages again: once for each replay, however often that is tried.
+"""Replays, which send settled messages again, exactly once for each replay.
 
-A replay is staged in a table first, the messages in order, each under an id that follows from the
-replay's. Sending and marking as sent are one transaction, so that an interrupted replay goes on
-where it was. What is sent loses its body there; the ids stay, so that a repetition sends nothing
-twice.
+The messages are first staged in a table, in order, with IDs derived from the replay's. A message is
+sent and marked as sent in one transaction, so an interrupted replay can be resumed. Staged bodies
+are removed when they are sent; the IDs stay, so a repetition sends nothing twice.
 """
 
 import json
@@ -22,32 +21,32 @@ from skipmq.analytics.postgres.replays import Staged, State, Target
 from skipmq.database.session import Session
 from skipmq.model import QueueName
 
-# The attribute that says where a message came from: its queue and its message id.
+# The attribute with the source of a message: its queue and its message ID.
 MARK = "skipmq.replayed_from"
-# Messages of one call of the database's function, and bytes of one that stages.
+# Limits of a chunk, which is staged or sent by one call.
 CHUNK, _CHUNK_BYTES = 500, 8 << 20
-# Each group's lock takes room in a table of the server that all its sessions share.
+# Each group takes a lock, and the server's lock table is limited.
 _FIFO_CHUNK = 200
 _IDS = UUID("5f0c6f0e-7d0b-4f0e-9a51-6b1f2f6f9b1c")
 
 
 def selected(history: DataFrame, condition: str) -> DataFrame:
-    """Return the messages that fulfil an SQL condition, each once, in the order they were sent.
+    """Return the messages that match an SQL condition, each once, in the order of sending.
 
-    A message that was dead-lettered and settled once more is taken as it was last settled.
+    Of a message that was dead-lettered and settled again, the last row is returned.
     """
-    found = history.where(condition)
-    last = found.groupBy("id").agg(fn.max_by(fn.struct("*"), "settled_at").alias("row"))
-    # Ids are given under the lock of a group: its order is theirs.
+    matching = history.where(condition)
+    last = matching.groupBy("id").agg(fn.max_by(fn.struct("*"), "settled_at").alias("row"))
+    # IDs are assigned under the lock of a group, so they are in its order.
     return last.select("row.*").orderBy("id")
 
 
-def overview(found: DataFrame) -> list[Mapping[str, Any]]:
+def overview(messages: DataFrame) -> list[Mapping[str, Any]]:
     """Return by queue and outcome: `messages`, `bytes`, `without_body`, `oldest`, `newest`."""
     size = fn.col("body_bytes") + fn.col("attribute_bytes")
     without: Column = fn.count(fn.when(fn.col("body").isNull(), 1))
     rows = (
-        found.groupBy("account", "region", "queue", "outcome")
+        messages.groupBy("account", "region", "queue", "outcome")
         .agg(
             fn.count("*").alias("messages"),
             fn.sum(size).alias("bytes"),
@@ -62,23 +61,25 @@ def overview(found: DataFrame) -> list[Mapping[str, Any]]:
 
 
 def target(session: Session, queue: QueueName) -> Target:
-    """Look a queue up; raise ReplayError when there is none."""
-    found = replays.target(session, queue)
-    if found is None:
-        raise ReplayError(f"there is no queue {queue.name}: `skipmq queue create {queue.name}`")
-    return found
+    """Look up the target queue; raise ReplayError if it does not exist."""
+    target = replays.target(session, queue)
+    if target is None:
+        raise ReplayError(
+            f"queue {queue.name} does not exist: create it with `skipmq queue create {queue.name}`"
+        )
+    return target
 
 
 def stage(session: Session, replay: str, to: Target, messages: Iterable[Any]) -> State:
-    """Store the messages to send, in their order; those that the replay has already stay.
+    """Stage the messages to send, in order; skip those that the replay already has.
 
-    `messages` are rows of the history; those without a body are skipped. Raises ReplayError,
-    having stored nothing, when the queue would not take one of them.
+    `messages` are rows of the history; those without a body are skipped. Raises ReplayError, and
+    stages nothing, if a message is too large for the queue.
     """
     with session.transaction():
         other = replays.state(session, replay).target
         if other not in (None, to.name):
-            raise ReplayError(f"the replay {replay} was to {other}: give this one another --id")
+            raise ReplayError(f"the replay {replay} is to {other}: use another --id for this one")
         staged = (
             _staged(replay, to, place, row)
             for place, row in enumerate(messages)
@@ -90,7 +91,7 @@ def stage(session: Session, replay: str, to: Target, messages: Iterable[Any]) ->
 
 
 def _chunks(messages: Iterable[Staged]) -> Iterator[list[Staged]]:
-    """Give messages in lists of at most CHUNK, each of some 8 MiB at most."""
+    """Yield lists of at most CHUNK messages and about _CHUNK_BYTES."""
     chunk: list[Staged] = []
     size = 0
     for message in messages:
@@ -111,14 +112,14 @@ def _staged(replay: str, to: Target, place: int, row: Any) -> Staged:
         attributes[MARK] = {"DataType": "String", "StringValue": source}
     text = json.dumps(attributes, ensure_ascii=False)
     size = len(row["body"].encode()) + len(text.encode())
-    if size > to.most_bytes:
+    if size > to.maximum_bytes:
         raise ReplayError(
-            f"{source} has {size} bytes with its mark; {to.name} takes {to.most_bytes}:"
-            " leave it out, or raise the queue's MaximumMessageSize"
+            f"{source} has {size} bytes with the attribute {MARK}; {to.name} accepts"
+            f" {to.maximum_bytes}: exclude it, or raise the queue's MaximumMessageSize"
         )
     return Staged(
         place,
-        # The number and the message id: a number alone is one of a database.
+        # The row's ID is unique in one database only, so the message ID is included.
         uuid5(_IDS, f"{replay}/{row['id']}/{row['message_id']}"),
         UUID(row["message_id"]),
         row["group_id"] or (row["queue"] if to.fifo else None),
@@ -131,15 +132,15 @@ def _staged(replay: str, to: Target, place: int, row: Any) -> Staged:
 def send(
     session: Session, replay: str, to: Target, staged: State, *, rate: int | None = None
 ) -> Iterator[int]:
-    """Send what is staged, and give the number of messages of each chunk that was sent.
+    """Send the staged messages, and yield the size of each chunk that was sent.
 
-    One transaction, or with a `rate` (messages a second) one for each second's messages at most,
-    and for a FIFO queue with more groups than can be locked at once one for 200 messages: then the
-    order of each group is still kept. Raises ReplayError when it is running elsewhere and
-    database.session.Error when the database refuses.
+    Uses one transaction, or with a `rate` (messages per second) one for each second, or one for
+    each 200 messages of a FIFO queue with more groups than can be locked at once; the order of each
+    group is kept. Raises ReplayError if the replay is already running, database.session.Error if
+    the database rejects it.
     """
     if not replays.lock(session, replay):
-        raise ReplayError(f"the replay {replay} is running: wait for it")
+        raise ReplayError(f"the replay {replay} is already running")
     separate = rate is not None or (to.fifo and staged.groups > _FIFO_CHUNK)
     chunk = min(_FIFO_CHUNK if to.fifo else CHUNK, rate or CHUNK)
     if not separate:
@@ -147,11 +148,11 @@ def send(
             while sent := replays.send(session, replay, to, chunk):
                 yield sent
         return
-    begun, done = monotonic(), 0
+    started, done = monotonic(), 0
     while True:
         if rate is not None:
-            sleep(max(begun + done / rate - monotonic(), 0))
-        # Of a client that dies within it, a transaction is rolled back; a statement may end.
+            sleep(max(started + done / rate - monotonic(), 0))
+        # If the client dies, a transaction is rolled back; a single statement could still commit.
         with session.transaction():
             sent = replays.send(session, replay, to, chunk)
         if not sent:

@@ -1,4 +1,4 @@
-"""All reports on a time range: as Parquet, as CSV and as a page."""
+"""All reports on a period, as Parquet, CSV and an HTML page."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,73 +25,74 @@ from skipmq.analytics.reports.traffic import traffic
 
 Compute: TypeAlias = Callable[[], DataFrame]
 
-# What the reports measure, and what with_arrival wants: all that is kept in memory.
-_MEASURED = [
+# The columns that the reports and with_arrival use; only these are cached.
+_CACHED_COLUMNS = [
     *("settled_at", "sent_at", "first_received_at", "id", "queue_id", "account", "region", "queue"),
     *("fifo", "receive_count", "body_bytes", "attribute_bytes", "outcome", "group_id", "node"),
 ]
-# Dead letters that every task may have in memory.
-_FEW = 1_000_000
+# The limit on dead letters for a broadcast join.
+_BROADCAST_ROWS = 1_000_000
 
 
 @contextmanager
 def reports(
     history: DataFrame, queues: DataFrame, period: Period
 ) -> Iterator[Mapping[str, Compute]]:
-    """Give what computes each report, by its name, for as long as the block runs.
+    """Yield the functions that compute the reports, by name, callable during the block.
 
-    `history` has what was settled since the beginning of the period before, with which this one is
-    compared, and, where the source has them, messages that wait still (`settled_at` is null).
-    `queues` has the key and the `visibility_timeout` of each queue. The source is read here, once
-    and without bodies; those of the queues that have dead letters are read when their report is
-    computed.
+    `history` has the messages settled since the beginning of the previous period, for comparison,
+    and those not yet settled (`settled_at` is null) if the source has them. `queues` has the key
+    and the `visibility_timeout` of each queue. The source is read once here, without bodies; the
+    bodies of queues with dead letters are read when that report is computed.
     """
     moved = moves(history).persist()
-    few = moved.count() <= _FEW
-    kept = (
-        with_arrival(history.select(*_MEASURED), fn.broadcast(moved) if few else moved)
+    is_small = moved.count() <= _BROADCAST_ROWS
+    cached = (
+        with_arrival(history.select(*_CACHED_COLUMNS), fn.broadcast(moved) if is_small else moved)
         .drop("id", "queue_id")
         .persist()
     )
-    kept.count()
-    waits = fn.col("settled_at").isNull()
-    settled = kept.where(within("settled_at", period))
-    present = kept.where(
+    cached.count()
+    is_live = fn.col("settled_at").isNull()
+    settled = cached.where(within("settled_at", period))
+    present = cached.where(
         (fn.col("sent_at") < fn.lit(period.until))
-        & (waits | (fn.col("settled_at") >= fn.lit(period.since)))
+        & (is_live | (fn.col("settled_at") >= fn.lit(period.since)))
     )
-    hours = kept.where(waits | within("settled_at", period))
-    # Small, and the forecast wants it too.
+    active = cached.where(is_live | within("settled_at", period))
+    # Also the input of the forecast.
     backlogs = backlog(present, period, arrived=True).persist()
     try:
         yield {
-            "comparison": partial(comparison, kept, period, arrived=True),
+            "comparison": partial(comparison, cached, period, arrived=True),
             "summary": partial(summary, settled, arrived=True),
             "latency": partial(latency, settled, step=period.bar, arrived=True),
-            "traffic": partial(traffic, hours, step=period.bar, arrived=True),
+            "traffic": partial(traffic, active, step=period.bar, arrived=True),
             "redelivery": partial(redelivery, settled, arrived=True),
             "receive_counts": partial(receive_counts, settled, arrived=True),
             "visibility": partial(visibility, settled, queues, arrived=True),
-            "dead_letters": lambda: dead_letter_causes(_suspect(history, settled, period)),
+            "dead_letters": lambda: dead_letter_causes(
+                _with_dead_letters(history, settled, period)
+            ),
             "groups": partial(groups, settled),
             "backlog": lambda: backlogs,
             "forecast": partial(forecast, backlogs),
             "consumers": partial(consumers, settled, step=period.bar),
         }
     finally:
-        for frame in (backlogs, kept, moved):
+        for frame in (backlogs, cached, moved):
             frame.unpersist()
 
 
-def _suspect(history: DataFrame, settled: DataFrame, period: Period) -> DataFrame:
-    """Return what was settled in queues that have dead letters, with its bodies."""
-    found = settled.where(is_outcome("dead-lettered")).select("queue").distinct().collect()
-    names = [row["queue"] for row in found]
+def _with_dead_letters(history: DataFrame, settled: DataFrame, period: Period) -> DataFrame:
+    """Return the messages, with bodies, settled in queues that have dead letters."""
+    rows = settled.where(is_outcome("dead-lettered")).select("queue").distinct().collect()
+    names = [row["queue"] for row in rows]
     return history.where(fn.col("queue").isin(names) & within("settled_at", period))
 
 
 def write(computed: Mapping[str, Compute], output: Path) -> Iterator[tuple[str, list[Any]]]:
-    """Compute each report and write it to the folder; give its name and rows when that is done."""
+    """Compute each report and write it to the folder; yield its name and rows."""
     output.mkdir(parents=True, exist_ok=True)
     for name, compute in computed.items():
         table: pa.Table = compute().toArrow()
@@ -100,8 +101,8 @@ def write(computed: Mapping[str, Compute], output: Path) -> Iterator[tuple[str, 
         yield name, table.to_pylist()
 
 
-def write_page(facts: page.Facts, output: Path) -> Path:
-    """Write the page to the folder; return where it is."""
+def write_page(data: page.ReportData, output: Path) -> Path:
+    """Write the page to the folder; return its path."""
     file = output / "report.html"
-    file.write_text(page.render(facts), encoding="utf-8")
+    file.write_text(page.render(data), encoding="utf-8")
     return file

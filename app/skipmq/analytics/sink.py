@@ -1,4 +1,4 @@
-"""Writing what is settled to a folder of Parquet as it is settled, without writing a job."""
+"""A streaming query that writes settled messages to a folder of Parquet files."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,12 +19,12 @@ def start(
     *,
     every: float | None,
 ) -> StreamingQuery:
-    """Begin to write what is settled to `output`; go on where its checkpoint is.
+    """Start writing settled messages to `output`, from its checkpoint on.
 
-    `options` are those of the source. With `every` a batch begins so many seconds after the last
-    one; without, the query ends when it has all there was at its start. Read the folder with
-    spark.read.parquet(output): what a killed query left half done is then passed over. Raises
-    LakeError when that is a folder that only this machine has.
+    `options` are those of the source. Batches start every `every` seconds; with None, the query
+    ends when it has written everything that was settled at its start. Read the folder with
+    spark.read.parquet(output), which ignores files of unfinished batches. Raises LakeError if the
+    executors cannot access the folder.
     """
     place = storage.qualified(spark, output)
     storage.make(spark, place)
@@ -44,9 +44,9 @@ def start(
 
 
 def watch(query: StreamingQuery, callback: Callable[[int, int], None]) -> None:
-    """Wait until a query ends; call `callback` with each batch that had rows, its number and rows.
+    """Wait until a query ends; call `callback` with the ID and row count of each non-empty batch.
 
-    Raises pyspark.errors.StreamingQueryException when it fails.
+    Raises pyspark.errors.StreamingQueryException if the query fails.
     """
     last = -1
     while True:

@@ -1,8 +1,8 @@
-"""One snapshot for many readers: all partitions and all tables as they were at one instant.
+"""A snapshot that several readers share, so that all tables and partitions are consistent.
 
-Only for reads that must agree with each other, such as history and live messages together: while a
-snapshot is held nothing on its server can be cleared up. A node ends one on the primary after
-SKIPMQ_SNAPSHOT_LIMIT seconds.
+Use it only for reads that must be consistent, such as the history together with live messages:
+while a snapshot is held, vacuum cannot remove dead rows on its server. On the primary a node
+terminates it after SKIPMQ_SNAPSHOT_LIMIT seconds.
 """
 
 import contextlib
@@ -20,18 +20,18 @@ from skipmq.analytics.postgres import history
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A snapshot of one server, as long as the block of `taken` runs."""
+    """An exported snapshot of one server, valid during the block of `taken`."""
 
     source: Source
     name: str
-    # As PostgreSQL writes it: the oldest transaction open then, the next, and those open.
+    # A pg_snapshot: xmin, xmax and the transactions in progress.
     text: str
 
     def settled(self) -> str:
-        """Return the condition on rows of history that were there then, also when it is over.
+        """Return the condition on the history's rows in the snapshot, usable after it has ended.
 
-        They are found by their transactions. What is beyond all numbers that were given out is
-        of a database that this one was restored from.
+        Rows are selected by their transactions. IDs that the server has not assigned yet come from
+        a database that this one was restored from.
         """
         _, end, open_ = self.text.split(":")
         return (
@@ -42,34 +42,33 @@ class Snapshot:
     def read(
         self, spark: SparkSession, view: str, predicates: Sequence[str] = (), *, fetch: int = 1000
     ) -> DataFrame:
-        """Read a view in the snapshot: a task for each predicate, repeated as often as need be.
+        """Read a view in the snapshot, with a task for each predicate.
 
-        The frame is read whenever Spark needs it: use it within the block. A task fails when the
-        snapshot is over. Raises ValueError for a fetch of 0, which would silently read without the
-        snapshot.
+        The frame is evaluated lazily, so use it within the block; tasks fail after it. Raises
+        ValueError for a fetch size of 0, with which the snapshot would be ignored.
         """
         return self.source.read(spark, view, predicates, fetch=fetch, snapshot=self.name)
 
 
 @contextlib.contextmanager
 def taken(source: Source) -> Iterator[Snapshot]:
-    """Take a snapshot of the server that answers and hold it during the block.
+    """Take a snapshot of the server that responds and hold it during the block.
 
-    Raises session.Unavailable when none answers.
+    Raises session.Unavailable.
     """
-    one = jdbc.pinned(source)
-    with one.connect() as session, history.exported_snapshot(session) as found:
-        yield Snapshot(one, *found)
+    server = jdbc.pinned(source)
+    with server.connect() as session, history.exported_snapshot(session) as exported:
+        yield Snapshot(server, *exported)
 
 
 def everything(
     spark: SparkSession, snapshot: Snapshot, *, bodies: bool = False, live_parts: int = 4
 ) -> DataFrame:
-    """Read every message there is and was: the history and the live messages at one instant.
+    """Read the history and the live messages, consistent with the snapshot.
 
-    The columns are those that both views have, and `live`, which tells them apart; outcome is null
-    of a live one. A message that was dead-lettered is there twice: as it left a queue, and live in
-    the other or as it left that. Live messages are read in `live_parts` tasks.
+    The columns are those that both views have, and `live`; settled_at and outcome of live messages
+    are null. A dead-lettered message has two rows: one settled in the source queue, and one live or
+    settled in the dead-letter queue. Live messages are read in `live_parts` tasks.
     """
     common = [
         *("id", "queue_id", "account", "region", "queue", "fifo", "sent_at", "first_received_at"),

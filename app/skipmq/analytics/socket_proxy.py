@@ -1,9 +1,8 @@
-"""A TCP port for JDBC, which knows no Unix sockets, to a server that listens on one.
+"""A TCP proxy for JDBC, which does not support Unix sockets, to a server's Unix socket.
 
-The socket's folder keeps other accounts out, and the server trusts whoever gets in. The port is
-open to all accounts of the machine, so the proxy asks for a password before it passes anything on.
-A server that listened on the loopback itself would need a port, a password and a pg_hba.conf in
-every data folder, and would be open for as long as it runs.
+The server trusts every client, because only its own account can access the socket's folder. Every
+account of the machine can access the port, so the proxy requires a password. If the server itself
+listened on the loopback, every data folder would need a port, a password and a pg_hba.conf.
 
 Source of the messages: PostgreSQL manual, 55.2.1 "Start-up" and 55.7 "Message Formats".
 """
@@ -17,19 +16,19 @@ from collections.abc import Iterator
 from struct import pack, unpack
 
 _CHUNK = 1 << 16
-# Seconds in which a client has to log in, and bytes of its messages until then.
+# Timeout of the authentication, and limit of a message during it.
 _LOGIN_SECONDS, _LOGIN_BYTES = 10.0, 10_000
 _SSL_REQUEST, _GSS_REQUEST, _CANCEL_REQUEST = 80877103, 80877104, 80877102
-_ASK_PASSWORD = b"R" + pack(">ii", 8, 3)
+_CLEARTEXT_PASSWORD = b"R" + pack(">ii", 8, 3)
 _FIELDS = b"SFATAL\0VFATAL\0C28P01\0Mpassword authentication failed\0\0"
-_REFUSED = b"E" + pack(">i", 4 + len(_FIELDS)) + _FIELDS
+_AUTHENTICATION_FAILED = b"E" + pack(">i", 4 + len(_FIELDS)) + _FIELDS
 
 
 @contextlib.contextmanager
 def proxied(target: str, password: str = "") -> Iterator[tuple[int, str]]:
-    """Pass connections to a port of the loopback on to a socket; give the port and its password.
+    """Forward connections to a loopback port to a Unix socket; yield the port and its password.
 
-    The password is `password`, which the server may ask for again, or one made for this port.
+    The password is `password`, which the server may also require, or else a random one.
     """
     password = password or secrets.token_urlsafe()
     with socket.create_server(("127.0.0.1", 0)) as listening:
@@ -37,7 +36,7 @@ def proxied(target: str, password: str = "") -> Iterator[tuple[int, str]]:
         try:
             yield int(listening.getsockname()[1]), password
         finally:
-            # Wakes the thread that accepts.
+            # Unblocks accept.
             with contextlib.suppress(OSError):
                 listening.shutdown(socket.SHUT_RDWR)
 
@@ -52,26 +51,27 @@ def _accept(listening: socket.socket, target: str, password: str) -> None:
 
 
 def _serve(client: socket.socket, target: str, password: str) -> None:
-    """Log a client in, then pass on both ways until both sides have ended."""
+    """Authenticate a client, then forward in both directions until both sides have closed."""
     with client, socket.socket(socket.AF_UNIX) as server, contextlib.suppress(OSError, EOFError):
         client.settimeout(_LOGIN_SECONDS)
-        start = _log_in(client, password)
+        start = _authenticate(client, password)
         client.settimeout(None)
         if start is None:
-            client.sendall(_REFUSED)
+            client.sendall(_AUTHENTICATION_FAILED)
             return
         server.connect(target)
         server.sendall(start)
-        back = threading.Thread(target=_pass, args=(server, client), daemon=True)
-        back.start()
-        _pass(client, server)
-        back.join()
+        replies = threading.Thread(target=_forward, args=(server, client), daemon=True)
+        replies.start()
+        _forward(client, server)
+        replies.join()
 
 
-def _log_in(client: socket.socket, password: str) -> bytes | None:
-    """Return the client's first message, for the server; None when the password is wrong.
+def _authenticate(client: socket.socket, password: str) -> bytes | None:
+    """Return the client's startup message for the server, or None if the password is wrong.
 
-    A request to cancel is a secret of the server's by itself. Raises EOFError and OSError.
+    A CancelRequest needs no password, because it contains a secret key. Raises EOFError and
+    OSError.
     """
     while True:
         start = _message(client)
@@ -81,14 +81,14 @@ def _log_in(client: socket.socket, password: str) -> bytes | None:
         client.sendall(b"N")
     if code == _CANCEL_REQUEST:
         return start
-    client.sendall(_ASK_PASSWORD)
-    kind, answer = _exactly(client, 1), _message(client)
-    right = kind == b"p" and hmac.compare_digest(answer[4:], password.encode() + b"\0")
-    return start if right else None
+    client.sendall(_CLEARTEXT_PASSWORD)
+    kind, message = _exactly(client, 1), _message(client)
+    is_valid = kind == b"p" and hmac.compare_digest(message[4:], password.encode() + b"\0")
+    return start if is_valid else None
 
 
 def _message(client: socket.socket) -> bytes:
-    """Return a message with the length that it begins with."""
+    """Read a message, including its length field."""
     head = _exactly(client, 4)
     (length,) = unpack(">i", head)
     if not len(head) < length <= _LOGIN_BYTES:
@@ -97,16 +97,16 @@ def _message(client: socket.socket) -> bytes:
 
 
 def _exactly(client: socket.socket, count: int) -> bytes:
-    found = b""
-    while len(found) < count:
-        data = client.recv(count - len(found))
+    received = b""
+    while len(received) < count:
+        data = client.recv(count - len(received))
         if not data:
             raise EOFError
-        found += data
-    return found
+        received += data
+    return received
 
 
-def _pass(source: socket.socket, sink: socket.socket) -> None:
+def _forward(source: socket.socket, sink: socket.socket) -> None:
     with contextlib.suppress(OSError):
         while data := source.recv(_CHUNK):
             sink.sendall(data)

@@ -1,4 +1,4 @@
-"""What reports and audits read: the history of a time, live messages, the queues' settings."""
+"""The input of reports and audits: the history and live messages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ from skipmq.analytics.postgres import history
 def from_database(
     spark: SparkSession, source: Source, since: datetime, queues: Sequence[str] = ()
 ) -> DataFrame:
-    """Read what was settled since a moment, and what waits, of one instant.
+    """Read the messages settled since a time and the live ones, consistent with one snapshot.
 
-    What waits is read here, in a snapshot that is over then, and kept by Spark. The history is read
-    when the frame is, in short queries without one: what was settled after that instant is left
-    out by its transaction. Raises database.session.Unavailable.
+    Live messages are read and cached here, so that the snapshot is released. The history is read
+    lazily, in short queries without a snapshot; messages settled after the snapshot are excluded by
+    their transactions. Raises database.session.Unavailable.
     """
     with snapshot.taken(source) as taken:
         view = taken.read(spark, "skipmq_views.message_metadata", ["not retired"], fetch=jdbc.FETCH)
@@ -43,29 +43,29 @@ def from_database(
 def from_lake(
     spark: SparkSession, path: str, since: datetime, queues: Sequence[str] = ()
 ) -> DataFrame:
-    """Read what the lake has of what was settled since a moment.
+    """Read the messages settled since a time from a lake.
 
-    Raises errors.LakeError when there is no lake.
+    Raises errors.LakeError if there is no lake.
     """
     return frames.lake(spark, path, since=since, queues=queues)
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What the history knows: messages settled `since` then, of all queues but the `unkept`."""
+class HistoryScope:
+    """The scope of a history: messages settled `since` a time, without the queues `unkept`."""
 
     since: datetime | None
     unkept: Sequence[str]
 
 
-def known(source: Source) -> Known:
-    """Return what can be known of messages that are not there."""
+def history_scope(source: Source) -> HistoryScope:
+    """Return the scope of a database's history; raise database.session.Unavailable."""
     with source.connect() as session:
         days = history.days(session)
         unkept = history.queues_without_history(session)
-    return Known(day_bounds(days[0])[0] if days else None, unkept)
+    return HistoryScope(day_bounds(days[0])[0] if days else None, unkept)
 
 
-def lake_known_since(table: Table) -> datetime | None:
-    """Return when the first day begins of which a lake has something; None when it is empty."""
+def lake_since(table: Table) -> datetime | None:
+    """Return the beginning of the first day in a lake, None if it is empty."""
     return min((day_bounds(file.day)[0] for file in table.files), default=None)

@@ -1,4 +1,4 @@
-"""What Spark reports, in one line for the user."""
+"""Explanations of Spark's errors for the user, in one line."""
 
 import re
 
@@ -6,50 +6,50 @@ from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
 
 _CAUSE = re.compile(r"^(?:Caused by: |: )?[\w.$]+(?:Exception|Error): ([^\n]+)", re.MULTILINE)
-# What is searched for, and what to say of what is found last.
+# Patterns and the explanations of their last matches.
 _PATTERNS = {
-    # What the Python lacks that Spark starts on its executors.
+    # Spark's executors use another Python.
     re.compile(
         r"No module named '(?:skipmq|pyarrow|psycopg|pyspark)\b[^\n]*"
         r'|\[PYTHON_VERSION_MISMATCH\][^\n]*|Cannot run program "[^"]*python[^"]*"'
     ): (
         "the Python of Spark's executors cannot be used: {}. Install skipmq[analytics] on every"
-        " machine for the same Python, and name that with PYSPARK_PYTHON"
+        " machine for the same Python, and set PYSPARK_PYTHON to it"
     ),
     re.compile(r"(?:FILE_NOT_EXIST\]|\[PATH_NOT_FOUND\]).*?([\w/+:.=-]+\.parquet)", re.DOTALL): (
-        "the file {} of the lake is not there: `skipmq analytics verify` says what is wrong, and"
-        " exports it again with --repair"
+        "the file {} of the lake is missing: check the lake with `skipmq analytics verify`, and"
+        " export it again with --repair"
     ),
-    # What PostgreSQL says, within what Java and the Python of a task say of it.
+    # PostgreSQL's message in a stack trace of Java or Python.
     re.compile(r"(?:PSQLException|psycopg\.[\w.]*Error|the operation): ([^\n]+)"): (
         "the database failed: {}. Check it with `skipmq doctor`, and run this again"
     ),
 }
-# What Spark's text contains, and what to say of it.
+# Parts of Spark's messages, and their remedies.
 _REMEDIES = {
     "OutOfMemoryError": (
-        "Java had not enough memory: give it more with"
+        "Java ran out of memory: give it more with"
         " PYSPARK_SUBMIT_ARGS='--driver-memory 4g pyspark-shell'"
     ),
     "ClassNotFoundException: org.postgresql.Driver": (
-        "Spark has no driver for PostgreSQL: give spark-submit"
+        "Spark has no driver for PostgreSQL: run spark-submit with"
         " --packages org.postgresql:postgresql:VERSION, or --jars FILE"
     ),
 }
 
 
 def explain(error: Exception) -> str | None:
-    """Return what failed and what to do; None for what is no error of Spark."""
+    """Return the reason and the remedy for an error of Spark, None for any other error."""
     if not isinstance(error, PySparkException | Py4JError):
         return None
     text = str(error).strip()
-    for said, remedy in _REMEDIES.items():
-        if said in text:
+    for part, remedy in _REMEDIES.items():
+        if part in text:
             return remedy
     for pattern, remedy in _PATTERNS.items():
         if found := pattern.findall(text):
             return remedy.format(found[-1])
     if isinstance(error, AnalysisException):
-        return f"Spark does not understand this: {text.splitlines()[0]}"
+        return f"Spark rejected the query: {text.splitlines()[0]}"
     causes = _CAUSE.findall(text)
     return f"Spark failed: {causes[-1] if causes else text.splitlines()[0]}"

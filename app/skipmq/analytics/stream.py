@@ -1,12 +1,12 @@
-"""The source `skipmq` of Structured Streaming: what is settled, as it is settled, each row once.
+"""The Structured Streaming source `skipmq`, which reads settled messages, each row once.
 
     spark.readStream.format("skipmq").option("url", URL).load()
 
-The options: `url` (libpq), `maxRowsPerTrigger`, `startingPosition` (earliest, the default, or
-latest), `bodies` (true, the default, or false: attributes and body are then null). The columns are
-those of `columns.HISTORY`. spark.read.format("skipmq") reads all there is of them.
+Options: `url` (libpq), `maxRowsPerTrigger`, `startingPosition` (earliest, the default, or latest),
+`bodies` (true, the default; with false, attributes and body are null). The columns are those of
+`columns.HISTORY`. spark.read.format("skipmq") reads the whole history.
 
-The executors connect by themselves, with psycopg, and need SkipMQ installed.
+The executors connect to the database with psycopg, and need SkipMQ installed.
 """
 
 import sys
@@ -38,21 +38,21 @@ from skipmq.analytics.postgres.history import Server
 from skipmq.database import session
 from skipmq.database.session import Session
 
-ALL = sys.maxsize
-# How long before it last asked a query may have seen transactions that a failover undid.
-DOUBTED = timedelta(hours=1)
+_UNLIMITED = sys.maxsize
+# A failover undoes at most the transactions of this time before the last read.
+FAILOVER_MARGIN = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
 class Settled(InputPartition):
-    """A query: which rows, and how many to fetch at once."""
+    """A query on the history and its fetch size in rows."""
 
     condition: str
     fetch: int
 
 
 class SettledMessages(DataSource):
-    """The history of a database of SkipMQ."""
+    """The history of a SkipMQ database."""
 
     @classmethod
     def name(cls) -> str:
@@ -63,37 +63,38 @@ class SettledMessages(DataSource):
         """Return the columns of the history."""
         return HISTORY
 
-    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - there is one only.
-        """Return the reader of all that is settled."""
-        return _Reader(_Access.of(self.options))
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - fixed columns.
+        """Return a reader of the whole history."""
+        return _BatchReader(_Access.from_options(self.options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802
-        """Return the reader of what is settled from now on."""
-        return _Follower(_Access.of(self.options))
+        """Return a reader of the history as it grows."""
+        return _StreamReader(_Access.from_options(self.options))
 
 
 @dataclass(frozen=True, slots=True)
 class _Access:
     url: str
     bodies: bool
-    most: int
-    latest: bool
+    row_limit: int
+    from_latest: bool
 
     @classmethod
-    def of(cls, options: Any) -> "_Access":
-        """Return what the options say; raise ValueError for what they cannot."""
+    def from_options(cls, options: Any) -> "_Access":
+        """Parse the options; raise ValueError for invalid ones."""
         url = options.get("url")
         if not url:
             raise ValueError(
-                'name the database: .option("url", "postgresql://skipmq_reader@host/db")'
+                'the url is required: .option("url", "postgresql://skipmq_reader@host/db")'
             )
         begin = options.get("startingPosition", "earliest")
         if begin not in {"earliest", "latest"}:
-            raise ValueError(f"startingPosition is earliest or latest, not {begin}")
-        most = int(options.get("maxRowsPerTrigger", "0"))
-        if most < 0:
-            raise ValueError("maxRowsPerTrigger is a number of rows")
-        return cls(url, options.get("bodies", "true").lower() == "true", most, begin == "latest")
+            raise ValueError(f"startingPosition must be earliest or latest, not {begin}")
+        row_limit = int(options.get("maxRowsPerTrigger", "0"))
+        if row_limit < 0:
+            raise ValueError("maxRowsPerTrigger must not be negative")
+        bodies = options.get("bodies", "true").lower() == "true"
+        return cls(url, bodies, row_limit, begin == "latest")
 
     def connect(self) -> Session:
         return session.connect(self.url, "skipmq stream")
@@ -107,7 +108,7 @@ class _Access:
         return [Settled(condition, plan.fetch) for condition in plan.conditions]
 
     def read(self, partition: Settled) -> Iterator[pa.RecordBatch]:
-        """Read through a cursor of the server, a batch of Arrow's at a time."""
+        """Read through a server-side cursor, an Arrow batch at a time."""
         schema = to_arrow_schema(HISTORY, timezone="UTC")
         unread = () if self.bodies else CONTENT
         for rows in history.rows(self.url, VIEW, partition.condition, partition.fetch, null=unread):
@@ -118,20 +119,20 @@ class _Access:
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-class _Partitions:
-    """How a partition is read, by a batch and by a stream."""
+class _PartitionReader:
+    """The part that both readers share."""
 
     def __init__(self, access: _Access) -> None:
         self._access = access
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Read one of the partitions."""
+        """Read a partition."""
         assert isinstance(partition, Settled)
         return self._access.read(partition)
 
 
-class _Reader(_Partitions, DataSourceReader):
-    """Reads what is below the horizon: in one piece, without a snapshot held."""
+class _BatchReader(_PartitionReader, DataSourceReader):
+    """Reads the history below the horizon, without holding a snapshot."""
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the queries."""
@@ -140,12 +141,12 @@ class _Reader(_Partitions, DataSourceReader):
         return self._access.partitions(0, horizon)
 
 
-class _Follower(_Partitions, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Follows by transactions: an offset names those that its batch has, [first, until).
+class _StreamReader(_PartitionReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads by transactions; an offset has those of its batch, [first, until).
 
-    After a failover a batch begins an hour before the last one, since rows may have been read that
-    were undone, and their numbers given to others: drop duplicates by id, outcome and settled_at
-    where that matters.
+    After a failover a batch begins an hour before the last one, because rows that were read may
+    have been undone and their transaction IDs assigned again. Drop duplicates by id, outcome and
+    settled_at if they matter.
     """
 
     def __init__(self, access: _Access) -> None:
@@ -153,44 +154,45 @@ class _Follower(_Partitions, DataSourceStreamReader, SupportsTriggerAvailableNow
         self._target: int | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - PySpark's name, as below.
-        """Return where a new query begins."""
+        """Return the offset at which a new query begins."""
         server = self._server()
-        begin = server.horizon if self._access.latest else 0
+        begin = server.horizon if self._access.from_latest else 0
         return _offset(begin, begin, server) | {"new": True}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Return the limit of the options."""
-        return ReadMaxRows(self._access.most) if self._access.most else ReadAllAvailable()
+        """Return the limit in the options."""
+        row_limit = self._access.row_limit
+        return ReadMaxRows(row_limit) if row_limit else ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Note up to where a query reads that is to stop."""
+        """Record the present horizon as the end of the query."""
         self._target = self._server().horizon
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        """Return the end of the next batch: within the limit, and never within a transaction.
+        """Return the end of the next batch, at the limit and between two transactions.
 
-        Raises ValueError when the offsets are another database's.
+        Raises ValueError if the offset is of another database.
         """
         with self._access.connect() as connection:
             server = history.server(connection)
             if start["database"] != server.database:
                 raise ValueError(
-                    f"the query has followed the database {start['database']}, and this is"
-                    f" {server.database}: begin again with another checkpoint"
+                    f"the checkpoint is of the database {start['database']}, and this is"
+                    f" {server.database}: use another checkpoint"
                 )
             first = start["until"]
             if start["timeline"] != server.timeline:
-                first = min(first, _doubted(connection, start, server), server.horizon)
+                first = min(first, _failover_start(connection, start, server), server.horizon)
             horizon = server.horizon if self._target is None else min(server.horizon, self._target)
             if horizon <= first:
                 return start
-            most = limit.max_rows if isinstance(limit, ReadMaxRows) else ALL
-            until, rows = windows.reach(connection, first, horizon, most)
-            # An empty batch only to have its offset noted, where the query began.
+            row_limit = limit.max_rows if isinstance(limit, ReadMaxRows) else _UNLIMITED
+            until, rows = windows.reach(connection, first, horizon, row_limit)
+            # The first batch may be empty, so that its offset is recorded in the checkpoint.
             return _offset(first, until, server) if rows or "new" in start else start
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
-        """Return what the query's progress shows as the end of all there is."""
+        """Return the end of the available rows, for the query's progress."""
         server = self._server()
         return _offset(0, server.horizon, server)
 
@@ -213,10 +215,7 @@ def _offset(first: int, until: int, server: Server) -> dict[str, Any]:
     }
 
 
-def _doubted(connection: Session, start: dict[str, Any], server: Server) -> int:
-    """Return the first transaction that may have been seen otherwise before a failover.
-
-    Counted back from when the query last asked: it may have been stopped for long.
-    """
-    asked = datetime.fromisoformat(start["at"]) if "at" in start else server.now
-    return history.first_transaction(connection, asked - DOUBTED) or server.horizon
+def _failover_start(connection: Session, start: dict[str, Any], server: Server) -> int:
+    """Return the first transaction that a failover may have changed since the last read."""
+    last_read = datetime.fromisoformat(start["at"]) if "at" in start else server.now
+    return history.first_transaction(connection, last_read - FAILOVER_MARGIN) or server.horizon

@@ -1,7 +1,7 @@
-"""Cutting the history into windows of transactions that are over, small enough for short queries.
+"""Windows of completed transactions, which divide the history into short queries.
 
-A window [first, until) with `until` at or below the oldest transaction that is still open is final:
-nothing can be added to it, so that any number of queries, in whatever snapshots, see the same rows.
+A window [first, until) with `until` at or below the oldest open transaction is final: no rows can
+be added to it, so all queries see the same rows whatever their snapshots.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,29 +17,29 @@ from skipmq.database.session import Session
 
 
 class Size(NamedTuple):
-    """How much to read at once."""
+    """A limit on the rows and bytes of a read."""
 
     rows: int
     bytes: int
 
 
-# A query takes some seconds, as a standby that is to take over cancels longer ones.
+# A query must take seconds only, because standbys cancel long ones.
 QUERY = Size(25_000, 32 << 20)
-# What a task reads one after the other.
+# The queries of a task, which run one after the other.
 CHUNK = Size(250_000, 256 << 20)
-# Rows of a window, which is a commit of the lake.
+# A window is one commit of the lake.
 WINDOW_ROWS = 2_000_000
-# Bytes that a cursor may bring at once, and rows.
+# Limits of a fetch from a cursor.
 FETCH_BYTES, FETCH_ROWS = 32 << 20, 10_000
-# Transactions that a window has at first, and parts in which it is counted.
+# The initial width of a window in transactions, and the number of parts in which it is counted.
 _WIDTH, _PARTS = 1 << 16, 64
-# A transaction that there will not be.
-_NEVER = (1 << 63) - 1
+# Above all transaction IDs.
+_MAXIMUM_XID = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Transactions from `first` to before `until`, and what the database counted in them then."""
+    """Transactions from `first` to before `until`, and their rows as counted at `at`."""
 
     first: int
     until: int
@@ -51,9 +51,9 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
-    """The conditions of disjoint queries, and how many rows to fetch at once.
+    """The conditions of disjoint queries, and their fetch size in rows.
 
-    `tasks` are enough for all: so many files there are then, and not one for each query.
+    `tasks` is the number of tasks to run them in, and so of files to write.
     """
 
     conditions: tuple[str, ...]
@@ -61,8 +61,8 @@ class QueryPlan:
     tasks: int
 
 
-def beginning(session: Session, days: Sequence[date]) -> int:
-    """Return a transaction near the oldest of the history, to begin counting at."""
+def first_position(session: Session, days: Sequence[date]) -> int:
+    """Return a transaction near the oldest one of the history, 0 if the history is empty."""
     for day in days:
         if first := history.first_transaction(session, *day_bounds(day)):
             return first
@@ -72,10 +72,10 @@ def beginning(session: Session, days: Sequence[date]) -> int:
 def windows(
     session: Session, position: int, server: Server, near: int = 0
 ) -> Iterator[tuple[Window, QueryPlan]]:
-    """Give the windows from a position up to the server's horizon that have rows, in order.
+    """Yield the windows with rows from a position up to the server's horizon, in order.
 
-    The first may begin before its rows do; `near` is where those are. Each is counted in a short
-    statement of its own; a transaction is never cut.
+    `near` is a transaction near the first rows, if they are far beyond the position. Transactions
+    are never divided.
     """
     while position < server.horizon:
         until, rows = reach(session, position, server.horizon, WINDOW_ROWS, near)
@@ -89,72 +89,71 @@ def windows(
 
 
 def count(session: Session, first: int, until: int) -> list[Part]:
-    """Count the history in a window, in parts of equal numbers of transactions."""
+    """Count the rows of a window, in parts of equally many transactions."""
     return history.count(session, first, until, width=max(1, -(-(until - first) // _PARTS)))
 
 
-def divide(session: Session, first: int, until: int, most: Size = QUERY) -> list[Part]:
-    """Count the history in a window, in parts of at most twice that size.
+def divide(session: Session, first: int, until: int, limit: Size = QUERY) -> list[Part]:
+    """Count the rows of a window, in parts of at most twice that size.
 
-    Others than queues count transactions too, so that in few of them may be all that was settled. A
-    transaction that has more by itself is a part.
+    A single transaction that is larger is a part. Parts are divided again where needed, because
+    rows may be concentrated in few transactions.
     """
-    found: list[Part] = []
+    parts: list[Part] = []
     for part in count(session, first, until):
-        if _is_much(part, most) and part.until - part.first > 1:
-            found += divide(session, part.first, part.until, most)
+        if _is_large(part, limit) and part.until - part.first > 1:
+            parts += divide(session, part.first, part.until, limit)
         else:
-            found.append(part)
-    return found
+            parts.append(part)
+    return parts
 
 
-def reach(session: Session, first: int, horizon: int, most: int, near: int = 0) -> tuple[int, int]:
-    """Return how far from `first` there are `most` rows and no more, and how many there are.
+def reach(session: Session, first: int, horizon: int, limit: int, near: int = 0) -> tuple[int, int]:
+    """Return the end of a window from `first` with at most `limit` rows, and its row count.
 
-    A transaction is whole; one that has more by itself is passed all the same. `near` is where rows
-    are to be found first.
+    A single transaction with more rows is a window. `near` is a transaction near the first rows.
     """
     begin, width = first, max(0, near - first) + _WIDTH
     while True:
         until = min(begin + width, horizon)
         parts = count(session, begin, until)
         rows = sum(part.rows for part in parts)
-        if rows <= most:
+        if rows <= limit:
             if until == horizon:
                 return horizon, rows
             width *= 4
             continue
         rows = 0
         for part in parts:
-            if rows + part.rows > most:
+            if rows + part.rows > limit:
                 break
             rows += part.rows
         if rows:
             return part.first, rows
         if part.until - part.first == 1:
             return part.until, part.rows
-        # Too many in the first part that has any: count again in smaller parts.
+        # The first part with rows has too many: count it in smaller parts.
         begin, width = part.first, part.until - part.first
 
 
-def plan(first: int, until: int, parts: Sequence[Part], most: Size = QUERY) -> QueryPlan:
-    """Cut a window that was counted into queries of about that size."""
-    cuts = [first, *_cuts(parts, most), until]
+def plan(first: int, until: int, parts: Sequence[Part], limit: Size = QUERY) -> QueryPlan:
+    """Divide a counted window into queries of about that size."""
+    cuts = [first, *_cuts(parts, limit), until]
     conditions = tuple(f"xid >= {begin} and xid < {end}" for begin, end in pairwise(cuts))
-    # A row is wider than its body: keys, times and names.
+    # 512 bytes for the columns other than body and attributes.
     widest = max((part.biggest for part in parts), default=0) + 512
     fetch = max(1, min(FETCH_ROWS, FETCH_BYTES // widest))
     return QueryPlan(conditions, fetch, len(_cuts(parts, CHUNK)) + 1)
 
 
 def plan_within(session: Session, predicates: Sequence[str]) -> QueryPlan:
-    """Cut what fulfils predicates into short queries, which find later rows too."""
+    """Divide the rows that match predicates into short queries, which also match later rows."""
     conditions: list[str] = []
     fetch, tasks = FETCH_ROWS, 0
     for predicate in predicates:
-        found = plan(0, _NEVER, _parts_within(session, predicate))
-        conditions += [f"({predicate}) and {condition}" for condition in found.conditions]
-        fetch, tasks = min(fetch, found.fetch), tasks + found.tasks
+        queries = plan(0, _MAXIMUM_XID, _parts_within(session, predicate))
+        conditions += [f"({predicate}) and {condition}" for condition in queries.conditions]
+        fetch, tasks = min(fetch, queries.fetch), tasks + queries.tasks
     return QueryPlan(tuple(conditions), fetch, tasks)
 
 
@@ -162,19 +161,19 @@ def _parts_within(session: Session, predicate: str) -> list[Part]:
     whole = history.extent(session, predicate)
     if whole is None:
         return []
-    return divide(session, whole.first, whole.until) if _is_much(whole, QUERY) else [whole]
+    return divide(session, whole.first, whole.until) if _is_large(whole, QUERY) else [whole]
 
 
-def _is_much(part: Part, most: Size) -> bool:
-    return part.rows > 2 * most.rows or part.bytes > 2 * most.bytes
+def _is_large(part: Part, limit: Size) -> bool:
+    return part.rows > 2 * limit.rows or part.bytes > 2 * limit.bytes
 
 
-def _cuts(parts: Sequence[Part], most: Size) -> list[int]:
-    """Return the transactions before which one query ends and another begins."""
+def _cuts(parts: Sequence[Part], limit: Size) -> list[int]:
+    """Return the first transactions of all queries but the first one."""
     cuts: list[int] = []
     rows = size = 0
     for part in parts:
-        if rows and (rows + part.rows > most.rows or size + part.bytes > most.bytes):
+        if rows and (rows + part.rows > limit.rows or size + part.bytes > limit.bytes):
             cuts.append(part.first)
             rows = size = 0
         rows += part.rows

@@ -1,10 +1,10 @@
-"""Who a request is from, and what it may do."""
+"""Authentication and authorization of requests."""
 
 from skipmq.auth.credentials import identify
 from skipmq.auth.keys import AccessKey, digest
 from skipmq.auth.master import Credentials, Encrypted, MasterKeys, new_credentials
 from skipmq.auth.policy import Access, is_allowed, parse
-from skipmq.auth.rights import ROLES, of_role, policy_of
+from skipmq.auth.rights import ROLES, policy_of, rights_for
 from skipmq.auth.sigv4 import verify
 
 __all__ = [
@@ -18,8 +18,8 @@ __all__ = [
     "identify",
     "is_allowed",
     "new_credentials",
-    "of_role",
     "parse",
     "policy_of",
+    "rights_for",
     "verify",
 ]

@@ -1,7 +1,7 @@
-"""The conditions of a policy's statement.
+"""The Condition element of a policy statement.
 
 Source: AWS Identity and Access Management User Guide, "IAM JSON policy elements: Condition
-operators" and "AWS global condition context keys". A request has one value of a key at most.
+operators" and "AWS global condition context keys". A request has at most one value for a key.
 """
 
 import operator
@@ -13,14 +13,14 @@ from functools import partial
 from ipaddress import ip_address, ip_network
 from typing import Any
 
-from skipmq.auth.patterns import Pattern, Unknown, is_arn
+from skipmq.auth.patterns import Pattern, UnsupportedElementError, is_arn
 
-# Tells whether a condition is met in a context; raises Unknown.
+# Returns whether a context meets a condition; raises UnsupportedElementError.
 Condition = Callable[[Mapping[str, str]], bool]
-# Tells whether a value of the context is the one that a policy names.
+# Returns whether a value of the context matches the value in the policy.
 _Test = Callable[[str, Mapping[str, str]], bool]
 
-# Those that requests have here, and two that they never have.
+# No request to SkipMQ has the last two.
 _KEYS = {
     "aws:currenttime", "aws:epochtime", "aws:principalaccount", "aws:principalarn",
     "aws:securetransport", "aws:sourceip", "aws:useragent", "aws:username",
@@ -30,18 +30,18 @@ _OPERATOR = re.compile("(ForAnyValue:)?([A-Za-z]+?)(IfExists)?")
 _SECONDS = re.compile("[0-9]{1,12}")
 
 
-def conditions(found: Any, *, variables: bool) -> tuple[Condition, ...]:
+def conditions(element: Any, *, variables: bool) -> tuple[Condition, ...]:
     """Return the conditions of a statement, all of which must be met; raise ValueError."""
-    if not isinstance(found, dict):
-        raise ValueError("Condition must be an object")  # noqa: TRY004 - as of any other value.
+    if not isinstance(element, dict):
+        raise ValueError("Condition must be an object")  # noqa: TRY004 - invalid input.
     result = []
-    for name, keys in found.items():
+    for name, keys in element.items():
         if not isinstance(keys, dict) or not keys:
             raise ValueError(f"Condition: {name} must be an object with condition keys")
         for key, values in keys.items():
             listed = values if isinstance(values, list) else [values]
             if not listed or not all(isinstance(each, str | int | float) for each in listed):
-                raise ValueError(f"Condition: {name}: {key} must be a text or a list of texts")
+                raise ValueError(f"Condition: {name}: {key} must be a string or a list of strings")
             texts = [str(each).lower() if isinstance(each, bool) else str(each) for each in listed]
             try:
                 result.append(_condition(name, key.lower(), texts, variables))
@@ -55,7 +55,7 @@ def _condition(name: str, key: str, texts: list[str], variables: bool) -> Condit
     for_any, kind, if_exists = match.groups() if match else (None, "", None)
     make = _TESTS.get(_NEGATED.get(kind, kind))
     if key not in _KEYS or (make is None and name != "Null"):
-        return _refuse
+        return _unsupported
     if make is None:
         tests = [_bool(text, variables) for text in texts]
         return lambda context: any(test(str(key not in context), context) for test in tests)
@@ -72,8 +72,8 @@ def _condition(name: str, key: str, texts: list[str], variables: bool) -> Condit
     return is_met
 
 
-def _refuse(_: Mapping[str, str]) -> bool:
-    raise Unknown
+def _unsupported(_: Mapping[str, str]) -> bool:
+    raise UnsupportedElementError
 
 
 def _text(
@@ -85,27 +85,25 @@ def _text(
 
 
 def _bool(text: str, _: bool) -> _Test:
-    wanted = text.lower()
-    if wanted not in ("true", "false"):
+    expected = text.lower()
+    if expected not in ("true", "false"):
         raise ValueError
-    return lambda value, _: value.lower() == wanted
+    return lambda value, _: value.lower() == expected
 
 
 def _address(text: str, _: bool) -> _Test:
     network = ip_network(text, strict=False)
-    return _tried(lambda value: ip_address(value) in network)
+    return _false_if_malformed(lambda value: ip_address(value) in network)
 
 
 def _compared(
-    read: Callable[[str], Any], comparison: Callable[[Any, Any], bool], text: str, _: bool
+    convert: Callable[[str], Any], comparison: Callable[[Any, Any], bool], text: str, _: bool
 ) -> _Test:
-    wanted = read(text)
-    return _tried(lambda value: comparison(read(value), wanted))
+    expected = convert(text)
+    return _false_if_malformed(lambda value: comparison(convert(value), expected))
 
 
-def _tried(test: Callable[[str], bool]) -> _Test:
-    """Return a test that a value fails which is not of the type."""
-
+def _false_if_malformed(test: Callable[[str], bool]) -> _Test:
     def passes(value: str, _: Mapping[str, str]) -> bool:
         try:
             return test(value)
@@ -116,11 +114,11 @@ def _tried(test: Callable[[str], bool]) -> _Test:
 
 
 def _time(text: str) -> datetime:
-    """Return a time: ISO 8601, in UTC where it does not say, or seconds since 1970."""
+    """Parse ISO 8601 (UTC without an offset) or seconds since 1970."""
     if _SECONDS.fullmatch(text):
         return datetime.fromtimestamp(int(text), UTC)
-    found = datetime.fromisoformat(text)
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    time = datetime.fromisoformat(text)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 _TESTS: dict[str, Callable[[str, bool], _Test]] = {
@@ -132,8 +130,8 @@ _TESTS: dict[str, Callable[[str, bool], _Test]] = {
     "Bool": _bool,
     "IpAddress": _address,
     **{
-        f"{kind}{name}": partial(_compared, read, comparison)
-        for kind, read in (("Numeric", Decimal), ("Date", _time))
+        f"{kind}{name}": partial(_compared, convert, comparison)
+        for kind, convert in (("Numeric", Decimal), ("Date", _time))
         for name, comparison in (
             ("Equals", operator.eq),
             ("LessThan", operator.lt),
@@ -143,7 +141,7 @@ _TESTS: dict[str, Callable[[str, bool], _Test]] = {
         )
     },
 }
-# Met where none of the values is the request's.
+# The negated operators and the operators that they negate.
 _NEGATED = {
     "NotIpAddress": "IpAddress",
     **{

@@ -1,8 +1,8 @@
-"""Reads the credential of a request, signed in its header or in its query string.
+"""Identify the account of a request from its credential, without checking the signature.
 
-Source: AWS General Reference, "Elements of an AWS API request signature". Without signature checks
-a 12-digit access key is the account it names, and any other key the default account; the region of
-the credential is passed over, since no queue URL names it: the node's own is that of all.
+Source: AWS General Reference, "Elements of an AWS API request signature". A 12-digit access key
+ID is an account; any other key maps to the default account. The region of the credential is
+ignored: queue URLs name none, so every request is in the node's region.
 """
 
 import re
@@ -15,24 +15,26 @@ from skipmq.model import Identity
 _HEADER, _PARAMETER = "Credential=", "x-amz-credential="
 _REGION = re.compile("[a-z0-9-]{1,32}")
 _SCOPE_PARTS = 4
-# A longer one is no access key's; a cache of them would fill the memory.
-_LONGEST = 256
+# No access key's credential is longer; caching longer ones would exhaust memory.
+_MAXIMUM_LENGTH = 256
 
 
 def identify(
     authorization: str | None, query: str, region: str = limits.DEFAULT_REGION
 ) -> Identity:
-    """Return the account that a request's credential names, else the default one, in a region."""
+    """Return the identity that a request's credential names, or that of the default account.
+
+    The credential is in the Authorization header or in the query string.
+    """
     if authorization:
-        # What follows the credential differs in every request.
         _, sign, credential = authorization.partition(",")[0].rpartition(_HEADER)
-        found = _of(credential.partition(" ")[0], region) if sign else None
-        if found is not None:
-            return found
+        identity = _parse(credential.partition(" ")[0], region) if sign else None
+        if identity is not None:
+            return identity
     if query:
         for parameter in query.split("&"):
             if parameter[: len(_PARAMETER)].lower() == _PARAMETER:
-                return _of(parameter[len(_PARAMETER) :], region) or _anonymous(region)
+                return _parse(parameter[len(_PARAMETER) :], region) or _anonymous(region)
     return _anonymous(region)
 
 
@@ -41,19 +43,19 @@ def _anonymous(region: str) -> Identity:
     return Identity(region=region)
 
 
-def _of(credential: str, region: str) -> Identity | None:
-    return _kept(credential, region) if len(credential) <= _LONGEST else None
+def _parse(credential: str, region: str) -> Identity | None:
+    return _parse_cached(credential, region) if len(credential) <= _MAXIMUM_LENGTH else None
 
 
 @lru_cache(maxsize=1024)
-def _kept(credential: str, region: str) -> Identity | None:
-    """Return whom KEY/DAY/REGION/sqs/aws4_request names, escaped as in a URL or not."""
+def _parse_cached(credential: str, region: str) -> Identity | None:
+    """Parse KEY/DAY/REGION/sqs/aws4_request, URL-encoded or not."""
     key, *scope = unquote(credential).rsplit("/", _SCOPE_PARTS)
     if len(scope) < _SCOPE_PARTS:
         return None
-    day, of_scope, service, end = (part.lower() for part in scope)
+    day, scope_region, service, end = (part.lower() for part in scope)
     is_scope = day.isdecimal() and (service, end) == ("sqs", "aws4_request")
-    if not (key and is_scope and _REGION.fullmatch(of_scope)):
+    if not (key and is_scope and _REGION.fullmatch(scope_region)):
         return None
     account = key if limits.ACCOUNT.fullmatch(key) else limits.DEFAULT_ACCOUNT
     return Identity(account, region, account)

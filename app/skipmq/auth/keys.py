@@ -1,4 +1,4 @@
-"""Access keys as nodes hold them: decrypted, in memory, by their ids."""
+"""Decrypted access keys in a node's memory."""
 
 import hmac
 from dataclasses import dataclass, field
@@ -10,16 +10,16 @@ from cryptography.hazmat.primitives.hmac import HMAC
 from skipmq import errors
 from skipmq.auth.policy import Policy
 
-# A client signs with the key of its day and region; a second day begins at midnight.
-_SIGNERS = 8
+# Signing keys cached per access key: one for each day and region, and two days around midnight.
+_CACHED_SIGNERS = 8
 
 
 @dataclass(slots=True)
 class AccessKey:
-    """A key that may sign; `expires_at` in seconds since 1970, by the database's clock.
+    """An access key of a user; policies name the user by its ARN.
 
-    It is of a user, whose ARN policies name. Temporary credentials also have a session token, of
-    which only the SHA-256 is known.
+    `expires_at` is in seconds since 1970 by the database's clock. Of the session token of temporary
+    credentials only the SHA-256 is stored.
     """
 
     id: str
@@ -36,17 +36,17 @@ class AccessKey:
         self.user = f"arn:aws:iam::{self.account}:user/{self.name}"
 
     def signer(self, day: str, region: str) -> HMAC:
-        """Return what signs the requests of a day (YYYYMMDD) in a region, to be copied."""
-        found = self._signers.get((day, region))
-        if found is None:
-            found = signer(self.secret, day, region, "sqs")
-            if len(self._signers) >= _SIGNERS:
+        """Return the HMAC for requests of a day (YYYYMMDD) in a region; copy it before use."""
+        cached = self._signers.get((day, region))
+        if cached is None:
+            cached = signer(self.secret, day, region, "sqs")
+            if len(self._signers) >= _CACHED_SIGNERS:
                 self._signers.clear()
-            self._signers[day, region] = found
-        return found
+            self._signers[day, region] = cached
+        return cached
 
     def check(self, token: str | None, now: float) -> None:
-        """Check the session token of a request, and that the key has not expired.
+        """Check the session token of a request and that the key has not expired.
 
         Raises errors.InvalidClientTokenId, errors.ExpiredToken.
         """
@@ -60,7 +60,7 @@ class AccessKey:
 
 
 def signer(secret: str, day: str, region: str, service: str) -> HMAC:
-    """Return what signs with the key that a secret gives for a day, a region and a service."""
+    """Return the HMAC keyed with the signing key of a secret for a day, region and service."""
     key = f"AWS4{secret}".encode()
     for part in (day, region, service, "aws4_request"):
         key = hmac.digest(key, part.encode(), "sha256")
@@ -68,5 +68,5 @@ def signer(secret: str, day: str, region: str, service: str) -> HMAC:
 
 
 def digest(token: str) -> bytes:
-    """Return what is kept of a session token."""
+    """Return the SHA-256 that is stored of a session token."""
     return sha256(token.encode()).digest()

@@ -1,4 +1,4 @@
-"""Encrypts the secrets of access keys under a master key, and makes new ones."""
+"""Generation of access keys and encryption of their secrets under a master key."""
 
 import secrets
 from base64 import b32encode
@@ -16,7 +16,7 @@ PERMANENT, TEMPORARY = "AKIA", "ASIA"
 
 
 class Credentials(NamedTuple):
-    """What a client signs with; only temporary ones have a token."""
+    """The credentials that a client signs with; only temporary ones have a token."""
 
     key_id: str
     secret: str
@@ -24,21 +24,21 @@ class Credentials(NamedTuple):
 
 
 class Encrypted(NamedTuple):
-    """A secret as it is stored, and the id of the master key that it is encrypted under."""
+    """An encrypted secret and the ID of the master key that encrypted it."""
 
     secret: bytes
     master_key_id: str
 
 
 class MasterKeys:
-    """Master keys of 32 bytes: the first encrypts, each decrypts what it has encrypted."""
+    """Master keys of 32 bytes: the first one encrypts, all of them decrypt."""
 
     def __init__(self, keys: Sequence[bytes]) -> None:
         self._ciphers = {_id(key): AESGCM(key) for key in keys}
         self.current = _id(keys[0])
 
     def encrypt(self, key_id: str, secret: str) -> Encrypted:
-        """Encrypt the secret of the access key of this id."""
+        """Encrypt the secret of the access key with this ID."""
         nonce = secrets.token_bytes(_NONCE_BYTES)
         cipher = self._ciphers[self.current]
         return Encrypted(
@@ -46,7 +46,7 @@ class MasterKeys:
         )
 
     def decrypt(self, key_id: str, stored: Encrypted) -> str | None:
-        """Return a secret; None when no master key here has encrypted it for this access key."""
+        """Return a secret, or None if no master key here encrypted it for this access key."""
         cipher = self._ciphers.get(stored.master_key_id)
         nonce, encrypted = stored.secret[:_NONCE_BYTES], stored.secret[_NONCE_BYTES:]
         if cipher is None:
@@ -58,7 +58,7 @@ class MasterKeys:
 
 
 def new_credentials(*, temporary: bool = False) -> Credentials:
-    """Return credentials that nobody has yet."""
+    """Generate credentials."""
     kind = TEMPORARY if temporary else PERMANENT
     key_id = kind + b32encode(secrets.token_bytes(_KEY_ID_BYTES)).decode()
     token = secrets.token_urlsafe(_TOKEN_BYTES) if temporary else None

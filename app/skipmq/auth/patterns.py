@@ -1,4 +1,4 @@
-"""Texts with wildcards and variables, as policies have them.
+"""Policy patterns with wildcards and variables.
 
 Source: AWS Identity and Access Management User Guide, "IAM JSON policy elements: Resource" and "IAM
 policy elements: Variables and tags".
@@ -10,19 +10,19 @@ from functools import lru_cache
 
 _PIECES = re.compile(r"\$\{([^{}]*)\}|([*?])|([^*?$]+|\$)")
 _VARIABLE = re.compile(r"([A-Za-z]+:[A-Za-z]+)(?:, *'([^']*)')?")
-# Between the six parts of an ARN.
+# An ARN has six parts.
 _COLONS = 5
 
 
-class Unknown(Exception):  # noqa: N818 - not an error: the statement that has it refuses.
-    """A condition operator, a condition key or a variable that is not known here."""
+class UnsupportedElementError(Exception):
+    """A statement uses an unsupported condition operator, condition key or variable."""
 
 
 class Pattern:
-    """A text in which `*` stands for any characters, `?` for one and `${key}` for a variable.
+    """A pattern in which `*` matches any characters, `?` one character and `${key}` a variable.
 
-    A literal one has no wildcards. The parts of an ARN match each for itself: no wildcard reaches
-    over a colon.
+    A literal pattern has no wildcards. The parts of an ARN match separately: no wildcard matches
+    across a colon.
     """
 
     __slots__ = ("_fold", "_is_arn", "_literal", "_static", "_text")
@@ -35,16 +35,19 @@ class Pattern:
         self._static = None if variables and "${" in text else self._compiled(None)
 
     def matches(self, value: str, context: Mapping[str, str]) -> bool:
-        """Tell whether the text stands for a value; raise Unknown for an unknown variable."""
-        wanted = self._static or self._compiled(context)
+        """Return whether a value matches.
+
+        Raises UnsupportedElementError for a variable that the context does not define.
+        """
+        expressions = self._static or self._compiled(context)
         parts = value.split(":", _COLONS) if self._is_arn else [value]
-        return len(parts) == len(wanted) and all(
-            each.fullmatch(part) for each, part in zip(wanted, parts, strict=True)
+        return len(parts) == len(expressions) and all(
+            each.fullmatch(part) for each, part in zip(expressions, parts, strict=True)
         )
 
     def _compiled(self, context: Mapping[str, str] | None) -> tuple[re.Pattern[str], ...]:
-        """Return the expressions, with variables where there is a context."""
-        # For each part of an ARN the expressions between its wildcards.
+        """Compile the pattern; substitute variables if there is a context."""
+        # For each part of an ARN, the expressions between its `*` wildcards.
         parts = [[""]]
         for variable, wildcard, plain in _PIECES.findall(self._text):
             if wildcard and not self._literal:
@@ -65,15 +68,15 @@ class Pattern:
 
 
 def is_arn(text: str) -> bool:
-    """Tell whether a text has the six parts of an ARN."""
+    """Return whether a text has the six parts of an ARN."""
     return text.startswith("arn:") and text.count(":") >= _COLONS
 
 
 @lru_cache(maxsize=256)
 def _regex(between: tuple[str, ...], fold: bool) -> re.Pattern[str]:
-    """Return the expression of texts with any characters between them.
+    """Compile expressions separated by any characters.
 
-    Each is found where it comes first, and not looked for again: no value takes long to refuse.
+    Atomic groups take the first match of each and never backtrack, so matching takes linear time.
     """
     first, *others = between
     inner = "".join(f"(?>.*?{each})" for each in others[:-1])
@@ -82,11 +85,11 @@ def _regex(between: tuple[str, ...], fold: bool) -> re.Pattern[str]:
 
 
 def _value(variable: str, context: Mapping[str, str]) -> str:
-    """Return what a variable stands for: a wildcard as itself, the request's value, its default."""
+    """Return the value of a variable: an escaped wildcard, the context's value or the default."""
     if variable in ("*", "?", "$"):
         return variable
     match = _VARIABLE.fullmatch(variable)
     value = context.get(match[1].lower(), match[2]) if match else None
     if value is None:
-        raise Unknown(variable)
+        raise UnsupportedElementError(variable)
     return value

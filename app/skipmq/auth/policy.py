@@ -1,8 +1,7 @@
-"""Evaluates policies of AWS's policy language: who may use a queue, what an access key may do.
+"""Evaluation of queue policies and access key policies in AWS's policy language.
 
-An explicit deny wins, then an allow; otherwise the answer is no. A statement with a condition
-operator, a condition key or a variable that is not known here refuses: one that allows does not
-apply, one that denies does.
+An explicit deny overrides an allow; the default is to deny. A statement with an unsupported
+condition operator, condition key or variable fails closed: an Allow does not apply, a Deny does.
 Source: AWS Identity and Access Management User Guide, "IAM JSON policy reference" and "Policy
 evaluation logic".
 """
@@ -16,26 +15,26 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from skipmq.auth.conditions import Condition, conditions
-from skipmq.auth.patterns import Pattern, Unknown, is_arn
+from skipmq.auth.patterns import Pattern, UnsupportedElementError, is_arn
 
-# Whom a statement is about: the user itself, or its account, whose own policies then decide.
+# The principal of a statement: the user, or its account, which delegates with policies of its own.
 Scope = Literal["user", "account"]
 
 _VERSIONS = ("2008-10-17", "2012-10-17")
-_OPPOSED = ("Principal", "Action", "Resource")
-_MEMBERS = {"Sid", "Effect", "Condition", *_OPPOSED, *(f"Not{name}" for name in _OPPOSED)}
+_NEGATABLE = ("Principal", "Action", "Resource")
+_MEMBERS = {"Sid", "Effect", "Condition", *_NEGATABLE, *(f"Not{name}" for name in _NEGATABLE)}
 _ACTION = re.compile(r"\*|[A-Za-z0-9-]+:[A-Za-z0-9*?]+")
 _ACCOUNT = re.compile("([0-9]{12})|arn:aws[a-z-]*:iam::([0-9]{12}):root")
 _USER = re.compile("arn:aws[a-z-]*:(iam|sts)::[0-9]{12}:[!-~]+")
-# What AWS puts in the place of a user or role that was deleted. Here none has one.
+# The ID by which AWS replaces a deleted user or role; it matches no user of SkipMQ.
 _UNIQUE_ID = re.compile("(AIDA|AROA|AGPA|AIPA|ANPA|ANVA|ASCA)[A-Z0-9]{12,124}")
 _PRINCIPAL_TYPES = {"AWS", "Service", "Federated", "CanonicalUser"}
 
 
 class Access(NamedTuple):
-    """What is asked for: an action such as `sqs:SendMessage` on an ARN, by a user of an account.
+    """An access to authorize: an action such as `sqs:SendMessage` on an ARN, by a user.
 
-    `context` has condition keys in lower case, such as `aws:sourceip`.
+    The condition keys of `context` are in lower case, such as `aws:sourceip`.
     """
 
     action: str
@@ -54,26 +53,26 @@ class _Statement:
     conditions: Sequence[Condition]
 
     def scope(self, access: Access) -> Scope | None:
-        """Return to whom a statement applies, if it does."""
+        """Return the scope in which the statement applies, or None."""
         scope = self.principals(access) if self.actions(access) else None
         if scope is None:
             return None
         try:
             met = self.resources(access) and all(each(access.context) for each in self.conditions)
-        except Unknown:
+        except UnsupportedElementError:
             met = self.denies
         return scope if met else None
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A policy; the answers of a static one depend on nothing but who, what and on what."""
+    """A policy; decisions of a static policy do not depend on the context of the request."""
 
     statements: tuple[_Statement, ...]
     is_static: bool
 
     def evaluate(self, access: Access) -> Scope | Literal["denied"] | None:
-        """Return that access is denied, or whom it is allowed to, or that nothing is said."""
+        """Return "denied", the scope that is allowed, or None if no statement applies."""
         allowed: Scope | None = None
         for statement in self.statements:
             scope = statement.scope(access)
@@ -84,9 +83,9 @@ class Policy:
 
 
 def is_allowed(access: Access, owner: str, own: Policy, queue: Policy | None) -> bool:
-    """Tell whether the caller's own policy and the policy of an owner's queue allow access.
+    """Return whether the caller's own policy and the policy of an owner's queue allow access.
 
-    Within the account one of the two must, between accounts both. None may deny it.
+    Within an account one of the two must allow it, across accounts both. A deny in either wins.
     """
     mine = own.evaluate(access)
     theirs = queue.evaluate(access) if queue is not None else None
@@ -99,120 +98,121 @@ def is_allowed(access: Access, owner: str, own: Policy, queue: Policy | None) ->
 
 @lru_cache(maxsize=256)
 def parse(document: str, *, of_queue: bool) -> Policy:
-    """Return a policy: of a queue, which says whom it is about, or of a key, which does not.
+    """Parse the policy of a queue, which names principals, or of an access key, which does not.
 
-    Raises ValueError, which says where it is wrong.
+    Raises ValueError with the reason.
     """
     try:
         content = msgspec.json.decode(document)
     except RecursionError as error:
-        raise ValueError("it is nested too deeply") from error
+        raise ValueError("the policy is nested too deeply") from error
     _check_members(content, {"Version", "Id", "Statement"})
     version = content.get("Version", _VERSIONS[0])
     if version not in _VERSIONS:
         raise ValueError(f"Version must be {' or '.join(_VERSIONS)}")
-    found = content.get("Statement", [])
-    listed = found if isinstance(found, list) else [found]
-    # In the first version what looks like a variable is text.
-    statements = tuple(_statement(each, of_queue, version == _VERSIONS[1]) for each in listed)
-    return Policy(statements, is_static=not any(_looks_further(each) for each in listed))
+    statements = content.get("Statement", [])
+    listed = statements if isinstance(statements, list) else [statements]
+    # The first version of the language has no variables.
+    parsed = tuple(_statement(each, of_queue, version == _VERSIONS[1]) for each in listed)
+    return Policy(parsed, is_static=not any(_depends_on_context(each) for each in listed))
 
 
-def _looks_further(statement: Mapping[str, Any]) -> bool:
+def _depends_on_context(statement: Mapping[str, Any]) -> bool:
     return "Condition" in statement or "${" in f"{[statement.get(k) for k in _MEMBERS]}"
 
 
-def _statement(found: Any, of_queue: bool, variables: bool) -> _Statement:
-    _check_members(found, _MEMBERS)
-    effect = found.get("Effect")
+def _statement(content: Any, of_queue: bool, variables: bool) -> _Statement:
+    _check_members(content, _MEMBERS)
+    effect = content.get("Effect")
     if effect not in ("Allow", "Deny"):
         raise ValueError("Effect must be Allow or Deny")
-    if not of_queue and ("Principal" in found or "NotPrincipal" in found):
-        raise ValueError("the policy of an access key has no Principal")
+    if not of_queue and ("Principal" in content or "NotPrincipal" in content):
+        raise ValueError("the policy of an access key must not have a Principal")
     return _Statement(
         effect == "Deny",
-        _either(found, "Principal", _principals) if of_queue else _anybody,
-        _either(found, "Action", _actions),
-        _about(found, of_queue, variables),
-        conditions(found.get("Condition", {}), variables=variables),
+        _negatable(content, "Principal", _principals) if of_queue else _every_user,
+        _negatable(content, "Action", _actions),
+        _resource(content, of_queue, variables),
+        conditions(content.get("Condition", {}), variables=variables),
     )
 
 
-def _check_members(found: Any, known: set[str]) -> None:
-    if not isinstance(found, dict):
-        raise ValueError("a policy and its statements are objects")  # noqa: TRY004 - not ours.
-    if unknown := sorted(set(found) - known):
-        raise ValueError(f"there is no member {unknown[0]}")
+def _check_members(content: Any, allowed: set[str]) -> None:
+    if not isinstance(content, dict):
+        raise ValueError("a policy and its statements must be objects")  # noqa: TRY004 - input.
+    if unknown := sorted(set(content) - allowed):
+        raise ValueError(f"unknown member {unknown[0]}")
 
 
-def _either(
-    found: Mapping[str, Any], member: str, read: Callable[[Any], Callable[[Access], Any]]
+def _negatable(
+    content: Mapping[str, Any], member: str, make: Callable[[Any], Callable[[Access], Any]]
 ) -> Callable[[Access], Any]:
-    """Return what tests a member of a statement, or the opposite where it has `NotMember`."""
+    """Return the test for a member of a statement, negated if the statement has `NotMember`."""
     opposite = f"Not{member}"
-    if (member in found) == (opposite in found):
-        raise ValueError(f"there must be either {member} or {opposite}")
-    test = read(found.get(member, found.get(opposite)))
-    if member in found:
+    if (member in content) == (opposite in content):
+        raise ValueError(f"a statement must have either {member} or {opposite}")
+    test = make(content.get(member, content.get(opposite)))
+    if member in content:
         return test
     return lambda access: None if test(access) else "user"
 
 
-def _texts(value: Any, member: str) -> list[str]:
-    found = value if isinstance(value, list) else [value]
-    if not found or not all(isinstance(each, str) for each in found):
-        raise ValueError(f"{member} must be a text or a list of texts")
-    return found
+def _strings(value: Any, member: str) -> list[str]:
+    strings = value if isinstance(value, list) else [value]
+    if not strings or not all(isinstance(each, str) for each in strings):
+        raise ValueError(f"{member} must be a string or a list of strings")
+    return strings
 
 
 def _actions(value: Any) -> Callable[[Access], bool]:
-    found = _texts(value, "Action")
-    if wrong := [each for each in found if not _ACTION.fullmatch(each)]:
-        raise ValueError(f"{wrong[0]} is not an action such as sqs:SendMessage")
-    patterns = [Pattern(each, variables=False, fold=True) for each in found]
+    actions = _strings(value, "Action")
+    if invalid := [each for each in actions if not _ACTION.fullmatch(each)]:
+        raise ValueError(f"{invalid[0]} is not an action such as sqs:SendMessage")
+    patterns = [Pattern(each, variables=False, fold=True) for each in actions]
     return lambda access: any(each.matches(access.action, {}) for each in patterns)
 
 
-def _about(found: Mapping[str, Any], of_queue: bool, variables: bool) -> Callable[[Access], Any]:
-    """Return what tells whether a statement is about a resource.
-
-    In the policy of a queue it is about this one where it names none.
-    """
-    if of_queue and not {"Resource", "NotResource"} & set(found):
-        return _anybody
-    return _either(found, "Resource", lambda value: _resources(value, of_queue, variables))
+def _resource(
+    content: Mapping[str, Any], of_queue: bool, variables: bool
+) -> Callable[[Access], Any]:
+    """Return the test for the resource; a queue policy that names none is about its own queue."""
+    if of_queue and not {"Resource", "NotResource"} & set(content):
+        return _every_user
+    return _negatable(content, "Resource", lambda value: _resources(value, of_queue, variables))
 
 
 def _resources(value: Any, of_queue: bool, variables: bool) -> Callable[[Access], bool]:
-    found = _texts(value, "Resource")
-    arns = [each for each in found if each == "*" or is_arn(each)]
-    # As on AWS, what is none stands in the policy of a queue and means nothing.
-    if len(arns) < len(found) and not of_queue:
-        wrong = next(each for each in found if each not in arns)
-        raise ValueError(f"{wrong} is not an ARN such as arn:aws:sqs:*:*:orders-*")
+    resources = _strings(value, "Resource")
+    arns = [each for each in resources if each == "*" or is_arn(each)]
+    # Like AWS, accept malformed ARNs in the policy of a queue; they match nothing.
+    if len(arns) < len(resources) and not of_queue:
+        invalid = next(each for each in resources if each not in arns)
+        raise ValueError(f"{invalid} is not an ARN such as arn:aws:sqs:*:*:orders-*")
     patterns = [Pattern(each, variables=variables) for each in arns]
     return lambda access: any(each.matches(access.resource, access.context) for each in patterns)
 
 
-def _anybody(_: Access) -> Scope:
+def _every_user(_: Access) -> Scope:
     return "user"
 
 
 def _principals(value: Any) -> Callable[[Access], Scope | None]:
-    """Return what tells whether a caller is named, by itself or by its account.
+    """Return the test whether a statement names the caller or its account.
 
     Services, federated and canonical users never call SkipMQ.
     """
     value = {"AWS": value} if value == "*" else value
     if not isinstance(value, dict) or not value or not set(value) <= _PRINCIPAL_TYPES:
         raise ValueError('Principal must be "*" or an object such as {"AWS": "111122223333"}')
-    named = [each for kind, found in value.items() for each in _texts(found, kind) if kind == "AWS"]
+    named = [
+        name for kind, names in value.items() for name in _strings(names, kind) if kind == "AWS"
+    ]
     if "*" in named:
-        return _anybody
+        return _every_user
     accounts = {match[1] or match[2] for each in named if (match := _ACCOUNT.fullmatch(each))}
     users = {each for each in named if not (_ACCOUNT.fullmatch(each) or _UNIQUE_ID.fullmatch(each))}
-    if wrong := [each for each in users if not _USER.fullmatch(each)]:
-        raise ValueError(f"{wrong[0]} is neither an account nor the ARN of a user")
+    if invalid := [each for each in users if not _USER.fullmatch(each)]:
+        raise ValueError(f"{invalid[0]} is neither an account nor the ARN of a user")
 
     def scope(access: Access) -> Scope | None:
         if access.user in users:

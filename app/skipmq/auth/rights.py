@@ -1,4 +1,4 @@
-"""What an access key may do: a ready-made role on some queues, or a policy of its own."""
+"""The rights of an access key: a predefined role on some queues, or a policy of its own."""
 
 from collections.abc import Sequence
 
@@ -6,22 +6,21 @@ import msgspec
 
 from skipmq.auth.policy import Policy, parse
 
-_LOOK = ("GetQueueAttributes", "GetQueueUrl")
+_DESCRIBE_QUEUE = ("GetQueueAttributes", "GetQueueUrl")
 _READ = (
     "ListDeadLetterSourceQueues",
     "ListMessageMoveTasks",
     "ListQueues",
     "ListQueueTags",
     "PeekMessages",
-    *_LOOK,
+    *_DESCRIBE_QUEUE,
 )
 ROLES: dict[str, tuple[str, ...]] = {
     "admin": ("*",),
-    "producer": ("SendMessage", *_LOOK),
-    "consumer": ("ChangeMessageVisibility", "DeleteMessage", "ReceiveMessage", *_LOOK),
+    "producer": ("SendMessage", *_DESCRIBE_QUEUE),
+    "consumer": ("ChangeMessageVisibility", "DeleteMessage", "ReceiveMessage", *_DESCRIBE_QUEUE),
     "reader": _READ,
-    # Whoever is paged: sees the broker too, and brings dead letters back, for which messages are
-    # received, sent and deleted.
+    # For the engineer on call. A redrive needs the rights to receive, send and delete.
     "operator": (
         "CancelMessageMoveTask",
         "DeleteMessage",
@@ -36,19 +35,19 @@ ROLES: dict[str, tuple[str, ...]] = {
 
 
 class Rights(msgspec.Struct):
-    """A role, for the queues of the key's account that match a pattern, or for all."""
+    """A role for queues of the key's account; `queues` has name patterns, None means all queues."""
 
     role: str
     queues: tuple[str, ...] | None = None
 
 
-def of_role(role: str, queues: Sequence[str] = ()) -> str:
-    """Return rights as they are stored: a role for queues by name, where `*` and `?` match."""
+def rights_for(role: str, queues: Sequence[str] = ()) -> str:
+    """Return the stored form of a role for queues; `*` and `?` in their names are wildcards."""
     return msgspec.json.encode(Rights(role, tuple(queues) or None)).decode()
 
 
 def policy_of(rights: str, account: str) -> Policy:
-    """Return the policy of a key of an account; raise ValueError for rights that are unknown."""
+    """Return the policy of an account's key from its stored rights; raise ValueError if invalid."""
     content = msgspec.json.decode(rights, type=dict[str, msgspec.Raw])
     if "role" in content:
         return parse(_document(msgspec.json.decode(rights, type=Rights), account), of_queue=False)
@@ -58,7 +57,7 @@ def policy_of(rights: str, account: str) -> Policy:
 def _document(rights: Rights, account: str) -> str:
     actions = ROLES.get(rights.role)
     if actions is None:
-        raise ValueError(f"there is no role {rights.role}")
+        raise ValueError(f"unknown role {rights.role}")
     queues = rights.queues
     statement = {
         "Effect": "Allow",

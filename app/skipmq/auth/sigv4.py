@@ -1,7 +1,8 @@
-"""Verifies AWS Signature Version 4, in the Authorization header or in the query string.
+"""Verification of AWS Signature Version 4, in the Authorization header or in the query string.
 
-What is signed is what is executed: the method, the path, every parameter of the query string, the
-host, every `x-amz-*` header, and the body by its own digest, whatever the request says of it.
+A signature covers all that determines the request: the method, the path, every query parameter, the
+host, every `x-amz-*` header and the body. The body's digest is computed here: the request's own
+X-Amz-Content-Sha256 is not trusted.
 Source: AWS Identity and Access Management User Guide, "Create a signed AWS API request" and
 "Authenticating Requests: Using Query Parameters"; errors: SQS API Reference, "Common Errors".
 """
@@ -21,15 +22,15 @@ from skipmq import errors
 from skipmq.auth.keys import AccessKey
 
 ALGORITHM = "AWS4-HMAC-SHA256"
-# Seconds by which a client's clock may differ, either way.
+# Maximum clock difference between client and server, in seconds.
 WINDOW = 900
-EXPIRES_MOST = 604_800
+MAXIMUM_EXPIRES = 604_800
 
 _UNRESERVED = "-_.~"
-_FAMILY = "x-amz-"
+_AMZ_PREFIX = "x-amz-"
 _HEAD = re.compile(rf"{ALGORITHM} +Credential=([^\s,]+), *SignedHeaders=([^\s,]+), *")
-# Longer ones would fill the memory: they are kept.
-_HEAD_MOST = _NAMES_KEPT = 4_096
+# Limits on cached text, so that the caches cannot exhaust memory.
+_MAXIMUM_HEAD = _MAXIMUM_CACHED_NAMES = 4_096
 _PLAIN_PATH = re.compile("/|(?:/[A-Za-z0-9_~-][A-Za-z0-9_.~-]*)+/?")
 _CREDENTIAL = re.compile(r"([^/\s]+)/([0-9]{8})/([a-z0-9-]{1,32})/sqs/aws4_request")
 _HEADER_NAMES = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+(?:;[a-z0-9!#$%&'*+.^_`|~-]+)*")
@@ -51,7 +52,7 @@ class Headers(Protocol):
 
 
 class SignedRequest(Protocol):
-    """What a signature is over; the path is decoded, the query string is as it was sent."""
+    """A request to verify; its path is decoded, its query string is not."""
 
     @property
     def method(self) -> str:
@@ -75,7 +76,7 @@ class SignedRequest(Protocol):
 
 
 class _Scope(NamedTuple):
-    """What a signature says of itself, apart from its time: who signed, and which headers."""
+    """The credential scope of a signature and the names of the signed headers."""
 
     key_id: str
     day: str
@@ -84,7 +85,7 @@ class _Scope(NamedTuple):
 
 
 class _Claim(NamedTuple):
-    """A signature as a request has it; valid for so many seconds from its date on."""
+    """A signature as sent; it expires `seconds` after its date."""
 
     scope: _Scope
     signature: str
@@ -100,21 +101,20 @@ def verify(
     now: float,
     public_host: str | None = None,
 ) -> tuple[AccessKey, str]:
-    """Return the key that has signed a request, and the region for which.
+    """Return the key that signed a request and the region of its signature.
 
-    `now` is in seconds since 1970. A client may have signed `public_host` instead of the Host that
-    arrives here: a proxy may have changed that.
+    `now` is in seconds since 1970. The signature may be over `public_host` instead of the Host
+    header, because a proxy may have changed that.
 
     Raises errors.MissingAuthenticationToken, errors.IncompleteSignature,
     errors.InvalidClientTokenId, errors.ExpiredToken, errors.RequestExpired,
     errors.SignatureDoesNotMatch.
     """
-    headers = collected(request.headers.items())
+    headers = canonical_headers(request.headers.items())
     claim = _claim(request.query, headers)
     scope = claim.scope
     names = tuple(headers)
-    # A cache of long names would fill the memory.
-    is_short = len("".join(names)) <= _NAMES_KEPT
+    is_short = len("".join(names)) <= _MAXIMUM_CACHED_NAMES
     (_check_signed if is_short else _check_signed.__wrapped__)(scope.signed, names)
     key = keys.get(scope.key_id)
     if key is None:
@@ -136,7 +136,7 @@ def verify(
     raise errors.SignatureDoesNotMatch
 
 
-def canonical_request(  # noqa: PLR0913, PLR0917 - each is a part of it.
+def canonical_request(  # noqa: PLR0913, PLR0917 - the parts of a canonical request.
     method: str,
     path: str,
     query: str,
@@ -144,7 +144,7 @@ def canonical_request(  # noqa: PLR0913, PLR0917 - each is a part of it.
     headers: Mapping[str, str],
     body: str,
 ) -> str:
-    """Return the text that is signed, from its parts in canonical form."""
+    """Return the canonical request from its canonical parts."""
     lines = "".join([f"{name}:{headers[name]}\n" for name in signed])
     return f"{method}\n{path}\n{query}\n{lines}\n{';'.join(signed)}\n{body}"
 
@@ -152,17 +152,17 @@ def canonical_request(  # noqa: PLR0913, PLR0917 - each is a part of it.
 def signature(signer: HMAC, head: str, text: str) -> str:
     """Return the signature of a canonical request."""
     digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    # A copy takes a third of the time of hmac.digest, which sets the key again.
+    # A copy takes a third of the time of hmac.digest, which derives the key state again.
     signing = signer.copy()
     signing.update(f"{head}{digest}".encode())
     return signing.finalize().hex()
 
 
 def canonical_path(path: str) -> str:
-    """Return a decoded path encoded twice: as it was sent, and once more.
+    """Return a decoded path URL-encoded twice, as the signature requires.
 
-    Raises errors.SignatureDoesNotMatch for a path with empty or dot segments: what is signed is
-    the path without them, and what would be executed the one with them.
+    Raises errors.SignatureDoesNotMatch for a path with empty or dot segments: clients sign the
+    normalised path, so the signature would not cover the path that is executed.
     """
     if _PLAIN_PATH.fullmatch(path):
         return path
@@ -185,7 +185,7 @@ def normalised(path: str) -> str:
 
 
 def canonical_query(pairs: Iterable[tuple[bytes, bytes]]) -> str:
-    """Return the parameters of a query string, encoded and in order."""
+    """Return query parameters encoded and sorted."""
     encoded = sorted(
         (quote_from_bytes(name, safe=_UNRESERVED), quote_from_bytes(value, safe=_UNRESERVED))
         for name, value in pairs
@@ -194,33 +194,31 @@ def canonical_query(pairs: Iterable[tuple[bytes, bytes]]) -> str:
 
 
 def pairs_of(query: str) -> Pairs:
-    """Return the decoded parameters of a query string, as the Query wire reads them."""
-    found = []
+    """Return the decoded parameters of a query string, as the Query protocol decodes them."""
+    pairs = []
     for part in query.encode("latin-1", "replace").replace(b"+", b" ").split(b"&"):
         name, _, value = part.partition(b"=")
-        found.append((unquote_to_bytes(name), unquote_to_bytes(value)))
-    return found
+        pairs.append((unquote_to_bytes(name), unquote_to_bytes(value)))
+    return pairs
 
 
-def collected(items: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return headers by name, with the spaces of canonical form and repeated ones joined."""
+def canonical_headers(items: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return headers by name: spaces collapsed, values of repeated headers joined by commas."""
     listed = [*items]
-    found = dict(listed)
-    text = "\n".join(["", *found.values(), ""])
-    is_regular = len(found) == len(listed) and "  " not in text and "\t" not in text
+    headers = dict(listed)
+    text = "\n".join(["", *headers.values(), ""])
+    is_regular = len(headers) == len(listed) and "  " not in text and "\t" not in text
     if is_regular and " \n" not in text and "\n " not in text:
-        return found
-    found = {}
+        return headers
+    headers = {}
     for name, value in listed:
-        if "  " in value or "\t" in value:
-            value = _SPACES.sub(" ", value)  # noqa: PLW2901 - rarely.
-        value = value.strip(" ")  # noqa: PLW2901 - as above.
-        found[name] = f"{found[name]},{value}" if name in found else value
-    return found
+        canonical = _SPACES.sub(" ", value).strip(" ")
+        headers[name] = f"{headers[name]},{canonical}" if name in headers else canonical
+    return headers
 
 
 def _claim(query: str, headers: Mapping[str, str]) -> _Claim:
-    """Return the one signature of a request.
+    """Return the signature of a request.
 
     Raises errors.MissingAuthenticationToken, errors.IncompleteSignature.
     """
@@ -249,16 +247,16 @@ def _header_claim(authorization: str, headers: Mapping[str, str], query: str) ->
     if not authorization.startswith(f"{ALGORITHM} "):
         algorithm = errors.shown(authorization.partition(" ")[0])
         raise errors.IncompleteSignature(f"Unsupported AWS 'algorithm': '{algorithm}'.")
-    # What precedes the signature is the same in all requests that a client sends in a day.
-    head, _, found = authorization.rpartition("Signature=")
-    if len(head) > _HEAD_MOST:
+    # All requests that a client signs on a day have the same head, so it is parsed once.
+    head, _, signature_sent = authorization.rpartition("Signature=")
+    if len(head) > _MAXIMUM_HEAD:
         raise errors.IncompleteSignature("The Authorization header is too long.")
     scope = _head(head)
-    _check_form(found)
+    _check_form(signature_sent)
     date = headers.get("x-amz-date")
     if date is None:
         raise errors.IncompleteSignature("Authorization header requires an 'X-Amz-Date' header.")
-    return _Claim(scope, found, date, WINDOW, headers.get("x-amz-security-token"), query)
+    return _Claim(scope, signature_sent, date, WINDOW, headers.get("x-amz-security-token"), query)
 
 
 @lru_cache(maxsize=1024)
@@ -285,9 +283,9 @@ def _query_claim(pairs: Pairs) -> _Claim:
         algorithm = errors.shown(given["Algorithm"])
         raise errors.IncompleteSignature(f"Unsupported AWS 'algorithm': '{algorithm}'.")
     expires = given["Expires"]
-    if not (_SECONDS.fullmatch(expires) and 1 <= int(expires) <= EXPIRES_MOST):
+    if not (_SECONDS.fullmatch(expires) and 1 <= int(expires) <= MAXIMUM_EXPIRES):
         raise errors.IncompleteSignature(
-            f"X-Amz-Expires must be a number of seconds from 1 to {EXPIRES_MOST}."
+            f"X-Amz-Expires must be a number of seconds from 1 to {MAXIMUM_EXPIRES}."
         )
     _check_form(given["Signature"])
     signed = canonical_query([pair for pair in pairs if pair[0] != b"X-Amz-Signature"])
@@ -316,18 +314,18 @@ def _scope(credential: str, names: str) -> _Scope:
     return _Scope(match[1], match[2], match[3], signed)
 
 
-def _check_form(found: str) -> None:
-    if not _SIGNATURE.fullmatch(found):
+def _check_form(signature_sent: str) -> None:
+    if not _SIGNATURE.fullmatch(signature_sent):
         raise errors.IncompleteSignature("The signature must be 64 hexadecimal digits.")
 
 
 @lru_cache(maxsize=1024)
 def _check_signed(signed: tuple[str, ...], headers: tuple[str, ...]) -> None:
-    """Check that what decides a request is signed, and that what is signed is there."""
+    """Check that the host and every `x-amz-*` header are signed and every signed header is sent."""
     if "host" not in signed:
         raise errors.SignatureDoesNotMatch("'Host' must be a 'SignedHeader' in the signature.")
     for name in headers:
-        if name.startswith(_FAMILY) and name not in signed:
+        if name.startswith(_AMZ_PREFIX) and name not in signed:
             raise errors.SignatureDoesNotMatch(_UNSIGNED.format(errors.shown(name)))
     for name in signed:
         if name not in headers:
@@ -352,7 +350,7 @@ def _check_date(claim: _Claim, now: float) -> None:
 
 @lru_cache(maxsize=256)
 def _seconds(date: str) -> float:
-    """Return a date in seconds since 1970."""
+    """Parse a date into seconds since 1970."""
     match = _DATE.fullmatch(date)
     try:
         if match is not None:

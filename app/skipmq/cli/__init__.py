@@ -11,7 +11,7 @@ __all__ = ["cli", "main"]
 
 
 def main() -> None:
-    """Run the command line; what the user can mend is one line, never a traceback."""
+    """Run the command line; errors that the user can correct are one line without a traceback."""
     try:
         _run()
     except (click.Abort, KeyboardInterrupt):
@@ -29,12 +29,12 @@ def _run() -> None:
     except click.Abort:
         raise
     except Exception as error:
-        # Only here: a command that succeeds does without what others raise.
+        # Imported late, because a successful command does not need it.
         from skipmq.cli import failures  # noqa: PLC0415
 
-        if (found := failures.explain(error)) is None:
+        if (explanation := failures.explain(error)) is None:
             raise
-        problems, code = found
+        problems, code = explanation
         _fail(*problems, code=code)
 
 

@@ -1,4 +1,4 @@
-"""The commands on the history, which run on Spark."""
+"""The commands `analytics export` and `analytics stream`, and their Spark session."""
 
 import json
 import logging
@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from skipmq.analytics.postgres import history
-from skipmq.cli.analytics_errors import installed, one_line_errors
+from skipmq.cli.analytics_errors import check_spark, one_line_errors
 from skipmq.cli.environment import configuration, open_database
 from skipmq.cli.output import out
 from skipmq.database import schema, session
@@ -33,23 +33,19 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 @contextmanager
 def spark_started(settings: Settings) -> Iterator["SparkSession"]:
-    """Give a Spark session.
+    """Yield a Spark session; raise click.ClickException if PySpark or Java is missing."""
+    check_spark(settings.spark_master)
+    from skipmq.analytics import session as spark_session  # noqa: PLC0415 - PySpark is an extra.
 
-    Raises click.ClickException, with the remedy, when PySpark or Java is missing.
-    """
-    installed(settings.spark_master)
-    # Only here: PySpark is an extra.
-    from skipmq.analytics import session as spark_session  # noqa: PLC0415
-
-    with out.status("starting Spark"), _errors_aside() as said:
+    with out.status("starting Spark"), _captured_standard_error() as captured:
         try:
             spark = spark_session.start(settings)
         except Exception as error:
-            said.seek(0)
-            lines = said.read().decode("utf-8", "replace").splitlines()
+            captured.seek(0)
+            lines = captured.read().decode("utf-8", "replace").splitlines()
             reason = next((line for line in lines if "Exception" in line), str(error))
             raise click.ClickException(f"Spark did not start: {reason.strip()}") from error
-    # An error is shown in one line; Spark's own logs would put pages of Java around it.
+    # Errors are shown in one line, without the stack traces in Spark's logs.
     spark.sparkContext.setLogLevel("FATAL")
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
         logging.getLogger(name).disabled = True
@@ -60,32 +56,29 @@ def spark_started(settings: Settings) -> Iterator["SparkSession"]:
 
 
 @contextmanager
-def _errors_aside() -> Iterator[IO[bytes]]:
-    """Give a file that has what Java and Ivy write about what they do, and not standard error.
-
-    A JVM that is started within the block writes there for as long as it lives.
-    """
+def _captured_standard_error() -> Iterator[IO[bytes]]:
+    """Redirect standard error to a file, including that of a JVM started in the block."""
     standard_error = 2
     with TemporaryFile() as file:
-        kept = os.dup(standard_error)
+        saved = os.dup(standard_error)
         os.dup2(file.fileno(), standard_error)
         try:
             yield file
         finally:
-            os.dup2(kept, standard_error)
-            os.close(kept)
+            os.dup2(saved, standard_error)
+            os.close(saved)
 
 
 @contextmanager
 def spark_and_database(
     settings: Settings,
 ) -> Iterator[tuple["SparkSession", "Source", str]]:
-    """Give a Spark session, the database to read, and the URL of the one that nodes write to.
+    """Yield a Spark session, the database to read, and the URL of the nodes' database.
 
-    Raises click.ClickException, with the remedy, when PySpark or Java is missing, and before Spark
-    is started when SKIPMQ_ANALYTICS_URL leads nowhere, and what schema.check raises.
+    Raises click.ClickException if PySpark or Java is missing or SKIPMQ_ANALYTICS_URL cannot be
+    read, and the errors of schema.check.
     """
-    installed(settings.spark_master)
+    check_spark(settings.spark_master)
     with ExitStack() as stack:
         _, url = stack.enter_context(open_database(settings))
         schema.check(url)
@@ -99,7 +92,6 @@ def spark_and_database(
 
 
 def _check_readable(url: str) -> None:
-    """Check the URL that SKIPMQ_ANALYTICS_URL names; raise click.ClickException."""
     name = "SKIPMQ_ANALYTICS_URL"
     try:
         with session.connect(url, "skipmq analytics") as connection:
@@ -108,34 +100,33 @@ def _check_readable(url: str) -> None:
         raise click.ClickException(session.explain(error, name)) from error
     except session.Error as error:
         raise click.ClickException(
-            f"{name} is not of a database of SkipMQ, or its role may not read there"
-            " (skipmq_reader may)"
+            f"{name} is not a database of SkipMQ, or its role may not read it (skipmq_reader may)"
         ) from error
 
 
-def lake_of(settings: Settings, given: str | None) -> str:
-    """Return the path of the lake; raise click.UsageError when none is named."""
-    if not (given or settings.archive):
-        raise click.UsageError("name the lake: --lake DIR, or SKIPMQ_ARCHIVE")
-    return given or settings.archive
+def lake_path(settings: Settings, option: str | None) -> str:
+    """Return the path of the lake; raise click.UsageError if none is configured."""
+    if not (option or settings.archive):
+        raise click.UsageError("specify the lake: --lake DIR, or SKIPMQ_ARCHIVE")
+    return option or settings.archive
 
 
 @click.command("export")
-@click.option("--lake", help="Folder, or any path of Hadoop's (default: SKIPMQ_ARCHIVE).")
-@click.option("--compact/--no-compact", default=True, help="Put small files together.")
-@click.option("--keep", type=click.IntRange(1), help="Take older days (UTC) out of the lake.")
+@click.option("--lake", help="Local folder or Hadoop path (default: SKIPMQ_ARCHIVE).")
+@click.option("--compact/--no-compact", default=True, help="Compact small files.")
+@click.option("--keep", type=click.IntRange(1), help="Expire older days (UTC) from the lake.")
 @JSON
 @one_line_errors
 def export_command(*, lake: str | None, compact: bool, keep: int | None, as_json: bool) -> None:
-    """Add to the lake what was settled since the last export: each row once.
+    """Export the messages settled since the last export to the lake, each row once.
 
-    It may be killed at any moment, and run again. Days that the lake has in whole, in files that
-    are still as they were written, are recorded in the database, which may drop them within a day.
-    --keep DAYS takes out of the lake what is older, once the database has dropped it. Ends with
-    code 0 when there was nothing new.
+    An export can be killed and repeated at any time. Days that are complete in the lake and whose
+    files are intact are recorded in the database, which may then drop them. --keep DAYS removes
+    older days from the lake, once the database has dropped them. The exit code is 0 also if there
+    was nothing to export.
     """
     settings = configuration().settings
-    path = lake_of(settings, lake)
+    path = lake_path(settings, lake)
     with spark_and_database(settings) as (spark, source, url):
         from skipmq.analytics import export  # noqa: PLC0415 - as above.
 
@@ -146,11 +137,11 @@ def export_command(*, lake: str | None, compact: bool, keep: int | None, as_json
             TimeElapsedColumn(),
             console=Console(stderr=True),
             transient=True,
-        ) as shown:
-            bar = shown.add_task("export", total=None, rows=0)
+        ) as bars:
+            bar = bars.add_task("export", total=None, rows=0)
 
             def progress(done: int, total: int, rows: int) -> None:
-                shown.update(bar, completed=done, total=total, rows=rows)
+                bars.update(bar, completed=done, total=total, rows=rows)
 
             def record(day: date, rows: int, until: int) -> bool:
                 with session.connect(url, "skipmq export", writing=True) as writer:
@@ -162,38 +153,38 @@ def export_command(*, lake: str | None, compact: bool, keep: int | None, as_json
     if as_json:
         click.echo(json.dumps({"lake": path, **asdict(done)}, default=str))
     else:
-        _say(done, path)
+        _print_summary(done, path)
     if done.damage:
         more = f", and {len(done.damage) - 1} more are damaged" if done.damage[1:] else ""
         raise click.ClickException(
             f"{done.damage[0]}{more}: `skipmq analytics verify --lake {path} --repair` exports"
-            " again what the database still has; it keeps their days"
+            " again the days that the database still has; it keeps the days of damaged files"
         )
 
 
-def _say(done: "Summary", path: str) -> None:
+def _print_summary(done: "Summary", path: str) -> None:
     days = f"; {len(done.days)} days may be dropped" if done.days else ""
-    back = (
-        f"; {done.taken_back} rows that the server does not have were taken back"
-        if done.taken_back
-        else ""
+    removed = (
+        f"; removed {done.taken_back} rows that the server does not have" if done.taken_back else ""
     )
-    old = f"; {done.expired} rows were older than is kept" if done.expired else ""
+    expired = f"; expired {done.expired} rows" if done.expired else ""
     new = f"{done.rows} rows in {done.windows} windows" if done.rows else "nothing new"
-    out.print(f"{new}, up to transaction {done.until}, to {path}{back}{old}{days}")
+    out.print(f"{new}, up to transaction {done.until}, to {path}{removed}{expired}{days}")
 
 
 @click.command("stream")
-@click.option("--output", required=True, help="Folder, or any path of Hadoop's, for Parquet.")
+@click.option("--output", required=True, help="Local folder or Hadoop path for Parquet.")
 @click.option("--once", is_flag=True, help="Stop when everything settled so far is written.")
 @click.option("--every", type=float, default=10.0, help="Seconds between batches (default 10).")
-@click.option("--rows", type=click.IntRange(1), default=500_000, help="Rows of a batch, at most.")
-@click.option("--bodies/--no-bodies", default=True, help="With bodies, where they are kept.")
+@click.option(
+    "--rows", type=click.IntRange(1), default=500_000, help="Maximum number of rows in a batch."
+)
+@click.option("--bodies/--no-bodies", default=True, help="Include bodies, if the history has them.")
 @one_line_errors
 def stream_command(*, output: str, once: bool, every: float, rows: int, bodies: bool) -> None:
-    """Write what is settled to Parquet, as it is settled: each row once.
+    """Write settled messages to Parquet continuously, each row once.
 
-    It may be stopped or killed at any moment, and goes on where it was when it is run again.
+    It can be stopped or killed at any time and resumes when it is run again.
     """
     with spark_and_database(configuration().settings) as (spark, source, _):
         from skipmq.analytics import sink  # noqa: PLC0415 - as above.

@@ -1,4 +1,4 @@
-"""What computes a report: DuckDB in this process, or Spark."""
+"""The engine of a report: DuckDB in this process, or Spark."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -10,8 +10,13 @@ from typing import TYPE_CHECKING
 import click
 
 from skipmq import config
-from skipmq.cli.analytics_errors import packages_installed
-from skipmq.cli.analytics_options import known, period_of, spark_and_source, table_of
+from skipmq.cli.analytics_errors import check_packages
+from skipmq.cli.analytics_options import (
+    check_queues,
+    lake_table,
+    report_period,
+    spark_and_source,
+)
 from skipmq.cli.output import out
 from skipmq.settings import Settings
 
@@ -21,19 +26,19 @@ if TYPE_CHECKING:
     from skipmq.analytics.delta import Table
     from skipmq.analytics.period import Period
 
-# Rows that DuckDB is given unless it is asked for: 5,000,000 took it 1.1 GiB.
-MOST_ROWS = 10_000_000
-_LEFT_OUT = (
-    f"The time before was not read: with it DuckDB would be given more than {MOST_ROWS:,} rows"
-    " (--engine spark, or --engine duckdb where there is memory for them, compares)."
+# The limit on rows for DuckDB if it is not requested: 5,000,000 rows took it 1.1 GiB.
+MAXIMUM_ROWS = 10_000_000
+_UNCOMPARED = (
+    f"The previous period was not read, because DuckDB would read more than {MAXIMUM_ROWS:,} rows"
+    " (use --engine spark, or --engine duckdb with sufficient memory)."
 )
-# A URL, or a path that DuckDB would take for a pattern and others for a URL's.
-_ELSEWHERE = re.compile(r"^\w+:/|[*?\[%#]")
+# A URL, or characters that DuckDB treats as a glob pattern or that need escaping in a URL.
+_NOT_LOCAL = re.compile(r"^\w+:/|[*?\[%#]")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a report is about: the database's history, or a lake's."""
+class Selection:
+    """The history to report on: a lake's or, if `lake` is None, the database's."""
 
     lake: str | None
     since: datetime | None
@@ -42,83 +47,86 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
-    """What a report is computed from, and by which engine.
+class ReportInput:
+    """The input of a report, and the engine that computes it.
 
-    `known_since` is when the history there begins; `uncompared` says why the period before was
-    not read.
+    `history_since` is the beginning of the source's history; `uncompared` is the reason if the
+    previous period was not read.
     """
 
     engine: str
-    said: str
+    description: str
     history: "DataFrame"
     queues: "DataFrame"
     period: "Period"
-    known_since: datetime | None
+    history_since: datetime | None
     uncompared: str = ""
 
 
-def opened(settings: Settings, wanted: Wanted, engine: str) -> AbstractContextManager[Read]:
-    """Give the frames of a report for as long as the block runs.
+def opened(
+    settings: Settings, selection: Selection, engine: str
+) -> AbstractContextManager[ReportInput]:
+    """Yield the input of a report, readable during the block.
 
-    Raises click.ClickException, with the remedy, when a package or Java is missing, or DuckDB is
-    asked for where it cannot read; LakeError when there is no lake.
+    Raises click.ClickException if a package or Java is missing or DuckDB cannot read the source,
+    LakeError if there is no lake.
     """
-    local = wanted.lake is not None and not _ELSEWHERE.search(wanted.lake.removeprefix("file://"))
-    if engine == "duckdb" and not local:
+    lake = selection.lake
+    is_local = lake is not None and not _NOT_LOCAL.search(lake.removeprefix("file://"))
+    if engine == "duckdb" and not is_local:
         raise click.UsageError(
-            "DuckDB reads a lake in a folder of this machine, the path of which has none of"
-            " * ? [ % #: --lake DIR"
+            "DuckDB reads a lake in a local folder whose path has none of * ? [ % #: --lake DIR"
         )
-    mine = settings.spark_master.startswith("local") and not config.submitted()
-    if engine == "duckdb" or (engine == "auto" and local and mine):
-        packages_installed(("duckdb", "DuckDB"), ("grpc", "PySpark's client"))
-        from skipmq.analytics import delta  # noqa: PLC0415 - as all of the analytics.
+    has_cluster = not settings.spark_master.startswith("local") or config.submitted()
+    if engine == "duckdb" or (engine == "auto" and is_local and not has_cluster):
+        check_packages(("duckdb", "DuckDB"), ("grpc", "PySpark's client"))
+        from skipmq.analytics import delta  # noqa: PLC0415 - PySpark is an extra.
 
-        assert wanted.lake is not None
-        table = delta.open_(delta.url_of(wanted.lake))
-        known(None, table, wanted.queues)
-        period = period_of(None, table, wanted.since, wanted.until)
+        assert lake is not None
+        table = delta.open_(delta.url_of(lake))
+        check_queues(None, table, selection.queues)
+        period = report_period(None, table, selection.since, selection.until)
         for begin in (period.before.since, period.since):
-            rows = sum(file.rows for file in table.within(begin, wanted.queues))
-            if engine == "duckdb" or rows <= MOST_ROWS:
-                return _by_duckdb(table, period, wanted.queues, begin, rows)
-    return _by_spark(settings, wanted)
+            rows = sum(file.rows for file in table.within(begin, selection.queues))
+            if engine == "duckdb" or rows <= MAXIMUM_ROWS:
+                return _with_duckdb(table, period, selection.queues, begin, rows)
+    return _with_spark(settings, selection)
 
 
 @contextmanager
-def _by_duckdb(
+def _with_duckdb(
     table: "Table", period: "Period", queues: Sequence[str], begin: datetime, rows: int
-) -> Iterator[Read]:
+) -> Iterator[ReportInput]:
     from skipmq.analytics import queue_settings, sources  # noqa: PLC0415
     from skipmq.analytics.duck import lake, session  # noqa: PLC0415
 
     with session.opened() as duck:
         history = lake.history(duck, table, begin, queues)
         settings = lake.queues(duck, queue_settings.of_lake(table.lake))
-        left_out = "" if begin < period.since else _LEFT_OUT
-        said, since = f"DuckDB from {rows:,} rows", sources.lake_known_since(table)
-        yield Read("duckdb", said, history, settings, period, since, left_out)
+        uncompared = "" if begin < period.since else _UNCOMPARED
+        description, since = f"DuckDB from {rows:,} rows", sources.lake_since(table)
+        yield ReportInput("duckdb", description, history, settings, period, since, uncompared)
 
 
 @contextmanager
-def _by_spark(settings: Settings, wanted: Wanted) -> Iterator[Read]:
-    with spark_and_source(settings, wanted.lake) as (spark, source):
+def _with_spark(settings: Settings, selection: Selection) -> Iterator[ReportInput]:
+    with spark_and_source(settings, selection.lake) as (spark, source):
         from skipmq.analytics import queue_settings, sources  # noqa: PLC0415
 
-        table = table_of(spark, wanted.lake)
-        known(source, table, wanted.queues)
-        period = period_of(source, table, wanted.since, wanted.until)
+        table = lake_table(spark, selection.lake)
+        check_queues(source, table, selection.queues)
+        period = report_period(source, table, selection.since, selection.until)
+        begin, names = period.before.since, selection.queues
         with out.status("reading"):
-            if wanted.lake and table:
-                history = sources.from_lake(spark, wanted.lake, period.before.since, wanted.queues)
-                since = sources.lake_known_since(table)
-                found = queue_settings.of_lake(table.lake)
+            if selection.lake and table:
+                history = sources.from_lake(spark, selection.lake, begin, names)
+                since = sources.lake_since(table)
+                present = queue_settings.of_lake(table.lake)
             else:
                 assert source is not None
-                history = sources.from_database(spark, source, period.before.since, wanted.queues)
-                since = sources.known(source).since
-                found = queue_settings.of_database(source)
-            # A table of Arrow's, unlike a list, takes no Python on the executors.
-            queues = spark.createDataFrame(found.select(queue_settings.TIMEOUTS))
-        yield Read("spark", "Spark", history, queues, period, since)
+                history = sources.from_database(spark, source, begin, names)
+                since = sources.history_scope(source).since
+                present = queue_settings.of_database(source)
+            # An Arrow table, unlike a list, needs no Python on the executors.
+            queues = spark.createDataFrame(present.select(queue_settings.TIMEOUTS))
+        yield ReportInput("spark", "Spark", history, queues, period, since)

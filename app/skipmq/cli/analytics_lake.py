@@ -1,4 +1,4 @@
-"""The commands that check and mend a lake."""
+"""The `analytics verify` command."""
 
 import json
 import sys
@@ -10,35 +10,34 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
-from skipmq.cli.analytics import JSON, lake_of, spark_started
-from skipmq.cli.analytics_errors import installed, one_line_errors
+from skipmq.cli.analytics import JSON, lake_path, spark_started
+from skipmq.cli.analytics_errors import check_spark, one_line_errors
 from skipmq.cli.environment import configuration
 from skipmq.cli.output import out
 
 if TYPE_CHECKING:
-    from skipmq.analytics.verify import Wrong
+    from skipmq.analytics.verify import Discrepancy
 
 _DAMAGED = 1
-_WHERE = click.option("--lake", help="Folder, or any path of Hadoop's (default: SKIPMQ_ARCHIVE).")
 
 
 @click.command("verify")
-@_WHERE
-@click.option("--repair", is_flag=True, help="Export again what is wrong and the database has.")
+@click.option("--lake", help="Local folder or Hadoop path (default: SKIPMQ_ARCHIVE).")
+@click.option("--repair", is_flag=True, help="Export damaged days again that the database has.")
 @JSON
 @one_line_errors
 def verify_command(*, lake: str | None, repair: bool, as_json: bool) -> None:
     """Check a lake against its files and the database.
 
-    Looks at the size of each file and at how many rows it says it has; with SKIPMQ_DATABASE_URL or
-    SKIPMQ_ANALYTICS_URL compares the rows of each queue and day with what the database has of them
-    yet. Ends with code 1 when something is wrong that was not repaired.
+    Checks the size and the row count of each file; with SKIPMQ_DATABASE_URL or SKIPMQ_ANALYTICS_URL
+    also compares the rows of each queue and day with those that the database still has. The exit
+    code is 1 if there are discrepancies that were not repaired.
     """
     settings = configuration().settings
-    path = lake_of(settings, lake)
+    path = lake_path(settings, lake)
     if repair and not (settings.database_url or settings.analytics_url):
-        raise click.UsageError("--repair wants the database: set SKIPMQ_DATABASE_URL")
-    installed(settings.spark_master)
+        raise click.UsageError("--repair needs the database: set SKIPMQ_DATABASE_URL")
+    check_spark(settings.spark_master)
     from skipmq.analytics import delta, jdbc, verify  # noqa: PLC0415 - PySpark is an extra.
 
     with ExitStack() as stack:
@@ -46,44 +45,44 @@ def verify_command(*, lake: str | None, repair: bool, as_json: bool) -> None:
         if url := settings.analytics_url or settings.database_url:
             source = stack.enter_context(jdbc.opened(url))
         table = delta.open_(delta.url_of(path))
-        with out.status("looking at the files"):
-            checked = verify.check(table, source)
-        mended = [wrong for wrong in checked.wrong if repair and wrong.can_be_repaired]
-        if mended and source is not None:
+        with out.status("checking the files"):
+            result = verify.check(table, source)
+        found = result.discrepancies
+        repaired = [each for each in found if repair and each.can_be_repaired]
+        if repaired and source is not None:
             spark = stack.enter_context(spark_started(settings))
             with out.status("exporting again"):
-                verify.repair(spark, path, source, mended)
+                verify.repair(spark, path, source, repaired)
     if as_json:
-        facts = {"lake": path, "files": checked.files, "rows": checked.rows}
-        wrongs = [_as_json(wrong, mended) for wrong in checked.wrong]
-        click.echo(json.dumps({**facts, "wrong": wrongs}, indent=2))
+        totals = {"lake": path, "files": result.files, "rows": result.rows}
+        wrong = [_as_json(each, repaired) for each in found]
+        click.echo(json.dumps({**totals, "wrong": wrong}, indent=2))
     else:
-        if checked.wrong:
-            out.print(_table(checked.wrong, mended))
-        left = len(checked.wrong) - len(mended)
-        verdict = f"{left} queues' days are wrong" if left else "all is as it was written"
-        out.print(f"{checked.files:,} files with {checked.rows:,} rows: {verdict}")
-    if len(mended) < len(checked.wrong):
+        if found:
+            out.print(_table(found, repaired))
+        remaining = len(found) - len(repaired)
+        verdict = f"{remaining} queue days have discrepancies" if remaining else "no discrepancies"
+        out.print(f"{result.files:,} files with {result.rows:,} rows: {verdict}")
+    if len(repaired) < len(found):
         sys.exit(_DAMAGED)
 
 
-def _as_json(wrong: "Wrong", mended: Sequence["Wrong"]) -> dict[str, Any]:
+def _as_json(each: "Discrepancy", repaired: Sequence["Discrepancy"]) -> dict[str, Any]:
     return {
-        "day": str(wrong.day), "queue": wrong.queue, "rows": wrong.rows,
-        "rows_in_database": wrong.there, "problems": wrong.problems, "repaired": wrong in mended,
+        "day": str(each.day), "queue": each.queue, "rows": each.rows,
+        "rows_in_database": each.database_rows, "problems": each.problems,
+        "repaired": each in repaired,
     }  # fmt: skip
 
 
-def _table(found: Sequence["Wrong"], mended: Sequence["Wrong"]) -> Table:
-    table = Table("day", "queue", "what", "", box=None, pad_edge=False)
-    for wrong in found:
-        if wrong in mended:
+def _table(found: Sequence["Discrepancy"], repaired: Sequence["Discrepancy"]) -> Table:
+    table = Table("day", "queue", "problems", "remedy", box=None, pad_edge=False)
+    for each in found:
+        if each in repaired:
             remedy = "[green]exported again[/]"
-        elif wrong.can_be_repaired:
-            remedy = "--repair exports it again"
+        elif each.can_be_repaired:
+            remedy = "export again with --repair"
         else:
-            remedy = "[red]put back a copy[/]: the database does not have it any more"
-        table.add_row(
-            str(wrong.day), escape(wrong.queue), escape("\n".join(wrong.problems)), remedy
-        )
+            remedy = "[red]restore a backup[/]: the database no longer has the rows"
+        table.add_row(str(each.day), escape(each.queue), escape("\n".join(each.problems)), remedy)
     return table

@@ -1,4 +1,4 @@
-"""What the commands on the history share: options, and where they read from."""
+"""Options and data sources shared by the analytics commands."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,11 +24,11 @@ ENGINE = click.option(
     "--engine",
     type=click.Choice(["auto", "duckdb", "spark"]),
     default="auto",
-    help="Default: DuckDB for a lake in a folder of this machine that has up to 10,000,000 rows"
-    " of the days asked for, and needs no Java; Spark for all else.",
+    help="Default: DuckDB, which needs no Java, for a lake in a local folder with up to 10,000,000"
+    " rows in the period; otherwise Spark.",
 )
-LAKE = click.option("--lake", help="Read the lake there, a folder or any path of Hadoop's.")
-QUEUES = click.option("--queue", "queues", multiple=True, help="Only this queue; repeatable.")
+LAKE = click.option("--lake", help="Read the lake in this local folder or Hadoop path.")
+QUEUES = click.option("--queue", "queues", multiple=True, help="Only this queue; may be repeated.")
 SINCE = click.option("--since", type=_TIME, help="Begin in UTC (default: a day before the end).")
 UNTIL = click.option("--until", type=_TIME, help="End in UTC (default: now, or the lake's end).")
 WHERE = click.option("--where", "condition", required=True, help="SQL over the history's columns.")
@@ -38,7 +38,7 @@ WHERE = click.option("--where", "condition", required=True, help="SQL over the h
 def spark_and_source(
     settings: Settings, lake: str | None
 ) -> Iterator[tuple["SparkSession", "Source | None"]]:
-    """Give Spark, and the database unless the lake is read and no database is named."""
+    """Yield a Spark session, and the database unless only a lake is configured."""
     if lake and not (settings.analytics_url or settings.database_url):
         with spark_started(settings) as spark:
             yield spark, None
@@ -47,47 +47,47 @@ def spark_and_source(
         yield spark, source
 
 
-def in_order(since: datetime | None, until: datetime | None) -> None:
-    """Raise click.UsageError for a time that ends before it begins, before anything is started."""
+def check_order(since: datetime | None, until: datetime | None) -> None:
+    """Raise click.UsageError if a period ends before it begins."""
     if since and until and since >= until:
         raise click.UsageError(f"--since {since} is not before --until {until}")
 
 
-def table_of(spark: "SparkSession", lake: str | None) -> "Table | None":
-    """Return the table of a lake that Spark reads; raise LakeError when there is no lake."""
-    from skipmq.analytics.lake import Lake  # noqa: PLC0415 - as all of the analytics.
+def lake_table(spark: "SparkSession", lake: str | None) -> "Table | None":
+    """Return the table of a lake that Spark reads; raise LakeError if there is no lake."""
+    from skipmq.analytics.lake import Lake  # noqa: PLC0415 - PySpark is an extra.
 
     return Lake.open(spark, lake).table if lake else None
 
 
-def known(source: "Source | None", table: "Table | None", queues: Sequence[str]) -> None:
-    """Raise click.UsageError for a queue that what is read, a lake if one is, has never had."""
-    there: set[str] = set()
+def check_queues(source: "Source | None", table: "Table | None", queues: Sequence[str]) -> None:
+    """Raise click.UsageError for a queue that the lake, or else the database, has never had."""
+    present: set[str] = set()
     if table is not None and queues:
-        there = {file.queue for file in table.files}
+        present = {file.queue for file in table.files}
     elif source is not None and queues:
         with source.connect() as session:
-            there = history.queue_names(session)
-    if missing := [name for name in queues if name not in there]:
+            present = history.queue_names(session)
+    if missing := [name for name in queues if name not in present]:
         where = f"the lake {table.lake}" if table else "the database: `skipmq queue list`"
         raise click.UsageError(f"no queue {', '.join(missing)} was ever in {where}")
 
 
 def utc(moment: datetime | None) -> datetime | None:
-    """Return a moment that the user wrote, which is in UTC."""
+    """Return an option's time with the time zone UTC."""
     return moment and moment.replace(tzinfo=UTC)
 
 
-def period_of(
+def report_period(
     source: "Source | None",
     table: "Table | None",
     since: datetime | None,
     until: datetime | None,
 ) -> "Period":
-    """Return the time to report on; raise click.UsageError when it ends before it begins."""
-    from skipmq.analytics.period import Period  # noqa: PLC0415 - as all of the analytics.
+    """Return the period to report on; raise click.UsageError if it ends before it begins."""
+    from skipmq.analytics.period import Period  # noqa: PLC0415 - PySpark is an extra.
 
-    end = utc(until) or (_end_of(table) if table else now(source))
+    end = utc(until) or (_lake_end(table) if table else now(source))
     begin = utc(since) or end - _DAY
     if begin >= end:
         raise click.UsageError(f"--since {begin:%Y-%m-%d %H:%M} is not before the end, {end}")
@@ -101,11 +101,9 @@ def now(source: "Source | None") -> datetime:
         return history.now(session).astimezone(UTC)
 
 
-def _end_of(table: "Table") -> datetime:
-    """Return when the lake was last brought up to its database."""
+def _lake_end(table: "Table") -> datetime:
+    """Return the time of the last export to the lake."""
     windows = table.windows(timedelta(0))
     if not windows:
-        raise click.UsageError(
-            f"the lake {table.lake} is empty: name the time, --since and --until"
-        )
+        raise click.UsageError(f"the lake {table.lake} is empty: specify --since and --until")
     return windows[-1].at.astimezone(UTC)

@@ -1,4 +1,4 @@
-"""The commands that report on the history, and act on what they find."""
+"""The commands `analytics report`, `replay`, `forget` and `audit`."""
 
 import json
 import sys
@@ -18,7 +18,7 @@ from rich.table import Table
 
 from skipmq.cli import local
 from skipmq.cli.analytics import JSON, spark_and_database
-from skipmq.cli.analytics_engine import Wanted, opened
+from skipmq.cli.analytics_engine import Selection, opened
 from skipmq.cli.analytics_errors import one_line_errors
 from skipmq.cli.analytics_options import (
     ENGINE,
@@ -27,10 +27,10 @@ from skipmq.cli.analytics_options import (
     SINCE,
     UNTIL,
     WHERE,
-    in_order,
-    known,
+    check_order,
+    check_queues,
+    lake_table,
     now,
-    table_of,
     utc,
 )
 from skipmq.cli.environment import configuration, open_database
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from skipmq.analytics.forget import Found
     from skipmq.analytics.jdbc import Source
 
-# Messages were lost, duplicated or left.
-_WRONG = 1
+# Messages were lost or duplicated, or not erased.
+_FAILED = 1
 
 
 @click.command("report")
@@ -68,53 +68,51 @@ def report_command(
     engine: str,
     as_json: bool,
 ) -> None:
-    """Report on a time: latencies, traffic, redelivery, dead letters, groups, backlog, consumers.
+    """Report latency, traffic, redelivery, dead letters, groups, backlog and consumers.
 
-    And compare it with the time before of equal length.
-
-    Writes each report to the folder of --output as Parquet and CSV, and all together as one page,
-    report.html. Reads the database, or with --lake what was exported. With the database, messages
-    that wait still are part of the backlog.
+    Compares the period with the previous one of equal length. Writes each report to the folder of
+    --output as Parquet and CSV, and all of them as one page, report.html. Reads the database, or
+    with --lake the export. From the database, the backlog includes messages that are not settled.
     """
-    in_order(since, until)
-    wanted = Wanted(lake, since, until, queues)
-    with opened(configuration().settings, wanted, engine) as read:
+    check_order(since, until)
+    selection = Selection(lake, since, until, queues)
+    with opened(configuration().settings, selection, engine) as source:
         from skipmq.analytics import page, report  # noqa: PLC0415
 
         tables = {}
         with (
             Progress(console=Console(stderr=True), transient=True) as progress,
-            report.reports(read.history, read.queues, read.period) as computed,
+            report.reports(source.history, source.queues, source.period) as computed,
         ):
             bar = progress.add_task("reporting", total=len(computed))
             for name, rows in report.write(computed, output):
                 tables[name] = rows
                 progress.update(bar, advance=1, description=name.replace("_", " "))
-        facts = page.Facts(
+        data = page.ReportData(
             f"lake {lake}" if lake else "the database",
-            read.period,
+            source.period,
             tables,
             live=not lake,
-            known_since=read.known_since,
-            uncompared=read.uncompared,
+            history_since=source.history_since,
+            uncompared=source.uncompared,
         )
-        file = report.write_page(facts, output)
-    findings = page.findings_of(facts)
+        file = report.write_page(data, output)
+    findings = page.report_findings(data)
     if as_json:
-        said = {
-            "since": read.period.since,
-            "until": read.period.until,
-            "engine": read.engine,
+        result = {
+            "since": source.period.since,
+            "until": source.period.until,
+            "engine": source.engine,
             "page": file,
             "reports": sorted(tables),
             "findings": [asdict(finding) for finding in findings],
         }
-        click.echo(json.dumps(said, indent=2, default=str))
+        click.echo(json.dumps(result, indent=2, default=str))
         return
     for finding in findings:
         colour = {"bad": "red", "watch": "yellow", "good": "green"}[finding.weight]
         out.print(f"[{colour}]●[/] [bold]{escape(finding.queue)}[/]: {escape(finding.text)}")
-    out.print(f"{len(computed)} reports and {file}; computed by {read.said}")
+    out.print(f"{len(computed)} reports and {file}; computed by {source.description}")
 
 
 def _history(
@@ -126,18 +124,18 @@ def _history(
     until: datetime | None,
     queues: Sequence[str],
 ) -> "DataFrame":
-    """Return the history with its bodies."""
+    """Return the history with bodies."""
     from skipmq.analytics import frames  # noqa: PLC0415
 
-    wanted = {"since": utc(since), "until": utc(until), "queues": queues}
+    selection = {"since": utc(since), "until": utc(until), "queues": queues}
     if lake:
-        return frames.lake(spark, lake, **wanted)  # type: ignore[arg-type]
+        return frames.lake(spark, lake, **selection)  # type: ignore[arg-type]
     assert source is not None
-    return frames.history(spark, source, **wanted, bodies=True)  # type: ignore[arg-type]
+    return frames.history(spark, source, **selection, bodies=True)  # type: ignore[arg-type]
 
 
 @contextmanager
-def _writing(settings: Settings) -> Iterator[Session]:
+def _write_session(settings: Settings) -> Iterator[Session]:
     """Connect as the role of SKIPMQ_DATABASE_URL, or as the owner of the embedded database."""
     with (
         open_database(settings) as (url, _),
@@ -153,10 +151,10 @@ def _writing(settings: Settings) -> Iterator[Session]:
 @SINCE
 @UNTIL
 @QUEUES
-@click.option("--rate", type=click.IntRange(1), help="At most so many messages a second.")
+@click.option("--rate", type=click.IntRange(1), help="Maximum number of messages per second.")
 @click.option("--id", "replay_id", help="Name of the replay (default: from --where and --to).")
-@click.option("--dry-run", is_flag=True, help="Only show what would be sent.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--dry-run", is_flag=True, help="Only show which messages would be sent.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @JSON
 @one_line_errors
 def replay_command(
@@ -175,31 +173,31 @@ def replay_command(
 ) -> None:
     """Send settled messages again, selected by an SQL condition over the history.
 
-    For queues whose HistoryMode is full: others have no bodies to send. A replay of one
-    --id sends each message once, however often it is repeated or interrupted; without --rate all
-    are sent in one transaction. Each has the attribute skipmq.replayed_from. It needs the role of
-    the owner or of a node, not the reader's.
+    Only for queues whose HistoryMode is full, because others have no bodies in the history. A
+    replay with the same --id sends each message once, even if it is interrupted and repeated;
+    without --rate all messages are sent in one transaction. Each has the attribute
+    skipmq.replayed_from. It needs the role of the owner or of a node.
     """
-    in_order(since, until)
+    check_order(since, until)
     settings = configuration().settings
     name = replay_id or sha256(f"{condition}\n{queue}".encode()).hexdigest()[:12]
-    with spark_and_database(settings) as (spark, source, _), _writing(settings) as writer:
+    with spark_and_database(settings) as (spark, source, _), _write_session(settings) as writer:
         from skipmq.analytics import replay  # noqa: PLC0415
 
         to = replay.target(writer, local.queue_name(queue, settings))
-        known(source, table_of(spark, lake), queues)
+        check_queues(source, lake_table(spark, lake), queues)
         history = _history(spark, source, lake, since=since, until=until, queues=queues)
         with out.status("counting"):
-            found = replay.selected(history, condition).persist()
-            overview = replay.overview(found)
+            selected = replay.selected(history, condition).persist()
+            overview = replay.overview(selected)
         if not as_json:
             out.print(_overview(overview, queue))
-        there = sum(row["messages"] - row["without_body"] for row in overview)
+        count = sum(row["messages"] - row["without_body"] for row in overview)
         result: dict[str, Any] = {"replay": name, "found": overview, "sent": 0}
-        if there and not dry_run:
+        if count and not dry_run:
             if not yes:
-                click.confirm(f"Send {there} messages to {queue}?", abort=True, err=True)
-            staged = replay.stage(writer, name, to, _ordered(found))
+                click.confirm(f"Send {count} messages to {queue}?", abort=True, err=True)
+            staged = replay.stage(writer, name, to, _ordered(selected))
             result["sent_before"] = staged.sent
             with Progress(console=Console(stderr=True), transient=True) as progress:
                 bar = progress.add_task(f"to {escape(queue)}", total=staged.to_send)
@@ -209,18 +207,18 @@ def replay_command(
     if as_json:
         click.echo(json.dumps(result, indent=2, default=str))
     else:
-        out.print(_replayed(result, queue, dry_run=dry_run))
+        out.print(_summary(result, queue, dry_run=dry_run))
 
 
-def _ordered(found: "DataFrame") -> Iterator[Any]:
-    return found.orderBy("id").toLocalIterator(prefetchPartitions=True)
+def _ordered(selected: "DataFrame") -> Iterator[Any]:
+    return selected.orderBy("id").toLocalIterator(prefetchPartitions=True)
 
 
-def _replayed(result: Mapping[str, Any], queue: str, *, dry_run: bool) -> str:
+def _summary(result: Mapping[str, Any], queue: str, *, dry_run: bool) -> str:
     if dry_run:
-        return "nothing was sent: a dry run"
+        return "dry run: nothing was sent"
     before = result.get("sent_before")
-    again = f"; {before} were sent by it before: another --id sends them again" if before else ""
+    again = f"; it had sent {before} before: use another --id to send them again" if before else ""
     return f"{result['sent']} messages sent to {queue} by the replay {result['replay']}{again}"
 
 
@@ -242,22 +240,22 @@ def _overview(rows: Sequence[Mapping[str, Any]], queue: str) -> Any:
 
 @click.command("forget")
 @WHERE
-@click.option("--lake", help="Erase from that lake too (default: SKIPMQ_ARCHIVE).")
-@click.option("--dry-run", is_flag=True, help="Only show what would be erased.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--lake", help="Also erase from this lake (default: SKIPMQ_ARCHIVE).")
+@click.option("--dry-run", is_flag=True, help="Only show which messages would be erased.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @JSON
 @one_line_errors
 def forget_command(
     *, condition: str, lake: str | None, dry_run: bool, yes: bool, as_json: bool
 ) -> None:
-    """Erase messages by an SQL condition: live ones, the history, the lake.
+    """Erase the messages that match an SQL condition, in queues, the history and the lake.
 
-    Counts again at the end, and exits with 1 if any are left. It needs the owner's role.
-    Write-ahead logs, backups and copies of the lake are not erased.
+    Counts again at the end; the exit code is 1 if matching messages remain. It needs the owner's
+    role. Write-ahead logs, backups and copies of the lake are not erased.
     """
     settings = configuration().settings
     path = lake or settings.archive
-    with spark_and_database(settings) as (spark, _, _), _writing(settings) as writer:
+    with spark_and_database(settings) as (spark, _, _), _write_session(settings) as writer:
         from skipmq.analytics import forget  # noqa: PLC0415
         from skipmq.analytics.lake import Lake  # noqa: PLC0415
 
@@ -270,7 +268,7 @@ def forget_command(
         if before and not dry_run:
             number = sum(found.messages for found in before)
             if not yes:
-                click.confirm(f"Erase these {number} for good?", abort=True, err=True)
+                click.confirm(f"Permanently erase {number} messages?", abort=True, err=True)
             for place, done in forget.erase(writer, lake_, condition):
                 erased[place] += done
             days = {f.day for f in before if f.place == "history" and f.day}
@@ -279,13 +277,13 @@ def forget_command(
     if as_json:
         click.echo(json.dumps(forget.report(before, after, erased), indent=2))
     elif dry_run:
-        out.print("nothing was erased: a dry run")
+        out.print("dry run: nothing was erased")
     elif before:
         summary = ", ".join(f"{number} from {place}" for place, number in erased.items() if number)
         out.print(f"erased: {summary}")
-        out.print(_places(after, "still there") if after else "no such message is left")
+        out.print(_places(after, "remaining") if after else "no matching message remains")
     if after and not dry_run:
-        sys.exit(_WRONG)
+        sys.exit(_FAILED)
 
 
 def _places(found: Sequence["Found"], title: str) -> Any:
@@ -302,16 +300,20 @@ def _places(found: Sequence["Found"], title: str) -> Any:
 
 @click.command("audit")
 @click.option("--sent", type=click.Path(exists=True), help="Log of acknowledged sends, JSON lines.")
-@click.option("--late", type=float, default=60.0, help="Seconds to the first receive (60).")
-@click.option("--show", type=click.IntRange(0), default=20, help="So many messages by name (20).")
+@click.option(
+    "--late", type=float, default=60.0, help="Seconds after which a first receive is late (60)."
+)
+@click.option(
+    "--show", type=click.IntRange(0), default=20, help="Number of messages to list by ID (20)."
+)
 @JSON
 @one_line_errors
 def audit_command(*, sent: str | None, late: float, show: int, as_json: bool) -> None:
-    """Reconcile sends with what is stored, delivered and deleted.
+    """Reconcile sent messages with those stored, delivered and deleted.
 
-    --sent names a client's log of what was acknowledged: lines of {"message_id", "queue",
-    "sent_at"}. Without it every message that was ever stored must have come to one end. All is
-    read in one snapshot. Ends with code 1 when messages were lost or duplicated.
+    --sent is a client's log of acknowledged sends: lines of {"message_id", "queue", "sent_at"}.
+    Without it, checks that every stored message was settled at most once. Reads everything in one
+    snapshot. The exit code is 1 if messages were lost or duplicated.
     """
     settings = configuration().settings
     with spark_and_database(settings) as (spark, source, _):
@@ -321,36 +323,36 @@ def audit_command(*, sent: str | None, late: float, show: int, as_json: bool) ->
         with out.status("reading"), snapshot.taken(source) as taken:
             messages = snapshot.everything(spark, taken).persist()
             messages.count()
-            known = sources.known(taken.source)
-        found = audit.fates(
+            scope = sources.history_scope(taken.source)
+        fates = audit.fates(
             messages, log, now=now(source), late=late,
-            known_since=known.since, unkept=known.unkept,
+            history_since=scope.since, unkept=scope.unkept,
         ).persist()  # fmt: skip
-        rows = [row.asDict() for row in audit.totals(found).collect()]
+        rows = [row.asDict() for row in audit.totals(fates).collect()]
         wrong = [
             row.asDict()
-            for row in found.where(found["fate"].isin(list(audit.WRONG)))
+            for row in fates.where(fates["fate"].isin(list(audit.FAILURES)))
             .orderBy("queue", "sent_at")
             .limit(show)
             .collect()
         ]
-    failed = sum(row[fate] for row in rows for fate in audit.WRONG)
+    failed = sum(row[fate] for row in rows for fate in audit.FAILURES)
     if as_json:
         click.echo(json.dumps({"queues": rows, "wrong": wrong}, indent=2, default=str))
     else:
-        out.print(_audited(rows))
+        out.print(_totals(rows))
         for row in wrong:
             out.print(f"[red]{row['fate']}[/] {escape(row['queue'])} {row['message_id']}")
         out.print(
             f"[red]{failed} messages lost or duplicated[/]"
             if failed
-            else "every message is accounted for, once"
+            else "no message is lost or duplicated"
         )
     if failed:
-        sys.exit(_WRONG)
+        sys.exit(_FAILED)
 
 
-def _audited(rows: Sequence[Mapping[str, Any]]) -> Any:
+def _totals(rows: Sequence[Mapping[str, Any]]) -> Any:
     if not rows:
         return "no message was sent"
     names = [name for name in rows[0] if name == "queue" or any(row[name] for row in rows)]

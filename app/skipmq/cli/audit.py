@@ -1,4 +1,4 @@
-"""The command that shows the audit log."""
+"""The `audit` command."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,24 +19,24 @@ _USER = ":user/"
 
 
 @click.command()
-@click.option("--queue", metavar="QUEUE", help="Only of this queue: its name, or its ARN.")
-@click.option("--key", metavar="KEY_ID", help="Only of this access key.")
-@click.option("--action", metavar="ACTION", help="Only of this action, such as DeleteQueue.")
-@click.option("--outcome", metavar="OUTCOME", help="Only with it: done, or the code of an error.")
+@click.option("--queue", metavar="QUEUE", help="Only records of this queue, by name or ARN.")
+@click.option("--key", metavar="KEY_ID", help="Only records of this access key.")
+@click.option("--action", metavar="ACTION", help="Only this action, such as DeleteQueue.")
+@click.option("--outcome", metavar="OUTCOME", help="Only this outcome: done, or an error code.")
 @click.option(
     "--limit",
     type=click.IntRange(1, 10_000),
     default=50,
     show_default=True,
-    help="At most so many records.",
+    help="Maximum number of records.",
 )
 @printing_json
 def audit(
     queue: str | None, key: str | None, action: str | None, outcome: str | None, limit: int
 ) -> tuple[Any, Any]:
-    """Show who changed queues, was refused, or signed in to the console, newest first.
+    """Show changes to queues, refused requests and console sign-ins, newest first.
 
-    All accounts and regions are shown; the name of a queue is one of the default ones.
+    All accounts and regions are shown; a queue name is in the default account and region.
     """
     settings = configuration().settings
     own = local.queue_name("", settings)
@@ -55,7 +55,7 @@ def audit(
     result = [
         record._asdict() | {"recorded_at": shown_time(record.recorded_at)} for record in records
     ]
-    return result, _table(records, own.arn) if records else "no such records"
+    return result, _table(records, own.arn) if records else "no matching records"
 
 
 def _table(records: Sequence[AuditRecord], own: str) -> Table:
@@ -67,7 +67,7 @@ def _table(records: Sequence[AuditRecord], own: str) -> Table:
             _text(each.action),
             _text(each.queue and each.queue.removeprefix(own)),
             _text(each.account),
-            _text(_who(each)),
+            _text(_caller(each)),
             _text(each.client),
             _text(each.door),
             _text(each.outcome),
@@ -75,12 +75,12 @@ def _table(records: Sequence[AuditRecord], own: str) -> Table:
     return table
 
 
-def _who(record: AuditRecord) -> str | None:
+def _caller(record: AuditRecord) -> str | None:
     if record.user:
         return record.user.rpartition(_USER)[2]
     return f"claims {record.access_key}" if record.claimed else record.access_key
 
 
 def _text(value: str | None) -> Text:
-    """Return what anybody may have sent as it can stand on a terminal."""
+    """Return untrusted text without control characters, which a terminal would interpret."""
     return Text("".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in cell(value)))

@@ -1,4 +1,4 @@
-"""What shells complete: the names of queues, if a database answers at once."""
+"""Shell completion of queue names, if the database responds within a second."""
 
 from dataclasses import replace
 
@@ -19,16 +19,16 @@ _SECONDS = 1.0
 def queue_names(
     context: click.Context,
     parameter: click.Parameter,  # noqa: ARG001 - click's signature.
-    begun: str,
+    prefix: str,
 ) -> list[CompletionItem]:
-    """Return the names of queues that begin so; none, silently, without a database that runs."""
+    """Return the names of queues with a prefix, none if the database is unavailable."""
     with silence():
         try:
-            found = address.checked(config.load(file=context.find_root().params.get("file")))
-            settings = replace(found.settings, failover_wait=_SECONDS)
+            loaded = address.checked(config.load(file=context.find_root().params.get("file")))
+            settings = replace(loaded.settings, failover_wait=_SECONDS)
             _, url = running_database(settings)
             with local.opened(settings, url) as node:
-                urls = node.act("ListQueues", QueueNamePrefix=begun).get("QueueUrls", [])
+                urls = node.act("ListQueues", QueueNamePrefix=prefix).get("QueueUrls", [])
         except (ConfigError, EmbeddedError, session.Error, errors.SqsError, OSError):
             return []
     return [CompletionItem(each.rsplit("/", 1)[1]) for each in urls]

@@ -1,4 +1,4 @@
-"""The command that shows the settings."""
+"""The `config` command."""
 
 import json
 from typing import Any
@@ -17,11 +17,11 @@ from skipmq.settings import SECRETS
 @click.command("config")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def config_command(*, as_json: bool) -> None:
-    """Show the effective settings and where each came from."""
-    found = configuration()
+    """Show the effective settings and their sources."""
+    effective = configuration()
     rows = [
-        (name, _masked(name, getattr(found.settings, name)), source, config.about(name))
-        for name, source in found.sources.items()
+        (name, _masked(name, getattr(effective.settings, name)), source, config.about(name))
+        for name, source in effective.sources.items()
     ]
     if as_json:
         click.echo(json.dumps({n: {"value": v, "source": s} for n, v, s, _ in rows}, indent=2))

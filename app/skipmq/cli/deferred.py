@@ -1,4 +1,4 @@
-"""Commands that are imported when they run: the others cost a command nothing."""
+"""Commands that are imported only when they run, which keeps start-up fast."""
 
 import sys
 from importlib import import_module
@@ -7,18 +7,18 @@ import click
 
 
 class Deferred(click.Command):
-    """The name of a command, the first sentence of its help, and its place: `module:variable`."""
+    """The name, short help and import path (`module:variable`) of a command."""
 
-    def __init__(self, name: str, place: str, about: str) -> None:
-        super().__init__(name, help=about)
-        self._place = place
+    def __init__(self, name: str, path: str, summary: str) -> None:
+        super().__init__(name, help=summary)
+        self._path = path
 
     def load(self) -> click.Command:
-        """Import the command; what it logs before it knows the settings goes to standard error."""
-        module, _, variable = self._place.partition(":")
+        """Import the command; log to standard error until it has loaded the settings."""
+        module, _, variable = self._path.partition(":")
         command = getattr(import_module(f"skipmq.cli.{module}"), variable)
         assert isinstance(command, click.Command)
-        # `serve` imports what logs when it knows the settings.
+        # `serve` imports structlog later, and then configures it.
         if "structlog" in sys.modules:
             from skipmq.telemetry import logs  # noqa: PLC0415
 
@@ -27,11 +27,11 @@ class Deferred(click.Command):
 
 
 class Group(click.Group):
-    """A group of commands some of which are deferred: it lists them without importing them."""
+    """A group that lists deferred commands without importing them."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that is meant, imported, as click.Group returns it."""
+        """Resolve a command as click.Group does, and import it."""
         name, command, rest = super().resolve_command(ctx, args)
         return name, command.load() if isinstance(command, Deferred) else command, rest

@@ -1,4 +1,4 @@
-"""The command that looks at everything a node needs, and changes nothing."""
+"""The `doctor` command."""
 
 import json
 import sys
@@ -20,34 +20,32 @@ from skipmq.processes.certificate import CertificateError
 from skipmq.processes.listening import ServeError
 from skipmq.settings import Settings
 
-# What the operator can mend.
-_MENDABLE = (
+# Errors that the operator can correct.
+_CORRECTABLE = (
     *(SchemaError, ServeError, CertificateError, EmbeddedError),
     *(session.Error, errors.SqsError),
 )
-
-
-# How long autovacuum should wait between two rounds, at most.
+# The longest autovacuum_naptime that is recommended.
 _VACUUM_SECONDS = 10
 
 
 class _Findings(list[tuple[str, bool, str]]):
-    """What was looked at, whether it is in order, and what is to be said of it."""
+    """The name, success and detail of each check."""
 
-    def examine(self, name: str, look: Callable[[], str]) -> None:
-        """Add what a look gives; an error of the operator's is a problem, and says what to do."""
+    def examine(self, name: str, check: Callable[[], str]) -> None:
+        """Run a check and add its detail, or the error that it raises."""
         try:
-            self.append((name, True, look()))
-        except _MENDABLE as error:
+            self.append((name, True, check()))
+        except _CORRECTABLE as error:
             self.append((name, False, " ".join(str(error).split())))
 
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def doctor(*, as_json: bool) -> None:
-    """Check settings, database, schema, port and certificate; say what to do about each problem.
+    """Check settings, database, schema, port and certificate, and suggest remedies.
 
-    It only looks: it starts no server and changes no file. It exits with 1 when there is a problem.
+    It starts no server and changes no file. The exit code is 1 if a check fails.
     """
     settings = configuration().settings
     findings = _Findings([("settings", True, "valid")])
@@ -88,13 +86,13 @@ def _database(settings: Settings, findings: _Findings) -> str:
 def _roles(url: str) -> str:
     missing = rights.missing(url)
     if not missing:
-        return "no role and no right is missing"
+        return "all roles and rights are present"
     what = "; ".join(right.what for right in missing)
     if all(right.by_owner for right in missing):
         raise SchemaError(f"{what}: run `skipmq migrate` as the schema's owner")
     raise SchemaError(
-        f"{what}: an administrator runs what `skipmq migrate --print-sql` prints, then the owner"
-        " `skipmq migrate`"
+        f"{what}: run the SQL of `skipmq migrate --print-sql` as an administrator, then `skipmq"
+        " migrate` as the owner"
     )
 
 
@@ -113,7 +111,7 @@ def _vacuum(url: str) -> str:
     seconds = schema.vacuum_seconds(url)
     if seconds is None:
         raise SchemaError(
-            "autovacuum is off, so that tables grow without end: alter system set autovacuum = on;"
+            "autovacuum is off, so tables grow indefinitely: alter system set autovacuum = on;"
             " select pg_reload_conf()"
         )
     if seconds > _VACUUM_SECONDS:
@@ -129,10 +127,10 @@ def _port(settings: Settings) -> str:
             return f"{settings.host} port {settings.port} is free"
     except listening.PortError:
         if listening.has_node(settings):
-            return f"{settings.host} port {settings.port}: a node of SkipMQ runs there"
+            return f"{settings.host} port {settings.port} is used by a running SkipMQ node"
         raise
 
 
 def _certificate(settings: Settings) -> str:
     own = certificate.read(settings)
-    return own.check_validity() if own else "none: the port takes plain HTTP"
+    return own.check_validity() if own else "none: the port accepts plain HTTP"

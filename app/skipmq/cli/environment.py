@@ -1,4 +1,4 @@
-"""What commands work with: the settings, and the database."""
+"""The settings and the database of a command."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,15 +14,15 @@ from skipmq.settings import Settings
 
 
 def configuration(**overrides: Any) -> Configuration:
-    """Return the effective settings; raise ConfigError with everything that is wrong in them."""
+    """Return the effective settings; raise ConfigError with all problems in them."""
     context = click.get_current_context()
-    found = config.load(file=context.obj, overrides=overrides)
-    if not (found.settings.database_url or found.settings.analytics_url):
-        return found
-    # Only here: the embedded server is started before libpq is imported.
+    loaded = config.load(file=context.obj, overrides=overrides)
+    if not (loaded.settings.database_url or loaded.settings.analytics_url):
+        return loaded
+    # Imported late, because the embedded server is started before libpq is imported.
     from skipmq.database import address  # noqa: PLC0415
 
-    return address.checked(found)
+    return address.checked(loaded)
 
 
 def data_folder(settings: Settings) -> Path:
@@ -34,16 +34,16 @@ def data_folder(settings: Settings) -> Path:
 def open_server(
     settings: Settings, *, ephemeral: bool = False, create: bool = False
 ) -> Iterator[str]:
-    """Give the URL of the owner; run the embedded server if no database is named.
+    """Yield the owner's URL; run the embedded server if no database is configured.
 
-    It is started where its data are; only with `create` they are made. Raises EmbeddedError.
+    A data folder is created only with `create` or `ephemeral`. Raises EmbeddedError.
     """
     if settings.database_url:
         yield settings.database_url
         return
     folder = data_folder(settings)
     if not (create or ephemeral) and embedded.status(folder).version is None:
-        raise EmbeddedError(f"no broker in {folder} yet: `skipmq serve` makes one")
+        raise EmbeddedError(f"no broker in {folder} yet: `skipmq serve` creates one")
     with embedded.start_ephemeral() if ephemeral else embedded.start(folder) as server:
         yield server.url
 
@@ -52,13 +52,13 @@ def open_server(
 def open_database(
     settings: Settings, *, ephemeral: bool = False, create: bool = False
 ) -> Iterator[tuple[str, str]]:
-    """Give the owner's URL and the nodes', as `open_server` does; migrate what is embedded."""
+    """Yield the URLs of the owner and of nodes like `open_server`; migrate an embedded database."""
     with open_server(settings, ephemeral=ephemeral, create=create) as url:
         yield url, node_url(settings, url)
 
 
 def node_url(settings: Settings, url: str) -> str:
-    """Return the URL of nodes where `open_server` gave this one; migrate what is embedded."""
+    """Return the nodes' URL for a URL of `open_server`; migrate an embedded database."""
     if settings.database_url:
         return url
     from skipmq.database import schema, session  # noqa: PLC0415 - as above.
@@ -68,9 +68,9 @@ def node_url(settings: Settings, url: str) -> str:
 
 
 def running_database(settings: Settings) -> tuple[str, str]:
-    """Return the owner's URL and the nodes' of a database that runs; start and change nothing.
+    """Return the URLs of the owner and of nodes of a running database, without starting one.
 
-    Raises EmbeddedError, which says how the embedded server is.
+    Raises EmbeddedError with the status of the embedded server if it is not running.
     """
     if settings.database_url:
         return settings.database_url, settings.database_url

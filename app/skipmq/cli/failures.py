@@ -10,12 +10,12 @@ from skipmq.processes.certificate import CertificateError
 from skipmq.processes.listening import ServeError
 
 _USAGE, _FAILURE = 2, 1
-# Their messages are made for the user.
+# Their messages are meant for the user.
 _PLAIN = (CertificateError, DeclarationError, EmbeddedError, SchemaError, ServeError)
 
 
 def explain(error: Exception) -> tuple[list[str], int] | None:
-    """Return a line for each problem and the exit code; None for a fault of the program."""
+    """Return a line for each problem and the exit code, or None for an internal error."""
     if isinstance(error, ConfigError):
         return error.problems, _USAGE
     line = str(error) if isinstance(error, _PLAIN) else _line(error)
@@ -27,9 +27,9 @@ def _line(error: Exception) -> str | None:
         case session.Error():
             return session.explain(error)
         case errors.DatabaseReadOnly() | errors.NeedsOperator():
-            return f"{error.message} `skipmq doctor` says more"
+            return f"{error.message} Run `skipmq doctor` for details"
         case errors.ServiceUnavailable():
-            return "the database cannot be reached. Check SKIPMQ_DATABASE_URL: `skipmq doctor`"
+            return "the database is unavailable. Check SKIPMQ_DATABASE_URL: run `skipmq doctor`"
         case errors.SqsError():
             return f"{error.code}: {error.message}"
     return None

@@ -1,4 +1,4 @@
-"""The commands on what roles of the database may do with queues by SQL, for the schema's owner."""
+"""The commands `grant`, `revoke` and `grants` on queues for database roles."""
 
 from typing import Any
 
@@ -13,15 +13,15 @@ from skipmq.cli.output import cell, printing_json, shown_time
 from skipmq.store.grants import QueueGrants
 
 _send = click.option(
-    "--send", multiple=True, metavar="QUEUE", help="Queue to send to; * stands for any characters."
+    "--send", multiple=True, metavar="QUEUE", help="Queue to send to; * matches any characters."
 )
 _receive = click.option(
     "--receive",
     multiple=True,
     metavar="QUEUE",
-    help="Queue whose messages to receive and delete; the same.",
+    help="Queue to receive and delete messages from; * matches any characters.",
 )
-_NAME_A_QUEUE = "name a queue: --send QUEUE, --receive QUEUE"
+_QUEUE_REQUIRED = "specify a queue: --send QUEUE or --receive QUEUE"
 
 
 @click.command()
@@ -34,12 +34,12 @@ _NAME_A_QUEUE = "name a queue: --send QUEUE, --receive QUEUE"
 def grant(
     role: str, send: tuple[str, ...], receive: tuple[str, ...], account: str, region: str | None
 ) -> tuple[Any, Any]:
-    """Let ROLE of the database use queues by SQL, and no others.
+    """Grant the database role ROLE access to queues by SQL.
 
-    Run it as the owner of the schema. Quote a pattern: 'mail-*'.
+    Run it as the owner of the schema. Quote patterns: 'mail-*'.
     """
     if not (send or receive):
-        raise click.UsageError(_NAME_A_QUEUE)
+        raise click.UsageError(_QUEUE_REQUIRED)
     where = {"account": account, "region": region or configuration().settings.region}
     run_as_owner(
         "grant",
@@ -63,15 +63,15 @@ def revoke(
     account: str | None,
     region: str | None,
 ) -> tuple[Any, Any]:
-    """Take back from ROLE what it was granted, or, without queues, everything.
+    """Revoke grants from the database role ROLE; without queues, all of them.
 
     Run it as the owner of the schema. It takes effect at the next statement of each session.
     """
     if not (send or receive):
         if account or region:
-            raise click.UsageError(_NAME_A_QUEUE)
+            raise click.UsageError(_QUEUE_REQUIRED)
         run_as_owner("revoke", lambda database: QueueGrants(database).revoke_all(role))
-        return {"role": role, "revoked": "all"}, f"role {escape(role)} has no grants any more"
+        return {"role": role, "revoked": "all"}, f"revoked all grants of role {escape(role)}"
     where = {
         "account": account or limits.DEFAULT_ACCOUNT,
         "region": region or configuration().settings.region,
@@ -81,14 +81,14 @@ def revoke(
         lambda database: QueueGrants(database).revoke(role, send=send, receive=receive, **where),
     )
     result = {"role": role, "send": list(send), "receive": list(receive), **where}
-    return result, f"role {escape(role)} has no grant any more to {_rights(send, receive, ' or ')}"
+    return result, f"role {escape(role)} may no longer {_rights(send, receive, ' or ')}"
 
 
 @click.command()
 @printing_json
 def grants() -> tuple[Any, Any]:
-    """List what roles of the database may do with queues by SQL."""
-    found = run_as_owner("grants", lambda database: QueueGrants(database).all())
+    """List the grants on queues of database roles."""
+    stored = run_as_owner("grants", lambda database: QueueGrants(database).all())
     rows = [
         {
             "role": row.role,
@@ -100,7 +100,7 @@ def grants() -> tuple[Any, Any]:
             "granted": shown_time(row.granted_at),
             "by": row.granted_by,
         }
-        for row in found
+        for row in stored
     ]
     if not rows:
         return rows, "no grants yet: `skipmq grant ROLE --send QUEUE`"

@@ -1,4 +1,4 @@
-"""The groups of commands: what each is called, and where it is."""
+"""The command groups, with the import path and short help of each command."""
 
 from pathlib import Path
 
@@ -19,16 +19,16 @@ _QUEUE = (
     Deferred(
         "tag",
         "queues:queue_tag",
-        "Tag the queue NAME, take tags away, and list the tags that it has then.",
+        "Add tags to the queue NAME, remove tags, and list the resulting tags.",
     ),
     Deferred("purge", "queues:queue_purge", "Delete all messages of the queue NAME."),
     Deferred("delete", "queues:queue_delete", "Delete the queue NAME and all its messages."),
     Deferred(
         "send",
         "queue_send:queue_send",
-        "Send a message to the queue NAME; without BODY, or with -, standard input is the body.",
+        "Send a message to the queue NAME; without BODY, or with -, read it from standard input.",
     ),
-    Deferred("receive", "queue_messages:queue_receive", "Receive messages of the queue NAME."),
+    Deferred("receive", "queue_messages:queue_receive", "Receive messages from the queue NAME."),
     Deferred(
         "peek",
         "queue_messages:queue_peek",
@@ -37,54 +37,54 @@ _QUEUE = (
     Deferred(
         "timeline",
         "queue_messages:queue_timeline",
-        "Show what happened to the message MESSAGE_ID of the queue NAME, and where it is now.",
+        "Show the events of the message MESSAGE_ID of the queue NAME, and its present state.",
     ),
     Deferred(
         "stats",
         "queue_stats:queue_stats",
-        "Show what the busiest queues hold and what happens in them, or all about the queue NAME.",
+        "Show statistics of the busiest queues, or of the queue NAME.",
     ),
     Deferred(
         "redrive",
         "queue_tasks:queue_redrive",
-        "Move the messages of the dead-letter queue NAME back, and wait until all are moved.",
+        "Redrive the messages of the dead-letter queue NAME, and wait until the task ends.",
     ),
     Deferred(
         "move",
         "queue_tasks:queue_move",
-        "Move the messages of the queue NAME that match to the queue TARGET.",
+        "Move matching messages of the queue NAME to the queue TARGET.",
     ),
     Deferred(
         "copy",
         "queue_tasks:queue_copy",
-        "Send copies of the messages of the queue NAME that match to the queue TARGET.",
+        "Copy matching messages of the queue NAME to the queue TARGET.",
     ),
     Deferred(
         "delete-matching",
         "queue_tasks:queue_delete_matching",
-        "Delete the messages of the queue NAME that match; `queue purge` deletes all.",
+        "Delete matching messages of the queue NAME; `queue purge` deletes all.",
     ),
     Deferred(
         "tasks",
         "queue_tasks:queue_tasks",
-        "Show the newest tasks of the queue NAME, redrives too, and how far each is.",
+        "Show the newest tasks of the queue NAME, including redrives, and their progress.",
     ),
     Deferred(
         "tail",
         "queue_tail:queue_tail",
-        "Follow the messages that arrive in the queue NAME until Ctrl-C, without receiving them.",
+        "Print messages as they arrive in the queue NAME until Ctrl-C, without receiving them.",
     ),
 )
 _ANALYTICS = (
     Deferred(
         "export",
         "analytics:export_command",
-        "Add to the lake what was settled since the last export: each row once.",
+        "Export the messages settled since the last export to the lake, each row once.",
     ),
     Deferred(
         "stream",
         "analytics:stream_command",
-        "Write what is settled to Parquet, as it is settled: each row once.",
+        "Write settled messages to Parquet continuously, each row once.",
     ),
     Deferred(
         "verify",
@@ -94,8 +94,7 @@ _ANALYTICS = (
     Deferred(
         "report",
         "analytics_reports:report_command",
-        "Report on a time: latencies, traffic, redelivery, dead letters, groups, backlog,"
-        " consumers.",
+        "Report latency, traffic, redelivery, dead letters, groups, backlog and consumers.",
     ),
     Deferred(
         "replay",
@@ -105,73 +104,68 @@ _ANALYTICS = (
     Deferred(
         "forget",
         "analytics_reports:forget_command",
-        "Erase messages by an SQL condition: live ones, the history, the lake.",
+        "Erase the messages that match an SQL condition, in queues, the history and the lake.",
     ),
     Deferred(
         "audit",
         "analytics_reports:audit_command",
-        "Reconcile sends with what is stored, delivered and deleted.",
+        "Reconcile sent messages with those stored, delivered and deleted.",
     ),
     Deferred(
         "advise",
         "analytics_advise:advise_command",
-        "Advise on visibility timeouts, and set them with --apply.",
+        "Recommend visibility timeouts, and set them with --apply.",
     ),
 )
 
 
 @click.group(cls=Group, commands=_QUEUE)
 def queue() -> None:
-    """Work with queues and their messages.
+    """Manage queues and their messages.
 
-    NAME is a queue of the default account and region; shells can complete it.
+    NAME is a queue of the default account and region; shell completion is available for it.
     """
 
 
 @click.group(cls=Group, commands=_ANALYTICS)
 def analytics() -> None:
-    """Keep the history as Parquet, stream it, and work on it with Spark."""
+    """Export, stream and analyze the history with Spark or DuckDB."""
 
 
 _ALL = (
     queue,
     analytics,
     Deferred("serve", "serve:serve_command", "Run a node."),
-    Deferred(
-        "config", "config:config_command", "Show the effective settings and where each came from."
-    ),
+    Deferred("config", "config:config_command", "Show the effective settings and their sources."),
     Deferred(
         "doctor",
         "doctor:doctor",
-        "Check settings, database, schema, port and certificate; say what to do about each"
-        " problem.",
+        "Check settings, database, schema, port and certificate, and suggest remedies.",
     ),
-    Deferred("migrate", "migrate:migrate", "Bring the database's schema to this release."),
+    Deferred("migrate", "migrate:migrate", "Migrate the database's schema to this release."),
     Deferred(
         "psql",
         "psql:psql",
-        "Open psql on the broker's database, the embedded one too, as the owner of the schema.",
+        "Open psql on the broker's database, also the embedded one, as the owner of the schema.",
     ),
     Deferred("top", "top:top", "Show the busiest queues live until q or Ctrl-C."),
     Deferred(
         "audit",
         "audit:audit",
-        "Show who changed queues, was refused, or signed in to the console, newest first.",
+        "Show changes to queues, refused requests and console sign-ins, newest first.",
     ),
     Deferred(
         "keys",
         "keys:keys",
         "Create, list, permit, disable, enable, revoke and rotate access keys.",
     ),
-    Deferred("grant", "grants:grant", "Let ROLE of the database use queues by SQL, and no others."),
+    Deferred("grant", "grants:grant", "Grant the database role ROLE access to queues by SQL."),
     Deferred(
         "revoke",
         "grants:revoke",
-        "Take back from ROLE what it was granted, or, without queues, everything.",
+        "Revoke grants from the database role ROLE; without queues, all of them.",
     ),
-    Deferred(
-        "grants", "grants:grants", "List what roles of the database may do with queues by SQL."
-    ),
+    Deferred("grants", "grants:grants", "List the grants on queues of database roles."),
 )
 
 
@@ -185,7 +179,7 @@ _ALL = (
     "--config",
     "file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="TOML file of settings; SKIPMQ_CONFIG names one too.",
+    help="TOML file of settings (default: SKIPMQ_CONFIG).",
 )
 @click.pass_context
 def cli(context: click.Context, file: Path | None) -> None:

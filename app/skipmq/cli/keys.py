@@ -1,4 +1,4 @@
-"""The commands on access keys, for the owner of the schema."""
+"""The commands that manage access keys, for the owner of the schema."""
 
 import json
 import re
@@ -18,8 +18,8 @@ from skipmq.auth import (
     MasterKeys,
     digest,
     new_credentials,
-    of_role,
     policy_of,
+    rights_for,
 )
 from skipmq.cli.environment import configuration
 from skipmq.cli.node import run_as_owner
@@ -31,29 +31,26 @@ from skipmq.store import ReceiptKeys
 from skipmq.store.access_keys import AccessKeys
 
 T = TypeVar("T")
-_ONCE = "The secret is shown this once."
+_SHOWN_ONCE = "The secret cannot be shown again."
 # The session durations of AWS's GetSessionToken, in seconds.
 _SESSION_SECONDS = click.IntRange(900, 129_600)
-
-
 _NAME = re.compile(r"[A-Za-z0-9+=,.@_-]{1,64}")
 _PATTERN = re.compile(r"[A-Za-z0-9_.*?-]{1,80}")
 
 
-def _with_rights(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options of what a key may do."""
+def _rights_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
-        click.option("--role", type=click.Choice([*ROLES]), help="A ready-made role."),
+        click.option("--role", type=click.Choice([*ROLES]), help="A predefined role."),
         click.option(
             "--queue",
             "queues",
             multiple=True,
-            help="A queue that the role is for, by name; * and ? match any. [default: all]",
+            help="A queue of the role, by name; * and ? are wildcards. [default: all queues]",
         ),
         click.option(
             "--policy",
             type=click.File(),
-            help="A file with a policy of AWS's form instead of a role; - reads standard input.",
+            help="A file with an AWS policy instead of a role; - reads standard input.",
         ),
     ):
         command = option(command)
@@ -61,14 +58,14 @@ def _with_rights(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _rights(role: str | None, queues: Sequence[str], policy: IO[str] | None) -> str | None:
-    """Return rights as they are stored; None when none are given."""
+    """Return the stored form of the rights, or None without options."""
     if policy is None:
         for queue in queues:
             if not _PATTERN.fullmatch(queue):
-                raise click.BadParameter("a queue is named, not its ARN", param_hint="--queue")
-        return of_role(role or "admin", queues) if role or queues else None
+                raise click.BadParameter("use the queue's name, not its ARN", param_hint="--queue")
+        return rights_for(role or "admin", queues) if role or queues else None
     if role or queues:
-        raise click.UsageError("a policy stands alone: it names actions and queues itself")
+        raise click.UsageError("--policy cannot be combined with --role or --queue")
     document = policy.read()
     try:
         policy_of(document, limits.DEFAULT_ACCOUNT)
@@ -81,7 +78,7 @@ def _rights(role: str | None, queues: Sequence[str], policy: IO[str] | None) -> 
 def keys() -> None:
     """Create, list, permit, disable, enable, revoke and rotate access keys.
 
-    Run these as the owner of the schema, with the master key of the nodes.
+    Run these commands as the owner of the schema, with the master key of the nodes.
     """
 
 
@@ -91,7 +88,7 @@ def _run(
     *,
     create: bool = False,
 ) -> T:
-    """Run an operation on the keys of the database, as its owner."""
+    """Run an operation on the stored keys as the schema's owner."""
     return run_as_owner(
         "keys", lambda database: operation(AccessKeys(database)), settings, create=create
     )
@@ -100,15 +97,18 @@ def _run(
 def _master(settings: Settings) -> MasterKeys:
     if not settings.master_key:
         raise ConfigError(
-            ["SKIPMQ_MASTER_KEY: keys need one: `openssl rand -base64 32`, the same for all nodes"]
+            [
+                "SKIPMQ_MASTER_KEY is required for keys: create one with `openssl rand -base64 32`,"
+                " the same for all nodes"
+            ]
         )
     return MasterKeys(settings.master_keys)
 
 
 @keys.command("create")
 @click.option("--account", default=limits.DEFAULT_ACCOUNT, help="Account of 12 digits.")
-@click.option("--name", help="The user that policies name.  [default: the id of the key]")
-@_with_rights
+@click.option("--name", help="The user name in policies.  [default: the ID of the key]")
+@_rights_options
 @printing_json
 def keys_create(
     account: str,
@@ -119,13 +119,13 @@ def keys_create(
 ) -> tuple[Any, Any]:
     """Create an access key and show its secret.
 
-    Without a role or a policy it may do everything in its account.
+    Without a role or a policy it has all rights in its account.
     """
     if not limits.ACCOUNT.fullmatch(account):
-        raise click.BadParameter("an account is 12 digits", param_hint="--account")
+        raise click.BadParameter("an account has 12 digits", param_hint="--account")
     if name is not None and not _NAME.fullmatch(name):
         raise click.BadParameter(
-            "a name is 1 to 64 letters, digits and + = , . @ _ -", param_hint="--name"
+            "a name has 1 to 64 letters, digits and + = , . @ _ -", param_hint="--name"
         )
     rights = _rights(role, queues, policy)
     settings = configuration().settings
@@ -136,19 +136,19 @@ def keys_create(
 
 @keys.command("permit")
 @click.argument("key_id")
-@_with_rights
+@_rights_options
 @printing_json
 def keys_permit(
     key_id: str, role: str | None, queues: Sequence[str], policy: IO[str] | None
 ) -> tuple[Any, Any]:
-    """Give KEY_ID other rights in the place of those that it has."""
+    """Replace the rights of KEY_ID."""
     rights = _rights(role, queues, policy)
     if rights is None:
-        raise click.UsageError("name a --role, with the --queue that it is for, or a --policy")
+        raise click.UsageError("specify a --role, optionally with --queue, or a --policy")
 
     async def permit(stored: AccessKeys) -> None:
         if (await _find(stored, key_id)).parent is not None:
-            raise click.ClickException(f"{key_id} is temporary: it has the rights of its key")
+            raise click.ClickException(f"{key_id} is temporary and has the rights of its key")
         await stored.change(key_id, rights=rights)
 
     _run(permit)
@@ -162,11 +162,11 @@ def keys_permit(
     type=click.IntRange(0, 31_536_000),
     default=86_400,
     show_default=True,
-    help="Seconds for which the old key still works.",
+    help="Seconds until the old key expires.",
 )
 @printing_json
 def keys_rotate(key_id: str, overlap: int) -> tuple[Any, Any]:
-    """Create a key in the place of KEY_ID, which expires after the overlap."""
+    """Create a replacement for KEY_ID, which expires after the overlap."""
     settings = configuration().settings
     master, new = _master(settings), new_credentials()
 
@@ -186,7 +186,7 @@ def keys_rotate(key_id: str, overlap: int) -> tuple[Any, Any]:
 @click.option("--seconds", type=_SESSION_SECONDS, default=3600, show_default=True)
 @printing_json
 def keys_session(key_id: str, seconds: int) -> tuple[Any, Any]:
-    """Create temporary credentials that stand for KEY_ID."""
+    """Create temporary credentials of KEY_ID."""
     settings = configuration().settings
     master, new = _master(settings), new_credentials(temporary=True)
     encrypted = master.encrypt(new.key_id, new.secret)
@@ -204,11 +204,11 @@ def keys_session(key_id: str, seconds: int) -> tuple[Any, Any]:
         )
         return await _find(stored, new.key_id)
 
-    found = _run(create, settings)
+    stored = _run(create, settings)
     more = {
         "session_token": new.token,
-        "account": found.account,
-        "expires": shown_time(found.expires_at),
+        "account": stored.account,
+        "expires": shown_time(stored.expires_at),
     }
     return _shown(new, more)
 
@@ -217,7 +217,7 @@ def keys_session(key_id: str, seconds: int) -> tuple[Any, Any]:
 @printing_json
 def keys_list() -> tuple[Any, Any]:
     """List access keys, without their secrets."""
-    found = _run(lambda stored: stored.all())
+    stored_keys = _run(lambda stored: stored.all())
     rows = [
         {
             "access_key_id": key.id,
@@ -231,12 +231,12 @@ def keys_list() -> tuple[Any, Any]:
             "last_used": shown_time(key.last_used_at),
             "master_key": key.master_key_id,
         }
-        for key in found
+        for key in stored_keys
     ]
     if not rows:
         return rows, "no access keys yet: `skipmq keys create`"
     table = Table(box=None, pad_edge=False)
-    # The rest is in the JSON.
+    # The JSON output has the other columns.
     columns = ("access_key_id", "account", "name", "rights", "enabled", "expires", "last_used")
     for name in columns:
         is_key = name == "access_key_id"
@@ -250,7 +250,7 @@ def keys_list() -> tuple[Any, Any]:
 @click.argument("key_id")
 @printing_json
 def keys_disable(key_id: str) -> tuple[Any, Any]:
-    """Refuse KEY_ID, and the temporary credentials of it, until it is enabled again."""
+    """Disable KEY_ID and its temporary credentials."""
     _run(lambda stored: stored.change(key_id, enabled=False))
     return {"disabled": key_id}, f"access key {escape(key_id)} is disabled"
 
@@ -259,7 +259,7 @@ def keys_disable(key_id: str) -> tuple[Any, Any]:
 @click.argument("key_id")
 @printing_json
 def keys_enable(key_id: str) -> tuple[Any, Any]:
-    """Take KEY_ID again."""
+    """Enable KEY_ID and its temporary credentials."""
     _run(lambda stored: stored.change(key_id, enabled=True))
     return {"enabled": key_id}, f"access key {escape(key_id)} is enabled"
 
@@ -268,7 +268,7 @@ def keys_enable(key_id: str) -> tuple[Any, Any]:
 @click.argument("key_id")
 @printing_json
 def keys_revoke(key_id: str) -> tuple[Any, Any]:
-    """Delete KEY_ID and the temporary credentials of it for ever."""
+    """Permanently delete KEY_ID and its temporary credentials."""
     _run(lambda stored: stored.revoke(key_id))
     return {"revoked": key_id}, f"access key {escape(key_id)} is revoked"
 
@@ -278,7 +278,7 @@ def keys_revoke(key_id: str) -> tuple[Any, Any]:
 def keys_rotate_master() -> tuple[Any, Any]:
     """Encrypt all secrets under the first of the keys in SKIPMQ_MASTER_KEY.
 
-    Put the new key before the old one, restart the nodes, run this, and then take the old one out.
+    Put the new key before the old one, restart the nodes, run this, and then remove the old key.
     """
     settings = configuration().settings
     master = _master(settings)
@@ -299,7 +299,7 @@ def keys_rotate_master() -> tuple[Any, Any]:
     done, foreign = _run(reencrypt, settings)
     if foreign:
         raise click.ClickException(
-            f"{done} re-encrypted; SKIPMQ_MASTER_KEY does not have the key of {', '.join(foreign)}"
+            f"{done} re-encrypted; SKIPMQ_MASTER_KEY lacks the master key of {', '.join(foreign)}"
         )
     return {"reencrypted": done, "master_key": master.current}, f"{done} secrets re-encrypted"
 
@@ -307,16 +307,16 @@ def keys_rotate_master() -> tuple[Any, Any]:
 @keys.command("rotate-receipts")
 @printing_json
 def keys_rotate_receipts() -> tuple[Any, Any]:
-    """Replace the key that authenticates receipt handles, which every backup of the database has.
+    """Replace the key that authenticates receipt handles, which backups of the database contain.
 
-    Nodes take it up by themselves. Handles that were given out before are valid for 12 hours more;
-    sessions of the console end.
+    Nodes reload it without a restart. Existing handles stay valid for 12 hours; sessions of the
+    console end.
     """
     run_as_owner("keys", lambda database: ReceiptKeys(database).rotate())
-    return {"rotated": True}, "the receipt key is another; handles given out before last 12 hours"
+    return {"rotated": True}, "rotated the receipt key; existing handles are valid for 12 hours"
 
 
-async def _store(  # noqa: PLR0917 - each is a part of the key.
+async def _store(  # noqa: PLR0917 - the columns of a key.
     stored: AccessKeys,
     master: MasterKeys,
     new: Credentials,
@@ -339,16 +339,18 @@ async def _find(stored: AccessKeys, key_id: str) -> StoredKey:
     for key in await stored.all():
         if key.id == key_id:
             return key
-    raise click.ClickException(f"there is no access key {key_id}")
+    raise click.ClickException(f"access key {key_id} does not exist")
 
 
 def _shown(new: Credentials, more: dict[str, Any]) -> tuple[Any, Any]:
     result = {"access_key_id": new.key_id, "secret_access_key": new.secret, **more}
     lines = [f"{name.replace('_', ' '):18} {value}" for name, value in result.items()]
-    return result, Text("\n".join([*lines, _ONCE]))
+    return result, Text("\n".join([*lines, _SHOWN_ONCE]))
 
 
 def _summary(rights: str) -> str:
-    """Return rights in a few words: a role and its queues, or that there is a policy."""
-    found = json.loads(rights)
-    return " ".join([found["role"], *(found.get("queues") or ())]) if "role" in found else "policy"
+    """Summarize rights: a role and its queues, or `policy`."""
+    content = json.loads(rights)
+    if "role" not in content:
+        return "policy"
+    return " ".join([content["role"], *(content.get("queues") or ())])

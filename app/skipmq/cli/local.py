@@ -1,4 +1,4 @@
-"""A node for this process alone: the actions as plain calls, for the command line and start-up."""
+"""A node in the process of a command, which calls actions directly."""
 
 import asyncio
 from collections.abc import Coroutine, Iterator, Mapping
@@ -27,13 +27,13 @@ _REDRIVE_POLICY = "RedrivePolicy"
 
 
 class DeclarationError(Exception):
-    """A queue cannot be as the configuration file declares it; the message says why."""
+    """A queue cannot be created as the configuration file declares it."""
 
 
 class LocalNode:
-    """A node on an event loop of its own, which runs while something is asked of it.
+    """A node without a server, on an event loop that runs during calls only.
 
-    What it changes for a `user` is in the audit log.
+    Changes are recorded in the audit log if it has a `user`.
     """
 
     def __init__(self, settings: Settings, database_url: str, user: str = "") -> None:
@@ -42,15 +42,15 @@ class LocalNode:
         self.node = self.run(_opened(settings, database_url))
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine to its end and return its result."""
+        """Run a coroutine and return its result."""
         return self._runner.run(coroutine)
 
     def act(
         self, action: str, identity: Identity | None = None, /, **parameters: Any
     ) -> dict[str, Any]:
-        """Run an action, as the default account or another; return its result, bytes in base64.
+        """Run an action as an identity, by default the default account; return its result.
 
-        Raises an errors.SqsError.
+        Bytes in the result are in base64. Raises errors.SqsError.
         """
         given = {name: value for name, value in parameters.items() if value is not None}
         struct = msgspec.convert(given, REQUESTS[action])
@@ -76,21 +76,18 @@ class LocalNode:
 
     @property
     def upkeep(self) -> Upkeep:
-        """Return the upkeep functions of the database."""
+        """Return the maintenance functions of the database."""
         return Upkeep(self.node.database)
 
     def close(self) -> None:
-        """Close its connections and its loop."""
+        """Close the connections and the event loop."""
         self.run(self.node.close())
         self._runner.close()
 
 
 @contextmanager
 def opened(settings: Settings, database_url: str, user: str = "") -> Iterator[LocalNode]:
-    """Give a node of this process, which serves nobody else.
-
-    Raises errors.ServiceUnavailable.
-    """
+    """Yield a node in this process; raise errors.ServiceUnavailable."""
     local = LocalNode(settings, database_url, user)
     try:
         yield local
@@ -109,15 +106,15 @@ def queue_url(name: str) -> str:
 
 
 def declare_queues(settings: Settings, database_url: str) -> None:
-    """Create the queues that the configuration file asks for, in any order.
+    """Create the queues that the configuration file declares.
 
-    One that is there already keeps its attributes: where they differ the log says so. Raises
-    DeclarationError.
+    An existing queue keeps its attributes; differences are logged. Raises DeclarationError.
     """
     if not settings.queues:
         return
     with opened(settings, database_url) as local:
-        for declare in (_create, _redrive):  # Dead-letter queues are there before they are named.
+        # Redrive policies last, because they refer to other queues.
+        for declare in (_create, _redrive):
             for queue in settings.queues:
                 try:
                     declare(local, queue)
@@ -128,12 +125,12 @@ def declare_queues(settings: Settings, database_url: str) -> None:
 
 
 def _create(local: LocalNode, queue: DeclaredQueue) -> None:
-    wanted = {k: v for k, v in queue.attributes.items() if k != _REDRIVE_POLICY}
+    declared = {k: v for k, v in queue.attributes.items() if k != _REDRIVE_POLICY}
     try:
-        local.act("CreateQueue", QueueName=queue.name, Attributes=wanted)
+        local.act("CreateQueue", QueueName=queue.name, Attributes=declared)
     except errors.QueueNameExists:
         present = _present(local, queue)
-        for name, value in attributes.stored(wanted, fifo=attributes.is_fifo(wanted)).items():
+        for name, value in attributes.stored(declared, fifo=attributes.is_fifo(declared)).items():
             if name in present and present[name] != value:
                 _warn(queue, name, value, present[name])
 
@@ -142,17 +139,17 @@ def _redrive(local: LocalNode, queue: DeclaredQueue) -> None:
     policy = queue.attributes.get(_REDRIVE_POLICY)
     if not policy:
         return
-    wanted = attributes.stored({_REDRIVE_POLICY: policy}, fifo=False)[_REDRIVE_POLICY]
+    declared = attributes.stored({_REDRIVE_POLICY: policy}, fifo=False)[_REDRIVE_POLICY]
     present = _present(local, queue)[_REDRIVE_POLICY]
     if not present:
-        new = {_REDRIVE_POLICY: wanted}
+        new = {_REDRIVE_POLICY: declared}
         local.act("SetQueueAttributes", QueueUrl=queue_url(queue.name), Attributes=new)
-    elif present != wanted:
-        _warn(queue, _REDRIVE_POLICY, wanted, present)
+    elif present != declared:
+        _warn(queue, _REDRIVE_POLICY, declared, present)
 
 
 def _present(local: LocalNode, queue: DeclaredQueue) -> Mapping[str, str]:
-    """Return the attributes that a queue has."""
+    """Return the present attributes of a queue."""
     node, name = local.node, queue_name(queue.name, local.node.settings)
     node.queues.forget(name.arn)
     found = local.run(node.queues.find(name, node.deadline()))
@@ -161,7 +158,7 @@ def _present(local: LocalNode, queue: DeclaredQueue) -> Mapping[str, str]:
 
 def _warn(queue: DeclaredQueue, attribute: str, declared: str, present: str) -> None:
     log.warning(
-        "a queue differs from its declaration, and stays as it is",
+        "an existing queue differs from its declaration",
         queue=queue.name,
         attribute=attribute,
         declared=declared,
@@ -170,7 +167,7 @@ def _warn(queue: DeclaredQueue, attribute: str, declared: str, present: str) -> 
 
 
 async def _opened(settings: Settings, database_url: str) -> Node:
-    # Nobody signs what a command does.
+    # Actions of a command are not signed.
     node = Node(replace(settings, auth="off"), database_url)
     try:
         await node.open()

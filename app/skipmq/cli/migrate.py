@@ -1,4 +1,4 @@
-"""The command that brings the database's schema, and the roles' rights, to this release."""
+"""The `migrate` command."""
 
 import json
 
@@ -13,25 +13,25 @@ from skipmq.database.schema import State
 
 
 @click.command()
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Show the pending migrations and change nothing.")
 @click.option(
     "--print-sql",
     is_flag=True,
-    help="Print what an administrator has to run, as SQL, and change nothing.",
+    help="Print the SQL that an administrator has to run, and change nothing.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def migrate(*, dry_run: bool, print_sql: bool, as_json: bool) -> None:
-    """Bring the database's schema to this release. Run it as the owner of the schema.
+    """Migrate the database's schema to this release. Run it as the owner of the schema.
 
-    Every run applies the roles' rights again. What the owner may not do is named, with the SQL for
-    an administrator of the server:
+    Every run applies the roles' rights again. Rights that the owner cannot grant are listed with
+    the SQL for an administrator of the server:
 
     \b
       skipmq migrate --print-sql | psql -U postgres -d skipmq
       skipmq migrate
     """  # noqa: D301 - click reads the character \b.
     if print_sql and (dry_run or as_json):
-        raise click.UsageError("--print-sql stands alone: it prints SQL and changes nothing")
+        raise click.UsageError("--print-sql cannot be combined with other options")
     settings = configuration().settings
     if print_sql:
         url, _ = running_database(settings)
@@ -53,7 +53,7 @@ def migrate(*, dry_run: bool, print_sql: bool, as_json: bool) -> None:
         out.print(f"{'would migrate' if dry_run else 'migrated'} to {name}")
     if not migrations:
         out.print(f"the schema is at {before.found}: nothing to do")
-    _name_missing(missing, dry_run=dry_run)
+    _print_missing(missing, dry_run=dry_run)
 
 
 def _report(before: State, migrations: list[str], missing: list[Missing]) -> dict[str, object]:
@@ -73,16 +73,16 @@ def _report(before: State, migrations: list[str], missing: list[Missing]) -> dic
     }
 
 
-def _name_missing(missing: list[Missing], *, dry_run: bool) -> None:
+def _print_missing(missing: list[Missing], *, dry_run: bool) -> None:
     for right in missing:
         if right.by_owner:
-            out.print(f"would mend: {right.what}" if dry_run else f"still missing: {right.what}")
+            out.print(f"would fix: {right.what}" if dry_run else f"still missing: {right.what}")
     if any(not right.by_owner for right in missing):
         click.echo(
-            "skipmq: roles or rights are missing that only an administrator can make:\n"
+            "skipmq: roles or rights are missing that only an administrator can create:\n"
             + rights.script(missing),
             err=True,
             nl=False,
         )
     elif not missing:
-        out.print("no role and no right is missing")
+        out.print("all roles and rights are present")

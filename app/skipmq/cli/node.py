@@ -1,4 +1,4 @@
-"""A node for one command, and the database as its owner has it."""
+"""The node of a command, and operations as the schema's owner."""
 
 import asyncio
 import os
@@ -26,10 +26,10 @@ def run_as_owner(
     *,
     create: bool = False,
 ) -> T:
-    """Run an operation on the database, as the schema's owner, and return its result.
+    """Run an operation on the database as the schema's owner, and return its result.
 
-    Only with `create` an embedded database is made for it. Raises click.ClickException when that is
-    not who the URL names, or may not do it.
+    With `create`, an embedded database is created if missing. Raises click.ClickException if the
+    role of the URL lacks the privilege.
     """
 
     async def run(url: str) -> T:
@@ -54,8 +54,7 @@ def _refused(reason: str | None, remedy: str | None) -> click.ClickException:
     return click.ClickException(f"{reason}: {remedy}")
 
 
-def _person() -> str:
-    """Return whose account on this machine runs the command."""
+def _account_name() -> str:
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -64,17 +63,17 @@ def _person() -> str:
 
 @contextmanager
 def open_node(settings: Settings, *, create: bool = False) -> Iterator[LocalNode]:
-    """Give a node of this process, which serves nobody else; its changes are in the audit log.
+    """Yield a node in this process, which audits its changes under the name of the Unix account.
 
-    Only with `create` an embedded database is made for it.
+    With `create`, an embedded database is created if missing.
     """
     with open_database(settings, create=create) as (_, url):
         schema.check(url)
-        with local.opened(settings, url, _person()) as node:
+        with local.opened(settings, url, _account_name()) as node:
             yield node
 
 
 def act(action: str, *, create: bool = False, **parameters: Any) -> dict[str, Any]:
-    """Run one action on a node of this process and return its result."""
+    """Run one action on a node in this process and return its result."""
     with open_node(configuration().settings, create=create) as node:
         return node.act(action, **parameters)

@@ -1,4 +1,4 @@
-"""The command that opens psql on the broker's database."""
+"""The `psql` command."""
 
 import os
 import shutil
@@ -16,26 +16,26 @@ from skipmq.database import session
 @click.command(context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def psql(arguments: tuple[str, ...]) -> None:
-    """Open psql on the broker's database, the embedded one too, as the owner of the schema.
+    """Open psql on the broker's database, also the embedded one, as the owner of the schema.
 
-    ARGUMENTS are psql's own: -c 'select 1', -f FILE, -U ROLE for another role.
+    ARGUMENTS are passed to psql: -c 'select 1', -f FILE, -U ROLE for another role.
     """
     program = shutil.which("psql") or embedded.client_program("psql")
     if program is None:
         raise click.ClickException(
-            "there is no psql on this machine: install PostgreSQL's client programs (Debian:"
-            " apt-get install postgresql-client)"
+            "psql is not installed: install PostgreSQL's client programs (Debian: apt-get install"
+            " postgresql-client)"
         )
     with open_server(configuration().settings) as url:
-        # As variables: -U and other options of psql win over them, and no password is in the list
-        # of processes.
+        # Options of psql such as -U override environment variables, which also keep the password
+        # out of the process list.
         variables, others = session.variables(url)
-        words = [program, *arguments, *(["-d", session.conninfo(others)] if others else [])]
-        # Ctrl-C in psql ends a statement, not psql.
+        command = [program, *arguments, *(["-d", session.conninfo(others)] if others else [])]
+        # psql handles Ctrl-C: it cancels the statement.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        done = subprocess.run(
-            words,
-            env={**os.environ, **variables},  # noqa: TID251 - psql's, not settings.
+        completed = subprocess.run(
+            command,
+            env={**os.environ, **variables},  # noqa: TID251 - the environment of psql.
             check=False,
         )
-    sys.exit(done.returncode)
+    sys.exit(completed.returncode)

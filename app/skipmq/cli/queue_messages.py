@@ -1,4 +1,4 @@
-"""The commands that receive messages of a queue, look at them, and tell what became of them."""
+"""The commands `queue receive`, `queue peek` and `queue timeline`."""
 
 import json
 import sys
@@ -19,51 +19,51 @@ from skipmq.cli.node import act, open_node
 from skipmq.cli.output import cell, out, printing_json
 
 _BODY_SHOWN = 60
-# What the time of a state says: of all other events it is when they happened.
-_UNTIL = {"in-flight": "until ", "delayed": "until ", "visible": "since "}
+# The meaning of a state's time; the time of other events is when they happened.
+_TIME_PREFIXES = {"in-flight": "until ", "delayed": "until ", "visible": "since "}
 
 
 @click.command("receive")
 @queue_argument
 @click.option(
     "--max",
-    "most",
+    "limit",
     type=click.IntRange(1, limits.RECEIVE_MESSAGES),
     default=1,
     show_default=True,
-    help="At most so many messages.",
+    help="Maximum number of messages.",
 )
 @click.option(
     "--wait",
     type=click.IntRange(0, limits.WAIT_SECONDS),
-    help="Seconds to wait for the first.  [default: what the queue says]",
+    help="Seconds to wait for the first message.  [default: the queue's setting]",
 )
 @click.option(
     "--visibility-timeout",
     type=click.IntRange(0, limits.VISIBILITY_TIMEOUT),
-    help="Seconds that they are hidden from others.  [default: what the queue says]",
+    help="Visibility timeout in seconds.  [default: the queue's setting]",
 )
-@click.option("--delete", is_flag=True, help="Delete them once they are printed.")
+@click.option("--delete", is_flag=True, help="Delete the messages once they are printed.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with receipt handles.")
 def queue_receive(
     *,
     name: str,
-    most: int,
+    limit: int,
     wait: int | None,
     visibility_timeout: int | None,
     delete: bool,
     as_json: bool,
 ) -> None:
-    """Receive messages of the queue NAME.
+    """Receive messages from the queue NAME.
 
-    Those that are not deleted are visible again after the visibility timeout.
+    Messages that are not deleted become visible again after the visibility timeout.
     """
     url = local.queue_url(name)
     with open_node(configuration().settings) as node:
         messages = node.act(
             "ReceiveMessage",
             QueueUrl=url,
-            MaxNumberOfMessages=most,
+            MaxNumberOfMessages=limit,
             WaitTimeSeconds=wait,
             VisibilityTimeout=visibility_timeout,
             AttributeNames=["All"],
@@ -74,7 +74,7 @@ def queue_receive(
         else:
             out.print(_table(messages) if messages else "no messages")
         sys.stdout.flush()
-        # Only now: what could not be printed comes again.
+        # Delete last, so that messages that could not be printed become visible again.
         if delete and messages:
             entries = [
                 {"Id": str(number), "ReceiptHandle": message["ReceiptHandle"]}
@@ -104,20 +104,23 @@ def _table(messages: Sequence[Mapping[str, Any]]) -> Table:
 @click.option(
     "--state", type=click.Choice(["visible", "in-flight", "delayed"]), help="Only these messages."
 )
-@click.option("--limit", type=click.IntRange(1, 100), default=10, help="At most so many.")
+@click.option(
+    "--limit", type=click.IntRange(1, 100), default=10, help="Maximum number of messages."
+)
 @printing_json
 def queue_peek(name: str, state: str | None, limit: int) -> tuple[Any, Any]:
     """Show messages of the queue NAME without receiving them."""
     url = local.queue_url(name)
-    asked: dict[str, Any] = {"QueueUrl": url, "State": state}
-    page = act("PeekMessages", **asked, MaxResults=limit)
+    parameters: dict[str, Any] = {"QueueUrl": url, "State": state}
+    page = act("PeekMessages", **parameters, MaxResults=limit)
     messages = page["Messages"]
-    while "NextToken" in page and len(messages) < limit:  # Large messages: a page has few.
-        left = limit - len(messages)
-        page = act("PeekMessages", **asked, MaxResults=left, NextToken=page["NextToken"])
+    # A page of large messages has fewer than the limit.
+    while "NextToken" in page and len(messages) < limit:
+        rest = limit - len(messages)
+        page = act("PeekMessages", **parameters, MaxResults=rest, NextToken=page["NextToken"])
         messages += page["Messages"]
     if not messages:
-        return messages, "no such messages"
+        return messages, "no matching messages"
     table = Table("message", "state", "received", "group", "body", box=None, pad_edge=False)
     for message in messages:
         attributes = message["Attributes"]
@@ -141,10 +144,10 @@ def _state(message: Mapping[str, Any]) -> str:
 @click.argument("message_id")
 @printing_json
 def queue_timeline(name: str, message_id: str) -> tuple[Any, Any]:
-    """Show what happened to the message MESSAGE_ID of the queue NAME, and where it is now.
+    """Show the events of the message MESSAGE_ID of the queue NAME, and its present state.
 
-    The history is searched as far back as it goes, which may take a while: it has no index by
-    message id. A message that a redrive moved has another id from then on.
+    The whole history is searched, which may take a while, because it has no index on message IDs. A
+    redrive gives a message another ID.
     """
     url, token = local.queue_url(name), None
     with (
@@ -152,27 +155,28 @@ def queue_timeline(name: str, message_id: str) -> tuple[Any, Any]:
         Console(stderr=True).status("searching") as status,
     ):
         while True:
-            found = node.act(
+            timeline = node.act(
                 "GetMessageTimeline", QueueUrl=url, MessageId=message_id, NextToken=token
             )
-            token = found.get("NextToken")
-            if found["Events"] or token is None:
+            token = timeline.get("NextToken")
+            if timeline["Events"] or token is None:
                 break
-            back = _exact(found["HistorySearchedFrom"])
-            status.update(f"nothing back to {back}, searching on")
-    if not found["Events"]:
-        return found, "no such message, as far as the queue and the history say"
+            since = _exact(timeline["HistorySearchedFrom"])
+            status.update(f"no events since {since}, still searching")
+    if not timeline["Events"]:
+        return timeline, "no such message in the queue or the history"
     table = Table("time (UTC)", "event", "queue", "to", "received", "by", box=None, pad_edge=False)
-    for event in found["Events"]:
+    for event in timeline["Events"]:
+        prefix = _TIME_PREFIXES.get(event["Event"], "")
         table.add_row(
-            f"{_UNTIL.get(event['Event'], '')}{_exact(event['At'])}" if "At" in event else "",
+            f"{prefix}{_exact(event['At'])}" if "At" in event else "",
             event["Event"],
             escape(event.get("QueueName", "")),
             escape(event.get("DestinationQueueName", "")),
             cell(event.get("Receives")),
             escape(event.get("Program", "")),
         )
-    return found, table
+    return timeline, table
 
 
 def _exact(microseconds: int) -> str:

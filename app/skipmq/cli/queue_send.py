@@ -1,4 +1,4 @@
-"""The command that sends messages to a queue."""
+"""The `queue send` command."""
 
 import json
 import sys
@@ -19,23 +19,23 @@ from skipmq.cli.environment import configuration
 from skipmq.cli.local import LocalNode
 from skipmq.cli.node import open_node
 
-_NOT_TEXT = "standard input is not UTF-8: a message is text; send binary values as attributes"
+_NOT_TEXT = "standard input is not UTF-8: bodies are text; send binary values as attributes"
 _FORM = "NAME=TYPE:VALUE, such as tries=Number:3"
 
 
 def _attributes(
     _: click.Context, parameter: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, dict[str, str]]:
-    """Return NAME=TYPE:VALUE options as message attributes; binary values are in base64."""
-    found = {}
+    """Parse NAME=TYPE:VALUE options into message attributes; binary values are in base64."""
+    parsed = {}
     for text in given:
         name, equals, typed = text.partition("=")
         kind, colon, value = typed.partition(":")
         if not (name and equals and kind and colon):
             raise click.BadParameter(f"{text!r} is not of the form {_FORM}", param=parameter)
         is_binary = kind.partition(".")[0] == "Binary"
-        found[name] = {"DataType": kind, "BinaryValue" if is_binary else "StringValue": value}
-    return found
+        parsed[name] = {"DataType": kind, "BinaryValue" if is_binary else "StringValue": value}
+    return parsed
 
 
 @click.command("send")
@@ -50,18 +50,16 @@ def _attributes(
     callback=_attributes,
     help="Message attribute: String, Number or Binary (base64); may be repeated.",
 )
-@click.option(
-    "--delay", type=click.IntRange(0, limits.DELAY_SECONDS), help="Hide it for so many seconds."
-)
-@click.option("--group", metavar="ID", help="Group: of a FIFO queue, or the tenant in a fair one.")
-@click.option("--dedup-id", metavar="ID", help="Deduplication id; of many, ID-1, ID-2 and so on.")
-@click.option("--lines", is_flag=True, help="Send each line of standard input that is not empty.")
-@click.option("--count", type=click.IntRange(1), help="Send the body so many times.")
+@click.option("--delay", type=click.IntRange(0, limits.DELAY_SECONDS), help="Delay in seconds.")
+@click.option("--group", metavar="ID", help="Group ID of a FIFO queue, or tenant of a fair queue.")
+@click.option("--dedup-id", metavar="ID", help="Deduplication ID; with several bodies, ID-1, ID-2…")
+@click.option("--lines", is_flag=True, help="Send each non-empty line of standard input.")
+@click.option("--count", type=click.IntRange(1), help="Number of times to send the body.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def queue_send(
     *, name: str, body: str, lines: bool, count: int | None, as_json: bool, **options: Any
 ) -> None:
-    """Send a message to the queue NAME; without BODY, or with -, standard input is the body.
+    """Send a message to the queue NAME; without BODY, or with -, read it from standard input.
 
     \b
     Examples:
@@ -71,7 +69,7 @@ def queue_send(
       grep ERROR app.log | skipmq queue send errors --lines
     """  # noqa: D301 - click reads the character \b.
     if lines and (body != "-" or count):
-        raise click.UsageError("--lines reads the bodies from standard input: leave BODY, --count")
+        raise click.UsageError("--lines cannot be combined with BODY or --count")
     standard_input = TextIOWrapper(sys.stdin.buffer, encoding="utf-8", newline="\n")
     if not lines and body == "-":
         body = _text(standard_input)
@@ -120,7 +118,7 @@ def _text(stream: IO[str]) -> str:
 
 
 def _lines(stream: IO[str]) -> Iterator[str]:
-    """Give the lines that are not empty, without their ends."""
+    """Yield the non-empty lines without line terminators."""
     try:
         yield from (text for line in stream if (text := line.rstrip("\r\n")))
     except UnicodeDecodeError:
@@ -134,7 +132,7 @@ def _send_all(
     total: int | None,
     options: Mapping[str, Any],
 ) -> tuple[int, list[dict[str, Any]]]:
-    """Send bodies in batches; return how many were sent, and which failed and why."""
+    """Send bodies in batches; return the number of messages sent, and the failures."""
     sent, failed = 0, []
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
@@ -151,7 +149,7 @@ def _send_all(
 
 
 def _batches(bodies: Iterable[str], options: dict[str, Any]) -> Iterator[Sequence[dict[str, Any]]]:
-    """Give batches that fit a request; the ids of their entries number all bodies from 1 on."""
+    """Yield batches within the limits of a request; entry IDs number the bodies from 1 on."""
     dedup_id = options.pop("dedup_id")
     shared = sum(
         len(f"{name}{''.join(value.values())}".encode())
@@ -160,12 +158,12 @@ def _batches(bodies: Iterable[str], options: dict[str, Any]) -> Iterator[Sequenc
     batch: list[dict[str, Any]] = []
     size = 0
     for number, body in enumerate(bodies, start=1):
-        its_size = len(body.encode()) + shared
-        if len(batch) == limits.BATCH_ENTRIES or (batch and size + its_size > limits.BATCH_BYTES):
+        body_size = len(body.encode()) + shared
+        if len(batch) == limits.BATCH_ENTRIES or (batch and size + body_size > limits.BATCH_BYTES):
             yield batch
             batch, size = [], 0
-        own_id = None if dedup_id is None else f"{dedup_id}-{number}"
-        batch.append({"Id": str(number), **_message(body, dedup_id=own_id, **options)})
-        size += its_size
+        numbered_id = None if dedup_id is None else f"{dedup_id}-{number}"
+        batch.append({"Id": str(number), **_message(body, dedup_id=numbered_id, **options)})
+        size += body_size
     if batch:
         yield batch

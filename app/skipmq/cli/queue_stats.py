@@ -1,4 +1,4 @@
-"""The command that shows what queues hold and what happens in them, and the table it has."""
+"""The `queue stats` command and its table."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -21,9 +21,9 @@ from skipmq.model import QueueMinute, QueueStatistics
 from skipmq.store.statistics import Order
 
 _MINUTES = 60
-# Of the minutes in which something happened, the last so many have a row.
+# The number of recent minutes with activity in the table of a queue.
 _ROWS = 10
-# A name is looked for among the queues whose names have it as a part, so many at a time.
+# The page size when searching a queue by name.
 _PAGE = 100
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _STEP, _UNITS = 1000.0, ("", "k", "M", "G")
@@ -31,7 +31,7 @@ _SPANS = ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "m"), (60, "m", 1, "s"))
 
 
 def count(number: float | None) -> str:
-    """Return a number such as `950`, `1.2k`, `34M`; nothing where it is not known."""
+    """Format a number such as `950`, `1.2k` or `34M`; return an empty text for None."""
     if number is None:
         return ""
     for unit in _UNITS:
@@ -42,14 +42,14 @@ def count(number: float | None) -> str:
 
 
 def rate(per_second: float) -> str:
-    """Return a number of messages a second such as `0`, `<0.1`, `3.4`, `1.2k`."""
-    if 0 < per_second < 0.05:  # noqa: PLR2004 - would be shown as none.
+    """Format messages per second such as `0`, `<0.1`, `3.4` or `1.2k`."""
+    if 0 < per_second < 0.05:  # noqa: PLR2004 - would be rounded to 0.
         return "<0.1"
     return f"{per_second:.1f}" if 0 < per_second < 9.95 else count(per_second)  # noqa: PLR2004
 
 
 def duration(seconds: float | None) -> str:
-    """Return a time such as `42s`, `3m 20s`, `2h 5m`, `3d 4h`; nothing where there is none."""
+    """Format a time such as `42s`, `3m 20s`, `2h 5m` or `3d 4h`; return an empty text for None."""
     if seconds is None:
         return ""
     whole = int(seconds)
@@ -60,7 +60,7 @@ def duration(seconds: float | None) -> str:
 
 
 def statistics_table(queues: Sequence[QueueStatistics], others: QueueStatistics) -> Table:
-    """Return the table of queues, whose last row has the sums of the others if there are any."""
+    """Return the table of queues; its last row sums up the other queues, if any."""
     table = Table("queue", box=None, pad_edge=False, collapse_padding=True)
     for heading in (
         *("visible", "in\nflight", "delayed", "oldest"),
@@ -76,9 +76,9 @@ def statistics_table(queues: Sequence[QueueStatistics], others: QueueStatistics)
 
 
 def _cells(each: QueueStatistics) -> list[str]:
-    held = [count(each.visible), count(each.in_flight), count(each.delayed)]
+    counts = [count(each.visible), count(each.in_flight), count(each.delayed)]
     rates = [rate(each.send_rate), rate(each.receive_rate), rate(each.delete_rate)]
-    return [*held, duration(each.oldest), *rates, count(each.dead_lettered)]
+    return [*counts, duration(each.oldest), *rates, count(each.dead_lettered)]
 
 
 def _name(each: QueueStatistics) -> Text:
@@ -87,7 +87,7 @@ def _name(each: QueueStatistics) -> Text:
 
 
 def _line(text: str) -> Text:
-    """Return a text that gives way to the numbers in a narrow terminal."""
+    """Return a text that is shortened in a narrow terminal, so that numbers stay readable."""
     return Text(text, no_wrap=True, overflow="ellipsis")
 
 
@@ -96,7 +96,7 @@ order_option = click.option(
     type=click.Choice(get_args(Order)),
     default="rate",
     show_default=True,
-    help="What comes first; rate: what is sent and deleted a second.",
+    help="Sort order; rate: messages sent and deleted per second.",
 )
 
 
@@ -108,53 +108,53 @@ order_option = click.option(
     type=click.IntRange(1, 1000),
     default=20,
     show_default=True,
-    help="At most so many queues; the others are summed.",
+    help="Maximum number of queues; the others are summed up.",
 )
-@click.option("--search", default="", metavar="TEXT", help="Only queues with TEXT in their names.")
+@click.option("--search", default="", metavar="TEXT", help="Only queues whose names contain TEXT.")
 @printing_json
 def queue_stats(name: str | None, order: Order, limit: int, search: str) -> tuple[Any, Any]:
-    """Show what the busiest queues hold and what happens in them, or all about the queue NAME.
+    """Show statistics of the busiest queues, or of the queue NAME.
 
-    All accounts and regions are shown; NAME is a queue of the default ones. Rates are messages a
-    second over the last one to two minutes. The numbers are a second old.
+    All accounts and regions are shown; NAME is in the default account and region. Rates are
+    messages per second over the last one to two minutes. Statistics are up to a second old.
     """
     with open_node(configuration().settings) as node:
         if name is not None:
-            return _of_queue(node, name)
+            return _queue(node, name)
         queues, others = node.run(
             node.node.statistics.queues(
                 limit, search=search, order=order, deadline=node.node.deadline()
             )
         )
-    known = {key: value for key, value in others._asdict().items() if value is not None}
-    result = {"queues": [each._asdict() for each in queues], "others": known}
-    return result, statistics_table(queues, others) if queues else "no such queues"
+    sums = {key: value for key, value in others._asdict().items() if value is not None}
+    result = {"queues": [each._asdict() for each in queues], "others": sums}
+    return result, statistics_table(queues, others) if queues else "no matching queues"
 
 
-def _of_queue(node: LocalNode, name: str) -> tuple[Any, Any]:
-    queue, deadline = _found(node, name), node.node.deadline()
+def _queue(node: LocalNode, name: str) -> tuple[Any, Any]:
+    queue, deadline = _find(node, name), node.node.deadline()
     assert queue.id is not None
     minutes = node.run(node.node.statistics.minutes([queue.id], _MINUTES, deadline))[queue.id]
     now = node.run(node.node.inspection.clock(deadline))
     result = queue._asdict()
     result["minutes"] = [each._asdict() | {"minute": shown_time(each.minute)} for each in minutes]
-    numbers = Table("statistic", "value", box=None, pad_edge=False)
+    table = Table("statistic", "value", box=None, pad_edge=False)
     for field, value in queue._asdict().items():
         if field not in ("id", "queues"):
-            shown = _SHOWN.get(field, cell)
-            numbers.add_row(field.replace("_", " "), shown(value))
-    return result, Group(numbers, "", *_minutes(minutes, int(now)))
+            formatted = _FORMATS.get(field, cell)
+            table.add_row(field.replace("_", " "), formatted(value))
+    return result, Group(table, "", *_minutes(minutes, int(now)))
 
 
-def _found(node: LocalNode, name: str) -> QueueStatistics:
+def _find(node: LocalNode, name: str) -> QueueStatistics:
     """Return the statistics of a queue; raise errors.QueueDoesNotExist."""
-    wanted, offset = local.queue_name(name, node.node.settings), 0
+    full_name, offset = local.queue_name(name, node.node.settings), 0
     while True:
         queues, _ = node.run(
             node.node.statistics.queues(
                 _PAGE,
-                account=wanted.account,
-                region=wanted.region,
+                account=full_name.account,
+                region=full_name.region,
                 search=name,
                 offset=offset,
                 deadline=node.node.deadline(),
@@ -169,17 +169,17 @@ def _found(node: LocalNode, name: str) -> QueueStatistics:
 
 
 def _minutes(minutes: Sequence[QueueMinute], now: int) -> list[Any]:
-    """Return what happened in the last hour: sparklines, and the last minutes that had something.
+    """Return sparklines of the last hour and a table of the last minutes with activity.
 
     `now` is in seconds since 1970.
     """
     if not minutes:
-        return [f"nothing happened in the last {_MINUTES} minutes"]
+        return [f"no activity in the last {_MINUTES} minutes"]
     first = now // 60 * 60 - (_MINUTES - 1) * 60
-    lines = Table(f"last {_MINUTES} minutes", "", "most a minute", box=None, pad_edge=False)
+    lines = Table(f"last {_MINUTES} minutes", "", "max per minute", box=None, pad_edge=False)
     for field in ("sent", "deleted"):
-        happened = {each.minute: getattr(each, field) for each in minutes}
-        numbers = [happened.get(first + 60 * n, 0) for n in range(_MINUTES)]
+        by_minute = {each.minute: getattr(each, field) for each in minutes}
+        numbers = [by_minute.get(first + 60 * n, 0) for n in range(_MINUTES)]
         lines.add_row(field, Text(_sparkline(numbers), no_wrap=True), count(max(numbers)))
     table = Table("minute (UTC)", box=None, pad_edge=False)
     for heading in ("sent", "received", "deleted", "dead-lettered", "messages"):
@@ -190,12 +190,12 @@ def _minutes(minutes: Sequence[QueueMinute], now: int) -> list[Any]:
 
 
 def _sparkline(numbers: Sequence[int]) -> str:
-    """Return a block for each number; only none has the lowest."""
-    most = max(numbers) or 1
-    return "".join(_BLOCKS[ceil(number / most * (len(_BLOCKS) - 1))] for number in numbers)
+    """Return a block for each number; only 0 has the lowest block."""
+    maximum = max(numbers) or 1
+    return "".join(_BLOCKS[ceil(number / maximum * (len(_BLOCKS) - 1))] for number in numbers)
 
 
-_SHOWN: Mapping[str, Callable[[Any], str]] = {
+_FORMATS: Mapping[str, Callable[[Any], str]] = {
     "oldest": duration,
     "send_rate": rate,
     "receive_rate": rate,

@@ -1,4 +1,4 @@
-"""The command that shows messages as they arrive, without receiving them."""
+"""The `queue tail` command."""
 
 import json
 from collections.abc import Iterator
@@ -18,41 +18,40 @@ from skipmq.cli.output import out
 from skipmq.limits import PEEKED
 from skipmq.model import PeekedMessage, Queue
 
-_PAUSE = 0.5
-# A transaction may commit so many seconds after its message was given a place.
+_POLL_INTERVAL = 0.5
+# The longest time in seconds from the send of a message to its commit.
 _OVERLAP = 5.0
-# Pages of a poll: who follows a queue that gets more messages at once does not read them.
+# Maximum number of pages read in a poll.
 _PAGES = 20
-# The parts in which a standard queue is ordered; a FIFO queue has one.
+# The place prefixes of the parts in which messages are ordered.
 _STANDARD, _FIFO = ("0/", "1/"), ("",)
 
 
 class Tail:
-    """Follows a queue: gives each message that arrives once, by peeking."""
+    """Returns each message that arrives in a queue once, without receiving it."""
 
     def __init__(self, node: LocalNode, name: str) -> None:
         self._node, self._name = node, local.queue_name(name, node.node.settings)
-        self._begun = node.run(node.node.inspection.clock(node.node.deadline()))
+        self._started = node.run(node.node.inspection.clock(node.node.deadline()))
         self._stopwatch = monotonic()
         self._seen: set[str] = set()
-        # What is there already is not new.
         self._seen.update(message.message_id for message in self._recent())
 
     def new(self) -> list[PeekedMessage]:
-        """Return what arrived since the last call, in the order of sending."""
-        found = []
+        """Return the messages that arrived since the last call, in the order of sending."""
+        arrived = []
         for message in self._recent():
             if message.message_id in self._seen:
                 continue
             self._seen.add(message.message_id)
-            # An old one that was received just now has not arrived.
-            if message.state != "in-flight" or message.sent_at / 1e6 >= self._begun:
-                found.append(message)
-        return sorted(found, key=lambda message: message.sent_at)
+            # A receive moves older messages to a recent place, too.
+            if message.state != "in-flight" or message.sent_at / 1e6 >= self._started:
+                arrived.append(message)
+        return sorted(arrived, key=lambda message: message.sent_at)
 
     def _recent(self) -> Iterator[PeekedMessage]:
-        """Give what has been placed in the queue of late, in flight or delayed."""
-        since = self._begun + monotonic() - self._stopwatch - _OVERLAP
+        """Yield the messages at recent places of the queue, including those in flight."""
+        since = self._started + monotonic() - self._stopwatch - _OVERLAP
         is_fifo = self._name.name.endswith(".fifo")
         for part in _FIFO if is_fifo else _STANDARD:
             place = f"{part}{since:.6f}/0"
@@ -76,11 +75,11 @@ class Tail:
 
 @click.command("tail")
 @queue_argument
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object per line.")
 def queue_tail(*, name: str, as_json: bool) -> None:
-    """Follow the messages that arrive in the queue NAME until Ctrl-C, without receiving them.
+    """Print messages as they arrive in the queue NAME until Ctrl-C, without receiving them.
 
-    It looks twice a second: what is received and deleted sooner is not shown.
+    It polls twice a second and misses messages that are received and deleted within that time.
     """
     with open_node(configuration().settings) as node:
         tail = Tail(node, name)
@@ -89,7 +88,7 @@ def queue_tail(*, name: str, as_json: bool) -> None:
             while True:
                 for message in tail.new():
                     _print(message, as_json=as_json)
-                sleep(_PAUSE)
+                sleep(_POLL_INTERVAL)
         except KeyboardInterrupt:
             return
 

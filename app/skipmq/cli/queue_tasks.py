@@ -1,4 +1,4 @@
-"""The commands that move, copy and delete many messages of a queue, and follow how far that is."""
+"""The commands that move, copy and delete messages of a queue by message tasks."""
 
 from time import sleep
 from typing import Any
@@ -19,25 +19,24 @@ from skipmq.cli.node import open_node
 from skipmq.cli.output import cell, printing_json, shown_time
 from skipmq.store.upkeep import MOVES
 
-# How often progress is looked at, in seconds.
-_GLANCE = 0.2
+# Seconds between two polls of a task's progress.
+_POLL_INTERVAL = 0.2
 _ACTIVE = ("RUNNING", "CANCELLING")
 _DONE = {"move": "moved", "copy": "copied", "delete": "deleted", "redrive": "moved"}
 
 
-def _rated(command: Any) -> Any:
-    most = limits.MOVES_PER_SECOND
-    return click.option(
-        "--rate", type=click.IntRange(1, most), help="At most so many messages a second."
-    )(command)
+_rate = click.option(
+    "--rate",
+    type=click.IntRange(1, limits.MOVES_PER_SECOND),
+    help="Maximum number of messages per second.",
+)
 
 
-def _filtering(command: Any) -> Any:
-    """Give a command the options that say which messages."""
+def _filters(command: Any) -> Any:
     for option in (
-        click.option("--value", metavar="TEXT", help="With --attribute: of this value."),
-        click.option("--attribute", metavar="NAME", help="Those with this message attribute."),
-        click.option("--body", metavar="TEXT", help="Those with this text in their body."),
+        click.option("--value", metavar="TEXT", help="The value of the --attribute."),
+        click.option("--attribute", metavar="NAME", help="Match messages with this attribute."),
+        click.option("--body", metavar="TEXT", help="Match messages whose body contains the text."),
     ):
         command = option(command)
     return command
@@ -49,12 +48,12 @@ def _filtering(command: Any) -> Any:
     "--to",
     "target",
     shell_complete=queue_names,
-    help="Queue to move to (default: where each message came from).",
+    help="Queue to move to (default: the source queue of each message).",
 )
-@_rated
+@_rate
 @printing_json
 def queue_redrive(name: str, target: str | None, rate: int | None) -> tuple[Any, Any]:
-    """Move the messages of the dead-letter queue NAME back, and wait until all are moved."""
+    """Redrive the messages of the dead-letter queue NAME, and wait until the task ends."""
     settings = configuration().settings
     source = local.queue_name(name, settings).arn
     destination = local.queue_name(target, settings).arn if target else None
@@ -65,58 +64,61 @@ def queue_redrive(name: str, target: str | None, rate: int | None) -> tuple[Any,
             DestinationArn=destination,
             MaxNumberOfMessagesPerSecond=rate,
         )["TaskHandle"]
-        return _followed(node, name, handle)
+        return _wait(node, name, handle)
 
 
 @click.command("move")
 @queue_argument
 @click.argument("target", shell_complete=queue_names)
-@_filtering
-@_rated
+@_filters
+@_rate
 @printing_json
-def queue_move(name: str, target: str, **given: Any) -> tuple[Any, Any]:
-    """Move the messages of the queue NAME that match to the queue TARGET.
+def queue_move(name: str, target: str, **options: Any) -> tuple[Any, Any]:
+    """Move matching messages of the queue NAME to the queue TARGET.
 
     \b
     Examples:
       skipmq queue move orders orders-held --body '"shop": 7'
       skipmq queue move failed orders --attribute reason --value timeout --rate 50
 
-    Those that are visible now; what is in flight stays. Nodes go on with it when this is ended.
+    Only messages that are visible when it starts are moved. If the command is interrupted, nodes
+    continue the task.
     """  # noqa: D301 - click reads the character \b.
-    return _started("move", name, target, **given)
+    return _run("move", name, target, **options)
 
 
 @click.command("copy")
 @queue_argument
 @click.argument("target", shell_complete=queue_names)
-@_filtering
-@_rated
+@_filters
+@_rate
 @printing_json
-def queue_copy(name: str, target: str, **given: Any) -> tuple[Any, Any]:
-    """Send copies of the messages of the queue NAME that match to the queue TARGET."""
-    return _started("copy", name, target, **given)
+def queue_copy(name: str, target: str, **options: Any) -> tuple[Any, Any]:
+    """Copy matching messages of the queue NAME to the queue TARGET."""
+    return _run("copy", name, target, **options)
 
 
 @click.command("delete-matching")
 @queue_argument
-@_filtering
-@_rated
-@click.confirmation_option("--yes", prompt="Delete the messages that match for good?")
+@_filters
+@_rate
+@click.confirmation_option("--yes", prompt="Permanently delete the matching messages?")
 @printing_json
-def queue_delete_matching(name: str, **given: Any) -> tuple[Any, Any]:
-    """Delete the messages of the queue NAME that match; `queue purge` deletes all."""
-    if given["body"] is None and given["attribute"] is None:
-        raise click.UsageError("Say which: --body or --attribute. `skipmq queue purge` takes all.")
-    return _started("delete", name, None, **given)
+def queue_delete_matching(name: str, **options: Any) -> tuple[Any, Any]:
+    """Delete matching messages of the queue NAME; `queue purge` deletes all."""
+    if options["body"] is None and options["attribute"] is None:
+        raise click.UsageError(
+            "specify --body or --attribute; `skipmq queue purge` deletes all messages"
+        )
+    return _run("delete", name, None, **options)
 
 
 @click.command("tasks")
 @queue_argument
-@click.option("--cancel", is_flag=True, help="Cancel the active one; what is done stays done.")
+@click.option("--cancel", is_flag=True, help="Cancel the active task; its progress is kept.")
 @printing_json
 def queue_tasks(*, name: str, cancel: bool) -> tuple[Any, Any]:
-    """Show the newest tasks of the queue NAME, redrives too, and how far each is."""
+    """Show the newest tasks of the queue NAME, including redrives, and their progress."""
     with open_node(configuration().settings) as node:
         tasks = _tasks(node, name)
         handle = next((task["TaskHandle"] for task in tasks if "TaskHandle" in task), None)
@@ -127,8 +129,8 @@ def queue_tasks(*, name: str, cancel: bool) -> tuple[Any, Any]:
             node.run(node.upkeep.run(MOVES))
             tasks = _tasks(node, name)
     if not tasks:
-        return tasks, f"queue {name} has had no tasks"
-    headings = ("began (UTC)", "kind", "status", "done", "of", "to", "matching", "failure")
+        return tasks, f"queue {name} has no tasks"
+    headings = ("started (UTC)", "type", "status", "done", "of", "to", "filter", "failure")
     table = Table(*headings, box=None, pad_edge=False)
     for task in tasks:
         table.add_row(
@@ -145,7 +147,7 @@ def queue_tasks(*, name: str, cancel: bool) -> tuple[Any, Any]:
 
 
 def _filter(task: dict[str, Any]) -> str:
-    parts = [f"body has {task['BodyContains']!r}"] if "BodyContains" in task else []
+    parts = [f"body contains {task['BodyContains']!r}"] if "BodyContains" in task else []
     if "AttributeName" in task:
         value = f" = {task['AttributeValue']!r}" if "AttributeValue" in task else ""
         parts.append(f"{task['AttributeName']}{value}")
@@ -153,13 +155,12 @@ def _filter(task: dict[str, Any]) -> str:
 
 
 def _tasks(node: LocalNode, name: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = node.act("ListMessageTasks", QueueUrl=local.queue_url(name))[
-        "Tasks"
-    ]
-    return found
+    tasks: list[dict[str, Any]]
+    tasks = node.act("ListMessageTasks", QueueUrl=local.queue_url(name))["Tasks"]
+    return tasks
 
 
-def _started(
+def _run(
     kind: str,
     name: str,
     target: str | None,
@@ -169,9 +170,9 @@ def _started(
     value: str | None,
     rate: int | None,
 ) -> tuple[Any, Any]:
-    """Begin a task and follow it to its end."""
+    """Start a task and wait until it ends."""
     if value is not None and attribute is None:
-        raise click.UsageError("--value is that of an --attribute.")
+        raise click.UsageError("--value requires --attribute")
     with open_node(configuration().settings) as node:
         handle = node.act(
             "StartMessageTask",
@@ -183,20 +184,20 @@ def _started(
             AttributeValue=value,
             MaxNumberOfMessagesPerSecond=rate,
         )["TaskHandle"]
-        return _followed(node, name, handle)
+        return _wait(node, name, handle)
 
 
-def _followed(node: LocalNode, name: str, handle: str) -> tuple[Any, Any]:
-    """Work on a task until it ends; this process is no node, so that it does it itself."""
+def _wait(node: LocalNode, name: str, handle: str) -> tuple[Any, Any]:
+    """Advance a task until it ends, since no node may be running; show the progress."""
     tasks = _tasks(node, name)
-    # One that a node has ended already has no handle, and is the newest.
+    # A task that a node has completed already has no handle and is the newest.
     task = next((each for each in tasks if each.get("TaskHandle") == handle), tasks[0])
-    began = task["StartedTimestamp"]
+    started = task["StartedTimestamp"]
     with Progress(console=Console(stderr=True), transient=True) as progress:
         bar = progress.add_task(f"{task['Kind']}: {escape(name)}", total=None)
         while task["Status"] in _ACTIVE:
             node.run(node.upkeep.run(MOVES))
-            task = next(each for each in _tasks(node, name) if each["StartedTimestamp"] == began)
+            task = next(each for each in _tasks(node, name) if each["StartedTimestamp"] == started)
             moved = task["ApproximateNumberOfMessagesMoved"]
             progress.update(
                 bar,
@@ -204,12 +205,12 @@ def _followed(node: LocalNode, name: str, handle: str) -> tuple[Any, Any]:
                 total=task["ApproximateNumberOfMessagesToMove"],
             )
             if task["Status"] in _ACTIVE:
-                sleep(_GLANCE)
+                sleep(_POLL_INTERVAL)
     moved, status = task["ApproximateNumberOfMessagesMoved"], task["Status"]
-    told = f"{moved} messages {_DONE[task['Kind']]} from {name}: {status.lower()}"
+    summary = f"{moved} messages {_DONE[task['Kind']]} from {name}: {status.lower()}"
     if reason := task.get("FailureReason"):
-        told += f", {reason}"
+        summary += f", {reason}"
         if reason == moves.NO_SOURCE:
-            told += ". The messages were sent to it directly: choose a target with --to"
-        raise click.ClickException(told)
-    return {"moved": moved, "status": status}, told
+            summary += ". The messages have no source queue: specify a target with --to"
+        raise click.ClickException(summary)
+    return {"moved": moved, "status": status}, summary

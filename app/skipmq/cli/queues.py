@@ -1,4 +1,4 @@
-"""The commands on queues; those on their messages are in queue_messages and queue_tail."""
+"""The commands that manage queues."""
 
 from typing import Any
 
@@ -14,14 +14,14 @@ from skipmq.cli.output import printing_json
 
 
 def pairs(_: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
-    """Return NAME=VALUE arguments as a mapping."""
-    found = {}
+    """Parse NAME=VALUE arguments into a mapping."""
+    parsed = {}
     for pair in given:
         key, equals, value = pair.partition("=")
         if not (key and equals):
             raise click.BadParameter(f"{pair!r} is not of the form NAME=VALUE", param=parameter)
-        found[key] = value
-    return found
+        parsed[key] = value
+    return parsed
 
 
 @click.command("list")
@@ -51,7 +51,7 @@ def queue_create(name: str, attributes: dict[str, str]) -> tuple[Any, Any]:
     if name.endswith(".fifo"):
         attributes.setdefault("FifoQueue", "true")
     act("CreateQueue", create=True, QueueName=name, Attributes=attributes)
-    return {"queue": name}, f"queue {name} is there"
+    return {"queue": name}, f"created queue {name}"
 
 
 @click.command("show")
@@ -82,19 +82,19 @@ def queue_set(name: str, attributes: dict[str, str]) -> tuple[Any, Any]:
       skipmq queue set orders VisibilityTimeout=60 DelaySeconds=5
       skipmq queue set orders 'RedrivePolicy={"deadLetterTargetArn": "…", "maxReceiveCount": 5}'
 
-    An empty value takes a policy away.
+    An empty value removes a policy.
     """  # noqa: D301 - click reads the character \b.
     act("SetQueueAttributes", QueueUrl=local.queue_url(name), Attributes=attributes)
-    return {"queue": name, "set": attributes}, f"queue {name} has {', '.join(attributes)}"
+    return {"queue": name, "set": attributes}, f"set {', '.join(attributes)} of queue {name}"
 
 
 @click.command("tag")
 @queue_argument
 @click.argument("tags", nargs=-1, metavar="[KEY=VALUE]...", callback=pairs)
-@click.option("--remove", multiple=True, metavar="KEY", help="Take a tag away; may be repeated.")
+@click.option("--remove", multiple=True, metavar="KEY", help="Remove a tag; may be repeated.")
 @printing_json
 def queue_tag(name: str, tags: dict[str, str], remove: tuple[str, ...]) -> tuple[Any, Any]:
-    """Tag the queue NAME, take tags away, and list the tags that it has then.
+    """Add tags to the queue NAME, remove tags, and list the resulting tags.
 
     \b
     Examples:
@@ -107,13 +107,13 @@ def queue_tag(name: str, tags: dict[str, str], remove: tuple[str, ...]) -> tuple
             node.act("TagQueue", QueueUrl=url, Tags=tags)
         if remove:
             node.act("UntagQueue", QueueUrl=url, TagKeys=list(remove))
-        found = node.act("ListQueueTags", QueueUrl=url).get("Tags", {})
-    if not found:
-        return found, f"queue {name} has no tags"
+        present = node.act("ListQueueTags", QueueUrl=url).get("Tags", {})
+    if not present:
+        return present, f"queue {name} has no tags"
     table = Table("tag", "value", box=None, pad_edge=False)
-    for key, value in found.items():
+    for key, value in present.items():
         table.add_row(escape(key), escape(value))
-    return found, table
+    return present, table
 
 
 @click.command("purge")
@@ -123,7 +123,7 @@ def queue_tag(name: str, tags: dict[str, str], remove: tuple[str, ...]) -> tuple
 def queue_purge(name: str) -> tuple[Any, Any]:
     """Delete all messages of the queue NAME."""
     act("PurgeQueue", QueueUrl=local.queue_url(name))
-    return {"purged": name}, f"queue {name} is empty"
+    return {"purged": name}, f"purged queue {name}"
 
 
 @click.command("delete")
@@ -133,4 +133,4 @@ def queue_purge(name: str) -> tuple[Any, Any]:
 def queue_delete(name: str) -> tuple[Any, Any]:
     """Delete the queue NAME and all its messages."""
     act("DeleteQueue", QueueUrl=local.queue_url(name))
-    return {"deleted": name}, f"queue {name} is gone"
+    return {"deleted": name}, f"deleted queue {name}"

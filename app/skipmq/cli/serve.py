@@ -1,4 +1,4 @@
-"""The command that runs a node."""
+"""The `serve` command."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 @click.option("--host", help="Address to listen on (default 127.0.0.1).")
 @click.option("--port", type=int, help="Port to listen on (default 9324).")
 @click.option(
-    "--workers", type=int, help="Worker processes (default: 1, at SKIPMQ_DATABASE_URL a core each)."
+    "--workers",
+    type=int,
+    help="Worker processes (default: 1; with SKIPMQ_DATABASE_URL, one for each core).",
 )
 @click.option("--data-dir", help="Folder of the embedded PostgreSQL.")
-@click.option("--ephemeral", is_flag=True, help="Use a throw-away database, gone with the server.")
-@click.option("--insecure", is_flag=True, help="Allow every caller, from other machines too.")
+@click.option("--ephemeral", is_flag=True, help="Use a temporary database, deleted at the end.")
+@click.option("--insecure", is_flag=True, help="Allow every caller, also from other machines.")
 def serve_command(
     *,
     host: str | None,
@@ -39,7 +41,7 @@ def serve_command(
 ) -> None:
     """Run a node.
 
-    Without SKIPMQ_DATABASE_URL it keeps its messages in an embedded PostgreSQL, which starts and
+    Without SKIPMQ_DATABASE_URL it stores its messages in an embedded PostgreSQL, which starts and
     stops with it.
     """
     settings = configuration(
@@ -52,8 +54,8 @@ def serve_command(
     with ExitStack() as stack:
         address = stack.enter_context(listening.address(settings))
         own = _certificate(settings)
-        # PostgreSQL starts on another processor meanwhile. The thread has ended before signals are
-        # blocked: it would still receive them.
+        # Import in parallel with the start of PostgreSQL. The thread must end before signals are
+        # blocked, because it would still receive them.
         with ThreadPoolExecutor(1) as background:
             importing = background.submit(_import_node, settings)
             owner = stack.enter_context(open_server(settings, ephemeral=ephemeral, create=True))
@@ -63,14 +65,14 @@ def serve_command(
 
 
 def _import_node(settings: Settings) -> None:
-    """Import what takes longer than the rest of the command, and set up its log."""
+    """Import the node's modules, which are slow to import, and configure logging."""
     import_module("skipmq.telemetry.logs").configure(settings)
     for module in ("cli.local", "processes.serve"):
         import_module(f"skipmq.{module}")
 
 
 def _certificate(settings: Settings) -> "Certificate | None":
-    """Return the node's certificate, where it has one."""
+    # Do not import cryptography without need.
     if not (settings.tls_certificate or settings.tls_key or settings.tls_client_ca):
         return None
     from skipmq.processes import certificate  # noqa: PLC0415
@@ -81,7 +83,7 @@ def _certificate(settings: Settings) -> "Certificate | None":
 def _serve(
     settings: Settings, address: str, own: "Certificate | None", owner: str, *, ephemeral: bool
 ) -> None:
-    """Serve, with the imports that are done."""
+    # _import_node has imported these.
     from skipmq import console  # noqa: PLC0415
     from skipmq.cli import local  # noqa: PLC0415
     from skipmq.database import schema  # noqa: PLC0415

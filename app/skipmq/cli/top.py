@@ -1,4 +1,4 @@
-"""The command that shows live what happens in the busiest queues, on the whole terminal."""
+"""The `top` command: live statistics of the busiest queues in full screen."""
 
 import asyncio
 import os
@@ -27,59 +27,59 @@ from skipmq.node import Node
 from skipmq.store.statistics import Order
 
 _ORDERS: dict[str, Order] = {"n": "name", "m": "messages", "r": "rate", "d": "dead-lettered"}
-# The lines of the screen that are no queues.
+# The lines of the screen other than those of queues.
 _OTHER_LINES = 9
-# What arrows and function keys send has letters in it.
+# Escape sequences of arrow and function keys, which contain letters.
 _SEQUENCE = re.compile(rb"\x1b(\[[0-9;]*.?|O.|)")
-# Ends as `q` does; the terminal is restored.
-_ENDING = (signal.SIGTERM, signal.SIGHUP)
+# These signals quit like `q`, so that the terminal is restored.
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 class Top:
-    """What is on the screen; for one loop. `order` is what comes first."""
+    """The screen of the command; for one event loop."""
 
     def __init__(self, node: Node, order: Order) -> None:
         self._node, self._order = node, order
-        self._pressed = asyncio.Event()
+        self._refresh = asyncio.Event()
         self._queues: list[QueueStatistics] = []
         self._others: QueueStatistics | None = None
-        # The time of the database, in seconds since 1970, and of the stopwatch when it was read.
+        # The database's time in seconds since 1970, and the monotonic time of the same moment.
         self._clock = self._read_at = 0.0
         self._failure = ""
 
     async def read(self) -> None:
-        """Read the statistics of as many queues as the screen has room for.
+        """Read the statistics of the queues that fit the screen.
 
         Raises errors.ServiceUnavailable.
         """
         await self._node.monitor.check()
         limit = max(1, out.size.height - _OTHER_LINES)
-        found = await self._node.statistics.queues(limit, order=self._order)
+        statistics = await self._node.statistics.queues(limit, order=self._order)
         self._clock = await self._node.inspection.clock(0.0)
-        self._queues, self._others = found
+        self._queues, self._others = statistics
         self._read_at = monotonic()
 
-    async def follow(self, live: Live, descriptor: int, interval: float) -> None:
-        """Show the statistics, every so many seconds, until a key or a signal ends it.
+    async def run(self, live: Live, descriptor: int, interval: float) -> None:
+        """Refresh the statistics every `interval` seconds until a key or a signal ends it.
 
-        What was read last stays on the screen while the database is unavailable.
+        The last statistics stay on the screen while the database is unavailable.
         """
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None
-        for each in _ENDING:
+        for each in _STOP_SIGNALS:
             loop.add_signal_handler(each, task.cancel)
-        loop.add_signal_handler(signal.SIGWINCH, self._pressed.set)
-        loop.add_reader(descriptor, self._press, descriptor, task)
+        loop.add_signal_handler(signal.SIGWINCH, self._refresh.set)
+        loop.add_reader(descriptor, self._read_keys, descriptor, task)
         try:
             while True:
                 live.update(self._screen(), refresh=True)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(interval):
-                        await self._pressed.wait()
-                self._pressed.clear()
+                        await self._refresh.wait()
+                self._refresh.clear()
                 await self._try_to_read()
-        except asyncio.CancelledError:
-            return  # So ends Ctrl-C, too.
+        except asyncio.CancelledError:  # Also Ctrl-C.
+            return
         finally:
             loop.remove_reader(descriptor)
 
@@ -91,23 +91,23 @@ class Top:
         except errors.DatabaseReadOnly:
             self._failure = "the database is read-only"
         except errors.ServiceUnavailable:
-            self._failure = "the database cannot be reached"
+            self._failure = "the database is unavailable"
         else:
             self._failure = ""
 
-    def _press(self, descriptor: int, task: asyncio.Task[None]) -> None:
+    def _read_keys(self, descriptor: int, task: asyncio.Task[None]) -> None:
         try:
             keys = os.read(descriptor, 64)
         except OSError:
             keys = b""
-        if not keys:  # The terminal is gone.
+        if not keys:  # The terminal was closed.
             task.cancel()
         for key in _SEQUENCE.sub(b"", keys).decode(errors="replace").lower():
             if key == "q":
                 task.cancel()
             elif key in _ORDERS:
                 self._order = _ORDERS[key]
-                self._pressed.set()
+                self._refresh.set()
 
     def _screen(self) -> Group:
         assert self._others is not None
@@ -133,7 +133,7 @@ class Top:
         head = Text("  ".join(parts) + "  ", "bold")
         if self._failure:
             age = duration(monotonic() - self._read_at)
-            return head.append(f"{self._failure}: this is {age} old", "red")
+            return head.append(f"{self._failure}: statistics of {age} ago", "red")
         state = self._node.monitor.state
         return head.append(
             f"database {state.replace('_', ' ')}", "green" if state == "writable" else "yellow"
@@ -141,9 +141,9 @@ class Top:
 
 
 @contextmanager
-def _single_keys(descriptor: int) -> Iterator[None]:
-    """Let a terminal give each key as it is pressed, and nothing suspend the command."""
-    kept = termios.tcgetattr(descriptor)
+def _cbreak(descriptor: int) -> Iterator[None]:
+    """Put a terminal into cbreak mode, in which keys are read at once, and disable Ctrl-Z."""
+    saved = termios.tcgetattr(descriptor)
     try:
         tty.setcbreak(descriptor)
         modes = termios.tcgetattr(descriptor)
@@ -151,7 +151,7 @@ def _single_keys(descriptor: int) -> Iterator[None]:
         termios.tcsetattr(descriptor, termios.TCSANOW, modes)
         yield
     finally:
-        termios.tcsetattr(descriptor, termios.TCSAFLUSH, kept)
+        termios.tcsetattr(descriptor, termios.TCSAFLUSH, saved)
 
 
 @click.command("top")
@@ -160,26 +160,25 @@ def _single_keys(descriptor: int) -> Iterator[None]:
     type=click.FloatRange(0.5, 3600),
     default=2,
     show_default=True,
-    help="Seconds between two readings.",
+    help="Seconds between two refreshes.",
 )
 @order_option
 def top(*, interval: float, order: Order) -> None:
     """Show the busiest queues live until q or Ctrl-C.
 
-    The keys n, m, r and d order them by name, messages, rate and what went to a dead-letter queue.
+    The keys n, m, r and d sort by name, messages, rate and dead-lettered messages.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()) or out.is_dumb_terminal:
         raise click.ClickException(
-            "top needs a terminal: programs get the same from `skipmq queue stats --json`"
+            "top needs a terminal: programs can use `skipmq queue stats --json`"
         )
     descriptor = sys.stdin.fileno()
     with open_node(configuration().settings) as node:
-        shown = Top(node.node, order)
-        node.run(shown.read())
-        # What is logged would be written over the table.
+        screen = Top(node.node, order)
+        node.run(screen.read())
         with (
-            _single_keys(descriptor),
+            _cbreak(descriptor),
             silence(),
             Live(console=out, screen=True, auto_refresh=False) as live,
         ):
-            node.run(shown.follow(live, descriptor, interval))
+            node.run(screen.run(live, descriptor, interval))

@@ -1,4 +1,4 @@
-"""The private PostgreSQL of a node that was given no database."""
+"""The embedded PostgreSQL, which a node uses when no database is configured."""
 
 from skipmq.embedded.binaries import EmbeddedError, client_program
 from skipmq.embedded.server import Server, default_data_dir, start, start_ephemeral

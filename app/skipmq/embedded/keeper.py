@@ -1,8 +1,8 @@
-"""The keeper: the process that owns an embedded PostgreSQL and stops it after its last user.
+"""The keeper: the parent process of an embedded PostgreSQL, which stops it after its last user.
 
-It is run as a script with the standard library alone: it starts PostgreSQL as its child, starts it
-again when it dies, and waits for the exclusive lock on `users.lock`, on which each user keeps a
-shared one. The kernel drops a user's lock however the user ends, so the server ends with its users.
+It runs as a script and imports the standard library only. It starts PostgreSQL as its child,
+restarts it when it dies, and waits for an exclusive lock on `users.lock`, on which each user holds
+a shared lock. The kernel releases a user's lock however the user ends, so the server always stops.
 """
 
 import contextlib
@@ -20,15 +20,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 SOCKET_NAME = ".s.PGSQL.5432"
-# PostgreSQL inherits nothing: variables such as PGPORT or LC_ALL would change what it does.
+# PostgreSQL must not inherit variables such as PGPORT or LC_ALL.
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
 # After kill -9 of the postmaster its last backends can hold the shared memory for a while.
-_PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1)
-_PROVEN_SECONDS = 10
+_RESTART_DELAYS = (0.05, 0.1, 0.2, 0.4, 0.8, 1)
+_STABLE_SECONDS = 10
 
 
-class Orders(NamedTuple):
-    """What a keeper is to run, as JSON; `keeper_lock` is the descriptor of an inherited lock."""
+class Parameters(NamedTuple):
+    """The parameters of a keeper, passed as JSON; `keeper_lock` is an inherited descriptor."""
 
     command: list[str]
     uid: int | None
@@ -41,15 +41,15 @@ class Orders(NamedTuple):
 
 
 def postmaster_file(cluster: Path) -> list[str]:
-    """Return the lines of postmaster.pid, none if there is no such file."""
+    """Return the lines of postmaster.pid, or an empty list without such a file."""
     try:
         return (cluster / "postmaster.pid").read_text().splitlines()
     except FileNotFoundError:
         return []
 
 
-def answers(sockets: Path) -> bool:
-    """Tell whether a postmaster listens in this folder, ready or not."""
+def is_listening(sockets: Path) -> bool:
+    """Return whether a postmaster listens in this folder, ready or not."""
     with socket.socket(socket.AF_UNIX) as probe:
         try:
             probe.connect(str(sockets / SOCKET_NAME))
@@ -59,63 +59,63 @@ def answers(sockets: Path) -> bool:
 
 
 def stop_orphan(cluster: Path, sockets: Path) -> None:
-    """Stop the postmaster that a killed keeper left behind; it is not our child to watch."""
-    while answers(sockets):
-        # It answers, so the file is its own and the number cannot be another program's.
+    """Stop a postmaster whose keeper was killed, and wait until it no longer listens."""
+    while is_listening(sockets):
+        # It listens, so the PID in the file is the postmaster's and was not reused.
         if lines := postmaster_file(cluster):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(lines[0]), signal.SIGINT)
         time.sleep(0.05)
 
 
-def keep(orders: Orders) -> None:
-    """Run PostgreSQL until nobody uses it or SIGTERM comes.
+def keep(parameters: Parameters) -> None:
+    """Run PostgreSQL until it has no users or SIGTERM arrives, and restart it if it ends.
 
-    Gives up when it has never run long and fails again and again: the log says why.
+    Returns if it fails repeatedly without ever having run for _STABLE_SECONDS.
     """
     failures = 0
-    proven = False
-    while proven or failures < len(_PAUSES):
-        stop_orphan(Path(orders.cluster), Path(orders.sockets))
+    was_stable = False
+    while was_stable or failures < len(_RESTART_DELAYS):
+        stop_orphan(Path(parameters.cluster), Path(parameters.sockets))
         if _stop_requested():
             return
-        # Nobody answers there, and postmaster.pid alone protects the data.
-        (Path(orders.sockets) / f"{SOCKET_NAME}.lock").unlink(missing_ok=True)
+        # No postmaster listens on the socket, and postmaster.pid protects the data.
+        (Path(parameters.sockets) / f"{SOCKET_NAME}.lock").unlink(missing_ok=True)
         started = time.monotonic()
-        postgres = _start(orders)
+        postgres = _start(parameters)
         if _stop_requested_before_end_of(postgres):
-            # A throw-away database needs no checkpoint.
-            postgres.send_signal(signal.SIGQUIT if orders.ephemeral else signal.SIGINT)
+            # A temporary database needs no checkpoint.
+            postgres.send_signal(signal.SIGQUIT if parameters.ephemeral else signal.SIGINT)
             postgres.wait()
             return
-        long = time.monotonic() - started > _PROVEN_SECONDS
-        proven = proven or long
-        failures = 1 if long else min(failures + 1, len(_PAUSES))
-        _say(f"PostgreSQL ended with status {postgres.returncode}")
-        time.sleep(_PAUSES[failures - 1])
+        is_stable = time.monotonic() - started > _STABLE_SECONDS
+        was_stable = was_stable or is_stable
+        failures = 1 if is_stable else min(failures + 1, len(_RESTART_DELAYS))
+        _log(f"PostgreSQL ended with status {postgres.returncode}")
+        time.sleep(_RESTART_DELAYS[failures - 1])
 
 
-def _start(orders: Orders) -> subprocess.Popen[bytes]:
+def _start(parameters: Parameters) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        orders.command,
+        parameters.command,
         stdin=subprocess.DEVNULL,
         cwd="/",
-        env=_environment(orders),
-        user=orders.uid,
-        group=orders.gid,
-        extra_groups=None if orders.uid is None else [],
+        env=_environment(parameters),
+        user=parameters.uid,
+        group=parameters.gid,
+        extra_groups=None if parameters.uid is None else [],
     )
 
 
-def _environment(orders: Orders) -> dict[str, str]:
-    """Return what PostgreSQL inherits: the last postmaster's number too if a stranger has it now.
+def _environment(parameters: Parameters) -> dict[str, str]:
+    """Return PostgreSQL's environment; mark a reused PID in postmaster.pid as stale.
 
-    PostgreSQL refuses to start while a process has the number in postmaster.pid. It can be a zombie
-    where process 1 reaps none, or another program after a restart of a container. The number named
-    here counts as stale, as pg_ctl uses it for its own parent. The file stays as it is: it names
-    the shared memory, by which PostgreSQL notices backends that are not dead yet.
+    PostgreSQL refuses to start while a process has the PID in postmaster.pid. That may be a zombie
+    that PID 1 does not reap, or another program after a restart of a container. PostgreSQL ignores
+    the PID in PG_GRANDPARENT_PID, which pg_ctl sets to that of its parent. The file must stay: it
+    names the shared memory, by which PostgreSQL detects backends that still run.
     """
-    lines = postmaster_file(Path(orders.cluster))
+    lines = postmaster_file(Path(parameters.cluster))
     if lines and not _is_postgres(lines[0]):
         return {**ENVIRONMENT, "PG_GRANDPARENT_PID": lines[0]}
     return ENVIRONMENT
@@ -134,7 +134,7 @@ def _stop_requested() -> bool:
 
 
 def _stop_requested_before_end_of(postgres: subprocess.Popen[bytes]) -> bool:
-    """Wait for either; blocked signals stay pending, so none is lost between two waits."""
+    """Wait for either event; blocked signals stay pending between two calls of sigwait."""
     while postgres.poll() is None:
         if signal.sigwait({signal.SIGTERM, signal.SIGCHLD}) == signal.SIGTERM:
             return True
@@ -146,46 +146,46 @@ def _await_last_user(users: int) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _remove(orders: Orders) -> None:
-    """Remove a throw-away folder; renamed first, so that a new start never meets half of it."""
-    shutil.rmtree(orders.sockets, ignore_errors=True)
-    folder = Path(orders.data)
-    gone = folder.with_name(f"{folder.name}.gone-{os.getpid()}")
+def _remove(parameters: Parameters) -> None:
+    """Remove a temporary folder; rename it first, so that no starter finds it half removed."""
+    shutil.rmtree(parameters.sockets, ignore_errors=True)
+    folder = Path(parameters.data)
+    renamed = folder.with_name(f"{folder.name}.gone-{os.getpid()}")
     try:
-        folder.rename(gone)
+        folder.rename(renamed)
     except OSError:
-        gone = folder
-    shutil.rmtree(gone, ignore_errors=True)
+        renamed = folder
+    shutil.rmtree(renamed, ignore_errors=True)
 
 
-def _say(text: str) -> None:
+def _log(text: str) -> None:
     sys.stderr.write(f"skipmq keeper {os.getpid()}: {text}\n")
     sys.stderr.flush()
 
 
 def main(text: str) -> None:
-    """Detach from the starter and do what the orders say."""
+    """Detach from the starter and run the keeper with these parameters, in JSON."""
     if os.fork():
-        # The keeper is nobody's child: no starter has to wait for it.
+        # The keeper is reparented, so no starter has to reap it.
         os._exit(0)
-    orders = Orders(*json.loads(text))
-    fcntl.fcntl(orders.keeper_lock, fcntl.F_SETFD, fcntl.FD_CLOEXEC)
-    # Blocked for good: SIGINT and SIGHUP. PostgreSQL sets its own mask. A handler makes SIGCHLD
-    # count on every system.
+    parameters = Parameters(*json.loads(text))
+    fcntl.fcntl(parameters.keeper_lock, fcntl.F_SETFD, fcntl.FD_CLOEXEC)
+    # SIGINT and SIGHUP stay blocked; PostgreSQL sets its own mask. Without a handler, SIGCHLD is
+    # discarded on some systems.
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.pthread_sigmask(
         signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGCHLD}
     )
-    users = os.open(Path(orders.data) / "users.lock", os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    users = os.open(Path(parameters.data) / "users.lock", os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     threading.Thread(target=_await_last_user, args=(users,), daemon=True).start()
-    keep(orders)
+    keep(parameters)
     with contextlib.suppress(BlockingIOError):
-        # Only with the users' lock in hand is the folder nobody's.
-        if orders.ephemeral:
+        # The exclusive lock ensures that the folder has no users.
+        if parameters.ephemeral:
             fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _remove(orders)
-    # In this order: who gets the users' lock finds the keeper's lock free.
-    os.close(orders.keeper_lock)
+            _remove(parameters)
+    # In this order, so that a process that acquires users.lock finds keeper.lock free.
+    os.close(parameters.keeper_lock)
     os.close(users)
 
 

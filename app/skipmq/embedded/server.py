@@ -1,7 +1,7 @@
-"""Starting, sharing and releasing the server.
+"""Start, share and release an embedded PostgreSQL.
 
 Every user of a folder holds a shared lock on `users.lock`; a keeper process (keeper.py) runs the
-server and stops it when that lock is free. Starters take turns by `start.lock`.
+server and stops it when that lock is free. `start.lock` serializes starters.
 """
 
 import contextlib
@@ -27,9 +27,9 @@ _NOTICE_SECONDS = 5
 
 
 class Server:
-    """A use of the embedded PostgreSQL; it stops when its last user has released it or died.
+    """A reference to an embedded PostgreSQL, which stops when all references are released.
 
-    A process forked (not spawned) from the user is a user, too, until it ends.
+    A process's references are released when it ends. A process forked from it holds them, too.
     """
 
     __slots__ = ("_folder", "_lock", "data_dir", "url")
@@ -41,12 +41,12 @@ class Server:
         self._lock: int | None = lock
 
     def release(self) -> None:
-        """Release it. The server stops soon after if this was its last user."""
+        """Release the server, which stops soon after if this was its last user."""
         lock, self._lock = self._lock, None
         if lock is None:
             return
         try:
-            # A keeper that was killed would leave the server running for nobody.
+            # If the keeper was killed, start another one, which stops the server.
             keeper_lock = _try_lock(self.data_dir / "keeper.lock")
             if keeper_lock is not None:
                 try:
@@ -54,7 +54,7 @@ class Server:
                 finally:
                     os.close(keeper_lock)
         except (OSError, EmbeddedError) as error:
-            _warn("embedded PostgreSQL may run on", reason=str(error))
+            _warn("the embedded PostgreSQL may not stop", reason=str(error))
         finally:
             os.close(lock)
 
@@ -71,15 +71,15 @@ class Server:
 
 
 def default_data_dir() -> Path:
-    """Return the folder of this account's data."""
+    """Return the default data folder of this account."""
     return binaries.SYSTEM_FOLDER if os.geteuid() == 0 else platformdirs.user_data_path("skipmq")
 
 
 def start(data_dir: Path, *, ephemeral: bool = False, bin_dir: Path | None = None) -> Server:
-    """Use the server of this folder: make it, recover it or join it, and wait until it is ready.
+    """Create, recover or join the server of a folder, and wait until it is ready.
 
-    Any number of processes may do so at once. An ephemeral folder must be empty or not exist; it is
-    removed with its last user. Raises EmbeddedError.
+    Any number of processes may do so concurrently. An ephemeral folder must be empty or not exist;
+    it is removed with its last user. Raises EmbeddedError.
     """
     folder = Folder(data_dir.expanduser().resolve(), ephemeral, bin_dir)
     try:
@@ -89,8 +89,8 @@ def start(data_dir: Path, *, ephemeral: bool = False, bin_dir: Path | None = Non
             starting.callback(os.close, start_lock)
             with contextlib.ExitStack() as using:
                 using.callback(os.close, users_lock)
-                data_folder.check_nature(folder)
-                _bring_up(folder, start_lock)
+                data_folder.check_ephemeral(folder)
+                _ensure_running(folder, start_lock)
                 using.pop_all()
             return Server(folder, users_lock)
     except OSError as error:
@@ -101,7 +101,7 @@ def start(data_dir: Path, *, ephemeral: bool = False, bin_dir: Path | None = Non
 
 
 def start_ephemeral(*, bin_dir: Path | None = None) -> Server:
-    """Start a server that is removed, data and all, with its last user.
+    """Start a server in a temporary folder, which is removed with its last user.
 
     Raises EmbeddedError.
     """
@@ -116,13 +116,13 @@ def start_ephemeral(*, bin_dir: Path | None = None) -> Server:
 
 
 def _enter(data: Path) -> tuple[int, int]:
-    """Take the locks of a starter and of a user, of a folder that is not being removed."""
+    """Acquire start.lock and users.lock of a folder that is not being removed."""
     while True:
         _make_folder(data)
         with contextlib.ExitStack() as stack, contextlib.suppress(FileNotFoundError):
             locks = []
             for name, kind in (("start.lock", fcntl.LOCK_EX), ("users.lock", fcntl.LOCK_SH)):
-                # A keeper about to end holds the users' lock until PostgreSQL is down.
+                # A keeper that is stopping holds users.lock until PostgreSQL is down.
                 locks.append(_lock(data / name, kind))
                 stack.callback(os.close, locks[-1])
             start_lock, users_lock = locks
@@ -134,7 +134,7 @@ def _enter(data: Path) -> tuple[int, int]:
 
 
 def _make_folder(path: Path) -> None:
-    """Make a folder that the server's account can pass; one that exists is left as it is."""
+    """Create a folder that the server's account can traverse, unless it exists."""
     path.mkdir(mode=0o711 if os.geteuid() == 0 else 0o700, parents=True, exist_ok=True)
 
 
@@ -159,15 +159,15 @@ def _check_reachable(data: Path) -> None:
     account = binaries.own_account()
     if account and (blocked := binaries.obstacle(data, account)):
         raise EmbeddedError(
-            f"PostgreSQL cannot run as root, and the account it runs as cannot pass {blocked};"
-            f" {data_folder.ELSEWHERE}, or let it: chmod o+x {blocked}"
+            f"PostgreSQL cannot run as root, and the account that runs it cannot enter {blocked};"
+            f" {data_folder.ELSEWHERE}, or run: chmod o+x {blocked}"
         )
 
 
-def _bring_up(folder: Folder, start_lock: int) -> None:
-    """Wait until the server is ready; while it has no keeper, give it one."""
+def _ensure_running(folder: Folder, start_lock: int) -> None:
+    """Start a keeper unless one runs, and wait until the server is ready."""
     launched = False
-    notice = time.monotonic() + _NOTICE_SECONDS
+    notice_at = time.monotonic() + _NOTICE_SECONDS
     while True:
         keeper_lock = _try_lock(folder.data / "keeper.lock")
         if keeper_lock is not None:
@@ -176,32 +176,29 @@ def _bring_up(folder: Folder, start_lock: int) -> None:
                     reason = data_folder.last_line(folder.log)
                     raise EmbeddedError(f"PostgreSQL did not start: {reason}; see {folder.log}")
                 programs = binaries.find(folder.bin_dir)
-                data_folder.make_cluster(folder, programs, start_lock)
+                data_folder.create_cluster(folder, programs, start_lock)
                 _spawn_keeper(folder, programs, keeper_lock)
             finally:
                 os.close(keeper_lock)
             launched = True
         if data_folder.is_ready(folder):
             return
-        if time.monotonic() > notice:
-            _warn(
-                "waiting for PostgreSQL",
-                says=data_folder.last_line(folder.log),
-                log=str(folder.log),
-            )
-            notice += 6 * _NOTICE_SECONDS
+        if time.monotonic() > notice_at:
+            last_line = data_folder.last_line(folder.log)
+            _warn("waiting for PostgreSQL", last_line=last_line, log=str(folder.log))
+            notice_at += 6 * _NOTICE_SECONDS
         time.sleep(0.002)
 
 
-def _warn(event: str, **facts: str) -> None:
-    # Only here: `skipmq serve` starts the server before it imports what logs.
+def _warn(event: str, **context: str) -> None:
+    # Imported late, because `skipmq serve` starts the server before its slow imports.
     import structlog  # noqa: PLC0415
 
-    structlog.get_logger().warning(event, **facts)
+    structlog.get_logger().warning(event, **context)
 
 
 def _spawn_keeper(folder: Folder, programs: Programs, keeper_lock: int) -> None:
-    """Start the keeper and let it inherit the lock that says that there is one."""
+    """Start the keeper, which inherits keeper.lock."""
     account = programs.account
     keeper.stop_orphan(folder.cluster, folder.sockets)
     data_folder.make_private(folder.sockets, account)
@@ -210,7 +207,7 @@ def _spawn_keeper(folder: Folder, programs: Programs, keeper_lock: int) -> None:
     command += ["-k", str(folder.sockets), "-p", "5432"]
     command += ["-c", "listen_addresses=", "-c", "unix_socket_permissions=0700"]
     command += ["-c", f"config_file={settings}"]
-    orders = keeper.Orders(
+    parameters = keeper.Parameters(
         command=command,
         uid=account.uid if account else None,
         gid=account.gid if account else None,
@@ -221,8 +218,8 @@ def _spawn_keeper(folder: Folder, programs: Programs, keeper_lock: int) -> None:
         keeper_lock=keeper_lock,
     )
     with data_folder.opened_log(folder.log) as output:
-        begun = subprocess.run(
-            [sys.executable, "-I", "-S", keeper.__file__, json.dumps(orders)],
+        completed = subprocess.run(
+            [sys.executable, "-I", "-S", keeper.__file__, json.dumps(parameters)],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
@@ -231,7 +228,7 @@ def _spawn_keeper(folder: Folder, programs: Programs, keeper_lock: int) -> None:
             cwd="/",
             check=False,
         )
-    if begun.returncode:
+    if completed.returncode:
         raise EmbeddedError(
             f"the keeper did not start: {data_folder.last_line(folder.log)}; see {folder.log}"
         )

@@ -1,4 +1,4 @@
-"""How an embedded PostgreSQL is, found out without starting it or changing a file."""
+"""The status of an embedded PostgreSQL, read without starting it or changing a file."""
 
 import struct
 from dataclasses import dataclass
@@ -7,17 +7,17 @@ from pathlib import Path
 from skipmq.embedded import data_folder
 from skipmq.embedded.data_folder import Folder
 
-# Where pg_control has the state of the cluster, and the states of one that was shut down.
+# The position of the cluster's state in pg_control, and the states after a shutdown.
 _STATE = struct.Struct("=16xi")
 _SHUT_DOWN = (1, 2)
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What is in a data folder.
+    """The status of a data folder.
 
-    `version` is the major one of PostgreSQL, None when there is no database; `url` the owner's,
-    None when no server runs; `was_shut_down` is None where the files cannot be read.
+    `version` is PostgreSQL's major version, None if the folder has no database; `url` is the
+    owner's, None if no server runs; `was_shut_down` is None if the files cannot be read.
     """
 
     data_dir: Path
@@ -26,19 +26,19 @@ class Status:
     was_shut_down: bool | None = None
 
     def __str__(self) -> str:
-        """Return one sentence on a server that does not run, and what starts it."""
+        """Describe a server that is not running, and how to start it."""
         if self.version is None:
-            return f"none yet in {self.data_dir}: `skipmq serve` makes one"
-        ending = {
-            True: "it was shut down cleanly: `skipmq serve` starts it",
-            False: "it was not shut down cleanly: `skipmq serve` starts it and recovers",
-            None: "this account may not read how it ended: `skipmq serve` as its owner starts it",
+            return f"no database in {self.data_dir} yet: `skipmq serve` creates one"
+        state = {
+            True: "was shut down cleanly: `skipmq serve` starts it",
+            False: "was not shut down cleanly: `skipmq serve` starts it and recovers",
+            None: "cannot be inspected by this account: run `skipmq serve` as its owner",
         }[self.was_shut_down]
-        return f"PostgreSQL {self.version} in {self.data_dir} does not run, and {ending}"
+        return f"PostgreSQL {self.version} in {self.data_dir} is not running and {state}"
 
 
 def status(data_dir: Path) -> Status:
-    """Return how the server of a folder is."""
+    """Return the status of a folder."""
     folder = Folder(data_dir.expanduser().resolve(), ephemeral=False, bin_dir=None)
     try:
         version = (folder.cluster / "PG_VERSION").read_text().strip()

@@ -1,1 +1,1 @@
-"""What runs where: a node, its workers and its janitor."""
+"""The processes of a node: workers, their supervisor and the janitor."""

@@ -1,4 +1,4 @@
-"""The certificate of a node: read, checked, and read again when its files change."""
+"""The TLS certificate of a node: loading, validation and renewal."""
 
 import ssl
 from dataclasses import dataclass, field
@@ -22,24 +22,24 @@ from skipmq.settings import Settings
 
 log = structlog.get_logger()
 
-# Renewals come weeks before the end: a certificate that ends so soon was forgotten.
-SOON = timedelta(days=14)
-# Seconds between two looks at the files.
+# Automatic renewal happens earlier, so a certificate this close to its expiry was overlooked.
+EXPIRY_WARNING = timedelta(days=14)
+# Seconds between two polls of the files.
 INTERVAL = 2.0
-# What every client of the last years verifies.
+# Algorithms that all current clients verify.
 _CURVES = (ec.SECP256R1, ec.SECP384R1)
 _RSA_BITS = range(2048, 4097)
 
 
 class CertificateError(Exception):
-    """The certificate cannot be used; the message says what to do."""
+    """The certificate cannot be used; the message contains the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """A certificate with its chain and the key that fits it, as PEM, and when it is valid.
+    """A certificate chain with its private key, as PEM, and its validity period.
 
-    `client_ca` holds the certificates that vouch for clients; it is empty when clients need none.
+    `client_ca` has the CA certificates for client certificates, and is empty if none are required.
     """
 
     pem: bytes = field(repr=False)
@@ -48,26 +48,26 @@ class Certificate:
     ends: datetime
 
     def check_validity(self) -> str:
-        """Say until when it is valid; raise CertificateError when it is not or will soon not be."""
-        now = datetime.now(UTC)  # noqa: TID251 - whoever connects goes by a clock of this kind.
+        """Describe the expiry; raise CertificateError if invalid or within EXPIRY_WARNING of it."""
+        now = datetime.now(UTC)  # noqa: TID251 - clients verify by the system clock, too.
         if self.begins > now:
             raise CertificateError(f"the certificate is not valid before {_date(self.begins)}")
         if self.ends < now:
             raise CertificateError(f"the certificate expired on {_date(self.ends)}: renew it")
-        if self.ends < now + SOON:
+        if self.ends < now + EXPIRY_WARNING:
             raise CertificateError(f"the certificate expires on {_date(self.ends)}: renew it")
         return f"valid until {_date(self.ends)}"
 
 
 class StagedFiles(NamedTuple):
-    """Where workers read a certificate and its key, and the certificates that vouch for clients."""
+    """The files of the certificate with its key, and of the client CA, that workers read."""
 
     own: Path
     client_ca: Path | None
 
 
 class _Contents(NamedTuple):
-    """What is in the files; text instead of bytes says why one cannot be read."""
+    """The contents of the files; a str is the reason why a file cannot be read."""
 
     certificate: bytes | str
     key: bytes | str
@@ -75,7 +75,7 @@ class _Contents(NamedTuple):
 
 
 def read(settings: Settings) -> Certificate | None:
-    """Return the certificate that the settings name, or None where they name none.
+    """Load the certificate that the settings name; return None if they name none.
 
     Raises CertificateError.
     """
@@ -94,9 +94,9 @@ def read(settings: Settings) -> Certificate | None:
 
 
 def stage(certificate: Certificate, folder: Path) -> StagedFiles:
-    """Write what was checked into a private folder.
+    """Write a validated certificate into a private folder, from which workers read it.
 
-    Workers read these: the operator's own may be broken when one has to be started.
+    The operator's files may be invalid when a worker has to be restarted.
     """
     own = _write(folder / "certificate.pem", certificate.pem)
     if not certificate.client_ca:
@@ -105,7 +105,7 @@ def stage(certificate: Certificate, folder: Path) -> StagedFiles:
 
 
 def context(files: StagedFiles) -> ssl.SSLContext:
-    """Return a context in which a server shakes hands with the certificate in these files."""
+    """Return the server's SSL context for the certificate in these files."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     made.minimum_version = ssl.TLSVersion.TLSv1_2
     made.set_alpn_protocols(["http/1.1"])
@@ -117,42 +117,42 @@ def context(files: StagedFiles) -> ssl.SSLContext:
 
 
 def ends(files: StagedFiles) -> float:
-    """Return when the certificate in these files ends, in seconds since 1970."""
+    """Return the expiry of the certificate in these files, in seconds since 1970."""
     chain = x509.load_pem_x509_certificates(files.own.read_bytes())
     return chain[0].not_valid_after_utc.timestamp()
 
 
 class Watch:
-    """Finds the certificates that come into the files, and stages them in a folder."""
+    """Detects renewed certificates in the operator's files and stages them in a folder."""
 
     def __init__(self, settings: Settings, used: Certificate, folder: Path) -> None:
         self._settings, self._used, self._folder = settings, used, folder
-        self._judged: _Contents | None = None
-        self._before: _Contents | None = None
+        self._checked: _Contents | None = None
+        self._previous: _Contents | None = None
 
-    def look(self) -> bool:
-        """Report whether there is another certificate than before; to be called every INTERVAL.
+    def poll(self) -> bool:
+        """Report whether the certificate was replaced; call this every INTERVAL seconds.
 
-        The files are read when they have stayed the same for two looks: they are written one after
-        the other. A certificate that cannot be used is logged, and the one before stays.
+        The files are written one after the other, so their contents must be the same in two polls.
+        An invalid certificate is logged and the present one stays in use.
         """
-        found = _contents(self._settings)
-        is_settled, self._before = found == self._before, found
-        if found == self._judged or not is_settled:
+        contents = _contents(self._settings)
+        is_unchanged, self._previous = contents == self._previous, contents
+        if contents == self._checked or not is_unchanged:
             return False
         try:
-            certificate = _parsed(self._settings, found)
+            certificate = _parsed(self._settings, contents)
         except CertificateError as error:
-            log.warning("the new certificate cannot be used, the old one stays", error=str(error))
-            self._judged = found
+            log.warning("keeping the old certificate: the new one is invalid", error=str(error))
+            self._checked = contents
             return False
         if certificate != self._used:
             try:
                 stage(certificate, self._folder)
-            except OSError as error:  # The next look tries again.
+            except OSError as error:  # The next poll retries.
                 log.warning("the new certificate cannot be staged", error=str(error))
                 return False
-        self._judged = found
+        self._checked = contents
         if certificate == self._used:
             return False
         self._used = certificate
@@ -176,7 +176,7 @@ def _content(path: str) -> bytes | str:
 
 
 def _parsed(settings: Settings, contents: _Contents) -> Certificate:
-    """Return the certificate that is in the files; raise CertificateError."""
+    """Parse the certificate and its key; raise CertificateError."""
     chain = _certificates(settings.tls_certificate, contents.certificate)
     key = _key(settings.tls_key, contents.key)
     clients = settings.tls_client_ca
@@ -184,51 +184,50 @@ def _parsed(settings: Settings, contents: _Contents) -> Certificate:
     first = chain[0]
     if first.version is not x509.Version.v3:
         raise CertificateError(
-            f"{settings.tls_certificate}: a certificate of version 1 names no host: make one of"
-            " version 3 with a subjectAltName"
+            f"{settings.tls_certificate}: a certificate of version 1 has no subjectAltName: create"
+            " one of version 3 that has it"
         )
     if first.public_key() != key.public_key():
         raise CertificateError(
             f"{settings.tls_key}: this is not the key of the first certificate in"
             f" {settings.tls_certificate}: name the files of one pair"
         )
-    # In one form, whatever the operator's was.
-    own = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    key_pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     return Certificate(
-        own + _pem(chain), _pem(trusted), first.not_valid_before_utc, first.not_valid_after_utc
+        key_pem + _pem(chain), _pem(trusted), first.not_valid_before_utc, first.not_valid_after_utc
     )
 
 
 def _certificates(path: str, content: bytes | str) -> list[x509.Certificate]:
     try:
-        return x509.load_pem_x509_certificates(_known(content))
+        return x509.load_pem_x509_certificates(_readable(content))
     except ValueError as error:
-        raise CertificateError(f"{path}: there is no certificate as PEM in it") from error
+        raise CertificateError(f"{path}: not a certificate in PEM format") from error
 
 
 def _key(path: str, content: bytes | str) -> PrivateKeyTypes:
     try:
-        key = load_pem_private_key(_known(content), password=None)
+        key = load_pem_private_key(_readable(content), password=None)
     except TypeError as error:
         raise CertificateError(
-            f"{path}: the key has a password: `openssl pkey -in {path}` writes it without one"
+            f"{path}: the key is encrypted: decrypt it with `openssl pkey -in {path}`"
         ) from error
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise CertificateError(f"{path}: there is no private key as PEM in it") from error
-    is_known = (
+        raise CertificateError(f"{path}: not a private key in PEM format") from error
+    is_supported = (
         isinstance(key, ed25519.Ed25519PrivateKey)
         or (isinstance(key, rsa.RSAPrivateKey) and key.key_size in _RSA_BITS)
         or (isinstance(key, ec.EllipticCurvePrivateKey) and isinstance(key.curve, _CURVES))
     )
-    if not is_known:
+    if not is_supported:
         raise CertificateError(
-            f"{path}: a key of this kind cannot be used: make one for ECDSA on P-256 or P-384,"
-            " Ed25519, or RSA of 2048 to 4096 bits"
+            f"{path}: unsupported type of key: create one for ECDSA on P-256 or P-384, Ed25519, or"
+            " RSA of 2048 to 4096 bits"
         )
     return key
 
 
-def _known(content: bytes | str) -> bytes:
+def _readable(content: bytes | str) -> bytes:
     if isinstance(content, str):
         raise CertificateError(content)
     return content
@@ -243,8 +242,8 @@ def _date(time: datetime) -> str:
 
 
 def _write(file: Path, content: bytes) -> Path:
-    """Write a file for this account alone, so that a reader finds the old or the new content."""
-    fresh = file.with_suffix(".new")
-    fresh.touch(mode=0o600)
-    fresh.write_bytes(content)
-    return fresh.replace(file)
+    """Replace a file atomically; only this account can read it."""
+    temporary = file.with_suffix(".new")
+    temporary.touch(mode=0o600)
+    temporary.write_bytes(content)
+    return temporary.replace(file)

@@ -1,7 +1,7 @@
-"""Runs the upkeep of the database: partitions ahead, retention, what retired queues leave behind.
+"""The janitor: database maintenance such as partitions, retention and cleanup after queues.
 
-One task a node. Each job is idempotent and locks its row while it runs, so that of many nodes one
-does it at a time, and none has to be elected. Each node reads for itself what its metrics show.
+Each node runs one. Jobs are idempotent and lock a row while they run, so only one node runs a job
+at a time, without leader election. The gauges are read by every node.
 """
 
 from collections.abc import Awaitable, Callable
@@ -22,13 +22,16 @@ from skipmq.telemetry.metrics import GAUGES
 
 log = structlog.get_logger()
 
-# A transaction that is open for longer is shown by the name of its session, in seconds.
+# Minimum age in seconds of a transaction whose session is named in a gauge.
 NAMED_AFTER = 60.0
 
 
 @dataclass(slots=True)
 class Task:
-    """A piece of upkeep, due each `interval` seconds; `run` returns how much it did."""
+    """A maintenance task; `run` returns the number of rows or objects that it processed.
+
+    It runs every `interval` seconds, and again immediately where it reached its limit.
+    """
 
     name: str
     interval: float
@@ -38,7 +41,7 @@ class Task:
 
 
 class Janitor:
-    """Runs each task when it is due, and again at once where it did its limit; for one loop."""
+    """Runs the tasks when they are due; for one event loop."""
 
     def __init__(
         self,
@@ -51,7 +54,6 @@ class Janitor:
         self._named_after = named_after
         self._observer = observer or NoObserver()
         self._tasks_changed = Wakeup()
-        # The metrics of the database that are shown.
         self._shown: set[str] = set()
         self._tasks = [
             Task(job.name, job.interval, partial(upkeep.run, job), job.limit)
@@ -72,7 +74,7 @@ class Janitor:
             self._observer.show("unarchived days", 0)
 
     async def run(self) -> None:
-        """Run until it is cancelled."""
+        """Run until cancelled."""
         pause = 0.0
         while True:
             if await self._tasks_changed.sleep(pause):
@@ -80,11 +82,11 @@ class Janitor:
             pause = await self.tick()
 
     def wake(self) -> None:
-        """Continue the tasks that move messages at once: one was started or cancelled."""
+        """Run the message move tasks immediately, because one was started or cancelled."""
         self._tasks_changed.wake()
 
     async def tick(self) -> float:
-        """Run what is due; return the seconds until the next job is."""
+        """Run the tasks that are due; return the seconds until the next one is."""
         for task in self._tasks:
             if task.due > monotonic():
                 continue
@@ -93,16 +95,16 @@ class Janitor:
             except (errors.ServiceUnavailable, errors.Locked):
                 done = 0
             except Exception:
-                log.exception("upkeep failed", job=task.name)
+                log.exception("maintenance job failed", job=task.name)
                 done = 0
             if done:
-                log.debug("upkeep", job=task.name, done=done)
+                log.debug("ran maintenance job", job=task.name, done=done)
                 self._observer.count("upkeep", (task.name,), done)
             task.due = monotonic() + (0 if done >= task.limit else task.interval)
         return max(0.0, min(task.due for task in self._tasks) - monotonic())
 
     def _gauge(self, state: str, interval: float, read: Callable[[], Awaitable[float]]) -> Task:
-        """Return the task that shows a metric, which is not a number until it was read."""
+        """Return the task that updates a gauge; its value is NaN until it has been read."""
 
         async def show() -> int:
             value = nan
@@ -118,14 +120,14 @@ class Janitor:
     async def _oldest_snapshot(self) -> float:
         self._observer.forget("snapshot holder")
         seconds, session = await self._upkeep.oldest_snapshot()
-        # Those that end soon would only leave as many series.
+        # Each session is a series of its own, so skip those that end soon.
         named = (seconds, session) if seconds >= self._named_after else (0.0, "")
         self._observer.show("snapshot holder", named[0], (named[1],))
         return seconds
 
     async def _show_database(self) -> int:
         try:
-            # The schema of the next release may have more.
+            # The schema of a newer release may return unknown statistics.
             found = [each for each in await self._upkeep.database_statistics() if each[0] in GAUGES]
         except errors.SqsError:
             found = []

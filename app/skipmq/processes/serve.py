@@ -1,4 +1,4 @@
-"""The stand-alone server: what it listens on, and its processes."""
+"""The stand-alone server: its sockets and processes."""
 
 import signal
 from collections.abc import Callable
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 
-def run(  # noqa: PLR0913 - What differs between two nodes.
+def run(  # noqa: PLR0913 - the parameters of a node.
     settings: Settings,
     host: str,
     database_url: str,
@@ -30,12 +30,12 @@ def run(  # noqa: PLR0913 - What differs between two nodes.
     *,
     mount: "Mount | None" = None,
 ) -> None:
-    """Serve on `host` until SIGINT, SIGTERM or SIGHUP, then let requests end and return.
+    """Serve on `host` until SIGINT, SIGTERM or SIGHUP, then drain and return.
 
-    The schema of the database has been checked. Calls `ready` once a worker takes requests. `mount`
-    adds pages to those of the server. Raises ServeError when workers end as soon as they start.
+    The caller has checked the schema. Calls `ready` once a worker accepts requests. `mount` adds
+    pages to those of the server. Raises ServeError if workers end repeatedly after their start.
     """
-    # Whoever is to hear of them unblocks them: one that comes before waits until then.
+    # Signals stay pending until the worker or the supervisor handles them.
     signal.pthread_sigmask(signal.SIG_BLOCK, worker.STOP_SIGNALS)
     count = settings.worker_count
     with ExitStack() as stack:

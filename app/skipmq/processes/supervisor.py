@@ -1,7 +1,7 @@
-"""Several workers, each a process that is started again when it ends.
+"""The supervisor of several worker processes, which restarts those that end.
 
-One thread that waits for signals: to stop, of a child that ended, of a timer. It opens no
-connection and has no loop.
+A single thread waits for stop signals, SIGCHLD and a timer. It opens no connection and has no event
+loop.
 """
 
 import multiprocessing
@@ -21,52 +21,53 @@ from skipmq.processes.worker import STOP_SIGNALS, Work
 log = structlog.get_logger()
 
 TICK = 0.1
-# The pause before a worker is started again, which doubles; how often it may end within
-# SETTLED_SECONDS of its start, one time after the other, before the node gives up.
-PAUSE, MOST_ENDS, SETTLED_SECONDS = 0.1, 6, 10.0
-# What a worker gets beyond SKIPMQ_STOP_TIMEOUT before it is killed.
-KILLED_AFTER = 5.0
-_HEARD = STOP_SIGNALS | {signal.SIGCHLD, signal.SIGALRM}
+# The delay before a restart, which doubles each time.
+RESTART_DELAY = 0.1
+# The node stops if a worker ends CRASH_LIMIT times in a row within CRASH_SECONDS of its start.
+CRASH_LIMIT, CRASH_SECONDS = 6, 10.0
+# Seconds after SKIPMQ_STOP_TIMEOUT until workers are killed.
+KILL_DELAY = 5.0
+_SIGNALS = STOP_SIGNALS | {signal.SIGCHLD, signal.SIGALRM}
 
 
 class CrashLoopError(Exception):
-    """A worker ends whenever it is started; the message has the cause."""
+    """A worker ends after each start; the message contains the cause."""
 
 
 class Supervisor:
-    """The workers of a node, started by fork: it is to be made in a process of one thread."""
+    """The workers of a node. It forks, so the process must have a single thread."""
 
     def __init__(self, work: Work, ready: Callable[[], None], watch: Watch | None) -> None:
         self._work, self._ready, self._watch = work, ready, watch
-        self._workers = {number: _Place() for number in range(len(work.sockets))}
-        # Workers say here that they are ready, or why they end.
-        self._said, self._saying = os.pipe()
-        os.set_blocking(self._said, False)
-        # Only this process has the end that is written: the other can be read when it has died.
-        self._alive_reading, self._alive_writing = os.pipe()
+        self._workers = {number: _Worker() for number in range(len(work.sockets))}
+        # Workers report here that they are ready, or the error that ends them.
+        self._reports_reader, self._reports_writer = os.pipe()
+        os.set_blocking(self._reports_reader, False)
+        # Only this process has the writing end, so workers read end-of-file when it dies.
+        self._alive_reader, self._alive_writer = os.pipe()
         self._is_ready = self._is_stopping = False
-        self._kills_at = float("inf")
-        self._looks_at = 0.0
+        self._kill_at = float("inf")
+        self._poll_certificate_at = 0.0
 
     def run(self) -> None:
-        """Run the workers until a signal that stops the node, and return when they have ended.
+        """Run the workers until a stop signal, and return when all have ended.
 
         Raises CrashLoopError.
         """
-        # Workers begin with the same, and hear of what is for them when they can.
-        signal.pthread_sigmask(signal.SIG_BLOCK, _HEARD | {worker.RENEW, worker.STOP})
+        # Workers inherit the mask and unblock their signals once they have handlers.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS | {worker.RENEW, worker.STOP})
         signal.setitimer(signal.ITIMER_REAL, TICK, TICK)
         try:
             self._start_due()
             while not (
-                self._is_stopping and all(p.process is None for p in self._workers.values())
+                self._is_stopping and all(w.process is None for w in self._workers.values())
             ):
-                if signal.sigwait(_HEARD) in STOP_SIGNALS:
+                if signal.sigwait(_SIGNALS) in STOP_SIGNALS:
                     self._stop()
-                self._hear_workers()
-                self._note_ends()
+                self._read_reports()
+                self._reap()
                 self._start_due()
-                self._look_for_certificate()
+                self._poll_certificate()
                 systemd.ping()
         except BaseException:
             self._kill()
@@ -75,101 +76,100 @@ class Supervisor:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _start_due(self) -> None:
-        for number, place in self._workers.items():
-            if place.process is None and not self._is_stopping and place.due <= monotonic():
-                place.began = monotonic()
-                place.process = multiprocessing.get_context("fork").Process(
-                    target=self._work_as, args=(number,), name=f"worker {number}"
+        for number, each in self._workers.items():
+            if each.process is None and not self._is_stopping and each.start_at <= monotonic():
+                each.started_at = monotonic()
+                each.process = multiprocessing.get_context("fork").Process(
+                    target=self._run_worker, args=(number,), name=f"worker {number}"
                 )
-                place.process.start()
+                each.process.start()
 
-    def _work_as(self, number: int) -> None:
-        """Be a worker, in a process of its own."""
-        os.close(self._alive_writing)
+    def _run_worker(self, number: int) -> None:
+        os.close(self._alive_writer)
         try:
             worker.run(
                 self._work,
-                lambda: self._say(number, "ready"),
+                lambda: self._report(number, "ready"),
                 None,
                 number=number,
                 stops={worker.STOP},
-                parent=self._alive_reading,
+                parent=self._alive_reader,
             )
-        except Exception as error:  # noqa: BLE001 - the supervisor tells it.
-            self._say(number, f"{type(error).__name__}: {error}")
+        except Exception as error:  # noqa: BLE001 - the supervisor logs it.
+            self._report(number, f"{type(error).__name__}: {error}")
             sys.exit(1)
 
-    def _say(self, number: int, what: str) -> None:
-        os.write(self._saying, f"{number} {' '.join(what.split())}".encode()[:1024] + b"\n")
+    def _report(self, number: int, text: str) -> None:
+        os.write(self._reports_writer, f"{number} {' '.join(text.split())}".encode()[:1024] + b"\n")
 
-    def _hear_workers(self) -> None:
+    def _read_reports(self) -> None:
         try:
-            said = os.read(self._said, 65_536).decode(errors="replace")
+            reports = os.read(self._reports_reader, 65_536).decode(errors="replace")
         except BlockingIOError:
             return
-        for line in said.splitlines():
-            number, _, what = line.partition(" ")
-            if what != "ready":
-                self._workers[int(number)].cause = what
+        for line in reports.splitlines():
+            number, _, text = line.partition(" ")
+            if text != "ready":
+                self._workers[int(number)].error = text
             elif not self._is_ready:
                 self._is_ready = True
                 self._ready()
 
-    def _note_ends(self) -> None:
+    def _reap(self) -> None:
         now = monotonic()
-        if now > self._kills_at:
-            log.error("workers that did not end in time are killed")
+        if now > self._kill_at:
+            log.error("killing the workers that did not stop in time")
             self._kill()
-        for number, place in self._workers.items():
-            if place.process is None or (code := place.process.exitcode) is None:
+        for number, each in self._workers.items():
+            if each.process is None or (code := each.process.exitcode) is None:
                 continue
-            place.process.join()
-            place.process = None
+            each.process.join()
+            each.process = None
             if self._is_stopping:
                 continue
-            cause = place.cause or _exit_cause(code)
-            place.ends = place.ends + 1 if now - place.began < SETTLED_SECONDS else 1
-            if place.ends >= MOST_ENDS:
-                raise CrashLoopError(f"a worker ends whenever it is started: {cause}")
-            place.cause, place.due = "", now + PAUSE * 2 ** (place.ends - 1)
-            log.error("a worker ended, another is started", number=number, cause=cause)
+            cause = each.error or _exit_cause(code)
+            each.crashes = each.crashes + 1 if now - each.started_at < CRASH_SECONDS else 1
+            if each.crashes >= CRASH_LIMIT:
+                raise CrashLoopError(f"a worker ends after each start: {cause}")
+            each.error, each.start_at = "", now + RESTART_DELAY * 2 ** (each.crashes - 1)
+            log.error("restarting a worker that ended", number=number, cause=cause)
 
     def _stop(self) -> None:
         settings = self._work.settings
         delay = 0 if self._is_stopping else settings.stop_delay
         self._is_stopping = True
-        ends_at = monotonic() + delay + settings.stop_timeout + KILLED_AFTER
-        self._kills_at = min(self._kills_at, ends_at)
-        self._send(worker.STOP)
+        kill_at = monotonic() + delay + settings.stop_timeout + KILL_DELAY
+        self._kill_at = min(self._kill_at, kill_at)
+        self._signal(worker.STOP)
 
-    def _look_for_certificate(self) -> None:
-        if self._watch is None or monotonic() < self._looks_at:
+    def _poll_certificate(self) -> None:
+        if self._watch is None or monotonic() < self._poll_certificate_at:
             return
-        self._looks_at = monotonic() + certificate.INTERVAL
-        if self._watch.look():
-            self._send(worker.RENEW)
+        self._poll_certificate_at = monotonic() + certificate.INTERVAL
+        if self._watch.poll():
+            self._signal(worker.RENEW)
             systemd.reloaded()
 
-    def _send(self, notice: signal.Signals) -> None:
-        for place in self._workers.values():
-            if place.process is not None and place.process.pid and place.process.is_alive():
-                os.kill(place.process.pid, notice)
+    def _signal(self, number: signal.Signals) -> None:
+        for each in self._workers.values():
+            if each.process is not None and each.process.pid and each.process.is_alive():
+                os.kill(each.process.pid, number)
 
     def _kill(self) -> None:
-        for place in self._workers.values():
-            if place.process is not None:
-                place.process.kill()
-                place.process.join()
+        for each in self._workers.values():
+            if each.process is not None:
+                each.process.kill()
+                each.process.join()
 
 
-class _Place:
-    """A worker that there is, or shall be."""
+class _Worker:
+    """The process of a worker, None until `start_at`, and its recent crashes."""
 
     def __init__(self) -> None:
         self.process: ForkProcess | None = None
-        self.began = self.due = 0.0
-        self.ends = 0
-        self.cause = ""
+        self.started_at = self.start_at = 0.0
+        self.crashes = 0
+        self.error = ""
 
 
 def _exit_cause(code: int) -> str:

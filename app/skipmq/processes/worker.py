@@ -1,6 +1,6 @@
-"""A worker: a node behind its door on an event loop, until a signal stops it.
+"""A worker process: a node and its server on an event loop, until a signal stops it.
 
-A node of one worker is this process and no other; of several, see supervisor.py.
+A node with one worker has no other process; supervisor.py runs several workers.
 """
 
 import asyncio
@@ -39,23 +39,23 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-# What stops a node: the second one ends its delay.
+# Signals that stop a node; a second one skips SKIPMQ_STOP_DELAY.
 STOP_SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
-# What a supervisor sends: that there is another certificate, and that the worker shall stop.
+# The supervisor's signals: reload the certificate, and stop.
 RENEW, STOP = signal.SIGUSR1, signal.SIGUSR2
-# Files that a worker opens for other things than connections of clients.
+# Descriptors of a worker that are not client connections.
 OTHER_FILES = 256
 _RETRY_SECONDS, _READY_SECONDS = 0.5, 0.05
-# Requests leave no cycles behind: few objects are ever garbage that only the collector finds. All
-# are looked at rarely: with ten thousand receivers that takes a tenth of a second, and more.
-_COLLECTED_AFTER = (50_000, 20, 100)
+# Requests create no reference cycles. A full collection takes over a tenth of a second with ten
+# thousand receivers.
+_GC_THRESHOLDS = (50_000, 20, 100)
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a node serves, and where; its workers have a socket each.
+    """The settings and resources of a node's workers; each worker has its own socket.
 
-    `folder` is the node's own: for the certificate's `files`, and for metrics of several workers.
+    `folder` is private to the node and holds the certificate's `files` and the workers' metrics.
     """
 
     settings: Settings
@@ -68,17 +68,17 @@ class Work:
 
     @property
     def metrics_folder(self) -> Path | None:
-        """Return where several workers publish their metrics; None where there is one."""
+        """Return the folder in which several workers publish metrics, None for a single worker."""
         return self.folder if len(self.sockets) > 1 else None
 
 
-def connections(wanted: int) -> int:
-    """Return how many connections of clients a worker can hold, of those wanted."""
+def connections(limit: int) -> int:
+    """Return `limit`, or the number of client connections that RLIMIT_NOFILE allows if smaller."""
     _, files = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return wanted if files == resource.RLIM_INFINITY else min(wanted, max(files - OTHER_FILES, 64))
+    return limit if files == resource.RLIM_INFINITY else min(limit, max(files - OTHER_FILES, 64))
 
 
-def run(  # noqa: PLR0913 - Alone, and under a supervisor.
+def run(  # noqa: PLR0913 - with and without a supervisor.
     work: Work,
     ready: Callable[[], None],
     watch: Watch | None,
@@ -87,13 +87,13 @@ def run(  # noqa: PLR0913 - Alone, and under a supervisor.
     stops: Collection[signal.Signals] = STOP_SIGNALS,
     parent: int | None = None,
 ) -> None:
-    """Serve until one of the signals `stops`, then let requests end and return.
+    """Serve until one of the signals in `stops` arrives, then drain and return.
 
-    Calls `ready` when the node takes requests. `watch` finds other certificates, `parent` is a
-    descriptor that can be read when the supervisor has died.
+    Calls `ready` when the node accepts requests. `watch` detects renewed certificates; `parent` is
+    a descriptor that becomes readable when the supervisor dies.
     """
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_Worker(work, number).serve(ready, watch, stops, parent))
 
@@ -102,7 +102,7 @@ class _Worker:
     def __init__(self, work: Work, number: int) -> None:
         self._work, self._settings = work, work.settings
         self._listening = work.sockets[number]
-        self._leaving, self._hurried = asyncio.Event(), asyncio.Event()
+        self._stop_requested, self._skip_delay = asyncio.Event(), asyncio.Event()
         self._is_first = number == 0
         self._metrics = Metrics(janitor=self._is_first)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -116,10 +116,10 @@ class _Worker:
     ) -> None:
         loop = asyncio.get_running_loop()
         for each in stops:
-            loop.add_signal_handler(each, self._hear)
+            loop.add_signal_handler(each, self._request_stop)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {*stops, signal.SIGCHLD, signal.SIGALRM})
         if parent is not None:
-            loop.add_reader(parent, self._end_without_supervisor, parent)
+            loop.add_reader(parent, self._stop_without_supervisor, parent)
         settings, work = self._settings, self._work
         traces = tracing(settings, str(os.getpid()))
         self._node = node = Node(settings, work.database_url, self._metrics, traces)
@@ -128,40 +128,39 @@ class _Worker:
             with suppress(errors.ServiceUnavailable):
                 await node.open()
             self._broker = broker = Broker(node)
-            node.start(*self._parts(own))
-            most = connections(settings.max_connections)
-            self._door = Door(broker, self._collect, most, work.mount)
+            node.start(*self._background_tasks(own))
+            limit = connections(settings.max_connections)
+            self._door = Door(broker, self._collect, limit, work.mount)
             await self._listen()
-            loop.add_signal_handler(RENEW, lambda: self._begin(self._renew()))
+            loop.add_signal_handler(RENEW, lambda: self._create_task(self._renew()))
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {RENEW})
-            # What is there now stays: the collector need not look at it again and again.
+            # Exclude the long-lived objects created so far from later collections.
             gc.collect()
             gc.freeze()
-            gc.set_threshold(*_COLLECTED_AFTER)
-            self._begin(self._announce(ready))
+            gc.set_threshold(*_GC_THRESHOLDS)
+            self._create_task(self._announce(ready))
             if parent is None:
-                self._begin(self._ping())
+                self._create_task(self._ping())
             if watch is not None:
-                self._begin(self._watch(watch))
+                self._create_task(self._watch(watch))
             await self._stop()
         finally:
-            # What comes from now on changes nothing: the rest of the stop is not to be cut short.
+            # Further signals must not interrupt the shutdown.
             signal.pthread_sigmask(signal.SIG_BLOCK, {*stops, RENEW})
             await cancel_others()
             await node.close()
             own.close()
 
-    def _parts(self, database: Database) -> list[Runnable]:
-        """Return what runs beside the node: of a node's workers the first has the janitor."""
-        parts: list[Runnable] = []
+    def _background_tasks(self, database: Database) -> list[Runnable]:
+        tasks: list[Runnable] = []
         if self._is_first:
             janitor = Janitor(Upkeep(database), self._settings, self._metrics)
-            # Each node has one session named as the janitor's, by which consoles count nodes.
+            # The console counts nodes by sessions named "skipmq janitor": one for each node.
             listen = partial(database.session, "skipmq task listener")
-            parts += [janitor, TaskListener(listen, janitor.wake)]
+            tasks += [janitor, TaskListener(listen, janitor.wake)]
         if (folder := self._work.metrics_folder) is not None:
-            parts.append(Publisher(folder, self._snapshot))
-        return parts
+            tasks.append(Publisher(folder, self._snapshot))
+        return tasks
 
     async def _listen(self) -> None:
         files = self._work.files
@@ -186,7 +185,7 @@ class _Worker:
     async def _watch(self, watch: Watch) -> None:
         while True:
             await asyncio.sleep(certificate.INTERVAL)
-            if watch.look():
+            if watch.poll():
                 await self._renew()
                 systemd.reloaded()
 
@@ -196,11 +195,11 @@ class _Worker:
             await asyncio.sleep(1)
 
     async def _announce(self, ready: Callable[[], None]) -> None:
-        """Call `ready` when the node takes requests."""
+        """Call `ready` when the node accepts requests."""
         node = self._node
         is_ready, state = await node.readiness()
         if not is_ready:
-            log.warning("the node waits until it can write to its database", database=state)
+            log.warning("waiting until the database accepts writes", database=state)
         while not is_ready:
             await asyncio.sleep(_READY_SECONDS if node.is_open else _RETRY_SECONDS)
             if not node.is_open:
@@ -210,12 +209,12 @@ class _Worker:
         ready()
 
     async def _stop(self) -> None:
-        """Wait for the signal that stops the node, and let requests end."""
-        await self._leaving.wait()
+        """Wait for a stop signal, then drain."""
+        await self._stop_requested.wait()
         self._node.announce_stop()
         with suppress(TimeoutError):
             async with asyncio.timeout(self._settings.stop_delay):
-                await self._hurried.wait()
+                await self._skip_delay.wait()
         self._node.drain()
         self._door.drain()
         await self._door.close(self._settings.stop_timeout)
@@ -228,22 +227,22 @@ class _Worker:
         self._broker.show()
         return self._metrics.snapshot()
 
-    def _begin(self, coroutine: Coroutine[Any, Any, None]) -> None:
+    def _create_task(self, coroutine: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _hear(self) -> None:
-        (self._hurried if self._leaving.is_set() else self._leaving).set()
+    def _request_stop(self) -> None:
+        (self._skip_delay if self._stop_requested.is_set() else self._stop_requested).set()
 
-    def _end_without_supervisor(self, parent: int) -> None:
+    def _stop_without_supervisor(self, parent: int) -> None:
         asyncio.get_running_loop().remove_reader(parent)
-        self._leaving.set()
-        self._hurried.set()
+        self._stop_requested.set()
+        self._skip_delay.set()
 
 
 async def cancel_others() -> None:
-    """Cancel what still runs, so that requests which outlived the stop are on the record."""
+    """Cancel all other tasks, so that requests that outlast SKIPMQ_STOP_TIMEOUT are logged."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()

@@ -1,1 +1,1 @@
-"""What a process says of itself: metrics, traces, log lines."""
+"""Metrics, traces and logs."""

@@ -1,4 +1,4 @@
-"""The metrics of all processes of a node, in the text formats of Prometheus and OpenMetrics."""
+"""Exposition of a node's metrics in the text formats of Prometheus and OpenMetrics."""
 
 import platform
 import time
@@ -29,23 +29,23 @@ from skipmq.telemetry.metrics import (
 
 _MERGES: dict[str, Callable[[Iterable[float]], float]] = {"sum": sum, "min": min, "max": max}
 _QUEUE = ("account", "region", "queue")
-# Under CloudWatch's names where they mean the same. Source: Amazon SQS Developer Guide, "Available
+# Named as in CloudWatch if they mean the same. Source: Amazon SQS Developer Guide, "Available
 # CloudWatch metrics for Amazon SQS".
-_OF_QUEUE = (
+_QUEUE_GAUGES = (
     ("approximate_number_of_messages_visible", "Messages that can be received", "visible"),
     ("approximate_number_of_messages_not_visible", "Messages in flight", "in_flight"),
     ("approximate_number_of_messages_delayed", "Messages that are delayed", "delayed"),
     (
         "approximate_age_of_oldest_message_seconds",
-        "Age of the visible message that is due first, 0 without one",
+        "Time since the oldest visible message became visible, 0 if there is none",
         "oldest",
     ),
 )
-_TOTALS_OF_QUEUE = (
+_QUEUE_COUNTERS = (
     ("number_of_messages_sent", "Messages sent to the queue", "sent"),
     ("sent_message_size_bytes", "Bytes of the bodies of messages sent to the queue", "bytes_sent"),
-    ("number_of_messages_received", "Messages received, each as often as it was", "received"),
-    ("number_of_empty_receives", "Receives that gave no message", "empty_receives"),
+    ("number_of_messages_received", "Messages received, counting each delivery", "received"),
+    ("number_of_empty_receives", "Receives that returned no message", "empty_receives"),
     ("number_of_messages_deleted", "Messages deleted by consumers", "deleted"),
     ("number_of_messages_expired", "Messages past their retention period", "expired"),
     (
@@ -68,11 +68,11 @@ def text(
     queues: Sequence[QueueStatistics] = (),
     others: QueueStatistics | None = None,
 ) -> tuple[bytes, str]:
-    """Return the metrics of a node in the format that a client accepts, and its content type.
+    """Return a node's metrics in the format that the client accepts, and their content type.
 
-    The statistics of queues are left out where they are not known.
+    `others` sums up the queues that have no metrics of their own; without it they are omitted.
     """
-    families = [*_of_processes(processes), *_of_queues(queues, others)]
+    families = [*_process_metrics(processes), *_queue_metrics(queues, others)]
 
     class Collected:
         def collect(self) -> Iterable[Metric]:
@@ -84,7 +84,7 @@ def text(
     return encode(registry), content_type
 
 
-def _of_processes(processes: Sequence[Published]) -> Iterator[Metric]:
+def _process_metrics(processes: Sequence[Published]) -> Iterator[Metric]:
     alive = [snapshot for snapshot, is_alive in processes if is_alive]
     for name, definition in COUNTERS.items():
         family = CounterMetricFamily(definition.name, definition.about, labels=definition.labels)
@@ -102,7 +102,7 @@ def _of_processes(processes: Sequence[Published]) -> Iterator[Metric]:
         yield _histogram(name, definition, [snapshot for snapshot, _ in processes])
     yield GaugeMetricFamily(
         "skipmq_metrics_age_seconds",
-        "How old the numbers are of the process that published its own least recently",
+        "Age of the least recently published metrics of a running process",
         value=max((time.monotonic() - snapshot.at for snapshot in alive), default=0.0),
     )
     build = GaugeMetricFamily(
@@ -117,8 +117,8 @@ def _merged(every: Iterable[Series], definition: Definition) -> Iterator[tuple[l
     for series in every:
         for labels, value in series:
             values.setdefault(tuple(labels), []).append(value)
-    for labels, of_processes in values.items():
-        yield [*labels], _MERGES[definition.merge](of_processes)
+    for labels, each in values.items():
+        yield [*labels], _MERGES[definition.merge](each)
 
 
 def _histogram(
@@ -128,48 +128,48 @@ def _histogram(
     merged: dict[tuple[str, ...], Histogram] = {}
     for snapshot in snapshots:
         for labels, each in snapshot.histograms.get(name, []):
-            known = merged.setdefault(tuple(labels), Histogram([0] * len(each.counts)))
-            known.counts = [a + b for a, b in zip(known.counts, each.counts, strict=True)]
-            known.total += each.total
-            known.exemplars |= each.exemplars
-    for labels, found in merged.items():
-        family.add_metric(labels, _buckets(found, definition), found.total)
+            total = merged.setdefault(tuple(labels), Histogram([0] * len(each.counts)))
+            total.counts = [a + b for a, b in zip(total.counts, each.counts, strict=True)]
+            total.total += each.total
+            total.exemplars |= each.exemplars
+    for labels, histogram in merged.items():
+        family.add_metric(labels, _buckets(histogram, definition), histogram.total)
     return family
 
 
 def _buckets(
-    found: Histogram, definition: Definition
+    histogram: Histogram, definition: Definition
 ) -> list[tuple[str, float] | tuple[str, float, Exemplar]]:
-    """Return how many values each bucket and all before it have, with an example of its own."""
+    """Return the upper bounds and cumulative counts of the buckets, with exemplars."""
     buckets: list[tuple[str, float] | tuple[str, float, Exemplar]] = []
-    below = 0
-    for place, end in enumerate((*definition.buckets, float("inf"))):
-        below += found.counts[place]
-        text = "+Inf" if end == float("inf") else str(end)
-        example = found.exemplars.get(place)
-        if example is None:
-            buckets.append((text, below))
+    cumulative = 0
+    for bucket, bound in enumerate((*definition.buckets, float("inf"))):
+        cumulative += histogram.counts[bucket]
+        text = "+Inf" if bound == float("inf") else str(bound)
+        exemplar = histogram.exemplars.get(bucket)
+        if exemplar is None:
+            buckets.append((text, cumulative))
         else:
-            labels = {"request_id": example.request_id}
-            buckets.append((text, below, Exemplar(labels, example.value)))
+            labels = {"request_id": exemplar.request_id}
+            buckets.append((text, cumulative, Exemplar(labels, exemplar.value)))
     return buckets
 
 
-def _of_queues(
+def _queue_metrics(
     queues: Sequence[QueueStatistics], others: QueueStatistics | None
 ) -> Iterator[Metric]:
-    for name, about, field in _OF_QUEUE:
+    for name, about, field in _QUEUE_GAUGES:
         gauge = GaugeMetricFamily(f"skipmq_queue_{name}", about, labels=_QUEUE)
         for queue in queues:
             gauge.add_metric(_labels(queue), getattr(queue, field) or 0)
         yield gauge
-    for name, about, field in _TOTALS_OF_QUEUE:
+    for name, about, field in _QUEUE_COUNTERS:
         counter = CounterMetricFamily(f"skipmq_queue_{name}", about, labels=_QUEUE)
         for queue in queues:
             counter.add_metric(_labels(queue), getattr(queue, field))
         yield counter
     if others is not None:
-        # Totals of changing sets of queues would fall and rise: no counters.
+        # Gauges, because the set of these queues changes and a total over it can decrease.
         for name, about, value in (
             ("queues", "Queues that have no metrics of their own", others.queues),
             ("queues_messages", "Messages in queues without metrics", others.messages),

@@ -1,4 +1,4 @@
-"""Structured logs on standard error: text for people, JSON for collectors. Never a message body."""
+"""Structured logs on standard error, as text or JSON; they never contain message bodies."""
 
 import logging
 import sys
@@ -11,18 +11,18 @@ _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
 
 def to_standard_error() -> None:
-    """Keep what is logged before the settings are known out of a command's output."""
-    _write("info", as_text=True, settled=False)
+    """Log to standard error until `configure` is called."""
+    _configure("info", as_text=True, cache_loggers=False)
 
 
 def configure(settings: Settings) -> None:
-    """Set up logging of this process as the settings say."""
+    """Configure the logging of this process from the settings."""
     as_text = settings.log_format == "text" or (settings.log_format == "" and sys.stderr.isatty())
-    _write(settings.log_level, as_text=as_text, settled=True)
+    _configure(settings.log_level, as_text=as_text, cache_loggers=True)
 
 
-def _write(level: str, *, as_text: bool, settled: bool) -> None:
-    # Without rich's tracebacks, which show local variables: secrets, and messages.
+def _configure(level: str, *, as_text: bool, cache_loggers: bool) -> None:
+    # Rich's tracebacks would show local variables, which hold secrets and messages.
     plain = structlog.dev.plain_traceback
     renderer = (
         structlog.dev.ConsoleRenderer(exception_formatter=plain)
@@ -40,6 +40,6 @@ def _write(level: str, *, as_text: bool, settled: bool) -> None:
         ],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=settled,
+        cache_logger_on_first_use=cache_loggers,
     )
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")

@@ -1,8 +1,8 @@
-"""What a process of a node counts and shows, in memory.
+"""The metrics of a node's process, in memory.
 
-The hot path adds to plain numbers. Where a node has several processes each writes its own twice a
-second to a file of a folder that all of them share (metrics_folder.py); the one that is asked for
-metrics adds them up (exposition.py).
+The hot path adds to plain numbers. In a node of several processes each writes its metrics twice a
+second to a shared folder (metrics_folder.py), and the process that serves a scrape merges them
+(exposition.py).
 """
 
 import os
@@ -19,7 +19,7 @@ Merge = Literal["sum", "min", "max"]
 
 
 class Definition(NamedTuple):
-    """A metric; `merge` is how the values of several processes become one."""
+    """A metric; `merge` is how the values of several processes are merged."""
 
     name: str
     about: str
@@ -32,29 +32,29 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5
 _NUMBERS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0)
 COUNTERS = {
     "database outages": Definition(
-        "skipmq_database_outages", "Times that no database could be written to"
+        "skipmq_database_outages", "Times that the database became unavailable for writes"
     ),
     "standbys outages": Definition(
-        "skipmq_standbys_outages", "Times that too few standbys acknowledged"
+        "skipmq_standbys_outages", "Times that too few standbys confirmed commits"
     ),
     "tables outages": Definition(
-        "skipmq_tables_outages", "Times that another program locked a table of messages"
+        "skipmq_tables_outages", "Times that another session locked a table of messages"
     ),
     "parked": Definition(
         "skipmq_parked",
         "Transactions (of one request or several) that waited for a database, standby or lock",
     ),
-    "retried": Definition("skipmq_retried", "Statements run again after the database went away"),
-    "unknown": Definition("skipmq_outcome_unknown", "Statements given up that may have been done"),
+    "retried": Definition("skipmq_retried", "Statements retried after a connection failure"),
+    "unknown": Definition("skipmq_outcome_unknown", "Statements whose outcome is unknown"),
     "cut": Definition(
-        "skipmq_database_deadlines", "Connections cut because a statement took too long"
+        "skipmq_database_deadlines", "Connections closed because a statement timed out"
     ),
     "searches cut": Definition(
-        "skipmq_search_deadlines", "Reads of operators and metrics given up as they took too long"
+        "skipmq_search_deadlines", "Searches and statistics queries that timed out"
     ),
-    "refused": Definition("skipmq_refused", "Requests refused because the node had too much to do"),
+    "refused": Definition("skipmq_refused", "Requests refused because the node was overloaded"),
     "request errors": Definition(
-        "skipmq_request_errors", "Requests that got an error, by its code", ("action", "code")
+        "skipmq_request_errors", "Requests that returned an error, by its code", ("action", "code")
     ),
     "request bytes": Definition(
         "skipmq_request_bytes", "Bytes of the bodies of requests", ("action",)
@@ -62,28 +62,30 @@ COUNTERS = {
     "response bytes": Definition(
         "skipmq_response_bytes", "Bytes of the bodies of responses", ("action",)
     ),
-    "processor": Definition("skipmq_cpu_seconds", "Processor time of the node's processes"),
+    "processor": Definition("skipmq_cpu_seconds", "CPU time of the node's processes"),
     "snapshots ended": Definition(
         "skipmq_snapshots_ended",
-        "Readers' sessions ended because they held a snapshot for too long",
+        "Sessions terminated because they held a snapshot for too long",
     ),
-    "upkeep": Definition("skipmq_upkeep", "What the janitor of this node did, by task", ("task",)),
+    "upkeep": Definition(
+        "skipmq_upkeep", "Rows or objects processed by this node's janitor, by task", ("task",)
+    ),
 }
 HISTOGRAMS = {
     "request": Definition(
         "skipmq_request_duration_seconds",
-        "How long requests took, without what a receiver waited for messages",
+        "Duration of requests without a receiver's wait for messages",
         ("action",),
         buckets=_SECONDS,
     ),
     "transaction": Definition(
         "skipmq_transaction_duration_seconds",
-        "How long transactions of the node took in the database",
+        "Duration of the node's transactions in the database",
         buckets=_SECONDS,
     ),
     "connection wait": Definition(
         "skipmq_connection_wait_seconds",
-        "How long transactions waited for a database connection",
+        "Time that transactions waited for a database connection",
         buckets=_SECONDS,
     ),
     "group": Definition(
@@ -96,78 +98,76 @@ HISTOGRAMS = {
 _BUCKETS = {name: definition.buckets for name, definition in HISTOGRAMS.items()}
 GAUGES = {
     "database available": Definition(
-        "skipmq_database_available", "Whether there is a database to write to", merge="min"
+        "skipmq_database_available", "Whether the database accepts writes", merge="min"
     ),
     "database state": Definition(
         "skipmq_database_state",
-        "1 for what a worker of this node can do with its database, 0 for the rest",
+        "1 for the state of the database as a worker of this node sees it, 0 for the others",
         ("state",),
         "max",
     ),
     "standbys available": Definition(
-        "skipmq_standbys_available", "Whether enough standbys acknowledge", merge="min"
+        "skipmq_standbys_available", "Whether enough standbys confirm commits", merge="min"
     ),
     "tables available": Definition(
-        "skipmq_tables_available", "Whether no other program locks a table of messages", merge="min"
+        "skipmq_tables_available", "Whether no other session locks a table of messages", merge="min"
     ),
     "table lock": Definition(
         "skipmq_table_lock_seconds",
-        "Age of a transaction that locks a table against the node, by its session",
+        "Age of a transaction that holds a conflicting table lock, by its session",
         ("session",),
         "max",
     ),
     "waiting for tables": Definition(
-        "skipmq_waiting_for_tables", "Transactions that wait for such a lock now"
+        "skipmq_waiting_for_tables", "Transactions that wait for a table lock"
     ),
     "waiting for database": Definition(
-        "skipmq_waiting_for_database", "Transactions that wait for a database now"
+        "skipmq_waiting_for_database", "Transactions that wait for the database"
     ),
     "waiting for standbys": Definition(
-        "skipmq_waiting_for_standbys", "Transactions that wait for a standby now"
+        "skipmq_waiting_for_standbys", "Transactions that wait for a standby"
     ),
     "waiting receivers": Definition(
-        "skipmq_waiting_receivers", "Receivers that wait for a message now"
+        "skipmq_waiting_receivers", "Receivers that wait for a message"
     ),
-    "requests": Definition("skipmq_requests", "Requests that the node is at now"),
-    "connections": Definition(
-        "skipmq_database_connections", "Connections of the pool that are open"
-    ),
+    "requests": Definition("skipmq_requests", "Requests in progress"),
+    "connections": Definition("skipmq_database_connections", "Open connections of the pool"),
     "waiting for connections": Definition(
-        "skipmq_waiting_for_connections", "Transactions that wait for a connection now"
+        "skipmq_waiting_for_connections", "Transactions that wait for a connection"
     ),
-    "cached queues": Definition("skipmq_cached_queues", "Queues that workers have looked up"),
+    "cached queues": Definition("skipmq_cached_queues", "Queues in the caches of workers"),
     "workers": Definition("skipmq_workers", "Worker processes of the node"),
-    "memory": Definition("skipmq_resident_memory_bytes", "Memory of the node's processes"),
+    "memory": Definition("skipmq_resident_memory_bytes", "Resident memory of the node's processes"),
     "loop lag": Definition(
         "skipmq_event_loop_lag_seconds",
-        "How late the event loop of a worker runs what is due, measured four times a second",
+        "Lag of a worker's event loop, measured four times a second",
         merge="max",
     ),
-    # Of the process that has the janitor: what it finds in the database.
+    # The janitor reads the following from the database.
     "standby lag": Definition(
-        "skipmq_standby_lag_seconds", "How far a standby is behind, as it says", ("standby",)
+        "skipmq_standby_lag_seconds", "Replay lag of a standby", ("standby",)
     ),
     "standby lag bytes": Definition(
-        "skipmq_standby_lag_bytes", "WAL that a standby has not applied", ("standby",)
+        "skipmq_standby_lag_bytes", "WAL that a standby has not replayed", ("standby",)
     ),
     "oldest xmin": Definition(
-        "skipmq_oldest_xmin_transactions", "Transactions since the oldest that sees dead rows"
+        "skipmq_oldest_xmin_transactions", "Age in transactions of the oldest xmin"
     ),
-    "wal bytes": Definition("skipmq_wal_bytes", "WAL that was ever written"),
+    "wal bytes": Definition("skipmq_wal_bytes", "WAL written since the cluster was created"),
     "database bytes": Definition("skipmq_database_bytes", "Size of the database"),
     "table bytes": Definition("skipmq_table_bytes", "Size of a table with its indexes", ("table",)),
     "frozen age": Definition(
-        "skipmq_frozen_age_transactions", "Transactions since the oldest that is not frozen"
+        "skipmq_frozen_age_transactions", "Age in transactions of the oldest unfrozen row"
     ),
-    "sessions": Definition("skipmq_server_sessions", "Sessions of the server"),
-    "most sessions": Definition("skipmq_server_sessions_limit", "Sessions that it may have"),
-    "live rows": Definition("skipmq_table_live_rows", "Rows, as estimated", ("table",)),
-    "dead rows": Definition(
-        "skipmq_table_dead_rows", "Rows that vacuum has to clear, as estimated", ("table",)
+    "sessions": Definition("skipmq_server_sessions", "Sessions of the database server"),
+    "most sessions": Definition(
+        "skipmq_server_sessions_limit", "Maximum number of sessions of the database server"
     ),
+    "live rows": Definition("skipmq_table_live_rows", "Live rows, estimated", ("table",)),
+    "dead rows": Definition("skipmq_table_dead_rows", "Dead rows, estimated", ("table",)),
     "oldest snapshot": Definition(
         "skipmq_oldest_snapshot_seconds",
-        "Age of the oldest transaction that keeps the database from clearing up",
+        "Age of the oldest transaction that keeps vacuum from removing dead rows",
     ),
     "snapshot holder": Definition(
         "skipmq_snapshot_holder_seconds",
@@ -176,46 +176,46 @@ GAUGES = {
     ),
     "unarchived days": Definition(
         "skipmq_history_days_unarchived",
-        "Days of history past their retention and kept because no export has them",
+        "Days of history past their retention that are kept because they are not exported",
     ),
     "certificate ends": Definition(
         "skipmq_certificate_ends_timestamp_seconds",
-        "When the certificate of the node's TLS ends, in seconds since 1970",
+        "Expiry of the node's TLS certificate in seconds since 1970",
     ),
 }
-_OF_JANITOR = {"oldest snapshot", "unarchived days", "certificate ends", "snapshots ended"}
-# Not there before they are known.
-_FOUND = {
+_JANITOR_ONLY = {"oldest snapshot", "unarchived days", "certificate ends", "snapshots ended"}
+# These have no initial value.
+_READ_FROM_DATABASE = {
     "oldest xmin", "wal bytes", "database bytes", "frozen age", "sessions", "most sessions",
 }  # fmt: skip
 
 
 class Exemplar(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A request that was counted: its id and its value."""
+    """An example of a bucket's values: the request's ID and its value."""
 
     request_id: str
     value: float
 
 
 class Histogram(msgspec.Struct):
-    """How many values fell into each bucket, the last of which has no end, and their sum."""
+    """The number of values in each bucket, the last of which is unbounded, and their sum."""
 
     counts: list[int]
     total: float = 0.0
-    # By bucket: the last of it.
+    # The most recent exemplar of each bucket.
     exemplars: dict[int, Exemplar] = msgspec.field(default_factory=dict)
 
     def copy(self) -> "Histogram":
-        """Return what is so now, for another thread."""
+        """Return a copy that another thread can read."""
         return Histogram([*self.counts], self.total, {**self.exemplars})
 
 
-# The values of the labels with what they count.
+# Label values and the value of the series.
 Series = list[tuple[tuple[str, ...], float]]
 
 
 class Snapshot(msgspec.Struct):
-    """The metrics of a process at a time, in seconds of the machine's monotonic clock."""
+    """The metrics of a process; `at` is in seconds of the machine's monotonic clock."""
 
     at: float
     counters: dict[str, Series]
@@ -224,33 +224,32 @@ class Snapshot(msgspec.Struct):
 
 
 class Published(NamedTuple):
-    """The metrics of a process, and whether it is still there."""
+    """The metrics of a process, and whether the process is still running."""
 
     snapshot: Snapshot
     is_alive: bool = True
 
 
 class Metrics:
-    """The numbers of this process, which may have the janitor; for one loop."""
+    """The metrics of this process, which may run the janitor; for one event loop."""
 
     def __init__(self, *, janitor: bool = False) -> None:
-        def own(names: Mapping[str, Definition]) -> list[str]:
+        def initial(names: Mapping[str, Definition]) -> list[str]:
             return [
                 name
                 for name, definition in names.items()
                 if not definition.labels
-                and name not in _FOUND
-                and (janitor or name not in _OF_JANITOR)
+                and name not in _READ_FROM_DATABASE
+                and (janitor or name not in _JANITOR_ONLY)
             ]
 
-        # A name that is none of these raises KeyError.
         self._counters: dict[str, defaultdict[tuple[str, ...], float]] = {
             name: defaultdict(float) for name in COUNTERS
         }
         self._gauges: dict[str, dict[tuple[str, ...], float]] = {name: {} for name in GAUGES}
-        for name in own(COUNTERS):
+        for name in initial(COUNTERS):
             self._counters[name][()] = 0.0
-        for name in own(GAUGES):
+        for name in initial(GAUGES):
             self._gauges[name][()] = 0.0
         self._histograms: dict[str, dict[tuple[str, ...], Histogram]] = {
             name: {} for name in HISTOGRAMS
@@ -258,33 +257,33 @@ class Metrics:
         self.show("workers", 1.0)
 
     def count(self, event: str, labels: tuple[str, ...] = (), by: float = 1.0) -> None:
-        """Add to the number of an event."""
+        """Add to a counter; raise KeyError for an unknown one."""
         self._counters[event][labels] += by
 
     def show(self, state: str, value: float, labels: tuple[str, ...] = ()) -> None:
-        """Set the value of a state."""
+        """Set a gauge; raise KeyError for an unknown one."""
         self._gauges[state][labels] = value
 
     def forget(self, state: str) -> None:
-        """Forget all values of a state."""
+        """Remove all series of a gauge."""
         self._gauges[state].clear()
 
     def observe(
         self, event: str, value: float, labels: tuple[str, ...] = (), request_id: str = ""
     ) -> None:
-        """Add a value to a distribution."""
+        """Add a value to a histogram; raise KeyError for an unknown one."""
         series, buckets = self._histograms[event], _BUCKETS[event]
         histogram = series.get(labels)
         if histogram is None:
             histogram = series[labels] = Histogram([0] * (len(buckets) + 1))
-        place = bisect_left(buckets, value)
-        histogram.counts[place] += 1
+        bucket = bisect_left(buckets, value)
+        histogram.counts[bucket] += 1
         histogram.total += value
         if request_id:
-            histogram.exemplars[place] = Exemplar(request_id, value)
+            histogram.exemplars[bucket] = Exemplar(request_id, value)
 
     def snapshot(self) -> Snapshot:
-        """Return the metrics as they are now."""
+        """Return a copy of the present metrics."""
         self._counters["processor"][()] = time.process_time()
         self._gauges["memory"][()] = _resident_bytes()
         return Snapshot(
@@ -300,7 +299,7 @@ class Metrics:
 
 
 def _resident_bytes() -> float:
-    """Return the memory of this process; 0 where there is no /proc."""
+    """Return the resident memory of this process; 0 on systems without /proc."""
     try:
         pages = int(Path("/proc/self/statm").read_bytes().split()[1])
     except OSError:

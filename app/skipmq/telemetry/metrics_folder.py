@@ -1,4 +1,4 @@
-"""The folder that the processes of a node share, and the metrics that they keep there."""
+"""The folder in which the processes of a node publish their metrics."""
 
 import asyncio
 import fcntl
@@ -23,16 +23,17 @@ _decode = msgspec.msgpack.Decoder(Snapshot).decode
 
 @contextmanager
 def shared() -> Iterator[Path]:
-    """Give a folder for the processes of this node; remove those of nodes that were killed.
+    """Create the folder of this node and remove those of nodes that were killed.
 
-    A node locks its own, so that nodes that do not see each other's processes share a /tmp.
+    A node locks its folder, because nodes that share a /tmp may be in different PID namespaces.
     """
     for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with suppress(OSError), _locked(left):
             shutil.rmtree(left)
     made = Path(tempfile.mkdtemp(prefix=f".{_PREFIX}"))
     with _locked(made):
-        folder = made.rename(made.with_name(made.name.removeprefix(".")))  # Now others find it.
+        # Other nodes must not find it before it is locked.
+        folder = made.rename(made.with_name(made.name.removeprefix(".")))
         try:
             yield folder
         finally:
@@ -41,7 +42,7 @@ def shared() -> Iterator[Path]:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder in the block. Raises OSError when somebody else does."""
+    """Hold the lock of a folder in the block; raise OSError if another process holds it."""
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -51,30 +52,30 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 class Publisher:
-    """Writes what `snapshot` returns to the file of this process, again and again."""
+    """Writes the metrics of this process to its file every INTERVAL seconds."""
 
     def __init__(self, folder: Path, snapshot: Callable[[], Snapshot]) -> None:
         self._folder, self._snapshot = folder, snapshot
 
     async def run(self) -> None:
-        """Publish until it is cancelled."""
+        """Publish until cancelled."""
         while True:
-            unfinished = self._folder / f".{os.getpid()}"
+            temporary = self._folder / f".{os.getpid()}"
             try:
-                unfinished.write_bytes(msgspec.msgpack.encode(self._snapshot()))
-                unfinished.rename(self._folder / f"{os.getpid()}.metrics")
+                temporary.write_bytes(msgspec.msgpack.encode(self._snapshot()))
+                temporary.rename(self._folder / f"{os.getpid()}.metrics")
             except OSError as error:
                 log.warning("the metrics cannot be published", error=str(error))
             await asyncio.sleep(INTERVAL)
 
 
 def published(folder: Path) -> list[Published]:
-    """Return what each process that there is or was has published last."""
+    """Return the latest metrics of each process, including those that have ended."""
     files = sorted(folder.glob("*.metrics"))
-    return [Published(_decode(file.read_bytes()), _lives(int(file.stem))) for file in files]
+    return [Published(_decode(file.read_bytes()), _is_alive(int(file.stem))) for file in files]
 
 
-def _lives(process: int) -> bool:
+def _is_alive(process: int) -> bool:
     try:
         os.kill(process, 0)
     except (ProcessLookupError, PermissionError):

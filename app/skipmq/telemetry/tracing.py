@@ -1,6 +1,6 @@
-"""Traces by OpenTelemetry: the one module that imports it, only where SKIPMQ_TRACING is on.
+"""Traces by OpenTelemetry; only this module imports it, and only if SKIPMQ_TRACING is on.
 
-The SDK reads the OTEL_* variables itself: where spans go, how many, and the name of the service.
+The SDK reads the OTEL_* variables: endpoint, sampling and the name of the service.
 """
 
 import logging
@@ -23,10 +23,10 @@ import skipmq
 
 log = structlog.get_logger()
 
-# How long a process that stops waits for its last spans to be exported, in seconds.
+# Timeout for the last export at shutdown.
 CLOSE_SECONDS = 2.0
-# How often it is said that there are more spans than are exported, in seconds.
-_BETWEEN_NOTES = 60.0
+# Minimum interval between warnings of the SDK other than the exporter's.
+_WARNING_INTERVAL = 60.0
 _DIGITS, _EPOCH_DIGITS = 32, 8
 _XRAY_ROOT, _XRAY_PARENT = re.compile("1-([0-9a-f]{8})-([0-9a-f]{24})"), re.compile("[0-9a-f]{16}")
 
@@ -44,7 +44,10 @@ class Tracing:
     """The spans of a process."""
 
     def __init__(self, instance: str) -> None:
-        """Begin to export; `instance` names the process. Raises ValueError for a bad OTEL_*."""
+        """Start exporting; `instance` is the service.instance.id.
+
+        Raises ValueError for an invalid OTEL_* variable.
+        """
         own = {
             "service.name": "skipmq",
             "service.version": skipmq.__version__,
@@ -56,67 +59,67 @@ class Tracing:
         self._tracer = self._provider.get_tracer("skipmq", skipmq.__version__)
 
     def request(self, name: str, headers: Headers) -> "RequestSpan":
-        """Begin the span of a request, a child of the one that its headers name."""
+        """Start the span of a request as a child of the span in its headers."""
         remote = _remote(headers)
-        parent = context.Context() if remote is None else _holding(NonRecordingSpan(remote))
+        parent = context.Context() if remote is None else _context_with(NonRecordingSpan(remote))
         return RequestSpan(self._tracer.start_span(name, parent, SpanKind.SERVER))
 
     def transactions(self, operation: str) -> "Transactions":
-        """Return what traces the transactions of an operation."""
+        """Return the tracer of an operation's transactions."""
         return Transactions(self._tracer, operation)
 
     def wait(self) -> Span | None:
-        """Begin the span of a receiver's wait, within that of its request if that will be seen."""
+        """Start the span of a receiver's wait if the span of its request is recording."""
         return self._tracer.start_span("wait") if _current() is not None else None
 
     def trace_header(self, headers: Headers) -> str | None:
-        """Return, as an AWSTraceHeader, the context that a sender gives as W3C's `traceparent`."""
-        found = _of_w3c(headers)
-        if found is None:
+        """Convert the sender's W3C `traceparent` header to an AWSTraceHeader."""
+        sender = _w3c_context(headers)
+        if sender is None:
             return None
-        root = f"{found.trace_id:0{_DIGITS}x}"
+        root = f"{sender.trace_id:0{_DIGITS}x}"
         return (
             f"Root=1-{root[:_EPOCH_DIGITS]}-{root[_EPOCH_DIGITS:]}"
-            f";Parent={found.span_id:016x};Sampled={int(found.trace_flags.sampled)}"
+            f";Parent={sender.span_id:016x};Sampled={int(sender.trace_flags.sampled)}"
         )
 
     def link(self, trace_headers: Iterable[str | None]) -> None:
-        """Link the current request's span to those who sent what it receives."""
+        """Link the current request's span to the senders of the messages that it receives."""
         span = _current()
         if span is None:
             return
         for header in trace_headers:
-            if header and (sender := _of_xray(header)) is not None:
+            if header and (sender := _xray_context(header)) is not None:
                 span.add_link(sender)
 
     def close(self) -> None:
         """Export the last spans, within CLOSE_SECONDS."""
-        # A collector that takes the connection and does not answer holds the SDK for longer.
-        ending = threading.Thread(target=self._provider.shutdown, daemon=True)
-        ending.start()
-        ending.join(CLOSE_SECONDS)
-        if ending.is_alive():
-            log.warning("the last spans are lost: the collector does not take them")
+        # The SDK waits longer for a collector that accepts the connection and does not respond.
+        shutdown = threading.Thread(target=self._provider.shutdown, daemon=True)
+        shutdown.start()
+        shutdown.join(CLOSE_SECONDS)
+        if shutdown.is_alive():
+            log.warning("dropped the last spans: the collector does not respond")
 
 
 class RequestSpan:
-    """The span of a request, current until it ends; log records of the request have its trace."""
+    """The span of a request, current until it ends; the request's log lines have its trace_id."""
 
     __slots__ = ("_logged", "_span", "_token")
 
     def __init__(self, span: Span) -> None:
         self._span = span
-        self._token = context.attach(_holding(span))
+        self._token = context.attach(_context_with(span))
         trace_id = f"{span.get_span_context().trace_id:0{_DIGITS}x}"
         self._logged = structlog.contextvars.bind_contextvars(trace_id=trace_id)
 
     @property
     def is_recording(self) -> bool:
-        """Tell whether anybody will see the span."""
+        """Return whether the span is sampled."""
         return self._span.is_recording()
 
     def end(self, name: str, attributes: dict[str, Any], *, is_fault: bool) -> None:
-        """End the span; a fault is a failure of the node, not of the client."""
+        """End the span; set `is_fault` for an error of the node, not of the client."""
         span = self._span
         if span.is_recording():
             span.update_name(name)
@@ -129,25 +132,25 @@ class RequestSpan:
 
 
 class Transactions:
-    """The spans of transactions of one kind, each of which may be for many requests."""
+    """The spans of an operation's transactions, each of which may serve many requests."""
 
     def __init__(self, tracer: trace.Tracer, operation: str) -> None:
         self._tracer = tracer
         self._operation = operation
 
     def origin(self) -> Span | None:
-        """Return the span of the current request, if it is one that will be seen."""
+        """Return the span of the current request if it is recording."""
         return _current()
 
     async def traced(self, transaction: Awaitable[T], origins: Sequence[Span | None]) -> T:
         """Run a transaction for requests with these spans, and return its result.
 
-        Its own span is a child of the first, and is linked with the others both ways.
+        Its span is a child of the first one and is linked with the others in both directions.
         """
-        seen = [span for span in origins if span is not None]
-        if not seen:
+        recording = [span for span in origins if span is not None]
+        if not recording:
             return await transaction
-        first, *others = seen
+        first, *others = recording
         attributes: dict[str, Any] = {
             "db.system.name": "postgresql",
             "db.operation.name": self._operation,
@@ -156,7 +159,7 @@ class Transactions:
             attributes["db.operation.batch.size"] = len(origins)
         links = [trace.Link(each.get_span_context()) for each in others]
         span = self._tracer.start_span(
-            self._operation, _holding(first), SpanKind.CLIENT, attributes, links
+            self._operation, _context_with(first), SpanKind.CLIENT, attributes, links
         )
         for each in others:
             each.add_link(span.get_span_context())
@@ -173,47 +176,48 @@ class Transactions:
 
 
 class _Exporter(SpanExporter):
-    """Exports spans; says when that begins to fail and when it works again, not at each try."""
+    """Exports spans; logs the first failure and the recovery, not each attempt."""
 
     def __init__(self) -> None:
         self._inner = OTLPSpanExporter()
-        self._notes = _Notes()
-        self._lost = 0
+        self._sdk_log = _SDKLog()
+        self._dropped = 0
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         result = self._inner.export(spans)
         if result is SpanExportResult.SUCCESS:
-            if self._lost:
-                log.info("spans are exported again", lost=self._lost)
-            self._lost, self._notes.first = 0, ""
+            if self._dropped:
+                log.info("spans are exported again", dropped=self._dropped)
+            self._dropped, self._sdk_log.first_error = 0, ""
         else:
-            if not self._lost:
-                log.warning("spans cannot be exported, and are lost", reason=self._notes.first)
-            self._lost += len(spans)
+            if not self._dropped:
+                reason = self._sdk_log.first_error
+                log.warning("spans cannot be exported and are dropped", reason=reason)
+            self._dropped += len(spans)
         return result
 
     def shutdown(self) -> None:
         self._inner.shutdown()  # type: ignore[no-untyped-call]
 
 
-class _Notes(logging.Handler):
-    """Takes what the SDK logs, which is a line for each try to reach a collector."""
+class _SDKLog(logging.Handler):
+    """Throttles the log of the SDK, which has a line for each attempt to reach a collector."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        # What the exporter said first since spans were exported last.
-        self.first = ""
-        self._quiet_until = 0.0
+        # The first message of the exporter since the last successful export.
+        self.first_error = ""
+        self._muted_until = 0.0
         logger = logging.getLogger("opentelemetry")
         logger.addHandler(self)
         logger.propagate = False
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.name.startswith("opentelemetry.exporter"):
-            self.first = self.first or record.getMessage()
-        elif not self.first and monotonic() >= self._quiet_until:
-            self._quiet_until = monotonic() + _BETWEEN_NOTES
-            log.warning("OpenTelemetry", said=record.getMessage())
+            self.first_error = self.first_error or record.getMessage()
+        elif not self.first_error and monotonic() >= self._muted_until:
+            self._muted_until = monotonic() + _WARNING_INTERVAL
+            log.warning("OpenTelemetry", message=record.getMessage())
 
 
 def _current() -> Span | None:
@@ -221,32 +225,32 @@ def _current() -> Span | None:
     return span if span.is_recording() else None
 
 
-def _holding(span: Span) -> context.Context:
+def _context_with(span: Span) -> context.Context:
     return trace.set_span_in_context(span, context.Context())
 
 
 def _remote(headers: Headers) -> SpanContext | None:
-    """Return the client's span: W3C's, else X-Ray's, which clients of AWS may send instead."""
-    found = _of_w3c(headers)
-    if found is None and (header := headers.get("x-amzn-trace-id")):
-        found = _of_xray(header)
-    return found
+    """Return the client's span from the W3C header, else from the X-Ray header of AWS's clients."""
+    remote = _w3c_context(headers)
+    if remote is None and (header := headers.get("x-amzn-trace-id")):
+        remote = _xray_context(header)
+    return remote
 
 
-def _of_w3c(headers: Headers) -> SpanContext | None:
+def _w3c_context(headers: Headers) -> SpanContext | None:
     parent = headers.get("traceparent")
     if not parent:
         return None
     carrier = {"traceparent": parent, "tracestate": headers.get("tracestate") or ""}
-    held = TraceContextTextMapPropagator().extract(carrier, context.Context())
-    found = trace.get_current_span(held).get_span_context()
+    extracted = TraceContextTextMapPropagator().extract(carrier, context.Context())
+    found = trace.get_current_span(extracted).get_span_context()
     return found if found.is_valid else None
 
 
-def _of_xray(header: str) -> SpanContext | None:
-    """Return the span that a header such as `Root=1-67891233-…;Parent=…;Sampled=1` names.
+def _xray_context(header: str) -> SpanContext | None:
+    """Parse a header such as `Root=1-67891233-…;Parent=…;Sampled=1`.
 
-    Source: AWS X-Ray Developer Guide, "Tracing header". The id of the trace is W3C's, divided.
+    Source: AWS X-Ray Developer Guide, "Tracing header". Root is W3C's trace ID in two parts.
     """
     fields = dict(field.strip().split("=", 1) for field in header.split(";") if "=" in field)
     root = _XRAY_ROOT.fullmatch(fields.get("Root", ""))

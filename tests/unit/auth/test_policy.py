@@ -300,7 +300,7 @@ def test_variables() -> None:
         (document(statement(Resource=None)), "Resource"),
         (document(statement(Resource="orders")), "orders is not an ARN"),
         (document(statement(Resource="arn:aws:sqs:*")), "is not an ARN"),
-        (document(statement(Principal="*")), "no Principal"),
+        (document(statement(Principal="*")), "must not have a Principal"),
         (document(statement(Condition=[])), "Condition"),
         (document(statement(Condition={"Bool": {}})), "Bool"),
         (document(statement(Condition={"Bool": "true"})), "Bool"),

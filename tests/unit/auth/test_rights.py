@@ -3,7 +3,7 @@ import json
 import pytest
 
 from skipmq.actions import EVERY
-from skipmq.auth import ROLES, Access, is_allowed, of_role, parse, policy_of
+from skipmq.auth import ROLES, Access, is_allowed, parse, policy_of, rights_for
 
 ACCOUNT = "111122223333"
 
@@ -35,17 +35,17 @@ def may(rights: str, action: str, queue: str = "orders", account: str = ACCOUNT)
     ],
 )
 def test_role(role: str, action: str, *, expected: bool) -> None:
-    assert may(of_role(role), action) is expected
+    assert may(rights_for(role), action) is expected
 
 
 def test_role_for_some_queues() -> None:
-    rights = of_role("producer", ["orders", "bills-*"])
+    rights = rights_for("producer", ["orders", "bills-*"])
 
     assert may(rights, "SendMessage", "orders")
     assert may(rights, "SendMessage", "bills-eu")
     assert not may(rights, "SendMessage", "orders-eu")
     assert not may(rights, "SendMessage", "orders", account="444455556666")
-    assert may(of_role("producer"), "SendMessage", "orders", account="444455556666")
+    assert may(rights_for("producer"), "SendMessage", "orders", account="444455556666")
 
 
 def test_policy_of_its_own() -> None:
@@ -71,7 +71,7 @@ def test_roles_name_permissions_that_there_are() -> None:
 
 
 def test_operator_sees_all_and_leaves_queues_as_they_are() -> None:
-    permitted = {permission for permission in EVERY if may(of_role("operator"), permission)}
+    permitted = {permission for permission in EVERY if may(rights_for("operator"), permission)}
 
     assert {"DescribeDatabase", "ListAuditRecords", "StartMessageMoveTask"} <= permitted
     changes = {"AddPermission", "CreateQueue", "DeleteQueue", "PurgeQueue", "SetQueueAttributes"}

@@ -10,9 +10,9 @@ import pytest
 from skipmq.auth.keys import signer
 from skipmq.auth.sigv4 import (
     ALGORITHM,
+    canonical_headers,
     canonical_query,
     canonical_request,
-    collected,
     normalised,
     pairs_of,
     signature,
@@ -30,7 +30,7 @@ def test_vector_has_the_canonical_request_and_the_signature_of_aws(name: str) ->
     method, target = line.removesuffix(" HTTP/1.1").split(" ", 1)
     path, _, query = target.partition("?")
     sent = [text.split(":", 1) for text in lines if text]
-    headers = collected((header.lower(), value) for header, value in sent)
+    headers = canonical_headers((header.lower(), value) for header, value in sent)
     signed = vector["authz"].partition("SignedHeaders=")[2].partition(",")[0].split(";")
     if "x-amz-security-token" in signed and "x-amz-security-token" not in headers:
         token = vector["creq"].partition("x-amz-security-token:")[2].partition("\n")[0]

@@ -1,1 +1,1 @@
-"""DuckDB for reports: what PySpark's DataFrames say, computed within this process."""
+"""Execution of PySpark DataFrames by DuckDB in this process, for reports."""

@@ -1,6 +1,6 @@
-"""Columns as Spark Connect sends them, as DuckDB's SQL.
+"""Translation of Spark Connect's expressions to DuckDB's SQL.
 
-What is not here is refused by name: nothing is computed in another way than Spark would.
+Unsupported expressions raise EngineError, so that no result differs from Spark's.
 """
 
 import re
@@ -20,7 +20,7 @@ _TYPES = {
     "int": "integer",
     "string": "varchar",
 }
-# By what stands for each argument.
+# SQL of functions, with a placeholder for each argument.
 _TEMPLATES = {
     **{name: f"({{}} {name} {{}})" for name in ("+", "-", "*", "/", "<", "<=", ">", ">=")},
     "==": "({} = {})",
@@ -31,23 +31,23 @@ _TEMPLATES = {
     "isNotNull": "({} is not null)",
     "avg": "avg({})",
     "count": "count({})",
-    # DuckDB's count_if is null where there are only nulls.
+    # DuckDB's count_if is null if all values are null.
     "count_if": "count(*) filter (where {})",
     "explode": "unnest({})",
     "filter": "list_filter({}, {})",
     "floor": "cast(floor({}) as bigint)",
-    # Spark counts from 0.
+    # Spark's index is zero-based.
     "get": "list_extract({}, 1 + {})",
     "map_entries": "map_entries({})",
     "max": "max({})",
-    # Spark's may be null where the other is greatest.
+    # Unlike arg_max, returns null if the first argument is null for the greatest second one.
     "max_by": "arg_max_null({}, {})",
     "min": "min({})",
-    # Exact, which is within the accuracy that is asked for.
+    # Exact, and so within the requested accuracy.
     "percentile_approx": "quantile_disc({}, {})",
     "pmod": "((({0} % {1}) + {1}) % {1})",
     "row_number": "row_number()",
-    # A variant is its schema here: nothing else is asked of it.
+    # Variants are only used for their schema, so json_schema returns that.
     "schema_of_variant": "{}",
     "sequence": "generate_series({}, {})",
     "sum": "sum({})",
@@ -60,43 +60,43 @@ _TEMPLATES = {
 
 
 def sql(expression: Expression) -> str:
-    """Return an expression as SQL; raise EngineError for what DuckDB is not known to have."""
+    """Translate an expression to SQL; raise EngineError if it is not supported."""
     kind = str(expression.WhichOneof("expr_type"))
     if kind not in _KINDS:
-        raise EngineError(f"an expression ({kind})")
+        raise EngineError(f"the expression {kind}")
     return _KINDS[kind](getattr(expression, kind))
 
 
 def name(expression: Expression) -> str:
-    """Return the name of the column that an expression of a selection makes."""
+    """Return the column name of a selected expression."""
     if expression.HasField("alias"):
         return str(expression.alias.name[0])
     if expression.HasField("unresolved_attribute"):
         return str(expression.unresolved_attribute.unparsed_identifier).rpartition(".")[2]
     if expression.HasField("unresolved_function"):
         return str(expression.unresolved_function.function_name)
-    raise EngineError("a column without a name")
+    raise EngineError("columns without a name")
 
 
-def order(wanted: proto.Expression.SortOrder) -> str:
-    """Return what to sort by as SQL."""
-    way = "desc" if wanted.direction == wanted.SORT_DIRECTION_DESCENDING else "asc"
-    nulls = "first" if wanted.null_ordering == wanted.SORT_NULLS_FIRST else "last"
-    return f"{sql(wanted.child)} {way} nulls {nulls}"
+def order(key: proto.Expression.SortOrder) -> str:
+    """Translate a sort key to SQL."""
+    direction = "desc" if key.direction == key.SORT_DIRECTION_DESCENDING else "asc"
+    nulls = "first" if key.null_ordering == key.SORT_NULLS_FIRST else "last"
+    return f"{sql(key.child)} {direction} nulls {nulls}"
 
 
 def quoted(identifier: str) -> str:
-    """Return an identifier as SQL has it."""
+    """Return a quoted SQL identifier."""
     return '"' + identifier.replace('"', '""') + '"'
 
 
 def text(content: str) -> str:
-    """Return a text as a literal of SQL."""
+    """Return an SQL string literal."""
     return "'" + content.replace("'", "''") + "'"
 
 
 def type_of(spark: str) -> str:
-    """Return DuckDB's name of a type that Spark's SQL names, `array<struct<kind: string>>`."""
+    """Translate a type of Spark's SQL such as `array<struct<kind: string>>`."""
     outer, _, inner = spark.strip().partition("<")
     if not inner:
         if outer not in _TYPES:
@@ -112,7 +112,7 @@ def type_of(spark: str) -> str:
 
 
 def _split(types: str) -> Iterator[str]:
-    """Give the parts between the commas that are within no brackets."""
+    """Yield the parts between commas outside of angle brackets."""
     part, depth = "", 0
     for each in types:
         depth += {"<": 1, ">": -1}.get(each, 0)
@@ -134,13 +134,13 @@ def _literal(value: proto.Expression.Literal) -> str:
     if kind in {"byte", "short", "integer", "long"}:
         return str(content) if kind != "long" else f"cast({content} as bigint)"
     if kind == "double":
-        # Without an exponent it would be a decimal.
+        # A literal without an exponent would be a decimal.
         return f"cast('{content!r}' as double)"
     if kind == "string":
         return text(content)
     if kind == "timestamp":
         return f"make_timestamptz({content})"
-    raise EngineError(f"a literal ({kind})")
+    raise EngineError(f"the literal {kind}")
 
 
 def _attribute(attribute: proto.Expression.UnresolvedAttribute) -> str:
@@ -148,18 +148,18 @@ def _attribute(attribute: proto.Expression.UnresolvedAttribute) -> str:
 
 
 def _function(function: proto.Expression.UnresolvedFunction) -> str:
-    found, arguments = function.function_name, function.arguments
+    function_name, arguments = function.function_name, function.arguments
     if function.is_distinct:
-        raise EngineError(f"{found} of distinct values")
-    if found in _FUNCTIONS:
-        return _FUNCTIONS[found](arguments)
-    if found not in _TEMPLATES:
-        raise EngineError(f"the function {found}")
-    return _TEMPLATES[found].format(*map(sql, arguments))
+        raise EngineError(f"{function_name} of distinct values")
+    if function_name in _FUNCTIONS:
+        return _FUNCTIONS[function_name](arguments)
+    if function_name not in _TEMPLATES:
+        raise EngineError(f"the function {function_name}")
+    return _TEMPLATES[function_name].format(*map(sql, arguments))
 
 
 def _cast(cast: proto.Expression.Cast) -> str:
-    # Spark cuts fractions off, where DuckDB rounds: nothing here has one.
+    # Spark truncates and DuckDB rounds, but the reports cast no fractions.
     return f"cast({sql(cast.expr)} as {type_of(cast.type_str)})"
 
 
@@ -184,7 +184,7 @@ def _window(window: proto.Expression.Window) -> str:
     if window.HasField("frame_spec"):
         frame = window.frame_spec
         if frame.frame_type != frame.FRAME_TYPE_ROW:
-            raise EngineError("a window by values")
+            raise EngineError("range windows")
         bounds = f"{_bound(frame.lower, 'preceding')} and {_bound(frame.upper, 'following')}"
         clauses.append(f"rows between {bounds}")
     return f"{sql(window.window_function)} over ({' '.join(clauses)})"
@@ -218,28 +218,28 @@ def _from_json(arguments: Sequence[Expression]) -> str:
 
 def _replace(arguments: Sequence[Expression]) -> str:
     subject, pattern, replacement = arguments[:3]
-    # Java names a group $1.
-    by = re.sub(r"\$(\d)", r"\\\1", replacement.literal.string)
-    return f"regexp_replace({sql(subject)}, {sql(pattern)}, {text(by)}, 'g')"
+    # Java refers to a group by $1.
+    replaced_by = re.sub(r"\$(\d)", r"\\\1", replacement.literal.string)
+    return f"regexp_replace({sql(subject)}, {sql(pattern)}, {text(replaced_by)}, 'g')"
 
 
 def _struct(arguments: Sequence[Expression]) -> str:
     return f"{{{', '.join(f'{text(name(each))}: {sql(each)}' for each in arguments)}}}"
 
 
-def _listed(before: str, between: str, after: str) -> Callable[[Sequence[Expression]], str]:
-    return lambda arguments: before + between.join(map(sql, arguments)) + after
+def _joined(prefix: str, separator: str, suffix: str) -> Callable[[Sequence[Expression]], str]:
+    return lambda arguments: prefix + separator.join(map(sql, arguments)) + suffix
 
 
 _FUNCTIONS: Mapping[str, Callable[[Sequence[Expression]], str]] = {
-    "array": _listed("[", ", ", "]"),
-    "coalesce": _listed("coalesce(", ", ", ")"),
-    # DuckDB's concat passes over nulls.
-    "concat": _listed("(", " || ", ")"),
+    "array": _joined("[", ", ", "]"),
+    "coalesce": _joined("coalesce(", ", ", ")"),
+    # DuckDB's concat ignores nulls.
+    "concat": _joined("(", " || ", ")"),
     "from_json": _from_json,
-    "greatest": _listed("greatest(", ", ", ")"),
+    "greatest": _joined("greatest(", ", ", ")"),
     "in": _in,
-    "least": _listed("least(", ", ", ")"),
+    "least": _joined("least(", ", ", ")"),
     "regexp_replace": _replace,
     "struct": _struct,
     "when": _case,
@@ -252,7 +252,7 @@ _KINDS: Mapping[str, Callable[[Any], str]] = {
     "unresolved_attribute": _attribute,
     "unresolved_extract_value": _extract,
     "unresolved_function": _function,
-    # Of count, which takes no other.
+    # Only the argument of count.
     "unresolved_star": lambda _: "*",
     "unresolved_named_lambda_variable": lambda variable: quoted(variable.name_parts[0]),
     "window": _window,

@@ -1,6 +1,6 @@
-"""What Spark says of a JSON text's variant: `OBJECT<id: DOUBLE, tags: ARRAY<STRING>>`.
+"""The schema that Spark prints for a JSON variant: `OBJECT<id: DOUBLE, tags: ARRAY<STRING>>`.
 
-A number is a DOUBLE here, whichever it is for Spark.
+Unlike in Spark, all numbers are DOUBLE.
 """
 
 import re
@@ -10,18 +10,18 @@ from typing import Any, TypeAlias
 import msgspec
 import pyarrow as pa
 
-# A name, of an array a list of its one type, of an object its fields.
+# The name of a type; a list with the element type of an array; the fields of an object.
 _Type: TypeAlias = "str | list[_Type] | dict[str, _Type]"
 _NAMES = {type(None): "VOID", bool: "BOOLEAN", int: "DOUBLE", float: "DOUBLE", str: "STRING"}
 _decode = msgspec.json.Decoder().decode
 
 
-def of_texts(texts: pa.ChunkedArray) -> pa.Array:
-    """Return the schema of each text; null of what is no JSON."""
-    return pa.array(map(_of_text, texts.to_pylist()), pa.string())
+def schemas(texts: pa.ChunkedArray) -> pa.Array:
+    """Return the schema of each text, null for invalid JSON."""
+    return pa.array(map(_schema, texts.to_pylist()), pa.string())
 
 
-def _of_text(text: str | None) -> str | None:
+def _schema(text: str | None) -> str | None:
     if text is None:
         return None
     try:
@@ -31,14 +31,14 @@ def _of_text(text: str | None) -> str | None:
 
 
 def _printed(value: Any) -> str:
-    """Return the schema of a value: of each row, so that it is written to be quick."""
+    # A hot path, which runs for each row: elements of one type are not merged.
     if name := _NAMES.get(type(value)):
         return name
     if type(value) is dict:
         fields = [f"{_key(key)}: {_printed(each)}" for key, each in sorted(value.items())]
         return f"OBJECT<{', '.join(fields)}>"
-    found = {_printed(each) for each in value}
-    return f"ARRAY<{found.pop() if len(found) == 1 else _shown(_type(value)[0])}>"
+    types = {_printed(each) for each in value}
+    return f"ARRAY<{types.pop() if len(types) == 1 else _formatted(_type(value)[0])}>"
 
 
 @lru_cache(10_000)
@@ -50,15 +50,15 @@ def _type(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _type(each) for key, each in value.items()}
     if isinstance(value, list):
-        found: _Type = "VOID"
+        merged: _Type = "VOID"
         for each in value:
-            found = _merged(found, _type(each))
-        return [found]
+            merged = _merged(merged, _type(each))
+        return [merged]
     return _NAMES[type(value)]
 
 
 def _merged(one: _Type, other: _Type) -> _Type:
-    """Return the type of elements of which some are of the one and some of the other."""
+    """Return the common type of array elements."""
     if other in (one, "VOID"):
         return one
     if one == "VOID":
@@ -70,8 +70,8 @@ def _merged(one: _Type, other: _Type) -> _Type:
     return "VARIANT"
 
 
-def _shown(found: _Type) -> str:
-    if isinstance(found, dict):
-        fields = [f"{_key(key)}: {_shown(each)}" for key, each in sorted(found.items())]
+def _formatted(schema: _Type) -> str:
+    if isinstance(schema, dict):
+        fields = [f"{_key(key)}: {_formatted(each)}" for key, each in sorted(schema.items())]
         return f"OBJECT<{', '.join(fields)}>"
-    return f"ARRAY<{_shown(found[0])}>" if isinstance(found, list) else found
+    return f"ARRAY<{_formatted(schema[0])}>" if isinstance(schema, list) else schema

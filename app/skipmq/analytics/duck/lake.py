@@ -1,4 +1,4 @@
-"""A lake in a folder of this machine as frames that DuckDB computes."""
+"""A lake in a local folder as DataFrames that DuckDB executes."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -11,18 +11,20 @@ from skipmq.analytics import queue_settings
 from skipmq.analytics.columns import HISTORY
 from skipmq.analytics.delta import SCHEMA, Table
 from skipmq.analytics.duck.expressions import quoted, text
-from skipmq.analytics.duck.session import Duck
+from skipmq.analytics.duck.session import DuckSession
 
 
-def history(duck: Duck, table: Table, since: datetime, queues: Sequence[str] = ()) -> DataFrame:
-    """Read what a lake has of what was settled since a moment, as Spark does."""
+def history(
+    duck: DuckSession, table: Table, since: datetime, queues: Sequence[str] = ()
+) -> DataFrame:
+    """Read the messages settled since a time from a lake, with the same rows as Spark reads."""
     folder = table.url.removeprefix("file://")
     paths = [f"{folder}/{file.path}" for file in table.within(since, queues)]
     duck.connection.register("nothing", SCHEMA.empty_table())
     if paths:
         listed = ", ".join(map(text, paths))
         names = ", ".join(map(quoted, HISTORY.names))
-        # A column that no file has is null: of the empty table's type.
+        # The empty table determines the types of columns that no file has.
         duck.connection.execute(
             f"create temp view history as select {names} from (from nothing union all by name from"
             f" read_parquet([{listed}], union_by_name = true, hive_partitioning = true,"
@@ -33,7 +35,7 @@ def history(duck: Duck, table: Table, since: datetime, queues: Sequence[str] = (
     return duck.spark.table("history").where(fn.col("settled_at") >= fn.lit(since))
 
 
-def queues(duck: Duck, settings: pa.Table) -> DataFrame:
-    """Return what reports want of the queues' settings."""
+def queues(duck: DuckSession, settings: pa.Table) -> DataFrame:
+    """Return the queue settings that reports use."""
     duck.connection.register("queues", settings.select(queue_settings.TIMEOUTS))
     return duck.spark.table("queues")

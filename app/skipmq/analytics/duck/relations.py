@@ -1,4 +1,4 @@
-"""Frames as Spark Connect sends them, as DuckDB's SQL."""
+"""Translation of Spark Connect's relations to DuckDB's SQL."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,25 +19,25 @@ _JOINS = {
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query, and the names of its columns."""
+    """A query and its column names."""
 
     text: str
     columns: Sequence[str]
 
 
 class Relations:
-    """What a connection is asked for, and what it keeps of that."""
+    """Translates the relations of a connection, and stores those that are persisted."""
 
     def __init__(self, connection: DuckDBPyConnection) -> None:
         self._connection = connection
-        self._kept: dict[int, Query] = {}
+        self._persisted: dict[int, Query] = {}
         self._kinds: Mapping[str, Callable[[Any], Query]] = {
             "aggregate": self._aggregate,
             "deduplicate": self._distinct,
             "drop": self._drop,
             "fill_na": self._fill,
             "filter": self._filter,
-            # Where rows lie, and how they come there, is DuckDB's own matter.
+            # Hints and partitioning do not apply to DuckDB.
             "hint": lambda hint: self.query(hint.input),
             "join": self._join,
             "project": self._project,
@@ -48,24 +48,24 @@ class Relations:
         }
 
     def query(self, relation: proto.Relation) -> Query:
-        """Return a relation as a query; raise EngineError for what is not known here."""
-        if found := self._kept.get(relation.common.plan_id):
-            return found
+        """Translate a relation to a query; raise EngineError if it is not supported."""
+        if persisted := self._persisted.get(relation.common.plan_id):
+            return persisted
         kind = str(relation.WhichOneof("rel_type"))
         if kind not in self._kinds:
-            raise EngineError(f"a frame ({kind})")
+            raise EngineError(f"the relation {kind}")
         return self._kinds[kind](getattr(relation, kind))
 
-    def keep(self, relation: proto.Relation) -> None:
-        """Compute a relation, and have it where it is asked for again."""
-        query, table = self.query(relation), f"kept_{relation.common.plan_id}"
+    def persist(self, relation: proto.Relation) -> None:
+        """Compute a relation and store it in a temporary table."""
+        query, table = self.query(relation), f"persisted_{relation.common.plan_id}"
         self._connection.execute(f"create temp table {table} as {query.text}")
-        self._kept[relation.common.plan_id] = Query(f"from {table}", query.columns)
+        self._persisted[relation.common.plan_id] = Query(f"from {table}", query.columns)
 
-    def release(self, relation: proto.Relation) -> None:
-        """Drop what was kept of a relation."""
-        if self._kept.pop(relation.common.plan_id, None):
-            self._connection.execute(f"drop table kept_{relation.common.plan_id}")
+    def unpersist(self, relation: proto.Relation) -> None:
+        """Drop the temporary table of a relation."""
+        if self._persisted.pop(relation.common.plan_id, None):
+            self._connection.execute(f"drop table persisted_{relation.common.plan_id}")
 
     def _read(self, read: proto.Read) -> Query:
         table = quoted(read.named_table.unparsed_identifier)
@@ -83,7 +83,7 @@ class Relations:
     def _join(self, join: proto.Join) -> Query:
         left, right = self.query(join.left), self.query(join.right)
         if not join.using_columns or join.join_type not in _JOINS:
-            raise EngineError("a join on a condition, or of that kind")
+            raise EngineError("this kind of join")
         keys = ", ".join(map(quoted, join.using_columns))
         kind = _JOINS[join.join_type]
         return Query(
@@ -93,46 +93,46 @@ class Relations:
 
     def _sort(self, sort: proto.Sort) -> Query:
         child = self.query(sort.input)
-        wanted = ", ".join(map(order, sort.order))
-        return Query(f"from ({child.text}) order by {wanted}", child.columns)
+        keys = ", ".join(map(order, sort.order))
+        return Query(f"from ({child.text}) order by {keys}", child.columns)
 
     def _aggregate(self, aggregate: proto.Aggregate) -> Query:
         if aggregate.group_type != aggregate.GROUP_TYPE_GROUPBY:
-            raise EngineError("groups of that kind")
+            raise EngineError("this kind of grouping")
         keys = list(aggregate.grouping_expressions)
         every = [*keys, *aggregate.aggregate_expressions]
-        places = ", ".join(str(place + 1) for place in range(len(keys)))
-        grouped = f" group by {places}" if places else ""
+        numbers = ", ".join(str(number + 1) for number in range(len(keys)))
+        group_by = f" group by {numbers}" if numbers else ""
         columns = [name(each) for each in every]
-        return Query(f"select {_named(every)} {self._from(aggregate)}{grouped}", columns)
+        return Query(f"select {_named(every)} {self._from(aggregate)}{group_by}", columns)
 
     def _distinct(self, distinct: proto.Deduplicate) -> Query:
         if not distinct.all_columns_as_keys:
-            raise EngineError("a row for each key")
+            raise EngineError("deduplication by a subset of columns")
         child = self.query(distinct.input)
         return Query(f"select distinct * from ({child.text})", child.columns)
 
     def _with_columns(self, added: proto.WithColumns) -> Query:
         child = self.query(added.input)
-        found = {quoted(c): quoted(c) for c in child.columns}
+        expressions = {quoted(c): quoted(c) for c in child.columns}
         for alias in added.aliases:
-            found[quoted(alias.name[0])] = sql(alias.expr)
-        selected = ", ".join(f"{text} as {column}" for column, text in found.items())
+            expressions[quoted(alias.name[0])] = sql(alias.expr)
+        selected = ", ".join(f"{text} as {column}" for column, text in expressions.items())
         columns = dict.fromkeys([*child.columns, *(alias.name[0] for alias in added.aliases)])
         return Query(f"select {selected} from ({child.text})", list(columns))
 
     def _drop(self, drop: proto.Drop) -> Query:
         child = self.query(drop.input)
-        gone = {*drop.column_names, *map(name, drop.columns)}
-        columns = [column for column in child.columns if column not in gone]
+        dropped = {*drop.column_names, *map(name, drop.columns)}
+        columns = [column for column in child.columns if column not in dropped]
         return Query(f"select {', '.join(map(quoted, columns))} from ({child.text})", columns)
 
     def _fill(self, fill: proto.NAFill) -> Query:
         child = self.query(fill.input)
         (value,) = fill.values
-        by = next(number for _, number in value.ListFields())
+        default = next(number for _, number in value.ListFields())
         selected = ", ".join(
-            f"coalesce({quoted(c)}, {by}) as {quoted(c)}" if c in fill.cols else quoted(c)
+            f"coalesce({quoted(c)}, {default}) as {quoted(c)}" if c in fill.cols else quoted(c)
             for c in child.columns
         )
         return Query(f"select {selected} from ({child.text})", child.columns)

@@ -1,7 +1,7 @@
-"""A session of PySpark whose frames DuckDB computes, in this process.
+"""A PySpark session whose DataFrames DuckDB executes in this process.
 
-PySpark's client of Spark Connect hands its calls to a channel of gRPC: here one that answers them
-itself. There is no server, no port and no Java. What it does not know it refuses.
+PySpark's Spark Connect client sends its calls to a gRPC channel; the channel here handles them
+itself, without a server, a port or Java. Unsupported features raise EngineError.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -28,23 +28,24 @@ from skipmq.analytics.duck.relations import Relations
 from skipmq.analytics.errors import AnalyticsError, EngineError, LakeError
 
 _SERVICE = "/spark.connect.SparkConnectService/"
-# Of DuckDB's HUGEINT, which sums of whole numbers are; Spark's are a bigint.
-_HUGE = pa.decimal128(38, 0)
+# The Arrow type of DuckDB's HUGEINT, the type of integer sums, which are bigint in Spark.
+_HUGEINT = pa.decimal128(38, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Duck:
-    """The session, and the connection whose tables and views are the session's."""
+class DuckSession:
+    """A PySpark session, and the DuckDB connection that has its tables and views."""
 
     spark: SparkSession
     connection: duckdb.DuckDBPyConnection
 
 
 @contextmanager
-def opened() -> Iterator[Duck]:
-    """Give a session; PySpark's functions make columns for it, and for no other, meanwhile.
+def opened() -> Iterator[DuckSession]:
+    """Yield a session; during the block PySpark's functions create columns for it only.
 
-    What does not fit into memory goes to a folder that is removed at the end.
+    Data that does not fit into memory is spilled to a temporary folder. Raises LakeError if a file
+    of the lake cannot be read, AnalyticsError for other errors of DuckDB.
     """
     with (
         TemporaryDirectory(prefix="skipmq-report-") as folder,
@@ -53,21 +54,23 @@ def opened() -> Iterator[Duck]:
     ):
         connection.execute("set TimeZone = 'UTC'")
         connection.create_function(
-            "json_schema", json_schema.of_texts, ["varchar"], "varchar",
+            "json_schema", json_schema.schemas, ["varchar"], "varchar",
             type=PythonUDFType.ARROW, null_handling=FunctionNullHandling.SPECIAL,
         )  # fmt: skip
-        # Typed as PySpark's own builder, of which only the base class is wanted.
-        channel: Any = _Builder(_Answers(connection))
+        # PySpark's annotation requires a subclass instead of the base class.
+        channel: Any = _Builder(_Handlers(connection))
         spark: Any = ConnectSession.builder.channelBuilder(channel).create()
         try:
-            yield Duck(spark, connection)
+            yield DuckSession(spark, connection)
         except duckdb.IOException as error:
             raise LakeError(
-                f"a file of the lake cannot be read: {_first_line(error)}:"
-                " `skipmq analytics verify` says what is wrong, and exports it again with --repair"
+                f"a file of the lake cannot be read: {_first_line(error)}: check the lake with"
+                " `skipmq analytics verify`, and export it again with --repair"
             ) from error
         except duckdb.Error as error:
-            raise AnalyticsError(f"DuckDB failed: {_first_line(error)}: --engine spark") from error
+            raise AnalyticsError(
+                f"DuckDB failed: {_first_line(error)}: use --engine spark"
+            ) from error
         finally:
             spark.stop()
 
@@ -76,72 +79,72 @@ def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0]
 
 
-class _Answers:
-    """What a server of Spark Connect would answer."""
+class _Handlers:
+    """The methods of the Spark Connect service."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
         self._relations = Relations(connection)
-        self.calls: Mapping[str, Callable[[Any], Any]] = {
+        self.methods: Mapping[str, Callable[[Any], Any]] = {
             "AnalyzePlan": self._analyze,
             "Config": self._config,
             "ExecutePlan": self._execute,
-            "ReleaseExecute": lambda request: proto.ReleaseExecuteResponse(**_of(request)),
-            "ReleaseSession": lambda request: proto.ReleaseSessionResponse(**_of(request)),
+            "ReleaseExecute": lambda request: proto.ReleaseExecuteResponse(**_ids(request)),
+            "ReleaseSession": lambda request: proto.ReleaseSessionResponse(**_ids(request)),
         }
 
     def _config(self, request: proto.ConfigRequest) -> proto.ConfigResponse:
-        # The client's own defaults.
+        # Return the client's defaults.
         pairs = request.operation.get_with_default.pairs
-        return proto.ConfigResponse(**_of(request), pairs=pairs)
+        return proto.ConfigResponse(**_ids(request), pairs=pairs)
 
     def _analyze(self, request: proto.AnalyzePlanRequest) -> proto.AnalyzePlanResponse:
-        answer = proto.AnalyzePlanResponse(**_of(request))
-        asked = str(request.WhichOneof("analyze"))
-        if asked == "schema":
-            table = self._computed(request.schema.plan.root, "limit 0")
+        response = proto.AnalyzePlanResponse(**_ids(request))
+        operation = str(request.WhichOneof("analyze"))
+        if operation == "schema":
+            table = self._result(request.schema.plan.root, "limit 0")
             schema = pyspark_types_to_proto_types(from_arrow_schema(table.schema))
-            answer.schema.schema.CopyFrom(schema)
-        elif asked == "persist":
-            self._relations.keep(request.persist.relation)
-            answer.persist.SetInParent()
-        elif asked == "unpersist":
-            self._relations.release(request.unpersist.relation)
-            answer.unpersist.SetInParent()
+            response.schema.schema.CopyFrom(schema)
+        elif operation == "persist":
+            self._relations.persist(request.persist.relation)
+            response.persist.SetInParent()
+        elif operation == "unpersist":
+            self._relations.unpersist(request.unpersist.relation)
+            response.unpersist.SetInParent()
         else:
-            raise EngineError(f"what is asked of a frame ({asked})")
-        return answer
+            raise EngineError(f"the analysis {operation}")
+        return response
 
     def _execute(self, request: proto.ExecutePlanRequest) -> Iterator[proto.ExecutePlanResponse]:
         if not request.plan.HasField("root"):
-            raise EngineError("a command")
-        table = self._computed(request.plan.root)
+            raise EngineError("commands")
+        table = self._result(request.plan.root)
         buffer = pa.BufferOutputStream()
         with pa.ipc.new_stream(buffer, table.schema) as stream:
             stream.write_batch(_batch(table))
-        answer = proto.ExecutePlanResponse(**_of(request))
-        answer.arrow_batch.row_count = table.num_rows
-        answer.arrow_batch.data = buffer.getvalue().to_pybytes()
-        yield answer
-        done = proto.ExecutePlanResponse(**_of(request))
-        done.result_complete.SetInParent()
-        yield done
+        response = proto.ExecutePlanResponse(**_ids(request))
+        response.arrow_batch.row_count = table.num_rows
+        response.arrow_batch.data = buffer.getvalue().to_pybytes()
+        yield response
+        end = proto.ExecutePlanResponse(**_ids(request))
+        end.result_complete.SetInParent()
+        yield end
 
-    def _computed(self, relation: relations_pb2.Relation, limit: str = "") -> pa.Table:
+    def _result(self, relation: relations_pb2.Relation, limit: str = "") -> pa.Table:
         query = self._relations.query(relation)
         table = self._connection.sql(f"from ({query.text}) {limit}").to_arrow_table()
         return table.cast(
             pa.schema(
                 [
-                    field.with_type(pa.int64()) if field.type == _HUGE else field
+                    field.with_type(pa.int64()) if field.type == _HUGEINT else field
                     for field in table.schema
                 ]
             )
         )
 
 
-def _of(request: Any) -> dict[str, Any]:
-    """Return what each answer has of its request."""
+def _ids(request: Any) -> dict[str, Any]:
+    """Return the IDs that each response contains."""
     return {"session_id": request.session_id, "server_side_session_id": "duckdb"}
 
 
@@ -151,19 +154,19 @@ def _batch(table: pa.Table) -> pa.RecordBatch:
 
 
 class _Builder(ChannelBuilder):
-    def __init__(self, answers: _Answers) -> None:
+    def __init__(self, handlers: _Handlers) -> None:
         super().__init__()
-        self._answers = answers
+        self._handlers = handlers
 
     def toChannel(self) -> grpc.Channel:  # noqa: N802 - PySpark's name.
-        return _Channel(self._answers)
+        return _Channel(self._handlers)
 
 
 class _Channel(grpc.Channel):  # type: ignore[misc] # Has no types.
-    """A channel of gRPC whose other end is in this process."""
+    """A gRPC channel that handles calls in this process."""
 
-    def __init__(self, answers: _Answers) -> None:
-        self._answers = answers
+    def __init__(self, handlers: _Handlers) -> None:
+        self._handlers = handlers
 
     def unary_unary(self, method: str, *_: Any, **__: Any) -> Any:
         return self._call(method)
@@ -178,20 +181,20 @@ class _Channel(grpc.Channel):  # type: ignore[misc] # Has no types.
         return self._call(method)
 
     def subscribe(self, *_: Any, **__: Any) -> None:
-        """Tell nobody: it is always connected."""
+        """Ignore the callback: the channel is always connected."""
 
     def unsubscribe(self, *_: Any) -> None:
-        """As subscribe."""
+        """Do nothing, like `subscribe`."""
 
     def close(self) -> None:
-        """Do nothing: whoever opened the session closes it."""
+        """Do nothing: `opened` closes the connection."""
 
     def _call(self, method: str) -> Callable[..., Any]:
         name = method.removeprefix(_SERVICE)
 
         def call(request: Any, **_: Any) -> Any:
-            if name not in self._answers.calls:
+            if name not in self._handlers.methods:
                 raise EngineError(f"the call {name}")
-            return self._answers.calls[name](request)
+            return self._handlers.methods[name](request)
 
         return call

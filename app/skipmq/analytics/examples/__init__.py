@@ -1,1 +1,1 @@
-"""Scripts to read, change and run cell by cell."""
+"""Example scripts, which can be run cell by cell."""

@@ -1,10 +1,10 @@
 # %% [markdown]
 # # The history of messages, cell by cell
 #
-# Each cell stands alone in an editor that knows `# %%`; as a script it runs from top to bottom:
+# Editors that support `# %%` run single cells; as a script it runs from top to bottom:
 #
 #     SKIPMQ_ARCHIVE=/srv/lake python -m skipmq.analytics.examples.explore
-"""Explore the lake that SKIPMQ_ARCHIVE names."""
+"""Explore the lake in SKIPMQ_ARCHIVE."""
 
 # %%
 from pyspark.sql import functions as fn
@@ -18,7 +18,7 @@ spark = session.start(settings, "explore")
 history = frames.lake(spark, settings.archive).persist()
 
 # %% [markdown]
-# What is there? A row for each settled message.
+# The history has a row for each settled message.
 
 # %%
 history.groupBy("queue", "outcome").agg(
@@ -26,7 +26,7 @@ history.groupBy("queue", "outcome").agg(
 ).orderBy("queue", "outcome").show()
 
 # %% [markdown]
-# Every report is a function from such a frame to a frame: look at a part, and at a part of that.
+# Every report is a function from such a frame to another frame, which can be filtered further.
 
 # %%
 worst = reports.latency(history).orderBy(fn.desc_nulls_last("send_to_delete_p99"))
@@ -36,7 +36,7 @@ worst.select("queue", "since", "deleted", "send_to_delete_p50", "send_to_delete_
 reports.redelivery(history).select("queue", "received", "redelivery_rate").show()
 
 # %% [markdown]
-# Bodies are there where a queue's `HistoryMode` is `full`; as VARIANT they can be asked.
+# The history has bodies if a queue's `HistoryMode` is `full`; VARIANT makes them queryable.
 
 # %%
 history.groupBy("queue", body_shape().alias("shape")).count().orderBy(fn.desc("count")).show(

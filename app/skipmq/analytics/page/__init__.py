@@ -1,6 +1,6 @@
-"""The page that people read: findings in words, charts, tables; one file, no network."""
+"""The report page: findings, charts and tables in one HTML file without external resources."""
 
-from skipmq.analytics.page.facts import Facts
-from skipmq.analytics.page.page import findings_of, render
+from skipmq.analytics.page.page import render, report_findings
+from skipmq.analytics.page.report_data import ReportData
 
-__all__ = ["Facts", "findings_of", "render"]
+__all__ = ["ReportData", "render", "report_findings"]

@@ -1,4 +1,4 @@
-"""How a time compares with the one before of equal length, in words and with an arrow."""
+"""The comparison of a period with the previous one, in words and with arrows."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,23 +11,24 @@ from skipmq.analytics.page.numbers import count, duration, figures, moment, perc
 from skipmq.analytics.period import Period
 
 _UP, _DOWN = "\u25b2", "\u25bc"
-# Twice as much is said in times, less in per cent.
-_TWICE, _MANY = 2, 100
-_ALL = 0.99
-# What gets worse by so much has a colour, too.
-_NOTICED = 1.1
+# From this ratio on a change is a multiple instead of a percentage, and from the second one on
+# without decimals.
+_MULTIPLE, _INTEGER_MULTIPLE = 2, 100
+_MAXIMUM_PERCENTAGE = 0.99
+# A deterioration by more than this factor is highlighted.
+_HIGHLIGHTED = 1.1
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A number that is compared: its column, how it is written, and what more and less are."""
+    """A measure to compare: its column, its format, and the words for an increase and decrease."""
 
     title: str
     column: str
     form: Callable[[float | None], str]
     more: str
     less: str
-    # Whether more of it is worse.
+    # Whether an increase is a deterioration.
     worse: bool = False
 
 
@@ -41,58 +42,56 @@ MEASURES = (
 
 
 def change(measure: Measure, now: float | None, before: float | None) -> str:
-    """Return what became of a number, such as `▲ 12 % more`; nothing where one is not known."""
+    """Describe the change of a number, such as `▲ 12 % more`; empty if one is unknown."""
     if now is None or before is None:
         return ""
     if measure.form(now) == measure.form(before):
-        return "= the same"
+        return "= unchanged"
     word, arrow = (measure.more, _UP) if now > before else (measure.less, _DOWN)
     if not before:
         return f"{arrow} from none"
     if not now:
         return f"{arrow} to none"
-    if now / before >= _TWICE:
+    if now / before >= _MULTIPLE:
         ratio = now / before
-        return f"{arrow} {figures(ratio) if ratio < _MANY else count(ratio)} times"
+        return f"{arrow} {figures(ratio) if ratio < _INTEGER_MULTIPLE else count(ratio)} times"
     share = abs(now / before - 1)
-    return f"{arrow} {percent(share) if share < _ALL else 'more than 99 %'} {word}"
+    return f"{arrow} {percent(share) if share < _MAXIMUM_PERCENTAGE else 'more than 99 %'} {word}"
 
 
-def cell(measure: Measure, row: Row, *, known: bool) -> Markup:
-    """Return the number now, and, where they are `known`, the one before and the change."""
+def cell(measure: Measure, row: Row, *, with_change: bool) -> Markup:
+    """Return the number and, with `with_change`, the previous number and the change."""
     now, before = row[measure.column], row[f"{measure.column}_before"]
-    # Where the table is too wide for the screen it has no head.
-    what = Markup('<small class="what">{}</small><b>{}</b>').format(
+    # On narrow screens the table has no head, so the cell has the title, too.
+    number = Markup('<small class="what">{}</small><b>{}</b>').format(
         measure.title, measure.form(now)
     )
-    if not known:
-        return what
-    said, kind = change(measure, now, before), ""
-    if measure.worse and now and now > (before or 0) * _NOTICED:
-        kind = "worse"
-    return what + Markup('<small>before {}</small><small class="{}">{}</small>').format(
-        measure.form(before), kind, said
+    if not with_change:
+        return number
+    is_worse = measure.worse and now and now > (before or 0) * _HIGHLIGHTED
+    return number + Markup('<small>before {}</small><small class="{}">{}</small>').format(
+        measure.form(before), "worse" if is_worse else "", change(measure, now, before)
     )
 
 
-def known(period: Period, since: datetime | None, rows: Sequence[Row]) -> bool:
-    """Return whether the whole time before is known, and something was in it.
+def is_possible(period: Period, since: datetime | None, rows: Sequence[Row]) -> bool:
+    """Return whether the history covers the previous period, and had any activity in it.
 
-    `since` is the beginning of what the source knows, None where that has no beginning.
+    `since` is the beginning of the source's history, None if it is unlimited.
     """
-    there = any(row[f"{m.column}_before"] for row in rows for m in MEASURES)
-    return there and (since is None or since <= period.before.since)
+    has_activity = any(row[f"{m.column}_before"] for row in rows for m in MEASURES)
+    return has_activity and (since is None or since <= period.before.since)
 
 
 def about(period: Period, since: datetime | None, rows: Sequence[Row]) -> str:
-    """Return what is compared with what, or why nothing is."""
+    """Describe the previous period, or the reason why there is no comparison."""
     before = period.before
     time = f"{moment(before.since)} to {moment(before.until)} UTC"
-    if known(period, since, rows):
-        return f"This time, and before: {time}, the time before of equal length."
+    if is_possible(period, since, rows):
+        return f"This period, and the previous one of equal length: {time}."
     if since is not None and since > before.since:
         return (
-            f"The history begins at {moment(since)} UTC: the time before of equal length, {time},"
-            " is not known, or in part only, so that there is nothing to compare with."
+            f"No comparison: the history begins at {moment(since)} UTC and does not cover the"
+            f" previous period of equal length, {time}."
         )
-    return f"Nothing to compare with is known: nothing arrived or was settled from {time}."
+    return f"No comparison: no message arrived or was settled from {time}."

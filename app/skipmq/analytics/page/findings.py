@@ -1,4 +1,4 @@
-"""What a report says in words, the worst first."""
+"""The findings of a report, the worst first."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,26 +10,25 @@ Row: TypeAlias = Mapping[str, Any]
 Tables: TypeAlias = Mapping[str, Sequence[Row]]
 Weight: TypeAlias = Literal["bad", "watch", "good"]
 _WEIGHTS: Sequence[Weight] = ("bad", "watch", "good")
-# A FIFO group is hot with so many times an even share, and a fifth of all that is in flight.
-_HOT_TIMES, _HOT_SHARE = 5, 0.2
-# A backlog is worth a word when it is more than so many seconds of arrivals, or as old.
+# A FIFO group is hot with this multiple of the even share and this share of the time in flight.
+_HOT_FACTOR, _HOT_SHARE = 5, 0.2
+# A backlog is reported if it exceeds the arrivals of this time or is older.
 _BACKLOG_SECONDS = 60
-# It grows when in the last minutes so many more came than went, and so much of what waits.
+# A backlog is growing if it grew recently by this number of messages and this share.
 _GROWTH, _GROWTH_SHARE = 10, 0.01
-# A cause is named when it is at least twice as likely and explains this share of the dead letters.
-_LIFT, _EXPLAINS = 2, 0.2
-_MANY = 0.01
-# Findings of each weight that have a line of their own, and queues that the last line names.
-_MOST: Mapping[Weight, int] = {"bad": 20, "watch": 8, "good": 4}
-_NAMED = 10
-_SAID: Mapping[Weight, str] = {"bad": "about", "watch": "about", "good": "all is well with"}
+# A cause is reported with at least this lift and this share of the dead letters.
+_LIFT, _EXPLAINED_SHARE = 2, 0.2
+_DEAD_LETTER_RATE = 0.01
+# Findings of each weight with a line of their own, and queues listed in the summary line.
+_LIMITS: Mapping[Weight, int] = {"bad": 20, "watch": 8, "good": 4}
+_LISTED_QUEUES = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A sentence on a queue; `section` is the part of the page that shows it.
+    """A finding on a queue; `section` is the ID of its section of the page.
 
-    `messages` is how many messages it is about: what it costs.
+    `messages` is the number of affected messages.
     """
 
     weight: Weight
@@ -40,9 +39,9 @@ class Finding:
 
 
 def findings(tables: Tables, *, live: bool) -> list[Finding]:
-    """Return what there is to say, the worst and most costly first; rows have their queue's `name`.
+    """Return the findings, sorted by weight and messages; rows must have their queue's `name`.
 
-    Without live messages (`live` false) nothing can be said of what waits.
+    Without live messages (`live` false) there are no findings on backlogs.
     """
     found = [
         *_timeouts(tables),
@@ -51,34 +50,34 @@ def findings(tables: Tables, *, live: bool) -> list[Finding]:
         *(_backlogs(tables) if live else ()),
         *_groups(tables),
     ]
-    quiet = [
-        Finding("good", row["name"], _well(row), "latency", row["deleted"])
+    healthy = [
+        Finding("good", row["name"], _deletes(row), "latency", row["deleted"])
         for row in tables["summary"]
         if row["deleted"] and row["name"] not in {f.queue for f in found}
     ]
-    return sorted([*found, *quiet], key=lambda f: (_WEIGHTS.index(f.weight), -f.messages))
+    return sorted([*found, *healthy], key=lambda f: (_WEIGHTS.index(f.weight), -f.messages))
 
 
 def folded(found: Sequence[Finding]) -> list[Finding]:
-    """Return findings of which, of each weight, one stands for those beyond the first."""
+    """Return the findings; those of a weight that exceed its limit are summarized in one."""
     return [each for weight in _WEIGHTS for each in _folded(weight, found)]
 
 
 def _folded(weight: Weight, ordered: Sequence[Finding]) -> Sequence[Finding]:
-    """Return the findings of a weight, of which the last stands for those that are too many."""
     found = [finding for finding in ordered if finding.weight == weight]
-    most = _MOST[weight]
-    if len(found) <= most + 1:
+    limit = _LIMITS[weight]
+    if len(found) <= limit + 1:
         return found
-    rest = found[most:]
+    rest = found[limit:]
     names = list(dict.fromkeys(finding.queue for finding in rest))
-    text = f"{', '.join(names[:_NAMED])}{' and others' if names[_NAMED:] else ''}"
-    about = sum(finding.messages for finding in rest)
-    said = f"{_SAID[weight]} {count(about)} messages, the tables have all: {text}"
-    return [*found[:most], Finding(weight, f"{len(rest)} more", said, rest[0].section, about)]
+    listed = f"{', '.join(names[:_LISTED_QUEUES])}{' and others' if names[_LISTED_QUEUES:] else ''}"
+    messages = sum(finding.messages for finding in rest)
+    state = "without findings" if weight == "good" else "affected"
+    text = f"{count(messages)} messages {state}, see the tables: {listed}"
+    return [*found[:limit], Finding(weight, f"{len(rest)} more", text, rest[0].section, messages)]
 
 
-def _well(row: Row) -> str:
+def _deletes(row: Row) -> str:
     return (
         f"{count(row['deleted'])} messages deleted, half of them within"
         f" {duration(row['send_to_delete_p50'])} of their send and 99 % within"
@@ -91,27 +90,27 @@ def _timeouts(tables: Tables) -> Iterator[Finding]:
     messages = {row["name"]: row["redelivered"] for row in tables["redelivery"]}
     for row in tables["visibility"]:
         name = row["name"]
-        again = f"{percent(redelivered.get(name))} redelivered"
+        rate_text = f"{percent(redelivered.get(name))} redelivered"
         work, timeout = duration(row["processing_p99"]), duration(row["visibility_timeout"])
-        better = duration(row["suggested_timeout"])
+        suggested = duration(row["suggested_timeout"])
         if row["advice"] == "raise":
-            over = row["processing_p99"] > row["visibility_timeout"]
+            exceeds = row["processing_p99"] > row["visibility_timeout"]
             text = (
-                f"{again}, p99 processing {work} {'exceeds' if over else 'comes near'}"
-                f" its visibility timeout of {timeout}: raise it to {better}"
+                f"{rate_text}, p99 processing {work} {'exceeds' if exceeds else 'is close to'}"
+                f" its visibility timeout of {timeout}: raise it to {suggested}"
             )
             yield Finding("bad", name, text, "redelivery", messages.get(name, 0))
         elif row["advice"] == "investigate":
             text = (
-                f"{percent(row['timed_out_rate'])} timed out and came again, though work takes"
-                f" {work} (p99) of a visibility timeout of {timeout}: look for consumers that die"
-                " or stall"
+                f"{percent(row['timed_out_rate'])} timed out and were redelivered, although p99"
+                f" processing is {work} with a visibility timeout of {timeout}: look for consumers"
+                " that die or stall"
             )
             yield Finding("bad", name, text, "redelivery", row["timed_out"])
         elif row["advice"] == "lower":
             text = (
-                f"work takes {work} (p99) of a visibility timeout of {timeout}: with {better} the"
-                " messages of a consumer that dies come back sooner"
+                f"p99 processing is {work} with a visibility timeout of {timeout}: with {suggested}"
+                " the messages of a consumer that dies are redelivered sooner"
             )
             yield Finding("watch", name, text, "redelivery")
 
@@ -124,7 +123,8 @@ def _dead_letters(tables: Tables) -> Iterator[Finding]:
         text = f"{count(dead)} dead letters ({percent(dead / row['settled'])})"
         causes = (c for c in tables["dead_letters"] if c["name"] == row["name"])
         likely = next(
-            (c for c in causes if c["lift"] >= _LIFT and c["excess"] >= dead * _EXPLAINS), None
+            (c for c in causes if c["lift"] >= _LIFT and c["excess"] >= dead * _EXPLAINED_SHARE),
+            None,
         )
         if likely:
             text += (
@@ -134,8 +134,8 @@ def _dead_letters(tables: Tables) -> Iterator[Finding]:
                 else f"; {likely['kind']} “{likely['cause']}” is always dead-lettered"
                 f" ({count(likely['dead_lettered'])} of {count(likely['settled'])})"
             )
-        weight: Weight = "bad" if likely or dead / row["settled"] >= _MANY else "watch"
-        yield Finding(weight, row["name"], text, "dead-letters", dead)
+        is_bad = likely or dead / row["settled"] >= _DEAD_LETTER_RATE
+        yield Finding("bad" if is_bad else "watch", row["name"], text, "dead-letters", dead)
 
 
 def _expired(tables: Tables) -> Iterator[Finding]:
@@ -143,7 +143,7 @@ def _expired(tables: Tables) -> Iterator[Finding]:
         if row["expired"]:
             text = (
                 f"{count(row['expired'])} messages ({percent(row['expired'] / row['settled'])})"
-                " expired: their retention period was over before they were deleted"
+                " expired: they were not deleted within their retention period"
             )
             yield Finding("bad", row["name"], text, "traffic", row["expired"])
 
@@ -151,37 +151,37 @@ def _expired(tables: Tables) -> Iterator[Finding]:
 def _backlogs(tables: Tables) -> Iterator[Finding]:
     for row in tables["forecast"]:
         waiting, age = row["waiting"], row["oldest_age_seconds"]
-        few = waiting <= max(row["in_per_second"] * _BACKLOG_SECONDS, 1)
-        if few and age <= _BACKLOG_SECONDS:
+        is_small = waiting <= max(row["in_per_second"] * _BACKLOG_SECONDS, 1)
+        if is_small and age <= _BACKLOG_SECONDS:
             continue
         text = f"{count(waiting)} waiting, the oldest for {duration(age)}"
-        grows = row["in_per_second"] - row["out_per_second"]
-        more = grows * row["recent_seconds"]
+        growth = row["in_per_second"] - row["out_per_second"]
+        recent_growth = growth * row["recent_seconds"]
         if row["drains_in_seconds"] is not None:
-            text += f"; empty in {duration(row['drains_in_seconds'])} as things go"
+            text += f"; empty in {duration(row['drains_in_seconds'])} at the present rates"
             yield Finding("watch", row["name"], text, "backlog", waiting)
-        elif more >= max(_GROWTH, waiting * _GROWTH_SHARE):
-            text += f"; it grows by {rate(grows)}, with {rate(row['out_per_second'])} settled"
+        elif recent_growth >= max(_GROWTH, waiting * _GROWTH_SHARE):
+            text += f"; it grows by {rate(growth)}, with {rate(row['out_per_second'])} settled"
             yield Finding("bad", row["name"], text, "backlog", waiting)
         else:
-            moves = "as much comes as goes" if row["in_per_second"] else "nothing comes or goes"
-            yield Finding("watch", row["name"], f"{text}; {moves}", "backlog", waiting)
+            state = "the backlog is steady" if row["in_per_second"] else "no activity"
+            yield Finding("watch", row["name"], f"{text}; {state}", "backlog", waiting)
 
 
 def _groups(tables: Tables) -> Iterator[Finding]:
     for row in tables["groups"]:
-        held = f"holds {percent(row['in_flight_share'])} of what is in flight"
+        share = f"has {percent(row['in_flight_share'])} of the time in flight"
         among = f"of {count(row['groups'])}"
         if row["noisy"] and not row["fifo"]:
-            text = f"tenant “{row['group_id']}” {held} (one {among})"
+            text = f"tenant “{row['group_id']}” {share} (one {among})"
             yield Finding("watch", row["name"], text, "groups", row["messages"])
         elif (
             row["fifo"]
             and row["in_flight_share"] >= _HOT_SHARE
-            and row["in_flight_share"] >= row["even_share"] * _HOT_TIMES
+            and row["in_flight_share"] >= row["even_share"] * _HOT_FACTOR
         ):
             text = (
-                f"hot group “{row['group_id']}” {held} (one {among}): its messages wait for one"
+                f"hot group “{row['group_id']}” {share} (one {among}): its messages wait for one"
                 f" another (p99 {duration(row['wait_p99'])})"
             )
             yield Finding("watch", row["name"], text, "groups", row["messages"])

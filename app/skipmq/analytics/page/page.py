@@ -1,4 +1,4 @@
-"""The page, from the rows of the reports."""
+"""Rendering of the report page."""
 
 import gzip
 import json
@@ -14,51 +14,50 @@ from markupsafe import Markup
 
 import skipmq
 from skipmq.analytics.page import charts, findings, numbers, scales
-from skipmq.analytics.page.facts import Facts, busiest, named
 from skipmq.analytics.page.findings import Finding, Tables
 from skipmq.analytics.page.numbers import count, duration, percent, size
+from skipmq.analytics.page.report_data import ReportData, busiest, named
 from skipmq.analytics.page.sections import Section, body, sections
 
-# Rows of a table that are shown of all queues, and of each; the files next to the page have all.
-_MOST_ROWS, _MOST_OF_ONE = 60, 50
-# Of more queues the tables by step, which are closed at first, would be a fifth of the page.
-_MANY_QUEUES = 100
+# Maximum number of table rows of all queues, and of a queue; the CSV and Parquet files have all.
+_MAXIMUM_ROWS, _MAXIMUM_QUEUE_ROWS = 60, 50
+# With more queues, tables that are initially closed are not embedded for each queue.
+_EMBEDDED_QUEUES = 100
 
 
-def render(facts: Facts) -> str:
+def render(data: ReportData) -> str:
     """Return the page as HTML.
 
-    What is shown of all queues is there as it is, and what is shown of each when it is chosen
-    lies compressed beside it.
+    The content for all queues is plain, that of each queue is embedded compressed.
     """
-    tables = named(facts.tables)
+    tables = named(data.tables)
     names = busiest(tables)
-    said = findings.findings(tables, live=facts.live)
-    made = sections(facts, tables, names)
+    found = findings.findings(tables, live=data.live)
+    page_sections = sections(data, tables, names)
     environment = _environment()
-    script = _text("report.js").replace("PLACES", json.dumps(scales.PLACES))
+    script = _text("report.js").replace("LAYOUT", json.dumps(scales.LAYOUT))
     style = _text("report.css")
     return environment.get_template("report.html").render(
-        facts=facts,
+        data=data,
         version=skipmq.__version__,
-        said=findings.folded(said),
-        tiles=_tiles(tables, live=facts.live),
-        sections=made,
+        found=findings.folded(found),
+        tiles=_tiles(tables, live=data.live),
+        sections=page_sections,
         settled=bool(tables["summary"]),
-        most_rows=_MOST_ROWS,
-        most_of_one=_MOST_OF_ONE,
+        maximum_rows=_MAXIMUM_ROWS,
+        maximum_queue_rows=_MAXIMUM_QUEUE_ROWS,
         body=body,
         queues=names,
-        packed=list(_packed(environment, names, said, made)),
-        script=Markup(script),  # noqa: S704 - our own.
-        style=Markup(style),  # noqa: S704 - our own.
+        packed=list(_packed(environment, names, found, page_sections)),
+        script=Markup(script),  # noqa: S704 - not user input.
+        style=Markup(style),  # noqa: S704 - not user input.
         digest=b64encode(sha256(script.encode()).digest()).decode(),
     )
 
 
-def findings_of(facts: Facts) -> list[Finding]:
-    """Return what the page says in words, the worst first."""
-    return findings.folded(findings.findings(named(facts.tables), live=facts.live))
+def report_findings(data: ReportData) -> list[Finding]:
+    """Return the findings of the page, the worst first."""
+    return findings.folded(findings.findings(named(data.tables), live=data.live))
 
 
 @cache
@@ -81,32 +80,32 @@ def _text(file: str) -> str:
 def _packed(
     environment: Environment,
     names: Sequence[str],
-    said: Sequence[Finding],
-    made: Sequence[Section],
+    found: Sequence[Finding],
+    page_sections: Sequence[Section],
 ) -> Iterator[tuple[str, str]]:
-    """Give each queue's name, and what is shown of it by the part of the page, compressed."""
-    parts: Any = environment.get_template("findings.html").module
-    rows = {section.id: charts.by_name(section.rows) for section in made}
-    drawn = {chart.id: set(chart.names) for section in made for chart in section.charts}
+    """Yield each queue's name and its compressed content, HTML by the part of the page."""
+    template: Any = environment.get_template("findings.html").module
+    rows = {section.id: charts.by_name(section.rows) for section in page_sections}
+    drawn = {chart.id: set(chart.names) for section in page_sections for chart in section.charts}
     for name in names:
-        shown = {"findings": parts.findings([f for f in said if f.queue == name])}
-        for section in made:
-            if section.is_open or len(names) <= _MANY_QUEUES:
-                found = rows[section.id].get(name, ())[:_MOST_OF_ONE]
-                shown[f"{section.id}-rows"] = body(section.columns, found)
+        parts = {"findings": template.findings([f for f in found if f.queue == name])}
+        for section in page_sections:
+            if section.is_open or len(names) <= _EMBEDDED_QUEUES:
+                queue_rows = rows[section.id].get(name, ())[:_MAXIMUM_QUEUE_ROWS]
+                parts[f"{section.id}-rows"] = body(section.columns, queue_rows)
             for chart in section.charts:
                 if name in drawn[chart.id]:
-                    shown[chart.id] = chart.draw([name])
-        text = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
+                    parts[chart.id] = chart.draw([name])
+        text = json.dumps(parts, ensure_ascii=False, separators=(",", ":"))
         yield name, b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
 def _tiles(tables: Tables, *, live: bool) -> list[tuple[str, str, str]]:
-    """Return the figures at the top: what, how much, of what."""
+    """Return title, figure and detail of the tiles at the top."""
     rows = tables["summary"]
     settled = sum(row["settled"] for row in rows)
     received = sum(row["received"] for row in tables["redelivery"])
-    again = sum(row["redelivered"] for row in tables["redelivery"])
+    redelivered = sum(row["redelivered"] for row in tables["redelivery"])
     dead = sum(row["dead_lettered"] for row in rows)
     slowest = max(
         (row for row in rows if row["send_to_delete_p99"] is not None),
@@ -120,7 +119,11 @@ def _tiles(tables: Tables, *, live: bool) -> list[tuple[str, str, str]]:
             f"messages of {len(rows)} queue{'' if len(rows) == 1 else 's'}",
         ),
         ("volume", size(sum(row["bytes"] for row in rows)), "bodies and attributes"),
-        ("redelivered", percent(again / received if received else 0), f"{count(again)} messages"),
+        (
+            "redelivered",
+            percent(redelivered / received if received else 0),
+            f"{count(redelivered)} messages",
+        ),
         ("dead letters", count(dead), percent(dead / settled if settled else 0)),
     ]
     if slowest:

@@ -1,4 +1,4 @@
-"""The sections of the page: what each shows, and the columns of its table."""
+"""The sections of the page with their charts and tables."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from markupsafe import Markup, escape
 
 from skipmq.analytics.page import bullets, charts, comparison, numbers
 from skipmq.analytics.page.charts import Chart
-from skipmq.analytics.page.facts import Facts
 from skipmq.analytics.page.findings import Row, Tables
 from skipmq.analytics.page.numbers import count, duration, percent, size
+from skipmq.analytics.page.report_data import ReportData
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table; `share` gives the length of a bar in the cell, from 0 to 1."""
+    """A column of a table; `share` returns the length of a bar in the cell, from 0 to 1."""
 
     title: str
     text: Callable[[Row], Any]
@@ -26,7 +26,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the page; `empty` says in words that there is nothing, and why that may be."""
+    """A section of the page; `empty` is its text without data."""
 
     id: str
     title: str
@@ -40,9 +40,9 @@ class Section:
 
 
 def body(columns: Sequence[Column], rows: Sequence[Row]) -> Markup:
-    """Return rows of a table as HTML."""
-    found = (f"<tr>{''.join(_cell(column, row) for column in columns)}</tr>" for row in rows)
-    return Markup("".join(found))  # noqa: S704 - the texts of cells are escaped.
+    """Return table rows as HTML."""
+    html = (f"<tr>{''.join(_cell(column, row) for column in columns)}</tr>" for row in rows)
+    return Markup("".join(html))  # noqa: S704 - the texts of cells are escaped.
 
 
 def _cell(column: Column, row: Row) -> str:
@@ -74,33 +74,36 @@ _NAME = _text("queue", "name")
 _BEGIN = Column("from (UTC)", lambda row: numbers.moment(row["since"]), kind="short")
 
 
-def sections(facts: Facts, tables: Tables, names: Sequence[str]) -> list[Section]:
-    """Return the sections; `names` are the queues, the busiest first: tables are in this order."""
-    places = {name: place for place, name in enumerate(names)}
+def sections(data: ReportData, tables: Tables, names: Sequence[str]) -> list[Section]:
+    """Return the sections; their tables are in the order of the queues in `names`."""
+    ranks = {name: rank for rank, name in enumerate(names)}
     ordered = {
-        report: sorted(rows, key=lambda row: places[row["name"]]) for report, rows in tables.items()
+        report: sorted(rows, key=lambda row: ranks[row["name"]]) for report, rows in tables.items()
     }
-    made = (_comparison, _latency, _traffic, _redelivery, _dead_letters, _groups, _backlog)
-    return [section(facts, ordered, names) for section in (*made, _consumers)]
+    make = (_comparison, _latency, _traffic, _redelivery, _dead_letters, _groups, _backlog)
+    return [section(data, ordered, names) for section in (*make, _consumers)]
 
 
-def _comparison(facts: Facts, tables: Tables, _: Sequence[str]) -> Section:
-    rows = tables["comparison"]
-    known = not facts.uncompared and comparison.known(facts.period, facts.known_since, rows)
-    about = facts.uncompared or comparison.about(facts.period, facts.known_since, rows)
-    if not facts.live:
-        about += " This source has only settled messages: what arrived and waits still is missing."
+def _comparison(data: ReportData, tables: Tables, _: Sequence[str]) -> Section:
+    rows, since = tables["comparison"], data.history_since
+    is_possible = not data.uncompared and comparison.is_possible(data.period, since, rows)
+    about = data.uncompared or comparison.about(data.period, since, rows)
+    if not data.live:
+        about += " This source has settled messages only: arrivals that still wait are missing."
     columns = [
         _NAME,
-        *(Column(m.title, partial(comparison.cell, m, known=known)) for m in comparison.MEASURES),
+        *(
+            Column(m.title, partial(comparison.cell, m, with_change=is_possible))
+            for m in comparison.MEASURES
+        ),
     ]
     return Section(
-        "comparison", "Compared with the time before", about, "No message arrived or was settled.",
-        (), columns, rows, ("comparison",), is_open=True,
+        "comparison", "Comparison with the previous period", about,
+        "No message arrived or was settled.", (), columns, rows, ("comparison",), is_open=True,
     )  # fmt: skip
 
 
-def _latency(facts: Facts, tables: Tables, names: Sequence[str]) -> Section:
+def _latency(data: ReportData, tables: Tables, names: Sequence[str]) -> Section:
     columns = [
         *(_NAME, _number("settled", "settled"), _number("deleted", "deleted")),
         *_percentiles("wait", "send_to_receive"),
@@ -110,15 +113,15 @@ def _latency(facts: Facts, tables: Tables, names: Sequence[str]) -> Section:
     return Section(
         "latency",
         "Latency",
-        "From the send to the first receive (wait), from there to the delete (work, with its"
-        " redeliveries), and both together (time in queue), by the time of settlement.",
-        "Nothing was settled.",
-        [charts.latency(charts.by_name(tables["latency"]), names, facts.period)],
+        "From the send to the first receive (wait), from there to the delete (work, including"
+        " redeliveries), and in total (time in queue), by the time of settlement.",
+        "No message was settled.",
+        [charts.latency(charts.by_name(tables["latency"]), names, data.period)],
         columns, tables["summary"], ("summary", "latency"), is_open=True,
     )  # fmt: skip
 
 
-def _traffic(facts: Facts, tables: Tables, names: Sequence[str]) -> Section:
+def _traffic(data: ReportData, tables: Tables, names: Sequence[str]) -> Section:
     columns = [
         *(_NAME, _BEGIN, _number("arrived", "arrived"), _number("volume", "arrived_bytes", size)),
         _number("body p50", "body_p50", size), _number("p95", "body_p95", size),
@@ -126,37 +129,37 @@ def _traffic(facts: Facts, tables: Tables, names: Sequence[str]) -> Section:
         _number("dead-lettered", "dead_lettered"), _number("expired", "expired"),
         _number("purged", "purged"), _number("redriven", "redriven"),
     ]  # fmt: skip
-    about = "What arrived against what was settled in the same time, and how."
+    about = "Messages that arrived and messages that were settled, by outcome."
     if any(row["arrived"] for row in tables["traffic"]):
         about += " A message arrives in its dead-letter queue when it is moved there."
     return Section(
-        "traffic", "Traffic", about, "No message arrived and none was settled.",
-        [charts.traffic(charts.by_name(tables["traffic"]), names, facts.period)],
+        "traffic", "Traffic", about, "No message arrived or was settled.",
+        [charts.traffic(charts.by_name(tables["traffic"]), names, data.period)],
         columns, tables["traffic"], ("traffic",),
     )  # fmt: skip
 
 
-def _redelivery(_: Facts, tables: Tables, names: Sequence[str]) -> Section:
-    again = {row["name"]: row for row in tables["redelivery"]}
-    rows = [{**again.get(row["name"], {}), **row} for row in tables["visibility"]]
+def _redelivery(_: ReportData, tables: Tables, names: Sequence[str]) -> Section:
+    receives = {row["name"]: row for row in tables["redelivery"]}
+    rows = [{**receives.get(row["name"], {}), **row} for row in tables["visibility"]]
     columns = [
         _NAME,
         _number("received", "received"),
         _number("redelivered", "redelivery_rate", percent, lambda row: row["redelivery_rate"]),
-        _number("most receives", "receives_max"),
+        _number("max receives", "receives_max"),
         *_percentiles("work", "processing"),
         _number("visibility timeout", "visibility_timeout", duration),
         _number("timed out", "timed_out"),
         _number("given back", "given_back"),
         _text("advice", "advice", "short"),
-        _number("timeout advised", "suggested_timeout", duration),
+        _number("recommended timeout", "suggested_timeout", duration),
     ]
     return Section(
         "redelivery",
         "Redelivery",
-        "Work is what messages took that were received once. Those received again had either"
-        " timed out, so that another consumer did the same work, or were given back before."
-        " The command skipmq analytics advise --apply sets the timeouts advised.",
+        "Work is the processing time of messages that were received once. A message was received"
+        " again either because it timed out, so that it may have been processed twice, or because"
+        " a consumer gave it back. skipmq analytics advise --apply sets the recommended timeouts.",
         "No message was received.",
         [
             bullets.visibility(charts.by_name(tables["visibility"]), names),
@@ -166,31 +169,31 @@ def _redelivery(_: Facts, tables: Tables, names: Sequence[str]) -> Section:
     )  # fmt: skip
 
 
-def _dead_letters(_: Facts, tables: Tables, __: Sequence[str]) -> Section:
+def _dead_letters(_: ReportData, tables: Tables, __: Sequence[str]) -> Section:
     columns = [
-        *(_NAME, _text("what", "kind", "short"), _text("cause", "cause")),
+        *(_NAME, _text("type", "kind", "short"), _text("cause", "cause")),
         _number("dead letters", "dead_lettered"),
         _number("of", "settled"),
         _number("rate", "rate", percent, lambda row: row["rate"]),
-        Column("as likely", lambda row: f"{numbers.figures(row['lift'])} \u00d7"),
+        Column("lift", lambda row: f"{numbers.figures(row['lift'])} \u00d7"),
         Column("last (UTC)", lambda row: numbers.moment(row["last_at"]), kind="short"),
         _text("example", "example", "short"),
     ]
     return Section(
         "dead-letters",
         "Dead letters",
-        "What dead letters have in common: the more of them a cause explains, the higher it"
-        " stands. Bodies and attributes are compared where a queue's HistoryMode is full.",
+        "Common properties of dead letters, sorted by the number of dead letters that they"
+        " explain. Bodies and attributes are compared if a queue's HistoryMode is full.",
         "No message was dead-lettered.",
         (), columns, tables["dead_letters"], ("dead_letters",), is_open=True,
     )  # fmt: skip
 
 
-def _groups(_: Facts, tables: Tables, __: Sequence[str]) -> Section:
+def _groups(_: ReportData, tables: Tables, __: Sequence[str]) -> Section:
     columns = [
         *(_NAME, _text("group", "group_id")),
         _number("in flight", "in_flight_share", percent, lambda row: row["in_flight_share"]),
-        _number("an even share", "even_share", percent),
+        _number("even share", "even_share", percent),
         _number("messages", "messages"),
         _number("volume", "bytes", size),
         *_percentiles("wait", "wait"),
@@ -201,36 +204,36 @@ def _groups(_: Facts, tables: Tables, __: Sequence[str]) -> Section:
     return Section(
         "groups",
         "Hot groups and noisy tenants",
-        "Message groups of FIFO queues and tenants of standard ones, by the time that their"
-        " messages were in flight. Noisy is who holds more than a tenth of it.",
+        "Message groups of FIFO queues and tenants of standard queues, by the time that their"
+        " messages were in flight. A tenant with more than a tenth of it is noisy.",
         "No message had a group.",
         (), columns, tables["groups"], ("groups",), is_open=True,
     )  # fmt: skip
 
 
-def _backlog(facts: Facts, tables: Tables, names: Sequence[str]) -> Section:
+def _backlog(data: ReportData, tables: Tables, names: Sequence[str]) -> Section:
     rows = charts.by_name(tables["backlog"])
-    most = {name: max(row["waiting"] for row in found) for name, found in rows.items()}
-    waits = sorted((n for n in names if most.get(n)), key=lambda name: -most[name])
+    maxima = {name: max(row["waiting"] for row in steps) for name, steps in rows.items()}
+    backlogged = sorted((n for n in names if maxima.get(n)), key=lambda name: -maxima[name])
     columns = [
         *(_NAME, _number("waiting", "waiting")),
         _number("oldest", "oldest_age_seconds", duration),
-        Column("arrives", lambda row: numbers.rate(row["in_per_second"])),
-        Column("is settled", lambda row: numbers.rate(row["out_per_second"])),
+        Column("arrival rate", lambda row: numbers.rate(row["in_per_second"])),
+        Column("settlement rate", lambda row: numbers.rate(row["out_per_second"])),
         Column("empty in", _drained),
     ]
-    about = "Messages not yet settled, whether they wait, are delayed or are in flight."
+    about = "Messages not yet settled: visible, delayed or in flight."
     about += (
-        " The dashed line goes on at the rates of the last minutes."
-        if facts.live
-        else " This source has only settled messages: what waits still is missing near the end."
+        " The dashed line extrapolates the rates of the last minutes."
+        if data.live
+        else " This source has settled messages only: those that still wait are missing."
     )
-    forecasts, period = tables["forecast"] if facts.live else (), facts.period
+    forecasts, period = tables["forecast"] if data.live else (), data.period
     return Section(
-        "backlog", "Backlog", about, "No message waited.",
+        "backlog", "Backlog", about, "There was no backlog.",
         [
-            charts.waiting(rows, charts.by_name(forecasts), waits, period, live=facts.live),
-            charts.ages(rows, waits, period),
+            charts.waiting(rows, charts.by_name(forecasts), backlogged, period, live=data.live),
+            charts.ages(rows, backlogged, period),
         ],
         columns, forecasts, ("backlog", "forecast"), is_open=True,
     )  # fmt: skip
@@ -240,11 +243,11 @@ def _drained(row: Row) -> str:
     if row["drains_in_seconds"] is not None:
         return duration(row["drains_in_seconds"]) if row["waiting"] else "empty"
     if not row["in_per_second"]:
-        return "nothing moves"
-    return "grows" if row["in_per_second"] > row["out_per_second"] else "as much comes as goes"
+        return "no activity"
+    return "growing" if row["in_per_second"] > row["out_per_second"] else "steady"
 
 
-def _consumers(facts: Facts, tables: Tables, names: Sequence[str]) -> Section:
+def _consumers(data: ReportData, tables: Tables, names: Sequence[str]) -> Section:
     columns = [
         *(_NAME, _BEGIN, _text("node", "node"), _number("deleted", "deleted")),
         Column("rate", lambda row: numbers.rate(row["per_second"])),
@@ -252,7 +255,7 @@ def _consumers(facts: Facts, tables: Tables, names: Sequence[str]) -> Section:
         *_percentiles("work", "processing"),
     ]
     return Section(
-        "consumers", "Consumers", "What was deleted through each node.", "Nothing was deleted.",
-        [charts.consumers(charts.by_name(tables["consumers"]), names, facts.period)],
+        "consumers", "Consumers", "Messages deleted through each node.", "No message was deleted.",
+        [charts.consumers(charts.by_name(tables["consumers"]), names, data.period)],
         columns, tables["consumers"], ("consumers",),
     )  # fmt: skip

@@ -1,1 +1,1 @@
-"""What analytics reads, erases and sends again by SQL."""
+"""The SQL of analytics: reading the history, erasure and replays."""

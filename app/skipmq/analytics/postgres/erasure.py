@@ -1,6 +1,6 @@
-"""Counting and erasing messages by a condition: live ones, and those of the history.
+"""Counting and erasure of live and settled messages by an SQL condition.
 
-The condition is SQL of the owner of the schema, who may do anything anyway.
+The condition needs no sanitizing: it comes from the owner of the schema, who has all rights.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ import psycopg
 
 from skipmq.database.session import Session
 
-# With the columns of the history.
+# Live messages with the columns of the history.
 _LIVE = (
     "(select null::timestamptz as settled_at, m.sent_at, m.first_received_at, null::bigint as xid,"
     " m.id, m.queue_id, m.account, m.region, m.queue, m.fifo, m.receive_count, m.body_bytes,"
@@ -25,7 +25,7 @@ _DAY = "to_char(settled_at at time zone 'UTC', 'YYYY-MM-DD')"
 
 
 class ConditionError(Exception):
-    """PostgreSQL does not understand the condition; the message says why."""
+    """PostgreSQL rejects the condition; the message contains the reason."""
 
 
 def count_live(session: Session, condition: str) -> list[tuple[str, int]]:
@@ -45,7 +45,7 @@ def count_history(session: Session, condition: str) -> list[tuple[str, str, int]
 
 
 def live(session: Session, condition: str) -> list[tuple[int, list[int]]]:
-    """Return the ids of live messages by queue (its number)."""
+    """Return the IDs of live messages by queue ID."""
     return _rows(
         session,
         f"select queue_id, array_agg(id order by id) from {_LIVE} h {_where(condition)} group by 1",
@@ -53,12 +53,12 @@ def live(session: Session, condition: str) -> list[tuple[int, list[int]]]:
 
 
 def erase_live(session: Session, queue_id: int, ids: Sequence[int]) -> None:
-    """Erase live messages of a queue; they leave no row of history."""
+    """Erase live messages of a queue without recording them in the history."""
     session.execute("select skipmq.erase_messages(%s::int, %s::bigint[])", (queue_id, list(ids)))
 
 
 def days(session: Session, condition: str) -> list[date]:
-    """Return the days (UTC) on which such messages were settled."""
+    """Return the days (UTC) on which matching messages were settled."""
     rows = _rows(
         session,
         f"select distinct ({_DAY})::date from {_HISTORY} h {_where(condition)} order by 1",
@@ -67,24 +67,24 @@ def days(session: Session, condition: str) -> list[date]:
 
 
 def erase_day(session: Session, condition: str, day: date) -> int:
-    """Erase such messages of the history of a day; return how many these were."""
-    with _understood():
+    """Erase matching messages from the history of a day; return their number."""
+    with _condition_errors():
         return session.execute(
-            "with doomed as materialized ("
+            "with matching as materialized ("
             f"select settled_at, id, queue_id from {_HISTORY} h {_where(condition, day)})"
-            " delete from skipmq.history h using doomed d where h.settled_at = d.settled_at"
+            " delete from skipmq.history h using matching d where h.settled_at = d.settled_at"
             f" and h.id = d.id and h.queue_id = d.queue_id and {_within(day, 'h')}".encode(),
             prepare=True,
         ).rowcount
 
 
 def erase_unsent_replays(session: Session) -> int:
-    """Erase what replays have staged and not sent; return how many messages these were."""
+    """Erase the messages that replays have staged and not sent; return their number."""
     return session.execute("delete from skipmq.replay_message where sent_at is null").rowcount
 
 
 def vacuum(session: Session, tables: Sequence[str]) -> None:
-    """Vacuum those of these tables of the schema that exist."""
+    """Vacuum those of these tables that exist in the schema."""
     rows = session.execute(
         "select c.relname from pg_class c"
         " where c.relnamespace = 'skipmq'::regnamespace and c.relname = any (%s)",
@@ -95,7 +95,7 @@ def vacuum(session: Session, tables: Sequence[str]) -> None:
 
 
 def _where(condition: str, day: date | None = None) -> str:
-    # The line may end with a comment.
+    # The line break ends a comment in the condition.
     settled = f" and {_within(day, 'h')}" if day else ""
     return f"where ({condition}\n){settled}"
 
@@ -106,22 +106,22 @@ def _within(day: date, table: str) -> str:
 
 
 def _rows(session: Session, query: str) -> list[Any]:
-    """Return what a query finds; a condition that is more than one cannot do anything beside it."""
-    with _understood(), session.transaction():
+    """Run a query, in which the condition cannot write or add statements."""
+    with _condition_errors(), session.transaction():
         session.execute("set transaction read only")
-        # Prepared, it is one statement. Without parameters a % stays itself.
+        # A prepared query is a single statement. Without parameters, % needs no escaping.
         return session.execute(query.encode(), prepare=True).fetchall()
 
 
 @contextlib.contextmanager
-def _understood() -> Iterator[None]:
-    """Turn what PostgreSQL says of a condition into ConditionError."""
+def _condition_errors() -> Iterator[None]:
+    """Convert PostgreSQL's errors in a condition to ConditionError."""
     try:
         yield
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedTable):
         raise
     except psycopg.errors.ReadOnlySqlTransaction as error:
-        raise ConditionError("the condition writes: it may only say which messages") from error
+        raise ConditionError("the condition must not write") from error
     except (psycopg.ProgrammingError, psycopg.DataError) as error:
         reason = str(error).strip().splitlines()[0]
-        raise ConditionError(f"PostgreSQL does not understand this: {reason}") from error
+        raise ConditionError(f"PostgreSQL rejected the condition: {reason}") from error

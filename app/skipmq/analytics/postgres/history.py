@@ -1,4 +1,4 @@
-"""What analytics asks of a database: the history, the queues, and the server itself."""
+"""The SQL that reads the history, the queues and the state of the server."""
 
 import contextlib
 import threading
@@ -13,14 +13,14 @@ from skipmq.database.session import Session
 _SIZE = "h.body_bytes::bigint + h.attribute_bytes"
 _METADATA = "skipmq_views.history_metadata h"
 # Less than the idle_in_transaction_session_timeout of the role skipmq_reader.
-_SIGN_OF_LIFE = 10.0
+_KEEPALIVE_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """What a server says of itself: its database, timeline and time.
+    """The state of a server: the identifier of its database, its timeline, horizon and time.
 
-    The timeline is 0 where nobody knows it. Below `horizon` every transaction is over.
+    The timeline is 0 if unknown. All transactions below `horizon` have ended.
     """
 
     database: str
@@ -31,10 +31,10 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What the database counted in the transactions from `first` to before `until`.
+    """The counts of the transactions from `first` to before `until`.
 
-    `ids` is the sum of the ids; bytes are those of bodies and attributes, `biggest` those of one
-    message.
+    `ids` is the sum of the IDs, `bytes` the size of bodies and attributes, `biggest` that of the
+    largest message.
     """
 
     first: int
@@ -46,11 +46,11 @@ class Part:
 
 
 def server(session: Session) -> Server:
-    """Return the server's state; what is below its horizon survives a crash.
+    """Return the server's state; transactions below its horizon survive a crash.
 
-    On a primary an empty message is committed after the horizon is read, and with it everything
-    that others had committed without waiting for the disk or for a standby. A standby shows what is
-    on its own disk; what its failover undoes the timeline shows.
+    On a primary, a logical message is committed synchronously after the horizon is read, which also
+    flushes and replicates all asynchronous commits before it. A standby replays WAL that it has
+    flushed; a failover that undoes some of it changes the timeline.
     """
     standby, timeline, now, horizon, system = _one(
         session,
@@ -84,21 +84,21 @@ def days(session: Session) -> list[date]:
 
 
 def dropped_days(session: Session) -> set[date]:
-    """Return the days that the database has dropped, since an export has them."""
+    """Return the days that the database has dropped after they were archived."""
     return set(_column(session, "select a.day from skipmq_views.archived_day a where a.dropped"))
 
 
 def record_archived_day(session: Session, day: date, rows: int, until: int) -> bool:
-    """Record that an export has all of a day: so many rows, of transactions below `until`.
+    """Record that an export has all rows of a day, of transactions below `until`.
 
-    Returns false where the database counts otherwise, which then takes back what was recorded.
+    Returns False, and removes an earlier record, if the database has another number of rows.
     """
-    (done,) = _one(session, "select skipmq.record_archived_day(%s, %s, %s)", day, rows, until)
-    return bool(done)
+    (recorded,) = _one(session, "select skipmq.record_archived_day(%s, %s, %s)", day, rows, until)
+    return bool(recorded)
 
 
 def first_transaction(session: Session, since: datetime, until: datetime | None = None) -> int:
-    """Return the first transaction of what was settled in a time, the end not in it; 0: none."""
+    """Return the first transaction of messages settled from `since` to before `until`, or 0."""
     (first,) = _one(
         session,
         f"select min(h.xid) from {_METADATA} where h.settled_at >= %s"
@@ -112,7 +112,7 @@ def first_transaction(session: Session, since: datetime, until: datetime | None 
 def count(session: Session, first: int, until: int, width: int) -> list[Part]:
     """Count the history between two transactions, in parts of `width` transactions.
 
-    Parts without rows are left out.
+    Empty parts are omitted.
     """
     rows = session.execute(
         f"select (h.xid - %(first)s) / %(width)s, count(*), sum(h.id)::text, sum({_SIZE}),"
@@ -134,7 +134,7 @@ def count(session: Session, first: int, until: int, width: int) -> list[Part]:
 
 
 def extent(session: Session, condition: str) -> Part | None:
-    """Count the history that fulfils a condition, None if there is none; `ids` is 0."""
+    """Count the rows that match a condition; return None if there are none. `ids` is 0."""
     rows, first, last, size, biggest = _one(
         session,
         f"select count(*), min(h.xid), max(h.xid), sum({_SIZE}), max({_SIZE})"
@@ -157,7 +157,7 @@ def total(session: Session, first: int, until: int) -> tuple[int, int, int]:
 
 
 def count_by_queue_and_day(session: Session, until: int) -> dict[tuple[date, str], int]:
-    """Count what transactions before that one settled, by day (UTC) and queue."""
+    """Count the messages settled by transactions below `until`, by day (UTC) and queue."""
     rows = session.execute(
         "select (h.settled_at at time zone 'UTC')::date, h.queue, count(*)"
         f" from {_METADATA} where h.xid < %s group by 1, 2".encode(),
@@ -166,8 +166,8 @@ def count_by_queue_and_day(session: Session, until: int) -> dict[tuple[date, str
     return {(day, queue): number for day, queue, number in rows}
 
 
-def of_queue_and_day(queue: str, day: date, until: int) -> str:
-    """Return the condition on what transactions before that one settled of a queue on a day."""
+def queue_day_condition(queue: str, day: date, until: int) -> str:
+    """Return the condition on a queue's messages settled on a day by transactions below `until`."""
     name = queue.replace("'", "''")
     since = f"timestamptz '{day.isoformat()} 00:00:00+00'"
     return (
@@ -179,10 +179,10 @@ def of_queue_and_day(queue: str, day: date, until: int) -> str:
 def rows(
     url: str, columns: Sequence[str], condition: str, fetch: int, *, null: Collection[str] = ()
 ) -> Iterator[list[tuple[Any, ...]]]:
-    """Give the rows of the history that fulfil a condition, `fetch` at a time.
+    """Yield the rows of the history that match a condition, `fetch` at a time.
 
-    They come through a cursor of the server: `columns`, of which those in `null` are not read, and
-    the day (UTC) of settlement.
+    Reads through a server-side cursor. A row has `columns`, null for those in `null`, and the day
+    (UTC) of settlement.
     """
     names = ", ".join(f"null::text as {name}" if name in null else name for name in columns)
     query = (
@@ -195,12 +195,12 @@ def rows(
         session.cursor("settled", binary=True) as cursor,
     ):
         cursor.execute(query.encode())
-        while found := cursor.fetchmany(fetch):
-            yield found
+        while fetched := cursor.fetchmany(fetch):
+            yield fetched
 
 
 def queue_names(session: Session) -> set[str]:
-    """Return the names of all queues that there are or were."""
+    """Return the names of all existing and deleted queues."""
     return set(_column(session, "select distinct queue from skipmq_views.queue"))
 
 
@@ -213,7 +213,7 @@ def queues_without_history(session: Session) -> list[str]:
 
 
 def queue_settings(session: Session, columns: Sequence[str]) -> list[tuple[Any, ...]]:
-    """Return these columns of `skipmq_views.queue` for each queue that is there."""
+    """Return these columns of `skipmq_views.queue` for each existing queue."""
     return session.execute(
         f"select {', '.join(columns)} from skipmq_views.queue where retired_at is null"
         " order by account, region, queue".encode()
@@ -222,26 +222,26 @@ def queue_settings(session: Session, columns: Sequence[str]) -> list[tuple[Any, 
 
 @contextlib.contextmanager
 def exported_snapshot(session: Session) -> Iterator[tuple[str, str]]:
-    """Hold a snapshot during the block; give its name, and its text as PostgreSQL writes it.
+    """Export a snapshot and hold it during the block; yield its name and its pg_snapshot.
 
-    Other sessions of the same server adopt it by its name.
+    Other sessions of the same server can import it by its name.
     """
     session.execute("begin isolation level repeatable read, read only")
     name, text = _one(session, "select pg_export_snapshot(), pg_current_snapshot()::text")
-    over = threading.Event()
-    alive = threading.Thread(target=_keep_alive, args=(session, over), daemon=True)
-    alive.start()
+    ended = threading.Event()
+    keepalive = threading.Thread(target=_keep_alive, args=(session, ended), daemon=True)
+    keepalive.start()
     try:
         yield name, text
     finally:
-        over.set()
-        alive.join()
+        ended.set()
+        keepalive.join()
         with contextlib.suppress(database.Error):
             session.execute("rollback")
 
 
 def adopt_snapshot(name: str) -> str:
-    """Return the statements by which a session's transaction adopts an exported snapshot."""
+    """Return the statements with which a transaction imports an exported snapshot."""
     quoted = name.replace("'", "''")
     return (
         "set transaction isolation level repeatable read, read only;"
@@ -249,14 +249,14 @@ def adopt_snapshot(name: str) -> str:
     )
 
 
-def _keep_alive(session: Session, over: threading.Event) -> None:
+def _keep_alive(session: Session, ended: threading.Event) -> None:
     with contextlib.suppress(database.Error):
-        while not over.wait(_SIGN_OF_LIFE):
+        while not ended.wait(_KEEPALIVE_SECONDS):
             session.execute("select 1")
 
 
 def _one(session: Session, query: str, *parameters: Any) -> tuple[Any, ...]:
-    # Without parameters a % stays itself.
+    # Without parameters, % needs no escaping.
     row = session.execute(query.encode(), parameters or None).fetchone()
     assert row is not None
     return row

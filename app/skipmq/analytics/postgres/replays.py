@@ -1,4 +1,4 @@
-"""Replays in the database: messages are staged in a table, then sent and marked as sent."""
+"""The SQL of replays: messages are staged in a table, then sent and marked as sent."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -14,13 +14,13 @@ class Target(NamedTuple):
     name: str
     id: int
     fifo: bool
-    most_bytes: int
+    maximum_bytes: int
 
 
 class State(NamedTuple):
-    """What a replay has: where it sends to (None: nothing is staged), and what.
+    """The state of a replay: its target queue (None: nothing is staged) and its progress.
 
-    Messages to send, their bytes and groups, and how many it has sent.
+    `to_send`, `bytes` and `groups` count the unsent messages, `sent` the others.
     """
 
     target: str | None
@@ -31,7 +31,7 @@ class State(NamedTuple):
 
 
 class Staged(NamedTuple):
-    """A message to send again; `source_id` is the settled message that it repeats."""
+    """A staged message; `source_id` is the ID of the settled message."""
 
     place: int
     message_id: UUID
@@ -43,7 +43,7 @@ class Staged(NamedTuple):
 
 
 def target(session: Session, queue: QueueName) -> Target | None:
-    """Look a queue up; None: there is none."""
+    """Look up a queue; return None if it does not exist."""
     row = session.execute(
         "select queue, queue_id, fifo, maximum_message_size from skipmq_views.queue"
         " where account = %s and region = %s and queue = %s and retired_at is null",
@@ -53,7 +53,7 @@ def target(session: Session, queue: QueueName) -> Target | None:
 
 
 def state(session: Session, replay: str) -> State:
-    """Return what a replay has still to send, and has sent."""
+    """Return the state of a replay."""
     row = session.execute(
         "select target, to_send, bytes, groups, sent from skipmq.replay_state(%s)", (replay,)
     ).fetchone()
@@ -62,7 +62,7 @@ def state(session: Session, replay: str) -> State:
 
 
 def stage(session: Session, replay: str, to: str, messages: Iterable[Staged]) -> None:
-    """Store messages to send; those that the replay has already, or sent itself, are skipped."""
+    """Stage messages; those that the replay has staged before, or has sent itself, are skipped."""
     session.execute(
         "select skipmq.stage_replay(%s, %s, %s::bigint[], %s::uuid[], %s::uuid[], %s::text[],"
         " %s::text[], %s::text[], %s::text[])",
@@ -71,17 +71,17 @@ def stage(session: Session, replay: str, to: str, messages: Iterable[Staged]) ->
 
 
 def lock(session: Session, replay: str) -> bool:
-    """Take the lock of a replay until the session ends; return whether nobody else has it."""
+    """Try to lock a replay until the session ends; return whether this succeeded."""
     row = session.execute(
         "select pg_try_advisory_lock(hashtext('skipmq_replay'), hashtext(%s))", (replay,)
     ).fetchone()
     return bool(row and row[0])
 
 
-def send(session: Session, replay: str, to: Target, most: int) -> int:
-    """Send the next staged messages, `most` at most; return how many these were."""
+def send(session: Session, replay: str, to: Target, limit: int) -> int:
+    """Send at most `limit` staged messages, in order; return their number."""
     row = session.execute(
-        "select skipmq.send_replay(%s, %s::int, %s::int)", (replay, to.id, most)
+        "select skipmq.send_replay(%s, %s::int, %s::int)", (replay, to.id, limit)
     ).fetchone()
     assert row is not None
     return int(row[0])

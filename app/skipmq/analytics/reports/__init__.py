@@ -1,4 +1,4 @@
-"""Reports: each a function from a frame of the history to a frame, without side effects."""
+"""Reports: pure functions from a DataFrame of the history to a DataFrame."""
 
 from skipmq.analytics.reports.backlog import backlog, forecast
 from skipmq.analytics.reports.comparison import comparison

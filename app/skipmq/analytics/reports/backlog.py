@@ -1,4 +1,4 @@
-"""What waits, how old it is, and when it will be gone."""
+"""The backlog of each queue, its age, and a forecast."""
 
 from datetime import datetime, timedelta
 
@@ -8,40 +8,41 @@ from pyspark.sql import functions as fn
 from skipmq.analytics.period import Period
 from skipmq.analytics.reports.measures import QUEUE, in_order, seconds_between, with_arrival
 
-# The rates of the forecast are those of the last ten minutes, and of three steps at least.
+# The forecast uses the rates of the last ten minutes, and of at least three steps.
 _RECENT_SECONDS, _RECENT_STEPS = 600, 3
 
 
 def backlog(history: DataFrame, period: Period, *, arrived: bool = False) -> DataFrame:
-    """Give what was not yet settled at the end of each step, by queue.
+    """Return the messages not settled at the end of each step, by queue.
 
-    Columns: the queue, `at` (the end of the step, or of the period), `seconds` (of the step),
-    `came` and `went` (messages in the step), `waiting` (messages visible, delayed or in flight at
-    `at`) and `oldest_age_seconds` (of the oldest of them in this queue; 0 when there is none).
+    Columns: the queue, `at` (the end of the step or of the period), `seconds` (of the step), `came`
+    and `went` (messages that arrived and were settled in the step), `waiting` (messages visible,
+    delayed or in flight at `at`) and `oldest_age_seconds` (the oldest one's time in the queue, 0 if
+    there is none).
 
-    `history` has what was settled since the period's beginning, also after its end; messages that
-    wait still have no `settled_at`. Without those it knows only what has been settled until it
-    was read.
+    `history` has the messages settled since the period's beginning, also after its end, and live
+    messages (`settled_at` is null). Without live messages, those that were not settled when it was
+    read are missing.
     """
     steps = period.steps
-    came = _step("arrived_at", period)
-    # What is settled after the end is still there at the end.
-    went = fn.coalesce(fn.least(_step("settled_at", period), fn.lit(steps)), fn.lit(steps))
+    arrival_step = _step("arrived_at", period)
+    # Messages settled after the end of the period are waiting at its end.
+    end_step = fn.coalesce(fn.least(_step("settled_at", period), fn.lit(steps)), fn.lit(steps))
     present = (
         with_arrival(history, arrived=arrived)
-        .withColumn("came_in", fn.greatest(came, fn.lit(-1)))
-        .withColumn("went_in", went)
-        .where((fn.col("came_in") < steps) & (fn.col("went_in") >= 0))
+        .withColumn("arrival_step", fn.greatest(arrival_step, fn.lit(-1)))
+        .withColumn("end_step", end_step)
+        .where((fn.col("arrival_step") < steps) & (fn.col("end_step") >= 0))
     )
     grid = (
         present.select(*QUEUE)
         .distinct()
         .withColumn("step", fn.explode(fn.sequence(fn.lit(-1), fn.lit(steps))))
     )
-    arrivals = present.groupBy(*QUEUE, fn.col("came_in").alias("step")).agg(
+    arrivals = present.groupBy(*QUEUE, fn.col("arrival_step").alias("step")).agg(
         fn.count("*").alias("came")
     )
-    departures = present.groupBy(*QUEUE, fn.col("went_in").alias("step")).agg(
+    departures = present.groupBy(*QUEUE, fn.col("end_step").alias("step")).agg(
         fn.count("*").alias("went"), fn.min("arrived_at").alias("oldest")
     )
     by_step = Window.partitionBy(*QUEUE).orderBy("step")
@@ -51,18 +52,18 @@ def backlog(history: DataFrame, period: Period, *, arrived: bool = False) -> Dat
         fn.timestamp_micros(_micros(period.since) + (fn.col("step") + 1) * _length(period)),
         fn.lit(period.until),
     )
-    begun = fn.timestamp_micros(_micros(period.since) + fn.col("step") * _length(period))
-    # Of all that leaves later the first to come is the oldest here, if it has come at all.
-    age = seconds_between(fn.col("first_of_later"), fn.col("at"))
+    step_start = fn.timestamp_micros(_micros(period.since) + fn.col("step") * _length(period))
+    # The oldest message at `at` is the first to arrive of those settled later, if it has arrived.
+    age = seconds_between(fn.col("oldest_later"), fn.col("at"))
     return (
         grid.join(arrivals, [*QUEUE, "step"], "left")
         .join(departures, [*QUEUE, "step"], "left")
         .fillna(0, ["came", "went"])
         .withColumn("waiting", fn.sum(fn.col("came") - fn.col("went")).over(until_now))
-        .withColumn("first_of_later", fn.min("oldest").over(later))
+        .withColumn("oldest_later", fn.min("oldest").over(later))
         .where((fn.col("step") >= 0) & (fn.col("step") < steps))
         .withColumn("at", at)
-        .withColumn("seconds", seconds_between(begun, fn.col("at")))
+        .withColumn("seconds", seconds_between(step_start, fn.col("at")))
         .withColumn("oldest_age_seconds", fn.greatest(fn.coalesce(age, fn.lit(0.0)), fn.lit(0.0)))
         .transform(in_order, *QUEUE, "step")
         .select(*QUEUE, "at", "seconds", "came", "went", "waiting", "oldest_age_seconds")
@@ -70,20 +71,19 @@ def backlog(history: DataFrame, period: Period, *, arrived: bool = False) -> Dat
 
 
 def forecast(backlogs: DataFrame) -> DataFrame:
-    """Forecast from what `backlog` gives when each queue will be empty.
+    """Forecast from the result of `backlog` when each queue will be empty.
 
-    Columns: the queue, `at`, `waiting`, `oldest_age_seconds`, `recent_seconds`, `in_per_second` and
-    `out_per_second` (over that time, the last ten minutes, and three steps at least),
-    `drains_in_seconds` and `drained_at`: null when as much comes as goes. Straight on at these
-    rates: it knows nothing of nights and weekends.
+    Columns: the queue, `at`, `waiting`, `oldest_age_seconds`, `in_per_second` and `out_per_second`
+    (over `recent_seconds`: the last ten minutes, at least three steps), `drains_in_seconds` and
+    `drained_at` (null if the backlog does not shrink). It extrapolates these rates linearly.
     """
     queue = Window.partitionBy(*QUEUE)
-    back = fn.row_number().over(queue.orderBy(fn.desc("at")))
-    before = seconds_between(fn.col("at"), fn.max("at").over(queue))
+    steps_ago = fn.row_number().over(queue.orderBy(fn.desc("at")))
+    seconds_ago = seconds_between(fn.col("at"), fn.max("at").over(queue))
     recent = (
-        backlogs.withColumn("back", back)
-        .withColumn("before", before)
-        .where((fn.col("back") <= _RECENT_STEPS) | (fn.col("before") < _RECENT_SECONDS))
+        backlogs.withColumn("steps_ago", steps_ago)
+        .withColumn("seconds_ago", seconds_ago)
+        .where((fn.col("steps_ago") <= _RECENT_STEPS) | (fn.col("seconds_ago") < _RECENT_SECONDS))
     )
     rates = recent.groupBy(*QUEUE).agg(
         fn.max("at").alias("at"),
@@ -114,5 +114,5 @@ def _length(period: Period) -> Column:
 
 
 def _step(moment: str, period: Period) -> Column:
-    """Return the number of the step that a moment is in; negative before the first."""
+    """Return the number of a timestamp column's step, negative before the period."""
     return fn.floor((fn.unix_micros(moment) - _micros(period.since)) / _length(period)).cast("int")

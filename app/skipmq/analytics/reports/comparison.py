@@ -1,4 +1,4 @@
-"""What each queue did in a time, and in the one before of equal length."""
+"""Comparison of a period with the previous one, by queue."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
@@ -14,13 +14,13 @@ _MEASURES = (*_COUNTS, "send_to_delete_p95", "redelivery_rate")
 
 
 def comparison(history: DataFrame, period: Period, *, arrived: bool = False) -> DataFrame:
-    """Compare a period with the one before, by queue.
+    """Compare a period with the previous one, by queue.
 
-    Columns: the queue, of the period `arrived` (of `arrivals`), `deleted`,
-    `dead_lettered` and `send_to_delete_p95` (as `summary` has them) and `redelivery_rate` (of
-    `redelivery`); and the same of the period before, as `arrived_before` and so on. Counts are 0
-    where there is nothing, the others null. `history` has what was settled since the beginning of
-    the period before, and messages that wait still where the source has them.
+    Columns: the queue; of the period `arrived` (of `arrivals`), `deleted`, `dead_lettered` and
+    `send_to_delete_p95` (of `summary`) and `redelivery_rate` (of `redelivery`); and the same of the
+    previous period, as `arrived_before` and so on. Without data counts are 0 and the others null.
+    `history` has the messages settled since the beginning of the previous period, and live messages
+    if the source has them.
     """
     messages = with_arrival(history, arrived=arrived)
     now = _totals(messages, period)
@@ -35,16 +35,17 @@ def comparison(history: DataFrame, period: Period, *, arrived: bool = False) -> 
 
 
 def _totals(messages: DataFrame, period: Period) -> DataFrame:
-    """Return what a period comes to, by queue."""
-    came = arrivals(messages.where(within("arrived_at", period)), *QUEUE).select(*QUEUE, "arrived")
+    """Return the measures of a period by queue."""
+    arrived = arrivals(messages.where(within("arrived_at", period)), *QUEUE)
     settled = messages.where(within("settled_at", period))
-    done = summary(settled, arrived=True).select(
+    outcomes = summary(settled, arrived=True).select(
         *QUEUE, "deleted", "dead_lettered", "send_to_delete_p95"
     )
-    again = redelivery(settled, arrived=True).select(*QUEUE, "redelivery_rate")
+    redelivered = redelivery(settled, arrived=True).select(*QUEUE, "redelivery_rate")
     return (
-        came.join(done, QUEUE, "full")
-        .join(again, QUEUE, "left")
+        arrived.select(*QUEUE, "arrived")
+        .join(outcomes, QUEUE, "full")
+        .join(redelivered, QUEUE, "left")
         .fillna(0, list(_COUNTS))
         .select(*QUEUE, *_MEASURES)
     )

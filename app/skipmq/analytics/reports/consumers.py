@@ -1,4 +1,4 @@
-"""What each node's consumers get done."""
+"""Throughput of consumers by node."""
 
 from datetime import timedelta
 
@@ -18,9 +18,9 @@ from skipmq.analytics.reports.measures import (
 
 
 def consumers(history: DataFrame, *, step: timedelta = HOUR) -> DataFrame:
-    """Give what was deleted through each node, by queue and step.
+    """Return the messages deleted through each node, by queue and step.
 
-    Columns: the queue, `since` (of the step), `node` (`unknown` for what was deleted by SQL),
+    Columns: the queue, `since` (of the step), `node` (`unknown` for messages deleted by SQL),
     `deleted`, `bytes`, `per_second` (between the first and the last delete of the step),
     `processing_p50` … `processing_p99` (first receive to delete, seconds).
     """

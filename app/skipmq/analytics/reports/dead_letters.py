@@ -1,23 +1,23 @@
-"""What the messages that end as dead letters have in common."""
+"""Common properties of dead-lettered messages."""
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from skipmq.analytics.reports.measures import QUEUE, in_order, is_outcome
 
-# Causes shown of a queue.
-_MOST = 50
-# Dead letters that a cause has at least: one has everything in common with itself.
-_FEWEST = 2
+# Maximum number of causes of a queue.
+_LIMIT = 50
+# Minimum number of dead letters of a cause: a single one has no properties in common.
+_MINIMUM_DEAD_LETTERS = 2
 _ATTRIBUTES = "map<string, struct<DataType: string, StringValue: string>>"
-# What a type stands after, which every engine of regular expressions has.
-_BEFORE = r"(^|: |<)"
+# Text before the name of a type; not a lookbehind, which DuckDB's regular expressions lack.
+_PREFIX = r"(^|: |<)"
 
 
 def body_shape(body: str = "body") -> Column:
-    """Return the shape of a JSON body, as `object<id: number, tags: array<string>>`.
+    """Return the shape of a JSON body, such as `object<id: number, tags: array<string>>`.
 
-    `not JSON` for other text; null where no body was kept (the queue's HistoryMode is not full).
+    `not JSON` for other text; null without a body (the queue's HistoryMode is not full).
     """
     shape = fn.schema_of_variant(fn.try_parse_json(fn.col(body)))
     for types, word in (
@@ -29,42 +29,41 @@ def body_shape(body: str = "body") -> Column:
         ("ARRAY", "array"),
         ("VARIANT", "mixed"),
     ):
-        shape = fn.regexp_replace(shape, _BEFORE + types, f"$1{word}")
+        shape = fn.regexp_replace(shape, _PREFIX + types, f"$1{word}")
     return fn.when(fn.col(body).isNotNull(), fn.coalesce(shape, fn.lit("not JSON")))
 
 
-def _facts() -> Column:
-    """Return what is known of a message, as an array of (kind, cause)."""
+def _properties() -> Column:
+    """Return the properties of a message as an array of (kind, cause)."""
 
-    def fact(kind: str, cause: Column) -> Column:
+    def pair(kind: str, cause: Column) -> Column:
         return fn.struct(fn.lit(kind).alias("kind"), cause.alias("cause"))
 
     attributes = fn.transform(
         fn.map_entries(fn.from_json("attributes", _ATTRIBUTES)),
-        lambda entry: fact(
+        lambda entry: pair(
             "attribute", fn.concat(entry["key"], fn.lit(" = "), entry["value"]["StringValue"])
         ),
     )
-    known = fn.concat(
+    pairs = fn.concat(
         fn.array(
-            fact("body shape", body_shape()),
-            fact("sender", fn.col("sender")),
-            fact("group", fn.col("group_id")),
+            pair("body shape", body_shape()),
+            pair("sender", fn.col("sender")),
+            pair("group", fn.col("group_id")),
         ),
         fn.coalesce(attributes, fn.array().cast("array<struct<kind: string, cause: string>>")),
     )
-    return fn.filter(known, lambda found: found["cause"].isNotNull())
+    return fn.filter(pairs, lambda each: each["cause"].isNotNull())
 
 
 def dead_letter_causes(history: DataFrame) -> DataFrame:
-    """Give what goes with being dead-lettered, by queue: body shapes, attributes, senders, groups.
+    """Return body shapes, attributes, senders and groups that dead letters of a queue share.
 
-    Columns: the queue, `kind`, `cause`, `dead_lettered`, `settled` (all messages of which it is
-    true), `rate` of the two, `queue_rate` (of all messages of the queue), `lift` (how many times as
-    likely), `excess` (dead letters more than the queue's rate explains; causes are in this order,
-    the 50 first of each queue, none of a single dead letter), `first_at`, `last_at` and `example`,
-    a message id.
-    Bodies and attributes are there where the queue's HistoryMode is full.
+    Columns: the queue, `kind`, `cause`, `dead_lettered`, `settled` (all messages with the
+    property), `rate` (their quotient), `queue_rate` (of all messages of the queue), `lift` (rate by
+    queue_rate), `excess` (dead letters beyond the queue's rate), `first_at`, `last_at` and
+    `example`, a message ID. Of each queue, the 50 causes with the highest excess are returned that
+    have at least two dead letters. Bodies and attributes need the HistoryMode full.
     """
     dead = is_outcome("dead-lettered")
     settled = history.where(fn.col("settled_at").isNotNull())
@@ -75,8 +74,8 @@ def dead_letter_causes(history: DataFrame) -> DataFrame:
     )
     counted = (
         settled.join(fn.broadcast(rates), QUEUE)
-        .withColumn("fact", fn.explode(_facts()))
-        .groupBy(*QUEUE, "queue_rate", "fact.kind", "fact.cause")
+        .withColumn("property", fn.explode(_properties()))
+        .groupBy(*QUEUE, "queue_rate", "property.kind", "property.cause")
         .agg(
             fn.count_if(dead).alias("dead_lettered"),
             fn.count("*").alias("settled"),
@@ -84,18 +83,18 @@ def dead_letter_causes(history: DataFrame) -> DataFrame:
             fn.max(fn.when(dead, fn.col("settled_at"))).alias("last_at"),
             fn.max_by(fn.col("message_id"), fn.when(dead, fn.col("settled_at"))).alias("example"),
         )
-        .where(fn.col("dead_lettered") >= _FEWEST)
+        .where(fn.col("dead_lettered") >= _MINIMUM_DEAD_LETTERS)
         .withColumn("rate", fn.col("dead_lettered") / fn.col("settled"))
         .withColumn("lift", fn.col("rate") / fn.col("queue_rate"))
         .withColumn("excess", fn.col("dead_lettered") - fn.col("settled") * fn.col("queue_rate"))
     )
-    place = fn.row_number().over(
+    rank = fn.row_number().over(
         Window.partitionBy(*QUEUE).orderBy(fn.desc("excess"), "kind", "cause")
     )
     return (
-        counted.withColumn("place", place)
-        .where(fn.col("place") <= _MOST)
-        .transform(in_order, *QUEUE, "place")
+        counted.withColumn("rank", rank)
+        .where(fn.col("rank") <= _LIMIT)
+        .transform(in_order, *QUEUE, "rank")
         .select(
             *QUEUE,
             *("kind", "cause", "dead_lettered", "settled", "rate", "queue_rate", "lift"),

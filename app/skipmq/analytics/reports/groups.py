@@ -1,4 +1,4 @@
-"""Groups that take more than their share: hot groups of FIFO queues, noisy tenants of others."""
+"""Hot groups of FIFO queues and noisy tenants of standard queues."""
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
@@ -11,21 +11,21 @@ from skipmq.analytics.reports.measures import (
     seconds,
 )
 
-# Groups shown of a queue.
-_MOST = 20
-# The rule of fair queues, as skipmq.mark_noisy has it: a tenant is noisy that holds more than a
-# tenth of what is in flight, and 30 messages at least (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html).
-NOISY_SHARE, NOISY_LEAST = 0.1, 30
+# Maximum number of groups of a queue.
+_LIMIT = 20
+# The rule of fair queues in skipmq.mark_noisy: a noisy tenant has more than a tenth of the messages
+# in flight, and at least 30 (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html).
+NOISY_SHARE, NOISY_MINIMUM = 0.1, 30
 
 
 def groups(history: DataFrame) -> DataFrame:
-    """Give the 20 groups of each queue that were in flight longest.
+    """Return the 20 groups of each queue with the longest total time in flight.
 
-    Columns: the queue, `fifo`, `group_id`, `messages` and `share` of the queue's, `bytes`,
-    `in_flight_seconds` (first receive to settlement, added up) and `in_flight_share`,
+    Columns: the queue, `fifo`, `group_id`, `messages` and their `share` in the queue, `bytes`,
+    `in_flight_seconds` (sum of first receive to settlement) and `in_flight_share`,
     `wait_p50` … `wait_p99` (send to first receive, seconds), `redelivered`, `dead_lettered`,
-    `groups` (how many the queue has), `even_share` (1 / groups) and `noisy` (more than a tenth of
-    what is in flight, with 30 messages or more, where there are ten groups or more).
+    `groups` (of the queue), `even_share` (1 / groups) and `noisy` (more than a tenth of the time in
+    flight, at least 30 messages, and at least ten groups in the queue).
     """
     counted = (
         history.where(fn.col("settled_at").isNotNull() & fn.col("group_id").isNotNull())
@@ -42,7 +42,7 @@ def groups(history: DataFrame) -> DataFrame:
         )
     )
     queue = Window.partitionBy(*QUEUE)
-    place = fn.row_number().over(
+    rank = fn.row_number().over(
         queue.orderBy(fn.desc("in_flight_seconds"), fn.desc("messages"), "group_id")
     )
     shared = (
@@ -56,17 +56,17 @@ def groups(history: DataFrame) -> DataFrame:
             ),
         )
         .withColumn("even_share", 1 / fn.col("groups"))
-        .withColumn("place", place)
+        .withColumn("rank", rank)
     )
     noisy = (
         (fn.col("in_flight_share") > NOISY_SHARE)
-        & (fn.col("messages") >= NOISY_LEAST)
+        & (fn.col("messages") >= NOISY_MINIMUM)
         & (fn.col("groups") >= 1 / NOISY_SHARE)
     )
     return (
-        shared.where(fn.col("place") <= _MOST)
+        shared.where(fn.col("rank") <= _LIMIT)
         .withColumn("noisy", noisy)
-        .transform(in_order, *QUEUE, "place")
+        .transform(in_order, *QUEUE, "rank")
         .select(
             *QUEUE,
             *("fifo", "group_id", "messages", "share", "bytes", "in_flight_seconds"),

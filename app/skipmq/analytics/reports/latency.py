@@ -1,4 +1,4 @@
-"""How long messages wait and how long their work takes."""
+"""Waiting and processing times of messages."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -20,13 +20,13 @@ from skipmq.analytics.reports.measures import (
 
 
 def latency(history: DataFrame, *, step: timedelta = HOUR, arrived: bool = False) -> DataFrame:
-    """Give percentiles of the three latencies by queue and step of settlement.
+    """Return percentiles of the three latencies by queue and step of settlement.
 
     Columns: the queue, `since` (of the step), `settled`, `deleted`, and in seconds the 50th, 95th
-    and 99th percentiles `send_to_receive_p50` … (of all that was received), `receive_to_delete_p50`
-    … and `send_to_delete_p50` … (of what was deleted). A message's first receive counts, so that
-    receive to delete has its redeliveries in it; a dead letter's was not in its dead-letter queue,
-    so that only its send to delete is there.
+    and 99th percentiles `send_to_receive_p50` … (of received messages), `receive_to_delete_p50` …
+    and `send_to_delete_p50` … (of deleted messages). Receive means the first one, so receive to
+    delete includes redeliveries. Dead letters were received in their source queue and count for
+    send to delete only.
     """
     return (
         with_arrival(history.where(fn.col("settled_at").isNotNull()), arrived=arrived)
@@ -41,7 +41,7 @@ def latency(history: DataFrame, *, step: timedelta = HOUR, arrived: bool = False
 
 
 def summary(history: DataFrame, *, arrived: bool = False) -> DataFrame:
-    """Give the same over all time, by queue, with what else there is to say in one line.
+    """Return outcomes and percentiles of the three latencies by queue.
 
     Columns: the queue, `settled`, `deleted`, `expired`, `purged`, `dead_lettered`, `redriven`,
     `bytes` (bodies and attributes), and the percentiles of `latency`.
@@ -61,11 +61,10 @@ def summary(history: DataFrame, *, arrived: bool = False) -> DataFrame:
 
 def _latencies() -> Sequence[Column]:
     deleted = is_outcome("deleted")
-    here = ~fn.col("dead_letter")
+    is_sent_here = ~fn.col("dead_letter")
+    wait, work = seconds("sent_at", "first_received_at"), seconds("first_received_at", "settled_at")
     return [
-        *percentiles(fn.when(here, seconds("sent_at", "first_received_at")), "send_to_receive"),
-        *percentiles(
-            fn.when(deleted & here, seconds("first_received_at", "settled_at")), "receive_to_delete"
-        ),
+        *percentiles(fn.when(is_sent_here, wait), "send_to_receive"),
+        *percentiles(fn.when(deleted & is_sent_here, work), "receive_to_delete"),
         *percentiles(fn.when(deleted, seconds("sent_at", "settled_at")), "send_to_delete"),
     ]

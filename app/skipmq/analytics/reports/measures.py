@@ -1,4 +1,4 @@
-"""What all reports measure with: the key of a queue, steps, seconds, percentiles."""
+"""The building blocks of reports: queue keys, steps, seconds, percentiles, arrival times."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -10,22 +10,22 @@ from skipmq.analytics.period import Period
 
 QUEUE = ["account", "region", "queue"]
 _QUANTILES = (0.5, 0.95, 0.99)
-# The rank of what percentile_approx gives is off by at most a thousandth of the rows.
+# The rank error of percentile_approx is at most 1/1000 of the rows.
 ACCURACY = 1_000
 
 
 def in_order(frame: DataFrame, *columns: str) -> DataFrame:
-    """Return a small frame in the order of these columns.
+    """Sort a small frame by columns, in one task.
 
-    In one task: Spark's orderBy computes all twice, first to find where to cut.
+    Spark's orderBy would compute the frame twice, the first time to sample partition boundaries.
     """
     return frame.repartition(1).sortWithinPartitions(*columns)
 
 
 def since(moment: str, step: timedelta) -> Column:
-    """Return the beginning of the step that a timestamp column is in, as `since`.
+    """Return the beginning of a timestamp column's step, as `since`.
 
-    Steps are counted from midnight of 1970-01-01, UTC: hours and days begin where clocks have them.
+    Steps are counted from 1970-01-01 00:00 UTC, so hours and days are aligned to the clock.
     """
     length = fn.lit(step // timedelta(microseconds=1)).cast("bigint")
     micros = fn.unix_micros(moment)
@@ -33,31 +33,31 @@ def since(moment: str, step: timedelta) -> Column:
 
 
 def seconds(start: str, end: str) -> Column:
-    """Return the seconds from one timestamp column to another, with their fraction."""
+    """Return the seconds from one timestamp column to another, with fractions."""
     return seconds_between(fn.col(start), fn.col(end))
 
 
 def seconds_between(start: Column, end: Column) -> Column:
-    """Return the seconds from one timestamp to another, with their fraction."""
+    """Return the seconds from one timestamp to another, with fractions."""
     return (fn.unix_micros(end) - fn.unix_micros(start)) / 1_000_000
 
 
 def within(moment: str, period: Period) -> Column:
-    """Return whether a timestamp column is in a period; null where it is."""
+    """Return whether a timestamp column is in a period; null for null."""
     return (fn.col(moment) >= fn.lit(period.since)) & (fn.col(moment) < fn.lit(period.until))
 
 
 def percentiles(value: Column, name: str) -> Sequence[Column]:
-    """Return the aggregates `NAME_p50`, `NAME_p95` and `NAME_p99` of a column; null of nothing."""
-    found = fn.percentile_approx(value, list(_QUANTILES), ACCURACY)
+    """Return the aggregates `NAME_p50`, `NAME_p95`, `NAME_p99` of a column; null without values."""
+    values = fn.percentile_approx(value, list(_QUANTILES), ACCURACY)
     return [
-        found[place].alias(f"{name}_p{round(quantile * 100)}")
-        for place, quantile in enumerate(_QUANTILES)
+        values[index].alias(f"{name}_p{round(quantile * 100)}")
+        for index, quantile in enumerate(_QUANTILES)
     ]
 
 
 def is_outcome(outcome: str) -> Column:
-    """Return whether a row's outcome is this one; false for a message that still waits."""
+    """Return whether a row has this outcome; false for a live message."""
     return fn.coalesce(fn.col("outcome") == outcome, fn.lit(False))  # noqa: FBT003 - a SQL literal.
 
 
@@ -70,9 +70,9 @@ def outcomes() -> Sequence[Column]:
 
 
 def moves(history: DataFrame) -> DataFrame:
-    """Give each dead letter's last move: its `id`, `moved_at` and the queue `moved_from`."""
+    """Return each dead letter's last move: its `id`, `moved_at` and the queue `moved_from`."""
     return (
-        # Plain, so that the source need not give any others.
+        # Not is_outcome, because only a plain comparison is pushed down to the source.
         history.where(fn.col("outcome") == "dead-lettered")
         .groupBy("id")
         .agg(
@@ -85,17 +85,17 @@ def moves(history: DataFrame) -> DataFrame:
 def with_arrival(
     history: DataFrame, moved: DataFrame | None = None, *, arrived: bool = False
 ) -> DataFrame:
-    """Add `arrived_at`, when a message came to its queue, and `dead_letter`, whether as one.
+    """Add `arrived_at`, the time of arrival in the queue, and `dead_letter`, whether by a move.
 
-    A dead letter keeps its id, `sent_at`, `first_received_at` and receive count when it is moved to
-    its dead-letter queue; it arrives there when the source settles it as dead-lettered. `moved` is
-    what `moves` gives, where that is at hand. `arrived` says that the frame has both columns, as
-    a caller of all reports knows: to check would have it analysed, which a pipeline forbids.
+    A dead letter keeps its ID, `sent_at`, `first_received_at` and receive count in its dead-letter
+    queue, where it arrives when the source queue settles it as dead-lettered. `moved` is the result
+    of `moves`, if available. With `arrived`, the frame has both columns and is returned unchanged:
+    checking its columns would analyse it, which pipelines do not allow.
     """
     if arrived:
         return history
     if moved is None:
-        # Dead letters are few among all messages.
+        # Dead letters are few enough for a broadcast join.
         moved = fn.broadcast(moves(history))
     dead_letter = (fn.col("moved_from") != fn.col("queue_id")) & (
         fn.col("settled_at").isNull() | (fn.col("moved_at") <= fn.col("settled_at"))
@@ -112,9 +112,9 @@ def with_arrival(
 
 
 def without_dead_letters(history: DataFrame, *, arrived: bool = False) -> DataFrame:
-    """Return what was settled in the queue that it was sent to: all but dead letters.
+    """Return the messages settled in the queue that they were sent to, without dead letters.
 
-    How often and when a dead letter was received says nothing of its dead-letter queue.
+    The receives of a dead letter were in its source queue.
     """
     settled = history.where(fn.col("settled_at").isNotNull())
     return with_arrival(settled, arrived=arrived).where(~fn.col("dead_letter"))

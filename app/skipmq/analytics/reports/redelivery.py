@@ -1,4 +1,4 @@
-"""How often messages come again, and what their visibility timeout has to do with it."""
+"""Redeliveries, and recommendations of visibility timeouts."""
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
@@ -12,38 +12,39 @@ from skipmq.analytics.reports.measures import (
     without_dead_letters,
 )
 
-# Messages received more often than this are counted together.
-MOST_RECEIVES = 10
-# Timeouts that people choose, in seconds, up to the 12 hours that SQS takes.
+# The last class of the histogram: this number of receives or more.
+MAXIMUM_RECEIVES = 10
+# Usual timeouts in seconds, up to the 12 hours that SQS allows.
 TIMEOUTS = (
     *(1, 2, 5, 10, 15, 20, 30, 45, 60, 90, 120, 180, 300, 600, 900),
     *(1_800, 3_600, 7_200, 14_400, 21_600, 43_200),
 )
-# Room above the slowest hundredth, since the next week may be slower.
-_ROOM = 1.2
-# Below this share of timed out deliveries nobody need act.
-_NOTICEABLE = 0.005
-# The messages of a consumer that dies wait long when the timeout is so many seconds, and so many
-# times what is needed; nobody need go below the least.
-_LONG, _GENEROUS, _LEAST = 300, 10, 30
-_ENOUGH = 100
+# The safety margin over the 99th percentile of processing times.
+_MARGIN = 1.2
+# A lower share of timed out deliveries needs no action.
+_TOLERATED_RATE = 0.005
+# A timeout is too long if it is at least _LONG seconds and _FACTOR times the needed timeout. It is
+# not lowered below _MINIMUM_TIMEOUT seconds.
+_LONG, _FACTOR, _MINIMUM_TIMEOUT = 300, 10, 30
+# Deleted messages that a recommendation needs.
+_MINIMUM_DELETED = 100
 
 
 def redelivery(history: DataFrame, *, arrived: bool = False) -> DataFrame:
-    """Give how often messages were received, by the queue that they were sent to.
+    """Return the receives of messages by the queue that they were sent to.
 
     Columns: the queue, `received` (messages received at least once), `redelivered` (more than
     once), `redelivery_rate`, `receives_mean`, `receives_max`, `dead_lettered`.
     """
     received = fn.col("receive_count") >= 1
-    again = fn.col("receive_count") > 1
+    redelivered = fn.col("receive_count") > 1
     return (
         without_dead_letters(history, arrived=arrived)
         .groupBy(*QUEUE)
         .agg(
             fn.count_if(received).alias("received"),
-            fn.count_if(again).alias("redelivered"),
-            fn.try_divide(fn.count_if(again), fn.count_if(received)).alias("redelivery_rate"),
+            fn.count_if(redelivered).alias("redelivered"),
+            fn.try_divide(fn.count_if(redelivered), fn.count_if(received)).alias("redelivery_rate"),
             fn.avg(fn.when(received, fn.col("receive_count"))).alias("receives_mean"),
             fn.max("receive_count").alias("receives_max"),
             fn.count_if(is_outcome("dead-lettered")).alias("dead_lettered"),
@@ -53,15 +54,15 @@ def redelivery(history: DataFrame, *, arrived: bool = False) -> DataFrame:
 
 
 def receive_counts(history: DataFrame, *, arrived: bool = False) -> DataFrame:
-    """Give the histogram of receive counts by queue.
+    """Return the histogram of receive counts by queue.
 
-    Columns: the queue, `receives` (0 to 10, where 10 stands for more too), `messages`, `share` of
-    the queue's messages.
+    Columns: the queue, `receives` (0 to 10, where 10 means 10 or more), `messages`, `share` of the
+    queue's messages.
     """
     messages = fn.count("*")
     return (
         without_dead_letters(history, arrived=arrived)
-        .groupBy(*QUEUE, fn.least("receive_count", fn.lit(MOST_RECEIVES)).alias("receives"))
+        .groupBy(*QUEUE, fn.least("receive_count", fn.lit(MAXIMUM_RECEIVES)).alias("receives"))
         .agg(messages.alias("messages"))
         .withColumn(
             "share", fn.col("messages") / fn.sum("messages").over(Window.partitionBy(*QUEUE))
@@ -71,34 +72,32 @@ def receive_counts(history: DataFrame, *, arrived: bool = False) -> DataFrame:
 
 
 def visibility(history: DataFrame, queues: DataFrame, *, arrived: bool = False) -> DataFrame:
-    """Advise on the visibility timeout of each queue.
+    """Recommend a visibility timeout for each queue.
 
     `queues` has the queue's key and `visibility_timeout` in seconds. Columns: the queue,
-    `visibility_timeout` (null when unknown), `deleted`, `processing_p50` … `processing_p99` (first
-    receive to delete of what was received once, in seconds), `timed_out` (received again after
-    their timeouts had run out) and `given_back` (received again before that: a consumer let go of
-    them) with `timed_out_rate` of all received, `advice` and `suggested_timeout`.
+    `visibility_timeout` (null if unknown), `deleted`, `processing_p50` … `processing_p99` (first
+    receive to delete of messages received once, in seconds), `timed_out` (messages received again
+    after their timeout) and `given_back` (received again before it, because a consumer reset it),
+    `timed_out_rate` (of all received), `advice` and `suggested_timeout`.
 
-    A receipt is void once its message was received again, so that slow work never shows as
-    one long processing time where other consumers wait: it shows as timed out deliveries.
-    advice: `raise` when work comes near the timeout and deliveries time out; `investigate`
-    when deliveries time out though work is much faster (consumers die or stall); `lower` when the
-    timeout is five minutes or more and more than ten times what is needed; `keep`; null on less
-    than 100 messages.
+    A receipt is void once its message was received again, so processing that exceeds the timeout
+    shows as timed out deliveries and not as a long processing time. advice: `raise` if processing
+    times are near the timeout and deliveries time out; `investigate` if deliveries time out and
+    processing is much faster (consumers die or stall); `lower` if the timeout is at least five
+    minutes and more than ten times the needed one; `keep`; null with less than 100 messages.
     """
     counts = without_dead_letters(history, arrived=arrived).join(queues, QUEUE, "left")
     elapsed = seconds("first_received_at", "settled_at")
-    again = fn.col("receive_count") > 1
-    over = elapsed >= (fn.col("receive_count") - 1) * fn.col("visibility_timeout")
+    redelivered = fn.col("receive_count") > 1
+    has_expired = elapsed >= (fn.col("receive_count") - 1) * fn.col("visibility_timeout")
     once = is_outcome("deleted") & (fn.col("receive_count") == 1)
+    timed_out = fn.count_if(redelivered & has_expired)
     measured = counts.groupBy(*QUEUE, "visibility_timeout").agg(
         fn.count_if(is_outcome("deleted")).alias("deleted"),
         *percentiles(fn.when(once, elapsed), "processing"),
-        fn.count_if(again & over).alias("timed_out"),
-        fn.count_if(again & ~over).alias("given_back"),
-        fn.try_divide(fn.count_if(again & over), fn.count_if(fn.col("receive_count") >= 1)).alias(
-            "timed_out_rate"
-        ),
+        timed_out.alias("timed_out"),
+        fn.count_if(redelivered & ~has_expired).alias("given_back"),
+        fn.try_divide(timed_out, fn.count_if(fn.col("receive_count") >= 1)).alias("timed_out_rate"),
     )
     return (
         measured.withColumn("needed", _needed())
@@ -109,38 +108,38 @@ def visibility(history: DataFrame, queues: DataFrame, *, arrived: bool = False) 
     )
 
 
-def _next_timeout(needed: Column) -> Column:
-    """Return the least of the usual timeouts that is at least as long as needed."""
-    # A literal and a filter: a choice for each timeout would be planned for seconds.
+def _next_timeout(seconds: Column) -> Column:
+    """Return the shortest usual timeout that is at least this long."""
+    # An array and a filter, because a `when` for each timeout takes Spark seconds to plan.
     choices = fn.array(*map(fn.lit, TIMEOUTS))
-    enough = fn.filter(choices, lambda choice: choice >= needed)
-    return fn.coalesce(fn.get(enough, fn.lit(0)), fn.lit(TIMEOUTS[-1]))
+    sufficient = fn.filter(choices, lambda choice: choice >= seconds)
+    return fn.coalesce(fn.get(sufficient, fn.lit(0)), fn.lit(TIMEOUTS[-1]))
 
 
 def _needed() -> Column:
-    return _next_timeout(fn.col("processing_p99") * _ROOM)
+    return _next_timeout(fn.col("processing_p99") * _MARGIN)
 
 
 def _advice() -> Column:
     timeout = fn.col("visibility_timeout")
-    noticed = fn.col("timed_out_rate") >= _NOTICEABLE
-    near = fn.col("processing_p99") * 2 >= timeout
+    needs_action = fn.col("timed_out_rate") >= _TOLERATED_RATE
+    is_near = fn.col("processing_p99") * 2 >= timeout
     return (
-        fn.when(timeout.isNull() | (fn.col("deleted") < _ENOUGH), None)
-        .when(noticed & near, "raise")
-        .when(noticed, "investigate")
-        .when((timeout >= _LONG) & (timeout > fn.col("needed") * _GENEROUS), "lower")
+        fn.when(timeout.isNull() | (fn.col("deleted") < _MINIMUM_DELETED), None)
+        .when(needs_action & is_near, "raise")
+        .when(needs_action, "investigate")
+        .when((timeout >= _LONG) & (timeout > fn.col("needed") * _FACTOR), "lower")
         .otherwise("keep")
     )
 
 
 def _suggestion() -> Column:
     timeout = fn.col("visibility_timeout")
-    # What timed out would have taken longer than what was measured: at least one step up.
+    # Timed out deliveries are not in the measured times, so raise by at least one step.
     return (
         fn.when(
             fn.col("advice") == "raise", fn.greatest(fn.col("needed"), _next_timeout(timeout * 1.5))
         )
-        .when(fn.col("advice") == "lower", fn.greatest(fn.col("needed"), fn.lit(_LEAST)))
+        .when(fn.col("advice") == "lower", fn.greatest(fn.col("needed"), fn.lit(_MINIMUM_TIMEOUT)))
         .otherwise(timeout)
     )

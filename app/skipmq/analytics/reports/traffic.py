@@ -1,4 +1,4 @@
-"""How much comes and goes, and how large it is."""
+"""Arrivals and settlements, and message sizes."""
 
 from datetime import timedelta
 
@@ -17,7 +17,7 @@ from skipmq.analytics.reports.measures import (
 
 
 def arrivals(history: DataFrame, *keys: Column | str) -> DataFrame:
-    """Give what arrived, by these keys, of a frame that has `arrived_at`.
+    """Return the arrivals by these keys, of a frame that has `arrived_at`.
 
     Columns: the keys, `arrived`, `arrived_bytes` (bodies and attributes) and the sizes of bodies
     in bytes `body_p50`, `body_p95`, `body_max`.
@@ -33,14 +33,14 @@ def arrivals(history: DataFrame, *keys: Column | str) -> DataFrame:
 
 
 def traffic(history: DataFrame, *, step: timedelta = HOUR, arrived: bool = False) -> DataFrame:
-    """Give messages, bytes and sizes by queue and step.
+    """Return messages, bytes and sizes by queue and step.
 
-    Columns: the queue, `since` (of the step); of what arrived in it `arrived`, `arrived_bytes`
+    Columns: the queue, `since` (of the step); of arrivals in the step `arrived`, `arrived_bytes`
     (bodies and attributes) and the sizes of bodies in bytes `body_p50`, `body_p95`, `body_max`; of
-    what was settled in it `deleted`, `expired`, `purged`, `dead_lettered`, `redriven` and
-    `settled_bytes`. A dead letter arrives in a dead-letter queue when it is moved there.
+    settlements `deleted`, `expired`, `purged`, `dead_lettered`, `redriven` and `settled_bytes`. A
+    dead letter arrives in a dead-letter queue when it is moved there.
     """
-    came = arrivals(with_arrival(history, arrived=arrived), *QUEUE, since("arrived_at", step))
+    arriving = arrivals(with_arrival(history, arrived=arrived), *QUEUE, since("arrived_at", step))
     settled = (
         history.where(fn.col("settled_at").isNotNull())
         .groupBy(*QUEUE, since("settled_at", step))
@@ -59,7 +59,7 @@ def traffic(history: DataFrame, *, step: timedelta = HOUR, arrived: bool = False
         "redriven",
     ]
     return (
-        came.join(settled, [*QUEUE, "since"], "full")
+        arriving.join(settled, [*QUEUE, "since"], "full")
         .fillna(0, [*counts, "settled_bytes"])
         .transform(in_order, *QUEUE, "since")
     )

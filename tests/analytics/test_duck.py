@@ -80,14 +80,14 @@ def by_duckdb(lake: str) -> Mapping[str, pa.Table]:
     url = delta.url_of(lake)
     with session.opened() as duck:
         history = source.history(duck, delta.open_(url), PERIOD.before.since)
-        queues = source.queues(duck, queue_settings.of_lake(url))
+        queues = source.queues(duck, queue_settings.from_lake(url))
         with report.reports(history, queues, PERIOD) as computed:
             return {name: compute().toArrow() for name, compute in computed.items()}
 
 
 def by_spark(spark: "SparkSession", lake: str) -> Mapping[str, pa.Table]:
     history = sources.from_lake(spark, lake, PERIOD.before.since)
-    found = queue_settings.of_lake(delta.url_of(lake)).select(queue_settings.TIMEOUTS)
+    found = queue_settings.from_lake(delta.url_of(lake)).select(queue_settings.TIMEOUTS)
     with report.reports(history, spark.createDataFrame(found), PERIOD) as computed:
         return {name: compute().toArrow() for name, compute in computed.items()}
 

@@ -55,7 +55,7 @@ def facts(tmp_path_factory: pytest.TempPathFactory) -> page.ReportData:
     url = delta.url_of(lake)
     with session.opened() as duck:
         history = source.history(duck, delta.open_(url), DAY.before.since)
-        queues = source.queues(duck, queue_settings.of_lake(url))
+        queues = source.queues(duck, queue_settings.from_lake(url))
         with report.reports(history, queues, DAY) as computed:
             tables = dict(report.write(computed, folder))
     # No queue is called so today; nodes, senders and groups may be.

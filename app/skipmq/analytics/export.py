@@ -97,7 +97,7 @@ def export(  # noqa: PLR0913 - the last four have defaults.
         # The database can only drop days that the lake has.
         expired = lake.expire(min([today - timedelta(keep), *days])) if keep else 0
         lake.clear()
-        queue_settings.write(lake.url, queue_settings.of_database(source))
+        queue_settings.write(lake.url, queue_settings.from_database(source))
         archived = _record(lake, past, damage, server, record) if record else ()
         problems = tuple(damage.values())
         return Summary(rows, count, taken_back, archived, saved, expired, server.horizon, problems)

@@ -26,7 +26,7 @@ SCHEMA = pa.schema([
 TIMEOUTS = ["account", "region", "queue", "visibility_timeout"]
 
 
-def of_database(source: Source) -> pa.Table:
+def from_database(source: Source) -> pa.Table:
     """Read the settings of all queues from a database; raise database.session.Unavailable."""
     with source.connect() as session:
         rows = history.queue_settings(session, SCHEMA.names)
@@ -35,7 +35,7 @@ def of_database(source: Source) -> pa.Table:
     )
 
 
-def of_lake(lake: str) -> pa.Table:
+def from_lake(lake: str) -> pa.Table:
     """Read the settings as of the last export from the lake at a URL; empty if it has none."""
     if not DeltaTable.is_deltatable(f"{lake}/{NAME}"):
         return SCHEMA.empty_table()
@@ -45,5 +45,5 @@ def of_lake(lake: str) -> pa.Table:
 
 def write(lake: str, settings: pa.Table) -> None:
     """Replace the settings in the lake at a URL if they have changed."""
-    if not settings.equals(of_lake(lake)):
+    if not settings.equals(from_lake(lake)):
         write_deltalake(f"{lake}/{NAME}", settings, mode="overwrite")

@@ -102,7 +102,7 @@ def _with_duckdb(
 
     with session.opened() as duck:
         history = lake.history(duck, table, begin, queues)
-        settings = lake.queues(duck, queue_settings.of_lake(table.lake))
+        settings = lake.queues(duck, queue_settings.from_lake(table.lake))
         uncompared = "" if begin < period.since else _UNCOMPARED
         description, since = f"DuckDB from {rows:,} rows", sources.lake_since(table)
         yield ReportInput("duckdb", description, history, settings, period, since, uncompared)
@@ -121,12 +121,12 @@ def _with_spark(settings: Settings, selection: Selection) -> Iterator[ReportInpu
             if selection.lake and table:
                 history = sources.from_lake(spark, selection.lake, begin, names)
                 since = sources.lake_since(table)
-                present = queue_settings.of_lake(table.lake)
+                present = queue_settings.from_lake(table.lake)
             else:
                 assert source is not None
                 history = sources.from_database(spark, source, begin, names)
                 since = sources.history_scope(source).since
-                present = queue_settings.of_database(source)
+                present = queue_settings.from_database(source)
             # An Arrow table, unlike a list, needs no Python on the executors.
             queues = spark.createDataFrame(present.select(queue_settings.TIMEOUTS))
         yield ReportInput("spark", "Spark", history, queues, period, since)

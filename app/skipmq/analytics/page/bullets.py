@@ -11,7 +11,7 @@ from skipmq.analytics.page.numbers import duration
 
 _VALUES = ("processing_p50", "processing_p99", "visibility_timeout", "suggested_timeout")
 _TICKS = (0.001, 0.01, 0.1, 1, 10, 60, 600, 3_600, 43_200)
-# As many as fit on a phone.
+# The number that fits on a phone.
 _MAXIMUM_TICKS = 6
 _HEIGHT = 22
 _LEGEND = (

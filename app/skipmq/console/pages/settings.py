@@ -1,4 +1,4 @@
-"""The attributes, tags and policy of a queue: shown and edited."""
+"""The page of a queue's attributes, tags and policy."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,15 +14,15 @@ from skipmq.console.visit import current
 
 
 class Field(NamedTuple):
-    """An attribute of queues as a form has it."""
+    """A form field for an attribute of queues."""
 
     attribute: str
     label: str
     group: str
-    # How a value is written for people, where the number alone says little: a filter of formats.
+    # The filter of formats for values, if any.
     unit: str = ""
-    least: int = 0
-    most: int = 0
+    minimum: int = 0
+    maximum: int = 0
     choices: tuple[str, ...] = ()
     default: str = ""
     hint: str = ""
@@ -39,7 +39,7 @@ FIELDS = (
     ),
     Field(
         "DelaySeconds", "Delay", "Delivery", "duration", 0, limits.DELAY_SECONDS, default="0",
-        hint="seconds before a message that was sent can be received",
+        hint="seconds until a sent message can be received",
     ),
     Field(
         "ReceiveMessageWaitTimeSeconds", "Receive wait time", "Delivery", "duration",
@@ -48,16 +48,16 @@ FIELDS = (
     Field(
         "MessageRetentionPeriod", "Retention", "Delivery", "duration",
         limits.RETENTION_LEAST, limits.RETENTION_MOST, default="345600",
-        hint="seconds that a message is kept",
+        hint="seconds until a message expires",
     ),
     Field(
-        "MaximumMessageSize", "Largest message", "Delivery", "size",
+        "MaximumMessageSize", "Maximum message size", "Delivery", "size",
         limits.MESSAGE_BYTES_LEAST, limits.MESSAGE_BYTES, default="1048576",
         hint="bytes of a message with its attributes",
     ),
     Field(
         "ContentBasedDeduplication", "Content-based deduplication", "FIFO", choices=_YES_NO,
-        default="false", hint="the body is the deduplication id where a sender gives none",
+        default="false", hint="derive a missing deduplication ID from the body",
         fifo_only=True,
     ),
     Field(
@@ -70,21 +70,21 @@ FIELDS = (
     ),
     Field(
         "RedriveAllowPolicy", "Redrive allow policy", "Dead-letter queue",
-        hint="JSON: which queues may name this one as their dead-letter queue; empty: all",
+        hint="JSON: the queues that may use this one as their dead-letter queue; empty: all",
     ),
     Field(
         "HistoryMode", "History", "Beyond SQS", choices=("off", "metadata", "full"),
-        default="metadata", hint="what is kept of a settled message",
+        default="metadata", hint="the data that is kept of settled messages",
     ),
     Field(
         "ReplicationMode", "Replication", "Beyond SQS", choices=("none", "any", "majority", "all"),
-        default="any", hint="which standbys must have a message before its send is acknowledged",
+        default="any", hint="standbys that must confirm a message before its send is acknowledged",
     ),
     Field(
         "SqsManagedSseEnabled", "Encryption by SQS", "Encryption", choices=_YES_NO, default="true",
-        hint="kept for clients that ask; the database's disk is what encrypts",
+        hint="stored, but without effect: encrypt the database's disk instead",
     ),
-    Field("KmsMasterKeyId", "Key of KMS", "Encryption", hint="kept for clients that ask"),
+    Field("KmsMasterKeyId", "KMS key", "Encryption", hint="stored, but without effect"),
 )  # fmt: skip
 
 
@@ -99,7 +99,7 @@ def add(pages: flask.Blueprint) -> None:
 
 
 def fields(*, fifo: bool, new: bool = False) -> Sequence[Field]:
-    """Return the attributes that a queue has; a new one's are left to their defaults."""
+    """Return the fields of a queue; those of a new one have an empty choice for the default."""
     return [
         each if not new else each._replace(choices=("", *each.choices) if each.choices else ())
         for each in FIELDS
@@ -107,29 +107,29 @@ def fields(*, fifo: bool, new: bool = False) -> Sequence[Field]:
     ]
 
 
-def given(asked: Sequence[Field], shown: Mapping[str, str]) -> dict[str, str]:
-    """Return the attributes of the form that differ from what was shown."""
+def submitted(form_fields: Sequence[Field], shown: Mapping[str, str]) -> dict[str, str]:
+    """Return the attributes in the form that differ from the ones shown."""
     form = flask.request.form
-    wanted = {
+    attributes = {
         each.attribute: form[each.attribute].strip()
-        for each in asked
+        for each in form_fields
         if each.attribute in form
         and form[each.attribute].strip() != shown.get(each.attribute, "").strip()
     }
-    target, most = form.get("dead_letter_queue", "").strip(), form.get("receives", "").strip()
-    if (target, most) != (shown.get("dead_letter_queue", ""), shown.get("receives", "")):
+    target, receives = form.get("dead_letter_queue", "").strip(), form.get("receives", "").strip()
+    if (target, receives) != (shown.get("dead_letter_queue", ""), shown.get("receives", "")):
         policy: dict[str, Any] = {}
         if target:
             is_arn = target.startswith("arn:")
             policy["deadLetterTargetArn"] = target if is_arn else current().arn(target)
-        if most:
-            policy["maxReceiveCount"] = most
-        wanted["RedrivePolicy"] = json.dumps(policy) if policy else ""
-    return wanted
+        if receives:
+            policy["maxReceiveCount"] = receives
+        attributes["RedrivePolicy"] = json.dumps(policy) if policy else ""
+    return attributes
 
 
 def redrive(attributes: Mapping[str, str]) -> tuple[str, str]:
-    """Return the dead-letter queue of a queue and after how many receives: texts for a form."""
+    """Return a queue's dead-letter queue and maximum receive count as texts for a form."""
     policy = json.loads(attributes.get("RedrivePolicy") or "{}")
     target = policy.get("deadLetterTargetArn", "")
     own = current().arn("")
@@ -141,7 +141,7 @@ def _settings(name: str) -> ResponseReturnValue:
 
 
 def _page(name: str, failed: str = "", error: errors.SqsError | None = None) -> ResponseReturnValue:
-    """Return the page, with the error next to the form that failed and what was typed there."""
+    """Render the page; show the error at the form that failed, with its values."""
     head = heading.of(name, "settings")
     tags, tag_error = current().attempt("ListQueueTags", QueueUrl=name)
     target, receives = redrive(head["attributes"])
@@ -165,12 +165,12 @@ def _set_attributes(name: str) -> ResponseReturnValue:
     form = flask.request.form
     shown = {key.removeprefix("was-"): form[key] for key in form if key.startswith("was-")}
     try:
-        wanted = given(fields(fifo=name.endswith(".fifo")), shown)
-        if wanted:
-            current().act("SetQueueAttributes", QueueUrl=name, Attributes=wanted)
+        attributes = submitted(fields(fifo=name.endswith(".fifo")), shown)
+        if attributes:
+            current().act("SetQueueAttributes", QueueUrl=name, Attributes=attributes)
     except errors.SqsError as error:
         return _page(name, "attributes", error)
-    site.notice(f"Changed: {', '.join(wanted)}." if wanted else "Nothing was changed.")
+    site.notice(f"Changed: {', '.join(attributes)}." if attributes else "No changes.")
     return site.see("settings", name=name)
 
 
@@ -181,7 +181,7 @@ def _tag(name: str) -> ResponseReturnValue:
         current().act("TagQueue", QueueUrl=name, Tags={key: form.get("value", "")})
     except errors.SqsError as error:
         return _page(name, "tags", error)
-    site.notice(f"The tag {key} is set.")
+    site.notice(f"Set the tag {key}.")
     return site.see("settings", name=name)
 
 
@@ -191,7 +191,7 @@ def _untag(name: str) -> ResponseReturnValue:
         current().act("UntagQueue", QueueUrl=name, TagKeys=[key])
     except errors.SqsError as error:
         return _page(name, "tags", error)
-    site.notice(f"The tag {key} is gone.")
+    site.notice(f"Removed the tag {key}.")
     return site.see("settings", name=name)
 
 
@@ -201,5 +201,5 @@ def _set_policy(name: str) -> ResponseReturnValue:
         current().act("SetQueueAttributes", QueueUrl=name, Attributes={"Policy": policy})
     except errors.SqsError as error:
         return _page(name, "policy", error)
-    site.notice("The policy is set." if policy else "The queue has no policy any more.")
+    site.notice("Set the policy." if policy else "Removed the policy.")
     return site.see("settings", name=name)

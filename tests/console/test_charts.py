@@ -67,7 +67,7 @@ def test_charts_are_sound_in_both_widths_and_schemes(
         for scheme in SCHEMES:
             browser.look(width, scheme)
             browser.open(f"{node.url}/console/queues/{busy}/charts?minutes=360")
-            assert browser.sees("Messages a minute")
+            assert browser.sees("Messages per minute")
             if width == "phone":
                 browser.click("#numbers-1 summary")
             browser.picture(screenshots / f"charts-{width}-{scheme}.png")
@@ -89,7 +89,7 @@ def test_period_is_chosen_and_numbers_unfolded_by_keyboard(
     browser.press(KEYS.ENTER)
 
     eventually(lambda: browser.shows("#numbers-1 tbody"))
-    assert browser.shows("[aria-label^='Messages a minute, numbers']")
+    assert browser.shows("[aria-label^='Messages per minute, numbers']")
     browser.picture(screenshots / "charts-numbers.png")
     assert browser.complaints() == []
 
@@ -101,7 +101,7 @@ def test_charts_are_refreshed_and_show_what_happens(
     browser.look("desktop", "light")
     with browser.hastened():
         browser.open(f"{node.url}/console/queues/{name}/charts?minutes=15")
-    assert browser.sees("No message of this queue was deleted")
+    assert browser.sees("no message was deleted")
     for _ in range(3):
         sqs.send_message(QueueUrl=url, MessageBody="x")
     (message, *_) = sqs.receive_message(QueueUrl=url)["Messages"]
@@ -127,7 +127,7 @@ def test_queue_without_history_says_how_to_have_it(node: NodeProcess, sqs: Any, 
 
     page = Visitor(node.url).get(f"queues/{name}/charts").body
 
-    assert "it keeps no history" in page
+    assert "this queue keeps no history" in page
     assert f'href="/console/queues/{name}/settings"' in page
     assert "send to delete" not in page
 
@@ -138,8 +138,8 @@ def test_minutes_are_shown_while_the_history_cannot_be_read(node: NodeProcess, b
         found = Visitor(node.url).get(f"queues/{busy}/charts")
 
     assert found.status == 200
-    assert "Messages a minute" in found.body
-    assert "could not be read from its history" in found.body
+    assert "Messages per minute" in found.body
+    assert "could not be read from the history" in found.body
     assert "send to delete" not in found.body
 
 

@@ -67,9 +67,9 @@ def test_page_says_what_the_server_says(node: NodeProcess, browser: Browser) -> 
     assert found["Sessions"].endswith(f"of {most[0]}")
     assert found["Standbys"] == "0"
     assert found["Schema"].startswith("0001")
-    assert (found["Last outage"], found["Outages seen"]) == ("none since it runs", "0")
+    assert (found["Last outage"], found["Outages"]) == ("none since the start", "0")
     assert browser.sees("No standby is connected.")
-    assert browser.sees("this one")
+    assert browser.sees("this process")
     assert browser.complaints() == []
 
 
@@ -126,7 +126,7 @@ def test_standbys_are_listed_or_the_grant_is_named(
         return 'grant pg_monitor to "plain";' in browser.text("pre")
 
     eventually(named)
-    assert browser.sees("1 standby is connected, and the owner of the schema may not see it.")
+    assert browser.sees("1 standby is connected, but the owner of the schema lacks the privilege")
     assert browser.complaints() == []
 
 
@@ -147,10 +147,10 @@ def test_page_works_while_the_database_is_unreachable_and_says_when_it_came_back
 
         with proxy.refusing():
             eventually(lambda: browser.text(".status") == "Unreachable")
-            eventually(lambda: browser.sees("What follows was known"))
-            assert facts(browser)["Database there"] == "not now"
+            eventually(lambda: browser.sees("The data below is"))
+            assert facts(browser)["Database available"] == "no"
             assert facts(browser)["Last outage"].startswith("now")
-            assert facts(browser)["Reached at"].startswith(f"127.0.0.1 port {proxy.port}")
+            assert facts(browser)["Connected to"].startswith(f"127.0.0.1 port {proxy.port}")
             assert facts(browser)["Schema"].startswith("0001")
             pictures(browser, page, screenshots, "database-unreachable", "Unreachable")
             browser.look("desktop", "light")
@@ -158,7 +158,7 @@ def test_page_works_while_the_database_is_unreachable_and_says_when_it_came_back
                 browser.open(page)
 
         eventually(lambda: browser.text(".status") == "Writable")
-        eventually(lambda: facts(browser)["Outages seen"] == "1")
+        eventually(lambda: facts(browser)["Outages"] == "1")
         assert facts(browser)["Last outage"].startswith("ended ")
         assert not browser.count("#stale")
         assert browser.complaints() == []
@@ -187,13 +187,13 @@ def test_only_who_may_all_sees_what_accounts_share(signing: NodeProcess, keys: K
     operator = signed_in(signing, keys.create(ACCOUNT, "--role", "operator"))
 
     for allowed in (admin, operator):
-        assert "Primary runs for" in allowed.get("database").body
+        assert "Primary uptime" in allowed.get("database").body
         assert 'hx-get="/console/database' in allowed.get("database").body
     for refused in (some, reader):
         answer = refused.get("database")
         assert answer.status == 200
-        assert "Your key may not see the database" in answer.body
-        assert "Primary runs for" not in answer.body
+        assert "Your key may not view the database" in answer.body
+        assert "Primary uptime" not in answer.body
         # Not asked for again every few seconds: each refusal is on the record.
         assert 'hx-get="/console/database' not in answer.body
     stranger = Visitor(signing.url).get("database")

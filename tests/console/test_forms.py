@@ -135,8 +135,8 @@ def test_queue_is_created_with_its_attributes(sqs: Any, visitor: Visitor, name: 
     assert found["VisibilityTimeout"] == "45"
     assert found["ContentBasedDeduplication"] == "true"
     assert found["HistoryMode"] == "full"
-    assert f"The queue {name}.fifo is there." in visitor.get(f"queues/{name}.fifo").body
-    assert "is there." not in visitor.get(f"queues/{name}.fifo").body
+    assert f"Created the queue {name}.fifo." in visitor.get(f"queues/{name}.fifo").body
+    assert "Created the queue" not in visitor.get(f"queues/{name}.fifo").body
 
 
 def test_error_of_sqs_stands_next_to_the_form(
@@ -224,7 +224,7 @@ def test_message_is_sent_as_it_was_typed(sqs: Any, visitor: Visitor, name: str) 
     [
         ({"body": ""}, "MessageBody"),
         ({"body": "x", "DelaySeconds": "901"}, "DelaySeconds"),
-        ({"body": "x", "DelaySeconds": "soon"}, "no whole number"),
+        ({"body": "x", "DelaySeconds": "soon"}, "Must be an integer"),
         ({"body": "x", "DelaySeconds": "99999999999"}, "InvalidParameterValue"),
         ({"body": "x", "key-0": "a", "type-0": "Binary", "value-0": "?"}, "not base64"),
         ({"body": "x", "key-0": "a", "type-0": "Number", "value-0": "red"}, "Number"),
@@ -286,7 +286,7 @@ def test_chosen_messages_are_deleted(sqs: Any, visitor: Visitor, queue: str, nam
     assert visitor.post(f"queues/{name}/transfer", form).status == 303
 
     page = visitor.get(f"queues/{name}").body
-    assert "1 deleted, 1 not there any more." in page
+    assert "1 deleted, 1 no longer in the queue." in page
     assert "stays" in page
     assert attributes(sqs, queue)["ApproximateNumberOfMessages"] == "1"
 

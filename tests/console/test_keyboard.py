@@ -44,14 +44,14 @@ def test_queue_is_made_used_and_deleted(
     browser.tab_to("Create queue")
     browser.press(KEYS.ENTER)
     browser.press(name, KEYS.ENTER)
-    browser.wait(f"The queue {name} is there.")
+    browser.wait(f"Created the queue {name}.")
     assert browser.sees("The queue is empty")
 
     browser.tab_to("Send a message")
     browser.press(KEYS.ENTER)
     browser.tab_to("Body")
     browser.press('{"typed": true}')
-    browser.tab_to("Another attribute")
+    browser.tab_to("Add attribute")
     browser.press(KEYS.ENTER)
     assert browser.focused() == "Name of attribute 2"
     browser.press("colour", KEYS.TAB, KEYS.TAB, "red")
@@ -77,7 +77,7 @@ def test_queue_is_made_used_and_deleted(
     assert browser.each(".button-danger", "!e.disabled") == [False, True]
     browser.picture(screenshots / "removal-typed.png")
     browser.press(KEYS.ENTER)
-    browser.wait(f"The queue {name} is deleted.")
+    browser.wait(f"Deleted the queue {name}.")
     assert sqs.list_queues(QueueNamePrefix=name).get("QueueUrls") is None
     assert browser.complaints() == []
 
@@ -117,9 +117,9 @@ def test_messages_are_filtered_chosen_and_moved(
 
     browser.press("/", "red")
     eventually(lambda: browser.text("#filtered") == "2 of 3 shown")
-    browser.tab_to("All shown")
+    browser.tab_to("Select all")
     browser.press(KEYS.SPACE)
-    assert browser.text("[data-chosen]") == "2 chosen"
+    assert browser.text("[data-chosen]") == "2 selected"
     browser.tab_to("To queue")
     browser.press(f"{name}-target")
     browser.picture(screenshots / "chosen.png")
@@ -220,16 +220,16 @@ def test_redrive_shows_its_progress_and_is_cancelled(
     ] == {"ApproximateNumberOfMessages": "40"}
     with browser.hastened():
         browser.open(f"{page}/queues/{name}-dead/redrive")
-        browser.tab_to("At most")
+        browser.tab_to("Rate limit")
         browser.press("1", KEYS.ENTER)
-        browser.wait("The redrive has begun.")
+        browser.wait("Started the redrive.")
     progress = "return document.querySelector('progress')?.value"
     eventually(lambda: browser.run(progress))
     browser.picture(screenshots / "redrive-runs.png")
     browser.tab_to("Cancel")
     browser.press(KEYS.ENTER)
 
-    browser.wait("The task stops")
+    browser.wait("Cancelled the task")
     eventually(lambda: browser.sees("cancelled") and not browser.count("progress"))
     assert browser.complaints() == []
 
@@ -244,7 +244,7 @@ def test_viewer_signs_in_and_may_press_nothing(
     browser.open(f"{signing.url}/console/queues/looked-at/delete")
     browser.picture(screenshots / "sign-in.png")
     browser.press(reader["key"], KEYS.TAB, "wrong", KEYS.ENTER)
-    browser.wait("You are not signed in")
+    browser.wait("Could not sign in")
     browser.picture(screenshots / "sign-in-refused.png")
     assert browser.complaints() == []
 
@@ -256,7 +256,7 @@ def test_viewer_signs_in_and_may_press_nothing(
     eventually(enter)
 
     assert browser.each(".button-danger", "!e.disabled") == [False, False]
-    assert browser.sees("Your key has no right to DeleteQueue.")
+    assert browser.sees("Your key lacks the right DeleteQueue.")
     browser.picture(screenshots / "viewer.png")
     assert browser.complaints() == []
     browser.click("details.menu summary")
@@ -267,7 +267,7 @@ def test_viewer_signs_in_and_may_press_nothing(
     browser.press(KEYS.ENTER)
     browser.tab_to("Sign out")
     browser.press(KEYS.ENTER)
-    browser.wait("Access key id")
+    browser.wait("Access key ID")
 
 
 def _made(sqs: Any) -> bool:

@@ -34,22 +34,22 @@ def test_filter_leads_to_a_task_by_keyboard(
     browser.complaints()
     browser.open(f"{node.url}/console/queues/coloured")
     browser.press("/", '"red": true')
-    browser.tab_to("All that match")
+    browser.tab_to("Move or delete by filter")
     browser.press(KEYS.ENTER)
-    browser.wait("All messages that match")
+    browser.wait("A task processes all messages")
     assert browser.each("[name=body]", "e.value") == ['"red": true']
     browser.tab_to("To queue")
     browser.press("coloured-other")
-    browser.tab_to("Begin")
+    browser.tab_to("Start task")
     browser.press(KEYS.ENTER)
 
-    browser.wait("The move has begun.")
+    browser.wait("Started to move messages.")
 
     eventually(lambda: (waiting(sqs, url), waiting(sqs, other)) == ("10", "10"))
 
     def done() -> bool:
         browser.open(f"{node.url}/console/queues/coloured/redrive")
-        return browser.sees("10 moved to coloured-other, 20 of 20 looked through")
+        return browser.sees("10 moved to coloured-other, 20 of 20 checked")
 
     eventually(done)
     every = [(width, scheme) for width in WIDTHS for scheme in SCHEMES]

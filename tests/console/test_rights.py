@@ -39,7 +39,7 @@ def test_viewer_sees_every_page(viewer: Visitor) -> None:
         answer = viewer.get(page)
         assert (answer.status, "orders" in answer.body) == (200, True)
     assert "first" in viewer.get("queues/orders").body
-    assert "Your key has no right to DeleteQueue." in viewer.get("queues/orders/delete").body
+    assert "Your key lacks the right DeleteQueue." in viewer.get("queues/orders/delete").body
 
 
 @pytest.mark.parametrize("path", [path for path in CHANGES if path != "scope"])
@@ -79,7 +79,7 @@ def test_key_for_some_queues_sees_those(signing: NodeProcess, keys: Keys, sqs: A
     sqs.create_queue(QueueName="hidden")
     visitor = signed_in(signing, keys.create(ACCOUNT, "--role", "reader", "--queue", "orders"))
 
-    assert "Open a queue by its name" in visitor.get("queues").body
+    assert "Open a queue by name" in visitor.get("queues").body
     assert visitor.get("open?name=orders").headers["Location"] == "/console/queues/orders"
     assert visitor.get("queues/orders").status == 200
     assert visitor.get("queues/hidden").status == 403

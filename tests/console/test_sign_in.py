@@ -102,7 +102,7 @@ def test_wrong_secret_opens_nothing_and_is_on_the_record(
     assert admin.get("queues").status == 200
     answer = visitor.sign_in(key["key"], key["secret"][:-1])
 
-    assert (answer.status, "No key that is in use" in answer.body) == (403, True)
+    assert (answer.status, "The access key ID or the secret" in answer.body) == (403, True)
     assert visitor.get("queues").status == 303
     (refused,) = eventually(lambda: records(signing, visitor, "SignIn"))
     assert (refused["level"], refused["outcome"]) == ("warning", "InvalidClientTokenId")
@@ -278,7 +278,7 @@ def test_console_of_another_database_on_the_host_leaves_the_form_as_it_is(
     visitor.url = here
 
     fields = {"key_id": key["key"], "secret": "wrong"}
-    assert "You are not signed in" in visitor.post("sign-in", fields, csrf=token).body
+    assert "Could not sign in" in visitor.post("sign-in", fields, csrf=token).body
 
 
 def test_sign_out_ends_the_session_and_copies_of_its_cookie(

@@ -42,7 +42,7 @@ def test_messages_are_shown_as_they_come(
     browser.open(f"{node.url}/console/queues/{name}")
     browser.tab_to("Live tail")
     browser.press(KEYS.ENTER)
-    browser.wait("Messages as they come")
+    browser.wait("New messages, newest first")
     assert shown(browser) == ["before"]
     browser.run(
         "window.asked = 0; addEventListener('htmx:beforeRequest', (event) => {"

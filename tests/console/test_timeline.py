@@ -40,9 +40,9 @@ def test_message_is_followed_by_keyboard_into_its_dead_letter_queue(
     browser.look("desktop", "light")
     browser.complaints()
     browser.open(f"{node.url}/console/queues/trail")
-    browser.tab_to("Find by id")
+    browser.tab_to("Find by ID")
     browser.press(KEYS.ENTER)
-    browser.wait("What has happened to a message?")
+    browser.wait("Find the events of a message")
     browser.press("/", sent, KEYS.ENTER)
 
     browser.wait("Moved to the dead-letter queue")
@@ -91,7 +91,7 @@ def test_queues_without_a_right_have_no_name_in_it(signing: NodeProcess, keys: K
     page = limited.get(f"queues/private-dead/timeline?message={sent}")
 
     assert page.status == 200
-    assert "a queue that your key may not look at" in page.body
+    assert "a queue that your key may not view" in page.body
     assert ">private<" not in page.body
     assert limited.get(f"queues/private/timeline?message={sent}").status == 403
     for wrong, status in (("nonsense", 400), ("", 200)):

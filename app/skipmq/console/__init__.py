@@ -1,4 +1,4 @@
-"""The web console: what a person sees of a node's queues in a browser, and does with them."""
+"""The web console of a node."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 def mount(app: "flask.Flask", broker: "Broker", loop: asyncio.AbstractEventLoop) -> None:
     """Add the console to the application of a broker, under /console/."""
-    # The process that starts the workers names this function, and shows no pages.
+    # Imported late, because the supervisor process refers to this function and serves no pages.
     from skipmq.console import pages, site  # noqa: PLC0415
 
     app.register_blueprint(site.blueprint(broker, loop, pages.ALL))

@@ -1,4 +1,4 @@
-"""Charts as SVG: where lines, ticks and labels go. The templates write them down."""
+"""The layout of charts: positions of lines, ticks and labels, which templates render as SVG."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from skipmq.console import formats
 WIDTH, HEIGHT = 600, 180
 LEFT, RIGHT, TOP, BOTTOM = 56, 8, 10, 24
 _TICKS = 4
-# Minutes between two labels of an axis of time.
+# Minutes between two labels of a time axis, and the maximum number of labels.
 _STEPS = (1, 2, 5, 10, 15, 30, 60, 120)
 _MARKS = 6
 _MICROSECONDS = ((60_000_000, "min"), (1_000_000, "s"), (1_000, "ms"), (1, "µs"))
@@ -19,23 +19,23 @@ Values = Sequence[int | None]
 
 @dataclass(slots=True)
 class Chart:
-    """What the template draws: positions in units of the drawing, texts as people read them."""
+    """A chart for the template; positions are in units of the drawing."""
 
     title: str
-    # The peak, so that whoever hears the chart knows its size.
+    # Part of the label for screen readers.
     peak: str
-    # A line's name, its colour and its points, which are in several parts where values are missing.
+    # Name, colour and points of each line, in several parts if values are missing.
     lines: list[tuple[str, str, list[str]]]
-    # Of each axis: the place and the text.
+    # Position and label on the y axis and on the x axis.
     ticks: list[tuple[float, str]]
     marks: list[tuple[float, str]]
-    # A column for each time: where it begins, its width, its time, and each line's value.
+    # Position, width, time and the values of all lines for each time.
     columns: list[tuple[float, float, str, list[str]]]
     summary: dict[str, str] = field(default_factory=dict)
 
 
 def span(value: int) -> str:
-    """Return microseconds in the unit that suits them."""
+    """Format microseconds in a suitable unit."""
     if not value:
         return "0"
     size, unit = next((each for each in _MICROSECONDS if value >= each[0]), (1, "µs"))
@@ -44,12 +44,12 @@ def span(value: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """How values are written, on the axis and by themselves, and the least top of the axis."""
+    """The formats of ticks and values, and the minimum of an axis's upper end."""
 
     tick: Callable[[int], str]
-    whole: Callable[[int], str]
-    least: int
-    # Into what a tick is rounded.
+    value: Callable[[int], str]
+    minimum: int
+    # Ticks are round multiples of one of these.
     sizes: tuple[int, ...] = (1,)
 
 
@@ -57,7 +57,7 @@ COUNT = Unit(formats.count, formats.exact, 4)
 TIME = Unit(span, span, 4, (60_000_000, 1_000_000, 1_000, 1))
 
 
-def chart(  # noqa: PLR0913 - a chart has as many parts.
+def chart(  # noqa: PLR0913 - the parts of a chart.
     title: str,
     times: Sequence[int],
     step: int,
@@ -66,10 +66,10 @@ def chart(  # noqa: PLR0913 - a chart has as many parts.
     *,
     unit: Unit,
 ) -> Chart:
-    """Return the chart of some lines: `times` are the beginnings of steps of so many seconds."""
+    """Return a chart; `times` are the beginnings of steps of `step` seconds."""
     peak = max((each for line in values.values() for each in line if each is not None), default=0)
-    tick = _tick(max(peak, unit.least), unit)
-    top = tick * -(-max(peak, unit.least) // tick)
+    tick = _tick(max(peak, unit.minimum), unit)
+    top = tick * -(-max(peak, unit.minimum) // tick)
     first, width = times[0], (WIDTH - LEFT - RIGHT) / len(times)
     floor = HEIGHT - BOTTOM
 
@@ -78,12 +78,12 @@ def chart(  # noqa: PLR0913 - a chart has as many parts.
 
     columns = [
         (
-            round(LEFT + place * width, 1),
+            round(LEFT + index * width, 1),
             round(width, 2),
             _clock(time),
-            [_written(line[place], unit) for line in values.values()],
+            [_formatted(line[index], unit) for line in values.values()],
         )
-        for place, time in enumerate(times)
+        for index, time in enumerate(times)
     ]
     minutes = len(times) * step // 60
     every = 60 * next(each for each in _STEPS if minutes / each <= _MARKS)
@@ -93,9 +93,9 @@ def chart(  # noqa: PLR0913 - a chart has as many parts.
     ]
     return Chart(
         title,
-        unit.whole(peak),
+        unit.value(peak),
         [
-            (name, colours[name], _parts(line, lambda place: LEFT + (place + 0.5) * width, down))
+            (name, colours[name], _parts(line, lambda index: LEFT + (index + 0.5) * width, down))
             for name, line in values.items()
         ],
         [(down(value), unit.tick(value)) for value in range(0, top + 1, tick)],
@@ -105,29 +105,29 @@ def chart(  # noqa: PLR0913 - a chart has as many parts.
 
 
 def _parts(line: Values, across: Callable[[int], float], down: Callable[[int], float]) -> list[str]:
-    """Return the points of a line, in parts where values are missing."""
+    """Return the points of a line, divided at missing values."""
     parts: list[list[str]] = [[]]
-    for place, value in enumerate(line):
+    for index, value in enumerate(line):
         if value is None:
             parts.append([])
         else:
-            parts[-1].append(f"{across(place):.1f},{down(value)}")
+            parts[-1].append(f"{across(index):.1f},{down(value)}")
     return [" ".join(part) for part in parts if part]
 
 
-def _tick(most: int, unit: Unit) -> int:
-    """Return the distance of ticks: one, two or five times a power of ten of a unit."""
-    size = next(each for each in unit.sizes if most >= each)
+def _tick(maximum: int, unit: Unit) -> int:
+    """Return the distance between ticks: 1, 2 or 5 times a power of ten of a size."""
+    size = next(each for each in unit.sizes if maximum >= each)
     power = 1
     while True:
         for factor in (1, 2, 5):
-            if factor * power * size * _TICKS >= most:
+            if factor * power * size * _TICKS >= maximum:
                 return factor * power * size
         power *= 10
 
 
-def _written(value: int | None, unit: Unit) -> str:
-    return "none" if value is None else unit.whole(value)
+def _formatted(value: int | None, unit: Unit) -> str:
+    return "none" if value is None else unit.value(value)
 
 
 def _clock(time: int) -> str:

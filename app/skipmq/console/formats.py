@@ -1,4 +1,4 @@
-"""How numbers, times and bodies are written for people; the exact value goes into a title."""
+"""Template filters that format numbers, times and bodies."""
 
 import json
 import re
@@ -9,38 +9,38 @@ from typing import Any
 _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 _SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 _SCALES = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
-# Up to here a number is short enough as it is.
-_PLAIN = 100_000
+# Smaller numbers are not abbreviated.
+_ABBREVIATED_FROM = 100_000
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*["\\]?|[{}\[\],:]|[^\s{}\[\],:"]+')
-# What is longer, deeper or, laid out, larger than that is shown as it is.
-_PRETTY_MOST, _LAID_OUT_MOST, _DEEPEST = 1 << 18, 1 << 20, 64
+# Limits on the input, the output and the depth of pretty-printed JSON.
+_MAXIMUM_INPUT, _MAXIMUM_OUTPUT, _MAXIMUM_DEPTH = 1 << 18, 1 << 20, 64
 
 
 def count(value: int) -> str:
-    """Return a number with separators, or a large one in thousands, millions or billions."""
-    if value < _PLAIN:
+    """Format a number with separators; abbreviate large ones in thousands, millions, billions."""
+    if value < _ABBREVIATED_FROM:
         return f"{value:,}"
     scale, letter = next(each for each in _SCALES if value >= each[0])
     return f"{value / scale:.1f} {letter}"
 
 
 def exact(value: int) -> str:
-    """Return a number with separators."""
+    """Format a number with separators."""
     return f"{value:,}"
 
 
 def duration(value: float | str) -> str:
-    """Return seconds in their two largest units."""
-    left, parts = int(value), []
+    """Format seconds in their two largest units."""
+    rest, parts = int(value), []
     for seconds, unit in _UNITS:
-        number, left = divmod(left, seconds)
+        number, rest = divmod(rest, seconds)
         if number:
             parts.append(f"{number} {unit}{'' if number == 1 else 's'}")
     return " ".join(parts[:2]) or "0 seconds"
 
 
 def size(value: int | str) -> str:
-    """Return a number of bytes."""
+    """Format a number of bytes."""
     number = int(value)
     for bytes_, unit in _SIZES:
         if number >= bytes_:
@@ -49,26 +49,26 @@ def size(value: int | str) -> str:
 
 
 def moment(seconds: float | str) -> str:
-    """Return a time, given in seconds since 1970."""
+    """Format a time in seconds since 1970."""
     return f"{datetime.fromtimestamp(float(seconds), UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def exact_moment(seconds: float) -> str:
-    """Return a time, given in seconds since 1970, to the millisecond."""
+    """Format a time in seconds since 1970 to the millisecond."""
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S.%f}"[:-3] + " UTC"
 
 
 def machine_moment(seconds: float | str) -> str:
-    """Return a time as `datetime` of HTML wants it."""
+    """Format a time in seconds since 1970 for HTML's `datetime` attribute."""
     return datetime.fromtimestamp(float(seconds), UTC).isoformat(timespec="milliseconds")
 
 
 def pretty(body: str) -> str:
-    """Return a body with its JSON laid out, where it is an object or a list; nothing else changes.
+    """Pretty-print a body that is a JSON object or list; return other bodies unchanged.
 
-    Numbers keep their digits, and objects their order and their repeated members.
+    Only whitespace changes: numbers keep their digits, objects their order and duplicate members.
     """
-    if len(body) > _PRETTY_MOST or not body.lstrip().startswith(("{", "[")):
+    if len(body) > _MAXIMUM_INPUT or not body.lstrip().startswith(("{", "[")):
         return body
     try:
         json.loads(body)
@@ -85,7 +85,7 @@ def pretty(body: str) -> str:
         if begins or (closes and before not in ("{", "[")):
             parts.append("\n" + "  " * depth)
             size += 1 + 2 * depth
-            if depth > _DEEPEST or size > _LAID_OUT_MOST:
+            if depth > _MAXIMUM_DEPTH or size > _MAXIMUM_OUTPUT:
                 return body
         parts.append(": " if part == ":" else part)
         depth += part in ("{", "[")
@@ -94,7 +94,7 @@ def pretty(body: str) -> str:
 
 
 def age(seconds: int) -> str:
-    """Return seconds in their largest unit, as a column of a list has room for."""
+    """Format seconds in their largest unit, for the column of a list."""
     value, unit = next(
         ((seconds // each, name) for each, name in _UNITS if seconds >= each), (0, "second")
     )
@@ -102,10 +102,10 @@ def age(seconds: int) -> str:
 
 
 def curves(minutes: Sequence[Mapping[str, int]], clock: int) -> dict[str, Any]:
-    """Return the curves of what was sent and deleted in the last hour, as points of an SVG.
+    """Return the sparklines of messages sent and deleted in the last hour, as points of an SVG.
 
-    `clock` is the database's, in seconds since 1970. They are 60 wide and 20 high; `peak` is the
-    most that a minute had.
+    `clock` is the database's time in seconds since 1970. The drawing is 60 wide and 20 high; `peak`
+    is the maximum of a minute.
     """
     by_minute = {each["Minute"]: each for each in minutes}
     now = clock // 60 * 60

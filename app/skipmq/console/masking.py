@@ -1,4 +1,4 @@
-"""Values of messages that nobody shall see: replaced before a page is rendered."""
+"""Masking of confidential fields in messages before a page is rendered."""
 
 import json
 import re
@@ -8,21 +8,21 @@ from hashlib import sha256
 from typing import Any, TypeAlias
 
 HIDDEN = "***"
-_DEEPEST = 4
-# A string that is cut off at the end of a text counts as one.
+_MAXIMUM_DEPTH = 4
+# A string that is truncated at the end of the text is a token, too.
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+["\\]?|[{}\[\],:]|\s+|[^\s{}\[\],:"]+', re.DOTALL)
-# Only objects have members, and within a string of JSON their brace may be escaped.
-_MAY_HOLD_JSON = re.compile(r"\{|\\u")
-# What JSON may be written in, besides UTF-8, by its first bytes or by its zeros.
+# Only objects have members; in a JSON string their brace may be escaped.
+_MAY_HAVE_JSON = re.compile(r"\{|\\u")
+# The encodings of JSON in binary attributes.
 _ENCODINGS = ("utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be")
 Path: TypeAlias = tuple[str, ...]
 
 
 class Mask:
-    """The fields that are masked: by their names, or by paths whose last names those are.
+    """A set of fields to mask, given as paths of JSON members.
 
-    `number` is a member of this name wherever it stands, `card.number` one of a member `card`; the
-    items of a list have the path of the list. Case does not matter.
+    `number` matches every member of this name, `card.number` one in a member `card`. The items of a
+    list have the path of the list. Case is ignored.
     """
 
     def __init__(self, fields: Sequence[str]) -> None:
@@ -30,44 +30,44 @@ class Mask:
         self._longest = max(map(len, self._paths), default=0)
 
     def __bool__(self) -> bool:
-        """Tell whether there is anything to mask."""
+        """Return whether there are any fields to mask."""
         return bool(self._paths)
 
     def message(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a message as PeekMessages gives it, masked.
+        """Mask a message of PeekMessages.
 
-        What is computed from a body that was masked goes too: digests tell short secrets.
+        Digests of a masked body are masked, too, because they would reveal short values.
         """
-        shown = dict(message)
+        masked = dict(message)
         if not self._paths:
-            return shown
+            return masked
         body = message.get("Body", "")
-        shown["Body"] = self.text(body)
+        masked["Body"] = self.text(body)
         system = dict(message.get("Attributes", {}))
-        if shown["Body"] != body:
-            shown["MD5OfBody"] = HIDDEN
+        if masked["Body"] != body:
+            masked["MD5OfBody"] = HIDDEN
             if system.get("MessageDeduplicationId") == sha256(body.encode()).hexdigest():
                 system["MessageDeduplicationId"] = HIDDEN
-        shown["Attributes"] = {
+        masked["Attributes"] = {
             name: HIDDEN if self.hides(self.below((), name)) else value
             for name, value in system.items()
         }
         if "MessageAttributes" in message:
-            shown["MessageAttributes"] = {
+            masked["MessageAttributes"] = {
                 name: self._attribute(name, value)
                 for name, value in message["MessageAttributes"].items()
             }
-        return shown
+        return masked
 
     def text(self, text: str, depth: int = 0) -> str:
-        """Return a text with its fields masked where it holds JSON, or the beginning of JSON.
+        """Mask the fields of JSON in a text, which may be truncated.
 
-        Whatever stands before or between the JSON stays, such as a byte order mark; numbers keep
-        their digits, and members their order; JSON within a string is masked too.
+        Other text around the JSON is unchanged; numbers keep their digits and members their order.
+        JSON in strings is masked, too.
         """
-        if not self._paths or not _MAY_HOLD_JSON.search(text):
+        if not self._paths or not _MAY_HAVE_JSON.search(text):
             return text
-        return _Walk(self, depth).over(text)
+        return _TokenMask(self, depth).masked(text)
 
     def _attribute(self, name: str, value: Mapping[str, Any]) -> dict[str, Any]:
         kinds = [kind for kind in ("StringValue", "BinaryValue") if kind in value]
@@ -76,12 +76,12 @@ class Mask:
         text = value.get("StringValue")
         if text is not None:
             return {**value, "StringValue": self.text(text)}
-        if self._hides_in(value.get("BinaryValue", "")):
+        if self._matches_binary(value.get("BinaryValue", "")):
             return {**value, "BinaryValue": HIDDEN}
         return dict(value)
 
-    def _hides_in(self, base64: str) -> bool:
-        """Tell whether something is masked in bytes, as JSON in any of its encodings."""
+    def _matches_binary(self, base64: str) -> bool:
+        """Return whether bytes have a field to mask, as JSON in any of its encodings."""
         content = b64decode(base64)
         for encoding in _ENCODINGS if self._paths else ():
             text = content.decode(encoding, "ignore")
@@ -90,33 +90,33 @@ class Mask:
         return False
 
     def below(self, path: Path, name: str) -> Path:
-        """Return the last names of the path of a member: as many as the longest field has."""
+        """Return the path of a member, limited to its last names that fields can match."""
         return (*path, *name.casefold().split("."))[-self._longest :]
 
     def hides(self, path: Path) -> bool:
-        """Tell whether the member is masked whose path ends in these names, as `below` has them."""
+        """Return whether the member at a path of `below` is masked."""
         return any(path[-len(each) :] == each for each in self._paths)
 
 
-class _Walk:
-    """One way through the tokens of a text, which need not be whole nor valid."""
+class _TokenMask:
+    """Masks the tokens of a text, which may be truncated or invalid JSON."""
 
     def __init__(self, mask: Mask, depth: int) -> None:
         self._mask, self._depth = mask, depth
         self._parts: list[str] = []
-        # For each object or list that is open: its path, and whether it is an object.
+        # The path of each open object or list, and whether it is an object.
         self._open: list[tuple[Path, bool]] = []
         self._key: str | None = None
-        # A member that is masked: how many objects and lists were open before it.
+        # In a masked member: the number of objects and lists that were open before it.
         self._hidden: int | None = None
 
-    def over(self, text: str) -> str:
-        """Return the text, masked."""
+    def masked(self, text: str) -> str:
+        """Return the masked text."""
         for found in _TOKEN.finditer(text):
-            self._take(found[0])
+            self._add(found[0])
         return "".join(self._parts)
 
-    def _take(self, part: str) -> None:
+    def _add(self, part: str) -> None:
         if part in "{[":
             self._open.append((self._path(), part == "{"))
             self._key = None
@@ -149,20 +149,20 @@ class _Walk:
             self._key = part.strip('"') if value is None else value
             self._parts.append(part)
             return
-        self._parts.append(self._within(part, value))
+        self._parts.append(self._masked_string(part, value))
 
-    def _within(self, part: str, value: str | None) -> str:
-        """Return a string, masked if it holds JSON itself."""
+    def _masked_string(self, part: str, value: str | None) -> str:
+        """Mask a string that may contain JSON itself."""
         if value is None:
-            # Cut off or invalid: what cannot be read is not shown where it may hold JSON.
-            return f'"{HIDDEN}"' if _MAY_HOLD_JSON.search(part) else part
-        if not _MAY_HOLD_JSON.search(value):
+            # A truncated or invalid string cannot be parsed, so mask it if it may contain JSON.
+            return f'"{HIDDEN}"' if _MAY_HAVE_JSON.search(part) else part
+        if not _MAY_HAVE_JSON.search(value):
             return part
-        if self._depth >= _DEEPEST:
+        if self._depth >= _MAXIMUM_DEPTH:
             return f'"{HIDDEN}"'
         inner = self._mask.text(value, self._depth + 1)
         return part if inner == value else json.dumps(inner, ensure_ascii=False)
 
     def _path(self) -> Path:
-        above = self._open[-1][0] if self._open else ()
-        return above if self._key is None else self._mask.below(above, self._key)
+        parent = self._open[-1][0] if self._open else ()
+        return parent if self._key is None else self._mask.below(parent, self._key)

@@ -1,8 +1,8 @@
-"""Who uses the console, in a cookie that every node of the database can read and nobody can make.
+"""The console's session, in an authenticated cookie that every node of the database accepts.
 
-The form is BASE64(JSON) `.` BASE64(HMAC-SHA256). The key is derived from the newest one that
-authenticates receipt handles, which all nodes share, and from a master key, which no backup of the
-database has. Only a node that checks no signatures may have none: its cookies open nothing.
+The format is BASE64(JSON) `.` BASE64(HMAC-SHA256). The key is derived from the newest key of
+receipt handles, which all nodes share, and from a master key, which backups of the database do not
+contain. A node without signature checks may have no master key: its cookies grant no rights.
 Source: OWASP, "Session Management Cheat Sheet".
 """
 
@@ -18,58 +18,57 @@ import msgspec
 
 from skipmq import limits
 
-# Of the database's clock.
+# The lifetime of a session, by the database's clock.
 SECONDS = 8 * 3600
-# Nodes estimate that clock, each for itself.
-_CLOCKS_DIFFER = 60.0
+# Each node estimates the database's clock.
+_CLOCK_TOLERANCE = 60.0
 _PORT = re.compile(r":([0-9]+)\Z")
 _LABEL = b"skipmq console session"
 
 
 def cookie_name(base_url: str) -> str:
-    """Return the name of the cookie at an address.
+    """Return the name of the cookie for a base URL.
 
-    Browsers send cookies to all ports of a host (RFC 6265, section 8.5): with the port in the name,
-    consoles of two databases on one host leave each other's sessions alone.
+    Browsers send cookies to all ports of a host (RFC 6265, section 8.5), so the name contains the
+    port to separate several consoles on a host.
     """
     port = _PORT.search(base_url)
     return f"skipmq_console_{port[1] if port else urlsplit(base_url).scheme}"
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):
-    """What a browser carries from page to page: `key_id` is empty while nobody has signed in.
+    """The session of a browser; `key_id` is empty before the sign-in.
 
-    `until` is when it ends, in seconds since 1970, by the database's clock.
+    `until` is its end in seconds since 1970 by the database's clock.
     """
 
-    # What a form sends back, which no other site can read.
     csrf: str = msgspec.field(default_factory=lambda: secrets.token_urlsafe(24))
     key_id: str = ""
     account: str = limits.DEFAULT_ACCOUNT
     region: str = limits.DEFAULT_REGION
     until: float = 0.0
-    # Shown on the next page, once.
+    # A message for the next page.
     notice: str = ""
 
     @property
     def digest(self) -> bytes:
-        """Return what the session is known by when it has been signed out of."""
+        """Return the ID by which the database records that the session was ended."""
         return sha256(self.csrf.encode()).digest()
 
-    def lasts(self, now: float) -> bool:
-        """Tell whether the end of the session is to come, and no later than a node sets it."""
-        return 0 < self.until - now <= SECONDS + _CLOCKS_DIFFER
+    def is_valid(self, now: float) -> bool:
+        """Return whether the session has not ended; one that is too long is invalid."""
+        return 0 < self.until - now <= SECONDS + _CLOCK_TOLERANCE
 
 
 class Seal:
-    """Makes and reads the cookies of sessions.
+    """Signs and verifies the cookies of sessions.
 
-    The first master key seals, each opens what it has sealed.
+    The first master key signs, all of them verify.
     """
 
     def __init__(self, receipt_key: bytes, master_keys: Sequence[bytes]) -> None:
         if not receipt_key:
-            raise ValueError("without a key anybody could make a session")
+            raise ValueError("the receipt key must not be empty, or sessions could be forged")
         self.receipt_key = receipt_key
         shared = hmac.digest(receipt_key, _LABEL, "sha256")
         self._keys = [hmac.digest(key, shared, "sha256") for key in master_keys] or [shared]
@@ -81,17 +80,17 @@ class Seal:
         return f"{_text(content)}.{_text(_mac(content, self._keys[0]))}"
 
     def open(self, cookie: str) -> Session | None:
-        """Return the session of a cookie, or None when no node has made it."""
-        content, _, mac = cookie.partition(".")
+        """Return the session of a cookie, or None if its signature is invalid."""
+        encoded_content, _, encoded_mac = cookie.partition(".")
         try:
-            found, given = urlsafe_b64decode(content), urlsafe_b64decode(mac)
+            content, mac = urlsafe_b64decode(encoded_content), urlsafe_b64decode(encoded_mac)
         except ValueError:
             return None
-        if not any(hmac.compare_digest(_mac(found, key), given) for key in self._keys):
+        if not any(hmac.compare_digest(_mac(content, key), mac) for key in self._keys):
             return None
         try:
-            return self._decoder.decode(found)
-        except msgspec.DecodeError:  # Of another release.
+            return self._decoder.decode(content)
+        except msgspec.DecodeError:  # The cookie of another release.
             return None
 
 

@@ -1,4 +1,4 @@
-"""The blueprint of the console: what holds for every page, before and after its view.
+"""The blueprint of the console, and the processing before and after each view.
 
 Source: OWASP, "Content Security Policy Cheat Sheet", "Cross-Site Request Forgery Prevention Cheat
 Sheet", "Session Management Cheat Sheet".
@@ -33,16 +33,16 @@ HEADERS = {
     " img-src 'self' data:; connect-src 'self'; form-action 'self'; frame-ancestors 'none';"
     " base-uri 'none'",
     "X-Content-Type-Options": "nosniff",
-    # Without any, browsers would say that the forms come from the origin "null".
+    # Without this header, browsers would send forms with the origin "null".
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-FOREIGN_FORM = "The form is out of date, or another site has sent it. Load its page again."
+FOREIGN_FORM = "The form is out of date, or another site has sent it. Reload its page."
 THEMES = ("auto", "light", "dark")
 _THEME, _YEAR = "skipmq_theme", 365 * 86_400
 _SAFE = {"GET", "HEAD"}
-# The views that need nobody to have signed in.
-_OPEN = {"console.static", "console.sign_in", "console.theme"}
+# Views that do not require a sign-in.
+_PUBLIC = {"console.static", "console.sign_in", "console.theme"}
 _STATIC = Path(__file__).parent / "static"
 
 
@@ -59,10 +59,10 @@ def blueprint(
         template_folder="templates",
     )
     site = _Site(broker, loop)
-    made.record_once(lambda state: _lay_out(state.app.jinja_env))
-    made.before_request(site.arrive)
-    made.after_request(site.leave)
-    made.register_error_handler(errors.SqsError, _failed)
+    made.record_once(lambda state: _configure(state.app.jinja_env))
+    made.before_request(site.before_request)
+    made.after_request(site.after_request)
+    made.register_error_handler(errors.SqsError, _error_page)
     made.context_processor(site.context)
     for each in formats.FILTERS:
         made.add_app_template_filter(each)
@@ -70,62 +70,62 @@ def blueprint(
         page(made)
 
     @made.route("/<path:rest>", methods=["GET", "POST"])
-    def nothing(rest: str) -> ResponseReturnValue:
+    def not_found(rest: str) -> ResponseReturnValue:
         del rest
-        return flask.render_template("nothing.html"), 404
+        return flask.render_template("not_found.html"), 404
 
     return made
 
 
 def put(session: Session) -> None:
-    """Give the browser another session."""
+    """Replace the session of the browser."""
     flask.g.session, flask.g.is_changed = session, True
 
 
 def session() -> Session:
     """Return the session of the browser."""
-    found: Session = flask.g.session
-    return found
+    current: Session = flask.g.session
+    return current
 
 
 def notice(text: str) -> None:
-    """Show a text on the next page."""
+    """Show a message on the next page."""
     put(changed(session(), notice=text))
 
 
 def see(view: str, **values: Any) -> flask.Response:
-    """Answer a form that has been done with the address of the page to see."""
+    """Redirect to a view after a form was processed."""
     return flask.redirect(flask.url_for(f"console.{view}", **values), 303)  # type: ignore[return-value]
 
 
 class _Site:
-    """A broker's console, as it is before and after each view."""
+    """The processing of a broker's console before and after each view."""
 
     def __init__(self, broker: Broker, loop: asyncio.AbstractEventLoop) -> None:
         self._broker, self._loop = broker, loop
-        self._made: Seal | None = None
+        self._cached_seal: Seal | None = None
         self._versions = {
             file.name: sha256(file.read_bytes()).hexdigest()[:12] for file in _STATIC.iterdir()
         }
 
     @property
     def _seal(self) -> Seal:
-        """Return what makes and reads cookies; its key is known once the node is open.
+        """Return the seal of the present receipt key.
 
-        Raises errors.ServiceUnavailable.
+        Raises errors.ServiceUnavailable until the node is open, which reads that key.
         """
         node = self._broker.node
         node.check_open()
-        made, receipt_key = self._made, node.receipt_keys.newest
-        if made is None or made.receipt_key != receipt_key:
-            made = self._made = Seal(receipt_key, node.settings.master_keys)
-        return made
+        seal, receipt_key = self._cached_seal, node.receipt_keys.newest
+        if seal is None or seal.receipt_key != receipt_key:
+            seal = self._cached_seal = Seal(receipt_key, node.settings.master_keys)
+        return seal
 
     def _new_session(self) -> Session:
         return Session(region=self._broker.node.settings.region)
 
-    def arrive(self) -> ResponseReturnValue | None:
-        """Find out who asks; refuse, or send to the sign-in, whoever may not see the page."""
+    def before_request(self) -> ResponseReturnValue | None:
+        """Authenticate the request; redirect to the sign-in or raise an error if that fails."""
         flask.g.session, flask.g.is_changed = self._new_session(), False
         request, refused = web.current_request(self._broker)
         identity = Identity(region=self._broker.node.settings.region)
@@ -141,14 +141,14 @@ class _Site:
         if flask.request.endpoint == "console.static":
             return None
         cookie = self._seal.open(flask.request.cookies.get(cookie_name(request.base_url), ""))
-        found = flask.g.visit.run(self._identity(cookie))
-        if cookie is None or (found is None and cookie.key_id):
+        signed_in = flask.g.visit.run(self._identity(cookie))
+        if cookie is None or (signed_in is None and cookie.key_id):
             put(self._new_session())
         else:
             flask.g.session = cookie
-        if found is None and flask.request.endpoint not in _OPEN:
-            return _sign_in_first()
-        flask.g.visit.identity = found or identity
+        if signed_in is None and flask.request.endpoint not in _PUBLIC:
+            return _redirect_to_sign_in()
+        flask.g.visit.identity = signed_in or identity
         if flask.request.method not in _SAFE and not _is_own_form(request):
             refusal = errors.AccessDenied(FOREIGN_FORM)
             flask.g.visit.run(self._broker.note_refusal(request, refusal))
@@ -156,19 +156,22 @@ class _Site:
         return None
 
     async def _identity(self, cookie: Session | None) -> Identity | None:
-        """Return who has signed in, whose key is as good as it was; everybody if nobody signs."""
+        """Return the identity that has signed in, if its session and its key are still valid.
+
+        Without signature checks, return the account and region of the session.
+        """
         keys = self._broker.node.keys
         if keys is None:
-            known = cookie or self._new_session()
-            return Identity(known.account, known.region, known.account)
-        if cookie is None or not cookie.key_id or not cookie.lasts(keys.now()):
+            session = cookie or self._new_session()
+            return Identity(session.account, session.region, session.account)
+        if cookie is None or not cookie.key_id or not cookie.is_valid(keys.now()):
             return None
         if keys.has_ended(cookie.digest):
             return None
         return keys.identity(cookie.key_id, cookie.region)
 
-    def leave(self, response: flask.Response) -> flask.Response:
-        """Add the headers that keep a browser from doing what no page of ours asks for."""
+    def after_request(self, response: flask.Response) -> flask.Response:
+        """Add security and caching headers, and the cookie if the session has changed."""
         response.headers.update(HEADERS)
         if flask.request.endpoint == "console.static" and response.status_code == 200:  # noqa: PLR2004
             is_current = flask.request.args.get("v") == self._versions.get(
@@ -194,7 +197,7 @@ class _Site:
         }
 
     def context(self) -> dict[str, Any]:
-        """Return what every template may use."""
+        """Return the variables of all templates."""
         is_fragment = flask.request.headers.get("HX-Request") == "true"
         notice = "" if is_fragment else session().notice
         if notice:
@@ -202,7 +205,7 @@ class _Site:
         theme = flask.request.cookies.get(_THEME, "auto")
         return {
             "checks_signatures": self._broker.node.keys is not None,
-            "file": self._file,
+            "file": self._static_url,
             "identity": flask.g.visit.identity,
             "is_fragment": is_fragment,
             "notice": notice,
@@ -210,18 +213,18 @@ class _Site:
             "theme": theme if theme in THEMES else "auto",
         }
 
-    def _file(self, name: str) -> str:
+    def _static_url(self, name: str) -> str:
         return flask.url_for("console.static", filename=name, v=self._versions[name])
 
 
 def keep_theme(response: flask.Response, theme: str) -> flask.Response:
-    """Have the browser keep the choice of colours."""
+    """Store the theme in a cookie."""
     response.set_cookie(_THEME, theme, path=web.PAGES, samesite="Strict", max_age=_YEAR)
     return response
 
 
 def signed_in(identity: Identity, now: float) -> Session:
-    """Return the session of a key that has just signed in."""
+    """Return a new session of a key."""
     return Session(
         key_id=identity.key_id or "",
         account=identity.account,
@@ -230,23 +233,23 @@ def signed_in(identity: Identity, now: float) -> Session:
     )
 
 
-def _lay_out(environment: Environment) -> None:
+def _configure(environment: Environment) -> None:
     environment.trim_blocks = environment.lstrip_blocks = True
 
 
 def _is_own_form(request: Request) -> bool:
-    """Tell whether a page of ours has made a request that changes something."""
-    given = flask.request.headers.get("X-CSRF-Token") or flask.request.form.get("csrf") or ""
-    is_ours = request.headers.get("sec-fetch-site") in (None, "none", "same-origin")
-    return is_ours and hmac.compare_digest(given.encode(), session().csrf.encode())
+    """Return whether a form was sent by a page of this console."""
+    token = flask.request.headers.get("X-CSRF-Token") or flask.request.form.get("csrf") or ""
+    is_same_site = request.headers.get("sec-fetch-site") in (None, "none", "same-origin")
+    return is_same_site and hmac.compare_digest(token.encode(), session().csrf.encode())
 
 
 def changed(session: Session, **changes: Any) -> Session:
-    """Return a session in which some values are others."""
+    """Return a copy of a session with some values replaced."""
     return msgspec.structs.replace(session, **changes)
 
 
-def _sign_in_first() -> ResponseReturnValue:
+def _redirect_to_sign_in() -> ResponseReturnValue:
     is_page = flask.request.method in _SAFE
     target = flask.url_for(
         "console.sign_in", next=flask.request.full_path.rstrip("?") if is_page else None
@@ -256,5 +259,5 @@ def _sign_in_first() -> ResponseReturnValue:
     return flask.redirect(target, 303)
 
 
-def _failed(error: errors.SqsError) -> ResponseReturnValue:
+def _error_page(error: errors.SqsError) -> ResponseReturnValue:
     return flask.render_template("error.html", error=error), error.status

@@ -1,6 +1,6 @@
-"""One request to the console: who makes it, and what it asks the node for.
+"""A request to the console: its identity, and the actions that it runs.
 
-Everything is asked of the coroutine that also runs the actions of SQS, on the loop of the node.
+Actions run on the node's event loop, through the same coroutine as those of SQS clients.
 """
 
 import asyncio
@@ -19,12 +19,12 @@ from skipmq.protocol import REQUESTS, Call, Request
 from skipmq.server.answer import Broker
 
 T = TypeVar("T")
-# Nobody watches a page load for as long as a client's request may wait for a database.
-PATIENCE = 8.0
+# Timeout of a page's actions in seconds, which is shorter than that of a client's requests.
+TIMEOUT = 8.0
 
 
 class Visit:
-    """What the view of a page works with; lives as long as its request."""
+    """The context of a view, which exists during its request."""
 
     def __init__(
         self, broker: Broker, loop: asyncio.AbstractEventLoop, request: Request, identity: Identity
@@ -33,14 +33,14 @@ class Visit:
         self._loop = loop
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the node's loop; return its result."""
+        """Run a coroutine on the node's event loop and return its result."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
     def act(self, action: str, **parameters: Any) -> dict[str, Any]:
-        """Run an action as whoever has signed in; return its result, binary values in base64.
+        """Run an action as the signed-in identity; return its result, binary values in base64.
 
-        The fields of messages that SKIPMQ_CONSOLE_MASK names are masked in it. Parameters that are
-        None are left out. Raises an errors.SqsError.
+        Fields of messages in SKIPMQ_CONSOLE_MASK are masked. Parameters that are None are omitted.
+        Raises errors.SqsError.
         """
         call = self._call(action, parameters)
         result: dict[str, Any] = msgspec.to_builtins(self.run(self.broker.act(call)) or {})
@@ -52,27 +52,27 @@ class Visit:
     def attempt(
         self, action: str, **parameters: Any
     ) -> tuple[dict[str, Any], errors.SqsError | None]:
-        """Run an action; return its result, or nothing and its error."""
+        """Run an action; return its result and None, or an empty result and its error."""
         try:
             return self.act(action, **parameters), None
         except errors.SqsError as error:
             return {}, error
 
     def rights(self, name: str, *permissions: str) -> frozenset[str]:
-        """Return which of these permissions whoever has signed in has on a queue."""
+        """Return which of these permissions the signed-in identity has on a queue."""
         call = self._call("GetQueueUrl", {"QueueName": name})
         queue = QueueName(self.identity.account, self.identity.region, name)
         return self.run(access.permitted(self.broker.node, call, queue, permissions))
 
     def may_list(self) -> bool:
-        """Tell whether whoever has signed in may list the queues."""
+        """Return whether the signed-in identity may list queues."""
         every = QueueName(self.identity.account, self.identity.region, "*")
         return access.allows(
             self.broker.node, self._call("ListQueues", {}), "ListQueues", every, ""
         )
 
     def arn(self, name: str) -> str:
-        """Return the ARN of a queue of whoever has signed in."""
+        """Return the ARN of a queue in the account and region of the session."""
         return QueueName(self.identity.account, self.identity.region, name).arn
 
     def _call(self, action: str, parameters: dict[str, Any]) -> Call:
@@ -81,18 +81,18 @@ class Visit:
             struct = msgspec.convert(given, REQUESTS[action])
         except msgspec.ValidationError as error:
             raise errors.InvalidParameterValueException(f"{error}.") from error
-        deadline = min(self.broker.node.deadline(), monotonic() + PATIENCE)
+        deadline = min(self.broker.node.deadline(), monotonic() + TIMEOUT)
         return Call(action, struct, self.request, self.identity, deadline)
 
 
 def current() -> Visit:
-    """Return the visit of the request that is being answered."""
+    """Return the visit of the current request."""
     visit: Visit = flask.g.visit
     return visit
 
 
 def whole_number(field: str) -> int | None:
-    """Return a field of the form as a number, or None when it is empty.
+    """Return a form field as an integer, or None if it is empty.
 
     Raises errors.InvalidParameterValueException.
     """
@@ -103,13 +103,10 @@ def whole_number(field: str) -> int | None:
         return int(text)
     except ValueError:
         raise errors.InvalidParameterValueException(
-            f"Value {errors.shown(text)} for {field} is invalid. Reason: It is no whole number."
+            f"Value {errors.shown(text)} for {field} is invalid. Reason: Must be an integer."
         ) from None
 
 
 def text(field: str) -> str | None:
-    """Return a text of the form, or None when it is empty.
-
-    Its lines end as they did when they were typed: forms send CR LF.
-    """
+    """Return a form field with LF line ends (forms send CR LF), or None if it is empty."""
     return flask.request.form.get(field, "").replace("\r\n", "\n") or None

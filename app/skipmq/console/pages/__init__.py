@@ -1,4 +1,4 @@
-"""The pages of the console, one module for each: its views and what they ask of the node."""
+"""The views of the console, in a module for each page."""
 
 from skipmq.console.pages import (
     audit,

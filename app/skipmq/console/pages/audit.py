@@ -1,4 +1,4 @@
-"""The audit log: who did what, from where, with what outcome."""
+"""The page of the audit log."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def _audit() -> ResponseReturnValue:
     names = ("queue", "key", "action", "outcome")
     given = {name: flask.request.args.get(name, "").strip() or None for name in names}
     token = flask.request.args.get("token") or None
-    found, error = current().attempt(
+    result, error = current().attempt(
         "ListAuditRecords",
         Queue=given["queue"],
         AccessKeyId=given["key"],
@@ -38,8 +38,8 @@ def _audit() -> ResponseReturnValue:
     return flask.render_template(
         "audit.html",
         error=error,
-        records=[_shown(each) for each in found.get("Records", [])],
-        next_token=found.get("NextToken"),
+        records=[_shown(each) for each in result.get("Records", [])],
+        next_token=result.get("NextToken"),
         token=token,
         given=given,
         actions=_ACTIONS,
@@ -48,10 +48,10 @@ def _audit() -> ResponseReturnValue:
 
 
 def _shown(record: dict[str, Any]) -> dict[str, Any]:
-    """Return a record with a short name of whoever it is of, and of its queue."""
+    """Add short names of the caller and of the queue to a record."""
     user, key = record.get("User") or "", record.get("AccessKeyId")
     arn = record.get("QueueArn") or ""
     return record | {
-        "who": user.rpartition(_USER)[2] or key or record.get("Account") or "nobody",
+        "caller": user.rpartition(_USER)[2] or key or record.get("Account") or "anonymous",
         "queue": arn.removeprefix(current().arn("")),
     }

@@ -1,4 +1,4 @@
-"""The charts of a queue: what happened in it by the minute, and how long messages were in it."""
+"""The page with charts of a queue's activity and of the time that messages spend in it."""
 
 import threading
 from collections.abc import Mapping
@@ -12,11 +12,11 @@ from skipmq.console import drawing
 from skipmq.console.pages import heading
 from skipmq.console.visit import current
 
-# Minutes that are shown, and how many of them each step of the percentiles has.
+# Lengths of the charts, and of the steps of percentiles, in minutes.
 PERIODS = {15: 1, 60: 2, 360: 12}
 _DEFAULT = 60
-# Probes and metrics need the two threads of the pages, too: the charts of one page are read at a
-# time, and a page that is opened meanwhile waits for two seconds at most.
+# The charts of one page are read at a time, because probes and metrics share the two threads of
+# pages; opening another page waits for at most two seconds.
 _reading = threading.Lock()
 _FLOWS = (
     ("Sent", "Sent", "sent"),
@@ -38,15 +38,15 @@ def add(pages: flask.Blueprint) -> None:
 
 
 def _charts(name: str) -> ResponseReturnValue:
-    wanted = flask.request.args.get("minutes", _DEFAULT, int)
-    minutes = wanted if wanted in PERIODS else _DEFAULT
+    requested = flask.request.args.get("minutes", _DEFAULT, int)
+    minutes = requested if requested in PERIODS else _DEFAULT
     is_poll = flask.request.headers.get("HX-Trigger") == "charts"
     if not _reading.acquire(blocking=not is_poll, timeout=-1 if is_poll else 2):
         if is_poll:
             return "", 204
-        raise errors.ServiceUnavailable("Others look at charts; try again in a moment.")
+        raise errors.ServiceUnavailable("Other charts are being read; try again in a moment.")
     try:
-        found, error = current().attempt(
+        activity, error = current().attempt(
             "GetQueueActivity", QueueUrl=name, Minutes=minutes, StepMinutes=PERIODS[minutes]
         )
     finally:
@@ -55,26 +55,28 @@ def _charts(name: str) -> ResponseReturnValue:
         raise error
     return flask.render_template(
         "charts.html",
-        **heading.of(name, "charts"),
+        **heading.build(name, "charts"),
         minutes=minutes,
         periods=PERIODS,
         error=error,
-        found=found,
-        charts=_drawn(found, minutes) if found else [],
+        activity=activity,
+        charts=_drawn(activity, minutes) if activity else [],
     )
 
 
-def _drawn(found: Mapping[str, Any], minutes: int) -> list[drawing.Chart]:
-    """Return the charts of an answer, which end at the database's present minute."""
-    end = found["Clock"] // 60 * 60
+def _drawn(activity: Mapping[str, Any], minutes: int) -> list[drawing.Chart]:
+    """Return the charts, which end at the present minute of the database."""
+    end = activity["Clock"] // 60 * 60
     times = range(end - (minutes - 1) * 60, end + 60, 60)
-    by_minute = {each["Minute"]: each for each in found["Minutes"]}
+    by_minute = {each["Minute"]: each for each in activity["Minutes"]}
     flows = {
         label: [by_minute[time][name] if time in by_minute else 0 for time in times]
         for name, label, _ in _FLOWS
     }
     charts = [
-        drawing.chart("Messages a minute", times, 60, _colours(_FLOWS), flows, unit=drawing.COUNT),
+        drawing.chart(
+            "Messages per minute", times, 60, _colours(_FLOWS), flows, unit=drawing.COUNT
+        ),
         drawing.chart(
             "Messages in the queue",
             times,
@@ -86,18 +88,18 @@ def _drawn(found: Mapping[str, Any], minutes: int) -> list[drawing.Chart]:
     ]
     step = PERIODS[minutes] * 60
     starts = range(times[0] // step * step, end + 60, step)
-    by_step = {each["Start"]: each for each in found.get("Steps", [])}
+    by_step = {each["Start"]: each for each in activity.get("Steps", [])}
     for measure, title in _MEASURES:
         values = {
             label: [by_step.get(start, {}).get(measure, {}).get(name) for start in starts]
             for name, label, _ in _QUANTILES
         }
-        if measure in found.get("TimeInQueue", {}):
+        if measure in activity.get("TimeInQueue", {}):
             drawn = drawing.chart(
                 title, starts, step, _colours(_QUANTILES), values, unit=drawing.TIME
             )
             drawn.summary = {
-                label: drawing.span(found["TimeInQueue"][measure][name])
+                label: drawing.span(activity["TimeInQueue"][measure][name])
                 for name, label, _ in _QUANTILES
             }
             charts.append(drawn)
@@ -109,7 +111,7 @@ def _colours(lines: tuple[tuple[str, str, str], ...]) -> dict[str, str]:
 
 
 def _carried(by_minute: Mapping[int, Mapping[str, int]], times: range) -> list[int | None]:
-    """Return how many messages there were in each minute: as many as at the last change."""
+    """Return the number of messages in each minute; minutes without changes repeat the last."""
     last: int | None = None
     carried = []
     for time in times:

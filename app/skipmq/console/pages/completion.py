@@ -1,11 +1,11 @@
-"""What a field may be completed with, as the options of its list."""
+"""Completion of form fields, as options of a datalist."""
 
 import flask
 from flask.typing import ResponseReturnValue
 
 from skipmq.console.visit import current
 
-_MOST = 20
+_LIMIT = 20
 
 
 def add(pages: flask.Blueprint) -> None:
@@ -14,11 +14,13 @@ def add(pages: flask.Blueprint) -> None:
 
 
 def _queues() -> ResponseReturnValue:
-    """Give names of queues that begin as the one field of the request does."""
-    begun = next(iter(flask.request.args.values()), "").strip()
+    """Return the names of queues with the prefix in the only field of the request."""
+    prefix = next(iter(flask.request.args.values()), "").strip()
     names = []
-    # Nobody has asked: a refusal would be on the record at each letter.
+    # Check first, because a refusal of each keystroke would be recorded in the audit log.
     if current().may_list():
-        found, _ = current().attempt("ListQueues", QueueNamePrefix=begun or None, MaxResults=_MOST)
-        names = [url.rpartition("/")[2] for url in found.get("QueueUrls", [])]
+        result, _ = current().attempt(
+            "ListQueues", QueueNamePrefix=prefix or None, MaxResults=_LIMIT
+        )
+        names = [url.rpartition("/")[2] for url in result.get("QueueUrls", [])]
     return flask.render_template("options.html", options=names)

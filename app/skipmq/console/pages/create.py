@@ -1,4 +1,4 @@
-"""Make a queue."""
+"""The page that creates a queue."""
 
 import flask
 from flask.typing import ResponseReturnValue
@@ -24,11 +24,11 @@ def _create() -> ResponseReturnValue:
     is_fifo = form.get("kind") == "fifo"
     if is_fifo and not name.endswith(".fifo"):
         name += ".fifo"
-    wanted = {} if not is_fifo else {"FifoQueue": "true"}
+    attributes = {} if not is_fifo else {"FifoQueue": "true"}
     try:
-        wanted |= settings.given(settings.fields(fifo=is_fifo, new=True), {})
-        current().act("CreateQueue", QueueName=name, Attributes=wanted)
+        attributes |= settings.submitted(settings.fields(fifo=is_fifo, new=True), {})
+        current().act("CreateQueue", QueueName=name, Attributes=attributes)
     except errors.SqsError as error:
         return flask.render_template("create.html", error=error, **page), error.status
-    site.notice(f"The queue {name} is there.")
+    site.notice(f"Created the queue {name}.")
     return site.see("messages", name=name)

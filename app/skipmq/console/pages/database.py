@@ -1,4 +1,4 @@
-"""The database, its standbys and the nodes, for whoever is paged."""
+"""The page of the database, its standbys and the nodes, for operators."""
 
 import re
 from typing import Any
@@ -10,10 +10,10 @@ from skipmq import errors
 from skipmq.console.visit import current
 
 _WORKER, _JANITOR = re.compile(r"skipmq \d+-[0-9a-f]{8}"), "skipmq janitor"
-# Seconds: a transaction that is open for longer keeps dead rows that are worth a mark.
+# The age in seconds from which a snapshot is highlighted.
 LONG_SNAPSHOT = 300
-# Of the sessions that there may be: new ones are refused soon.
-MANY_SESSIONS = 0.9
+# The share of max_connections from which the number of sessions is highlighted.
+SESSION_WARNING = 0.9
 
 
 def add(pages: flask.Blueprint) -> None:
@@ -22,27 +22,27 @@ def add(pages: flask.Blueprint) -> None:
 
 
 def _database() -> ResponseReturnValue:
-    found, error = current().attempt("DescribeDatabase")
+    database, error = current().attempt("DescribeDatabase")
     if error is not None and not isinstance(error, errors.AccessDenied):
         raise error
-    numbers: dict[str, dict[str, int]] = {}
-    for each in found.get("Numbers", []):
-        numbers.setdefault(each["Name"], {})[each["Label"]] = each["Value"]
+    statistics: dict[str, dict[str, int]] = {}
+    for each in database.get("Numbers", []):
+        statistics.setdefault(each["Name"], {})[each["Label"]] = each["Value"]
     return flask.render_template(
         "database.html",
         error=error,
-        found=found,
-        numbers=numbers,
-        programs=_programs(found.get("Programs", [])),
+        database=database,
+        statistics=statistics,
+        programs=_programs(database.get("Programs", [])),
         long_snapshot=LONG_SNAPSHOT,
-        many_sessions=MANY_SESSIONS,
+        session_warning=SESSION_WARNING,
     )
 
 
-def _programs(found: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Return the programs of SkipMQ by what they are, as far as the names of sessions say it."""
+def _programs(programs: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Group SkipMQ's programs into workers, janitors and others, by the names of sessions."""
     kinds: dict[str, list[dict[str, Any]]] = {"workers": [], "janitors": [], "others": []}
-    for each in found:
+    for each in programs:
         program = each["Program"]
         is_worker = _WORKER.fullmatch(program)
         kind = "workers" if is_worker else "janitors" if program == _JANITOR else "others"

@@ -1,4 +1,4 @@
-"""What the pages of one queue have above them: its counts, its kind, its tabs."""
+"""The heading of a queue's pages: counts, type and tabs."""
 
 from typing import Any
 
@@ -20,13 +20,13 @@ _ACTIONS = (
 _COUNTS = ("", "NotVisible", "Delayed")
 
 
-def of(name: str, tab: str) -> dict[str, Any]:
-    """Return what the template `queue.html` needs.
+def build(name: str, tab: str) -> dict[str, Any]:
+    """Return the variables of the template `queue.html`.
 
-    Who may not read attributes sees none. Raises errors.QueueDoesNotExist, and errors.AccessDenied
-    where nothing at all is allowed.
+    Attributes are empty without the right to read them. Raises errors.QueueDoesNotExist, and
+    errors.AccessDenied without any right on the queue.
     """
-    found, error = current().attempt(
+    result, error = current().attempt(
         "GetQueueAttributes", QueueUrl=name, AttributeNames=["All", *OWN]
     )
     if error is not None and not isinstance(error, errors.AccessDenied):
@@ -34,11 +34,11 @@ def of(name: str, tab: str) -> dict[str, Any]:
     try:
         rights = current().rights(name, *_ACTIONS)
     except errors.QueueDoesNotExist:
-        # Whoever has no rights learns nothing of the queue, not even if it is.
+        # Do not reveal whether the queue exists.
         raise (error or errors.QueueDoesNotExist()) from None
     if error is not None and not rights:
         raise error
-    attributes: dict[str, str] = found.get("Attributes", {})
+    attributes: dict[str, str] = result.get("Attributes", {})
     names = (f"ApproximateNumberOfMessages{each}" for each in _COUNTS)
     counts = [int(attributes[each]) for each in names] if attributes else None
     return {

@@ -1,4 +1,4 @@
-"""Begin a task on all messages of a queue that match; the page of redrives shows how far it is."""
+"""The page that starts a task on matching messages; the redrive page shows its progress."""
 
 from typing import Any
 
@@ -12,13 +12,13 @@ from skipmq.console.masking import HIDDEN
 from skipmq.console.pages import heading
 from skipmq.console.visit import current, text, whole_number
 
-# Messages whose attributes complete the fields.
-_LOOKED_AT = 20
-_UNSAID = (None, HIDDEN)
-_BEGUN = {
-    "move": "The move has begun.",
-    "copy": "The copying has begun.",
-    "delete": "The deletion has begun.",
+# The number of messages whose attributes are offered for completion.
+_SAMPLE = 20
+_NOT_OFFERED = (None, HIDDEN)
+_NOTICES = {
+    "move": "Started to move messages.",
+    "copy": "Started to copy messages.",
+    "delete": "Started to delete messages.",
 }
 
 
@@ -34,13 +34,13 @@ def _matching(name: str) -> ResponseReturnValue:
 
 
 def _page(name: str, error: errors.SqsError | None = None) -> ResponseReturnValue:
-    head = heading.of(name, "messages")
-    found: dict[str, Any] = {}
+    head = heading.build(name, "messages")
+    sample: dict[str, Any] = {}
     if "PeekMessages" in head["rights"]:
-        found, _ = current().attempt("PeekMessages", QueueUrl=name, MaxResults=_LOOKED_AT)
+        sample, _ = current().attempt("PeekMessages", QueueUrl=name, MaxResults=_SAMPLE)
     attributes = [
         (key, value.get("StringValue"))
-        for message in found.get("Messages", [])
+        for message in sample.get("Messages", [])
         for key, value in message.get("MessageAttributes", {}).items()
     ]
     page = flask.render_template(
@@ -48,7 +48,7 @@ def _page(name: str, error: errors.SqsError | None = None) -> ResponseReturnValu
         **head,
         kinds=tasks.KINDS,
         attribute_names=sorted({key for key, _ in attributes}),
-        attribute_values=sorted({value for _, value in attributes if value not in _UNSAID}),
+        attribute_values=sorted({value for _, value in attributes if value not in _NOT_OFFERED}),
         fastest=limits.MOVES_PER_SECOND,
         error=error,
         given=flask.request.values,
@@ -61,7 +61,7 @@ def _start(name: str) -> ResponseReturnValue:
     target = (text("destination") or "").strip()
     try:
         if kind == "delete" and not text("sure"):
-            raise errors.InvalidParameterValueException("Say that they shall be deleted for good.")
+            raise errors.InvalidParameterValueException("Confirm the permanent deletion.")
         current().act(
             "StartMessageTask",
             QueueUrl=name,
@@ -74,5 +74,5 @@ def _start(name: str) -> ResponseReturnValue:
         )
     except errors.SqsError as error:
         return _page(name, error)
-    site.notice(_BEGUN[kind])
+    site.notice(_NOTICES[kind])
     return site.see("redrive", name=name)

@@ -1,4 +1,4 @@
-"""The messages of a queue: peeked at, copied, moved and deleted."""
+"""The page that shows, copies, moves and deletes messages of a queue."""
 
 from typing import Any
 
@@ -17,8 +17,8 @@ _OUTCOMES = {
     "copied": "{} copied",
     "moved": "{} moved",
     "deleted": "{} deleted",
-    "missing": "{} not there any more",
-    "in-flight": "{} in flight, which stay",
+    "missing": "{} no longer in the queue",
+    "in-flight": "{} skipped because they are in flight",
 }
 
 
@@ -35,20 +35,20 @@ def _messages(name: str) -> ResponseReturnValue:
 
 
 def _page(name: str, error: errors.SqsError | None = None) -> ResponseReturnValue:
-    head = heading.of(name, "messages")
-    asked = _asked()
-    found, refused = current().attempt("PeekMessages", QueueUrl=name, **_peek(asked))
-    if refused is not None and not isinstance(refused, errors.AccessDenied):
-        raise refused
+    head = heading.build(name, "messages")
+    selection = _selection()
+    result, denied = current().attempt("PeekMessages", QueueUrl=name, **_peek(selection))
+    if denied is not None and not isinstance(denied, errors.AccessDenied):
+        raise denied
     page = flask.render_template(
         "messages.html",
         **head,
-        **asked,
+        **selection,
         states=STATES,
         sizes=SIZES,
-        messages=found.get("Messages", []),
-        next_token=found.get("NextToken", ""),
-        refused=refused,
+        messages=result.get("Messages", []),
+        next_token=result.get("NextToken", ""),
+        denied=denied,
         error=error,
         given=flask.request.form,
     )
@@ -56,22 +56,22 @@ def _page(name: str, error: errors.SqsError | None = None) -> ResponseReturnValu
 
 
 def _counts(name: str) -> ResponseReturnValue:
-    return flask.render_template("counts.html", **heading.of(name, ""))
+    return flask.render_template("counts.html", **heading.build(name, ""))
 
 
 def _message(name: str, reference: str) -> ResponseReturnValue:
-    """Show one message whole."""
-    asked = _asked() | {"size": limits.PEEKED}
-    message = _found(name, reference, asked)
+    """Show a message with its whole body."""
+    selection = _selection() | {"size": limits.PEEKED}
+    message = _find(name, reference, selection)
     page = flask.render_template(
-        "message.html", **heading.of(name, "messages"), **asked, message=message
+        "message.html", **heading.build(name, "messages"), **selection, message=message
     )
     return page, 404 if message is None else 200
 
 
-def _found(name: str, reference: str, asked: dict[str, Any]) -> dict[str, Any] | None:
-    """Return a message, which is looked for among the first where its list began."""
-    peek, passed = _peek(asked), 0
+def _find(name: str, reference: str, selection: dict[str, Any]) -> dict[str, Any] | None:
+    """Search a message among the first ones from the token of its list on."""
+    peek, passed = _peek(selection), 0
     while passed < limits.PEEKED:
         page = current().act("PeekMessages", QueueUrl=name, **peek)
         for each in page["Messages"]:
@@ -85,16 +85,16 @@ def _found(name: str, reference: str, asked: dict[str, Any]) -> dict[str, Any] |
 
 
 def _transfer(name: str) -> ResponseReturnValue:
-    """Copy, move or delete the messages that were chosen."""
+    """Copy, move or delete the selected messages."""
     form = flask.request.form
     action = _TRANSFERS.get(form.get("how", ""), "CopyMessages")
     target = form.get("destination", "").strip() if action != "DeletePickedMessages" else None
     try:
         if not form.getlist("reference"):
-            raise errors.InvalidParameterValueException("Choose the messages first.")
+            raise errors.InvalidParameterValueException("Select messages first.")
         if target == "":
-            raise errors.InvalidParameterValueException("Name the queue that they shall go to.")
-        found = current().act(
+            raise errors.InvalidParameterValueException("Specify the destination queue.")
+        result = current().act(
             action,
             QueueUrl=name,
             DestinationQueueUrl=target,
@@ -102,7 +102,7 @@ def _transfer(name: str) -> ResponseReturnValue:
         )
     except errors.SqsError as error:
         return _page(name, error)
-    outcomes = [each["Outcome"] for each in found["Results"]]
+    outcomes = [each["Outcome"] for each in result["Results"]]
     parts = [
         text.format(outcomes.count(outcome))
         for outcome, text in _OUTCOMES.items()
@@ -112,8 +112,8 @@ def _transfer(name: str) -> ResponseReturnValue:
     return site.see("messages", name=name, state=form.get("state") or None)
 
 
-def _asked() -> dict[str, Any]:
-    """Return which messages the page shows, by its address or by the form on it."""
+def _selection() -> dict[str, Any]:
+    """Return state, page size and token from the query string or from the form."""
     values = flask.request.values
     state, size = values.get("state", ""), values.get("size", SIZES[0], int)
     return {
@@ -123,9 +123,9 @@ def _asked() -> dict[str, Any]:
     }
 
 
-def _peek(asked: dict[str, Any]) -> dict[str, Any]:
+def _peek(selection: dict[str, Any]) -> dict[str, Any]:
     return {
-        "State": asked["state"] or None,
-        "MaxResults": asked["size"],
-        "NextToken": asked["token"] or None,
+        "State": selection["state"] or None,
+        "MaxResults": selection["size"],
+        "NextToken": selection["token"] or None,
     }

@@ -1,7 +1,6 @@
-"""The list of queues."""
+"""The page that lists queues."""
 
 import re
-from typing import Any
 
 import flask
 from flask.typing import ResponseReturnValue
@@ -13,10 +12,9 @@ from skipmq.console.visit import current
 PAGE = 50
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\.fifo")
 _ORDERS = ("name", "messages", "rate", "dead-lettered")
-# Of the curves in the list.
+# The length of the sparklines.
 _MINUTES = 60
-# As far as pages are numbered.
-_PAGES_MOST = 100_000
+_MAXIMUM_PAGE = 100_000
 
 
 def add(pages: flask.Blueprint) -> None:
@@ -26,37 +24,38 @@ def add(pages: flask.Blueprint) -> None:
 
 
 def _queues() -> ResponseReturnValue:
-    given = flask.request.args
-    search = given.get("q", "").strip()
-    order = given.get("sort", "name")
+    arguments = flask.request.args
+    search = arguments.get("q", "").strip()
+    order = arguments.get("sort", "name")
     order = order if order in _ORDERS else "name"
-    descending = given.get("dir", "asc") == "desc"
-    page = min(max(given.get("page", 1, int), 1), _PAGES_MOST)
-    asked: dict[str, Any] = {"Search": search, "Order": order, "Descending": descending}
-    found, error = current().attempt(
+    descending = arguments.get("dir", "asc") == "desc"
+    page = min(max(arguments.get("page", 1, int), 1), _MAXIMUM_PAGE)
+    result, error = current().attempt(
         "ListQueueStatistics",
-        **asked,
+        Search=search,
+        Order=order,
+        Descending=descending,
         Offset=(page - 1) * PAGE,
         MaxResults=PAGE,
         Minutes=_MINUTES,
     )
     if error is not None and not isinstance(error, errors.AccessDenied):
         raise error
-    if not found.get("Queues") and page > 1:
-        # Some have gone since; the number of those that are left comes with a row.
+    if not result.get("Queues") and page > 1:
+        # Queues were deleted; the number of matches is only known on a page with rows.
         return site.see("queues", q=search or None, sort=order, dir="desc" if descending else None)
     return flask.render_template(
         "queues.html",
         error=error,
-        queues=found.get("Queues", []),
-        clock=found.get("Clock"),
-        matches=found.get("Matches", 0),
+        queues=result.get("Queues", []),
+        clock=result.get("Clock"),
+        matches=result.get("Matches", 0),
         search=search,
         order=order,
         descending=descending,
         page=page,
-        pages=-(-found.get("Matches", 0) // PAGE),
-        # The list is asked for again by itself; nobody wants to hear its number each time.
+        pages=-(-result.get("Matches", 0) // PAGE),
+        # Screen readers must not announce the number of matches on each refresh.
         is_poll=flask.request.headers.get("HX-Trigger") == "queues",
     )
 

@@ -1,4 +1,4 @@
-"""Move the messages of a dead-letter queue back, or elsewhere; show this and other tasks."""
+"""The page that redrives messages of a dead-letter queue and shows message tasks."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def _redrive(name: str) -> ResponseReturnValue:
 
 
 def _page(name: str, error: errors.SqsError | None = None) -> ResponseReturnValue:
-    head = heading.of(name, "redrive")
+    head = heading.build(name, "redrive")
     sources, source_error = current().attempt(
         "ListDeadLetterSourceQueues", QueueUrl=name, MaxResults=_SOURCES
     )
@@ -35,7 +35,7 @@ def _page(name: str, error: errors.SqsError | None = None) -> ResponseReturnValu
     page = flask.render_template(
         "redrive.html",
         **head,
-        **_found(name),
+        **_task_list(name),
         sources=[url.rpartition("/")[2] for url in sources.get("queueUrls", [])],
         has_more_sources="NextToken" in sources,
         source_error=source_error,
@@ -49,14 +49,14 @@ def _page(name: str, error: errors.SqsError | None = None) -> ResponseReturnValu
 
 
 def _tasks(name: str) -> ResponseReturnValue:
-    return flask.render_template("tasks.html", **heading.of(name, "redrive"), **_found(name))
+    return flask.render_template("tasks.html", **heading.build(name, "redrive"), **_task_list(name))
 
 
-def _found(name: str) -> dict[str, Any]:
-    found, error = current().attempt(
+def _task_list(name: str) -> dict[str, Any]:
+    result, error = current().attempt(
         "ListMessageTasks", QueueUrl=name, MaxResults=limits.MOVE_TASKS_LISTED
     )
-    tasks = found.get("Tasks", [])
+    tasks = result.get("Tasks", [])
     is_running = any(each["Status"] in ("RUNNING", "CANCELLING") for each in tasks)
     return {"tasks": tasks, "task_error": error, "is_running": is_running}
 
@@ -72,17 +72,17 @@ def _start(name: str) -> ResponseReturnValue:
         )
     except errors.SqsError as error:
         return _page(name, error)
-    site.notice("The redrive has begun.")
+    site.notice("Started the redrive.")
     return site.see("redrive", name=name)
 
 
 def _cancel(name: str) -> ResponseReturnValue:
     try:
-        done = current().act("CancelMessageMoveTask", TaskHandle=text("handle") or "")
+        result = current().act("CancelMessageMoveTask", TaskHandle=text("handle") or "")
     except errors.SqsError as error:
         return _page(name, error)
-    moved = done.get("ApproximateNumberOfMessagesMoved", 0)
-    site.notice(f"The task stops; it has done {moved:,} messages.")
+    moved = result.get("ApproximateNumberOfMessagesMoved", 0)
+    site.notice(f"Cancelled the task after {moved:,} messages.")
     return site.see("redrive", name=name)
 
 

@@ -1,4 +1,4 @@
-"""Purge or delete a queue, once its name has been typed."""
+"""The page that purges or deletes a queue after its name was typed for confirmation."""
 
 import flask
 from flask.typing import ResponseReturnValue
@@ -24,7 +24,7 @@ def _removal(name: str) -> ResponseReturnValue:
 def _page(name: str, failed: str = "", error: errors.SqsError | None = None) -> ResponseReturnValue:
     page = flask.render_template(
         "removal.html",
-        **heading.of(name, "removal"),
+        **heading.build(name, "removal"),
         cooldown=current().broker.node.settings.name_cooldown,
         failed=failed,
         error=error,
@@ -38,7 +38,7 @@ def _purge(name: str) -> ResponseReturnValue:
         current().act("PurgeQueue", QueueUrl=name)
     except errors.SqsError as error:
         return _page(name, "purge", error)
-    site.notice("All messages of the queue are deleted.")
+    site.notice("Deleted all messages of the queue.")
     return site.see("messages", name=name)
 
 
@@ -50,10 +50,10 @@ def _delete(name: str) -> ResponseReturnValue:
         raise
     except errors.SqsError as error:
         return _page(name, "delete", error)
-    site.notice(f"The queue {name} is deleted.")
+    site.notice(f"Deleted the queue {name}.")
     return site.see("queues")
 
 
 def _check_typed(name: str) -> None:
     if flask.request.form.get("typed", "").strip() != name:
-        raise errors.InvalidParameterValueException("Type the name of the queue, as it is above.")
+        raise errors.InvalidParameterValueException("Type the name of the queue to confirm.")

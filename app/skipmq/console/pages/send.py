@@ -1,4 +1,4 @@
-"""Send a message."""
+"""The page that sends a message."""
 
 from base64 import b64decode
 from typing import Any
@@ -11,7 +11,7 @@ from skipmq.console import site
 from skipmq.console.pages import heading
 from skipmq.console.visit import current, text, whole_number
 
-# How many attributes the form has room for: as many as a message may have.
+# Attribute rows of the form: the maximum number of attributes of a message.
 ROWS = 10
 TYPES = ("String", "Number", "Binary")
 
@@ -43,7 +43,7 @@ def _send(name: str) -> ResponseReturnValue:
 def _page(name: str, error: errors.SqsError | None = None) -> ResponseReturnValue:
     page = flask.render_template(
         "send.html",
-        **heading.of(name, "send"),
+        **heading.build(name, "send"),
         rows=range(ROWS),
         types=TYPES,
         error=error,
@@ -53,20 +53,20 @@ def _page(name: str, error: errors.SqsError | None = None) -> ResponseReturnValu
 
 
 def _attributes() -> dict[str, Any]:
-    """Return the message attributes of the form; rows without a name and a value are none."""
+    """Return the message attributes of the form; rows without a name and a value are ignored."""
     form = flask.request.form
-    found: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     for row in range(ROWS):
         key, value = form.get(f"key-{row}", "").strip(), form.get(f"value-{row}", "")
         if not key and not value:
             continue
         kind = form.get(f"type-{row}", TYPES[0])
-        if key in found:
-            raise errors.InvalidParameterValueException(f"The attribute {key} is there twice.")
-        found[key] = {"DataType": kind} | (
+        if key in attributes:
+            raise errors.InvalidParameterValueException(f"The attribute {key} is a duplicate.")
+        attributes[key] = {"DataType": kind} | (
             {"BinaryValue": _bytes(key, value)} if kind == "Binary" else {"StringValue": value}
         )
-    return found
+    return attributes
 
 
 def _bytes(key: str, value: str) -> bytes:

@@ -1,4 +1,4 @@
-"""The attributes, tags and policy of a queue: shown and edited."""
+"""The page of a queue's attributes, tags and policy."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -15,15 +15,15 @@ from skipmq.queue_attributes import ATTRIBUTES, Attribute
 
 
 class Field(NamedTuple):
-    """An attribute of queues as a form has it."""
+    """A form field for an attribute of queues."""
 
     attribute: str
     label: str
     group: str
-    # How a value is written for people, where the number alone says little: a filter of formats.
+    # The filter of formats for values, if any.
     unit: str = ""
     hint: str = ""
-    # What may be chosen, of an attribute that is no free text.
+    # The values to choose from, unless it is free text.
     choices: tuple[str, ...] = ()
 
     @property
@@ -40,7 +40,7 @@ _LABELS = (
     ),
     Field(
         "DelaySeconds", "Delay", "Delivery", "duration",
-        "seconds before a message that was sent can be received",
+        "seconds until a sent message can be received",
     ),
     Field(
         "ReceiveMessageWaitTimeSeconds", "Receive wait time", "Delivery", "duration",
@@ -48,32 +48,32 @@ _LABELS = (
     ),
     Field(
         "MessageRetentionPeriod", "Retention", "Delivery", "duration",
-        "seconds that a message is kept",
+        "seconds until a message expires",
     ),
     Field(
-        "MaximumMessageSize", "Largest message", "Delivery", "size",
+        "MaximumMessageSize", "Maximum message size", "Delivery", "size",
         "bytes of a message with its attributes",
     ),
     Field(
         "ContentBasedDeduplication", "Content-based deduplication", "FIFO",
-        hint="the body is the deduplication id where a sender gives none",
+        hint="derive a missing deduplication ID from the body",
     ),
     Field("DeduplicationScope", "Deduplication scope", "FIFO"),
     Field("FifoThroughputLimit", "Throughput limit", "FIFO"),
     Field(
         "RedriveAllowPolicy", "Redrive allow policy", "Dead-letter queue",
-        hint="JSON: which queues may name this one as their dead-letter queue; empty: all",
+        hint="JSON: the queues that may use this one as their dead-letter queue; empty: all",
     ),
-    Field("HistoryMode", "History", "Beyond SQS", hint="what is kept of a settled message"),
+    Field("HistoryMode", "History", "Beyond SQS", hint="the data that is kept of settled messages"),
     Field(
         "ReplicationMode", "Replication", "Beyond SQS",
-        hint="which standbys must have a message before its send is acknowledged",
+        hint="standbys that must confirm a message before its send is acknowledged",
     ),
     Field(
         "SqsManagedSseEnabled", "Encryption by SQS", "Encryption",
-        hint="kept for clients that ask; the database's disk is what encrypts",
+        hint="stored, but without effect: encrypt the database's disk instead",
     ),
-    Field("KmsMasterKeyId", "Key of KMS", "Encryption", hint="kept for clients that ask"),
+    Field("KmsMasterKeyId", "KMS key", "Encryption", hint="stored, but without effect"),
 )  # fmt: skip
 
 
@@ -95,7 +95,7 @@ def add(pages: flask.Blueprint) -> None:
 
 
 def fields(*, fifo: bool, new: bool = False) -> Sequence[Field]:
-    """Return the attributes that a queue has; a new one's are left to their defaults."""
+    """Return the fields of a queue; those of a new one have an empty choice for the default."""
     return [
         each if not new else each._replace(choices=("", *each.choices) if each.choices else ())
         for each in FIELDS
@@ -103,29 +103,29 @@ def fields(*, fifo: bool, new: bool = False) -> Sequence[Field]:
     ]
 
 
-def given(asked: Sequence[Field], shown: Mapping[str, str]) -> dict[str, str]:
-    """Return the attributes of the form that differ from what was shown."""
+def submitted(form_fields: Sequence[Field], shown: Mapping[str, str]) -> dict[str, str]:
+    """Return the attributes in the form that differ from the ones shown."""
     form = flask.request.form
-    wanted = {
+    attributes = {
         each.attribute: form[each.attribute].strip()
-        for each in asked
+        for each in form_fields
         if each.attribute in form
         and form[each.attribute].strip() != shown.get(each.attribute, "").strip()
     }
-    target, most = form.get("dead_letter_queue", "").strip(), form.get("receives", "").strip()
-    if (target, most) != (shown.get("dead_letter_queue", ""), shown.get("receives", "")):
+    target, receives = form.get("dead_letter_queue", "").strip(), form.get("receives", "").strip()
+    if (target, receives) != (shown.get("dead_letter_queue", ""), shown.get("receives", "")):
         policy: dict[str, Any] = {}
         if target:
             is_arn = target.startswith("arn:")
             policy["deadLetterTargetArn"] = target if is_arn else current().arn(target)
-        if most:
-            policy["maxReceiveCount"] = most
-        wanted["RedrivePolicy"] = json.dumps(policy) if policy else ""
-    return wanted
+        if receives:
+            policy["maxReceiveCount"] = receives
+        attributes["RedrivePolicy"] = json.dumps(policy) if policy else ""
+    return attributes
 
 
 def redrive(attributes: Mapping[str, str]) -> tuple[str, str]:
-    """Return the dead-letter queue of a queue and after how many receives: texts for a form."""
+    """Return a queue's dead-letter queue and maximum receive count as texts for a form."""
     policy = json.loads(attributes.get("RedrivePolicy") or "{}")
     target = policy.get("deadLetterTargetArn", "")
     own = current().arn("")
@@ -137,8 +137,8 @@ def _settings(name: str) -> ResponseReturnValue:
 
 
 def _page(name: str, failed: str = "", error: errors.SqsError | None = None) -> ResponseReturnValue:
-    """Return the page, with the error next to the form that failed and what was typed there."""
-    head = heading.of(name, "settings")
+    """Render the page; show the error at the form that failed, with its values."""
+    head = heading.build(name, "settings")
     tags, tag_error = current().attempt("ListQueueTags", QueueUrl=name)
     target, receives = redrive(head["attributes"])
     page = flask.render_template(
@@ -161,12 +161,12 @@ def _set_attributes(name: str) -> ResponseReturnValue:
     form = flask.request.form
     shown = {key.removeprefix("was-"): form[key] for key in form if key.startswith("was-")}
     try:
-        wanted = given(fields(fifo=name.endswith(".fifo")), shown)
-        if wanted:
-            current().act("SetQueueAttributes", QueueUrl=name, Attributes=wanted)
+        attributes = submitted(fields(fifo=name.endswith(".fifo")), shown)
+        if attributes:
+            current().act("SetQueueAttributes", QueueUrl=name, Attributes=attributes)
     except errors.SqsError as error:
         return _page(name, "attributes", error)
-    site.notice(f"Changed: {', '.join(wanted)}." if wanted else "Nothing was changed.")
+    site.notice(f"Changed: {', '.join(attributes)}." if attributes else "No changes.")
     return site.see("settings", name=name)
 
 
@@ -177,7 +177,7 @@ def _tag(name: str) -> ResponseReturnValue:
         current().act("TagQueue", QueueUrl=name, Tags={key: form.get("value", "")})
     except errors.SqsError as error:
         return _page(name, "tags", error)
-    site.notice(f"The tag {key} is set.")
+    site.notice(f"Set the tag {key}.")
     return site.see("settings", name=name)
 
 
@@ -187,7 +187,7 @@ def _untag(name: str) -> ResponseReturnValue:
         current().act("UntagQueue", QueueUrl=name, TagKeys=[key])
     except errors.SqsError as error:
         return _page(name, "tags", error)
-    site.notice(f"The tag {key} is gone.")
+    site.notice(f"Removed the tag {key}.")
     return site.see("settings", name=name)
 
 
@@ -197,5 +197,5 @@ def _set_policy(name: str) -> ResponseReturnValue:
         current().act("SetQueueAttributes", QueueUrl=name, Attributes={"Policy": policy})
     except errors.SqsError as error:
         return _page(name, "policy", error)
-    site.notice("The policy is set." if policy else "The queue has no policy any more.")
+    site.notice("Set the policy." if policy else "Removed the policy.")
     return site.see("settings", name=name)

@@ -1,4 +1,4 @@
-"""Sign in with an access key, sign out, choose colours, and which account and region to see."""
+"""Sign-in with an access key, sign-out, and the choice of theme, account and region."""
 
 import re
 from urllib.parse import urlsplit
@@ -11,9 +11,8 @@ from skipmq.console import site
 from skipmq.console.session import Session
 from skipmq.console.visit import current
 
-# The paths of this console, to which a sign-in may lead: no other site, whatever a link says.
+# Valid targets of a redirect, which are pages of this console only.
 _OWN_PATH = re.compile(r"/console(/[A-Za-z0-9_-][A-Za-z0-9_.-]*)+(\?[A-Za-z0-9_.=&%+-]*)?")
-# What does not leave the machine.
 _LOOPBACK = re.compile(r"localhost|.+\.localhost|127\.[0-9.]+|::1")
 _REGION = re.compile("[a-z0-9-]{1,32}")
 
@@ -43,7 +42,7 @@ def _sign_in() -> ResponseReturnValue:
         "next": target,
         "key_id": form.get("key_id", ""),
         "region": form.get("region") or broker.node.settings.region,
-        "is_readable": base.scheme != "https" and not _LOOPBACK.fullmatch(base.hostname or ""),
+        "is_insecure": base.scheme != "https" and not _LOOPBACK.fullmatch(base.hostname or ""),
     }
     if flask.request.method != "POST":
         return flask.render_template("sign_in.html", **page)
@@ -67,7 +66,7 @@ def _sign_out() -> ResponseReturnValue:
     ended, keys = site.session(), current().broker.node.keys
     site.put(Session())
     if keys is not None and ended.key_id:
-        # A copy of the cookie is no session from now on either.
+        # This also invalidates copies of the cookie.
         current().run(keys.end_session(ended.digest, ended.until))
     return site.see("sign_in")
 
@@ -81,14 +80,14 @@ def _theme() -> ResponseReturnValue:
 
 
 def _scope() -> ResponseReturnValue:
-    """Show another region, and, where nobody signs, another account."""
+    """Change the region and, without signature checks, the account."""
     form, session = flask.request.form, site.session()
     region = _checked_region(form.get("region", ""))
     account = form.get("account", session.account).strip()
     if session.key_id:
         account = session.account
     elif not limits.ACCOUNT.fullmatch(account):
-        raise errors.InvalidParameterValueException("An account has twelve digits.")
+        raise errors.InvalidParameterValueException("An account has 12 digits.")
     site.put(site.changed(session, region=region, account=account))
     return site.see("queues")
 
@@ -97,11 +96,11 @@ def _checked_region(text: str) -> str:
     region = text.strip().lower() or limits.DEFAULT_REGION
     if not _REGION.fullmatch(region):
         raise errors.InvalidParameterValueException(
-            "A region is of lower-case letters, digits and hyphens, as us-east-1 is."
+            "A region consists of lower-case letters, digits and hyphens, such as us-east-1."
         )
     return region
 
 
 def _status(error: errors.SqsError) -> int:
-    """Return the status of a sign-in that was refused: of HTTP's, not of SQS's, which is 403."""
+    """Return the status of a refused sign-in: 429 if throttled, although SQS uses 403 for that."""
     return 429 if isinstance(error, errors.ThrottlingException) else error.status

@@ -1,8 +1,8 @@
-"""The live tail of a queue: messages as they come, newest first, without receiving them.
+"""The live tail of a queue: new messages, newest first, without receiving them.
 
-A browser asks again once a second while its page is in view. Server-sent events would hold one of
-the two threads that a worker has for pages, probes and metrics for as long as somebody watches;
-this holds one for some milliseconds, and no more than one for all who watch.
+A browser polls once a second while its page is visible. A poll occupies one of a worker's two
+threads for pages, probes and metrics for some milliseconds, and only one poll runs at a time;
+server-sent events would occupy a thread for as long as a page is open.
 """
 
 import threading
@@ -14,10 +14,10 @@ from skipmq import errors
 from skipmq.console.pages import heading
 from skipmq.console.visit import current
 
-# Transactions end in another order than they wrote their times in: some seconds are asked for
-# again, and the script leaves out what is there already.
+# In microseconds. Transactions commit in another order than their times, so each poll reads some
+# seconds again, and the script skips messages that are already shown.
 OVERLAP = 5_000_000
-MOST = 50
+LIMIT = 50
 _reading = threading.Lock()
 
 
@@ -28,26 +28,26 @@ def add(pages: flask.Blueprint) -> None:
 
 
 def _tail(name: str) -> ResponseReturnValue:
-    found, error = current().attempt("PeekNewestMessages", QueueUrl=name, MaxResults=MOST)
+    result, error = current().attempt("PeekNewestMessages", QueueUrl=name, MaxResults=LIMIT)
     if error is not None and not isinstance(error, errors.AccessDenied):
         raise error
     return flask.render_template(
-        "tail.html", **heading.of(name, "messages"), error=error, found=found
+        "tail.html", **heading.build(name, "messages"), error=error, result=result
     )
 
 
 def _new(name: str) -> ResponseReturnValue:
-    """Give what has come since the browser asked last; nothing while another one is answered."""
+    """Return the messages since the browser's last poll; return 204 while another poll runs."""
     since = flask.request.args.get("since", type=int)
     if not _reading.acquire(blocking=False):
         return "", 204
     try:
-        found = current().act(
+        result = current().act(
             "PeekNewestMessages",
             QueueUrl=name,
             Since=None if since is None else max(since - OVERLAP, 0),
-            MaxResults=MOST,
+            MaxResults=LIMIT,
         )
     finally:
         _reading.release()
-    return flask.render_template("tail_new.html", name=name, found=found)
+    return flask.render_template("tail_new.html", name=name, result=result)

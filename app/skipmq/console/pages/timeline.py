@@ -1,4 +1,4 @@
-"""What has happened to one message, as a line of events."""
+"""The page with the events of a message."""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from skipmq.console.pages import heading
 from skipmq.console.visit import current
 
 _MINUTE = 60_000_000
-# A search may read for a second, and probes and metrics need the two threads of the pages, too.
+# One search at a time, which may take a second: probes and metrics share the two threads of pages.
 _reading = threading.Lock()
 
 
@@ -23,57 +23,57 @@ def add(pages: flask.Blueprint) -> None:
 
 
 def _timeline(name: str) -> ResponseReturnValue:
-    given = flask.request.args
-    message = given.get("message", "").strip()
-    found: dict[str, Any] = {}
+    arguments = flask.request.args
+    message = arguments.get("message", "").strip()
+    result: dict[str, Any] = {}
     error = None
     if message:
-        found, error = _found(name, message)
+        result, error = _search(name, message)
     page = flask.render_template(
         "timeline.html",
-        **heading.of(name, "messages"),
+        **heading.build(name, "messages"),
         message=message,
-        reference=given.get("reference", ""),
+        reference=arguments.get("reference", ""),
         error=error,
-        found=found,
-        events=_drawn(found.get("Events", [])),
-        # Only what changes is asked for again, and only where that reads no history.
-        is_live=found.get("State") in ("visible", "in-flight", "delayed")
-        and "HistorySearchedFrom" not in found,
+        result=result,
+        events=_with_intervals(result.get("Events", [])),
+        # Refresh only messages that can change, and only if that does not search the history.
+        is_live=result.get("State") in ("visible", "in-flight", "delayed")
+        and "HistorySearchedFrom" not in result,
     )
     return page, 200 if error is None else error.status
 
 
-def _found(name: str, message: str) -> tuple[dict[str, Any], errors.SqsError | None]:
-    """Return what the node knows of a message, or the error of a key or an id that will not do."""
-    given = flask.request.args
+def _search(name: str, message: str) -> tuple[dict[str, Any], errors.SqsError | None]:
+    """Return the timeline of a message, or an error of the access key or of the message ID."""
+    arguments = flask.request.args
     if not _reading.acquire(timeout=2):
-        raise errors.ServiceUnavailable("Others search for messages; try again in a moment.")
+        raise errors.ServiceUnavailable("Another search is running; try again in a moment.")
     try:
-        found, error = current().attempt(
+        result, error = current().attempt(
             "GetMessageTimeline",
             QueueUrl=name,
             MessageId=message,
-            MessageReference=given.get("reference") or None,
-            NextToken=given.get("token") or None,
+            MessageReference=arguments.get("reference") or None,
+            NextToken=arguments.get("token") or None,
         )
     finally:
         _reading.release()
     if isinstance(error, errors.AccessDenied | errors.InvalidParameterValueException | None):
-        return found, error
+        return result, error
     raise error
 
 
-def _drawn(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return events with the time that passed since the one before."""
-    drawn = []
+def _with_intervals(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Add the time since the previous event to each event."""
+    result = []
     before: int | None = None
     for event in events:
         at = event.get("At")
         passed = None if at is None or before is None else max(at - before, 0)
-        drawn.append({**event, "after": None if passed is None else _span(passed)})
+        result.append({**event, "after": None if passed is None else _span(passed)})
         before = at or before
-    return drawn
+    return result
 
 
 def _span(microseconds: int) -> str:

@@ -1,12 +1,11 @@
-// What the pages of the console do by themselves: without it every form and link works as well.
+// Enhancements of the console's pages; all forms and links work without this script.
 (() => {
   "use strict";
   const SECONDS = 5;
   const find = (selector, root = document) => root.querySelector(selector);
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 
-  // Refresh: parts of a page that say hx-trigger="refresh from:body" are asked for again while
-  // somebody may be looking.
+  // Refresh the elements with hx-trigger="refresh from:body" while the page is visible.
   const live = find("#live");
   const isLive = () => live !== null && live.getAttribute("aria-pressed") === "true" && !document.hidden;
   let due = 0;
@@ -29,17 +28,17 @@
     due = setTimeout(refresh, SECONDS * 1000);
   }
 
-  // What is old is said to be old.
+  // Warn if a refresh has failed and the page is out of date.
   const offline = find("#offline");
   let seen = new Date();
-  const lost = (event) => {
+  const showOffline = (event) => {
     const status = event.detail.xhr ? event.detail.xhr.status : 0;
-    const why = status ? `The node answers ${status}` : "The node does not answer";
-    offline.textContent = `${why}: what you see is from ${seen.toLocaleTimeString()}. It is tried again.`;
+    const reason = status ? `The node returned ${status}` : "The node does not respond";
+    offline.textContent = `${reason}: this page is from ${seen.toLocaleTimeString()}. Retrying.`;
     offline.hidden = false;
   };
   for (const each of ["htmx:sendError", "htmx:responseError", "htmx:timeout"]) {
-    document.body.addEventListener(each, lost);
+    document.body.addEventListener(each, showOffline);
   }
   document.body.addEventListener("htmx:afterOnLoad", (event) => {
     if (event.detail.xhr.status >= 400) return;
@@ -47,7 +46,7 @@
     offline.hidden = true;
   });
 
-  // Times are written in UTC; the reader's own stand in the title.
+  // Times are in UTC; tooltips have the local time.
   const localise = (root) => {
     for (const time of all("time[datetime]", root)) {
       time.title = new Date(time.dateTime).toLocaleString();
@@ -56,7 +55,7 @@
   localise(document);
   document.body.addEventListener("htmx:afterSettle", () => localise(document));
 
-  // The key `/` leads to the search.
+  // The key `/` focuses the search.
   document.addEventListener("keydown", (event) => {
     if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.target.closest("input, textarea, select")) return;
@@ -67,7 +66,7 @@
     search.select();
   });
 
-  // A menu closes when Escape is pressed or somebody goes elsewhere.
+  // Close menus on Escape and on a click outside.
   document.addEventListener("keydown", (event) => {
     const menu = find("details.menu[open]");
     if (event.key !== "Escape" || menu === null) return;
@@ -80,7 +79,7 @@
     }
   });
 
-  // Messages: filter what is shown, choose all of it, say how many are chosen.
+  // Messages: filter the page, select all, count the selected ones.
   const filter = find("[data-filter]");
   const chooseAll = find("[data-choose-all]");
   const chosen = find("[data-chosen]");
@@ -88,23 +87,23 @@
   const shown = () => boxes().filter((box) => !box.closest("li").hidden);
   const count = () => {
     const number = boxes().filter((box) => box.checked).length;
-    chosen.textContent = number ? `${number} chosen` : "";
+    chosen.textContent = number ? `${number} selected` : "";
     const visible = shown();
     chooseAll.checked = visible.length > 0 && visible.every((box) => box.checked);
     chooseAll.indeterminate = number > 0 && !chooseAll.checked;
   };
   if (filter) {
     filter.addEventListener("input", () => {
-      const wanted = filter.value.toLowerCase();
+      const text = filter.value.toLowerCase();
       const items = all(filter.dataset.filter);
       for (const item of items) {
-        item.hidden = !item.textContent.toLowerCase().includes(wanted);
-        // What is not seen is not moved.
+        item.hidden = !item.textContent.toLowerCase().includes(text);
+        // Hidden messages must not be moved.
         if (item.hidden) find("[name=reference]", item).checked = false;
       }
       const left = items.filter((item) => !item.hidden).length;
       find("[data-matching]").search = filter.value ? `?body=${encodeURIComponent(filter.value)}` : "";
-      find("#filtered").textContent = wanted ? `${left} of ${items.length} shown` : "";
+      find("#filtered").textContent = text ? `${left} of ${items.length} shown` : "";
       count();
     });
   }
@@ -117,31 +116,31 @@
     count();
   }
 
-  // The live tail: what has come is asked for once a second while the page is in view and not paused.
+  // The live tail: poll once a second while the page is visible and not paused.
   const tail = find("#tail");
   if (tail) {
-    const [SECOND, MOST] = [1000, 200];
+    const [SECOND, MAXIMUM] = [1000, 200];
     const pause = find("#tail-pause");
     const state = find("#tail-state");
-    const rests = () => document.hidden || pause.getAttribute("aria-pressed") === "true";
+    const isPaused = () => document.hidden || pause.getAttribute("aria-pressed") === "true";
     let timer = 0;
     const poll = async () => {
       clearTimeout(timer);
-      if (rests()) return;
-      // Swapped by hand; htmx asks, so that a node that does not answer is said to be unavailable.
+      if (isPaused()) return;
+      // Requested by htmx, whose events report an unavailable node; the swap is below.
       await htmx.ajax("GET", tail.dataset.next, { source: tail, swap: "none" }).catch(() => {});
       timer = setTimeout(poll, SECOND);
     };
     tail.addEventListener("htmx:beforeOnLoad", (event) => {
       if (event.detail.xhr.status !== 200) return;
-      const found = find("#tail", new DOMParser().parseFromString(event.detail.xhr.responseText, "text/html"));
-      if (found === null) return;
-      tail.dataset.next = found.dataset.next;
-      const fresh = [...found.children].filter((item) => document.getElementById(item.id) === null);
+      const loaded = find("#tail", new DOMParser().parseFromString(event.detail.xhr.responseText, "text/html"));
+      if (loaded === null) return;
+      tail.dataset.next = loaded.dataset.next;
+      const fresh = [...loaded.children].filter((item) => document.getElementById(item.id) === null);
       for (const item of fresh) item.classList.add("came");
       tail.prepend(...fresh);
       localise(tail);
-      while (tail.children.length > MOST) tail.lastElementChild.remove();
+      while (tail.children.length > MAXIMUM) tail.lastElementChild.remove();
       find("#tail-empty").hidden = tail.children.length > 0;
     });
     pause.addEventListener("click", () => {
@@ -154,7 +153,7 @@
     timer = setTimeout(poll, SECOND);
   }
 
-  // Further rows for attributes; those that nobody needs yet are hidden.
+  // Attribute rows: hide the spare ones, and show another one on request.
   for (const button of all("[data-add]")) {
     const spare = () => all(button.dataset.add).filter((row) => row.hidden);
     for (const row of all(button.dataset.add)) row.hidden = true;
@@ -166,7 +165,7 @@
     });
   }
 
-  // What cannot be undone waits for the name to be typed. The node checks it too.
+  // Enable a destructive button once the name is typed. The node checks it, too.
   for (const input of all("[data-must-be]")) {
     const button = find("button", input.form);
     if (button.disabled) continue;

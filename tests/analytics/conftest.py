@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from skipmq.settings import Settings
+from skipmq.config.settings import Settings
 from support.http import eventually
 from support.programs import need
 from support.sql import number

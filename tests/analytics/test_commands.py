@@ -12,7 +12,7 @@ import click
 import psycopg
 import pytest
 
-from skipmq.cli.analytics_errors import one_line_errors
+from skipmq.cli.analytics.errors import one_line_errors
 from support.analytics import age, settle
 from support.postgres import Connection, as_node
 from support.programs import need

@@ -12,9 +12,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from skipmq.cli import analytics_engine
-from skipmq.cli.analytics_engine import Selection
-from skipmq.settings import Settings
+from skipmq.cli.analytics import engine as analytics_engine
+from skipmq.cli.analytics.engine import Selection
+from skipmq.config.settings import Settings
 from support import lakes
 from support.http import SKIPMQ, environment
 from support.postgres import Databases

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from skipmq.actions import ACTIONS
+from skipmq.config.settings import Settings
 from skipmq.database import files
 from skipmq.protocol import shapes
-from skipmq.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 APP = ROOT / "app" / "skipmq"

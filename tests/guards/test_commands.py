@@ -106,7 +106,7 @@ def test_every_command_is_listed() -> None:
 
     made = {
         f"{module.name}: {name}": id(value)
-        for module in pkgutil.iter_modules(skipmq.cli.__path__, "skipmq.cli.")
+        for module in pkgutil.walk_packages(skipmq.cli.__path__, "skipmq.cli.")
         for name, value in vars(import_module(module.name)).items()
         if isinstance(value, click.Command)
     }

@@ -14,7 +14,8 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 
-from skipmq.actions import EVERY, EXTENSIONS
+from skipmq.extensions import EXTENSIONS
+from skipmq.server.dispatch import EVERY
 from support.http import (
     Answer,
     NodeProcess,

@@ -4,11 +4,11 @@ import asyncio
 
 import psycopg
 
+from skipmq.config.settings import Settings
 from skipmq.node import Node
 from skipmq.processes.worker import cancel_others
 from skipmq.protocol import Response
 from skipmq.server.answer import Broker
-from skipmq.settings import Settings
 from support.postgres import Connection, Databases, as_node
 from support.sql import until_blocked
 from support.wire import request

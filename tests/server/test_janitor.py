@@ -8,9 +8,9 @@ import psycopg
 import pytest
 from structlog.testing import capture_logs
 
+from skipmq.config.settings import Settings
 from skipmq.database import Database, NoObserver
 from skipmq.processes.janitor import Janitor
-from skipmq.settings import Settings
 from skipmq.store import Upkeep
 from skipmq.store.task_listener import TaskListener
 from skipmq.store.upkeep import CHUNK

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from skipmq import errors
-from skipmq.actions import perform
+from skipmq.config.settings import Settings
 from skipmq.database import NoObserver
 from skipmq.model import Identity, OutgoingMessage, QueueName, Recipient
 from skipmq.node import Node
 from skipmq.protocol import Call, Request, requests
-from skipmq.settings import Settings
+from skipmq.server.dispatch import perform
 from skipmq.store import queues
 from support import http
 from support.loop import eventually

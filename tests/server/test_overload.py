@@ -12,11 +12,11 @@ import psycopg
 import pytest
 
 from skipmq import errors
+from skipmq.config.settings import Settings
 from skipmq.database import Database, Statement
 from skipmq.database.statement import TEXT
 from skipmq.model import Queue, QueueName
 from skipmq.node import Node
-from skipmq.settings import Settings
 from support import loop
 from support.http import Answer, NodeProcess, client, eventually, raw
 from support.postgres import Connection, Databases, as_node

@@ -11,10 +11,10 @@ import pytest
 from botocore.exceptions import ClientError
 
 from skipmq import embedded, errors
+from skipmq.config.settings import Settings
 from skipmq.delivery.statements import receipts_for
 from skipmq.model import OutgoingMessage, Queue, QueueName, Recipient, new_uuid
 from skipmq.node import Node
-from skipmq.settings import Settings
 from support import standby
 from support.clock import connect
 from support.http import NodeProcess, client, eventually, raw

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from skipmq.cli.queue_stats import count, duration, rate
+from skipmq.cli.queue.stats import count, duration, rate
 from support.http import SKIPMQ, environment, eventually, free_port
 from support.postgres import Connection, Databases, as_node
 from support.sql import Queue, redrive_policy

@@ -11,9 +11,9 @@ from typing import Any, Self
 import pytest
 
 import skipmq
+from skipmq.config.settings import Settings
 from skipmq.node import Node
 from skipmq.server.answer import Broker
-from skipmq.settings import Settings
 from support.postgres import Databases, as_node
 from support.wire import request
 

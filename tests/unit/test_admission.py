@@ -6,12 +6,12 @@ import pytest
 from structlog.testing import capture_logs
 
 from skipmq import errors
+from skipmq.config.settings import Settings
 from skipmq.database import NoObserver
 from skipmq.node import Node
 from skipmq.protocol import Request
 from skipmq.server.admission import Admission
 from skipmq.server.answer import Broker
-from skipmq.settings import Settings
 from support.wire import target
 
 Ask = Callable[..., Request]

@@ -10,11 +10,11 @@ from urllib.parse import urlencode
 
 from structlog.testing import capture_logs
 
+from skipmq.config.settings import Settings
 from skipmq.model import Identity
 from skipmq.node import Node
 from skipmq.protocol import Call, Request, requests
 from skipmq.server.answer import Broker
-from skipmq.settings import Settings
 from support.loop import eventually
 from support.wire import target
 

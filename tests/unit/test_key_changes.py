@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
+from skipmq.config.settings import Settings
 from skipmq.database import Database
 from skipmq.node.key_store import KeyStore
-from skipmq.settings import Settings
 from skipmq.store import ReceiptKeys
 
 NOWHERE = "postgresql:///nowhere?host=/nowhere"

@@ -8,7 +8,7 @@ import pytest
 FAILING = """
 import structlog
 from skipmq.telemetry import logs
-from skipmq.settings import Settings
+from skipmq.config.settings import Settings
 {configure}
 def fail():
     password = "".join(["plan", "ted"])

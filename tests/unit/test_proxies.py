@@ -1,7 +1,7 @@
 import pytest
 
+from skipmq.config.settings import Settings
 from skipmq.server.proxies import Origin, Proxies
-from skipmq.settings import Settings
 
 PROXY = "10.0.0.5"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from skipmq import config
-from skipmq.settings import Settings
+from skipmq.config.settings import Settings
 
 # The JDBC driver from Maven, unless Debian's package libpostgresql-jdbc-java is installed.
 DRIVER = "org.postgresql:postgresql:42.7.8"

@@ -7,11 +7,11 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from skipmq.actions import audit as actions
 from skipmq.cli import local
 from skipmq.cli.environment import configuration
 from skipmq.cli.node import open_node
 from skipmq.cli.output import cell, printing_json, shown_time
+from skipmq.extensions import audit as actions
 from skipmq.model import Identity
 from skipmq.store.audit_log import AuditRecord
 

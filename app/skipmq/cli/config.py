@@ -10,8 +10,8 @@ from rich.table import Table
 from skipmq import config
 from skipmq.cli.environment import configuration
 from skipmq.cli.output import out
+from skipmq.config.settings import SECRETS
 from skipmq.database import address
-from skipmq.settings import SECRETS
 
 
 @click.command("config")

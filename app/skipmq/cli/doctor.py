@@ -12,13 +12,13 @@ from skipmq import embedded, errors
 from skipmq.cli import local
 from skipmq.cli.environment import configuration, data_folder, running_database
 from skipmq.cli.output import out
+from skipmq.config.settings import Settings
 from skipmq.database import rights, schema, session
 from skipmq.database.schema import SchemaError
 from skipmq.embedded import EmbeddedError
 from skipmq.processes import certificate, listening
 from skipmq.processes.certificate import CertificateError
 from skipmq.processes.listening import ServeError
-from skipmq.settings import Settings
 
 # Errors that the operator can correct.
 _CORRECTABLE = (

@@ -9,8 +9,8 @@ import click
 
 from skipmq import config, embedded
 from skipmq.config import Configuration
+from skipmq.config.settings import Settings
 from skipmq.embedded import EmbeddedError
-from skipmq.settings import Settings
 
 
 def configuration(**overrides: Any) -> Configuration:

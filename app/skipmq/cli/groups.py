@@ -8,112 +8,114 @@ import skipmq
 from skipmq.cli.deferred import Deferred, Group
 
 _QUEUE = (
-    Deferred("list", "queues:queue_list", "List the names of queues that begin with PREFIX."),
+    Deferred("list", "queue.queues:queue_list", "List the names of queues that begin with PREFIX."),
     Deferred(
         "create",
-        "queues:queue_create",
+        "queue.queues:queue_create",
         "Create the queue NAME; one that ends in .fifo is a FIFO queue.",
     ),
-    Deferred("show", "queues:queue_show", "Show the attributes and the counts of the queue NAME."),
-    Deferred("set", "queues:queue_set", "Change attributes of the queue NAME."),
+    Deferred(
+        "show", "queue.queues:queue_show", "Show the attributes and the counts of the queue NAME."
+    ),
+    Deferred("set", "queue.queues:queue_set", "Change attributes of the queue NAME."),
     Deferred(
         "tag",
-        "queues:queue_tag",
+        "queue.queues:queue_tag",
         "Add tags to the queue NAME, remove tags, and list the resulting tags.",
     ),
-    Deferred("purge", "queues:queue_purge", "Delete all messages of the queue NAME."),
-    Deferred("delete", "queues:queue_delete", "Delete the queue NAME and all its messages."),
+    Deferred("purge", "queue.queues:queue_purge", "Delete all messages of the queue NAME."),
+    Deferred("delete", "queue.queues:queue_delete", "Delete the queue NAME and all its messages."),
     Deferred(
         "send",
-        "queue_send:queue_send",
+        "queue.send:queue_send",
         "Send a message to the queue NAME; without BODY, or with -, read it from standard input.",
     ),
-    Deferred("receive", "queue_messages:queue_receive", "Receive messages from the queue NAME."),
+    Deferred("receive", "queue.messages:queue_receive", "Receive messages from the queue NAME."),
     Deferred(
         "peek",
-        "queue_messages:queue_peek",
+        "queue.messages:queue_peek",
         "Show messages of the queue NAME without receiving them.",
     ),
     Deferred(
         "timeline",
-        "queue_messages:queue_timeline",
+        "queue.messages:queue_timeline",
         "Show the events of the message MESSAGE_ID of the queue NAME, and its present state.",
     ),
     Deferred(
         "stats",
-        "queue_stats:queue_stats",
+        "queue.stats:queue_stats",
         "Show statistics of the busiest queues, or of the queue NAME.",
     ),
     Deferred(
         "redrive",
-        "queue_tasks:queue_redrive",
+        "queue.tasks:queue_redrive",
         "Redrive the messages of the dead-letter queue NAME, and wait until the task ends.",
     ),
     Deferred(
         "move",
-        "queue_tasks:queue_move",
+        "queue.tasks:queue_move",
         "Move matching messages of the queue NAME to the queue TARGET.",
     ),
     Deferred(
         "copy",
-        "queue_tasks:queue_copy",
+        "queue.tasks:queue_copy",
         "Copy matching messages of the queue NAME to the queue TARGET.",
     ),
     Deferred(
         "delete-matching",
-        "queue_tasks:queue_delete_matching",
+        "queue.tasks:queue_delete_matching",
         "Delete matching messages of the queue NAME; `queue purge` deletes all.",
     ),
     Deferred(
         "tasks",
-        "queue_tasks:queue_tasks",
+        "queue.tasks:queue_tasks",
         "Show the newest tasks of the queue NAME, including redrives, and their progress.",
     ),
     Deferred(
         "tail",
-        "queue_tail:queue_tail",
+        "queue.tail:queue_tail",
         "Print messages as they arrive in the queue NAME until Ctrl-C, without receiving them.",
     ),
 )
 _ANALYTICS = (
     Deferred(
         "export",
-        "analytics:export_command",
+        "analytics.exports:export_command",
         "Export the messages settled since the last export to the lake, each row once.",
     ),
     Deferred(
         "stream",
-        "analytics:stream_command",
+        "analytics.exports:stream_command",
         "Write settled messages to Parquet continuously, each row once.",
     ),
     Deferred(
         "verify",
-        "analytics_lake:verify_command",
+        "analytics.lake:verify_command",
         "Check a lake against its files and the database.",
     ),
     Deferred(
         "report",
-        "analytics_reports:report_command",
+        "analytics.reports:report_command",
         "Report latency, traffic, redelivery, dead letters, groups, backlog and consumers.",
     ),
     Deferred(
         "replay",
-        "analytics_reports:replay_command",
+        "analytics.reports:replay_command",
         "Send settled messages again, selected by an SQL condition over the history.",
     ),
     Deferred(
         "forget",
-        "analytics_reports:forget_command",
+        "analytics.reports:forget_command",
         "Erase the messages that match an SQL condition, in queues, the history and the lake.",
     ),
     Deferred(
         "audit",
-        "analytics_reports:audit_command",
+        "analytics.reports:audit_command",
         "Reconcile sent messages with those stored, delivered and deleted.",
     ),
     Deferred(
         "advise",
-        "analytics_advise:advise_command",
+        "analytics.advise:advise_command",
         "Recommend visibility timeouts, and set them with --apply.",
     ),
 )

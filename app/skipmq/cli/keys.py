@@ -25,8 +25,8 @@ from skipmq.cli.environment import configuration
 from skipmq.cli.node import run_as_owner
 from skipmq.cli.output import cell, printing_json, shown_time
 from skipmq.config import ConfigError
+from skipmq.config.settings import Settings
 from skipmq.model import StoredKey
-from skipmq.settings import Settings
 from skipmq.store import ReceiptKeys
 from skipmq.store.access_keys import AccessKeys
 

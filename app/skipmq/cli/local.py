@@ -12,12 +12,13 @@ import msgspec
 import structlog
 
 from skipmq import errors, limits
-from skipmq.actions import EVERY, attributes, perform
+from skipmq.actions import attributes
+from skipmq.config.settings import Settings
 from skipmq.model import DeclaredQueue, Identity, QueueName
 from skipmq.node import Node
 from skipmq.protocol import REQUESTS, Call, Request
 from skipmq.server import request_log
-from skipmq.settings import Settings
+from skipmq.server.dispatch import EVERY, perform
 from skipmq.store import Upkeep
 
 log = structlog.get_logger()

@@ -13,8 +13,8 @@ from skipmq import errors
 from skipmq.cli import local
 from skipmq.cli.environment import configuration, open_database
 from skipmq.cli.local import LocalNode
+from skipmq.config.settings import Settings
 from skipmq.database import Database, InsufficientPrivilege, schema
-from skipmq.settings import Settings
 
 T = TypeVar("T")
 

@@ -12,8 +12,8 @@ import click
 import skipmq
 from skipmq import embedded
 from skipmq.cli.environment import configuration, node_url, open_server
+from skipmq.config.settings import Settings
 from skipmq.processes import listening
-from skipmq.settings import Settings
 
 if TYPE_CHECKING:
     from skipmq.processes.certificate import Certificate

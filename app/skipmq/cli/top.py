@@ -21,7 +21,7 @@ from skipmq import errors
 from skipmq.cli.environment import configuration
 from skipmq.cli.node import open_node
 from skipmq.cli.output import out, silence
-from skipmq.cli.queue_stats import count, duration, order_option, rate, statistics_table
+from skipmq.cli.queue.stats import count, duration, order_option, rate, statistics_table
 from skipmq.model import QueueStatistics
 from skipmq.node import Node
 from skipmq.store.statistics import Order

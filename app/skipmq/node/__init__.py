@@ -7,12 +7,12 @@ from collections.abc import Coroutine
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
+from skipmq.config.settings import Settings
 from skipmq.database import Database, Monitor, NoObserver, Observer, Replication, monitor
 from skipmq.delivery import FifoMessages, InFlight, StandardMessages
 from skipmq.delivery.waiters import Listener, Notifier, Waiters
 from skipmq.model import Queue, QueueName
 from skipmq.node.key_store import KeyStore
-from skipmq.settings import Settings
 from skipmq.store import (
     Activity,
     Audit,

@@ -24,10 +24,10 @@ from skipmq.auth import (
 )
 from skipmq.auth.keys import digest
 from skipmq.auth.sigv4 import SignedRequest
+from skipmq.config.settings import Settings
 from skipmq.database import Database
 from skipmq.database.wakeup import Wakeup
 from skipmq.model import Identity, QueueName, StoredKey
-from skipmq.settings import Settings
 from skipmq.store.access_keys import AccessKeys
 
 log = structlog.get_logger()

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from skipmq.settings import Settings
+from skipmq.config.settings import Settings
 
 log = structlog.get_logger()
 

@@ -13,9 +13,9 @@ from time import monotonic
 import structlog
 
 from skipmq import errors
+from skipmq.config.settings import Settings
 from skipmq.database import NoObserver, Observer
 from skipmq.database.wakeup import Wakeup
-from skipmq.settings import Settings
 from skipmq.store import Upkeep
 from skipmq.store.upkeep import MOVES, UNLIMITED, jobs
 from skipmq.telemetry.metrics import GAUGES

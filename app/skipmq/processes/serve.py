@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from skipmq.config.settings import Settings
 from skipmq.processes import systemd, worker
 from skipmq.processes.certificate import Certificate, CertificateError, Watch, stage
 from skipmq.processes.listening import ServeError, bound
 from skipmq.processes.supervisor import CrashLoopError, Supervisor
 from skipmq.processes.worker import Work
-from skipmq.settings import Settings
 from skipmq.telemetry import metrics_folder
 
 if TYPE_CHECKING:

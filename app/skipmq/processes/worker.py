@@ -20,6 +20,7 @@ import structlog
 import uvloop
 
 from skipmq import errors
+from skipmq.config.settings import Settings
 from skipmq.database import Database
 from skipmq.node import Node, Runnable
 from skipmq.processes import certificate, systemd
@@ -28,7 +29,6 @@ from skipmq.processes.janitor import Janitor
 from skipmq.server.answer import Broker
 from skipmq.server.door import Door
 from skipmq.server.request_trace import tracing
-from skipmq.settings import Settings
 from skipmq.store import Upkeep
 from skipmq.store.task_listener import TaskListener
 from skipmq.telemetry.metrics import Metrics, Published, Snapshot

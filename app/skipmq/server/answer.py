@@ -9,13 +9,13 @@ from typing import Any
 import structlog
 
 from skipmq import auth, errors, limits, protocol
-from skipmq.actions import EVERY, perform
 from skipmq.model import Identity, QueueStatistics
 from skipmq.node import Node
 from skipmq.protocol import Call, Request, Response
 from skipmq.server import request_trace
 from skipmq.server.admission import Admission
 from skipmq.server.browsers import Browsers
+from skipmq.server.dispatch import EVERY, perform
 from skipmq.server.proxies import HeaderValues, Origin, Proxies
 from skipmq.server.rates import Rate
 from skipmq.server.request_log import RequestLog

@@ -11,9 +11,9 @@ from ipaddress import ip_address
 from urllib.parse import parse_qs, urlsplit
 
 from skipmq import errors, limits
-from skipmq.actions import EVERY
+from skipmq.config.settings import Settings
 from skipmq.protocol import Call, Request
-from skipmq.settings import Settings
+from skipmq.server.dispatch import EVERY
 
 _OWN_PAGES = {None, "none", "same-origin"}
 # Names for this machine and for a container's host, which DNS cannot redirect.

@@ -10,7 +10,7 @@ from ipaddress import ip_address
 
 import msgspec
 
-from skipmq.settings import Network
+from skipmq.config.settings import Network
 
 
 class Origin(msgspec.Struct, frozen=True, gc=False):

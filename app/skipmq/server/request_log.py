@@ -15,11 +15,11 @@ import msgspec
 import structlog
 
 from skipmq import errors
-from skipmq.actions import EVERY, queue_name
+from skipmq.config.settings import Settings
 from skipmq.model import Identity
 from skipmq.node.key_store import KeyStore
 from skipmq.protocol import Call, Request, Response
-from skipmq.settings import Settings
+from skipmq.server.dispatch import EVERY, queue_name
 from skipmq.store import Audit
 
 log = structlog.get_logger()

@@ -6,10 +6,10 @@ Source: OpenTelemetry, "Semantic conventions for AWS SQS", "for messaging spans"
 from typing import TYPE_CHECKING, Any
 
 from skipmq import errors
-from skipmq.actions import queue_name
 from skipmq.config import ConfigError
+from skipmq.config.settings import Settings
 from skipmq.protocol import Call, Request, Response
-from skipmq.settings import Settings
+from skipmq.server.dispatch import queue_name
 
 if TYPE_CHECKING:
     from skipmq.telemetry.tracing import RequestSpan, Tracing

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import structlog
 
 from skipmq import errors
+from skipmq.config.settings import Settings
 from skipmq.database import Database, Search, Statement
 from skipmq.database.statement import BOOLEAN, INTEGER, INTERVAL
-from skipmq.settings import Settings
 
 log = structlog.get_logger()
 

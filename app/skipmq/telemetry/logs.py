@@ -5,7 +5,7 @@ import sys
 
 import structlog
 
-from skipmq.settings import Settings
+from skipmq.config.settings import Settings
 
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 

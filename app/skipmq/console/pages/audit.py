@@ -6,8 +6,8 @@ import flask
 from flask.typing import ResponseReturnValue
 
 from skipmq import errors
-from skipmq.actions import EVERY
 from skipmq.console.visit import current
+from skipmq.server.dispatch import EVERY
 
 PAGE = 50
 _ACTIONS = sorted({name for name, action in EVERY.items() if action.is_change} | {"SignIn"})

@@ -6,11 +6,11 @@ import flask
 from flask.typing import ResponseReturnValue
 
 from skipmq import errors, limits
-from skipmq.actions import tasks
 from skipmq.console import site
 from skipmq.console.masking import HIDDEN
 from skipmq.console.pages import heading
 from skipmq.console.visit import current, text, whole_number
+from skipmq.extensions import tasks
 
 # The number of messages whose attributes are offered for completion.
 _SAMPLE = 20

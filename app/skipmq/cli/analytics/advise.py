@@ -13,17 +13,17 @@ from rich.markup import escape
 from rich.table import Table
 
 from skipmq import errors, limits
-from skipmq.cli.analytics import JSON
-from skipmq.cli.analytics_engine import ReportInput, Selection, opened
-from skipmq.cli.analytics_errors import one_line_errors
-from skipmq.cli.analytics_options import ENGINE, LAKE, QUEUES, SINCE, UNTIL, check_order
+from skipmq.cli.analytics.engine import ReportInput, Selection, opened
+from skipmq.cli.analytics.errors import one_line_errors
+from skipmq.cli.analytics.exports import JSON
+from skipmq.cli.analytics.options import ENGINE, LAKE, QUEUES, SINCE, UNTIL, check_order
 from skipmq.cli.environment import configuration, open_database
 from skipmq.cli.local import LocalNode
 from skipmq.cli.node import open_node
 from skipmq.cli.output import out
+from skipmq.config.settings import Settings
 from skipmq.database import schema
 from skipmq.model import Identity, QueueName
-from skipmq.settings import Settings
 
 _FAILED = 1
 _TIMEOUT, _CREATED, _MODIFIED = "VisibilityTimeout", "CreatedTimestamp", "LastModifiedTimestamp"

@@ -10,8 +10,8 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
-from skipmq.cli.analytics import JSON, lake_path, spark_started
-from skipmq.cli.analytics_errors import check_spark, one_line_errors
+from skipmq.cli.analytics.errors import check_spark, one_line_errors
+from skipmq.cli.analytics.exports import JSON, lake_path, spark_started
 from skipmq.cli.environment import configuration
 from skipmq.cli.output import out
 

@@ -15,11 +15,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from skipmq.analytics.postgres import history
-from skipmq.cli.analytics_errors import check_spark, one_line_errors
+from skipmq.cli.analytics.errors import check_spark, one_line_errors
 from skipmq.cli.environment import configuration, open_database
 from skipmq.cli.output import out
+from skipmq.config.settings import Settings
 from skipmq.database import schema, session
-from skipmq.settings import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

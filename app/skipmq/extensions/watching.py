@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from skipmq import errors
-from skipmq.actions import checks, overview
+from skipmq.actions import checks
+from skipmq.extensions import overview
 from skipmq.model import NewMessage, Queue, TimeInQueue
 from skipmq.node import Node
 from skipmq.protocol import Call, extensions

@@ -12,8 +12,8 @@ from typing import Any, get_type_hints
 
 import msgspec
 
+from skipmq.config.settings import SECRETS, Settings
 from skipmq.model import DeclaredQueue
-from skipmq.settings import SECRETS, Settings
 
 PREFIX = "SKIPMQ_"
 _FILE_VARIABLE = "SKIPMQ_CONFIG"

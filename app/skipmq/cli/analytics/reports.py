@@ -17,10 +17,10 @@ from rich.progress import Progress
 from rich.table import Table
 
 from skipmq.cli import local
-from skipmq.cli.analytics import JSON, spark_and_database
-from skipmq.cli.analytics_engine import Selection, opened
-from skipmq.cli.analytics_errors import one_line_errors
-from skipmq.cli.analytics_options import (
+from skipmq.cli.analytics.engine import Selection, opened
+from skipmq.cli.analytics.errors import one_line_errors
+from skipmq.cli.analytics.exports import JSON, spark_and_database
+from skipmq.cli.analytics.options import (
     ENGINE,
     LAKE,
     QUEUES,
@@ -35,9 +35,9 @@ from skipmq.cli.analytics_options import (
 )
 from skipmq.cli.environment import configuration, open_database
 from skipmq.cli.output import out
+from skipmq.config.settings import Settings
 from skipmq.database import session
 from skipmq.database.session import Session
-from skipmq.settings import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from skipmq.analytics.postgres import history
-from skipmq.cli.analytics import spark_and_database, spark_started
-from skipmq.settings import Settings
+from skipmq.cli.analytics.exports import spark_and_database, spark_started
+from skipmq.config.settings import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

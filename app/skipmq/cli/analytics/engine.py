@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 import click
 
 from skipmq import config
-from skipmq.cli.analytics_errors import check_packages
-from skipmq.cli.analytics_options import (
+from skipmq.cli.analytics.errors import check_packages
+from skipmq.cli.analytics.options import (
     check_queues,
     lake_table,
     report_period,
     spark_and_source,
 )
 from skipmq.cli.output import out
-from skipmq.settings import Settings
+from skipmq.config.settings import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

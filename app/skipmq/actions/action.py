@@ -1,0 +1,32 @@
+"""The record of an action."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from skipmq.actions import access
+
+
+class Action(msgspec.Struct, frozen=True, kw_only=True):
+    """An action: its coroutine, the permissions that it needs, and how its calls are run."""
+
+    # Called with the node and the call, and with `on_queue` also with the queue of QueueUrl.
+    run: Callable[..., Awaitable[dict[str, Any] | None]]
+    needs: access.Needs
+    on_queue: bool = False
+    # Looks the queue up without the cache.
+    is_fresh: bool = False
+    # Is recorded in the audit log, with its parameters.
+    is_change: bool = False
+    # May be called by an unsigned GET.
+    is_read: bool = False
+    # Seconds to wait for the database, if fewer than other requests have.
+    seconds: float | None = None
+
+
+def on_queue(
+    run: Callable[..., Awaitable[dict[str, Any] | None]], *needs: str, **options: Any
+) -> Action:
+    """Return the record of an action on the queue of QueueUrl, which needs these permissions."""
+    return Action(run=run, needs=access.queue_needs(*needs), on_queue=True, **options)

@@ -1,0 +1,1 @@
+"""Commands on queues and their messages."""

@@ -1,0 +1,27 @@
+"""Settings of a node, read from the environment, one TOML file and the command line."""
+
+from skipmq.config.environment import (
+    PREFIX,
+    ConfigError,
+    Configuration,
+    about,
+    java_home,
+    load,
+    prepare_spark,
+    service_manager,
+    spark_connect_mode,
+    submitted,
+)
+
+__all__ = [
+    "PREFIX",
+    "ConfigError",
+    "Configuration",
+    "about",
+    "java_home",
+    "load",
+    "prepare_spark",
+    "service_manager",
+    "spark_connect_mode",
+    "submitted",
+]

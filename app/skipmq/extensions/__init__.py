@@ -1,0 +1,62 @@
+"""SkipMQ's own actions, on the AWS JSON wire; each runs a coroutine named after it."""
+
+from collections.abc import Mapping
+
+from skipmq.actions import access
+from skipmq.actions.action import Action, on_queue
+from skipmq.extensions import (
+    audit,
+    database,
+    dead_letters,
+    inspection,
+    overview,
+    tasks,
+    timeline,
+    watching,
+)
+
+EXTENSIONS: Mapping[str, Action] = {
+    "CopyMessages": Action(
+        run=inspection.copy_messages,
+        needs=access.picked_needs("PeekMessages"),
+        on_queue=True,
+        is_change=True,
+    ),
+    "DeletePickedMessages": on_queue(
+        inspection.delete_picked_messages, "ReceiveMessage", "DeleteMessage", is_change=True
+    ),
+    "DescribeDatabase": Action(
+        run=database.describe_database, needs=access.account_needs("DescribeDatabase"), is_read=True
+    ),
+    "GetMessageTimeline": on_queue(
+        timeline.get_message_timeline, "PeekMessages", is_read=True, seconds=5.0
+    ),
+    "GetQueueActivity": on_queue(
+        watching.get_queue_activity, "GetQueueAttributes", is_read=True, seconds=2.0
+    ),
+    "ListAuditRecords": Action(
+        run=audit.list_audit_records, needs=access.account_needs("ListAuditRecords"), is_read=True
+    ),
+    "ListDeadLetterQueues": Action(
+        run=dead_letters.list_dead_letter_queues,
+        needs=access.account_needs("ListQueues"),
+        is_read=True,
+    ),
+    "ListMessageTasks": on_queue(tasks.list_message_tasks, "ListMessageMoveTasks", is_read=True),
+    "ListQueueStatistics": Action(
+        run=overview.list_queue_statistics, needs=access.account_needs("ListQueues"), is_read=True
+    ),
+    "MoveMessages": Action(
+        run=inspection.move_messages,
+        needs=access.picked_needs("ReceiveMessage", "DeleteMessage"),
+        on_queue=True,
+        is_change=True,
+    ),
+    "PeekMessages": on_queue(inspection.peek_messages, "PeekMessages", is_read=True),
+    "PeekNewestMessages": on_queue(
+        watching.peek_newest_messages, "PeekMessages", is_read=True, seconds=2.0
+    ),
+    "StartMessageTask": Action(
+        run=tasks.start_message_task, needs=access.task_start_needs, is_change=True
+    ),
+}

@@ -1,0 +1,52 @@
+"""Runs the action of a call: permissions, limits, the queue's lookup, then the action."""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from time import monotonic
+from typing import Any
+
+from skipmq import errors
+from skipmq.actions import ACTIONS, access
+from skipmq.actions.action import Action
+from skipmq.extensions import EXTENSIONS
+from skipmq.model import Queue, QueueName
+from skipmq.node import Node
+from skipmq.protocol import Call
+
+EVERY: Mapping[str, Action] = {**ACTIONS, **EXTENSIONS}
+
+
+def queue_name(call: Call) -> QueueName | None:
+    """Return the queue that a call names, or None; also for a call that was refused."""
+    needs = call.needs
+    if needs is None:
+        with suppress(errors.SqsError):
+            needs = EVERY[call.action].needs(call)
+    return needs[0].queue if needs else None
+
+
+async def perform(
+    node: Node, call: Call, admit: Callable[[Call], None] | None = None
+) -> dict[str, Any] | None:
+    """Check the caller's permissions, call `admit`, run the action and return its result.
+
+    The action is retried if its queue is purged or created again meanwhile. Raises
+    errors.AccessDenied, errors.QueueDoesNotExist, and the errors of `admit` and the action.
+    """
+    action = EVERY[call.action]
+    call.needs = action.needs(call)
+    if action.seconds is not None:
+        call.deadline = min(call.deadline, monotonic() + action.seconds)
+    queue: Queue | None = None
+    if node.keys is not None:
+        queue = await access.check(node, call)
+    if admit is not None:
+        admit(call)
+    if not action.on_queue:
+        return await action.run(node, call)
+    name = call.needs[0].queue
+    if action.is_fresh:
+        node.queues.forget(name.arn)
+        queue = None
+    return await node.queues.on(name, call.deadline, partial(action.run, node, call), queue)

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from skipmq.analytics import export, forget, frames, replay
-from skipmq.analytics.forget import Found
+from skipmq.analytics.forget import MessageCount
 from skipmq.analytics.lake import Lake
 from skipmq.analytics.postgres.erasure import ConditionError
 from skipmq.model import QueueName
@@ -67,10 +67,10 @@ def test_forget_erases_from_live_history_and_lake_and_nothing_else(
     rest = forget.find(owner, lake, "true")
 
     assert before == [
-        Found("live", "orders", None, 2),
-        Found("live", "steps.fifo", None, 3),
-        Found("history", "orders", day, 2),
-        Found("lake", "orders", day, 2),
+        MessageCount("live", "orders", None, 2),
+        MessageCount("live", "steps.fifo", None, 3),
+        MessageCount("history", "orders", day, 2),
+        MessageCount("lake", "orders", day, 2),
     ]
     assert erased == {"live": 5, "history": 2, "lake": 2}
     assert after == []

@@ -19,7 +19,7 @@ CHUNK = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class MessageCount:
     """Matching messages of a place (`live`, `history`, `lake`), queue and day of settlement."""
 
     place: str
@@ -28,14 +28,17 @@ class Found:
     messages: int
 
 
-def find(session: Session, lake: Lake | None, condition: str) -> list[Found]:
+def find(session: Session, lake: Lake | None, condition: str) -> list[MessageCount]:
     """Count the messages that match the condition, in all places.
 
     Raises erasure.ConditionError or a Spark error for an invalid condition.
     """
     found = [
-        *(Found("live", queue, None, n) for queue, n in erasure.count_live(session, condition)),
-        *(Found("history", *row) for row in erasure.count_history(session, condition)),
+        *(
+            MessageCount("live", queue, None, n)
+            for queue, n in erasure.count_live(session, condition)
+        ),
+        *(MessageCount("history", *row) for row in erasure.count_history(session, condition)),
     ]
     if lake is not None:
         rows = (
@@ -46,7 +49,7 @@ def find(session: Session, lake: Lake | None, condition: str) -> list[Found]:
             .orderBy("day", "queue")
             .collect()
         )
-        found += [Found("lake", row["queue"], str(row["day"]), row["count"]) for row in rows]
+        found += [MessageCount("lake", row["queue"], str(row["day"]), row["count"]) for row in rows]
     return found
 
 
@@ -82,11 +85,11 @@ def vacuum(session: Session, days: Sequence[str]) -> None:
 
 
 def report(
-    before: Sequence[Found], after: Sequence[Found], erased: Mapping[str, int]
+    before: Sequence[MessageCount], after: Sequence[MessageCount], erased: Mapping[str, int]
 ) -> Mapping[str, Any]:
     """Return the matching messages before, the counts erased by place, and those remaining."""
     return {
-        "found": [asdict(found) for found in before],
+        "found": [asdict(each) for each in before],
         "erased": dict(erased),
-        "remaining": [asdict(found) for found in after],
+        "remaining": [asdict(each) for each in after],
     }

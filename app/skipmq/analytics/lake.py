@@ -45,10 +45,10 @@ _WRITE_OPTIONS = {
 
 
 def read(
-    spark: SparkSession, table: Table, wanted: Callable[[File], bool] = lambda _: True
+    spark: SparkSession, table: Table, accepts: Callable[[File], bool] = lambda _: True
 ) -> DataFrame:
-    """Read the files of a table that `wanted` accepts, with the columns of `columns.HISTORY`."""
-    paths = [f"{table.url}/{file.path}" for file in table.files if wanted(file)]
+    """Read the files of a table that `accepts` selects, with the columns of `columns.HISTORY`."""
+    paths = [f"{table.url}/{file.path}" for file in table.files if accepts(file)]
     if not paths:
         # An Arrow table, unlike a list, needs no Python on the executors.
         return spark.createDataFrame(delta.SCHEMA.empty_table(), HISTORY)
@@ -97,9 +97,9 @@ class Lake:
         """The files in the order of days and queues."""
         return self.table.files
 
-    def frame(self, wanted: Callable[[File], bool] = lambda _: True) -> DataFrame:
-        """Read the files that `wanted` accepts, with the columns of `columns.HISTORY`."""
-        return read(self.spark, self.table, wanted)
+    def frame(self, accepts: Callable[[File], bool] = lambda _: True) -> DataFrame:
+        """Read the files that `accepts` selects, with the columns of `columns.HISTORY`."""
+        return read(self.spark, self.table, accepts)
 
     def add(self, frame: DataFrame, window: Window) -> None:
         """Add the rows of a window; raise LakeError if they do not match its counts."""

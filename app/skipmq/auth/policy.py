@@ -87,13 +87,13 @@ def is_allowed(access: Access, owner: str, own: Policy, queue: Policy | None) ->
 
     Within an account one of the two must allow it, across accounts both. A deny in either wins.
     """
-    mine = own.evaluate(access)
-    theirs = queue.evaluate(access) if queue is not None else None
-    if "denied" in (mine, theirs):
+    own_scope = own.evaluate(access)
+    queue_scope = queue.evaluate(access) if queue is not None else None
+    if "denied" in (own_scope, queue_scope):
         return False
     if access.account == owner:
-        return mine is not None or theirs == "user"
-    return mine is not None and theirs is not None
+        return own_scope is not None or queue_scope == "user"
+    return own_scope is not None and queue_scope is not None
 
 
 @lru_cache(maxsize=256)

@@ -242,7 +242,7 @@ class _Worker:
 
 
 async def cancel_others() -> None:
-    """Cancel all other tasks: requests longer than SKIPMQ_STOP_TIMEOUT are logged."""
+    """Cancel all other tasks, so that requests that exceed SKIPMQ_STOP_TIMEOUT are logged."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()

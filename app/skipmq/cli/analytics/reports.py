@@ -42,7 +42,7 @@ from skipmq.database.session import Session
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from skipmq.analytics.forget import Found
+    from skipmq.analytics.forget import MessageCount
     from skipmq.analytics.jdbc import Source
 
 # Messages were lost or duplicated, or not erased.
@@ -286,7 +286,7 @@ def forget_command(
         sys.exit(_FAILED)
 
 
-def _places(found: Sequence["Found"], title: str) -> Any:
+def _places(found: Sequence["MessageCount"], title: str) -> Any:
     if not found:
         return "no message matches"
     table = Table(

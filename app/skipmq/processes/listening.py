@@ -23,8 +23,10 @@ class PortError(ServeError):
 
 
 @contextmanager
-def address(settings: Settings) -> Iterator[str]:
+def address(settings: Settings) -> Iterator[tuple[str, int]]:
     """Hold the address to listen on for as long as the block runs; give it in figures.
+
+    Port 0 becomes one that is free.
 
     Raises ServeError when it is taken, is not this machine's, or a master key is missing, and
     config.ConfigError where traces cannot be exported.
@@ -39,23 +41,29 @@ def address(settings: Settings) -> Iterator[str]:
         from skipmq.server import request_trace  # noqa: PLC0415
 
         request_trace.check(settings)
-    if settings.metrics_port == settings.port:
+    if settings.port and settings.metrics_port == settings.port:
         raise ServeError(
             f"port {settings.port} is that of SQS: choose another in SKIPMQ_METRICS_PORT, or 0 for"
             " metrics on the same"
         )
     with ExitStack() as held:
-        host = _claim(held, settings.host, settings.port, "--port")
+        found = _claim(held, settings.host, settings.port, "--port")
         if settings.metrics_port:
             _claim(held, settings.host, settings.metrics_port, "SKIPMQ_METRICS_PORT")
-        yield host
+        yield found
 
 
-def _claim(held: ExitStack, name: str, port: int, setting: str) -> str:
-    """Hold a port of a host; return the host in figures."""
+def _claim(held: ExitStack, name: str, port: int, setting: str) -> tuple[str, int]:
+    """Hold a port of a host; return the host in figures, and the port."""
     try:
         found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
         family, _, _, _, (host, *_) = found[0]
+        if not port:
+            holder = held.enter_context(socket.socket(family))
+            holder.bind((host, 0))
+            # From now on a listener may have the port too, and the system gives it to no other.
+            holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            port = holder.getsockname()[1]
         if sys.platform == "linux":
             # Workers share the port with whoever asks for sharing, another node too: this name is
             # one node's alone, and is free again when its process is gone.
@@ -70,7 +78,7 @@ def _claim(held: ExitStack, name: str, port: int, setting: str) -> str:
             f"cannot listen on {name} port {port}: {error.strerror}."
             f" Stop the program that has it, or choose another with {setting}"
         ) from error
-    return str(host)
+    return str(host), port
 
 
 def bound(host: str, port: int, *, shared: bool = False) -> socket.socket:

@@ -29,11 +29,13 @@ def run(  # noqa: PLR0913 - What differs between two nodes.
     ready: Callable[[], None],
     *,
     mount: "Mount | None" = None,
+    parent: int | None = None,
 ) -> None:
     """Serve on `host` until SIGINT, SIGTERM or SIGHUP, then let requests end and return.
 
     The schema of the database has been checked. Calls `ready` once a worker takes requests. `mount`
-    adds pages to those of the server. Raises ServeError when workers end as soon as they start.
+    adds pages to those of the server; the node stops when the descriptor `parent` ends. Raises
+    ServeError when workers end as soon as they start.
     """
     # Whoever is to hear of them unblocks them: one that comes before waits until then.
     signal.pthread_sigmask(signal.SIG_BLOCK, worker.STOP_SIGNALS)
@@ -61,9 +63,9 @@ def run(  # noqa: PLR0913 - What differs between two nodes.
             ready()
 
         if count == 1:
-            worker.run(work, announce, watch)
+            worker.run(work, announce, watch, parent=parent)
             return
         try:
-            Supervisor(work, announce, watch).run()
+            Supervisor(work, announce, watch, parent).run()
         except CrashLoopError as error:
             raise ServeError(str(error)) from error

@@ -6,6 +6,7 @@ connection and has no loop.
 
 import multiprocessing
 import os
+import select
 import signal
 import sys
 from collections.abc import Callable
@@ -36,7 +37,15 @@ class CrashLoopError(Exception):
 class Supervisor:
     """The workers of a node, started by fork: it is to be made in a process of one thread."""
 
-    def __init__(self, work: Work, ready: Callable[[], None], watch: Watch | None) -> None:
+    def __init__(
+        self,
+        work: Work,
+        ready: Callable[[], None],
+        watch: Watch | None,
+        parent: int | None = None,
+    ) -> None:
+        """Make the supervisor; `parent` is a descriptor that ends when the node is to stop."""
+        self._parent = parent
         self._work, self._ready, self._watch = work, ready, watch
         self._workers = {number: _Place() for number in range(len(work.sockets))}
         # Workers say here that they are ready, or why they end.
@@ -61,7 +70,7 @@ class Supervisor:
             while not (
                 self._is_stopping and all(p.process is None for p in self._workers.values())
             ):
-                if signal.sigwait(_HEARD) in STOP_SIGNALS:
+                if signal.sigwait(_HEARD) in STOP_SIGNALS or self._has_lost_parent():
                     self._stop()
                 self._hear_workers()
                 self._note_ends()
@@ -149,6 +158,14 @@ class Supervisor:
         if self._watch.look():
             self._send(worker.RENEW)
             systemd.reloaded()
+
+    def _has_lost_parent(self) -> bool:
+        """Report, once, that what started the node has ended."""
+        while self._parent is not None and select.select([self._parent], [], [], 0)[0]:
+            if not os.read(self._parent, 4096):
+                self._parent = None
+                return True
+        return False
 
     def _send(self, notice: signal.Signals) -> None:
         for place in self._workers.values():

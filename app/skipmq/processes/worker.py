@@ -90,7 +90,7 @@ def run(  # noqa: PLR0913 - Alone, and under a supervisor.
     """Serve until one of the signals `stops`, then let requests end and return.
 
     Calls `ready` when the node takes requests. `watch` finds other certificates, `parent` is a
-    descriptor that can be read when the supervisor has died.
+    descriptor that ends when the process that started this one has died.
     """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
@@ -119,7 +119,7 @@ class _Worker:
             loop.add_signal_handler(each, self._hear)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {*stops, signal.SIGCHLD, signal.SIGALRM})
         if parent is not None:
-            loop.add_reader(parent, self._end_without_supervisor, parent)
+            loop.add_reader(parent, self._end_without_parent, parent)
         settings, work = self._settings, self._work
         traces = tracing(settings, str(os.getpid()))
         self._node = node = Node(settings, work.database_url, self._metrics, traces)
@@ -236,7 +236,9 @@ class _Worker:
     def _hear(self) -> None:
         (self._hurried if self._leaving.is_set() else self._leaving).set()
 
-    def _end_without_supervisor(self, parent: int) -> None:
+    def _end_without_parent(self, parent: int) -> None:
+        if os.read(parent, 4096):
+            return
         asyncio.get_running_loop().remove_reader(parent)
         self._leaving.set()
         self._hurried.set()

@@ -91,7 +91,9 @@ def serve_command(
             importing.result()
         announce = _announce if as_json else _greet
         ready = partial(announce, settings, owner, ephemeral=ephemeral)
-        _serve(settings, address, own, owner, ready, parent)
+        # Faults are counted by one process.
+        controls = owner if ephemeral and settings.worker_count == 1 else ""
+        _serve(settings, address, own, owner, ready, parent=parent, controls=controls)
     click.echo("skipmq: stopped", err=True)
 
 
@@ -125,13 +127,15 @@ def _certificate(settings: Settings) -> "Certificate | None":
     return certificate.read(settings)
 
 
-def _serve(  # noqa: PLR0917 - private to serve_command.
+def _serve(
     settings: Settings,
     address: str,
     own: "Certificate | None",
     owner: str,
     ready: Callable[[], None],
+    *,
     parent: int | None,
+    controls: str,
 ) -> None:
     """Serve, with the imports that are done."""
     from skipmq import console  # noqa: PLC0415
@@ -142,7 +146,12 @@ def _serve(  # noqa: PLR0917 - private to serve_command.
     url = node_url(settings, owner)
     schema.check(url)
     local.declare_queues(settings, url)
-    serve.run(settings, address, url, own, ready, mount=console.mount, parent=parent)
+    serve.run(
+        *(settings, address, url, own, ready),
+        mount=console.mount,
+        parent=parent,
+        controls=controls,
+    )
 
 
 def _url(settings: Settings, named: dict[str, str]) -> str:

@@ -30,11 +30,13 @@ def run(  # noqa: PLR0913 - What differs between two nodes.
     *,
     mount: "Mount | None" = None,
     parent: int | None = None,
+    controls: str = "",
 ) -> None:
     """Serve on `host` until SIGINT, SIGTERM or SIGHUP, then let requests end and return.
 
     The schema of the database has been checked. Calls `ready` once a worker takes requests. `mount`
-    adds pages to those of the server; the node stops when the descriptor `parent` ends. Raises
+    adds pages to those of the server; the node stops when the descriptor `parent` ends. `controls`
+    is the URL of the owner of a throw-away database, whose only worker tests may control. Raises
     ServeError when workers end as soon as they start.
     """
     # Whoever is to hear of them unblocks them: one that comes before waits until then.
@@ -56,7 +58,7 @@ def run(  # noqa: PLR0913 - What differs between two nodes.
         probes = None
         if settings.metrics_port:
             probes = stack.enter_context(bound(host, settings.metrics_port))
-        work = Work(settings, database_url, sockets, probes, folder, files, mount)
+        work = Work(settings, database_url, sockets, probes, folder, files, mount, controls)
 
         def announce() -> None:
             systemd.notify("READY=1")

@@ -65,6 +65,8 @@ class Work:
     folder: Path | None
     files: StagedFiles | None
     mount: "Mount | None"
+    # Of the owner of a throw-away database: tests may control its node. Empty for every other.
+    controls: str = ""
 
     @property
     def metrics_folder(self) -> Path | None:
@@ -127,7 +129,7 @@ class _Worker:
         try:
             with suppress(errors.ServiceUnavailable):
                 await node.open()
-            self._broker = broker = Broker(node)
+            self._broker = broker = self._broker_of(node)
             node.start(*self._parts(own))
             most = connections(settings.max_connections)
             self._door = Door(broker, self._collect, most, work.mount)
@@ -150,6 +152,13 @@ class _Worker:
             await cancel_others()
             await node.close()
             own.close()
+
+    def _broker_of(self, node: Node) -> Broker:
+        if not self._work.controls:
+            return Broker(node)
+        from skipmq.server.controls import ControlledBroker  # noqa: PLC0415 - only for tests.
+
+        return ControlledBroker(node, self._work.controls)
 
     def _parts(self, database: Database) -> list[Runnable]:
         """Return what runs beside the node: of a node's workers the first has the janitor."""

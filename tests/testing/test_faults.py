@@ -1,6 +1,7 @@
 """Faults that a test asks for, and that no other node has them."""
 
 import json
+from base64 import b64encode
 from typing import Any
 
 import pytest
@@ -103,6 +104,17 @@ def test_faults_are_of_one_account_and_end_with_a_reset(
     assert once.list_queues()
 
 
+def test_faults_are_not_for_what_the_test_asks_itself(
+    account: Account, once: Any, queue: str
+) -> None:
+    account.fail("*")
+
+    assert account.messages(queue) == []
+    account.drain(lambda: None)
+    with pytest.raises(ClientError, match="ServiceUnavailable"):
+        once.list_queues()
+
+
 def test_impossible_faults_are_refused(account: Account) -> None:
     with pytest.raises(TestingError, match="There is no action Receive"):
         account.fail("Receive")
@@ -137,6 +149,14 @@ def test_no_setting_and_no_option_opens_the_controls(embedded_databases: Databas
     assert code == 2
     assert "--ephemeral is for the embedded database" in node.log
     embedded_databases.drop(url)
+
+
+def test_server_that_checks_signatures_takes_no_unsigned_controls() -> None:
+    with (
+        Server(auth="on", master_key=b64encode(bytes(32)).decode()) as server,
+        pytest.raises(TestingError, match="Reset at the server"),
+    ):
+        server.reset()
 
 
 def test_only_one_worker_is_controlled() -> None:

@@ -91,8 +91,9 @@ def serve_command(
             importing.result()
         announce = _announce if as_json else _greet
         ready = partial(announce, settings, owner, ephemeral=ephemeral)
-        # Faults are counted by one process.
-        controls = owner if ephemeral and settings.worker_count == 1 else ""
+        # Faults are counted by one process, and what tests ask for is not signed.
+        is_controlled = ephemeral and settings.worker_count == 1 and not settings.checks_signatures
+        controls = owner if is_controlled else ""
         _serve(settings, address, own, owner, ready, parent=parent, controls=controls)
     click.echo("skipmq: stopped", err=True)
 

@@ -208,6 +208,7 @@ class Account:
         scope = f"20000101/{self.region}/sqs/aws4_request"
         headers = {
             "X-Amz-Target": target,
+            "X-SkipMQ-Test": "look",
             "Content-Type": "application/x-amz-json-1.0",
             "Authorization": f"AWS4-HMAC-SHA256 Credential={self.number}/{scope}",
         }

@@ -1,27 +1,45 @@
 """The `serve` command."""
 
+import json
+import os
+import stat
+import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import skipmq
-from skipmq import embedded
+from skipmq import embedded, limits
 from skipmq.cli.environment import configuration, node_url, open_server
+from skipmq.config import Configuration
 from skipmq.config.settings import Settings
 from skipmq.processes import listening
 
 if TYPE_CHECKING:
     from skipmq.processes.certificate import Certificate
 
+# What tests want of a throw-away broker, unless a variable or the file says otherwise: no pauses,
+# and a container's name for it as Host. No public name has one label, nor ends in .internal.
+_EPHEMERAL: dict[str, Any] = {
+    "purge_cooldown": 0.0,
+    "name_cooldown": 0.0,
+    "allowed_hosts": "* *.internal",
+}
+# Where a program on this machine reaches a node that listens on all addresses.
+_LOCAL = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound.
+_STDIN = 0
+
 
 @click.command("serve")
 @click.option("--host", help="Address to listen on (default 127.0.0.1).")
-@click.option("--port", type=int, help="Port to listen on (default 9324).")
+@click.option("--port", type=int, help="Port to listen on (default 9324); 0: a free one.")
 @click.option(
     "--workers",
     type=int,
@@ -30,6 +48,14 @@ if TYPE_CHECKING:
 @click.option("--data-dir", help="Folder of the embedded PostgreSQL.")
 @click.option("--ephemeral", is_flag=True, help="Use a temporary database, deleted at the end.")
 @click.option("--insecure", is_flag=True, help="Allow every caller, also from other machines.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="When ready print a line of JSON on standard output."
+)
+@click.option(
+    "--stop-on-eof",
+    is_flag=True,
+    help="Stop when standard input ends, as a pipe does with the program that holds it.",
+)
 def serve_command(
     *,
     host: str | None,
@@ -38,21 +64,26 @@ def serve_command(
     data_dir: str | None,
     ephemeral: bool,
     insecure: bool,
+    as_json: bool,
+    stop_on_eof: bool,
 ) -> None:
     """Run a node.
 
     Without SKIPMQ_DATABASE_URL it stores its messages in an embedded PostgreSQL, which starts and
     stops with it.
     """
-    settings = configuration(
+    given = configuration(
         host=host, port=port, workers=workers, data_dir=data_dir, auth="off" if insecure else None
-    ).settings
+    )
+    settings = _for_tests(given) if ephemeral else given.settings
     if ephemeral and settings.database_url:
         raise click.UsageError(
             "--ephemeral is for the embedded database; unset SKIPMQ_DATABASE_URL"
         )
+    parent = _held_by_parent() if stop_on_eof else None
     with ExitStack() as stack:
-        address = stack.enter_context(listening.address(settings))
+        address, port = stack.enter_context(listening.address(settings))
+        settings = replace(settings, port=port)
         own = _certificate(settings)
         # Import in parallel with the start of PostgreSQL. The thread must end before signals are
         # blocked, because it would still receive them.
@@ -60,8 +91,27 @@ def serve_command(
             importing = background.submit(_import_node, settings)
             owner = stack.enter_context(open_server(settings, ephemeral=ephemeral, create=True))
             importing.result()
-        _serve(settings, address, own, owner, ephemeral=ephemeral)
+        announce = _announce if as_json else _greet
+        ready = partial(announce, settings, owner, ephemeral=ephemeral)
+        # Faults are counted by one process, and what tests ask for is not signed.
+        is_controlled = ephemeral and settings.worker_count == 1 and not settings.checks_signatures
+        controls = owner if is_controlled else ""
+        _serve(settings, address, own, owner, ready, parent=parent, controls=controls)
     click.echo("skipmq: stopped", err=True)
+
+
+def _for_tests(given: Configuration) -> Settings:
+    """Return the settings of a throw-away broker."""
+    free = {name: value for name, value in _EPHEMERAL.items() if given.sources[name] == "default"}
+    return replace(given.settings, **free)
+
+
+def _held_by_parent() -> int:
+    """Return standard input where it ends with the program at its other end."""
+    mode = os.fstat(_STDIN).st_mode
+    if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
+        return _STDIN
+    raise click.UsageError("--stop-on-eof needs a pipe as standard input")
 
 
 def _import_node(settings: Settings) -> None:
@@ -81,7 +131,14 @@ def _certificate(settings: Settings) -> "Certificate | None":
 
 
 def _serve(
-    settings: Settings, address: str, own: "Certificate | None", owner: str, *, ephemeral: bool
+    settings: Settings,
+    address: str,
+    own: "Certificate | None",
+    owner: str,
+    ready: Callable[[], None],
+    *,
+    parent: int | None,
+    controls: str,
 ) -> None:
     # _import_node has imported these.
     from skipmq import console  # noqa: PLC0415
@@ -92,16 +149,34 @@ def _serve(
     url = node_url(settings, owner)
     schema.check(url)
     local.declare_queues(settings, url)
-    greet = partial(_greet, settings, ephemeral=ephemeral)
-    serve.run(settings, address, url, own, greet, mount=console.mount)
-
-
-def _greet(settings: Settings, *, ephemeral: bool) -> None:
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    url = (
-        settings.public_url
-        or f"{settings.scheme}://{'localhost' if host == '127.0.0.1' else host}:{settings.port}"
+    serve.run(
+        *(settings, address, url, own, ready),
+        mount=console.mount,
+        parent=parent,
+        controls=controls,
     )
+
+
+def _url(settings: Settings, named: dict[str, str]) -> str:
+    """Return the node's URL, in which some addresses have another name."""
+    host = named.get(settings.host, settings.host)
+    host = f"[{host}]" if ":" in host else host
+    return settings.public_url or f"{settings.scheme}://{host}:{settings.port}"
+
+
+def _announce(settings: Settings, owner: str, *, ephemeral: bool) -> None:
+    """Print what a program that has started the node wants to know."""
+    url = _url(settings, _LOCAL)
+    found = {"url": url, "console": f"{url}/console/", "database_url": owner}
+    if not (ephemeral or settings.database_url):
+        found["data_dir"] = settings.data_dir or str(embedded.default_data_dir())
+    found |= {"region": settings.region, "account": limits.DEFAULT_ACCOUNT}
+    sys.stdout.write(json.dumps({**found, "pid": os.getpid()}) + "\n")
+    sys.stdout.flush()
+
+
+def _greet(settings: Settings, _owner: str, *, ephemeral: bool) -> None:
+    url = _url(settings, {"127.0.0.1": "localhost"})
     if settings.database_url:
         place = "PostgreSQL of SKIPMQ_DATABASE_URL"
     elif ephemeral:

@@ -34,7 +34,7 @@ class Settings:
     )
     data_dir: str = _setting("", "folder of the embedded PostgreSQL; empty: the user's data folder")
     host: str = _setting("127.0.0.1", "address to listen on")
-    port: Annotated[int, Meta(ge=1, le=65535)] = _setting(9324, "port to listen on")
+    port: Annotated[int, Meta(ge=0, le=65535)] = _setting(9324, "port to listen on; 0: a free one")
     metrics_port: Annotated[int, Meta(ge=0, le=65535)] = _setting(
         0,
         "separate port on the same address for /metrics and /health, in plain HTTP; 0: none",
@@ -100,7 +100,8 @@ class Settings:
     allowed_hosts: str = _setting(
         "",
         "host names, separated by spaces, by which clients may call a node that checks no"
-        " signatures, in addition to localhost, addresses, its own name and the public URL's",
+        " signatures, in addition to localhost, addresses, its own name and the public URL's;"
+        " *.NAME: all below it; *: all without a dot",
     )
     trusted_proxies: str = _setting(
         "",

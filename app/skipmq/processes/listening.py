@@ -23,11 +23,11 @@ class PortError(ServeError):
 
 
 @contextmanager
-def address(settings: Settings) -> Iterator[str]:
-    """Reserve the listening address during the block; yield the host as an IP address.
+def address(settings: Settings) -> Iterator[tuple[str, int]]:
+    """Reserve the listening address during the block; yield the host as an IP and the port.
 
-    Raises ServeError if the address is in use or not local, or if a required master key is missing;
-    config.ConfigError if traces cannot be exported.
+    Port 0 becomes one that is free. Raises ServeError if the address is in use or not local, or if
+    a required master key is missing; config.ConfigError if traces cannot be exported.
     """
     if settings.checks_signatures and not settings.master_key:
         raise ServeError(
@@ -39,23 +39,29 @@ def address(settings: Settings) -> Iterator[str]:
         from skipmq.server import request_trace  # noqa: PLC0415
 
         request_trace.check(settings)
-    if settings.metrics_port == settings.port:
+    if settings.port and settings.metrics_port == settings.port:
         raise ServeError(
             f"port {settings.port} is the port of SQS: choose another SKIPMQ_METRICS_PORT, or 0 to"
             " serve metrics on the same port"
         )
     with ExitStack() as held:
-        host = _claim(held, settings.host, settings.port, "--port")
+        found = _claim(held, settings.host, settings.port, "--port")
         if settings.metrics_port:
             _claim(held, settings.host, settings.metrics_port, "SKIPMQ_METRICS_PORT")
-        yield host
+        yield found
 
 
-def _claim(held: ExitStack, name: str, port: int, setting: str) -> str:
-    """Reserve a port of a host; return the host as an IP address."""
+def _claim(held: ExitStack, name: str, port: int, setting: str) -> tuple[str, int]:
+    """Reserve a port of a host; return the host as an IP address, and the port."""
     try:
         found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
         family, _, _, _, (host, *_) = found[0]
+        if not port:
+            holder = held.enter_context(socket.socket(family))
+            holder.bind((host, 0))
+            # From now on a listener may have the port too, and the system gives it to no other.
+            holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            port = holder.getsockname()[1]
         if sys.platform == "linux":
             # SO_REUSEPORT would also admit the workers of another node. An abstract socket name is
             # exclusive and released with the process.
@@ -70,7 +76,7 @@ def _claim(held: ExitStack, name: str, port: int, setting: str) -> str:
             f"cannot listen on {name} port {port}: {error.strerror}."
             f" Stop the program that uses it, or choose another with {setting}"
         ) from error
-    return str(host)
+    return str(host), port
 
 
 def bound(host: str, port: int, *, shared: bool = False) -> socket.socket:

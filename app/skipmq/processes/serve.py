@@ -29,11 +29,15 @@ def run(  # noqa: PLR0913 - the parameters of a node.
     ready: Callable[[], None],
     *,
     mount: "Mount | None" = None,
+    parent: int | None = None,
+    controls: str = "",
 ) -> None:
     """Serve on `host` until SIGINT, SIGTERM or SIGHUP, then drain and return.
 
     The caller has checked the schema. Calls `ready` once a worker accepts requests. `mount` adds
-    pages to those of the server. Raises ServeError if workers end repeatedly after their start.
+    pages to those of the server; the node stops when the descriptor `parent` ends. `controls` is
+    the URL of the owner of a temporary database, whose only worker tests may control. Raises
+    ServeError if workers end repeatedly after their start.
     """
     # Signals stay pending until the worker or the supervisor handles them.
     signal.pthread_sigmask(signal.SIG_BLOCK, worker.STOP_SIGNALS)
@@ -54,16 +58,16 @@ def run(  # noqa: PLR0913 - the parameters of a node.
         probes = None
         if settings.metrics_port:
             probes = stack.enter_context(bound(host, settings.metrics_port))
-        work = Work(settings, database_url, sockets, probes, folder, files, mount)
+        work = Work(settings, database_url, sockets, probes, folder, files, mount, controls)
 
         def announce() -> None:
             systemd.notify("READY=1")
             ready()
 
         if count == 1:
-            worker.run(work, announce, watch)
+            worker.run(work, announce, watch, parent=parent)
             return
         try:
-            Supervisor(work, announce, watch).run()
+            Supervisor(work, announce, watch, parent).run()
         except CrashLoopError as error:
             raise ServeError(str(error)) from error

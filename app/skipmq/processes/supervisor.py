@@ -6,6 +6,7 @@ loop.
 
 import multiprocessing
 import os
+import select
 import signal
 import sys
 from collections.abc import Callable
@@ -37,7 +38,15 @@ class CrashLoopError(Exception):
 class Supervisor:
     """The workers of a node. It forks, so the process must have a single thread."""
 
-    def __init__(self, work: Work, ready: Callable[[], None], watch: Watch | None) -> None:
+    def __init__(
+        self,
+        work: Work,
+        ready: Callable[[], None],
+        watch: Watch | None,
+        parent: int | None = None,
+    ) -> None:
+        """Make the supervisor; `parent` is a descriptor that ends when the node is to stop."""
+        self._parent = parent
         self._work, self._ready, self._watch = work, ready, watch
         self._workers = {number: _Worker() for number in range(len(work.sockets))}
         # Workers report here that they are ready, or the error that ends them.
@@ -62,7 +71,7 @@ class Supervisor:
             while not (
                 self._is_stopping and all(w.process is None for w in self._workers.values())
             ):
-                if signal.sigwait(_SIGNALS) in STOP_SIGNALS:
+                if signal.sigwait(_SIGNALS) in STOP_SIGNALS or self._has_lost_parent():
                     self._stop()
                 self._read_reports()
                 self._reap()
@@ -149,6 +158,14 @@ class Supervisor:
         if self._watch.poll():
             self._signal(worker.RENEW)
             systemd.reloaded()
+
+    def _has_lost_parent(self) -> bool:
+        """Return whether the process that started the node has ended, once."""
+        while self._parent is not None and select.select([self._parent], [], [], 0)[0]:
+            if not os.read(self._parent, 4096):
+                self._parent = None
+                return True
+        return False
 
     def _signal(self, number: signal.Signals) -> None:
         for each in self._workers.values():

@@ -65,6 +65,8 @@ class Work:
     folder: Path | None
     files: StagedFiles | None
     mount: "Mount | None"
+    # Of the owner of a throw-away database: tests may control its node. Empty for every other.
+    controls: str = ""
 
     @property
     def metrics_folder(self) -> Path | None:
@@ -90,7 +92,7 @@ def run(  # noqa: PLR0913 - with and without a supervisor.
     """Serve until one of the signals in `stops` arrives, then drain and return.
 
     Calls `ready` when the node accepts requests. `watch` detects renewed certificates; `parent` is
-    a descriptor that becomes readable when the supervisor dies.
+    a descriptor that ends when the process that started this one has died.
     """
     _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))
@@ -119,7 +121,7 @@ class _Worker:
             loop.add_signal_handler(each, self._request_stop)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {*stops, signal.SIGCHLD, signal.SIGALRM})
         if parent is not None:
-            loop.add_reader(parent, self._stop_without_supervisor, parent)
+            loop.add_reader(parent, self._stop_without_parent, parent)
         settings, work = self._settings, self._work
         traces = tracing(settings, str(os.getpid()))
         self._node = node = Node(settings, work.database_url, self._metrics, traces)
@@ -127,7 +129,7 @@ class _Worker:
         try:
             with suppress(errors.ServiceUnavailable):
                 await node.open()
-            self._broker = broker = Broker(node)
+            self._broker = broker = self._make_broker(node)
             node.start(*self._background_tasks(own))
             limit = connections(settings.max_connections)
             self._door = Door(broker, self._collect, limit, work.mount)
@@ -150,6 +152,13 @@ class _Worker:
             await cancel_others()
             await node.close()
             own.close()
+
+    def _make_broker(self, node: Node) -> Broker:
+        if not self._work.controls:
+            return Broker(node)
+        from skipmq.server.controls import ControlledBroker  # noqa: PLC0415 - only for tests.
+
+        return ControlledBroker(node, self._work.controls)
 
     def _background_tasks(self, database: Database) -> list[Runnable]:
         tasks: list[Runnable] = []
@@ -235,7 +244,9 @@ class _Worker:
     def _request_stop(self) -> None:
         (self._skip_delay if self._stop_requested.is_set() else self._stop_requested).set()
 
-    def _stop_without_supervisor(self, parent: int) -> None:
+    def _stop_without_parent(self, parent: int) -> None:
+        if os.read(parent, 4096):
+            return
         asyncio.get_running_loop().remove_reader(parent)
         self._stop_requested.set()
         self._skip_delay.set()

@@ -17,7 +17,7 @@ from skipmq.server.dispatch import EVERY
 
 _OWN_PAGES = {None, "none", "same-origin"}
 # Names for this machine and for a container's host, which DNS cannot redirect.
-_HOSTS = ("localhost", "host.docker.internal", "host.containers.internal")
+_HOSTS = ("localhost", "host.docker.internal", "host.containers.internal", "*.localhost")
 _SIGNED = "AWS4-HMAC-SHA256 "
 
 
@@ -28,11 +28,13 @@ class Browsers:
         public = urlsplit(settings.public_url).hostname or ""
         names = {*_HOSTS, socket.gethostname(), settings.host, public, *settings.host_names}
         own = {name.lower() for name in names if name}
+        below = tuple(name[1:] for name in own if name.startswith("*."))
 
         @lru_cache(maxsize=1024)
         def is_own(host: str) -> bool:
             name = _name(host)
-            return name in own or name.endswith(".localhost") or _is_address(name)
+            is_label = "*" in own and name != "" and "." not in name
+            return name in own or is_label or name.endswith(below) or _is_address(name)
 
         self._is_own = is_own
 

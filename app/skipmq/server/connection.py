@@ -37,6 +37,10 @@ _BODILESS = (204, 304)
 _KEPT = {"1.0": "connection: keep-alive\r\n"}
 
 
+class ConnectionDropped(Exception):  # noqa: N818 - nothing is wrong.
+    """A request is not answered, and its connection ends at once: a fault that a test injects."""
+
+
 class Door(Protocol):
     """The server that a connection belongs to."""
 
@@ -226,6 +230,9 @@ class Connection(asyncio.Protocol):
         """Answer a request, then the next one."""
         try:
             response = encode_error(request, refused) if refused else await answer(request)
+        except ConnectionDropped:
+            self._transport.abort()
+            return
         except Exception:
             log.exception("request failed", request_id=request.request_id)
             response = encode_error(request, errors.InternalFailure())

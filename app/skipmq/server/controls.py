@@ -1,0 +1,171 @@
+"""What tests may ask of a throw-away server: faults, another time, an empty account.
+
+Requests on the JSON wire under a target of their own, `SkipMQTest.` and a name. Only the worker of
+`skipmq serve --ephemeral` makes this broker; no setting does. Any other node has a Broker, which
+knows nothing of these targets.
+"""
+
+import asyncio
+import re
+from contextlib import suppress
+from typing import Any, Literal
+
+import msgspec
+
+from skipmq import auth, errors, protocol
+from skipmq.model import Identity
+from skipmq.node import Node
+from skipmq.protocol import Call, Request, Response, requests
+from skipmq.server.answer import Broker
+from skipmq.server.connection import ConnectionDropped
+from skipmq.server.dispatch import EVERY, perform
+from skipmq.store.ephemeral import Ephemeral
+
+_PREFIX = "SkipMQTest."
+# Of requests by which a test looks at queues: no fault is meant for them.
+_LOOK = "x-skipmq-test"
+_ANY = "*"
+_RECEIPT = re.compile("<ReceiptHandle>([^<]+)<")
+_JSON = [("content-type", "application/x-amz-json-1.0")]
+_ERRORS = {
+    name: error
+    for error in vars(errors).values()
+    if isinstance(error, type) and issubclass(error, errors.SqsError)
+    for name in (error.shape, error.code)
+    if error is not errors.SqsError
+}
+
+
+class InjectFault(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What happens to the next requests of an action (*: of any), so many times."""
+
+    Action: str
+    Kind: Literal["fail", "slow", "drop", "duplicate"]
+    Times: int = 1
+    # Of the error that is answered.
+    Code: str = "ServiceUnavailable"
+    # By which an answer is late.
+    Seconds: float = 0.0
+    # Whether what a dropped connection asked for has been done.
+    IsDone: bool = False
+
+
+class MoveClock(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """By how many seconds the database's clock is moved on."""
+
+    Seconds: float
+
+
+class Reset(msgspec.Struct, forbid_unknown_fields=True):
+    """The caller's account is emptied, the clock put back; faults of the account end."""
+
+
+class ControlledBroker(Broker):
+    """The broker of a throw-away server that tests control; for one loop."""
+
+    def __init__(self, node: Node, owner_url: str) -> None:
+        super().__init__(node)
+        self._database = Ephemeral(owner_url, node.database, node.settings.connections)
+        # By account, in the order in which they were asked for.
+        self._faults: dict[str, list[InjectFault]] = {}
+
+    async def answer(self, request: Request) -> Response:
+        """Return the answer to a request, or what a fault makes of it."""
+        target = request.headers.get("x-amz-target") or ""
+        if target.startswith(_PREFIX):
+            return await self._control(request, target.removeprefix(_PREFIX))
+        is_spared = not self._faults or request.headers.get(_LOOK) is not None
+        fault = None if is_spared else self._fault_for(request)
+        if fault is None:
+            return await super().answer(request)
+        if fault.Kind == "fail":
+            return protocol.encode_error(request, _ERRORS[fault.Code]())
+        if fault.Kind == "slow":
+            await asyncio.sleep(fault.Seconds)
+        elif fault.Kind == "drop" and not fault.IsDone:
+            raise ConnectionDropped
+        response = await super().answer(request)
+        if fault.Kind == "drop":
+            raise ConnectionDropped
+        if fault.Kind == "duplicate" and not await self._show_again(request, response):
+            fault.Times += 1  # There was no message.
+        return response
+
+    async def _control(self, request: Request, name: str) -> Response:
+        try:
+            self.check_browser(request)
+            self.node.check_open()
+            result = await self._run(name, request)
+        except msgspec.DecodeError as error:
+            return protocol.encode_error(request, errors.SerializationException(str(error)))
+        except errors.SqsError as error:
+            return protocol.encode_error(request, error)
+        return Response(200, _JSON, msgspec.json.encode(result))
+
+    async def _run(self, name: str, request: Request) -> dict[str, Any]:
+        account = self._identity(request).account
+        if name == "InjectFault":
+            self._add(msgspec.json.decode(request.body, type=InjectFault), account)
+        elif name == "MoveClock":
+            seconds = msgspec.json.decode(request.body, type=MoveClock).Seconds
+            if seconds < 0:
+                raise errors.InvalidParameterValueException("The clock only moves on.")
+            await self._database.move_clock(self._database.offset + seconds)
+            self.node.waiters.wake_all()
+        elif name == "Reset":
+            msgspec.json.decode(request.body, type=Reset)
+            self._faults.pop(account, None)
+            await self._database.move_clock(0.0)
+            await self._database.delete_queues(account)
+            self.node.queues.forget(None)
+            self.node.waiters.wake_all()
+        else:
+            raise errors.UnknownOperationException
+        return {"ClockOffset": self._database.offset}
+
+    def _add(self, fault: InjectFault, account: str) -> None:
+        if fault.Action not in (*EVERY, _ANY):
+            raise errors.InvalidParameterValueException(f"There is no action {fault.Action}.")
+        if fault.Kind == "duplicate" and fault.Action != "ReceiveMessage":
+            raise errors.InvalidParameterValueException("Only ReceiveMessage duplicates messages.")
+        if fault.Code not in _ERRORS:
+            known = ", ".join(sorted(_ERRORS))
+            raise errors.InvalidParameterValueException(f"There is no error {fault.Code}: {known}.")
+        self._faults.setdefault(account, []).append(fault)
+
+    def _identity(self, request: Request) -> Identity:
+        authorization = request.headers.get("authorization")
+        return auth.identify(authorization, request.query, self.node.settings.region)
+
+    def _fault_for(self, request: Request) -> InjectFault | None:
+        """Return the first fault for a request, and count it."""
+        faults = self._faults.get(self._identity(request).account, [])
+        try:
+            action = protocol.decode(request).action
+        except errors.SqsError:
+            return None
+        for fault in faults:
+            if fault.Times > 0 and fault.Action in (action, _ANY):
+                fault.Times -= 1
+                return fault
+        return None
+
+    async def _show_again(self, request: Request, response: Response) -> bool:
+        """Have the messages of an answer be visible at once; return whether there were any."""
+        if response.status != 200:  # noqa: PLR2004 - HTTP's.
+            return False
+        if request.is_json:
+            found = msgspec.json.decode(response.body).get("Messages", [])
+            receipts = [message["ReceiptHandle"] for message in found]
+        else:
+            receipts = _RECEIPT.findall(response.body.decode())
+        received = protocol.decode(request)
+        for receipt in receipts:
+            shown = requests.ChangeMessageVisibility(
+                QueueUrl=received.parameters.QueueUrl, ReceiptHandle=receipt, VisibilityTimeout=0
+            )
+            call = Call("ChangeMessageVisibility", shown, request)
+            call.identity, call.deadline = self._identity(request), self.node.deadline()
+            with suppress(errors.SqsError):
+                await perform(self.node, call)
+        return bool(receipts)

@@ -1,0 +1,62 @@
+"""What only the owner of a throw-away database does, for tests: move its clock, empty an account.
+
+The clock moves for every session of the server, so that it is never done to a server that others
+use. A node's role may go by a moved clock only as a member of the owner, which is granted here
+without any right of the owner's.
+"""
+
+import asyncio
+
+from skipmq.database import Database, Statement
+from skipmq.database.statement import TEXT
+
+_ADMIT = Statement(
+    "grant postgres to skipmq_node, skipmq_application, skipmq_reader with inherit false, set false"
+)
+_RELOAD = Statement("select pg_reload_conf()")
+_OFFSET = Statement("select coalesce(current_setting('skipmq.clock_offset', true), '')")
+_DELETE = Statement(
+    "select from skipmq.queue q, lateral skipmq.delete_queue(q.queue_id) where q.account = $1", TEXT
+)
+# What was done at a time that is in the future again: it bars a name, or a purge.
+_RETIRED = Statement(
+    "update skipmq.generation set retired_at = skipmq.clock() where retired_at > skipmq.clock()"
+)
+_PURGED = Statement("update skipmq.queue set purged_at = null where purged_at > skipmq.clock()")
+_PAUSE = 0.001
+
+
+class Ephemeral:
+    """The owner's functions on a throw-away database, and on the sessions of its only node."""
+
+    def __init__(self, owner_url: str, node: Database, connections: int) -> None:
+        self._owner = Database(owner_url, size=1, application_name="skipmq tests")
+        self._node, self._connections = node, connections
+        # Seconds by which the clock is ahead.
+        self.offset = 0.0
+
+    async def move_clock(self, offset: float) -> None:
+        """Have the clock be ahead by so many seconds; return when the node goes by it."""
+        if offset == self.offset:
+            return
+        if not self.offset:
+            await self._owner.rows(_ADMIT)
+        setting = f"{offset} s" if offset else ""
+        await self._owner.rows(Statement(f"alter system set skipmq.clock_offset = '{setting}'"))
+        await self._owner.rows(_RELOAD)
+        # No session says when it has read its settings.
+        while await self._offsets() != {setting}:  # noqa: ASYNC110
+            await asyncio.sleep(_PAUSE)
+        is_put_back, self.offset = offset < self.offset, offset
+        if is_put_back:
+            await self._owner.rows(_RETIRED)
+            await self._owner.rows(_PURGED)
+
+    async def _offsets(self) -> set[str]:
+        """Return what the sessions of the node go by."""
+        asked = (self._node.rows(_OFFSET) for _ in range(self._connections))
+        return {offset for ((offset,),) in await asyncio.gather(*asked)}
+
+    async def delete_queues(self, account: str) -> None:
+        """Delete all queues of an account."""
+        await self._owner.rows(_DELETE, (account,))

@@ -1,0 +1,34 @@
+"""A real broker in your tests: a pytest fixture, a context manager, a base of unittest's cases.
+
+The server is a process of its own, on a PostgreSQL that is gone with it. Nothing of it is imported
+here, and boto3 only when a client is asked for.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from skipmq.testing.account import Account, TestingError
+    from skipmq.testing.cases import TestCase
+    from skipmq.testing.installation import install
+    from skipmq.testing.messages import Message, Messages
+    from skipmq.testing.server import Server
+
+__all__ = ["Account", "Message", "Messages", "Server", "TestCase", "TestingError", "install"]
+
+_PLACES = {
+    "Account": "account",
+    "Message": "messages",
+    "Messages": "messages",
+    "Server": "server",
+    "TestCase": "cases",
+    "TestingError": "account",
+    "install": "installation",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for: a run of pytest that needs none of it does not pay for it."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)

@@ -1,0 +1,256 @@
+"""What a test does with an account of a server: clients, messages, the clock, faults."""
+
+import asyncio
+import http.client
+import inspect
+import json
+import tomllib
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit
+
+from skipmq.testing.messages import Message, Messages
+
+DEFAULT_ACCOUNT = "000000000000"
+# Each queue with its attributes, or the file that declares them, as [queues.NAME] tables.
+Queues: TypeAlias = Mapping[str, Mapping[str, Any]] | str | Path
+Consumer: TypeAlias = Callable[[], object] | Callable[[], Awaitable[object]]
+
+_SECONDS = 30
+_PAUSE = 0.01
+_PEEKED = 100
+_REDRIVE = "RedrivePolicy"
+
+
+class TestingError(Exception):
+    """Something that a test asked for cannot be; the message says what to do."""
+
+    # Not a class of tests, to pytest.
+    __test__ = False
+
+
+class Clock:
+    """The clock of a server: visibility, delay, retention and deduplication go by it."""
+
+    def __init__(self, control: Callable[..., Any]) -> None:
+        self._control = control
+
+    def advance(self, **duration: float) -> None:
+        """Move it on, for all accounts, by what timedelta takes; return when the server does."""
+        self._control("MoveClock", Seconds=timedelta(**duration).total_seconds())
+
+
+class Account:
+    """An account of a server, in which no other account's queues are."""
+
+    def __init__(
+        self, url: str, number: str, region: str, database_url: str, queues: Queues | None = None
+    ) -> None:
+        self.url, self.number, self.region = url, number, region
+        self.database_url = database_url
+        self.clock = Clock(self._control)
+        # What programs in other processes take: `os.environ | server.env`.
+        self.env = {
+            "AWS_ENDPOINT_URL_SQS": url,
+            "AWS_ACCESS_KEY_ID": number,
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_DEFAULT_REGION": region,
+            "AWS_REGION": region,
+            "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "false",
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "SKIPMQ_DATABASE_URL": database_url,
+        }
+        self._queues = queues
+        self._declare()
+
+    def client(self, **options: Any) -> Any:
+        """Return boto3's client of SQS; `options` are those of boto3."""
+        return _session().client("sqs", **self._options(options))
+
+    def aclient(self, **options: Any) -> Any:
+        """Return aiobotocore's client of SQS, to be entered by `async with`."""
+        try:
+            session = import_module("aiobotocore.session")
+        except ImportError as error:
+            raise TestingError("aclient needs aiobotocore: pip install aiobotocore") from error
+        return session.get_session().create_client("sqs", **self._options(options))
+
+    def _options(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        own = {
+            "endpoint_url": self.url,
+            "region_name": self.region,
+            "aws_access_key_id": self.number,
+            "aws_secret_access_key": "test",
+        }
+        return own | dict(options)
+
+    # Messages.
+
+    def messages(self, queue: str) -> Messages:
+        """Return all messages of a queue, by its name or URL; none is received, none counted."""
+        shown: list[dict[str, Any]] = []
+        token: str | None = None
+        while True:
+            page = self._extension(
+                "PeekMessages", QueueUrl=self._queue(queue), MaxResults=_PEEKED, NextToken=token
+            )
+            shown += page["Messages"]
+            if (token := page.get("NextToken")) is None:
+                break
+        if not queue.endswith(".fifo"):
+            # Within a millisecond in the order in which they become visible.
+            shown.sort(key=lambda message: int(message["Attributes"]["SentTimestamp"]))
+        return Messages(Message.read(message) for message in shown)
+
+    def drain(self, consumer: Consumer, timeout: float = 5.0) -> None:
+        """Call a consumer until all queues but dead-letter queues are empty; its errors are raised.
+
+        One that is a coroutine function is run on an event loop. Raises TestingError when messages
+        are left after `timeout` seconds.
+        """
+        until = monotonic() + timeout
+        while left := self._left():
+            if monotonic() > until:
+                raise TestingError(
+                    f"after {timeout:g} s there are still messages: {', '.join(left)}."
+                    " Those in flight or delayed are visible after clock.advance()"
+                )
+            result = consumer()
+            if inspect.iscoroutine(result):
+                asyncio.run(result)
+            sleep(_PAUSE)
+
+    def _left(self) -> list[str]:
+        """Return what is left in queues that are no dead-letter queue, for people."""
+        urls = self._sqs("ListQueues").get("QueueUrls", [])
+        names = ["RedrivePolicy"]
+        policies = [
+            self._sqs("GetQueueAttributes", QueueUrl=url, AttributeNames=names)
+            .get("Attributes", {})
+            .get("RedrivePolicy", "{}")
+            for url in urls
+        ]
+        targets = {json.loads(each).get("deadLetterTargetArn", "") for each in policies}
+        dead = {arn.rpartition(":")[2] for arn in targets}
+        found = []
+        for name in {url.rpartition("/")[2] for url in urls} - dead:
+            page = self._extension("PeekMessages", QueueUrl=self._queue(name), MaxResults=_PEEKED)
+            states = Counter(message["State"] for message in page["Messages"])
+            found += [f"{number} {state} in {name}" for state, number in states.items()]
+        return found
+
+    # Faults.
+
+    def fail(self, action: str, times: int = 1, code: str = "ServiceUnavailable") -> None:
+        """Refuse the next requests of an action (*: of any) with an error of SQS."""
+        self._fault("fail", action, times, Code=code)
+
+    def slow(self, action: str, seconds: float, times: int = 1) -> None:
+        """Begin with the next requests of an action only after so many seconds."""
+        self._fault("slow", action, times, Seconds=seconds)
+
+    def drop(self, action: str, times: int = 1, *, done: bool = False) -> None:
+        """Close the connection of the next requests instead of an answer; `done`: after the act."""
+        self._fault("drop", action, times, IsDone=done)
+
+    def duplicate(self, times: int = 1) -> None:
+        """Deliver what the next receives give once more, to whoever receives next."""
+        self._fault("duplicate", "ReceiveMessage", times)
+
+    def _fault(self, kind: str, action: str, times: int, **more: Any) -> None:
+        self._control("InjectFault", Kind=kind, Action=action, Times=times, **more)
+
+    # The rest.
+
+    def reset(self) -> None:
+        """Delete the account's queues and messages, put the clock back, end faults.
+
+        Queues that the account was made with are there again, and empty.
+        """
+        self.clear()
+        self._declare()
+
+    def clear(self) -> None:
+        """Do as reset, and leave no queue."""
+        self._control("Reset")
+
+    def _declare(self) -> None:
+        queues = {} if self._queues is None else _read(self._queues)
+        for name, given in queues.items():
+            attributes = {key: _text(value) for key, value in given.items() if key != _REDRIVE}
+            self._sqs("CreateQueue", QueueName=name, Attributes=attributes)
+        for name, given in queues.items():
+            if _REDRIVE in given:
+                policy = _text(given[_REDRIVE]).replace(f":{DEFAULT_ACCOUNT}:", f":{self.number}:")
+                attributes = {_REDRIVE: policy}
+                self._sqs("SetQueueAttributes", QueueUrl=self._queue(name), Attributes=attributes)
+
+    def _queue(self, name: str) -> str:
+        return name if "/" in name else f"{self.url}/{self.number}/{name}"
+
+    def _sqs(self, action: str, **parameters: Any) -> Any:
+        return self._ask(f"AmazonSQS.{action}", parameters)
+
+    def _extension(self, action: str, **parameters: Any) -> Any:
+        return self._ask(f"SkipMQ.{action}", parameters)
+
+    def _control(self, action: str, **parameters: Any) -> Any:
+        return self._ask(f"SkipMQTest.{action}", parameters)
+
+    def _ask(self, target: str, parameters: Mapping[str, Any]) -> Any:
+        """Return the answer to a request; raise TestingError with the text of an error."""
+        scope = f"20000101/{self.region}/sqs/aws4_request"
+        headers = {
+            "X-Amz-Target": target,
+            "X-SkipMQ-Test": "look",
+            "Content-Type": "application/x-amz-json-1.0",
+            "Authorization": f"AWS4-HMAC-SHA256 Credential={self.number}/{scope}",
+        }
+        place = urlsplit(self.url)
+        assert place.hostname is not None
+        connection = http.client.HTTPConnection(place.hostname, place.port, timeout=_SECONDS)
+        try:
+            connection.request("POST", "/", json.dumps(parameters), headers)
+            response = connection.getresponse()
+            answer = json.loads(response.read() or b"{}")
+        except OSError as error:
+            raise TestingError(f"the test server does not answer: {error}") from error
+        finally:
+            connection.close()
+        if response.status != http.HTTPStatus.OK:
+            subject = parameters.get("QueueUrl") or parameters.get("QueueName") or "the server"
+            name = target.partition(".")[2]
+            raise TestingError(f"{name} at {subject}: {answer['message']}")
+        return answer
+
+
+@cache
+def _session() -> Any:
+    try:
+        boto3 = import_module("boto3")
+    except ImportError as error:
+        raise TestingError("client needs boto3: pip install 'skipmq[testing]'") from error
+    return boto3.session.Session()
+
+
+def _read(queues: Queues) -> Mapping[str, Mapping[str, Any]]:
+    if isinstance(queues, Mapping):
+        return queues
+    try:
+        found: Mapping[str, Mapping[str, Any]] = tomllib.loads(Path(queues).read_text())["queues"]
+    except KeyError:
+        raise TestingError(f"{queues} declares no queues: write [queues.NAME]") from None
+    except (OSError, ValueError) as error:
+        raise TestingError(f"{queues} cannot be read as TOML: {error}") from error
+    return found
+
+
+def _text(value: Any) -> str:
+    """Return the value of an attribute as SQS has it."""
+    return value if isinstance(value, str) else json.dumps(value)

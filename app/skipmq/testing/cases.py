@@ -1,0 +1,30 @@
+"""A base for the cases of unittest, and of what is built on it."""
+
+import atexit
+import unittest
+from functools import cache
+
+from skipmq.testing.account import Account
+from skipmq.testing.server import Server
+
+
+class TestCase(unittest.TestCase):
+    """A case whose tests have an account each, `self.skipmq`, on a server of all cases.
+
+    With another base: `class OrdersTest(skipmq.testing.TestCase, django.test.TestCase)`.
+    """
+
+    skipmq: Account
+
+    def setUp(self) -> None:
+        """Give the test an account."""
+        super().setUp()
+        self.skipmq = _server().new_account()
+        self.addCleanup(self.skipmq.clear)
+
+
+@cache
+def _server() -> Server:
+    server = Server().start()
+    atexit.register(server.stop)
+    return server

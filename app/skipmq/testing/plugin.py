@@ -1,0 +1,39 @@
+"""The pytest plugin: the fixtures `skipmq` and `skipmq_server`.
+
+It imports nothing that takes time before a test asks for a fixture.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from skipmq.testing import Account, Server
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add what pytest's configuration file may say."""
+    about = "TOML file of queues ([queues.NAME]) that each test finds, from the root folder"
+    parser.addini("skipmq_queues", about)
+    about = "settings of SkipMQ's test server, one NAME=VALUE a line, as `skipmq config` has them"
+    parser.addini("skipmq_settings", about, type="linelist")
+
+
+@pytest.fixture(scope="session")
+def skipmq_server(pytestconfig: pytest.Config) -> Iterator["Server"]:
+    """Give the server of this process's tests; a worker of pytest-xdist has one of its own."""
+    from skipmq.testing.server import Server  # noqa: PLC0415 - only for tests that ask for it.
+
+    lines = [line.partition("=") for line in pytestconfig.getini("skipmq_settings")]
+    with Server(**{name.strip(): value.strip() for name, _, value in lines}) as server:
+        yield server
+
+
+@pytest.fixture
+def skipmq(skipmq_server: "Server", pytestconfig: pytest.Config) -> Iterator["Account"]:
+    """Give an account of the test's own on the session's server."""
+    queues = pytestconfig.getini("skipmq_queues")
+    account = skipmq_server.new_account(pytestconfig.rootpath / queues if queues else None)
+    yield account
+    account.clear()

@@ -1,0 +1,122 @@
+"""Time that a test moves: nothing sleeps."""
+
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from time import monotonic
+from typing import Any
+
+import pytest
+
+from skipmq.delivery.watermark import PROBE_AFTER_CLAIMED
+from skipmq.testing import Account, TestingError
+from support.http import eventually
+
+
+def bodies(sqs: Any, queue: str, **options: Any) -> list[str]:
+    found = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10, **options)
+    return sorted(message["Body"] for message in found.get("Messages", []))
+
+
+def test_delay_is_over_when_the_clock_says_so(account: Account, sqs: Any, queue: str) -> None:
+    sqs.send_message(QueueUrl=queue, MessageBody="x", DelaySeconds=900)
+    before = bodies(sqs, queue)
+
+    account.clock.advance(minutes=15)
+
+    assert (before, bodies(sqs, queue)) == ([], ["x"])
+
+
+def test_message_in_flight_comes_back_each_time(account: Account, sqs: Any, queue: str) -> None:
+    sqs.send_message(QueueUrl=queue, MessageBody="x")
+
+    for _ in range(5):
+        assert bodies(sqs, queue, VisibilityTimeout=43_200) == ["x"]
+        assert bodies(sqs, queue) == []
+        account.clock.advance(hours=12)
+
+    assert account.messages(queue)[0].receive_count == 5
+
+
+def test_messages_expire(account: Account, sqs: Any, queue: str) -> None:
+    sqs.send_message(QueueUrl=queue, MessageBody="old")
+    account.clock.advance(days=3)
+    sqs.send_message(QueueUrl=queue, MessageBody="young")
+
+    account.clock.advance(days=1, seconds=1)
+
+    assert account.messages(queue).bodies() == ["young"]
+    assert bodies(sqs, queue) == ["young"]
+
+
+def test_deduplication_ends(account: Account, sqs: Any) -> None:
+    attributes = {"FifoQueue": "true", "ContentBasedDeduplication": "true"}
+    queue = sqs.create_queue(QueueName="lines.fifo", Attributes=attributes)["QueueUrl"]
+    for _ in range(2):
+        sqs.send_message(QueueUrl=queue, MessageBody="x", MessageGroupId="g")
+    before = account.messages("lines.fifo").bodies()
+
+    account.clock.advance(minutes=5, seconds=1)
+    sqs.send_message(QueueUrl=queue, MessageBody="x", MessageGroupId="g")
+
+    assert (before, account.messages("lines.fifo").bodies()) == (["x"], ["x", "x"])
+
+
+def test_waiting_receivers_notice_at_once(account: Account, sqs: Any, queue: str) -> None:
+    """By themselves they poll once a second: eight would take four seconds."""
+    waited = 0.0
+    with ThreadPoolExecutor(1) as threads:
+        for number in range(8):
+            sqs.send_message(QueueUrl=queue, MessageBody=str(number), DelaySeconds=900)
+            waiting = threads.submit(bodies, sqs, queue, WaitTimeSeconds=20)
+            _until_it_waits(account)
+            began = monotonic()
+
+            account.clock.advance(minutes=15)
+
+            assert waiting.result(timeout=30) == [str(number)]
+            waited += monotonic() - began
+            sqs.purge_queue(QueueUrl=queue)
+    assert waited < 2
+
+
+def _until_it_waits(account: Account) -> None:
+    metrics = f"{account.url}/metrics"
+
+    def waits() -> bool:
+        with urllib.request.urlopen(metrics, timeout=30) as answer:
+            return b"skipmq_waiting_receivers 1" in answer.read()
+
+    eventually(waits, why="a receiver waits")
+
+
+def test_clock_never_goes_back_but_by_a_reset(account: Account, sqs: Any, queue: str) -> None:
+    with pytest.raises(TestingError, match="The clock only moves on"):
+        account.clock.advance(seconds=-1)
+    account.clock.advance(days=10)
+    sqs.send_message(QueueUrl=queue, MessageBody="later")
+
+    account.reset()
+    sqs.create_queue(QueueName="orders")
+    sqs.send_message(QueueUrl=queue, MessageBody="now")
+
+    assert bodies(sqs, queue) == ["now"]
+
+
+def test_other_accounts_receive_on_after_the_clock_was_put_back(
+    account: Account, sqs: Any, queue: str
+) -> None:
+    """What a node knows of times to come would hide messages sent after that."""
+    account.clock.advance(days=1)
+    # What proves a low watermark: three times as many messages as it is probed after.
+    ends = monotonic() + 2
+    for number in count():
+        sqs.send_message(QueueUrl=queue, MessageBody=str(number))
+        assert len(bodies(sqs, queue)) == 1
+        if number >= 3 * PROBE_AFTER_CLAIMED and monotonic() > ends:
+            break
+
+    Account(account.url, "999999999999", account.region, "").reset()
+
+    sqs.send_message(QueueUrl=queue, MessageBody="now")
+    assert bodies(sqs, queue) == ["now"]

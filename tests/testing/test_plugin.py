@@ -1,0 +1,224 @@
+"""The pytest plugin and the base for unittest, in runs of their own."""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from skipmq.testing import TestingError, install
+from support.accounts import ACCOUNT, python_of_others
+from support.http import ROOT
+from support.postgres import Databases
+from support.processes import ask, until, until_gone
+
+PYTEST = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:randomly"]
+LIFE = """
+import os, pytest
+
+@pytest.mark.parametrize("number", range(4))
+def test_life(skipmq, skipmq_server, number):
+    sqs = skipmq.client()
+    queue = sqs.create_queue(QueueName="orders")["QueueUrl"]
+    sqs.send_message(QueueUrl=queue, MessageBody=str(number))
+    assert skipmq.messages("orders").bodies() == [str(number)]
+    skipmq.clock.advance(hours=number)
+    (message,) = sqs.receive_message(QueueUrl=queue)["Messages"]
+    sqs.delete_message(QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"])
+    assert skipmq.messages("orders") == []
+    with open(os.environ["PIDS"], "a") as pids:
+        pids.write(f"{skipmq_server.pid}\\n")
+"""
+CASES = """
+import unittest
+from skipmq.testing import TestCase
+
+class Orders(TestCase, unittest.IsolatedAsyncioTestCase):
+    def setUp(self):
+        super().setUp()
+        self.queue = self.skipmq.client().create_queue(QueueName="orders")["QueueUrl"]
+    def test_one(self):
+        self.skipmq.client().send_message(QueueUrl=self.queue, MessageBody="x")
+        self.assertEqual(self.skipmq.messages("orders").bodies(), ["x"])
+    async def test_two(self):
+        self.assertEqual(self.skipmq.messages("orders").bodies(), [])
+"""
+
+
+@pytest.fixture
+def variables(tmp_path: Path) -> dict[str, str]:
+    """Give the variables of a run in which the plugin is installed as the wheel installs it."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    installed = tmp_path / "installed" / "skipmq_plugin-0.dist-info"
+    installed.mkdir(parents=True)
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: skipmq-plugin\nVersion: 0\n")
+    points = [f"{k} = {v}" for k, v in project["entry-points"]["pytest11"].items()]
+    (installed / "entry_points.txt").write_text("\n".join(["[pytest11]", *points]))
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")}  # noqa: TID251
+    return kept | {"PYTHONPATH": str(installed.parent), "PIDS": str(tmp_path / "pids")}
+
+
+@pytest.fixture
+def tests(tmp_path: Path) -> Path:
+    """Give a folder for tests, with a configuration as strict as this repository's."""
+    folder = tmp_path / "tests"
+    folder.mkdir()
+    lines = ["[pytest]", "addopts = --import-mode=importlib --strict-config --strict-markers"]
+    (folder / "pytest.ini").write_text("\n".join([*lines, "filterwarnings = error"]))
+    return folder
+
+
+def run(tests: Path, variables: dict[str, str], *options: str) -> str:
+    done = subprocess.run(
+        [*PYTEST, *options],
+        cwd=tests,
+        env=variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(("options", "servers"), [((), 1), (("-n", "2"), 2)], ids=["one", "xdist"])
+def test_fixture_gives_each_test_an_empty_account(
+    tests: Path, variables: dict[str, str], place: Path, options: tuple[str, ...], servers: int
+) -> None:
+    (tests / "test_life.py").write_text(LIFE)
+
+    said = run(tests, variables | {"TMPDIR": str(place)}, *options)
+
+    assert "4 passed" in said
+    pids = set(Path(variables["PIDS"]).read_text().split())
+    assert len(pids) == servers
+    for pid in pids:
+        until_gone(int(pid))
+    until(lambda: not list(place.glob("skipmq-*")), "the folders are gone")
+
+
+def test_queues_and_settings_stand_in_the_configuration(
+    tests: Path, variables: dict[str, str]
+) -> None:
+    with (tests / "pytest.ini").open("a") as file:
+        file.write("\nskipmq_queues = queues.toml\nskipmq_settings =\n  region = eu-west-3\n")
+    (tests / "queues.toml").write_text("[queues.orders]\nVisibilityTimeout = 3\n")
+    (tests / "test_declared.py").write_text(
+        "import pytest\n"
+        "@pytest.mark.parametrize('number', range(2))\n"
+        "def test_declared(skipmq, number):\n"
+        "    sqs = skipmq.client()\n"
+        "    url = sqs.get_queue_url(QueueName='orders')['QueueUrl']\n"
+        "    names = ['QueueArn', 'VisibilityTimeout']\n"
+        "    found = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=names)['Attributes']\n"
+        "    assert found['QueueArn'].startswith('arn:aws:sqs:eu-west-3:')\n"
+        "    assert found['VisibilityTimeout'] == '3'\n"
+        "    assert skipmq.messages('orders') == []\n"
+        "    sqs.send_message(QueueUrl=url, MessageBody='x')\n"
+    )
+
+    assert "2 passed" in run(tests, variables)
+
+
+def test_cases_of_unittest_have_an_account_each(tests: Path, variables: dict[str, str]) -> None:
+    (tests / "test_cases.py").write_text(CASES)
+
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "unittest", "-v", "test_cases"],
+        cwd=tests,
+        env=variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert "Ran 2 tests" in done.stderr
+    assert done.stderr.rstrip().endswith("OK")
+    assert "2 passed" in run(tests, variables)
+
+
+def test_run_that_asks_for_nothing_imports_nothing(tests: Path, variables: dict[str, str]) -> None:
+    program = (
+        "import sys, pytest\nbefore = set(sys.modules)\nimport skipmq.testing.plugin\n"
+        "print(*sorted(set(sys.modules) - before))"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=variables, capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.split() == ["skipmq", "skipmq.testing", "skipmq.testing.plugin"]
+    (tests / "test_nothing.py").write_text(
+        "import sys\ndef test_nothing():\n"
+        "    assert 'skipmq.testing.plugin' in sys.modules\n"
+        "    assert 'skipmq.testing.server' not in sys.modules\n"
+    )
+    assert "1 passed" in run(tests, variables)
+
+
+def test_killed_run_leaves_no_server(tests: Path, variables: dict[str, str], place: Path) -> None:
+    (tests / "test_hang.py").write_text(
+        "import time\ndef test_hang(skipmq_server):\n"
+        "    print(skipmq_server.pid, flush=True)\n    time.sleep(600)\n"
+    )
+    with subprocess.Popen(
+        [*PYTEST, "-s", "-q"],
+        cwd=tests,
+        env=variables | {"TMPDIR": str(place)},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        pid = int(next(line for line in process.stdout if line.strip().isdigit()))
+
+        process.kill()
+
+    until_gone(pid)
+    until(lambda: not list(place.glob("skipmq-*")), "the folder is gone")
+
+
+def test_run_of_another_account_without_a_home(place: Path) -> None:
+    program, others = python_of_others()
+    (place / "test_life.py").write_text(LIFE)
+    (place / "pids").touch(mode=0o666)
+    (place / "pids").chmod(0o666)
+    given = {**others, "TMPDIR": str(place), "HOME": "/nonexistent", "PIDS": str(place / "pids")}
+
+    done = subprocess.run(
+        [program, *PYTEST[1:], "-p", "skipmq.testing.plugin", "-c", "/dev/null", "test_life.py"],
+        cwd=place,
+        env=given,
+        capture_output=True,
+        text=True,
+        check=False,
+        **ACCOUNT,
+    )
+
+    assert "4 passed" in done.stdout, done.stdout + done.stderr
+    until(lambda: not list(place.glob("skipmq-*")), "the folder is gone")
+
+
+def test_schema_is_installed_into_a_database_of_yours(embedded_databases: Databases) -> None:
+    url = embedded_databases.empty()
+
+    install(re.sub("^postgresql:", "postgresql+psycopg:", url))
+    install(url)
+
+    assert ask(url, "select skipmq.create_queue('orders') is not null") is True
+    ask(url, "select skipmq.send_message('orders', 'x')")
+    embedded_databases.drop(url)
+
+
+def test_installation_that_cannot_be_says_why(embedded_databases: Databases) -> None:
+    url = embedded_databases.empty()
+    ask(url, "create role visitor login")
+
+    with pytest.raises(TestingError, match="the schema cannot be installed: nothing was migrated"):
+        install(url.replace("postgres@", "visitor@"))
+    with pytest.raises(TestingError, match=r"cannot be reached.*the URL given to install"):
+        install("postgresql://localhost:1/test")
+    embedded_databases.drop(url)
+    ask(embedded_databases.server.url, "drop role visitor")

@@ -1,4 +1,4 @@
-"""What tests may ask of a throw-away server: faults, another time, an empty account.
+"""What tests may ask of a temporary server: faults, another time, an empty account.
 
 Requests on the JSON wire under a target of their own, `SkipMQTest.` and a name. Only the worker of
 `skipmq serve --ephemeral` makes this broker; no setting does. Any other node has a Broker, which
@@ -37,7 +37,7 @@ _ERRORS = {
 
 
 class InjectFault(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What happens to the next requests of an action (*: of any), so many times."""
+    """A fault of the next `Times` requests of an action (*: of any)."""
 
     Action: str
     Kind: Literal["fail", "slow", "drop", "duplicate"]
@@ -61,7 +61,7 @@ class Reset(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ControlledBroker(Broker):
-    """The broker of a throw-away server that tests control; for one loop."""
+    """The broker of a temporary server that tests control; for one loop."""
 
     def __init__(self, node: Node, owner_url: str) -> None:
         super().__init__(node)

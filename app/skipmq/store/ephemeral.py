@@ -1,4 +1,4 @@
-"""What only the owner of a throw-away database does, for tests: move its clock, empty an account.
+"""Functions of the owner of a temporary database, for tests: move its clock, empty an account.
 
 The clock moves for every session of the server, so that it is never done to a server that others
 use. A node's role may go by a moved clock only as a member of the owner, which is granted here
@@ -27,7 +27,7 @@ _PAUSE = 0.001
 
 
 class Ephemeral:
-    """The owner's functions on a throw-away database, and on the sessions of its only node."""
+    """The owner's functions on a temporary database, and on the sessions of its only node."""
 
     def __init__(self, owner_url: str, node: Database, connections: int) -> None:
         self._owner = Database(owner_url, size=1, application_name="skipmq tests")
@@ -36,7 +36,7 @@ class Ephemeral:
         self.offset = 0.0
 
     async def move_clock(self, offset: float) -> None:
-        """Have the clock be ahead by so many seconds; return when the node goes by it."""
+        """Put the clock `offset` seconds ahead; return when the node uses it."""
         if offset == self.offset:
             return
         if not self.offset:

@@ -152,7 +152,7 @@ class Account:
         self._fault("fail", action, times, Code=code)
 
     def slow(self, action: str, seconds: float, times: int = 1) -> None:
-        """Begin with the next requests of an action only after so many seconds."""
+        """Delay the next requests of an action by `seconds`."""
         self._fault("slow", action, times, Seconds=seconds)
 
     def drop(self, action: str, times: int = 1, *, done: bool = False) -> None:
@@ -160,7 +160,7 @@ class Account:
         self._fault("drop", action, times, IsDone=done)
 
     def duplicate(self, times: int = 1) -> None:
-        """Deliver what the next receives give once more, to whoever receives next."""
+        """Deliver the messages of the next receives twice: the next receive gets them again."""
         self._fault("duplicate", "ReceiveMessage", times)
 
     def _fault(self, kind: str, action: str, times: int, **more: Any) -> None:

@@ -17,7 +17,7 @@ _FIRST = 100_000_000_001
 
 
 class Server(Account):
-    """A server, and its default account: what SQL functions and commands use unless told.
+    """A server, and its default account, which SQL functions and commands use by default.
 
     `settings` are those of `skipmq config`, such as `region="eu-central-1"`. It ends with this
     process too, whatever ends that.

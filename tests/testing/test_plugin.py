@@ -4,14 +4,12 @@ import os
 import re
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
 
 from skipmq.testing import TestingError, install
 from support.accounts import ACCOUNT, python_of_others
-from support.http import ROOT
 from support.postgres import Databases
 from support.processes import ask, until, until_gone
 
@@ -50,15 +48,9 @@ class Orders(TestCase, unittest.IsolatedAsyncioTestCase):
 
 @pytest.fixture
 def variables(tmp_path: Path) -> dict[str, str]:
-    """Give the variables of a run in which the plugin is installed as the wheel installs it."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    installed = tmp_path / "installed" / "skipmq_plugin-0.dist-info"
-    installed.mkdir(parents=True)
-    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: skipmq-plugin\nVersion: 0\n")
-    points = [f"{k} = {v}" for k, v in project["entry-points"]["pytest11"].items()]
-    (installed / "entry_points.txt").write_text("\n".join(["[pytest11]", *points]))
+    """Give the variables of a run that finds the plugin by its entry point."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")}  # noqa: TID251
-    return kept | {"PYTHONPATH": str(installed.parent), "PIDS": str(tmp_path / "pids")}
+    return kept | {"PIDS": str(tmp_path / "pids")}
 
 
 @pytest.fixture
@@ -188,7 +180,7 @@ def test_run_of_another_account_without_a_home(place: Path) -> None:
     given = {**others, "TMPDIR": str(place), "HOME": "/nonexistent", "PIDS": str(place / "pids")}
 
     done = subprocess.run(
-        [program, *PYTEST[1:], "-p", "skipmq.testing.plugin", "-c", "/dev/null", "test_life.py"],
+        [program, *PYTEST[1:], "-c", "/dev/null", "test_life.py"],
         cwd=place,
         env=given,
         capture_output=True,

@@ -13,7 +13,7 @@ FOLDER = ROOT / "app" / "skipmq" / "testing"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 BLOCKS = BLOCK.findall((FOLDER / "README.md").read_text())
 FRONT = [text for _, text in BLOCK.findall((ROOT / "README.md").read_text()) if "(skipmq)" in text]
-PLUGIN = ["-p", "no:cacheprovider", "-p", "no:randomly", "-p", "skipmq.testing.plugin"]
+OPTIONS = ["-p", "no:cacheprovider", "-p", "no:randomly"]
 
 
 def run(folder: Path, *words: str) -> str:
@@ -34,7 +34,7 @@ def test_tests_of_the_readme_pass(tmp_path: Path, name: str) -> None:
     (tmp_path / "pytest.ini").write_text(settings[0] + "filterwarnings = error\n")
     (tmp_path / "queues.toml").write_text("[queues.declared]\n")
 
-    said = run(tmp_path, "pytest", *PLUGIN)
+    said = run(tmp_path, "pytest", *OPTIONS)
 
     assert f"{len(texts)} passed" in said
 

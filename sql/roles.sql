@@ -99,7 +99,7 @@ begin
     grant usage on schema skipmq to skipmq_application;
     -- Each takes a queue by name, and asks check_grant first.
     grant execute on function
-      skipmq.send_message(text, text, jsonb, integer, text, text),
+      skipmq.send_message(text, text, jsonb, integer, text, text, text),
       skipmq.send_fifo_message(text, text, text, text, jsonb, text, text),
       skipmq.receive_message(text, integer, integer, text, text),
       skipmq.delete_message(text, bigint, integer, text, text),

@@ -2,7 +2,7 @@
 --   other FIFO queues, in the order given, with a row of history each. As 'dead-lettered' they go on counting their
 --   receives, remember where they came from and have their message id as deduplication id, as on AWS; as 'redriven'
 --   each is a new message, as resend makes it. Gives their number.
--- Called by: clear_group, move_fifo_batch.
+-- Called by: clear_group, move_fifo_batch, dead_letter_message.
 -- Locks, in order: queue rows of the targets (shared: they are neither purged nor deleted meanwhile),
 --   advisory locks of the target groups by number, message rows. As 'dead-lettered' they wait for no sender, whom
 --   another of the receiver's groups may keep waiting: nothing is moved then.

@@ -1,6 +1,6 @@
 -- Does: locks the groups of a FIFO queue that the given messages belong to; gives the numbers of those it
 --   has locked, without those that have gone meanwhile, and those that others hold where p_waits is false.
--- Called by: delete_fifo_messages, change_fifo_visibility, receive_fifo_attempt, return_fifo_messages, move_messages,
+-- Called by: delete_fifo_messages, change_fifo_visibility, receive_fifo_attempt, return_fifo_messages, move_messages, return_message, dead_letter_message,
 --   delete_picked_messages, advance_message_task, erase_messages.
 -- Locks, in order: group rows by number.
 -- Raises: nothing.

@@ -1,5 +1,6 @@
 -- Does: gives the present generation of a queue, by name: the first parameter of the message functions.
--- Called by: hold_queue, receive_message, delete_message, change_message_visibility; SQL users.
+-- Called by: hold_queue, receive_message, delete_message, change_message_visibility,
+--   return_message, dead_letter_message; SQL users.
 -- Locks, in order: none.
 -- Raises: SQ001 when there is no such queue.
 -- Relies on index: queue_pkey.

@@ -1,7 +1,7 @@
 -- Does: sets again when groups of a FIFO queue, which the caller has locked, can give their first message,
 --   and removes the rows of those that have none.
 -- Called by: clear_group, delete_fifo_messages, change_fifo_visibility, return_fifo_messages, expire_fifo,
---   move_fifo_batch, move_messages, receive_fifo_attempt, delete_picked_messages, advance_message_task, erase_messages.
+--   move_fifo_batch, move_messages, dead_letter_message, receive_fifo_attempt, delete_picked_messages, advance_message_task, erase_messages.
 -- Locks, in order: advisory locks of empty groups, only if free: a sender that is about to commit keeps
 --   the row. In a transaction with one snapshot for all statements the row stays too: what was sent since
 --   cannot be seen there.

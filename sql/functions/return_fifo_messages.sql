@@ -1,5 +1,5 @@
 -- Does: what return_messages does, for messages of a FIFO queue: their groups can be received from again at once.
--- Called by: the ReceiveMessage action; SQL users.
+-- Called by: the ReceiveMessage action, return_message; SQL users.
 -- Locks, in order: group rows by number, message rows by id.
 -- Raises: nothing.
 -- Relies on index: those of lock_groups, return_messages and refresh_groups.

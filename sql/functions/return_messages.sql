@@ -1,7 +1,7 @@
 -- Does: takes back what was received and reached nobody: makes messages of a standard queue visible at once and
 --   does not count the receive. Passes over those that are not at that receive any more; gives the number of the others.
--- Called by: the ReceiveMessage action, when its client has hung up before the answer was written; return_fifo_messages;
---   SQL users.
+-- Called by: the ReceiveMessage action, when its client has hung up before the answer was written;
+--   return_fifo_messages, return_message; SQL users.
 -- Locks, in order: message rows by id.
 -- Raises: nothing.
 -- Relies on index: message_pkey, queue_id.

@@ -1,6 +1,6 @@
 -- Does: leaves a row of history for each of the given rows of messages, which the caller has locked and is about
 --   to settle, as the history mode of their queue says.
--- Called by: settle, move_to_dead_letter_queue, append_fifo, resend; delete_messages has it in its own statement.
+-- Called by: settle, dead_letter, append_fifo, resend; delete_messages has it in its own statement.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none (rows by ctid), generation_pkey, queue_id.

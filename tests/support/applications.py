@@ -136,3 +136,17 @@ def hide(connection: Connection, queue: str, received: dict[str, Any], timeout: 
             timeout,
         )
     )
+
+
+def give_back(connection: Connection, queue: str, received: dict[str, Any]) -> bool:
+    statement = "select skipmq.return_message(%s, %s, %s)"
+    return bool(number(connection, statement, queue, received["id"], received["receive_count"]))
+
+
+def dead_letter(
+    connection: Connection, queue: str, received: dict[str, Any], reason: str | None = None
+) -> bool:
+    statement = "select skipmq.dead_letter_message(%s, %s, %s, %s)"
+    return bool(
+        number(connection, statement, queue, received["id"], received["receive_count"], reason)
+    )

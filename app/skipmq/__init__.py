@@ -4,7 +4,12 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from skipmq.client import App as App
+    from skipmq.client import Context as Context
+    from skipmq.client import DeadLetter as DeadLetter
+    from skipmq.client import Discard as Discard
     from skipmq.client import Queue as Queue
+    from skipmq.client import Retry as Retry
 
 # The first line of the program that runs: how long a start takes is counted from here.
 STARTED = monotonic()
@@ -12,7 +17,7 @@ STARTED = monotonic()
 __version__ = "0.1.0"
 
 # What of the client is imported when it is used.
-_CLIENT = ("Queue",)
+_CLIENT = ("App", "Context", "DeadLetter", "Discard", "Queue", "Retry")
 
 
 def __getattr__(name: str) -> Any:

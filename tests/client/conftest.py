@@ -1,7 +1,9 @@
 from collections.abc import Iterator
 
+import psycopg
 import pytest
 
+from skipmq import App
 from support.applications import Applications, applications_of
 from support.postgres import Connection
 from support.sql import Queue
@@ -24,3 +26,15 @@ def shop(owner: Connection, applications: Applications) -> str:
     owner.execute("grant all on public.bought to public")
     applications.create("shop").grant("shop", send=names, receive=names)
     return applications.url("shop")
+
+
+@pytest.fixture
+def app(shop: str) -> App:
+    return App(shop)
+
+
+@pytest.fixture
+def sender(shop: str) -> Iterator[Connection]:
+    """Give a connection of the application, in autocommit mode."""
+    with psycopg.connect(shop, autocommit=True) as connection:
+        yield connection

@@ -32,7 +32,7 @@ def test_package_is_imported_in_an_instant() -> None:
     assert found[0].keys() & {*EXPENSIVE, "asyncio", "msgspec", "skipmq.client"} == set()
 
 
-@pytest.mark.parametrize("name", ["Queue"])
+@pytest.mark.parametrize("name", ["Queue", "Retry", "Discard", "DeadLetter"])
 def test_client_imports_none_of_the_server(name: str) -> None:
     found = imports(f"from skipmq import {name}")
 
@@ -43,3 +43,10 @@ def test_client_imports_none_of_the_server(name: str) -> None:
 def test_name_that_is_not_there_is_an_error() -> None:
     with pytest.raises(ImportError, match="cannot import name 'Broker' from 'skipmq'"):
         from skipmq import Broker  # type: ignore[attr-defined] # noqa: F401, PLC0415
+
+
+@pytest.mark.parametrize("name", ["App", "Context"])
+def test_consumers_import_psycopg_and_none_of_the_server(name: str) -> None:
+    found = imports(f"from skipmq import {name}")
+
+    assert found.keys() & EXPENSIVE == {"psycopg"}

@@ -32,7 +32,7 @@ begin
       skipmq.write_history(tid[], text, timestamptz),
       skipmq.sample_history(integer, timestamptz, timestamptz, integer),
       skipmq.check_generation(integer, boolean),
-      skipmq.dead_letter_queue(integer),
+      skipmq.dead_letter_queue(integer), skipmq.dead_letter(integer, tid[], integer, timestamptz),
       skipmq.is_sent(integer, uuid[], timestamptz),
       skipmq.shard_of(integer, text, timestamptz),
       skipmq.scan_from(timestamptz, bigint[], bigint[]), skipmq.count_all(integer),
@@ -66,9 +66,7 @@ begin
       skipmq.has_forbidden_character(text),
       skipmq.is_attribute_name(text),
       skipmq.is_identifier(text),
-      skipmq.is_number(text),
-      skipmq.latin(text),
-      skipmq.shown(text),
+      skipmq.is_number(text), skipmq.latin(text), skipmq.shown(text),
       skipmq.check_redrive(integer, text, text[]),
       skipmq.check_grant(text, text, text, text),
       skipmq.announce_access_keys()
@@ -99,11 +97,13 @@ begin
     grant usage on schema skipmq to skipmq_application;
     -- Each takes a queue by name, and calls check_grant first.
     grant execute on function
-      skipmq.send_message(text, text, jsonb, integer, text, text),
+      skipmq.send_message(text, text, jsonb, integer, text, text, text),
       skipmq.send_fifo_message(text, text, text, text, jsonb, text, text),
       skipmq.receive_message(text, integer, integer, text, text),
       skipmq.delete_message(text, bigint, integer, text, text),
-      skipmq.change_message_visibility(text, bigint, integer, integer, text, text)
+      skipmq.change_message_visibility(text, bigint, integer, integer, text, text),
+      skipmq.return_message(text, bigint, integer, text, text),
+      skipmq.dead_letter_message(text, bigint, integer, text, text, text)
       to skipmq_application;
   end if;
   if exists (select from pg_roles where rolname = 'skipmq_reader') then

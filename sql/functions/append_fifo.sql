@@ -2,7 +2,7 @@
 --   other FIFO queues, in the given order, and writes a history row for each. As 'dead-lettered' they keep their
 --   receive count, record their source and take their message id as deduplication id, as on AWS; as 'redriven'
 --   each becomes a new message, as in resend. Returns the number moved.
--- Called by: clear_group, move_fifo_batch.
+-- Called by: clear_group, move_fifo_batch, dead_letter_message.
 -- Locks, in order: queue rows of the targets (key share, so that they are neither purged nor deleted), advisory locks
 --   of the target groups by number, message rows. As 'dead-lettered' it does not wait for an advisory lock, whose
 --   holder may be waiting for a group that this receive has locked: it then moves nothing.

@@ -1,5 +1,6 @@
 -- Does: returns the current generation of a queue, by name: the first argument of the message functions.
--- Called by: hold_queue, receive_message, delete_message, change_message_visibility; SQL users.
+-- Called by: hold_queue, receive_message, delete_message, change_message_visibility, return_message,
+--   dead_letter_message; SQL users.
 -- Locks, in order: none.
 -- Raises: SQ001 when the queue does not exist.
 -- Relies on index: queue_pkey.

@@ -1,7 +1,8 @@
 -- Does: recomputes when groups of a FIFO queue, which the caller has locked, can yield their first message, and deletes
 --   the rows of empty ones.
 -- Called by: clear_group, delete_fifo_messages, change_fifo_visibility, return_fifo_messages, expire_fifo,
---   move_fifo_batch, move_messages, receive_fifo_attempt, delete_picked_messages, advance_message_task, erase_messages.
+--   move_fifo_batch, move_messages, dead_letter_message, receive_fifo_attempt, delete_picked_messages,
+--   advance_message_task, erase_messages.
 -- Locks, in order: advisory locks of empty groups, if free: the row stays when a sender is about to commit. Under
 --   REPEATABLE READ and SERIALIZABLE it always stays, since the snapshot does not show later sends.
 -- Raises: nothing.

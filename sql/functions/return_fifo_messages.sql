@@ -1,5 +1,5 @@
 -- Does: does the same as return_messages for a FIFO queue: the groups become available immediately.
--- Called by: the ReceiveMessage action; SQL users.
+-- Called by: the ReceiveMessage action, return_message; SQL users.
 -- Locks, in order: group rows by number, message rows by id.
 -- Raises: nothing.
 -- Relies on index: those of lock_groups, return_messages and refresh_groups.

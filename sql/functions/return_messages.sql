@@ -1,7 +1,7 @@
 -- Does: undoes receives whose response no client got: makes messages of a standard queue visible immediately and does not
 --   count the receive. Skips messages that were received again or settled; returns the number of the others.
--- Called by: the ReceiveMessage action, when its client disconnected before the response was written; return_fifo_messages;
---   SQL users.
+-- Called by: the ReceiveMessage action, when its client disconnected before the response was written; return_fifo_messages,
+--   return_message; SQL users.
 -- Locks, in order: message rows by id.
 -- Raises: nothing.
 -- Relies on index: message_pkey, queue_id.

@@ -1,4 +1,5 @@
--- Does: stores one message in the named standard queue, in the caller's transaction; returns its id.
+-- Does: stores one message in the named standard queue, in the caller's transaction; p_group_id is its tenant in a fair
+--   queue. Returns its id.
 -- Called by: SQL users: `insert into orders …; select skipmq.send_message('orders', …); commit;`.
 -- Locks, in order: those of check_grant and hold_queue, then of send_messages.
 -- Raises: what check_grant, hold_queue and send_messages raise; SQ001 when the queue does not exist.
@@ -9,7 +10,8 @@ create function skipmq.send_message(
   p_attributes jsonb default null,
   p_delay_seconds integer default null,
   p_account text default '000000000000',
-  p_region text default 'us-east-1'
+  p_region text default 'us-east-1',
+  p_group_id text default null
 ) returns uuid
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -22,6 +24,6 @@ begin
   v_queue_id := skipmq.hold_queue(p_queue, p_account, p_region);
   perform skipmq.send_messages(
     v_queue_id, array[v_message_id], array[p_body], array[p_attributes::text], array[p_delay_seconds],
-    array[null::text], array[null::text], session_user::text);
+    array[p_group_id], array[null::text], session_user::text);
   return v_message_id;
 end $$;

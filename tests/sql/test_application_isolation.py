@@ -5,7 +5,16 @@ import re
 import psycopg
 import pytest
 
-from support.applications import Applications, bodies, delete, hide, receive, send
+from support.applications import (
+    Applications,
+    bodies,
+    dead_letter,
+    delete,
+    give_back,
+    hide,
+    receive,
+    send,
+)
 from support.http import ROOT
 from support.postgres import Connection
 from support.sql import ENDS, Queue, number
@@ -64,6 +73,8 @@ def assert_uses_its_own_only(connection: Connection) -> None:
             lambda q: receive(connection, q),
             lambda q: delete(connection, q, anything),
             lambda q: hide(connection, q, anything, 0),
+            lambda q: give_back(connection, q, anything),
+            lambda q: dead_letter(connection, q, anything),
         ):
             with pytest.raises(psycopg.errors.InsufficientPrivilege, match="role shop may not"):
                 attempt(queue)
@@ -96,6 +107,8 @@ def test_right_to_send_is_none_to_receive_and_the_other_way_round(
         f"receive_message('{queue}')",
         f"delete_message('{queue}', {message['id']}, 1)",
         f"change_message_visibility('{queue}', {message['id']}, 1, 0)",
+        f"return_message('{queue}', {message['id']}, 1)",
+        f"dead_letter_message('{queue}', {message['id']}, 1)",
     ):
         refused(sender, f"select skipmq.{call}")
     refused(receiver, f"select skipmq.send_message('{queue}', 'x')")
@@ -114,7 +127,7 @@ def test_just_the_documented_functions_can_be_called(shop: Connection, owner: Co
     }
 
     assert len(functions) > 80
-    assert len(DOCUMENTED) == 5
+    assert len(DOCUMENTED) == 7
     assert may == DOCUMENTED
     for name, _, types in functions:
         nulls = ", ".join(f"null::{kind}" for kind in types.split(", ") if kind)

@@ -32,6 +32,12 @@ def test_send_message_names_the_sending_role(node: Connection) -> None:
     assert queue.receive()[0]["sender"] == "skipmq_node"
 
 
+def test_send_message_of_a_group_is_that_tenants(orders: Queue) -> None:
+    orders.connection.execute("select skipmq.send_message('orders', 'x', p_group_id => 'ann')")
+
+    assert orders.receive()[0]["group_id"] == "ann"
+
+
 @pytest.mark.parametrize(
     ("call", "sqlstate"),
     [

@@ -55,8 +55,11 @@ class Applications:
 
     def connect(self, role: str) -> Connection:
         """Log in as a role, in autocommit mode, until the end of the test."""
-        url = self.database.replace("postgresql://postgres@", f"postgresql://{role}@")
-        return self._stack.enter_context(psycopg.connect(url, autocommit=True))
+        return self._stack.enter_context(psycopg.connect(self.url(role), autocommit=True))
+
+    def url(self, role: str) -> str:
+        """Return the URL with which a role logs in."""
+        return self.database.replace("postgresql://postgres@", f"postgresql://{role}@")
 
     def sender(self, role: str, *queues: str) -> Connection:
         """Make a login that may send to queues, and connect as it."""
@@ -132,4 +135,18 @@ def hide(connection: Connection, queue: str, received: dict[str, Any], timeout: 
             received["receive_count"],
             timeout,
         )
+    )
+
+
+def give_back(connection: Connection, queue: str, received: dict[str, Any]) -> bool:
+    statement = "select skipmq.return_message(%s, %s, %s)"
+    return bool(number(connection, statement, queue, received["id"], received["receive_count"]))
+
+
+def dead_letter(
+    connection: Connection, queue: str, received: dict[str, Any], reason: str | None = None
+) -> bool:
+    statement = "select skipmq.dead_letter_message(%s, %s, %s, %s)"
+    return bool(
+        number(connection, statement, queue, received["id"], received["receive_count"], reason)
     )

@@ -138,6 +138,7 @@ _ALL = (
     queue,
     analytics,
     Deferred("serve", "serve:serve_command", "Run a node."),
+    Deferred("work", "work:work", "Run the consumers of the app APP in the module MODULE."),
     Deferred("config", "config:config_command", "Show the effective settings and their sources."),
     Deferred(
         "doctor",

@@ -1,0 +1,166 @@
+"""An app: the consumers of a program, and how they are run."""
+
+import asyncio
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar, overload
+
+from skipmq.client.consumer import Consumer, Options, consumer, name_of
+from skipmq.client.context import Context
+from skipmq.client.errors import ClientError
+from skipmq.client.outcomes import Backoff, Retry
+from skipmq.client.queue import Queue
+from skipmq.client.worker import Worker
+
+T = TypeVar("T")
+R = TypeVar("R")
+B = TypeVar("B")
+_BACKOFF = Retry.backoff(2, most=300)
+
+
+class Decorator(Protocol[B]):
+    """Takes a handler of bodies of a type, with a context or without, and returns it as it is."""
+
+    @overload
+    def __call__(self, handler: Callable[[B], R], /) -> Callable[[B], R]: ...
+    @overload
+    def __call__(self, handler: Callable[[B, Context], R], /) -> Callable[[B, Context], R]: ...
+
+
+class App:
+    """The consumers of a program; `dsn` is the URL of the broker's database for a role of its own.
+
+    The role needs `skipmq grant ROLE --receive QUEUE` for each queue.
+    """
+
+    def __init__(self, dsn: str | None = None) -> None:
+        self.dsn = dsn
+        self.consumers: list[Consumer] = []
+
+    @overload
+    def consumer(
+        self,
+        queue: Queue[T],
+        *,
+        batch: int,
+        seconds: float | None = ...,
+        concurrency: int = ...,
+        visibility: int = ...,
+        extend: bool = ...,
+        retry: Backoff = ...,
+        attempts: int | None = ...,
+    ) -> Decorator[list[T]]: ...
+    @overload
+    def consumer(
+        self,
+        queue: Queue[T],
+        *,
+        concurrency: int = ...,
+        visibility: int = ...,
+        extend: bool = ...,
+        retry: Backoff = ...,
+        attempts: int | None = ...,
+    ) -> Decorator[T]: ...
+    def consumer(  # noqa: PLR0913 - the options of a consumer.
+        self,
+        queue: Queue[Any],
+        *,
+        concurrency: int = 1,
+        visibility: int = 30,
+        extend: bool = True,
+        retry: Backoff = _BACKOFF,
+        attempts: int | None = None,
+        batch: int | None = None,
+        seconds: float | None = None,
+    ) -> Any:
+        """Make a function the handler of a queue's messages: `(body)` or `(body, context)`.
+
+        It returns: the message is deleted. It raises Retry, Discard or DeadLetter; any other error
+        hides the message for a delay of `retry`, and after `attempts` receives moves it to the
+        dead-letter queue. `concurrency` handlers run at once, in threads where they are no
+        coroutines; those of a group of a FIFO queue one after the other. A message is hidden for
+        `visibility` seconds, and with `extend` for as long as its handler runs. With `batch` the
+        handler takes a list of up to `batch` bodies, waiting `seconds` for it to fill. Raises
+        ClientError for a handler that cannot take the messages.
+        """
+        options = Options(concurrency, visibility, extend, retry, attempts, batch, seconds)
+
+        def declare(handler: Callable[..., Any]) -> Callable[..., Any]:
+            found = consumer(queue, handler, options)
+            for other in self.consumers:
+                if other.queue.arn == queue.arn:
+                    raise ClientError(
+                        f"{other.name} and {name_of(handler)} would share the messages of"
+                        f" {queue.name!r}: an app has one consumer of a queue"
+                    )
+            self.consumers.append(found)
+            return handler
+
+        return declare
+
+    def run(
+        self,
+        *,
+        once: bool = False,
+        concurrency: int | None = None,
+        grace: float = 30.0,
+        health_port: int | None = None,
+    ) -> Counter[str]:
+        """Run the consumers until SIGTERM or SIGINT; return how many messages had which outcome.
+
+        With `once` until no message is visible. `concurrency` is that of each consumer instead of
+        its own; `grace` is how many seconds handlers have to end. Raises ClientError where it
+        cannot begin, and UnfinishedError for handlers that it cut off.
+        """
+        worker = self._worker(concurrency, grace)
+
+        async def run() -> None:
+            loop = asyncio.get_running_loop()
+            if threading.current_thread() is threading.main_thread():
+                for number in (signal.SIGTERM, signal.SIGINT):
+                    loop.add_signal_handler(number, worker.interrupt)
+            await worker.run(once=once, health_port=health_port)
+
+        asyncio.run(run())
+        return _outcomes(worker)
+
+    async def arun(
+        self, *, once: bool = False, concurrency: int | None = None, grace: float = 30.0
+    ) -> Counter[str]:
+        """Do what `run` does on the caller's event loop, until the task is cancelled."""
+        worker = self._worker(concurrency, grace)
+        await worker.run(once=once, health_port=None)
+        return _outcomes(worker)
+
+    def drain(self, *, timeout: float = 30.0) -> Counter[str]:
+        """Run the consumers until no message is visible, in a test; raise what a handler raised.
+
+        Raises TimeoutError when that takes longer than `timeout` seconds.
+        """
+        worker = self._worker(None, 0)
+
+        async def run() -> None:
+            async with asyncio.timeout(timeout):
+                await worker.run(once=True, health_port=None)
+
+        asyncio.run(run())
+        for runner in worker.runners:
+            if runner.error is not None:
+                raise runner.error
+        return _outcomes(worker)
+
+    def _worker(self, concurrency: int | None, grace: float) -> Worker:
+        if self.dsn is None:
+            raise ClientError(
+                "the app has no database: App('postgresql://shop@localhost/skipmq'), or"
+                " `skipmq work --dsn URL`"
+            )
+        if not self.consumers:
+            raise ClientError("the app has no consumer: decorate a function with @app.consumer")
+        return Worker(self.consumers, self.dsn, concurrency=concurrency, grace=grace)
+
+
+def _outcomes(worker: Worker) -> Counter[str]:
+    return sum((runner.outcomes for runner in worker.runners), Counter[str]())

@@ -1,0 +1,49 @@
+"""Message attributes: plain values, and the JSON in which SQS has them."""
+
+import base64
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from skipmq.client.errors import ClientError
+
+Value = str | int | float | bytes
+
+
+def encode(attributes: Mapping[str, Value] | None) -> str | None:
+    """Return attributes as the SQL functions take them; raise ClientError for other values."""
+    if not attributes:
+        return None
+    return msgspec.json.encode({name: _typed(name, v) for name, v in attributes.items()}).decode()
+
+
+def decode(attributes: Mapping[str, Mapping[str, Any]] | None) -> dict[str, Value]:
+    """Return attributes as plain values: numbers where they are, text where they are not."""
+    return {name: _plain(value) for name, value in (attributes or {}).items()}
+
+
+def _typed(name: str, value: Any) -> dict[str, str]:
+    match value:
+        case str():
+            return {"DataType": "String", "StringValue": value}
+        case int() | float() if not isinstance(value, bool) and math.isfinite(value):
+            return {"DataType": "Number", "StringValue": str(value)}
+        case bytes():
+            return {"DataType": "Binary", "BinaryValue": base64.b64encode(value).decode()}
+    raise ClientError(
+        f"the attribute {name!r} is {value!r}: an attribute is a text, a number or bytes"
+    )
+
+
+def _plain(value: Mapping[str, Any]) -> Value:
+    if "BinaryValue" in value:
+        return base64.b64decode(value["BinaryValue"])
+    text = str(value["StringValue"])
+    if value["DataType"].partition(".")[0] != "Number":
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)

@@ -1,0 +1,179 @@
+"""Connections of a worker: one for its claims, which reconnects, and those of transactions."""
+
+import asyncio
+import logging
+import random
+import select
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from skipmq.client import statements
+from skipmq.client.errors import ClientError, sqlstate
+
+log = logging.getLogger(__package__)
+
+Rows = list[tuple[Any, ...]]
+Connection = psycopg.Connection[tuple[Any, ...]]
+AsyncConnection = psycopg.AsyncConnection[tuple[Any, ...]]
+_Open = TypeVar("_Open", Connection, AsyncConnection)
+
+# What a URL may say otherwise. A primary that died without a word is noticed within seconds.
+_DEFAULTS = {
+    "connect_timeout": "10",
+    "fallback_application_name": "skipmq work",
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "target_session_attrs": "read-write",
+    "tcp_user_timeout": "20000",
+}
+_LONGEST_PAUSE = 5.0
+# Besides all that psycopg takes for operational: a server that only reads since a failover, and a
+# queue that was purged in that instant.
+_PASSING = {"25006", "SQ005"}
+
+
+def conninfo(dsn: str) -> str:
+    """Return a URL with the defaults of a worker; raise ClientError for what is none."""
+    if dsn.startswith(("http://", "https://")):
+        raise ClientError(
+            f"an App speaks SQL, not HTTP: {dsn} is no database. Give the URL of the broker's, as"
+            " in postgresql://shop@localhost/skipmq"
+        )
+    try:
+        return make_conninfo("", **(_DEFAULTS | conninfo_to_dict(dsn)))
+    except psycopg.Error as error:
+        raise ClientError(f"the URL of the database cannot be read: {error}") from error
+
+
+class Connections:
+    """Connections for transactions of handlers: each has its own, and leaves it to the next."""
+
+    def __init__(self, dsn: str) -> None:
+        self._conninfo = conninfo(dsn)
+        self._idle: list[Connection] = []
+        self._async_idle: list[AsyncConnection] = []
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """Give a connection in a transaction; for threads."""
+        connection = _taken(self._idle) or psycopg.connect(self._conninfo, autocommit=True)
+        try:
+            with connection.transaction():
+                yield connection
+        finally:
+            if connection.closed:
+                connection.close()
+            else:
+                self._idle.append(connection)
+
+    @asynccontextmanager
+    async def atransaction(self) -> AsyncIterator[AsyncConnection]:
+        """Give a connection in a transaction; for coroutines."""
+        connection = _taken(self._async_idle) or await self.connect()
+        try:
+            async with connection.transaction():
+                yield connection
+        finally:
+            if connection.closed:
+                await connection.close()
+            else:
+                self._async_idle.append(connection)
+
+    async def connect(self) -> AsyncConnection:
+        """Open a connection of its own."""
+        return await AsyncConnection.connect(self._conninfo, autocommit=True)
+
+    async def close(self) -> None:
+        """Close the connections that are not in use."""
+        while self._idle:
+            self._idle.pop().close()
+        while self._async_idle:
+            await self._async_idle.pop().close()
+
+
+def _taken(idle: list[_Open]) -> _Open | None:
+    """Take a connection that the server has not closed meanwhile."""
+    while True:
+        try:
+            connection = idle.pop()
+        except IndexError:
+            return None
+        poller = select.poll()
+        poller.register(connection.fileno(), select.POLLIN)
+        if not poller.poll(0):
+            return connection
+        # Whatever the server said to an idle connection, another is as good.
+        connection.pgconn.finish()
+
+
+class Link:
+    """The connection for what commits by itself: one statement after the other.
+
+    Each is safe to repeat, and is repeated until the database is available.
+    """
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+        self._connection: AsyncConnection | None = None
+        self._lock = asyncio.Lock()
+        self.is_open = False
+
+    async def open(self) -> None:
+        """Connect; raise ClientError at once where that fails, which a mistake may be why."""
+        try:
+            await self._opened()
+        except psycopg.Error as error:
+            text = " ".join(str(error).split())
+            raise ClientError(f"the database cannot be reached: {text}") from error
+
+    async def run(self, statement: str, parameters: Sequence[Any] | Callable[[], Any]) -> Rows:
+        """Run a statement and return its rows.
+
+        Parameters that are a function are made when its turn has come; None makes it run nothing.
+        Raises psycopg.Error for what does not pass.
+        """
+        async with self._lock:
+            tries = 0
+            while True:
+                made = parameters() if callable(parameters) else parameters
+                if made is None:
+                    return []
+                try:
+                    cursor = await (await self._opened()).execute(statement, made)
+                    return await cursor.fetchall()
+                except psycopg.Error as error:
+                    if not _passes(error):
+                        raise
+                    await self._pause(error, tries)
+                    tries += 1
+
+    async def close(self) -> None:
+        """Close it."""
+        self.is_open = False
+        if self._connection is not None:
+            await self._connection.close()
+
+    async def _opened(self) -> AsyncConnection:
+        if self._connection is None or self._connection.closed:
+            self._connection = await self._connections.connect()
+            await self._connection.execute(statements.SETTINGS)
+            self.is_open = True
+        return self._connection
+
+    async def _pause(self, error: psycopg.Error, tries: int) -> None:
+        if sqlstate(error) == "25006":
+            await self.close()
+        self.is_open = self._connection is not None and not self._connection.closed
+        log.warning("the database is unavailable, trying again: %s", " ".join(str(error).split()))
+        longest = min(_LONGEST_PAUSE, 0.1 * 2.0 ** min(tries, 10))
+        await asyncio.sleep(longest * random.uniform(0.5, 1))  # noqa: S311 - no secret.
+
+
+def _passes(error: psycopg.Error) -> bool:
+    lost = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    return lost or sqlstate(error) in _PASSING

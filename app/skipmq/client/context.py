@@ -1,0 +1,172 @@
+"""What a handler knows of its message, and the transaction in which it is deleted."""
+
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import TracebackType
+from typing import Any
+
+from psycopg import AsyncCursor, Cursor
+from psycopg.rows import tuple_row
+
+from skipmq.client import statements, transactions
+from skipmq.client.attributes import Value, decode
+from skipmq.client.connections import AsyncConnection, Connection, Connections
+from skipmq.client.errors import ClientError
+from skipmq.client.outcomes import LostMessageError
+from skipmq.client.queue import Queue
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Message:
+    """A message as it was received; `receive_count` counts this receive too."""
+
+    id: str
+    text: str = field(repr=False)
+    attributes: dict[str, Value] = field(repr=False)
+    receive_count: int
+    sent_at: datetime
+    group: str | None
+    dead_letter_source: str | None
+    # What settles it: its number, and the receive that it was claimed by.
+    number: int = field(repr=False)
+    receipt: int = field(repr=False)
+
+    @classmethod
+    def from_row(cls, row: Sequence[Any]) -> "Message":
+        """Return the message of a row of a claim."""
+        number, receipt, id_, text, stored, receive_count, sent_at, group, source = row
+        known = decode(stored)
+        return cls(id_, text, known, receive_count, sent_at, group, source, number, receipt)
+
+
+class Context:
+    """What a handler may do with its message, or with those of its batch.
+
+    A handler of batches finds all in `messages`, in the order of the bodies.
+    """
+
+    def __init__(
+        self,
+        queue: Queue[Any],
+        messages: Sequence[Message],
+        connections: Connections,
+        release: Callable[[], None],
+        *,
+        is_async: bool,
+    ) -> None:
+        self.queue, self.messages = queue, messages
+        # Whether a transaction here has deleted them, or one of the handler's own will.
+        self.is_deleted = self.is_delegated = False
+        self._connections, self._release, self._is_async = connections, release, is_async
+
+    @property
+    def message(self) -> Message:
+        """Return the message; of a batch the first."""
+        return self.messages[0]
+
+    def transaction(self) -> "Transaction":
+        """Begin a transaction whose end deletes the message: both commit, or neither.
+
+        `with`, in a coroutine `async with`, gives a psycopg connection. Leaving the block raises
+        LostMessageError, and rolls back, where another has received the message meanwhile.
+        """
+        return Transaction(self)
+
+    def delete(self, *, using: Any) -> None:
+        """Delete the message in the caller's own transaction, which `using` names as in Queue.send.
+
+        Do it last there: the row is locked until that transaction ends. Raises LostMessageError
+        where another has received the message meanwhile: roll back.
+        """
+        self._begin()
+        self._release()
+        with self.queue.explaining():
+            self._check(transactions.run(using, statements.DELETE, self.claimed()))
+        self.is_delegated = True
+
+    async def adelete(self, *, using: Any) -> None:
+        """Do what `delete` does in an asynchronous transaction."""
+        self._begin()
+        self._release()
+        with self.queue.explaining():
+            self._check(await transactions.arun(using, statements.DELETE, self.claimed()))
+        self.is_delegated = True
+
+    def claimed(self) -> list[Any]:
+        """Return the parameters of the statements that settle what was claimed."""
+        return claimed(self.queue, self.messages)
+
+    @contextmanager
+    def block(self) -> Iterator[Connection]:
+        """Give the transaction of a thread."""
+        if self._is_async:
+            raise ClientError("this handler is a coroutine: `async with context.transaction()`")
+        self._begin()
+        with self._connections.transaction() as connection:
+            yield connection
+            self._release()
+            cursor = Cursor(connection, row_factory=tuple_row)
+            self._check(cursor.execute(statements.DELETE, self.claimed()).fetchall())
+        self.is_deleted = True
+
+    @asynccontextmanager
+    async def ablock(self) -> AsyncIterator[AsyncConnection]:
+        """Give the transaction of a coroutine."""
+        self._begin()
+        async with self._connections.atransaction() as connection:
+            yield connection
+            self._release()
+            cursor = AsyncCursor(connection, row_factory=tuple_row)
+            self._check(await (await cursor.execute(statements.DELETE, self.claimed())).fetchall())
+        self.is_deleted = True
+
+    def _begin(self) -> None:
+        if self.is_deleted or self.is_delegated:
+            raise ClientError(
+                "the message is deleted already: do all that belongs to it in one transaction"
+            )
+
+    def _check(self, deleted: transactions.Rows) -> None:
+        if not all(each for (each,) in deleted):
+            raise LostMessageError(
+                f"the message was received from {self.queue.name} by another meanwhile"
+            )
+
+
+class Transaction:
+    """A transaction of a handler, for `with` and for `async with`."""
+
+    def __init__(self, context: Context) -> None:
+        self._block, self._ablock = context.block, context.ablock
+
+    def __enter__(self) -> Connection:
+        self._entered = self._block()
+        return self._entered.__enter__()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._entered.__exit__(kind, error, traceback)
+
+    async def __aenter__(self) -> AsyncConnection:
+        self._aentered = self._ablock()
+        return await self._aentered.__aenter__()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._aentered.__aexit__(kind, error, traceback)
+
+
+def claimed(queue: Queue[Any], messages: Sequence[Message], *extra: Any) -> list[Any]:
+    """Return the parameters of a statement that settles messages: its own are `extra`."""
+    ids, receipts = [m.number for m in messages], [m.receipt for m in messages]
+    return [queue.name, *extra, queue.account, queue.region, ids, receipts]

@@ -1,0 +1,73 @@
+"""The error that the caller can correct: one sentence that names the remedy."""
+
+from collections.abc import Iterator
+
+# What the functions refuse with an error text of their own, which says all.
+_REFUSED = {"SQ006", "SQ007", "SQ008", "SQ009", "SQ011", "SQ012"}
+
+
+class ClientError(Exception):
+    """A call that cannot work as it is; the text says what to change.
+
+    `sqlstate` is PostgreSQL's, where the database refused it.
+    """
+
+    def __init__(self, text: str, sqlstate: str | None = None) -> None:
+        super().__init__(text)
+        self.sqlstate = sqlstate
+
+
+def sqlstate(error: BaseException) -> str | None:
+    """Return the SQLSTATE of an error of any driver, however a library wrapped it."""
+    for each in _causes(error):
+        for name in ("sqlstate", "pgcode"):
+            if isinstance(found := getattr(each, name, None), str):
+                return found
+    return None
+
+
+def explained(error: BaseException, queue: str, account: str, region: str) -> ClientError | None:
+    """Return what the caller of a function on a queue can correct; None for any other error.
+
+    Serialization failures and deadlocks are others: who retries transactions looks for them.
+    """
+    state = sqlstate(error)
+    text = _text(error)
+    match state:
+        case "SQ001":
+            text = (
+                f"there is no queue {queue!r} of account {account} in {region}:"
+                f" create it with `skipmq queue create {queue}`"
+            )
+        case "3F000":
+            text = (
+                "this database has no schema of SkipMQ: connect to the broker's database, or"
+                " install it here with `skipmq migrate`"
+            )
+        case "42883":
+            text = f"the schema of SkipMQ here is of another release: `skipmq migrate` ({text})"
+        case "42501" if "skipmq grant" not in text:
+            text = (
+                f"this role may not use SkipMQ ({text}): the owner of the schema grants it by"
+                f" `skipmq grant ROLE --send {queue} --receive {queue}`"
+            )
+        case "42501":
+            pass
+        case "25006":
+            text = "this connection only reads: connect to the primary, with writes allowed"
+        case _ if state not in _REFUSED:
+            return None
+    return ClientError(text, state)
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = getattr(error, "orig", None) or error.__cause__
+
+
+def _text(error: BaseException) -> str:
+    """Return what the server said, without the context that drivers add."""
+    *_, innermost = _causes(error)
+    diagnostic = getattr(innermost, "diag", None)
+    return getattr(diagnostic, "message_primary", None) or str(innermost).partition("\n")[0]

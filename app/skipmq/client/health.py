@@ -1,0 +1,68 @@
+"""The health and the metrics of a worker over HTTP, for who runs it."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+
+from skipmq.client.connections import Link
+from skipmq.client.errors import ClientError
+from skipmq.client.runner import Runner
+
+_SECONDS = 5.0
+
+
+async def start_health(port: int, runners: Sequence[Runner], link: Link) -> asyncio.Server:
+    """Serve /health/live, /health/ready and /metrics; raise ClientError where the port is taken.
+
+    A worker is ready while it is connected to the database.
+    """
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(_SECONDS):
+                _, path, *_ = [*(await reader.readline()).decode("latin-1").split(), "", ""]
+                while (await reader.readline()).strip():
+                    pass
+                writer.write(_answer(path, runners, link).encode())
+                await writer.drain()
+        except (OSError, ValueError, TimeoutError):
+            pass  # A client that disconnects, or asks for something else.
+        finally:
+            writer.close()
+
+    try:
+        return await asyncio.start_server(serve, port=port)
+    except OSError as error:
+        raise ClientError(f"port {port} cannot be listened on ({error}): take another") from error
+
+
+def _answer(path: str, runners: Sequence[Runner], link: Link) -> str:
+    match path.partition("?")[0]:
+        case "/health/live":
+            status, text = "200 OK", "alive\n"
+        case "/health/ready" if link.is_open:
+            status, text = "200 OK", "ready\n"
+        case "/health/ready":
+            status, text = "503 Service Unavailable", "no connection to the database\n"
+        case "/metrics":
+            status, text = "200 OK", "".join(f"{line}\n" for line in _metrics(runners))
+        case _:
+            status, text = "404 Not Found", "/health/live, /health/ready, /metrics\n"
+    head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8"
+    return f"{head}\r\nContent-Length: {len(text)}\r\nConnection: close\r\n\r\n{text}"
+
+
+def _metrics(runners: Sequence[Runner]) -> Iterator[str]:
+    yield "# HELP skipmq_work_messages_total Messages by what became of them."
+    yield "# TYPE skipmq_work_messages_total counter"
+    for runner in runners:
+        for outcome, count in sorted(runner.outcomes.items()):
+            labels = f'queue="{runner.queue.name}",outcome="{outcome}"'
+            yield f"skipmq_work_messages_total{{{labels}}} {count}"
+    yield "# HELP skipmq_work_seconds_total Time that handlers took."
+    yield "# TYPE skipmq_work_seconds_total counter"
+    for runner in runners:
+        yield f'skipmq_work_seconds_total{{queue="{runner.queue.name}"}} {runner.seconds:.6f}'
+    yield "# HELP skipmq_work_running Handlers that run."
+    yield "# TYPE skipmq_work_running gauge"
+    for runner in runners:
+        yield f'skipmq_work_running{{queue="{runner.queue.name}"}} {runner.running}'

@@ -1,0 +1,46 @@
+"""Wake-ups: nodes notify of sends to queues that a worker says it waits on."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from uuid import uuid4
+
+import psycopg
+
+from skipmq.client import statements
+from skipmq.client.connections import Connections
+from skipmq.client.runner import Runner
+
+log = logging.getLogger(__package__)
+
+# Nodes believe an announcement for 30 s.
+_ANNOUNCE_SECONDS = 10.0
+_RETRY_SECONDS = 5.0
+
+
+async def listen(connections: Connections, runners: Mapping[str, Runner]) -> None:
+    """Wake the runners, by the ARNs of their queues, until it is cancelled.
+
+    Without it they poll: a message that was sent by SQL is found only so.
+    """
+    process = f"work-{uuid4().hex}"
+    announcements = [f"{process} waiting {arn}" for arn in runners]
+    while True:
+        try:
+            async with await connections.connect() as connection:
+                await connection.execute(statements.LISTEN)
+                while True:
+                    await connection.execute(statements.NOTIFY, (announcements,))
+                    async for notice in connection.notifies(timeout=_ANNOUNCE_SECONDS):
+                        for arn in sent(notice.payload):
+                            if arn in runners:
+                                runners[arn].wake()
+        except psycopg.Error as error:
+            log.debug("nothing is heard of nodes for now: %s", error)
+            await asyncio.sleep(_RETRY_SECONDS)
+
+
+def sent(payload: str) -> list[str]:
+    """Return the queues of a notification that something was sent: `PROCESS sent ARN ARN…`."""
+    _, kind, *arns = [*payload.split(" "), ""]
+    return arns if kind == "sent" else []

@@ -1,0 +1,63 @@
+"""What a handler raises to say what becomes of its message, and how retries are spaced."""
+
+import math
+import random
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Delays of retries in seconds: `first`, doubled by each receive, `most` at most.
+
+    Each is shortened by up to half of it at random, so that what failed together is not retried
+    together.
+    """
+
+    first: float
+    most: float
+
+    def seconds(self, receives: int) -> int:
+        """Return for how long to hide a message that was received so often."""
+        delay = min(self.most, self.first * 2.0 ** min(receives - 1, 64))
+        return math.ceil(delay * random.uniform(0.5, 1))  # noqa: S311 - no secret.
+
+
+class Retry(Exception):  # noqa: N818 - an outcome.
+    """Raised by a handler: roll back, and try again after some seconds.
+
+    Without `after` it is tried again after the consumer's back-off, as after any other error.
+    """
+
+    def __init__(self, reason: str = "", *, after: float | None = None) -> None:
+        super().__init__(reason)
+        self.after = after
+
+    @staticmethod
+    def backoff(first: float, *, most: float) -> Backoff:
+        """Return delays of `first` seconds, doubled by each receive, `most` at most."""
+        return Backoff(first, most)
+
+
+class Discard(Exception):  # noqa: N818 - an outcome.
+    """Raised by a handler: roll back, and delete the message; the log has the reason."""
+
+
+class DeadLetter(Exception):  # noqa: N818 - an outcome.
+    """Raised by a handler: roll back, and move the message to the queue's dead-letter queue.
+
+    The reason is kept as its attribute DeadLetterReason.
+    """
+
+
+class LostMessageError(Exception):
+    """A message that was received by another before its handler was done; all is rolled back.
+
+    Its visibility timeout ended: let it be extended, or make it longer.
+    """
+
+
+def reason_of(error: BaseException) -> str:
+    """Return what is kept of an error with a message: its class and text, or the given reason."""
+    if isinstance(error, DeadLetter):
+        return str(error)
+    return f"{type(error).__qualname__}: {error}"

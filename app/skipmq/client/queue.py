@@ -1,0 +1,189 @@
+"""A queue as a program sees it: its name, and the type of its bodies."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any, Generic, TypeVar, overload
+
+from skipmq import limits
+from skipmq.client import attributes as message_attributes
+from skipmq.client import bodies, statements, transactions
+from skipmq.client.errors import ClientError, explained
+
+T = TypeVar("T")
+# Messages of one statement.
+_CHUNK = 500
+
+Attributes = Mapping[str, message_attributes.Value]
+
+
+class Queue(Generic[T]):
+    """A queue of the broker, whose bodies are of a type: it opens nothing and can be global.
+
+    The type is a dataclass, a msgspec.Struct, a pydantic model or dict, which are JSON in the
+    message; str, which is the body; or bytes, in base64. Without one each of these is sent.
+    """
+
+    @overload
+    def __init__(
+        self: "Queue[Any]", name: str, type: None = None, *, account: str = ..., region: str = ...
+    ) -> None: ...
+    @overload
+    def __init__(
+        self, name: str, type: type[T], *, account: str = ..., region: str = ...
+    ) -> None: ...
+    def __init__(
+        self,
+        name: str,
+        type: type[T] | None = None,  # noqa: A002 - what it is.
+        *,
+        account: str = limits.DEFAULT_ACCOUNT,
+        region: str = limits.DEFAULT_REGION,
+    ) -> None:
+        """Name a queue; raise ClientError for a type that bodies cannot have."""
+        self.name, self.account, self.region = name, account, region
+        self.type = type
+        self.codec = bodies.codec(type)
+
+    def __repr__(self) -> str:
+        return f"Queue({self.name!r})"
+
+    @property
+    def fifo(self) -> bool:
+        """Whether it keeps the order of groups, as its name says."""
+        return self.name.endswith(".fifo")
+
+    @property
+    def arn(self) -> str:
+        """Return its Amazon resource name."""
+        return f"arn:aws:sqs:{self.region}:{self.account}:{self.name}"
+
+    def send(  # noqa: PLR0913 - what a message has.
+        self,
+        body: T,
+        *,
+        using: Any,
+        delay: int | None = None,
+        attributes: Attributes | None = None,
+        group: str | None = None,
+        deduplication_id: str | None = None,
+    ) -> str:
+        """Send a message in the caller's transaction; return its id.
+
+        It is there when that transaction has committed. `using` is a connection or cursor of
+        psycopg, a connection or session of SQLAlchemy, or the alias of a database of Django.
+        `delay` is in seconds; a FIFO queue needs a `group`. Raises ClientError.
+        """
+        (sending,) = self._sendings([body], delay, attributes, group, [deduplication_id])
+        (message_id,) = self._run(using, *sending)
+        return message_id
+
+    def send_many(  # noqa: PLR0913 - as above.
+        self,
+        bodies: Iterable[T],
+        *,
+        using: Any,
+        delay: int | None = None,
+        attributes: Attributes | None = None,
+        group: str | None = None,
+        deduplication_ids: Sequence[str] | None = None,
+    ) -> list[str]:
+        """Send messages in the caller's transaction, in their order; return their ids.
+
+        All have the same delay, attributes and group. Raises ClientError.
+        """
+        sendings = self._sendings(bodies, delay, attributes, group, deduplication_ids)
+        return [each for sending in sendings for each in self._run(using, *sending)]
+
+    async def asend(  # noqa: PLR0913 - as above.
+        self,
+        body: T,
+        *,
+        using: Any,
+        delay: int | None = None,
+        attributes: Attributes | None = None,
+        group: str | None = None,
+        deduplication_id: str | None = None,
+    ) -> str:
+        """Send a message in the caller's transaction, as `send` does.
+
+        `using` is an asynchronous connection of psycopg or asyncpg, a cursor of psycopg, or an
+        asynchronous connection or session of SQLAlchemy.
+        """
+        (sending,) = self._sendings([body], delay, attributes, group, [deduplication_id])
+        (message_id,) = await self._arun(using, *sending)
+        return message_id
+
+    async def asend_many(  # noqa: PLR0913 - as above.
+        self,
+        bodies: Iterable[T],
+        *,
+        using: Any,
+        delay: int | None = None,
+        attributes: Attributes | None = None,
+        group: str | None = None,
+        deduplication_ids: Sequence[str] | None = None,
+    ) -> list[str]:
+        """Send messages in the caller's transaction, as `send_many` does."""
+        sendings = self._sendings(bodies, delay, attributes, group, deduplication_ids)
+        return [each for sending in sendings for each in await self._arun(using, *sending)]
+
+    def _sendings(
+        self,
+        values: Iterable[T],
+        delay: int | None,
+        attributes: Attributes | None,
+        group: str | None,
+        deduplication_ids: Sequence[str | None] | None,
+    ) -> Iterator[tuple[str, list[Any]]]:
+        """Give the statements that send messages, with their parameters."""
+        typed = message_attributes.encode(attributes)
+        if not self.fifo and any(deduplication_ids or ()):
+            raise ClientError(
+                f"{self.name!r} is a standard queue, which deduplicates nothing: leave the"
+                " deduplication id out, or take a queue whose name ends in .fifo"
+            )
+        if self.fifo and group is None:
+            raise ClientError(
+                f"{self.name!r} is a FIFO queue: say within which group the order counts, as in"
+                " group='customer-7'"
+            )
+        if self.fifo and delay is not None:
+            raise ClientError(
+                f"{self.name!r} is a FIFO queue, which delays all its messages alike: leave delay"
+                " out, and set the queue's DelaySeconds"
+            )
+        ids = iter(deduplication_ids or ())
+        encoded = map(self._encoded, values)
+        where = (self.account, self.region)
+        while chunk := list(islice(encoded, _CHUNK)):
+            if self.fifo:
+                own = [next(ids, None) for _ in chunk]
+                yield statements.SEND_FIFO, [self.name, group, typed, *where, chunk, own]
+            else:
+                yield statements.SEND, [self.name, typed, delay, *where, group, chunk]
+
+    def _encoded(self, value: T) -> str:
+        bodies.check(value, self.type, self.name)
+        body = self.codec.encode(value)
+        bodies.check_size(body)
+        return body
+
+    def _run(self, using: Any, statement: str, parameters: list[Any]) -> list[str]:
+        with self.explaining():
+            return [str(row[0]) for row in transactions.run(using, statement, parameters)]
+
+    async def _arun(self, using: Any, statement: str, parameters: list[Any]) -> list[str]:
+        with self.explaining():
+            return [str(row[0]) for row in await transactions.arun(using, statement, parameters)]
+
+    @contextmanager
+    def explaining(self) -> Iterator[None]:
+        """Raise ClientError for what the caller can correct of the errors within."""
+        try:
+            yield
+        except Exception as error:
+            found = explained(error, self.name, self.account, self.region)
+            if found is None:
+                raise
+            raise found from error

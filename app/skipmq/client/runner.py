@@ -1,0 +1,333 @@
+"""What runs one consumer: claims its messages, runs the handler, and settles what it claimed."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
+from itertools import groupby
+from time import monotonic
+from typing import Any
+
+import psycopg
+
+from skipmq.client import statements
+from skipmq.client.connections import Connections, Link
+from skipmq.client.consumer import Consumer
+from skipmq.client.context import Context, Message, claimed
+from skipmq.client.errors import ClientError
+from skipmq.client.outcomes import DeadLetter, Discard, LostMessageError, Retry, reason_of
+
+log = logging.getLogger(__package__)
+
+# The limit of messages of a receive.
+_MOST_CLAIMED = 10
+# The pause after a claim that found less than was wanted, and the longest that it is doubled to.
+_POLL_SOON, _POLL_SECONDS = 0.05, 1.0
+_SECONDS_AFTER_ERROR = 5.0
+_BATCH_SECONDS = 1.0
+# The longest that one without a dead-letter queue is hidden.
+_HOPELESS_SECONDS = 3_600
+
+Errors = (Exception, SystemExit)
+
+
+class Runner:
+    """Runs a consumer on the worker's loop: handlers that are no coroutines in threads."""
+
+    def __init__(self, consumer: Consumer, connections: Connections, link: Link) -> None:
+        self.consumer, self.queue, self.options = consumer, consumer.queue, consumer.options
+        # What became of messages, how often; what all handlers took; the first error of one.
+        self.outcomes: Counter[str] = Counter()
+        self.seconds = 0.0
+        self.error: BaseException | None = None
+        self._connections, self._link = connections, link
+        # What is claimed and not settled yet, by number.
+        self._held: dict[int, Message] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stopping = False
+        self._has_claimed = False
+        self._woken, self._freed = asyncio.Event(), asyncio.Event()
+        self._threads = ThreadPoolExecutor(
+            self.options.concurrency, thread_name_prefix=f"skipmq-{self.queue.name}"
+        )
+
+    @property
+    def running(self) -> int:
+        """Return how many handlers run, or wait behind one of their group."""
+        return len(self._tasks)
+
+    def wake(self) -> None:
+        """Poll now: there may be messages."""
+        self._woken.set()
+
+    def stop(self) -> None:
+        """Claim no more."""
+        self._stopping = True
+        self._woken.set()
+        self._freed.set()
+
+    async def serve(self) -> None:
+        """Claim and run until `stop`; raise ClientError where the first claim shows a mistake."""
+        pause = _POLL_SECONDS
+        while not self._stopping:
+            await self._free()
+            self._woken.clear()
+            try:
+                found, wanted = await self._claim_next(self.options.seconds or _BATCH_SECONDS)
+            except (ClientError, psycopg.Error) as error:
+                if not self._has_claimed:
+                    raise
+                log.error("nothing can be claimed from %s: %s", self.queue.name, error)  # noqa: TRY400
+                await self._wait(_SECONDS_AFTER_ERROR)
+                continue
+            await self._start(found)
+            pause = _POLL_SOON if found else min(2 * pause, _POLL_SECONDS)
+            if len(found) < wanted:
+                await self._wait(pause)
+
+    async def drain(self) -> int:
+        """Claim and run until nothing is visible and nothing runs; return how many were claimed."""
+        count = 0
+        while not self._stopping:
+            await self._free()
+            self._freed.clear()
+            found, _ = await self._claim_next(0)
+            count += len(found)
+            await self._start(found)
+            if not found:
+                if not self._tasks:
+                    break
+                await self._freed.wait()
+        return count
+
+    async def extend(self) -> None:
+        """Hide what is claimed for longer, again and again, until it is cancelled."""
+        while self.options.extend:
+            await asyncio.sleep(self.options.visibility / 3)
+            try:
+                await self._link.run(statements.HIDE, self._extension)
+            except psycopg.Error as error:
+                log.warning("messages of %s are not hidden for longer: %s", self.queue.name, error)
+
+    async def cut_off(self) -> int:
+        """End what still runs, return its messages, and give the number of such handlers."""
+        late = list(self._tasks)
+        for task in late:
+            task.cancel()
+        if late:
+            await asyncio.wait(late, timeout=_SECONDS_AFTER_ERROR)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        return len(late)
+
+    async def _free(self) -> None:
+        """Wait until another handler may run."""
+        while len(self._tasks) >= self.options.concurrency and not self._stopping:
+            self._freed.clear()
+            await self._freed.wait()
+
+    async def _wait(self, seconds: float) -> None:
+        if not self._stopping:
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._woken.wait()
+            except TimeoutError:
+                pass
+
+    async def _claim_next(self, seconds: float) -> tuple[list[Message], int]:
+        """Claim for the handlers that may run; return the messages and how many were wanted.
+
+        A batch is waited for so long, from its first message on.
+        """
+        if self.options.batch is None:
+            wanted = min(self.options.concurrency - len(self._tasks), _MOST_CLAIMED)
+            return await self._claim(wanted), wanted
+        most = self.options.batch
+        found = await self._claim(most)
+        until = monotonic() + seconds
+        while found and len(found) < most and not self._stopping:
+            more = await self._claim(most - len(found))
+            found += more
+            if not more and (left := until - monotonic()) <= 0:
+                break
+            if not more:
+                self._woken.clear()
+                await self._wait(min(left, _POLL_SECONDS))
+        return found, most
+
+    async def _claim(self, most: int) -> list[Message]:
+        limit = 0 if self._stopping else min(most, _MOST_CLAIMED)
+        if not limit:
+            return []
+        where = (self.queue.account, self.queue.region)
+        parameters = (self.queue.name, limit, self.options.visibility, *where)
+        with self.queue.explaining():
+            found = [
+                Message.from_row(r) for r in await self._link.run(statements.CLAIM, parameters)
+            ]
+        self._has_claimed = True
+        self._held.update((message.number, message) for message in found)
+        return found
+
+    async def _start(self, found: list[Message]) -> None:
+        """Run handlers on messages: those of a FIFO group one after the other."""
+        if self._stopping:
+            await self._return(found)
+        elif self.options.batch is not None:
+            if found:
+                self._spawn([found])
+        elif self.queue.fifo:
+            for _, group in groupby(found, key=lambda message: message.group):
+                self._spawn([[message] for message in group])
+        else:
+            for message in found:
+                self._spawn([[message]])
+
+    def _spawn(self, line: list[list[Message]]) -> None:
+        task = asyncio.create_task(self._work(line))
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._freed.set()
+        if not task.cancelled() and (error := task.exception()):
+            log.error("messages of %s were not settled", self.queue.name, exc_info=error)
+
+    async def _work(self, line: list[list[Message]]) -> None:
+        """Handle what is in a line in its order; return the rest after one that stays."""
+        while line:
+            messages = line.pop(0)
+            try:
+                is_settled = await self._handle(messages)
+            except asyncio.CancelledError:
+                await self._return([m for each in [messages, *line] for m in each])
+                raise
+            finally:
+                for message in messages:
+                    self._held.pop(message.number, None)
+            if not is_settled or self._stopping:
+                await self._return([m for each in line for m in each])
+                return
+
+    async def _handle(self, messages: list[Message]) -> bool:
+        """Run the handler; return whether its messages are settled."""
+        taken, values, is_settled = [], [], True
+        for message in messages:
+            try:
+                self._check_attempts(message)
+                values.append(self.consumer.decode(message.text))
+                taken.append(message)
+            except Exception as error:  # noqa: BLE001 - what a codec raises is its own.
+                is_settled &= await self._dead_letter([message], reason_of(error))
+        if not taken:
+            return is_settled
+        release = partial(self._release, taken)
+        is_async = self.consumer.is_async
+        context = Context(self.queue, taken, self._connections, release, is_async=is_async)
+        began = monotonic()
+        try:
+            await self._call(values if self.options.batch else values[0], context)
+        except LostMessageError as error:
+            self.outcomes["lost"] += len(taken)
+            log.warning("%s was rolled back: %s", self.consumer.name, error)
+            return True
+        except Errors as error:
+            return await self._fail(taken, context, error)
+        finally:
+            self.seconds += monotonic() - began
+        if not (context.is_deleted or context.is_delegated):
+            deleted = await self._settle(statements.DELETE, taken)
+            if deleted < len(taken):
+                log.warning("%s took too long for %s", self.consumer.name, _ids(taken))
+        self.outcomes["done"] += len(taken)
+        return is_settled
+
+    async def _call(self, value: Any, context: Context) -> None:
+        arguments = (value, context) if self.consumer.takes_context else (value,)
+        if self.consumer.is_async:
+            await self.consumer.handler(*arguments)
+            return
+        call = partial(copy_context().run, self.consumer.handler, *arguments)
+        await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+    async def _fail(self, messages: list[Message], context: Context, error: BaseException) -> bool:
+        """Do what the error of a handler asks for; return whether the messages are settled."""
+        name = self.consumer.name
+        if context.is_deleted:
+            log.error("%s failed after its commit of %s", name, _ids(messages), exc_info=error)
+            self.outcomes["done"] += len(messages)
+            return True
+        if isinstance(error, Discard):
+            log.info("%s discarded %s: %s", name, _ids(messages), error)
+            await self._settle(statements.DELETE, messages)
+            self.outcomes["discarded"] += len(messages)
+            return True
+        if isinstance(error, DeadLetter):
+            return await self._dead_letter(messages, reason_of(error))
+        if not isinstance(error, Retry):
+            self.error = self.error or error
+            log.error("%s failed on %s", name, _ids(messages), exc_info=error)
+        is_settled = True
+        for message in messages:
+            most = self.options.attempts
+            if most is not None and message.receive_count >= most:
+                is_settled &= await self._dead_letter([message], reason_of(error))
+                continue
+            after = error.after if isinstance(error, Retry) else None
+            if after is None:
+                after = self.options.retry.seconds(message.receive_count)
+            await self._settle(statements.HIDE, [message], round(after))
+            self.outcomes["retried"] += 1
+            is_settled = False
+        return is_settled
+
+    def _check_attempts(self, message: Message) -> None:
+        most = self.options.attempts
+        if most is not None and message.receive_count > most:
+            raise DeadLetter(f"received {message.receive_count} times, and {most} are allowed")
+
+    async def _dead_letter(self, messages: Sequence[Message], reason: str) -> bool:
+        """Move messages to the dead-letter queue; return False where there is none."""
+        try:
+            await self._settle(statements.DEAD_LETTER, messages, reason)
+        except ClientError as error:
+            log.error(  # noqa: TRY400 - the text says all.
+                "%s stays in %s (%s), and is hidden for an hour: give the queue a RedrivePolicy."
+                " Reason: %s",
+                *(_ids(messages), self.queue.name, error, reason),
+            )
+            await self._settle(statements.HIDE, messages, _HOPELESS_SECONDS)
+            self.outcomes["retried"] += len(messages)
+            return False
+        log.warning("%s of %s is dead-lettered: %s", _ids(messages), self.queue.name, reason)
+        self.outcomes["dead-lettered"] += len(messages)
+        return True
+
+    async def _return(self, messages: Sequence[Message]) -> None:
+        """Give messages back as if they had not been received."""
+        if messages:
+            await self._settle(statements.RETURN, messages)
+            self.outcomes["returned"] += len(messages)
+
+    async def _settle(self, statement: str, messages: Sequence[Message], *extra: Any) -> int:
+        """Run a statement on messages; return for how many it did something."""
+        self._release(messages)
+        with self.queue.explaining():
+            rows = await self._link.run(statement, claimed(self.queue, messages, *extra))
+        return sum(bool(done) for (done,) in rows)
+
+    def _release(self, messages: Sequence[Message]) -> None:
+        """Hide messages for longer no more: they are about to be settled."""
+        for message in messages:
+            self._held.pop(message.number, None)
+
+    def _extension(self) -> list[Any] | None:
+        held = list(self._held.values())
+        return claimed(self.queue, held, self.options.visibility) if held else None
+
+
+def _ids(messages: Sequence[Message]) -> str:
+    return ", ".join(message.id for message in messages)

@@ -1,0 +1,45 @@
+"""The statements of the client: each calls the functions for applications.
+
+Parameters are `%s`; `numbered` has them as drivers write them that number theirs.
+"""
+
+from itertools import count
+
+# One message for each body, in their order; gives their ids.
+SEND = """
+select skipmq.send_message(
+  %s::text, b.body, %s::text::jsonb, %s::integer, %s::text, %s::text, %s::text)::text
+from unnest(%s::text[]) b (body)"""
+SEND_FIFO = """
+select skipmq.send_fifo_message(
+  %s::text, b.body, %s::text, b.deduplication_id, %s::text::jsonb, %s::text, %s::text)::text
+from unnest(%s::text[], %s::text[]) b (body, deduplication_id)"""
+
+# The claim commits by itself. What follows names what was claimed by id and receive count.
+CLAIM = """
+select r.id, r.receive_count, r.message_id::text, r.body, r.attributes, r.approximate_receive_count,
+  r.sent_at, r.group_id, r.dead_letter_source
+from skipmq.receive_message(%s::text, %s::integer, %s::integer, %s::text, %s::text) r"""
+_CLAIMED = "from unnest(%s::bigint[], %s::integer[]) m (id, receive_count)"
+DELETE = f"""
+select skipmq.delete_message(%s::text, m.id, m.receive_count, %s::text, %s::text) {_CLAIMED}"""
+HIDE = f"""
+select skipmq.change_message_visibility(
+  %s::text, m.id, m.receive_count, %s::integer, %s::text, %s::text) {_CLAIMED}"""
+RETURN = f"""
+select skipmq.return_message(%s::text, m.id, m.receive_count, %s::text, %s::text) {_CLAIMED}"""
+DEAD_LETTER = f"""
+select skipmq.dead_letter_message(
+  %s::text, m.id, m.receive_count, %s::text, %s::text, %s::text) {_CLAIMED}"""
+
+# A worker's connection waits for no transaction of another for long: it serves all its queues.
+SETTINGS = "set lock_timeout = '2s'"
+LISTEN = "listen skipmq"
+NOTIFY = "select pg_notify('skipmq', n.payload) from unnest(%s::text[]) n (payload)"
+
+
+def numbered(statement: str) -> str:
+    """Return a statement with `$1`, `$2`, … for its parameters."""
+    numbers = count(1)
+    head, *rest = statement.split("%s")
+    return head + "".join(f"${next(numbers)}{part}" for part in rest)

@@ -1,0 +1,87 @@
+"""A worker: one event loop that runs the consumers of an app."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from time import monotonic
+
+from skipmq.client.connections import Connections, Link
+from skipmq.client.consumer import Consumer
+from skipmq.client.health import start_health
+from skipmq.client.listening import listen
+from skipmq.client.runner import Runner
+
+_CHECK_SECONDS = 0.01
+
+
+class UnfinishedError(Exception):
+    """Handlers that still ran when the time to end was over; their messages were returned."""
+
+
+class Worker:
+    """Runs consumers until it is stopped, or until their queues are empty."""
+
+    def __init__(
+        self, consumers: Sequence[Consumer], dsn: str, *, concurrency: int | None, grace: float
+    ) -> None:
+        self._connections = Connections(dsn)
+        self._link = Link(self._connections)
+        self._grace, self._is_stopping = grace, False
+        if concurrency is not None:
+            consumers = [
+                replace(c, options=replace(c.options, concurrency=concurrency)) for c in consumers
+            ]
+        self.runners = [Runner(c, self._connections, self._link) for c in consumers]
+
+    async def run(self, *, once: bool, health_port: int | None) -> None:
+        """Run; raise ClientError where it cannot begin, and UnfinishedError for what it cut off."""
+        asides = []
+        health = None
+        try:
+            await self._link.open()
+            if health_port is not None:
+                health = await start_health(health_port, self.runners, self._link)
+            asides = [asyncio.create_task(runner.extend()) for runner in self.runners]
+            if once:
+                while sum(await asyncio.gather(*(runner.drain() for runner in self.runners))):
+                    pass
+            else:
+                queues = {runner.queue.arn: runner for runner in self.runners}
+                asides.append(asyncio.create_task(listen(self._connections, queues)))
+                await asyncio.gather(*(runner.serve() for runner in self.runners))
+        finally:
+            self.stop()
+            late = await self._finish()
+            for task in asides:
+                task.cancel()
+            await asyncio.gather(*asides, return_exceptions=True)
+            if health is not None:
+                health.close()
+            await self._link.close()
+            await self._connections.close()
+        if late:
+            raise UnfinishedError(
+                f"{late} handlers did not end within {self._grace:g} seconds; their messages were"
+                " returned"
+            )
+
+    def stop(self) -> None:
+        """Claim no more and end what runs."""
+        self._is_stopping = True
+        for runner in self.runners:
+            runner.stop()
+
+    def interrupt(self) -> None:
+        """Stop; when it is called again, at once."""
+        if self._is_stopping:
+            self._grace = 0
+        self.stop()
+
+    async def _finish(self) -> int:
+        """Let handlers end while there is time; return how many were cut off."""
+        began = monotonic()
+        while any(runner.running for runner in self.runners):
+            if monotonic() - began >= self._grace:
+                break
+            await asyncio.sleep(_CHECK_SECONDS)
+        return sum(await asyncio.gather(*(runner.cut_off() for runner in self.runners)))

@@ -1,0 +1,36 @@
+-- Does: moves the given rows of a standard queue, which the caller has locked, to its dead-letter queue, where they are
+--   visible immediately, and writes history rows; returns the number moved, 0 when the queue was purged meanwhile.
+-- Called by: move_to_dead_letter_queue, dead_letter_message.
+-- Locks, in order: none; the caller holds the queue row of the dead-letter queue (key share) and the message rows.
+-- Raises: nothing.
+-- Relies on index: none (rows by ctid), queue_id, and those of write_history.
+--
+-- The move increments the fencing token, so that old receipts no longer match, and receive_base, so that the receive count
+-- that users see stays the same.
+create function skipmq.dead_letter(p_queue_id integer, p_tids tid[], p_target integer, p_now timestamptz) returns integer
+language plpgsql volatile
+as $$
+declare
+  v_source record;
+  v_count integer;
+begin
+  select q.account, q.region, q.name into v_source from skipmq.queue q where q.queue_id = p_queue_id;
+  if not found then
+    return 0;
+  end if;
+  perform skipmq.write_history(p_tids, 'dead-lettered', p_now);
+  update skipmq.message m set
+    queue_id = p_target,
+    shard = 0,
+    visible_at = p_now,
+    receive_count = m.receive_count + 1,
+    receive_base = m.receive_base + 1,
+    dead_letter_source = format('arn:aws:sqs:%s:%s:%s', v_source.region, v_source.account, v_source.name)
+  where m.ctid = any (p_tids);
+  get diagnostics v_count = row_count;
+  if v_count > 0 then
+    insert into skipmq.queue_delta (at, queue_id, change, event)
+    values (p_now, p_queue_id, -v_count, 'dead-lettered'), (p_now, p_target, v_count, 'moved-in');
+  end if;
+  return v_count;
+end $$;

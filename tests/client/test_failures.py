@@ -1,0 +1,264 @@
+"""What becomes of a message whose handler does not do its work."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from skipmq import App, Context, DeadLetter, Discard, Queue, Retry
+from skipmq.client import LostMessageError
+from support.applications import receive
+from support.consumers import (
+    BOUGHT,
+    BrokenError,
+    Order,
+    bought,
+    dead,
+    dead_letters,
+    each_kind,
+    hidden,
+    never_called,
+    send,
+)
+from support.postgres import Connection
+from support.sql import number
+
+
+@each_kind
+@pytest.mark.parametrize("is_async", [False, True])
+def test_failure_rolls_back_hides_for_the_backoff_and_counts(
+    app: App, sender: Connection, owner: Connection, name: str, is_async: bool
+) -> None:
+    queue: Queue[str] = Queue(name, str)
+    options: Any = {"retry": Retry.backoff(100, most=1_000)}
+
+    def handle(body: str, context: Context) -> None:
+        with context.transaction() as tx:
+            tx.execute(BOUGHT, (body,))
+            raise BrokenError
+
+    async def ahandle(body: str, context: Context) -> None:
+        async with context.transaction() as tx:
+            await tx.execute(BOUGHT, (body,))
+            raise BrokenError
+
+    app.consumer(queue, **options)(ahandle if is_async else handle)
+    send(sender, queue, "tea")
+
+    with pytest.raises(BrokenError):
+        app.drain()
+
+    ((body, count, seconds),) = hidden(owner)
+    assert (bought(owner), body, count) == ([], "tea", 1)
+    assert 45 < seconds <= 100
+    owner.execute("update skipmq.message set visible_at = now() where queue_id > 0")
+    owner.execute("update skipmq.message_group set available_at = now() where queue_id > 0")
+    assert app.run(once=True) == Counter(retried=1)
+    ((_, count, seconds),) = hidden(owner)
+    assert count == 2
+    assert 95 < seconds <= 200
+
+
+@each_kind
+def test_message_is_dead_lettered_after_so_many_attempts(
+    app: App, sender: Connection, owner: Connection, name: str
+) -> None:
+    dead(owner)
+    queue: Queue[str] = Queue(name, str)
+    seen = []
+
+    @app.consumer(queue, attempts=3, retry=Retry.backoff(0, most=0))
+    def handle(body: str, context: Context) -> None:
+        seen.append(context.message.receive_count)
+        raise BrokenError(f"no {body}")
+
+    send(sender, queue, "tea")
+
+    found = app.run(once=True)
+
+    assert seen == [1, 2, 3]
+    assert found == Counter({"retried": 2, "dead-lettered": 1})
+    assert dead_letters(owner, name) == [("tea", "BrokenError: no tea")]
+
+
+@each_kind
+def test_message_of_workers_that_died_is_dead_lettered_without_its_handler(
+    app: App, sender: Connection, owner: Connection, name: str
+) -> None:
+    dead(owner)
+    queue: Queue[str] = Queue(name, str)
+    app.consumer(queue, attempts=2)(never_called)
+    send(sender, queue, "tea")
+    for _ in range(2):
+        receive(sender, name, timeout=0)
+
+    assert app.drain() == Counter({"dead-lettered": 1})
+    assert dead_letters(owner, name) == [
+        ("tea", "received 3 times, and 2 are allowed"),
+    ]
+
+
+@each_kind
+@pytest.mark.parametrize("is_async", [False, True])
+def test_handler_names_the_outcome(
+    app: App, sender: Connection, owner: Connection, name: str, is_async: bool
+) -> None:
+    dead(owner)
+    queue: Queue[str] = Queue(name, str)
+    outcomes: dict[str, Exception] = {
+        "retry": Retry("not yet", after=60),
+        "discard": Discard("of no use"),
+        "dead": DeadLetter("no such item"),
+    }
+
+    def handle(body: str, context: Context) -> None:
+        with context.transaction() as tx:
+            tx.execute(BOUGHT, (body,))
+            raise outcomes[body]
+
+    async def ahandle(body: str) -> None:
+        raise outcomes[body]
+
+    app.consumer(queue)(ahandle if is_async else handle)
+    for body in outcomes:
+        queue.send(
+            body, using=sender, **({"group": body, "deduplication_id": body} if queue.fifo else {})
+        )
+
+    found = app.drain()
+
+    assert found == Counter({"retried": 1, "discarded": 1, "dead-lettered": 1})
+    ((body, _, seconds),) = hidden(owner)
+    assert (bought(owner), body) == ([], "retry")
+    assert 55 < seconds <= 60
+    assert dead_letters(owner, name) == [("dead", "no such item")]
+    assert number(owner, "select count(*) from skipmq.history where outcome = 'deleted'") == 1
+
+
+@each_kind
+def test_body_that_does_not_decode_is_dead_lettered_with_the_reason(
+    app: App, sender: Connection, owner: Connection, name: str
+) -> None:
+    dead(owner)
+    app.consumer(Queue(name, Order))(never_called)
+    send(sender, Queue(name, str), '{"n": "one"}')
+
+    assert app.drain() == Counter({"dead-lettered": 1})
+    ((body, reason),) = dead_letters(owner, name)
+    assert body == '{"n": "one"}'
+    assert reason == "ValidationError: Expected `int`, got `str` - at `$.n`"
+
+
+@each_kind
+def test_message_without_a_dead_letter_queue_is_hidden_for_an_hour(
+    app: App, sender: Connection, owner: Connection, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen: list[str] = []
+    app.consumer(Queue(name, Order))(seen.append)
+    send(sender, Queue(name, str), "no JSON", '{"n": 1}')
+
+    found = app.drain()
+
+    # Behind it its group waits.
+    assert len(seen) == (name == "orders")
+    assert found["retried"] == 1
+    ((_, _, seconds),) = [each for each in hidden(owner) if each[0] == "no JSON"]
+    assert 3_500 < seconds <= 3_600
+    assert "give the queue a RedrivePolicy. Reason: DecodeError" in caplog.text
+
+
+@each_kind
+def test_handler_whose_message_another_received_meanwhile_is_rolled_back(
+    app: App, sender: Connection, owner: Connection, name: str
+) -> None:
+    queue: Queue[str] = Queue(name, str)
+    lost: list[Exception] = []
+
+    @app.consumer(queue)
+    def handle(body: str, context: Context) -> None:
+        try:
+            with context.transaction() as tx:
+                tx.execute(BOUGHT, (body,))
+                owner.execute("update skipmq.message set visible_at = now() where queue_id > 0")
+                owner.execute("update skipmq.message_group set available_at = now()")
+                assert receive(owner, name)
+        except LostMessageError as error:
+            lost.append(error)
+            raise
+
+    send(sender, queue, "tea")
+
+    assert app.drain() == Counter(lost=1)
+    assert bought(owner) == []
+    assert [str(error) for error in lost] == [
+        f"the message was received from {name} by another meanwhile"
+    ]
+    assert len(hidden(owner)) == 1
+
+
+def test_failure_after_the_commit_leaves_the_message_deleted(
+    app: App, sender: Connection, owner: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue: Queue[str] = Queue("orders", str)
+
+    @app.consumer(queue)
+    def handle(body: str, context: Context) -> None:
+        with context.transaction() as tx:
+            tx.execute(BOUGHT, (body,))
+        raise BrokenError
+
+    send(sender, queue, "tea")
+
+    assert app.run(once=True) == Counter(done=1)
+    assert bought(owner) == ["tea"]
+    assert "failed after its commit" in caplog.text
+
+
+@each_kind
+def test_batch_that_fails_is_retried_without_what_is_broken(
+    app: App, sender: Connection, owner: Connection, name: str
+) -> None:
+    dead(owner)
+    seen = []
+
+    @app.consumer(Queue(name, Order), batch=10, attempts=2, retry=Retry.backoff(0, most=0))
+    def handle(batch: list[Order]) -> None:
+        seen.append([order.n for order in batch])
+        raise BrokenError
+
+    send(sender, Queue(name, str), '{"n": 1}', "no JSON", '{"n": 2}')
+
+    found = app.run(once=True)
+
+    assert seen == [[1, 2], [1, 2]]
+    assert found == Counter({"dead-lettered": 3, "retried": 2})
+    bodies = {body for body, _ in dead_letters(owner, name)}
+    assert bodies == {'{"n": 1}', '{"n": 2}', "no JSON"}
+
+
+def test_order_of_a_group_is_kept_when_a_message_fails(
+    app: App, sender: Connection, owner: Connection
+) -> None:
+    queue = Queue("orders.fifo", dict)
+    done: dict[str, list[int]] = {"a": [], "b": [], "c": []}
+    failed = set()
+
+    @app.consumer(queue, concurrency=8, retry=Retry.backoff(0, most=0))
+    def handle(body: dict[str, Any], context: Context) -> None:
+        key = (body["group"], body["n"])
+        if body["n"] % 3 == 0 and key not in failed:
+            failed.add(key)
+            raise BrokenError
+        with context.transaction():
+            done[body["group"]].append(body["n"])
+
+    for group in done:
+        send(sender, queue, *({"group": group, "n": n} for n in range(20)), group=group)
+
+    found = app.run(once=True)
+
+    assert done == {group: list(range(20)) for group in done}
+    assert found["done"] == 60
+    # What was claimed behind one that failed was not received, for its count.
+    counts = "select distinct receive_count from skipmq.history order by 1"
+    assert owner.execute(counts).fetchall() == [(1,), (2,)]

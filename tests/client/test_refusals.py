@@ -1,0 +1,161 @@
+"""What a sender can do wrong: one sentence, with the remedy."""
+
+import re
+from typing import Any
+
+import asyncpg
+import psycopg
+import pytest
+import sqlalchemy
+from sqlalchemy import NullPool
+from sqlalchemy.ext import asyncio as sqlalchemy_asyncio
+
+from skipmq import Queue
+from skipmq.client import ClientError
+from support.applications import Applications
+from support.postgres import Databases
+
+orders = Queue("orders", str)
+
+
+@pytest.mark.parametrize(
+    ("queue", "options", "text"),
+    [
+        ("nowhere", {}, "role shop may not send to the queue nowhere: the owner of the schema"),
+        ("orders.fifo", {}, "'orders.fifo' is a FIFO queue: say within which group"),
+        ("orders.fifo", {"group": "g", "delay": 5}, "delays all its messages alike"),
+        ("orders", {"deduplication_id": "x"}, "is a standard queue, which deduplicates nothing"),
+        ("orders", {"delay": 901}, "DelaySeconds must be >= 0 and <= 900"),
+        ("orders", {"attributes": {"a": None}}, "the attribute 'a' is None: an attribute is a"),
+        ("orders", {"attributes": {"a": True}}, "the attribute 'a' is True"),
+        ("orders", {"attributes": {"a": float("nan")}}, "the attribute 'a' is nan"),
+        ("orders", {"attributes": {"AWS.a": "x"}}, "AWS"),
+        ("orders", {"body": ""}, "must contain the parameter MessageBody"),
+        ("orders", {"body": "\x01"}, "Invalid characters found"),
+        ("orders", {"body": "ü" * 550_000}, "a body of 1,100,000 bytes is more than the 1,048,576"),
+    ],
+)
+def test_message_that_no_queue_takes_is_refused(
+    shop: str, queue: str, options: dict[str, Any], text: str
+) -> None:
+    with (
+        psycopg.connect(shop) as tx,
+        pytest.raises(ClientError, match=re.escape(text)) as caught,
+    ):
+        Queue(queue).send(options.pop("body", "x"), using=tx, **options)
+
+    assert "\n" not in str(caught.value)
+
+
+def test_queue_that_does_not_exist_is_named_with_account_and_region(
+    shop: str, applications: Applications
+) -> None:
+    applications.grant("shop", send=["gone"])
+
+    with psycopg.connect(shop) as tx, pytest.raises(ClientError) as caught:
+        Queue("gone").send("x", using=tx)
+
+    assert str(caught.value) == (
+        "there is no queue 'gone' of account 000000000000 in us-east-1: create it with"
+        " `skipmq queue create gone`"
+    )
+    assert caught.value.sqlstate == "SQ001"
+
+
+def test_same_text_comes_by_sqlalchemy_and_asyncpg(shop: str) -> None:
+    text = "role shop may not send to the queue nowhere"
+    engine = sqlalchemy.create_engine(
+        shop.replace("postgresql://", "postgresql+psycopg://"), poolclass=NullPool
+    )
+
+    with engine.connect() as connection, pytest.raises(ClientError, match=text):
+        Queue("nowhere").send("x", using=connection)
+
+
+async def test_same_text_comes_by_asyncpg(shop: str) -> None:
+    text = "role shop may not send to the queue nowhere"
+    engine = sqlalchemy_asyncio.create_async_engine(
+        shop.replace("postgresql://", "postgresql+asyncpg://"), poolclass=NullPool
+    )
+
+    async with engine.connect() as connection:
+        with pytest.raises(ClientError, match=text):
+            await Queue("nowhere").asend("x", using=connection)
+    connection = await asyncpg.connect(shop)
+    with pytest.raises(ClientError, match=text):
+        await Queue("nowhere").asend("x", using=connection)
+    await connection.close()
+    with pytest.raises(ClientError, match="that is closed sends nothing: open another"):
+        await orders.asend("x", using=connection)
+
+
+def test_database_without_a_schema_says_what_to_do(databases: Databases) -> None:
+    url = databases.empty()
+    try:
+        with psycopg.connect(url) as tx, pytest.raises(ClientError, match="has no schema of Ski"):
+            orders.send("x", using=tx)
+    finally:
+        databases.drop(url)
+
+
+def test_role_without_any_grant_is_named_the_command(applications: Applications) -> None:
+    stranger = applications.create("stranger").connect("stranger")
+
+    with pytest.raises(ClientError, match="grants it by `skipmq grant ROLE --send orders"):
+        orders.send("x", using=stranger)
+
+
+def test_transaction_that_only_reads_is_refused(shop: str) -> None:
+    with psycopg.connect(shop) as tx:
+        tx.execute("set transaction read only")
+        with pytest.raises(ClientError, match="this connection only reads: connect to the pri"):
+            orders.send("x", using=tx)
+
+
+def test_connection_that_is_closed_is_refused(shop: str) -> None:
+    connection = psycopg.connect(shop)
+    connection.close()
+
+    with pytest.raises(ClientError, match="a Connection that is closed sends nothing"):
+        orders.send("x", using=connection)
+
+
+@pytest.mark.parametrize(
+    ("using", "text"),
+    [
+        (sqlalchemy.create_engine("postgresql+psycopg://"), "`with engine.begin() as tx:`"),
+        (None, "a NoneType has no transaction to send in: pass a connection"),
+        ("default", "using='default' names a database of Django"),
+    ],
+)
+def test_what_has_no_transaction_is_refused_with_what_has(using: Any, text: str) -> None:
+    with pytest.raises(ClientError, match=re.escape(text)):
+        orders.send("x", using=using)
+
+
+def test_connection_of_another_database_is_refused() -> None:
+    with (
+        sqlalchemy.create_engine("sqlite://", poolclass=NullPool).connect() as connection,
+        pytest.raises(ClientError, match="this connection is of sqlite: a message is sent in a"),
+    ):
+        orders.send("x", using=connection)
+
+
+async def test_synchronous_and_asynchronous_are_told_apart(shop: str) -> None:
+    async with await psycopg.AsyncConnection.connect(shop) as connection:
+        with pytest.raises(ClientError, match=re.escape("`await queue.asend(…)`")):
+            orders.send("x", using=connection)
+    with psycopg.connect(shop) as tx:
+        for using in (tx, "default"):
+            with pytest.raises(ClientError, match=re.escape("as in `queue.send(…)`")):
+                await orders.asend("x", using=using)
+
+
+def test_serialization_failure_stays_what_retries_look_for(shop: str, owner: Any) -> None:
+    with psycopg.connect(shop) as tx:
+        tx.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        tx.execute("select 1")
+        owner.execute("select skipmq.purge_queue(skipmq.queue_id('orders'))")
+
+        with pytest.raises(psycopg.errors.SerializationFailure):
+            orders.send("x", using=tx)

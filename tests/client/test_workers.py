@@ -1,0 +1,260 @@
+"""Workers as processes: killed, cut off and stopped, they lose nothing and commit nothing twice."""
+
+import signal
+import urllib.error
+import urllib.request
+from collections import Counter
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from skipmq import Queue
+from support.applications import Applications, receive
+from support.http import eventually, free_port
+from support.postgres import Connection
+from support.sql import number
+from support.worker import WorkerProcess
+
+MESSAGES = 150
+GROUPS = "abcdefghij"
+ORDERS, FIFO = Queue("orders", dict), Queue("orders.fifo", dict)
+WAITING = "select count(*) from skipmq.message where queue_id > 0"
+GROUPED = "select count(*) from skipmq.message where group_no is not null"
+SESSIONS = "from pg_stat_activity where usename = 'shop' and datname = current_database()"
+
+
+@pytest.fixture(autouse=True)
+def effects(owner: Connection, shop: str) -> None:
+    assert shop
+    for table in ("effect", "elsewhere"):
+        owner.execute(
+            f"create table public.{table} (id bigserial primary key, queue text, name text)"
+        )
+        owner.execute(f"grant all on public.{table}, public.{table}_id_seq to public")
+
+
+def fill(shop: str) -> None:
+    with psycopg.connect(shop) as tx:
+        ORDERS.send_many([{"name": str(n)} for n in range(MESSAGES)], using=tx)
+        for group in GROUPS:
+            FIFO.send_many(
+                [{"name": f"{group}{n}"} for n in range(15)],
+                using=tx,
+                group=group,
+                deduplication_ids=[f"{group}{n}" for n in range(15)],
+            )
+
+
+def assert_done_once(owner: Connection) -> None:
+    """Every message has its effect once, and those of a group have theirs in order."""
+    rows = owner.execute("select queue, name from public.effect order by id").fetchall()
+    standard = Counter(name for queue, name in rows if queue == "orders")
+    assert standard == Counter(str(n) for n in range(MESSAGES))
+    for group in GROUPS:
+        done = [name for queue, name in rows if queue == "orders.fifo" and name[0] == group]
+        assert done == [f"{group}{n}" for n in range(15)]
+    elsewhere = "select count(distinct (queue, name)) from public.elsewhere"
+    assert number(owner, elsewhere) == MESSAGES + 15 * len(GROUPS)
+
+
+def done(owner: Connection) -> int:
+    return int(number(owner, "select count(*) from public.effect"))
+
+
+def test_effects_of_workers_that_are_killed_are_exactly_once(shop: str, owner: Connection) -> None:
+    fill(shop)
+    workers: list[WorkerProcess] = []
+    try:
+        for _ in range(4):
+            before = done(owner)
+            workers += [WorkerProcess("worker_apps:effects", "--dsn", shop) for _ in range(2)]
+            eventually(lambda before=before: done(owner) > before + 15, why="work")
+            for worker in workers:
+                worker.kill()
+        workers.append(WorkerProcess("worker_apps:effects", "--dsn", shop))
+        eventually(lambda: number(owner, WAITING) == 0, seconds=60, why="all messages are done")
+    finally:
+        for worker in workers:
+            worker.__exit__()
+
+    assert_done_once(owner)
+
+
+def test_worker_goes_on_after_its_connections_are_cut(shop: str, owner: Connection) -> None:
+    fill(shop)
+    with WorkerProcess("worker_apps:effects", "--dsn", shop) as worker:
+        for _ in range(3):
+            before = done(owner)
+            eventually(lambda before=before: done(owner) > before + 20, why="work")
+            owner.execute("alter role shop nologin")
+            owner.execute(f"select pg_terminate_backend(pid) {SESSIONS}")
+            eventually(lambda: not number(owner, f"select count(*) {SESSIONS}"), why="cut off")
+            owner.execute("alter role shop login")
+        eventually(lambda: number(owner, WAITING) == 0, seconds=60, why="all messages are done")
+        assert worker.process.poll() is None
+
+    assert_done_once(owner)
+    assert "the database is unavailable, trying again" in worker.log
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Path:
+    file = tmp_path / "gate"
+    file.touch()
+    return file
+
+
+def begin(shop: str, owner: Connection, gate: Path, *options: str) -> WorkerProcess:
+    """Start a worker with two handlers that wait, two messages behind them, and half a batch."""
+    with psycopg.connect(shop) as tx:
+        ORDERS.send_many([{"gate": str(gate)}] * 4, using=tx)
+        FIFO.send_many([{"n": n} for n in range(3)], using=tx, group="g", deduplication_ids="abc")
+    worker = WorkerProcess("worker_apps:gated", "--dsn", shop, *options)
+    begun = "select count(*) from public.elsewhere"
+    eventually(lambda: number(owner, begun) == 2, why="handlers begin")
+    eventually(
+        lambda: number(owner, f"{GROUPED} and receive_count = 1") == 3,
+        why="half a batch is claimed",
+    )
+    return worker
+
+
+def uncounted(owner: Connection) -> list[int]:
+    """Return how often what waits was received, for its count, once all of it is visible."""
+    rows = receive(owner, "orders", timeout=0) + receive(owner, "orders.fifo", timeout=0)
+    return [row["approximate_receive_count"] - 1 for row in rows]
+
+
+def test_worker_that_is_stopped_ends_what_runs_and_returns_the_rest(
+    shop: str, owner: Connection, gate: Path
+) -> None:
+    with begin(shop, owner, gate) as worker:
+        worker.signal(signal.SIGTERM)
+        eventually(
+            lambda: number(owner, f"{GROUPED} and receive_base = 1") == 3,
+            why="the batch is returned",
+        )
+        assert worker.process.poll() is None
+        gate.unlink()
+
+        assert worker.ended() == 0
+
+    assert done(owner) == 2
+    assert uncounted(owner) == [0] * 5
+    assert worker.lines[-1] == "skipmq: stopped (2 done, 3 returned)"
+
+
+@pytest.mark.parametrize("options", [["--grace", "0.2"], []])
+def test_handlers_that_do_not_end_are_cut_off_and_their_messages_returned(
+    shop: str, owner: Connection, gate: Path, options: list[str]
+) -> None:
+    with begin(shop, owner, gate, *options) as worker:
+        worker.signal(signal.SIGINT)
+        if not options:
+            returned = f"{GROUPED} and receive_base = 1"
+            eventually(lambda: number(owner, returned) == 3, why="it stops")
+            worker.signal(signal.SIGINT)
+
+        assert worker.ended() == 1
+
+    assert done(owner) == 0
+    assert uncounted(owner) == [0] * 7
+    assert "2 handlers did not end within 0" in worker.log
+
+
+def test_worker_says_how_it_is(shop: str, owner: Connection, gate: Path) -> None:
+    port = free_port()
+
+    def get(path: str) -> tuple[int, str]:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, ""
+
+    with begin(shop, owner, gate, "--health-port", str(port)) as worker:
+        assert get("/health/live")[0] == get("/health/ready")[0] == 200
+        assert get("/else")[0] == 404
+        assert 'skipmq_work_running{queue="orders"} 2\n' in get("/metrics")[1]
+        gate.unlink()
+        total = 'skipmq_work_messages_total{queue="orders",outcome="done"} 4\n'
+        eventually(lambda: total in get("/metrics")[1], why="all are counted")
+        owner.execute("alter role shop nologin")
+        owner.execute(f"select pg_terminate_backend(pid) {SESSIONS}")
+        eventually(lambda: get("/health/ready")[0] == 503, why="not ready")
+        assert get("/health/live")[0] == 200
+        owner.execute("alter role shop login")
+        eventually(lambda: get("/health/ready")[0] == 200, why="ready")
+        worker.signal()
+        assert worker.ended() == 0
+
+
+def test_once_ends_when_the_queues_are_empty(shop: str, owner: Connection) -> None:
+    fill(shop)
+
+    with WorkerProcess("worker_apps:effects", "--once", "--dsn", shop) as worker:
+        assert worker.ended(60) == 0
+
+    assert_done_once(owner)
+    assert worker.lines[-1] == "skipmq: stopped (300 done)"
+
+
+def test_once_ends_with_1_when_a_message_is_to_be_retried(shop: str, owner: Connection) -> None:
+    with psycopg.connect(shop) as tx:
+        ORDERS.send({"name": "broken"}, using=tx)
+
+    with WorkerProcess("worker_apps:failing", "--once", "--dsn", shop) as worker:
+        assert worker.ended() == 1
+
+    assert "ValueError: broken" in worker.log
+    assert worker.lines[-1] == "skipmq: stopped (1 retried)"
+    assert number(owner, WAITING) == 1
+
+
+@pytest.mark.parametrize(
+    ("app", "text"),
+    [
+        ("worker_apps", "'worker_apps' is not of the form MODULE:APP, as in shop.consumers:shop"),
+        ("nowhere:app", "there is no module 'nowhere' in "),
+        ("nowhere.at_all:app", "there is no module 'nowhere.at_all' in "),
+        ("worker_apps:nothing", "worker_apps:nothing is missing: the module has worker_apps:ef"),
+        ("worker_apps:ORDERS", "worker_apps:ORDERS is no App: the module has worker_apps:effects"),
+        ("worker_apps:effects", "the app has no database: App('postgresql://shop@localhost/ski"),
+    ],
+)
+def test_app_that_is_not_there_is_an_error_with_the_remedy(app: str, text: str) -> None:
+    with WorkerProcess(app) as worker:
+        assert worker.ended() in {1, 2}
+
+    assert text in worker.log
+    assert "Traceback" not in worker.log
+
+
+@pytest.mark.parametrize(
+    ("dsn", "text"),
+    [
+        ("https://localhost:9324", "an App speaks SQL, not HTTP"),
+        ("postgresql://a b", "the URL of the database cannot be read"),
+        ("postgresql://shop@127.0.0.1:1/x", "the database cannot be reached: "),
+    ],
+)
+def test_database_that_is_none_is_an_error_with_the_remedy(dsn: str, text: str) -> None:
+    with WorkerProcess("worker_apps:effects", "--dsn", dsn) as worker:
+        assert worker.ended() == 1
+
+    assert text in worker.log
+    assert "Traceback" not in worker.log
+
+
+def test_queue_that_may_not_be_received_from_is_an_error(
+    shop: str, applications: Applications
+) -> None:
+    applications.revoke("shop", receive=["orders"])
+
+    with WorkerProcess("worker_apps:effects", "--dsn", shop) as worker:
+        assert worker.ended() == 1
+
+    assert "role shop may not receive from the queue orders: the owner of the schema" in worker.log
+    assert "Traceback" not in worker.log

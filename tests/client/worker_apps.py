@@ -1,0 +1,59 @@
+"""The apps of the workers in these tests, which run in processes of their own."""
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from skipmq import App, Context, Queue, Retry
+
+ORDERS = Queue("orders", dict)
+GROUPS = Queue("orders.fifo", dict)
+EFFECT = "insert into public.effect (queue, name) values (%s, %s)"
+ELSEWHERE = "insert into public.elsewhere (queue, name) values (%s, %s)"
+
+effects = App()
+gated = App()
+failing = App()
+
+
+def _work(queue: str, body: dict[str, Any], context: Context) -> None:
+    with context.transaction() as tx:
+        tx.execute(EFFECT, (queue, body["name"]))
+        # Another system, which knows nothing of the transaction.
+        with psycopg.connect(str(effects.dsn), autocommit=True) as other:
+            other.execute(ELSEWHERE, (queue, body["name"]))
+        time.sleep(0.005)
+
+
+@effects.consumer(ORDERS, concurrency=4, visibility=2, retry=Retry.backoff(0.1, most=1))
+def standard(body: dict[str, Any], context: Context) -> None:
+    _work("orders", body, context)
+
+
+@effects.consumer(GROUPS, concurrency=4, visibility=2, retry=Retry.backoff(0.1, most=1))
+def fifo(body: dict[str, Any], context: Context) -> None:
+    _work("orders.fifo", body, context)
+
+
+@gated.consumer(ORDERS, concurrency=2)
+def wait_for_gate(body: dict[str, Any], context: Context) -> None:
+    """Begin, and end when the file that the body names is gone."""
+    with context.transaction() as tx:
+        tx.execute(EFFECT, ("orders", "begun"))
+        with psycopg.connect(str(gated.dsn), autocommit=True) as other:
+            other.execute(ELSEWHERE, ("orders", str(os.getpid())))
+        while Path(body["gate"]).exists():
+            time.sleep(0.01)
+
+
+@gated.consumer(GROUPS, batch=5, seconds=600)
+async def never_full(batch: list[dict[str, Any]]) -> None:
+    del batch
+
+
+@failing.consumer(ORDERS, retry=Retry.backoff(60, most=60))
+def fail(body: dict[str, Any]) -> None:
+    raise ValueError(body["name"])

@@ -98,6 +98,18 @@ def test_worker_goes_on_after_its_connections_are_cut(shop: str, owner: Connecti
     assert "the database is unavailable, trying again" in worker.log
 
 
+def test_worker_is_stopped_while_the_database_is_unavailable(shop: str, owner: Connection) -> None:
+    with WorkerProcess("worker_apps:effects", "--dsn", shop) as worker:
+        eventually(lambda: number(owner, f"select count(*) {SESSIONS}"), why="it is connected")
+        owner.execute("alter role shop nologin")
+        owner.execute(f"select pg_terminate_backend(pid) {SESSIONS}")
+        eventually(lambda: "unavailable, trying again" in worker.log, why="it has noticed")
+
+        worker.signal()
+
+        assert worker.ended() == 0
+
+
 @pytest.fixture
 def gate(tmp_path: Path) -> Path:
     file = tmp_path / "gate"

@@ -198,19 +198,16 @@ class Runner:
 
     async def _work(self, line: list[list[Message]]) -> None:
         """Handle what is in a line in its order; return the rest after one that stays."""
-        while line:
-            messages = line.pop(0)
-            try:
-                is_settled = await self._handle(messages)
-            except asyncio.CancelledError:
-                await self._return([m for each in [messages, *line] for m in each])
-                raise
-            finally:
-                for message in messages:
-                    self._held.pop(message.number, None)
-            if not is_settled or self._stopping:
-                await self._return([m for each in line for m in each])
-                return
+        waiting = list(line)
+        try:
+            while waiting and await self._handle(waiting[0]) and not self._stopping:
+                waiting.pop(0)
+            await self._return([m for each in waiting[1:] for m in each])
+        except asyncio.CancelledError:
+            await self._return([m for each in waiting for m in each])
+            raise
+        finally:
+            self._release([m for each in line for m in each])
 
     async def _handle(self, messages: list[Message]) -> bool:
         """Run the handler; return whether its messages are settled."""

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from time import monotonic
+from typing import Any
 
 from skipmq.client.connections import Connections, Link
 from skipmq.client.consumer import Consumer
@@ -12,6 +13,7 @@ from skipmq.client.listening import listen
 from skipmq.client.runner import Runner
 
 _CHECK_SECONDS = 0.01
+_CLAIM_SECONDS = 2.0
 
 
 class UnfinishedError(Exception):
@@ -26,7 +28,7 @@ class Worker:
     ) -> None:
         self._connections = Connections(dsn)
         self._link = Link(self._connections)
-        self._grace, self._is_stopping = grace, False
+        self._grace, self._stopped = grace, asyncio.Event()
         if concurrency is not None:
             consumers = [
                 replace(c, options=replace(c.options, concurrency=concurrency)) for c in consumers
@@ -35,7 +37,7 @@ class Worker:
 
     async def run(self, *, once: bool, health_port: int | None) -> None:
         """Run; raise ClientError where it cannot begin, and UnfinishedError for what it cut off."""
-        asides = []
+        asides: list[asyncio.Task[Any]] = []
         health = None
         try:
             await self._link.open()
@@ -43,15 +45,21 @@ class Worker:
                 health = await start_health(health_port, self.runners, self._link)
             asides = [asyncio.create_task(runner.extend()) for runner in self.runners]
             if once:
-                while sum(await asyncio.gather(*(runner.drain() for runner in self.runners))):
-                    pass
+                tasks = [asyncio.create_task(self._drain())]
             else:
                 queues = {runner.queue.arn: runner for runner in self.runners}
                 asides.append(asyncio.create_task(listen(self._connections, queues)))
-                await asyncio.gather(*(runner.serve() for runner in self.runners))
+                tasks = [asyncio.create_task(runner.serve()) for runner in self.runners]
+            asides.append(stopped := asyncio.create_task(self._stopped.wait()))
+            try:
+                await asyncio.wait([stopped, *tasks], return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                self.stop()
+                late = await self._finish(tasks)
+            for task in tasks:
+                if not task.cancelled():
+                    task.result()
         finally:
-            self.stop()
-            late = await self._finish()
             for task in asides:
                 task.cancel()
             await asyncio.gather(*asides, return_exceptions=True)
@@ -67,18 +75,26 @@ class Worker:
 
     def stop(self) -> None:
         """Claim no more and end what runs."""
-        self._is_stopping = True
+        self._stopped.set()
         for runner in self.runners:
             runner.stop()
 
     def interrupt(self) -> None:
         """Stop; when it is called again, at once."""
-        if self._is_stopping:
+        if self._stopped.is_set():
             self._grace = 0
         self.stop()
 
-    async def _finish(self) -> int:
+    async def _drain(self) -> None:
+        while sum(await asyncio.gather(*(runner.drain() for runner in self.runners))):
+            pass  # What one consumer sent may be for another.
+
+    async def _finish(self, tasks: Sequence[asyncio.Task[None]]) -> int:
         """Let handlers end while there is time; return how many were cut off."""
+        # A claim that was on its way returns what it has, unless the database is unavailable.
+        _, stuck = await asyncio.wait(tasks, timeout=_CLAIM_SECONDS)
+        for task in stuck:
+            task.cancel()
         began = monotonic()
         while any(runner.running for runner in self.runners):
             if monotonic() - began >= self._grace:

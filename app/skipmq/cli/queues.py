@@ -85,7 +85,7 @@ def queue_set(name: str, attributes: dict[str, str]) -> tuple[Any, Any]:
     An empty value removes a policy.
     """  # noqa: D301 - click reads the character \b.
     act("SetQueueAttributes", QueueUrl=local.queue_url(name), Attributes=attributes)
-    return {"queue": name, "set": attributes}, f"set {', '.join(attributes)} of queue {name}"
+    return {"queue": name, "set": attributes}, f"changed {', '.join(attributes)} of queue {name}"
 
 
 @click.command("tag")

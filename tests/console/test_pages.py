@@ -78,7 +78,7 @@ PAGES = {
     "send-fifo": ("queues/mails.fifo/send", "Deduplication ID"),
     "settings": ("queues/orders/settings", "Visibility timeout"),
     "settings-fifo": ("queues/mails.fifo/settings", "Deduplication scope"),
-    "redrive": ("queues/orders-dead/redrive", "The dead-letter queue of"),
+    "redrive": ("queues/orders-dead/redrive", "Dead-letter queue of"),
     "matching": ("queues/orders/matching?body=order", "Move or delete by filter"),
     "removal": ("queues/orders/delete", "to confirm"),
     "dead-letters": ("dead-letters?q=orders", "orders-dead"),

@@ -109,7 +109,7 @@ def test_tail_is_sound_in_both_widths_and_schemes(
             browser.look(width, scheme)
             browser.open(f"{node.url}/console/queues/{name}/tail")
             browser.click("#tail summary")
-            assert browser.sees("The first 2,048 of 10,000 characters")
+            assert browser.sees("First 2,048 of 10,000 characters")
             browser.picture(screenshots / f"tail-{width}-{scheme}.png")
             assert browser.complaints() == []
 

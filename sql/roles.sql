@@ -66,7 +66,7 @@ begin
       skipmq.has_forbidden_character(text),
       skipmq.is_attribute_name(text),
       skipmq.is_identifier(text),
-      skipmq.is_number(text), skipmq.latin(text), skipmq.shown(text),
+      skipmq.is_number(text), skipmq.latin(text), skipmq.shown(text), skipmq.note_failure(text, text),
       skipmq.check_redrive(integer, text, text[]),
       skipmq.check_grant(text, text, text, text),
       skipmq.announce_access_keys()
@@ -101,7 +101,7 @@ begin
       skipmq.send_fifo_message(text, text, text, text, jsonb, text, text),
       skipmq.receive_message(text, integer, integer, text, text),
       skipmq.delete_message(text, bigint, integer, text, text),
-      skipmq.change_message_visibility(text, bigint, integer, integer, text, text),
+      skipmq.change_message_visibility(text, bigint, integer, integer, text, text, text),
       skipmq.return_message(text, bigint, integer, text, text),
       skipmq.dead_letter_message(text, bigint, integer, text, text, text)
       to skipmq_application;

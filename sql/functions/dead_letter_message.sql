@@ -1,5 +1,5 @@
 -- Does: moves a received message of the named queue, standard or FIFO, to the queue's dead-letter queue, with p_reason as
---   its attribute DeadLetterReason; returns false when it was settled, was received again after the receive named by
+--   its attribute FailureReason; returns false when it was settled, was received again after the receive named by
 --   p_receive_count or, in a FIFO queue, is visible.
 -- Called by: SQL users.
 -- Locks, in order: those of check_grant; queue row of the dead-letter queue (key share, so that it is neither
@@ -20,10 +20,6 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_fifo boolean := p_queue collate "C" like '%.fifo';
-  -- Not too long, and without the characters that SQS does not allow (has_forbidden_character).
-  v_reason jsonb := case when p_reason <> '' then jsonb_build_object('DeadLetterReason', jsonb_build_object(
-    'DataType', 'String',
-    'StringValue', regexp_replace(left(p_reason, 1000), '[\x01-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]', ' ', 'g'))) end;
   v_queue_id integer;
   v_target integer;
   v_groups bigint[];
@@ -46,8 +42,7 @@ begin
     v_groups := skipmq.lock_groups(v_queue_id, array[p_id]);
   end if;
   v_now := skipmq.write_time();
-  update skipmq.message m set
-    attributes = case when v_reason is null then m.attributes else (coalesce(m.attributes, '{}')::jsonb || v_reason)::text end
+  update skipmq.message m set attributes = skipmq.note_failure(m.attributes, p_reason)
   where m.id = p_id and m.queue_id = v_queue_id and m.receive_count = p_receive_count
     and (not v_fifo or m.visible_at > v_now)
   returning m.ctid into v_tid;

@@ -35,12 +35,12 @@ def test_failure_rolls_back_hides_for_the_backoff_and_counts(
     def handle(body: str, context: Context) -> None:
         with context.transaction() as tx:
             tx.execute(BOUGHT, (body,))
-            raise BrokenError
+            raise BrokenError("no milk")
 
     async def ahandle(body: str, context: Context) -> None:
         async with context.transaction() as tx:
             await tx.execute(BOUGHT, (body,))
-            raise BrokenError
+            raise BrokenError("no milk")
 
     app.consumer(queue, **options)(ahandle if is_async else handle)
     send(sender, queue, "tea")
@@ -48,13 +48,14 @@ def test_failure_rolls_back_hides_for_the_backoff_and_counts(
     with pytest.raises(BrokenError):
         app.drain()
 
-    ((body, count, seconds),) = hidden(owner)
+    ((body, count, seconds, reason),) = hidden(owner)
     assert (bought(owner), body, count) == ([], "tea", 1)
+    assert reason == "BrokenError: no milk"
     assert 45 < seconds <= 100
     owner.execute("update skipmq.message set visible_at = now() where queue_id > 0")
     owner.execute("update skipmq.message_group set available_at = now() where queue_id > 0")
     assert app.run(once=True) == Counter(retried=1)
-    ((_, count, seconds),) = hidden(owner)
+    ((_, count, seconds, _),) = hidden(owner)
     assert count == 2
     assert 95 < seconds <= 200
 
@@ -128,8 +129,8 @@ def test_handler_names_the_outcome(
     found = app.drain()
 
     assert found == Counter({"retried": 1, "discarded": 1, "dead-lettered": 1})
-    ((body, _, seconds),) = hidden(owner)
-    assert (bought(owner), body) == ([], "retry")
+    ((body, _, seconds, reason),) = hidden(owner)
+    assert (bought(owner), body, reason) == ([], "retry", "not yet")
     assert 55 < seconds <= 60
     assert dead_letters(owner, name) == [("dead", "no such item")]
     assert number(owner, "select count(*) from skipmq.history where outcome = 'deleted'") == 1
@@ -162,7 +163,7 @@ def test_message_without_a_dead_letter_queue_is_hidden_for_an_hour(
     # Behind it its group waits.
     assert len(seen) == (name == "orders")
     assert found["retried"] == 1
-    ((_, _, seconds),) = [each for each in hidden(owner) if each[0] == "no JSON"]
+    ((_, _, seconds, _),) = [each for each in hidden(owner) if each[0] == "no JSON"]
     assert 3_500 < seconds <= 3_600
     assert "give the queue a RedrivePolicy. Reason: DecodeError" in caplog.text
 

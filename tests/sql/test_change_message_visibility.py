@@ -3,7 +3,7 @@ import pytest
 
 from support.applications import Applications, bodies, delete, hide, receive, send
 from support.postgres import Connection
-from support.sql import Queue
+from support.sql import Queue, number
 
 each_kind = pytest.mark.parametrize("queue", ["orders", "orders.fifo"])
 
@@ -62,3 +62,23 @@ def test_timeout_that_sqs_does_not_take_is_refused(
 
     assert caught.value.sqlstate == sqlstate
     assert bodies(shop, queue) == []
+
+
+@each_kind
+def test_reason_is_kept_with_the_message_of_that_receive(
+    owner: Connection, applications: Applications, queue: str
+) -> None:
+    Queue(owner, queue)
+    shop = applications.both("shop", queue)
+    send(shop, queue)
+    statement = "select skipmq.change_message_visibility(%s, %s, %s, 0, p_reason => %s)"
+    (first,) = receive(shop, queue)
+
+    assert number(shop, statement, queue, first["id"], first["receive_count"], "no milk")
+    (second,) = receive(shop, queue)
+    number(shop, statement, queue, first["id"], first["receive_count"], "no tea")
+
+    reason = {"DataType": "String", "StringValue": "no milk"}
+    assert second["attributes"] == {"FailureReason": reason}
+    assert number(shop, statement, queue, second["id"], second["receive_count"], None)
+    assert receive(shop, queue)[0]["attributes"] == {"FailureReason": reason}

@@ -36,7 +36,7 @@ def test_message_goes_to_the_dead_letter_queue_with_the_reason(
 
     (dead,) = receive(owner, dead_of(queue))
     assert receive(shop, queue) == []
-    assert (dead["body"], dead["attributes"]) == ("poison", {"DeadLetterReason": REASON})
+    assert (dead["body"], dead["attributes"]) == ("poison", {"FailureReason": REASON})
     assert dead["message_id"] == message["message_id"]
     assert dead["dead_letter_source"] == f"arn:aws:sqs:us-east-1:000000000000:{queue}"
     assert dead["approximate_receive_count"] == 2
@@ -56,7 +56,7 @@ def test_attributes_of_the_message_are_kept(
     assert dead_letter(shop, queue, message, "ValueError: no such item")
 
     (dead,) = receive(owner, dead_of(queue))
-    assert dead["attributes"] == {"a": trace, "DeadLetterReason": REASON}
+    assert dead["attributes"] == {"a": trace, "FailureReason": REASON}
 
 
 @each_kind
@@ -80,7 +80,7 @@ def test_reason_is_kept_within_what_an_attribute_may_be(
     assert dead_letter(shop, queue, message, "\x1b[31m" + "x" * 5_000)
 
     (dead,) = receive(owner, dead_of(queue))
-    assert dead["attributes"]["DeadLetterReason"]["StringValue"] == " [31m" + "x" * 995
+    assert dead["attributes"]["FailureReason"]["StringValue"] == " [31m" + "x" * 995
 
 
 @each_kind

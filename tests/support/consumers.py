@@ -53,13 +53,14 @@ def dead(owner: Connection, *, most: int = 100) -> None:
 def dead_letters(owner: Connection, name: str) -> list[tuple[str, str]]:
     """Return the bodies and reasons in the dead-letter queue."""
     rows = receive(owner, name.replace("orders", "dead"), timeout=0)
-    return [(r["body"], r["attributes"]["DeadLetterReason"]["StringValue"]) for r in rows]
+    return [(r["body"], r["attributes"]["FailureReason"]["StringValue"]) for r in rows]
 
 
-def hidden(owner: Connection) -> list[tuple[str, int, float]]:
-    """Return what is in flight: bodies, receives that count, and for how many seconds."""
+def hidden(owner: Connection) -> list[tuple[str, int, float, str | None]]:
+    """Return what is in flight: body, receives that count, seconds, and why it failed."""
     return owner.execute(
         "select body, receive_count - receive_base,"
-        " extract(epoch from visible_at - clock_timestamp())::float"
+        " extract(epoch from visible_at - clock_timestamp())::float,"
+        " attributes::json -> 'FailureReason' ->> 'StringValue'"
         " from skipmq.message where queue_id > 0 and visible_at > clock_timestamp() order by id"
     ).fetchall()

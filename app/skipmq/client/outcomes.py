@@ -45,7 +45,7 @@ class Discard(Exception):  # noqa: N818 - an outcome.
 class DeadLetter(Exception):  # noqa: N818 - an outcome.
     """Raised by a handler: roll back, and move the message to the queue's dead-letter queue.
 
-    The reason is kept as its attribute DeadLetterReason.
+    The reason is kept as its attribute FailureReason.
     """
 
 
@@ -58,6 +58,6 @@ class LostMessageError(Exception):
 
 def reason_of(error: BaseException) -> str:
     """Return what is kept of an error with a message: its class and text, or the given reason."""
-    if isinstance(error, DeadLetter):
+    if isinstance(error, DeadLetter | Retry):
         return str(error)
     return f"{type(error).__qualname__}: {error}"

@@ -236,9 +236,7 @@ class Runner:
         finally:
             self.seconds += monotonic() - began
         if not (context.is_deleted or context.is_delegated):
-            deleted = await self._settle(statements.DELETE, taken)
-            if deleted < len(taken):
-                log.warning("%s took too long for %s", self.consumer.name, _ids(taken))
+            await self._delete(taken)
         self.outcomes["done"] += len(taken)
         return is_settled
 
@@ -259,7 +257,7 @@ class Runner:
             return True
         if isinstance(error, Discard):
             log.info("%s discarded %s: %s", name, _ids(messages), error)
-            await self._settle(statements.DELETE, messages)
+            await self._delete(messages)
             self.outcomes["discarded"] += len(messages)
             return True
         if isinstance(error, DeadLetter):
@@ -276,7 +274,7 @@ class Runner:
             after = error.after if isinstance(error, Retry) else None
             if after is None:
                 after = self.options.retry.seconds(message.receive_count)
-            await self._settle(statements.HIDE, [message], round(after))
+            await self._settle(statements.HIDE, [message], round(after), reason_of(error))
             self.outcomes["retried"] += 1
             is_settled = False
         return is_settled
@@ -296,12 +294,16 @@ class Runner:
                 " Reason: %s",
                 *(_ids(messages), self.queue.name, error, reason),
             )
-            await self._settle(statements.HIDE, messages, _HOPELESS_SECONDS)
+            await self._settle(statements.HIDE, messages, _HOPELESS_SECONDS, reason)
             self.outcomes["retried"] += len(messages)
             return False
         log.warning("%s of %s is dead-lettered: %s", _ids(messages), self.queue.name, reason)
         self.outcomes["dead-lettered"] += len(messages)
         return True
+
+    async def _delete(self, messages: Sequence[Message]) -> None:
+        if await self._settle(statements.DELETE, messages) < len(messages):
+            log.warning("%s took too long: another received %s", self.consumer.name, _ids(messages))
 
     async def _return(self, messages: Sequence[Message]) -> None:
         """Give messages back as if they had not been received."""
@@ -323,7 +325,7 @@ class Runner:
 
     def _extension(self) -> list[Any] | None:
         held = list(self._held.values())
-        return claimed(self.queue, held, self.options.visibility) if held else None
+        return claimed(self.queue, held, self.options.visibility, None) if held else None
 
 
 def _ids(messages: Sequence[Message]) -> str:

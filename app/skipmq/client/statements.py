@@ -25,7 +25,8 @@ DELETE = f"""
 select skipmq.delete_message(%s::text, m.id, m.receive_count, %s::text, %s::text) {_CLAIMED}"""
 HIDE = f"""
 select skipmq.change_message_visibility(
-  %s::text, m.id, m.receive_count, %s::integer, %s::text, %s::text) {_CLAIMED}"""
+  %s::text, m.id, m.receive_count, %s::integer, p_reason => %s::text,
+  p_account => %s::text, p_region => %s::text) {_CLAIMED}"""
 RETURN = f"""
 select skipmq.return_message(%s::text, m.id, m.receive_count, %s::text, %s::text) {_CLAIMED}"""
 DEAD_LETTER = f"""

@@ -257,7 +257,6 @@ def commands(place: Path) -> dict[str, list[str]]:
         "revoke": ["application"],
         "analytics export": ["--lake", lake],
         "analytics verify": ["--lake", lake],
-        "analytics convert": ["--lake", lake],
         "analytics stream": ["--output", lake, "--once"],
         "analytics report": ["--output", str(place / "report")],
         "analytics advise": ["--apply", "--yes"],

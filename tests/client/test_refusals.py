@@ -1,6 +1,8 @@
 """What a sender can do wrong: one sentence, with the remedy."""
 
 import re
+import subprocess
+import sys
 from typing import Any
 
 import asyncpg
@@ -125,12 +127,21 @@ def test_connection_that_is_closed_is_refused(shop: str) -> None:
     [
         (sqlalchemy.create_engine("postgresql+psycopg://"), "`with engine.begin() as tx:`"),
         (None, "a NoneType has no transaction to send in: pass a connection"),
-        ("default", "using='default' names a database of Django"),
     ],
 )
 def test_what_has_no_transaction_is_refused_with_what_has(using: Any, text: str) -> None:
     with pytest.raises(ClientError, match=re.escape(text)):
         orders.send("x", using=using)
+
+
+def test_alias_without_django_set_up_is_refused() -> None:
+    program = "from skipmq import Queue; Queue('orders').send('x', using='default')"
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+
+    assert "using='default' names a database of Django, which is not set up here" in done.stderr
 
 
 def test_connection_of_another_database_is_refused() -> None:

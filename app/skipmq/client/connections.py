@@ -21,7 +21,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 AsyncConnection = psycopg.AsyncConnection[tuple[Any, ...]]
 _Open = TypeVar("_Open", Connection, AsyncConnection)
 
-# What a URL may say otherwise. A primary that died without a word is noticed within seconds.
+# A URL may override these. A primary that stops answering is noticed within seconds.
 _DEFAULTS = {
     "connect_timeout": "10",
     "fallback_application_name": "skipmq work",
@@ -89,7 +89,7 @@ class Connections:
         return await AsyncConnection.connect(self._conninfo, autocommit=True)
 
     async def close(self) -> None:
-        """Close those that nobody uses."""
+        """Close the idle ones."""
         while self._idle:
             self._idle.pop().close()
         while self._async_idle:

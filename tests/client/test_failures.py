@@ -1,5 +1,6 @@
 """What becomes of a message whose handler does not do its work."""
 
+import asyncio
 from collections import Counter
 from typing import Any
 
@@ -263,3 +264,27 @@ def test_order_of_a_group_is_kept_when_a_message_fails(
     # What was claimed behind one that failed was not received, for its count.
     counts = "select distinct receive_count from skipmq.history order by 1"
     assert owner.execute(counts).fetchall() == [(1,), (2,)]
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError, SystemExit, KeyError])
+@pytest.mark.parametrize("is_async", [False, True])
+def test_error_of_any_kind_counts_and_the_worker_goes_on(
+    app: App, sender: Connection, owner: Connection, error: type[BaseException], is_async: bool
+) -> None:
+    queue = Queue("orders", str)
+
+    def handle(body: str) -> None:
+        if body == "broken":
+            raise error("why")
+
+    async def ahandle(body: str) -> None:
+        handle(body)
+
+    app.consumer(queue)(ahandle if is_async else handle)
+    send(sender, queue, "broken", "whole")
+
+    assert app.run(once=True) == Counter(retried=1, done=1)
+    ((body, count, _, reason),) = hidden(owner)
+    assert (body, count) == ("broken", 1)
+    assert reason is not None
+    assert reason.startswith(error.__name__)

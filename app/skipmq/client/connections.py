@@ -21,7 +21,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 AsyncConnection = psycopg.AsyncConnection[tuple[Any, ...]]
 _Open = TypeVar("_Open", Connection, AsyncConnection)
 
-# What a URL may say otherwise. A primary that died without a word is noticed within seconds.
+# A URL may override these. A primary that stops answering is noticed within seconds.
 _DEFAULTS = {
     "connect_timeout": "10",
     "fallback_application_name": "skipmq work",

@@ -29,7 +29,7 @@ def sqlstate(error: BaseException) -> str | None:
 def explained(error: BaseException, queue: str, account: str, region: str) -> ClientError | None:
     """Return what the caller of a function on a queue can correct; None for any other error.
 
-    Serialization failures and deadlocks are others: who retries transactions looks for them.
+    Serialization failures and deadlocks are others: code that retries transactions catches them.
     """
     state = sqlstate(error)
     text = _text(error)

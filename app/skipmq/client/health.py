@@ -1,4 +1,4 @@
-"""The health and the metrics of a worker over HTTP, for who runs it."""
+"""The health and the metrics of a worker, over HTTP."""
 
 import asyncio
 from collections.abc import Iterator, Sequence

@@ -31,8 +31,6 @@ _BATCH_SECONDS = 1.0
 # The longest that one without a dead-letter queue is hidden.
 _HOPELESS_SECONDS = 3_600
 
-Errors = (Exception, SystemExit)
-
 
 class Runner:
     """Runs a consumer on the worker's loop: handlers that are no coroutines in threads."""
@@ -72,11 +70,12 @@ class Runner:
     async def serve(self) -> None:
         """Claim and run until `stop`; raise ClientError where the first claim shows a mistake."""
         pause = _POLL_SECONDS
+        seconds = _BATCH_SECONDS if self.options.seconds is None else self.options.seconds
         while not self._stopping:
             await self._free()
             self._woken.clear()
             try:
-                found, wanted = await self._claim_next(self.options.seconds or _BATCH_SECONDS)
+                found, wanted = await self._claim_next(seconds)
             except (ClientError, psycopg.Error) as error:
                 if not self._has_claimed:
                     raise
@@ -231,7 +230,9 @@ class Runner:
             self.outcomes["lost"] += len(taken)
             log.warning("%s was rolled back: %s", self.consumer.name, error)
             return True
-        except Errors as error:
+        except (Exception, SystemExit, asyncio.CancelledError) as error:
+            if _is_cut_off(error):
+                raise
             return await self._fail(taken, context, error)
         finally:
             self.seconds += monotonic() - began
@@ -326,6 +327,12 @@ class Runner:
     def _extension(self) -> list[Any] | None:
         held = list(self._held.values())
         return claimed(self.queue, held, self.options.visibility, None) if held else None
+
+
+def _is_cut_off(error: BaseException) -> bool:
+    """Return whether it is the worker that cancels, and not the handler itself."""
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
 
 def _ids(messages: Sequence[Message]) -> str:

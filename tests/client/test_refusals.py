@@ -44,7 +44,7 @@ def test_message_that_no_queue_takes_is_refused(
         psycopg.connect(shop) as tx,
         pytest.raises(ClientError, match=re.escape(text)) as caught,
     ):
-        Queue(queue).send(options.pop("body", "x"), using=tx, **options)
+        Queue(queue).send(**{"body": "x", "using": tx, **options})
 
     assert "\n" not in str(caught.value)
 

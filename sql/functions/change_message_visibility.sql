@@ -1,8 +1,8 @@
 -- Does: hides a received message of the named queue, standard or FIFO, for p_visibility_timeout seconds from now (0: makes
---   it visible), with p_reason as its attribute FailureReason. Returns false when the message was settled or, in a FIFO
---   queue, is visible or was received again.
+--   it visible), with p_reason as its attribute FailureReason. Returns false when the message was settled or received
+--   again or, in a FIFO queue, is visible.
 -- Called by: SQL users.
--- Locks, in order: those of check_grant, then of change_visibility or change_fifo_visibility.
+-- Locks, in order: those of check_grant, then the message row, or those of change_fifo_visibility.
 -- Raises: what check_grant and check_timeouts raise; SQ001 when the queue does not exist, SQ011 without a timeout.
 -- Relies on index: queue_pkey, and those of the functions it calls.
 create function skipmq.change_message_visibility(
@@ -30,6 +30,13 @@ begin
     from skipmq.change_fifo_visibility(
       v_queue_id, array[p_id], array[p_receive_count], null, array[p_visibility_timeout]) c;
   else
+    -- Exact, unlike an old receipt over HTTP: a late worker must not show what another one has received.
+    perform from skipmq.message m
+    where m.id = p_id and m.queue_id = v_queue_id and m.receive_count = p_receive_count
+    for no key update;
+    if not found then
+      return false;
+    end if;
     select c.outcome into v_outcome
     from skipmq.change_visibility(
       v_queue_id, array[p_id], array[p_receive_count], null, array[p_visibility_timeout]) c;

@@ -355,4 +355,4 @@ def test_every_report_has_nothing_to_say_of_nothing(spark: "SparkSession") -> No
 def test_noisy_tenants_are_those_that_the_database_marks() -> None:
     rule = (files.folder("sql") / "functions" / "mark_noisy.sql").read_text()
 
-    assert f"c.own >= {NOISY_MINIMUM} and c.own > c.of_all * {NOISY_SHARE}" in rule
+    assert f"c.own >= {NOISY_MINIMUM} and c.own > c.total * {NOISY_SHARE}" in rule

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from skipmq import embedded
-from skipmq.config import Settings
+from skipmq.config.settings import Settings
 from support.http import ROOT, NodeProcess, free_port
 from support.postgres import DEBIAN, Databases, as_node, debian_servers
 from support.programs import not_here

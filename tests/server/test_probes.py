@@ -181,7 +181,7 @@ def test_port_that_is_taken_is_named(url: str, is_same: bool) -> None:
         )
         with second:
             assert second.process.wait(60) == 1
-    expected = "port {} is that of SQS" if is_same else "cannot listen on 127.0.0.1 port {}"
+    expected = "port {} is the port of SQS" if is_same else "cannot listen on 127.0.0.1 port {}"
 
     assert expected.format(port if is_same else first.port) in second.log
     assert "SKIPMQ_METRICS_PORT" in second.log

@@ -222,6 +222,7 @@ def commands(place: Path) -> dict[str, list[str]]:
         "config": [],
         "doctor": [],
         "psql": ["-Atc", "select 1"],
+        "work": ["json:loads", "--once"],
         "queue create": ["orders"],
         "queue list": [],
         "queue show": ["orders"],

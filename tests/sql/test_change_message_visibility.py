@@ -26,6 +26,22 @@ def test_message_is_shown_again_and_hidden_for_longer(
     assert not hide(shop, queue, again, 0)
 
 
+def test_message_that_was_received_again_is_left(
+    owner: Connection, applications: Applications
+) -> None:
+    Queue(owner, "orders")
+    shop = applications.both("shop", "orders")
+    send(shop, "orders")
+    (first,) = receive(shop, "orders")
+    assert hide(shop, "orders", first, 0)
+    (second,) = receive(shop, "orders", 10, 30)
+
+    assert not hide(shop, "orders", first, 0)
+
+    assert receive(shop, "orders") == []
+    assert delete(shop, "orders", second)
+
+
 def test_fifo_message_that_is_visible_or_was_received_again_is_left(
     owner: Connection, applications: Applications
 ) -> None:

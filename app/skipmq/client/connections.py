@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import TransactionStatus
 
 from skipmq.client import statements
 from skipmq.client.errors import ClientError, sqlstate
@@ -61,12 +62,14 @@ class Connections:
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
         """Give a connection in a transaction; for threads."""
-        connection = _taken(self._idle) or psycopg.connect(self._conninfo, autocommit=True)
+        connection = _taken(self._idle) or psycopg.connect(
+            self._conninfo, autocommit=True, prepare_threshold=None
+        )
         try:
             with connection.transaction():
                 yield connection
         finally:
-            if connection.closed:
+            if connection.closed or connection.info.transaction_status != TransactionStatus.IDLE:
                 connection.close()
             else:
                 self._idle.append(connection)
@@ -79,14 +82,17 @@ class Connections:
             async with connection.transaction():
                 yield connection
         finally:
-            if connection.closed:
+            if connection.closed or connection.info.transaction_status != TransactionStatus.IDLE:
                 await connection.close()
             else:
                 self._async_idle.append(connection)
 
     async def connect(self) -> AsyncConnection:
         """Open a connection of its own."""
-        return await AsyncConnection.connect(self._conninfo, autocommit=True)
+        # Not prepared: a pooler in transaction mode gives each statement another session.
+        return await AsyncConnection.connect(
+            self._conninfo, autocommit=True, prepare_threshold=None
+        )
 
     async def close(self) -> None:
         """Close the connections that are not in use."""
@@ -137,20 +143,21 @@ class Link:
         Parameters that are a function are made when its turn has come; None makes it run nothing.
         Raises psycopg.Error for what does not pass.
         """
-        async with self._lock:
-            tries = 0
-            while True:
-                made = parameters() if callable(parameters) else parameters
-                if made is None:
-                    return []
-                try:
+        tries = 0
+        while True:
+            try:
+                # Others take their turn between two tries: a row that is locked is one queue's.
+                async with self._lock:
+                    made = parameters() if callable(parameters) else parameters
+                    if made is None:
+                        return []
                     cursor = await (await self._opened()).execute(statement, made)
                     return await cursor.fetchall()
-                except psycopg.Error as error:
-                    if not _passes(error):
-                        raise
-                    await self._pause(error, tries)
-                    tries += 1
+            except psycopg.Error as error:
+                if not _passes(error):
+                    raise
+                await self._pause(error, tries)
+                tries += 1
 
     async def close(self) -> None:
         """Close it."""

@@ -80,6 +80,8 @@ def consumer(queue: Queue[Any], handler: Callable[..., Any], options: Options) -
     kind = _kind(name, queue, body, is_batch=is_batch)
     called = handler if inspect.isfunction(handler) else getattr(handler, "__call__", handler)  # noqa: B004
     is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(called)
+    if inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called):
+        raise ClientError(f"{name} is a generator, which would not run: take `yield` out of it")
     decode = bodies.codec(kind).decode
     return Consumer(queue, handler, options, decode, takes_context, is_async)
 

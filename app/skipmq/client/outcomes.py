@@ -57,7 +57,10 @@ class LostMessageError(Exception):
 
 
 def reason_of(error: BaseException) -> str:
-    """Return what is kept of an error with a message: its class and text, or the given reason."""
-    if isinstance(error, DeadLetter | Retry):
-        return str(error)
-    return f"{type(error).__qualname__}: {error}"
+    """Return what is kept of an error with a message: its class and text, or the given reason.
+
+    Without what no text of PostgreSQL can hold: NUL and lone surrogates.
+    """
+    is_given = isinstance(error, DeadLetter | Retry)
+    text = str(error) if is_given else f"{type(error).__qualname__}: {error}"
+    return text.encode(errors="replace").decode().replace("\0", " ")

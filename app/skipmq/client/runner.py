@@ -1,9 +1,10 @@
 """What runs one consumer: claims its messages, runs the handler, and settles what it claimed."""
 
 import asyncio
+import inspect
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
@@ -28,8 +29,8 @@ _MOST_CLAIMED = 10
 _POLL_SOON, _POLL_SECONDS = 0.05, 1.0
 _SECONDS_AFTER_ERROR = 5.0
 _BATCH_SECONDS = 1.0
-# The longest that one without a dead-letter queue is hidden.
-_HOPELESS_SECONDS = 3_600
+# The longest that one without a dead-letter queue is hidden, and that any message can be.
+_HOPELESS_SECONDS, _MAXIMUM_SECONDS = 3_600, 43_200
 
 
 class Runner:
@@ -147,7 +148,10 @@ class Runner:
         found = await self._claim(most)
         until = monotonic() + seconds
         while found and len(found) < most and not self._stopping:
-            more = await self._claim(most - len(found))
+            try:
+                more = await self._claim(most - len(found))
+            except (ClientError, psycopg.Error):
+                return found, most  # The next claim raises it, if it lasts.
             found += more
             if not more and (left := until - monotonic()) <= 0:
                 break
@@ -205,6 +209,10 @@ class Runner:
         except asyncio.CancelledError:
             await self._return([m for each in waiting for m in each])
             raise
+        except Exception:
+            # The first could not be settled, and is visible again after its timeout.
+            await self._return([m for each in waiting[1:] for m in each])
+            raise
         finally:
             self._release([m for each in line for m in each])
 
@@ -229,7 +237,7 @@ class Runner:
         except LostMessageError as error:
             self.outcomes["lost"] += len(taken)
             log.warning("%s was rolled back: %s", self.consumer.name, error)
-            return True
+            return False  # Another worker has it, and may be at it.
         except (Exception, SystemExit, asyncio.CancelledError) as error:
             if _is_cut_off(error):
                 raise
@@ -237,7 +245,7 @@ class Runner:
         finally:
             self.seconds += monotonic() - began
         if not (context.is_deleted or context.is_delegated):
-            await self._delete(taken)
+            is_settled &= await self._delete(taken)
         self.outcomes["done"] += len(taken)
         return is_settled
 
@@ -246,8 +254,10 @@ class Runner:
         if self.consumer.is_async:
             await self.consumer.handler(*arguments)
             return
-        call = partial(copy_context().run, self.consumer.handler, *arguments)
-        await asyncio.get_running_loop().run_in_executor(self._threads, call)
+        call = partial(copy_context().run, _called, self.consumer.handler, arguments)
+        result = await asyncio.get_running_loop().run_in_executor(self._threads, call)
+        if inspect.isawaitable(result):  # Of a coroutine function that something else wraps.
+            await result
 
     async def _fail(self, messages: list[Message], context: Context, error: BaseException) -> bool:
         """Do what the error of a handler asks for; return whether the messages are settled."""
@@ -258,9 +268,9 @@ class Runner:
             return True
         if isinstance(error, Discard):
             log.info("%s discarded %s: %s", name, _ids(messages), error)
-            await self._delete(messages)
+            is_settled = await self._delete(messages)
             self.outcomes["discarded"] += len(messages)
-            return True
+            return is_settled
         if isinstance(error, DeadLetter):
             return await self._dead_letter(messages, reason_of(error))
         if not isinstance(error, Retry):
@@ -275,7 +285,8 @@ class Runner:
             after = error.after if isinstance(error, Retry) else None
             if after is None:
                 after = self.options.retry.seconds(message.receive_count)
-            await self._settle(statements.HIDE, [message], round(after), reason_of(error))
+            seconds = min(max(round(after), 0), _MAXIMUM_SECONDS)
+            await self._settle(statements.HIDE, [message], seconds, reason_of(error))
             self.outcomes["retried"] += 1
             is_settled = False
         return is_settled
@@ -288,7 +299,7 @@ class Runner:
     async def _dead_letter(self, messages: Sequence[Message], reason: str) -> bool:
         """Move messages to the dead-letter queue; return False where there is none."""
         try:
-            await self._settle(statements.DEAD_LETTER, messages, reason)
+            moved = await self._settle(statements.DEAD_LETTER, messages, reason)
         except ClientError as error:
             log.error(  # noqa: TRY400 - the text says all.
                 "%s stays in %s (%s), and is hidden for an hour: give the queue a RedrivePolicy."
@@ -298,13 +309,20 @@ class Runner:
             await self._settle(statements.HIDE, messages, _HOPELESS_SECONDS, reason)
             self.outcomes["retried"] += len(messages)
             return False
+        if moved < len(messages):
+            return self._note_lost(messages)
         log.warning("%s of %s is dead-lettered: %s", _ids(messages), self.queue.name, reason)
         self.outcomes["dead-lettered"] += len(messages)
         return True
 
-    async def _delete(self, messages: Sequence[Message]) -> None:
-        if await self._settle(statements.DELETE, messages) < len(messages):
-            log.warning("%s took too long: another received %s", self.consumer.name, _ids(messages))
+    async def _delete(self, messages: Sequence[Message]) -> bool:
+        """Delete messages; return whether all were still this worker's."""
+        deleted = await self._settle(statements.DELETE, messages)
+        return deleted == len(messages) or self._note_lost(messages)
+
+    def _note_lost(self, messages: Sequence[Message]) -> bool:
+        log.warning("%s took too long: another received %s", self.consumer.name, _ids(messages))
+        return False
 
     async def _return(self, messages: Sequence[Message]) -> None:
         """Give messages back as if they had not been received."""
@@ -322,11 +340,19 @@ class Runner:
     def _release(self, messages: Sequence[Message]) -> None:
         """Hide messages for longer no more: they are about to be settled."""
         for message in messages:
-            self._held.pop(message.number, None)
+            if self._held.get(message.number) is message:  # Not a later receive of it.
+                del self._held[message.number]
 
     def _extension(self) -> list[Any] | None:
         held = list(self._held.values())
         return claimed(self.queue, held, self.options.visibility, None) if held else None
+
+
+def _called(handler: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+    try:
+        return handler(*arguments)
+    except StopIteration as error:  # A future cannot have it.
+        raise RuntimeError("the handler raised StopIteration") from error
 
 
 def _is_cut_off(error: BaseException) -> bool:

@@ -57,7 +57,7 @@ class Worker:
                 self.stop()
                 late = await self._finish(tasks)
             for task in tasks:
-                if not task.cancelled():
+                if task.done() and not task.cancelled():
                     task.result()
         finally:
             for task in asides:

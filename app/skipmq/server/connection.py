@@ -231,7 +231,8 @@ class Connection(asyncio.Protocol):
         try:
             response = encode_error(request, refused) if refused else await answer(request)
         except ConnectionDropped:
-            self._transport.abort()
+            if not self._is_ending:
+                self._transport.abort()
             return
         except Exception:
             log.exception("request failed", request_id=request.request_id)

@@ -110,12 +110,12 @@ class ControlledBroker(Broker):
             seconds = msgspec.json.decode(request.body, type=MoveClock).Seconds
             if seconds < 0:
                 raise errors.InvalidParameterValueException("The clock only moves on.")
-            await self._database.move_clock(self._database.offset + seconds)
+            await self._database.advance(seconds)
             self.node.waiters.wake_all()
         elif name == "Reset":
             msgspec.json.decode(request.body, type=Reset)
             self._faults.pop(account, None)
-            await self._database.move_clock(0.0)
+            await self._database.put_back()
             await self._database.delete_queues(account)
             self.node.queues.forget(None)
             self.node.waiters.wake_all()

@@ -34,9 +34,19 @@ class Ephemeral:
         self._node, self._connections = node, connections
         # Seconds by which the clock is ahead.
         self.offset = 0.0
+        self._moving = asyncio.Lock()
 
-    async def move_clock(self, offset: float) -> None:
-        """Put the clock `offset` seconds ahead; return when the node uses it."""
+    async def advance(self, seconds: float) -> None:
+        """Put the clock `seconds` further ahead; return when the node uses it."""
+        async with self._moving:
+            await self._move_clock(self.offset + seconds)
+
+    async def put_back(self) -> None:
+        """Put the clock back to the time of the machine; return when the node uses it."""
+        async with self._moving:
+            await self._move_clock(0.0)
+
+    async def _move_clock(self, offset: float) -> None:
         if offset == self.offset:
             return
         if not self.offset:

@@ -17,7 +17,7 @@ from skipmq.delivery import statements
 from skipmq.delivery.group_commit import GroupCommit, Key
 from skipmq.delivery.messages import ASYNC_COMMIT, SYNC_COMMIT, Messages, ReceiveKey, SendKey
 from skipmq.delivery.receipts import Receipt
-from skipmq.model import OutgoingMessage, Queue, Reception, Recipient, StoredMessage
+from skipmq.model import OutgoingMessage, Queue, Reception, StoredMessage
 
 if TYPE_CHECKING:
     from skipmq.telemetry.tracing import Tracing
@@ -93,18 +93,6 @@ class FifoMessages(Messages):
         places = iter(range(1, len(messages) + 1))
         shares = [[stored.get(place) for place in islice(places, len(r))] for r in requests]
         return [None if None in share else share for share in shares]  # type: ignore[misc]
-
-    def receive(
-        self,
-        queue: Queue,
-        limit: int,
-        visibility_timeout: int | None,
-        deadline: float,
-        recipient: Recipient,
-    ) -> asyncio.Future[Reception]:
-        """Claim up to `limit` visible messages, as StandardMessages.receive does."""
-        key = (queue.id, visibility_timeout)
-        return self._receives.submit(key, (limit, recipient), limit, deadline)
 
     async def _receive(
         self, key: ReceiveKey, claims: Sequence[statements.Claim], deadline: float

@@ -1,5 +1,6 @@
 """The parts that standard and FIFO queues share: group commit, durable commit, returns."""
 
+from asyncio import Future
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -7,7 +8,7 @@ from skipmq.database import Database, Replication, Rows, Statement
 from skipmq.delivery import statements
 from skipmq.delivery.group_commit import GroupCommit, Key, Request, Result, Run
 from skipmq.delivery.receipts import Receipt
-from skipmq.model import Queue, ReceivedMessage, Reception
+from skipmq.model import Queue, ReceivedMessage, Reception, Recipient
 
 if TYPE_CHECKING:
     from skipmq.telemetry.tracing import Tracing
@@ -34,6 +35,7 @@ class Messages:
     _suffix: ClassVar[str]
     _return_statement: ClassVar[Statement]
     _change_statement: ClassVar[Statement]
+    _receives: GroupCommit[ReceiveKey, statements.Claim, Reception]
 
     def __init__(
         self,
@@ -92,6 +94,22 @@ class Messages:
             if await self._replication.confirm(mode, deadline):
                 return rows
             parameters, may_be_done = again or parameters, True
+
+    def receive(
+        self,
+        queue: Queue,
+        limit: int,
+        visibility_timeout: int | None,
+        deadline: float,
+        recipient: Recipient,
+    ) -> Future[Reception]:
+        """Claim up to `limit` visible messages; None is the queue's visibility timeout.
+
+        Claims nothing for a recipient that has disconnected. The caller returns messages that were
+        claimed for one that disconnects meanwhile.
+        """
+        key = (queue.id, visibility_timeout)
+        return self._receives.submit(key, (limit, recipient), limit, deadline)
 
     async def return_messages(
         self, queue: Queue, messages: Sequence[ReceivedMessage], deadline: float

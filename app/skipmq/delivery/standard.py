@@ -14,7 +14,7 @@ from skipmq.delivery import statements
 from skipmq.delivery.messages import ASYNC_COMMIT, SYNC_COMMIT, Messages, ReceiveKey, SendKey
 from skipmq.delivery.receipts import Receipt
 from skipmq.delivery.watermark import Probe, Scan, Scans
-from skipmq.model import OutgoingMessage, Queue, Reception, Recipient, StoredMessage
+from skipmq.model import OutgoingMessage, Queue, Reception, StoredMessage
 
 if TYPE_CHECKING:
     from skipmq.telemetry.tracing import Tracing
@@ -76,22 +76,6 @@ class StandardMessages(Messages):
         first, again = (*parameters, None), (*parameters, _SENT_WITHIN)
         await self._commit(queue_id, mode, statements.SEND, first, deadline, again)
         return [[StoredMessage(m.message_id) for m in request] for request in requests]
-
-    def receive(
-        self,
-        queue: Queue,
-        limit: int,
-        visibility_timeout: int | None,
-        deadline: float,
-        recipient: Recipient,
-    ) -> Future[Reception]:
-        """Claim up to `limit` visible messages; None is the queue's visibility timeout.
-
-        Claims nothing for a recipient that has disconnected. The caller returns messages that were
-        claimed for one that disconnects meanwhile.
-        """
-        key = (queue.id, visibility_timeout)
-        return self._receives.submit(key, (limit, recipient), limit, deadline)
 
     async def _receive(
         self, key: ReceiveKey, claims: Sequence[statements.Claim], deadline: float

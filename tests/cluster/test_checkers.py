@@ -33,6 +33,9 @@ RULES = [*CHECKERS]
     UNANSWERED,
     STALLED,
     DIFFERING,
+    UNDONE,
+    UNSEEN,
+    MIXED,
 ) = RULES
 
 
@@ -59,8 +62,8 @@ def test_whole_lives_on_both_kinds_of_queue_break_no_rule() -> None:
     kept([*life(0, "a"), *life(0.5, "b"), *life(1, "c", 1), *life(4, "d", 2)])
 
 
-def test_there_are_eleven_rules_each_with_its_promise() -> None:
-    assert len(CHECKERS) == 11
+def test_there_are_fourteen_rules_each_with_its_promise() -> None:
+    assert len(CHECKERS) == 14
     assert all(check.__doc__ for check in CHECKERS.values())
 
 

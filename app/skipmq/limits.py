@@ -7,6 +7,7 @@ and the documentation in botocore's SQS service model.
 import re
 
 ACCOUNT = re.compile("[0-9]{12}")
+REGION = re.compile("[a-z0-9-]{1,32}")
 # Characters that XML 1.0 excludes and SQS refuses.
 FORBIDDEN_CHARACTER = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 BATCH_ENTRIES = 10

@@ -316,10 +316,12 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredQueue:
-    """A queue that the configuration file declares."""
+    """A queue that the configuration file declares; without an account or a region, the node's."""
 
     name: str
     attributes: Mapping[str, Any] = field(default_factory=dict)
+    account: str | None = None
+    region: str | None = None
 
 
 def _uuids() -> Iterator[str]:

@@ -11,7 +11,7 @@ from uuid import uuid4
 import msgspec
 import structlog
 
-from skipmq import errors, limits
+from skipmq import errors
 from skipmq.actions import attributes
 from skipmq.config.settings import Settings
 from skipmq.model import DeclaredQueue, Identity, QueueName
@@ -49,15 +49,14 @@ class LocalNode:
     def act(
         self, action: str, identity: Identity | None = None, /, **parameters: Any
     ) -> dict[str, Any]:
-        """Run an action as an identity, by default the default account; return its result.
+        """Run an action as an identity, by default that of the settings; return its result.
 
         Bytes in the result are in base64. Raises errors.SqsError.
         """
         given = {name: value for name, value in parameters.items() if value is not None}
         struct = msgspec.convert(given, REQUESTS[action])
         request = Request("POST", "/", {}, "", b"", "http://localhost", str(uuid4()), gethostname())
-        own = Identity(region=self.node.settings.region)
-        caller = replace(identity or own, user=self._user)
+        caller = replace(identity or self.node.settings.identity, user=self._user)
         call = Call(action, struct, request, caller, self.node.deadline())
         try:
             result: dict[str, Any] = msgspec.to_builtins(self.run(_act(self.node, call)) or {})
@@ -97,13 +96,13 @@ def opened(settings: Settings, database_url: str, user: str = "") -> Iterator[Lo
 
 
 def queue_name(name: str, settings: Settings) -> QueueName:
-    """Return the full name of a queue of the default account in the node's region."""
-    return QueueName(limits.DEFAULT_ACCOUNT, settings.region, name)
+    """Return the full name of a queue of the account and the region of the settings."""
+    return QueueName(settings.account, settings.region, name)
 
 
 def queue_url(name: str) -> str:
-    """Return a URL of a queue of the default account."""
-    return f"http://localhost/{limits.DEFAULT_ACCOUNT}/{name}"
+    """Return what names a queue of the identity of a call."""
+    return name
 
 
 def declare_queues(settings: Settings, database_url: str) -> None:
@@ -121,14 +120,15 @@ def declare_queues(settings: Settings, database_url: str) -> None:
                     declare(local, queue)
                 except errors.SqsError as error:
                     raise DeclarationError(
-                        f"the declared queue {queue.name}: {error.message}"
+                        f"the declared queue {_name(local, queue).arn}: {error.message}"
                     ) from error
 
 
 def _create(local: LocalNode, queue: DeclaredQueue) -> None:
+    owner = _owner(local, queue)
     declared = {k: v for k, v in queue.attributes.items() if k != _REDRIVE_POLICY}
     try:
-        local.act("CreateQueue", QueueName=queue.name, Attributes=declared)
+        local.act("CreateQueue", owner, QueueName=queue.name, Attributes=declared)
     except errors.QueueNameExists:
         present = _present(local, queue)
         for name, value in attributes.stored(declared, fifo=attributes.is_fifo(declared)).items():
@@ -143,15 +143,27 @@ def _redrive(local: LocalNode, queue: DeclaredQueue) -> None:
     declared = attributes.stored({_REDRIVE_POLICY: policy}, fifo=False)[_REDRIVE_POLICY]
     present = _present(local, queue)[_REDRIVE_POLICY]
     if not present:
-        new = {_REDRIVE_POLICY: declared}
-        local.act("SetQueueAttributes", QueueUrl=queue_url(queue.name), Attributes=new)
+        owner, new = _owner(local, queue), {_REDRIVE_POLICY: declared}
+        local.act("SetQueueAttributes", owner, QueueUrl=queue.name, Attributes=new)
     elif present != declared:
         _warn(queue, _REDRIVE_POLICY, declared, present)
 
 
+def _owner(local: LocalNode, queue: DeclaredQueue) -> Identity:
+    """Return the identity that owns a declared queue."""
+    own = local.node.settings
+    account = queue.account or own.account
+    return Identity(account, queue.region or own.region, account)
+
+
+def _name(local: LocalNode, queue: DeclaredQueue) -> QueueName:
+    owner = _owner(local, queue)
+    return QueueName(owner.account, owner.region, queue.name)
+
+
 def _present(local: LocalNode, queue: DeclaredQueue) -> Mapping[str, str]:
     """Return the present attributes of a queue."""
-    node, name = local.node, queue_name(queue.name, local.node.settings)
+    node, name = local.node, _name(local, queue)
     node.queues.forget(name.arn)
     found = local.run(node.queues.find(name, node.deadline()))
     return found.attributes.texts(fifo=found.fifo)

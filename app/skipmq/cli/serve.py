@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import skipmq
-from skipmq import embedded, limits
+from skipmq import embedded
 from skipmq.cli.environment import configuration, node_url, open_server
 from skipmq.config import Configuration
 from skipmq.config.settings import Settings
@@ -170,7 +170,7 @@ def _announce(settings: Settings, owner: str, *, ephemeral: bool) -> None:
     found = {"url": url, "console": f"{url}/console/", "database_url": owner}
     if not (ephemeral or settings.database_url):
         found["data_dir"] = settings.data_dir or str(embedded.default_data_dir())
-    found |= {"region": settings.region, "account": limits.DEFAULT_ACCOUNT}
+    found |= {"region": settings.region, "account": settings.account}
     sys.stdout.write(json.dumps({**found, "pid": os.getpid()}) + "\n")
     sys.stdout.flush()
 

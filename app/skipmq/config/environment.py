@@ -12,6 +12,7 @@ from typing import Any, get_type_hints
 
 import msgspec
 
+from skipmq import names
 from skipmq.config.settings import SECRETS, Settings
 from skipmq.model import DeclaredQueue
 
@@ -227,10 +228,16 @@ def _declared_queues(file: Path, value: Any, problems: list[str]) -> tuple[Decla
     if not isinstance(value, dict) or not all(isinstance(v, dict) for v in value.values()):
         problems.append(f"{file}: queues: write a table for each queue, such as [queues.orders]")
         return ()
-    return tuple(
-        DeclaredQueue(name, {key: _as_text(v) for key, v in attributes.items()})
-        for name, attributes in value.items()
-    )
+    declared = []
+    for text, attributes in value.items():
+        try:
+            name, account, region = names.parse(text)
+        except names.QueueNameError as error:
+            problems.append(f"{file}: queues: {error}")
+            continue
+        texts = {key: _as_text(v) for key, v in attributes.items()}
+        declared.append(DeclaredQueue(name, texts, account, region))
+    return tuple(declared)
 
 
 def _as_text(value: Any) -> str:

@@ -28,6 +28,7 @@ RECEIVE_MESSAGES = 10
 IN_FLIGHT = 120_000
 MINIMUM_RETENTION = 60
 MAXIMUM_RETENTION = 1_209_600
+QUEUE_NAME = 80
 LIST_RESULTS = 1_000
 PEEKED = 100
 # Encoded size of a page of peeked messages; the rest is on the next page.

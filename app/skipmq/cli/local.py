@@ -1,7 +1,7 @@
 """A node in the process of a command, which calls actions directly."""
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from socket import gethostname
@@ -9,26 +9,17 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 import msgspec
-import structlog
 
 from skipmq import errors
-from skipmq.actions import attributes
 from skipmq.config.settings import Settings
-from skipmq.model import DeclaredQueue, Identity, QueueName
+from skipmq.model import Identity, QueueName
 from skipmq.node import Node
 from skipmq.protocol import REQUESTS, Call, Request
 from skipmq.server import request_log
 from skipmq.server.dispatch import EVERY, perform
 from skipmq.store import Upkeep
 
-log = structlog.get_logger()
-
 T = TypeVar("T")
-_REDRIVE_POLICY = "RedrivePolicy"
-
-
-class DeclarationError(Exception):
-    """A queue cannot be created as the configuration file declares it."""
 
 
 class LocalNode:
@@ -103,80 +94,6 @@ def queue_name(name: str, settings: Settings) -> QueueName:
 def queue_url(name: str) -> str:
     """Return what names a queue of the identity of a call."""
     return name
-
-
-def declare_queues(settings: Settings, database_url: str) -> None:
-    """Create the queues that the configuration file declares.
-
-    An existing queue keeps its attributes; differences are logged. Raises DeclarationError.
-    """
-    if not settings.queues:
-        return
-    with opened(settings, database_url) as local:
-        # Redrive policies last, because they refer to other queues.
-        for declare in (_create, _redrive):
-            for queue in settings.queues:
-                try:
-                    declare(local, queue)
-                except errors.SqsError as error:
-                    raise DeclarationError(
-                        f"the declared queue {_name(local, queue).arn}: {error.message}"
-                    ) from error
-
-
-def _create(local: LocalNode, queue: DeclaredQueue) -> None:
-    owner = _owner(local, queue)
-    declared = {k: v for k, v in queue.attributes.items() if k != _REDRIVE_POLICY}
-    try:
-        local.act("CreateQueue", owner, QueueName=queue.name, Attributes=declared)
-    except errors.QueueNameExists:
-        present = _present(local, queue)
-        for name, value in attributes.stored(declared, fifo=attributes.is_fifo(declared)).items():
-            if name in present and present[name] != value:
-                _warn(queue, name, value, present[name])
-
-
-def _redrive(local: LocalNode, queue: DeclaredQueue) -> None:
-    policy = queue.attributes.get(_REDRIVE_POLICY)
-    if not policy:
-        return
-    declared = attributes.stored({_REDRIVE_POLICY: policy}, fifo=False)[_REDRIVE_POLICY]
-    present = _present(local, queue)[_REDRIVE_POLICY]
-    if not present:
-        owner, new = _owner(local, queue), {_REDRIVE_POLICY: declared}
-        local.act("SetQueueAttributes", owner, QueueUrl=queue.name, Attributes=new)
-    elif present != declared:
-        _warn(queue, _REDRIVE_POLICY, declared, present)
-
-
-def _owner(local: LocalNode, queue: DeclaredQueue) -> Identity:
-    """Return the identity that owns a declared queue."""
-    own = local.node.settings
-    account = queue.account or own.account
-    return Identity(account, queue.region or own.region, account)
-
-
-def _name(local: LocalNode, queue: DeclaredQueue) -> QueueName:
-    owner = _owner(local, queue)
-    return QueueName(owner.account, owner.region, queue.name)
-
-
-def _present(local: LocalNode, queue: DeclaredQueue) -> Mapping[str, str]:
-    """Return the present attributes of a queue."""
-    node, name = local.node, _name(local, queue)
-    node.queues.forget(name.arn)
-    found = local.run(node.queues.find(name, node.deadline()))
-    return found.attributes.texts(fifo=found.fifo)
-
-
-def _warn(queue: DeclaredQueue, attribute: str, declared: str, present: str) -> None:
-    log.warning(
-        "an existing queue differs from its declaration",
-        queue=queue.name,
-        attribute=attribute,
-        declared=declared,
-        present=present,
-    )
 
 
 async def _opened(settings: Settings, database_url: str) -> Node:

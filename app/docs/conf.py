@@ -1,0 +1,59 @@
+"""How Sphinx builds the documentation: `make docs`, or sphinx-build app/docs dist/docs."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+from skipmq import __version__
+
+FOLDER = Path(__file__).parent
+# The sections, by the name of their folder, and the order of their pages; others follow these.
+SECTIONS = {
+    "Start": "install first-message console",
+    "Guides": "test test-other-languages outbox consumer failures fifo declare-queues "
+    "keys-and-policies django other-frameworks",
+    "Come from": "sqs elasticmq localstack pgmq celery stores",
+    "Operate": "one-machine containers kubernetes patroni managed-postgresql tls upgrade backup "
+    "metrics sizing runbook",
+    "Analyse": "history",
+    "Reference": "settings commands names sqs http sql python errors metrics",
+    "Understand": "life-of-a-message acknowledged failover group-commit decisions benchmarks",
+}
+
+project = "SkipMQ"
+version = release = __version__
+author = "the authors of SkipMQ"
+copyright = f"%Y, {author}"  # noqa: A001 - Sphinx's name.
+
+extensions = ["myst_parser"]
+source_suffix = {".md": "markdown"}
+nitpicky = True
+html_theme = "furo"
+html_title = f"SkipMQ {version}"
+html_copy_source = html_show_sourcelink = html_show_sphinx = html_use_index = False
+
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 4
+
+
+def setup(app: Sphinx) -> None:
+    """Have the pages of each section in the navigation."""
+    app.connect("source-read", add_navigation)
+
+
+def add_navigation(_: Sphinx, page: str, source: list[str]) -> None:
+    """Add the tables of contents to the first page, which Markdown readers need not see."""
+    if page == "index":
+        for section in SECTIONS:
+            lines = [":::{toctree}", f":caption: {section}", ":hidden:", "", *pages_of(section)]
+            source[0] += "\n".join(["", *lines, ":::", ""])
+
+
+def pages_of(section: str) -> Iterator[str]:
+    """Yield the pages of a section that are written."""
+    folder = section.lower().replace(" ", "-")
+    order = SECTIONS[section].split()
+    names = [file.stem for file in sorted((FOLDER / folder).glob("*.md"))]
+    for name in [*(n for n in order if n in names), *(n for n in names if n not in order)]:
+        yield f"{folder}/{name}"

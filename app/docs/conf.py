@@ -1,5 +1,6 @@
 """How Sphinx builds the documentation: `make docs`, or sphinx-build app/docs dist/docs."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,7 +8,8 @@ from sphinx.application import Sphinx
 
 from skipmq import __version__
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).resolve().parent
+LINK = re.compile(r"\[([^\]]+)\]\((\.\./[^)#\s]+)[^)]*\)")
 # The sections, by the name of their folder, and the order of their pages; others follow these.
 SECTIONS = {
     "Start": "install first-message console",
@@ -15,8 +17,8 @@ SECTIONS = {
     "keys-and-policies django other-frameworks",
     "Come from": "sqs elasticmq localstack pgmq celery stores",
     "Operate": "one-machine containers kubernetes patroni managed-postgresql tls upgrade backup "
-    "metrics sizing runbook",
-    "Analyse": "history",
+    "second-site security metrics sizing runbook",
+    "Analyse": "history reports spark reading measured",
     "Reference": "settings commands names sqs http sql python errors metrics",
     "Understand": "life-of-a-message acknowledged failover group-commit decisions benchmarks",
 }
@@ -40,6 +42,7 @@ myst_heading_anchors = 4
 def setup(app: Sphinx) -> None:
     """Have the pages of each section in the navigation."""
     app.connect("source-read", add_navigation)
+    app.connect("source-read", name_files)
 
 
 def add_navigation(_: Sphinx, page: str, source: list[str]) -> None:
@@ -57,3 +60,16 @@ def pages_of(section: str) -> Iterator[str]:
     names = [file.stem for file in sorted((FOLDER / folder).glob("*.md"))]
     for name in [*(n for n in order if n in names), *(n for n in names if n not in order)]:
         yield f"{folder}/{name}"
+
+
+def name_files(_: Sphinx, page: str, source: list[str]) -> None:
+    """Name files of the repository, which links of Markdown lead to, but which are no pages."""
+
+    def named(link: re.Match[str]) -> str:
+        text, path = link.groups()
+        file = (FOLDER / page).parent.joinpath(path).resolve()
+        if file.is_relative_to(FOLDER) or not file.exists():
+            return link[0]
+        return f"{text} (`{file.relative_to(FOLDER.parent.parent)}`)"
+
+    source[0] = LINK.sub(named, source[0])

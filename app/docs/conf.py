@@ -1,6 +1,7 @@
 """How Sphinx builds the documentation: `make docs`, or sphinx-build app/docs dist/docs."""
 
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,9 @@ from sphinx.application import Sphinx
 from skipmq import __version__
 
 FOLDER = Path(__file__).resolve().parent
+sys.path.insert(0, str(FOLDER))
+import generate  # noqa: E402 - from this folder.
+
 LINK = re.compile(r"\[([^\]]+)\]\((\.\./[^)#\s]+)[^)]*\)")
 # The sections, by the name of their folder, and the order of their pages; others follow these.
 SECTIONS = {
@@ -43,6 +47,7 @@ def setup(app: Sphinx) -> None:
     """Have the pages of each section in the navigation."""
     app.connect("source-read", add_navigation)
     app.connect("source-read", name_files)
+    app.connect("source-read", add_tables)
 
 
 def add_navigation(_: Sphinx, page: str, source: list[str]) -> None:
@@ -73,3 +78,8 @@ def name_files(_: Sphinx, page: str, source: list[str]) -> None:
         return f"{text} (`{file.relative_to(FOLDER.parent.parent)}`)"
 
     source[0] = LINK.sub(named, source[0])
+
+
+def add_tables(_: Sphinx, _page: str, source: list[str]) -> None:
+    """Put the tables that are made of code into their pages."""
+    source[0] = generate.filled(source[0])

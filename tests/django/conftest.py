@@ -47,8 +47,16 @@ class Manage:
 
     def run(self, *words: str, code: int = 0) -> str:
         """Run a command to its end; return what it printed."""
+        return self._run(self._words(*words), code)
+
+    def pytest(self, *words: str) -> str:
+        """Run the project's tests by pytest-django; return what it printed."""
+        options = ["--ds", "shop_site.settings", "-p", "no:cacheprovider"]
+        return self._run([sys.executable, "-m", "pytest", *options, *words], 0)
+
+    def _run(self, words: list[str], code: int) -> str:
         done = subprocess.run(
-            self._words(*words),
+            words,
             cwd=self.folder,
             env=self._variables,
             capture_output=True,

@@ -32,6 +32,12 @@ def test_databases_of_parallel_tests_have_it_too(manage: Any) -> None:
     assert passed(manage.run("test", "--parallel", "2", "--shuffle")) == 12
 
 
+def test_database_of_pytest_has_it_too(manage: Any) -> None:
+    printed = manage.pytest("-n", "2", "-o", "python_files=tests.py", "shop")
+
+    assert re.search(r"^=+ 12 passed in ", printed, re.MULTILINE), printed
+
+
 @pytest.mark.parametrize(
     "setting", [{"migrate": False}, {"managed": False}], ids=["without migrations", "not managed"]
 )

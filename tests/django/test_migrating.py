@@ -37,6 +37,8 @@ def test_schema_and_queues_come_before_what_depends_on_them(
     assert "No migrations to apply." in again
     assert "SkipMQ" not in again
     assert "No changes detected" in manage.run("makemigrations", "--check", "--dry-run")
+    # What `loaddata` would put into a view.
+    assert "skipmq.queue" not in manage.run("dumpdata", "--all", "skipmq", "shop")
 
 
 def test_later_release_is_installed_by_the_next_migrate(shop: Any, tables: Connection) -> None:

@@ -21,7 +21,7 @@ def passed(printed: str) -> int:
 def test_manage_py_test_has_the_schema_by_itself(manage: Any, tables: Connection) -> None:
     printed = manage.run("test")
 
-    assert passed(printed) == 12
+    assert passed(printed) == 13
     # In the database of the settings it has done nothing.
     assert not number(tables, "select to_regclass('skipmq.message') is not null")
     name = manage.settings["databases"]["default"]["TEST"]["NAME"]
@@ -29,13 +29,13 @@ def test_manage_py_test_has_the_schema_by_itself(manage: Any, tables: Connection
 
 
 def test_databases_of_parallel_tests_have_it_too(manage: Any) -> None:
-    assert passed(manage.run("test", "--parallel", "2", "--shuffle")) == 12
+    assert passed(manage.run("test", "--parallel", "2", "--shuffle")) == 13
 
 
 def test_database_of_pytest_has_it_too(manage: Any) -> None:
     printed = manage.pytest("-n", "2", "-o", "python_files=tests.py", "shop")
 
-    assert re.search(r"^=+ 12 passed in ", printed, re.MULTILINE), printed
+    assert re.search(r"^=+ 13 passed in ", printed, re.MULTILINE), printed
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_database_of_tests_has_it_whatever_the_settings_say(
     else:
         manage.settings["skipmq"]["MANAGED"] = False
 
-    assert passed(manage.run("test")) == 12
+    assert passed(manage.run("test")) == 13
 
 
 def test_flush_of_the_project_s_database_keeps_messages(shop: Any, tables: Connection) -> None:

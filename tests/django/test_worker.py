@@ -170,6 +170,7 @@ def test_worker_starts_again_when_code_changes(shop: Any) -> None:
 @pytest.mark.parametrize(
     ("words", "source", "text"),
     [
+        (["--concurrency", "0"], None, "argument --concurrency: '0' is not a number from 1 on"),
         (["shopp"], None, "no installed app is called 'shopp', but admin, auth, contenttypes"),
         (["auth"], None, "the app 'auth' has no consumers: there is no django.contrib.auth.consum"),
         ([], "", "no installed app has consumers: write `app = skipmq.App()`"),
@@ -183,8 +184,8 @@ def test_worker_starts_again_when_code_changes(shop: Any) -> None:
         (
             [],
             "import skipmq\na, b = skipmq.App(), skipmq.App()\nq = skipmq.Queue('orders')\n"
-            "@a.consumer(q)\ndef one(body): ...\n@b.consumer(q)\ndef two(body): ...",
-            "one and two would share the messages of 'orders': give each queue one consumer",
+            "@a.consumer(q)\ndef ship(body): ...\n@b.consumer(q)\ndef ship(body): ...",
+            "shop.consumers.ship and shop.consumers.ship would share the messages of 'orders'",
         ),
     ],
 )
@@ -195,10 +196,20 @@ def test_consumers_that_cannot_run_are_an_error_with_the_remedy(
         (manage.folder / "shop" / "consumers.py").write_text(source)
 
     with manage.start("skipmq_work", *words) as worker:
-        assert worker.ended() == 1
+        assert worker.ended() in {1, 2}
 
     assert text in worker.log
     assert ("Traceback" in worker.log) == ("nowhere" in text)
+
+
+def test_wrong_setting_is_an_error_with_the_remedy(manage: Any) -> None:
+    manage.settings["skipmq"] = {"DATABASE": "brokr"}
+
+    with manage.start("skipmq_work") as worker:
+        assert worker.ended() == 1
+
+    assert "'brokr', which DATABASES does not have" in worker.log
+    assert "Traceback" not in worker.log
 
 
 def test_database_without_the_schema_is_an_error_with_the_remedy(manage: Any) -> None:

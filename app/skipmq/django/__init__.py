@@ -3,4 +3,4 @@
 Its migration installs the schema, `manage.py skipmq_work` runs consumers, the admin shows queues.
 """
 
-from skipmq.django.atomic import atomic as atomic
+from skipmq.django.transactions import atomic as atomic

@@ -19,7 +19,7 @@ class SkipMQConfig(AppConfig):
     def ready(self) -> None:
         """Check the setting, and follow `manage.py migrate`."""
         connection.remember_names()
-        checks.register(configuration.check)
+        checks.register(configuration.check, configuration.TAG)
         post_migrate.connect(_migrated, sender=self)
 
 

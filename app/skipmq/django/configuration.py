@@ -13,6 +13,8 @@ from django.core import checks
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.utils import ConnectionDoesNotExist
 
+# The tag of the system check.
+TAG = "skipmq"
 _TYPES = {"DATABASE": str, "MANAGED": bool, "QUEUES": dict}
 
 

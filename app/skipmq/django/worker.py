@@ -9,6 +9,7 @@ from django.apps import apps
 from django.utils.module_loading import autodiscover_modules
 
 from skipmq import App
+from skipmq.client.consumer import Consumer
 from skipmq.client.errors import ClientError
 from skipmq.django import configuration, connection
 
@@ -36,14 +37,14 @@ def app(names: Sequence[str] = ()) -> App:
         )
     whole = App(addresses.pop())
     whole.consumers = [consumer for each in found for consumer in each.consumers]
-    by_queue: dict[str, str] = {}
+    by_queue: dict[str, Consumer] = {}
     for consumer in whole.consumers:
-        other = by_queue.setdefault(consumer.queue.arn, consumer.name)
-        if other is not consumer.name:
+        other = by_queue.setdefault(consumer.queue.arn, consumer)
+        if other is not consumer:
             raise ClientError(
-                f"{other} and {consumer.name} would share the messages of {consumer.queue.name!r}:"
-                " give each queue one consumer, or run them one by one, as in"
-                " `manage.py skipmq_work LABEL`"
+                f"{_place(other)} and {_place(consumer)} would share the messages of"
+                f" {consumer.queue.name!r}: give each queue one consumer, or run them one by one,"
+                " as in `manage.py skipmq_work LABEL`"
             )
     return whole
 
@@ -69,6 +70,10 @@ def _named(labels: Sequence[str]) -> Iterator[App]:
                 raise
             raise ClientError(f"the app {label!r} has no consumers: there is no {name}") from error
     return _apps_in(modules)
+
+
+def _place(consumer: Consumer) -> str:
+    return f"{getattr(consumer.handler, '__module__', '')}.{consumer.name}"
 
 
 def _apps_in(modules: Iterable[Any]) -> Iterator[App]:

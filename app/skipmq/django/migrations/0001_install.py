@@ -37,6 +37,7 @@ class Migration(migrations.Migration):
             options={
                 "db_table": '"skipmq_views"."queue"',
                 "managed": False,
+                "base_manager_name": "objects",
                 "default_permissions": ("view",),
                 "permissions": (("view_messages", "Can view messages of queues"),),
             },

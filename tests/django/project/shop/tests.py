@@ -4,7 +4,7 @@ from django.core import management
 from django.db import transaction
 from django.test import TestCase, TransactionTestCase
 
-from shop import orders
+from shop import consumers, orders
 from shop.models import Order, Shipment
 from skipmq.client import ClientError
 from skipmq.django.testing import drain, messages
@@ -71,6 +71,14 @@ class Consumers(TransactionTestCase):
 
         with self.assertRaisesRegex(ValueError, "no tea today"):  # noqa: PT027
             drain()
+
+    def test_app_with_a_database_of_its_own_works_on_that_of_the_tests(self) -> None:
+        orders.place("tea")
+        consumers.app.dsn = "postgresql://nowhere.invalid/production"
+        try:
+            assert drain() == {"done": 1}
+        finally:
+            consumers.app.dsn = None
 
     def test_nothing_is_left_of_another_test(self) -> None:
         assert messages("orders") == []

@@ -3,7 +3,7 @@
 import logging
 import os
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from typing import Any
 
 from django.core.management import BaseCommand, CommandError
@@ -11,7 +11,7 @@ from django.utils import autoreload
 
 from skipmq.client.errors import ClientError
 from skipmq.client.worker import UnfinishedError
-from skipmq.django import worker
+from skipmq.django import configuration, worker
 
 
 class Command(BaseCommand):
@@ -21,8 +21,7 @@ class Command(BaseCommand):
         "Run the consumers in consumers.py of installed apps. SIGTERM or Ctrl-C claims no more,"
         " ends what runs and returns the rest; the second one ends at once."
     )
-    # Of this project's own code, not of its pages.
-    requires_system_checks = ()
+    requires_system_checks = (configuration.TAG,)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add the options of `skipmq work`, and --reload."""
@@ -63,7 +62,7 @@ class Command(BaseCommand):
         try:
             app = worker.app(options["app"])
             names = ", ".join(consumer.queue.name for consumer in app.consumers)
-            self.stderr.write(f"skipmq: works on {names or 'no queue'}. Ctrl-C stops it.")
+            self._say(f"skipmq: works on {names or 'no queue'}. Ctrl-C stops it.")
             outcomes = app.run(
                 once=options["once"],
                 concurrency=options["concurrency"],
@@ -73,18 +72,21 @@ class Command(BaseCommand):
         except ClientError as error:
             raise CommandError(str(error)) from error
         except UnfinishedError as error:
-            self.stderr.write(f"skipmq: {error}")
+            self._say(f"skipmq: {error}")
             sys.stdout.flush()
             # The threads of those handlers would keep the process.
             os._exit(1)
         counts = ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items()))
-        self.stderr.write(f"skipmq: stopped ({counts or 'no message'})")
+        self._say(f"skipmq: stopped ({counts or 'no message'})")
         if options["once"] and outcomes["retried"]:
             sys.exit(1)
 
+    def _say(self, text: str) -> None:
+        # As it is: Django would have all of it red.
+        self.stderr.write(text, str)
+
 
 def _count(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ValueError
-    return number
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise ArgumentTypeError(f"{text!r} is not a number from 1 on")
+    return int(text)

@@ -96,7 +96,8 @@ def serve_command(
         # Faults are counted by one process, and what tests ask for is not signed.
         is_controlled = ephemeral and settings.worker_count == 1 and not settings.checks_signatures
         controls = owner if is_controlled else ""
-        _serve(settings, address, own, owner, ready, parent=parent, controls=controls)
+        url = node_url(settings, owner, ephemeral=ephemeral)
+        _serve(settings, address, own, url, ready, parent=parent, controls=controls)
     click.echo("skipmq: stopped", err=True)
 
 
@@ -134,7 +135,7 @@ def _serve(
     settings: Settings,
     address: str,
     own: "Certificate | None",
-    owner: str,
+    url: str,
     ready: Callable[[], None],
     *,
     parent: int | None,
@@ -146,7 +147,6 @@ def _serve(
     from skipmq.database import schema  # noqa: PLC0415
     from skipmq.processes import serve  # noqa: PLC0415
 
-    url = node_url(settings, owner)
     schema.check(url)
     local.declare_queues(settings, url)
     serve.run(

@@ -1,8 +1,7 @@
 """Functions of the owner of a temporary database, for tests: move its clock, empty an account.
 
 The clock moves for every session of the server, so that it is never done to a server that others
-use. A node's role may go by a moved clock only as a member of the owner, which is granted here
-without any right of the owner's.
+use. Roles go by a moved clock only with a right that is granted here, and that has no other effect.
 """
 
 import asyncio
@@ -10,9 +9,7 @@ import asyncio
 from skipmq.database import Database, Statement
 from skipmq.database.statement import TEXT
 
-_ADMIT = Statement(
-    "grant postgres to skipmq_node, skipmq_application, skipmq_reader with inherit false, set false"
-)
+_ADMIT = Statement("grant set on parameter skipmq.clock_offset to public")
 _RELOAD = Statement("select pg_reload_conf()")
 _OFFSET = Statement("select coalesce(current_setting('skipmq.clock_offset', true), '')")
 _DELETE = Statement(

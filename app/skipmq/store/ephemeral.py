@@ -8,6 +8,7 @@ import asyncio
 
 from skipmq.database import Database, Statement
 from skipmq.database.statement import TEXT
+from skipmq.store.snapshots import Snapshots
 
 _ADMIT = Statement("grant set on parameter skipmq.clock_offset to public")
 _RELOAD = Statement("select pg_reload_conf()")
@@ -29,6 +30,7 @@ class Ephemeral:
     def __init__(self, owner_url: str, node: Database, connections: int) -> None:
         self._owner = Database(owner_url, size=1, application_name="skipmq tests")
         self._node, self._connections = node, connections
+        self.snapshots = Snapshots(self._owner)
         # Seconds by which the clock is ahead.
         self.offset = 0.0
         self._moving = asyncio.Lock()
@@ -38,10 +40,10 @@ class Ephemeral:
         async with self._moving:
             await self._move_clock(self.offset + seconds)
 
-    async def put_back(self) -> None:
-        """Put the clock back to the time of the machine; return when the node uses it."""
+    async def put_back(self, offset: float = 0.0) -> None:
+        """Put the clock `offset` seconds ahead of the machine's; return when the node uses it."""
         async with self._moving:
-            await self._move_clock(0.0)
+            await self._move_clock(offset)
 
     async def _move_clock(self, offset: float) -> None:
         if offset == self.offset:

@@ -12,7 +12,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 from urllib.parse import urlsplit
 
 from skipmq.testing.messages import Message, Messages
@@ -44,6 +44,30 @@ class Clock:
     def advance(self, **duration: float) -> None:
         """Move it on, for all accounts, by what timedelta takes; return when the server does."""
         self._control("MoveClock", Seconds=timedelta(**duration).total_seconds())
+
+
+class Snapshot:
+    """The queues and messages of an account at a moment; at the end of a `with` they are back."""
+
+    def __init__(self, control: Callable[..., Any]) -> None:
+        self._control = control
+        self._number: int | None = control("TakeSnapshot")["Snapshot"]
+
+    def restore(self) -> None:
+        """Have the account and the clock be again as they were, and end faults."""
+        self._put_back()
+
+    def _put_back(self, **more: bool) -> None:
+        if self._number is None:
+            raise TestingError("the snapshot is gone since the end of its `with` block")
+        self._control("RestoreSnapshot", Snapshot=self._number, **more)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._put_back(IsLast=True)
+        self._number = None
 
 
 class Account:
@@ -175,6 +199,14 @@ class Account:
         """
         self.clear()
         self._declare()
+
+    def snapshot(self) -> Snapshot:
+        """Keep the state of the account's queues and messages; its `restore()` brings it back.
+
+        Attributes, tags, receive counts, receipt handles, delays and deduplication ids are part of
+        it, and so is how far the clock is ahead. Its clock goes on meanwhile.
+        """
+        return Snapshot(self._control)
 
     def clear(self) -> None:
         """Do as reset, and leave no queue."""

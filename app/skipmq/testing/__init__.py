@@ -8,8 +8,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from skipmq.testing.account import Account, Snapshot, TestingError
+    from skipmq.testing.account import Account, Snapshot
     from skipmq.testing.cases import TestCase
+    from skipmq.testing.errors import TestingError
     from skipmq.testing.installation import install
     from skipmq.testing.messages import Message, Messages
     from skipmq.testing.server import Server
@@ -32,7 +33,7 @@ _PLACES = {
     "Server": "server",
     "Snapshot": "account",
     "TestCase": "cases",
-    "TestingError": "account",
+    "TestingError": "errors",
     "install": "installation",
 }
 

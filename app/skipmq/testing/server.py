@@ -9,7 +9,8 @@ import tempfile
 from itertools import count
 from typing import IO, Any, Self
 
-from skipmq.testing.account import Account, Queues, TestingError
+from skipmq.testing.account import Account, Queues
+from skipmq.testing.errors import TestingError
 
 _START_SECONDS, _STOP_SECONDS = 60, 15
 # The first of the accounts that are made for tests.
@@ -52,6 +53,7 @@ class Server(Account):
         try:
             said = self._first_line()
             place = said["url"], said["account"], said["region"], said["database_url"]
+            self._owner_url = said["database_url"]
             super().__init__(*place, self._given)
         except BaseException:
             self.stop()
@@ -79,7 +81,8 @@ class Server(Account):
 
     def new_account(self, queues: Queues | None = None) -> Account:
         """Return an account that no test has used."""
-        return Account(self.url, str(next(self._accounts)), self.region, self.database_url, queues)
+        number = str(next(self._accounts))
+        return Account(self.url, number, self.region, self._owner_url, queues)
 
     @property
     def log(self) -> str:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -169,6 +170,68 @@ def test_killed_run_leaves_no_server(tests: Path, variables: dict[str, str], pla
         process.kill()
 
     until_gone(pid)
+    until(lambda: not list(place.glob("skipmq-*")), "the folder is gone")
+
+
+@pytest.mark.parametrize(
+    "victims", ["controller", "all", pytest.param("workers", marks=pytest.mark.slow)]
+)
+def test_killed_run_of_several_workers_leaves_no_server(
+    tests: Path, variables: dict[str, str], place: Path, victims: str
+) -> None:
+    (tests / "test_hang.py").write_text(
+        "import os, time, pytest\n"
+        "@pytest.mark.parametrize('number', range(2))\n"
+        "def test_hang(skipmq, skipmq_server, number):\n"
+        "    with open(os.environ['PIDS'], 'a') as pids:\n"
+        "        pids.write(f'{os.getpid()} {skipmq_server.pid}\\n')\n"
+        "    time.sleep(600)\n"
+    )
+    pids = Path(variables["PIDS"])
+    with subprocess.Popen(
+        [*PYTEST, "-n", "2", "--max-worker-restart", "0"],
+        cwd=tests,
+        env=variables | {"TMPDIR": str(place)},
+        stdout=subprocess.DEVNULL,
+    ) as controller:
+        until(lambda: pids.exists() and pids.read_text().count("\n") == 2, "two tests hang")
+        workers, servers = zip(
+            *([int(pid) for pid in line.split()] for line in pids.read_text().splitlines()),
+            strict=True,
+        )
+        if victims != "workers":
+            controller.kill()
+        if victims != "controller":
+            for worker in workers:
+                os.kill(worker, signal.SIGKILL)
+
+    for pid in (*workers, *servers):
+        until_gone(pid)
+    until(lambda: not list(place.glob("skipmq-*")), "the folders are gone")
+
+
+def test_run_that_is_killed_while_its_server_starts_leaves_nothing(
+    variables: dict[str, str], place: Path
+) -> None:
+    program = (
+        "import os, signal, subprocess\nfrom skipmq.testing import Server\n"
+        "start = subprocess.Popen\n"
+        "def started(*words, **options):\n"
+        "    print(start(*words, **options).pid, flush=True)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "subprocess.Popen = started\nServer().start()\n"
+    )
+
+    killed = subprocess.run(
+        [sys.executable, "-c", program],
+        env=variables | {"TMPDIR": str(place)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert killed.returncode == -signal.SIGKILL
+    until_gone(int(killed.stdout))
     until(lambda: not list(place.glob("skipmq-*")), "the folder is gone")
 
 

@@ -47,6 +47,37 @@ class Orders(TestCase, unittest.IsolatedAsyncioTestCase):
 """
 
 
+APPLICATION = """
+import os, subprocess, sys, boto3, pytest
+
+@pytest.mark.parametrize("number", range(2))
+def test_application(skipmq_env, number):
+    assert os.environ["AWS_ACCESS_KEY_ID"] == skipmq_env.number
+    skipmq_env.client().create_queue(QueueName="orders")
+    url = boto3.client("sqs").get_queue_url(QueueName="orders")["QueueUrl"]
+    boto3.resource("sqs").Queue(url).send_message(MessageBody="x")
+    assert skipmq_env.messages("orders").bodies() == ["x"]
+
+def test_variables_are_those_of_before():
+    assert "AWS_ENDPOINT_URL_SQS" not in os.environ
+    assert boto3.DEFAULT_SESSION is None
+"""
+DJANGO = """
+import django
+from django.conf import settings
+settings.configure()
+django.setup()
+from django.test import SimpleTestCase
+from skipmq.testing import TestCase
+
+class Orders(TestCase, SimpleTestCase):
+    def test_order(self):
+        with self.settings(ENDPOINT=self.skipmq.url):
+            url = self.skipmq.client().create_queue(QueueName="orders")["QueueUrl"]
+            self.assertTrue(url.startswith(settings.ENDPOINT))
+"""
+
+
 @pytest.fixture
 def variables(tmp_path: Path) -> dict[str, str]:
     """Give the variables of a run that finds the plugin by its entry point."""
@@ -131,6 +162,21 @@ def test_cases_of_unittest_have_an_account_each(tests: Path, variables: dict[str
     assert "Ran 2 tests" in done.stderr
     assert done.stderr.rstrip().endswith("OK")
     assert "2 passed" in run(tests, variables)
+
+
+def test_clients_of_the_tested_code_find_the_account(
+    tests: Path, variables: dict[str, str]
+) -> None:
+    (tests / "test_application.py").write_text(APPLICATION)
+    others = {k: v for k, v in variables.items() if not k.startswith("AWS_")}
+
+    assert "3 passed" in run(tests, others | {"AWS_SESSION_TOKEN": "of others"})
+
+
+def test_cases_of_django_have_an_account_each(tests: Path, variables: dict[str, str]) -> None:
+    (tests / "test_cases.py").write_text(DJANGO)
+
+    assert "1 passed" in run(tests, variables)
 
 
 def test_run_that_asks_for_nothing_imports_nothing(tests: Path, variables: dict[str, str]) -> None:

@@ -32,6 +32,8 @@ _EPHEMERAL: dict[str, Any] = {
     "name_cooldown": 0.0,
     "allowed_hosts": "* *.internal",
 }
+# Its log is mixed with the output of the tests.
+_QUIET: dict[str, Any] = {"log_level": "warning", "log_format": "text"}
 # Where a program on this machine reaches a node that listens on all addresses.
 _LOCAL = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound.
 _STDIN = 0
@@ -75,7 +77,7 @@ def serve_command(
     given = configuration(
         host=host, port=port, workers=workers, data_dir=data_dir, auth="off" if insecure else None
     )
-    settings = _for_tests(given) if ephemeral else given.settings
+    settings = _for_tests(given, is_started_by_program=as_json) if ephemeral else given.settings
     if ephemeral and settings.database_url:
         raise click.UsageError(
             "--ephemeral is for the embedded database; unset SKIPMQ_DATABASE_URL"
@@ -101,9 +103,10 @@ def serve_command(
     click.echo("skipmq: stopped", err=True)
 
 
-def _for_tests(given: Configuration) -> Settings:
+def _for_tests(given: Configuration, *, is_started_by_program: bool) -> Settings:
     """Return the settings of a throw-away broker."""
-    free = {name: value for name, value in _EPHEMERAL.items() if given.sources[name] == "default"}
+    own = _EPHEMERAL | (_QUIET if is_started_by_program else {})
+    free = {name: value for name, value in own.items() if given.sources[name] == "default"}
     return replace(given.settings, **free)
 
 

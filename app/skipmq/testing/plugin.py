@@ -1,8 +1,9 @@
-"""The pytest plugin: the fixtures `skipmq` and `skipmq_server`.
+"""The pytest plugin: the fixtures `skipmq`, `skipmq_env` and `skipmq_server`.
 
 It imports nothing that takes time before a test asks for a fixture.
 """
 
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -37,3 +38,15 @@ def skipmq(skipmq_server: "Server", pytestconfig: pytest.Config) -> Iterator["Ac
     account = skipmq_server.new_account(pytestconfig.rootpath / queues if queues else None)
     yield account
     account.clear()
+
+
+@pytest.fixture
+def skipmq_env(skipmq: "Account", monkeypatch: pytest.MonkeyPatch) -> "Account":
+    """Give the account of `skipmq`, which clients that the tested code makes find by themselves."""
+    for name, value in skipmq.env.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("AWS_SESSION_TOKEN", raising=False)
+    if "boto3" in sys.modules:
+        # It keeps the credentials of its first client.
+        monkeypatch.setattr("boto3.DEFAULT_SESSION", None)
+    return skipmq

@@ -6,6 +6,7 @@ import select
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from itertools import count
 from typing import IO, Any, Self
 
@@ -32,8 +33,11 @@ class Server(Account):
         self._errors: IO[bytes] | None = None
         self._accounts = count(_FIRST)
 
-    def start(self) -> Self:
-        """Start it, and return when it takes requests; raise TestingError when it does not."""
+    def start(self, meanwhile: Callable[[], object] = lambda: None) -> Self:
+        """Start it, and return when it takes requests; raise TestingError when it does not.
+
+        `meanwhile` is called while it starts, for what takes time here.
+        """
         if self._process is not None:
             raise TestingError("the server runs already")
         given = {"port": 0, "log_level": "warning", "log_format": "text"} | self._settings
@@ -51,6 +55,7 @@ class Server(Account):
             start_new_session=True,
         )
         try:
+            meanwhile()
             said = self._first_line()
             place = said["url"], said["account"], said["region"], said["database_url"]
             self._owner_url = said["database_url"]

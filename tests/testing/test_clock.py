@@ -124,6 +124,22 @@ def test_other_accounts_receive_on_after_the_clock_was_put_back(
     assert bodies(sqs, queue) == ["now"]
 
 
+def test_messages_are_counted_after_the_clock_was_put_back(
+    account: Account, sqs: Any, queue: str
+) -> None:
+    account.clock.advance(days=1)
+    ask(account.database_url, "select skipmq.fold_counts(true)")  # As the janitor does.
+
+    account.reset()
+
+    sqs.create_queue(QueueName="orders")
+    for _ in range(3):
+        sqs.send_message(QueueUrl=queue, MessageBody="x")
+    names = ["ApproximateNumberOfMessages"]
+    found = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=names)["Attributes"]
+    assert found == {"ApproximateNumberOfMessages": "3"}
+
+
 def test_grants_are_checked_after_the_clock_was_moved(server: Server) -> None:
     """An application that lacks a grant is to fail in its tests, and not only later."""
     server.client().create_queue(QueueName="orders")

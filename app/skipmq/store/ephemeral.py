@@ -21,6 +21,11 @@ _RETIRED = Statement(
     "update skipmq.generation set retired_at = skipmq.clock() where retired_at > skipmq.clock()"
 )
 _PURGED = Statement("update skipmq.queue set purged_at = null where purged_at > skipmq.clock()")
+# Otherwise changes of counts from now on are too old to be looked for.
+_COUNTED = Statement(
+    "with held as (select skipmq.hold_job('fold_counts', true))"
+    " update skipmq.cluster c set counted_to = least(c.counted_to, skipmq.clock()) from held"
+)
 _PAUSE = 0.001
 
 
@@ -60,6 +65,7 @@ class Ephemeral:
         if is_put_back:
             await self._owner.rows(_RETIRED)
             await self._owner.rows(_PURGED)
+            await self._owner.rows(_COUNTED)
 
     async def _offsets(self) -> set[str]:
         """Return what the sessions of the node go by."""

@@ -13,6 +13,7 @@ BOTO3_QUERY := .cache/clients/boto3_query/.installed
 AIOBOTOCORE := .cache/clients/aiobotocore/.installed
 DRAMATIQ := .cache/clients/dramatiq/.installed
 AWSCLI := .cache/clients/awscli/.installed
+RUNNERS := .cache/clients/runners/.installed
 JAVASCRIPT := tests/clients/javascript/node_modules/.installed
 SIMULATOR := tests/unit/auth/simulator/node_modules/.installed
 JAVA := tests/clients/java/target/.installed
@@ -79,7 +80,7 @@ wheel: $(VENV)/.dev ## Build the wheel into dist/
 packages: ## Install the Debian packages that tests want (as root; otherwise name them)
 	@.ci/packages
 
-clients: $(BOTO3_QUERY) $(AIOBOTOCORE) $(DRAMATIQ) $(AWSCLI) $(JAVASCRIPT) $(SIMULATOR) $(JAVA) $(GO) ## Install the SQS clients that tests run
+clients: $(BOTO3_QUERY) $(AIOBOTOCORE) $(DRAMATIQ) $(AWSCLI) $(RUNNERS) $(JAVASCRIPT) $(SIMULATOR) $(JAVA) $(GO) ## Install the SQS clients that tests run
 
 bench: bench-peers ## Compare with peers under the same load: hours; CASES="fifo pgmq" for some
 	$(BENCH) bench $(addprefix --case ,$(CASES))

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bench import bodies, consumers, latency, pages, throughput
+from bench import bodies, consumers, latency, pages, suites, throughput
 from bench.load import Shape
 from bench.run import Form, Run, quick
 
@@ -87,4 +87,5 @@ CASES = {
     ),
     "durability": Case(throughput.durability, quick=quick(2, 2), full=Form(5, 10)),
     "start-up": Case(latency.start_up, quick=quick(1, 1), full=Form(5, 1)),
+    "tests": Case(suites.suites, quick=quick(1, 1), full=Form(5, 1)),
 }

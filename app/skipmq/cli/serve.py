@@ -32,6 +32,8 @@ _EPHEMERAL: dict[str, Any] = {
     "name_cooldown": 0.0,
     "allowed_hosts": "* *.internal",
 }
+# Its log is mixed with the output of the tests.
+_QUIET: dict[str, Any] = {"log_level": "warning", "log_format": "text"}
 # Where a program on this machine reaches a node that listens on all addresses.
 _LOCAL = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound.
 _STDIN = 0
@@ -86,7 +88,7 @@ def serve_command(
         queues=queues,
         auth="off" if insecure else None,
     )
-    settings = _for_tests(given) if ephemeral else given.settings
+    settings = _for_tests(given, is_started_by_program=as_json) if ephemeral else given.settings
     if ephemeral and settings.database_url:
         raise click.UsageError(
             "--ephemeral is for the embedded database; unset SKIPMQ_DATABASE_URL"
@@ -109,13 +111,15 @@ def serve_command(
         # Faults are counted by one process, and what tests ask for is not signed.
         is_controlled = ephemeral and settings.worker_count == 1 and not settings.checks_signatures
         controls = owner if is_controlled else ""
-        _serve(settings, address, own, owner, ready, parent=parent, controls=controls)
+        url = node_url(settings, owner, ephemeral=ephemeral)
+        _serve(settings, address, own, url, ready, parent=parent, controls=controls)
     click.echo("skipmq: stopped", err=True)
 
 
-def _for_tests(given: Configuration) -> Settings:
+def _for_tests(given: Configuration, *, is_started_by_program: bool) -> Settings:
     """Return the settings of a throw-away broker."""
-    free = {name: value for name, value in _EPHEMERAL.items() if given.sources[name] == "default"}
+    own = _EPHEMERAL | (_QUIET if is_started_by_program else {})
+    free = {name: value for name, value in own.items() if given.sources[name] == "default"}
     return replace(given.settings, **free)
 
 
@@ -147,7 +151,7 @@ def _serve(
     settings: Settings,
     address: str,
     own: "Certificate | None",
-    owner: str,
+    url: str,
     ready: Callable[[], None],
     *,
     parent: int | None,
@@ -159,7 +163,6 @@ def _serve(
     from skipmq.database import schema  # noqa: PLC0415
     from skipmq.processes import serve  # noqa: PLC0415
 
-    url = node_url(settings, owner)
     schema.check(url)
     declared.declare_queues(settings, url)
     serve.run(

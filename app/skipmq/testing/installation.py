@@ -2,7 +2,7 @@
 
 import re
 
-from skipmq.testing.account import TestingError
+from skipmq.testing.errors import TestingError
 
 # As SQLAlchemy writes a URL, with the driver.
 _DRIVER = re.compile(r"^(postgres(?:ql)?)\+[a-z0-9]+:")

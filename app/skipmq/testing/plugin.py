@@ -1,9 +1,12 @@
-"""The pytest plugin: the fixtures `skipmq` and `skipmq_server`.
+"""The pytest plugin: the fixtures `skipmq`, `skipmq_env` and `skipmq_server`.
 
 It imports nothing that takes time before a test asks for a fixture.
 """
 
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import pytest
@@ -30,8 +33,17 @@ def skipmq_server(pytestconfig: pytest.Config) -> Iterator["Server"]:
     # ARNs have the region that it names.
     conf = pytestconfig.rootpath / queues if queues and is_conf(queues) else None
     lines = [line.partition("=") for line in pytestconfig.getini("skipmq_settings")]
-    with Server(conf, **{name.strip(): value.strip() for name, _, value in lines}) as server:
-        yield server
+    server = Server(conf, **{name.strip(): value.strip() for name, _, value in lines})
+    try:
+        yield server.start(meanwhile=_import_client)
+    finally:
+        server.stop()
+
+
+def _import_client() -> None:
+    """Import what nearly every test of a queue wants, which takes half as long as the server."""
+    with suppress(ImportError):
+        import_module("boto3")
 
 
 @pytest.fixture
@@ -41,3 +53,15 @@ def skipmq(skipmq_server: "Server", pytestconfig: pytest.Config) -> Iterator["Ac
     account = skipmq_server.new_account(pytestconfig.rootpath / queues if queues else None)
     yield account
     account.clear()
+
+
+@pytest.fixture
+def skipmq_env(skipmq: "Account", monkeypatch: pytest.MonkeyPatch) -> "Account":
+    """Give the account of `skipmq`, which clients that the tested code makes find by themselves."""
+    for name, value in skipmq.env.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("AWS_SESSION_TOKEN", raising=False)
+    if "boto3" in sys.modules:
+        # It keeps the credentials of its first client.
+        monkeypatch.setattr("boto3.DEFAULT_SESSION", None)
+    return skipmq

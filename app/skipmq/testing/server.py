@@ -6,11 +6,13 @@ import select
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import IO, Any, Self
 
-from skipmq.testing.account import Account, Queues, TestingError, is_conf, read_conf
+from skipmq.testing.account import Account, Queues, is_conf, read_conf
+from skipmq.testing.errors import TestingError
 
 _START_SECONDS, _STOP_SECONDS = 60, 15
 # The first of the accounts that are made for tests.
@@ -32,8 +34,11 @@ class Server(Account):
         self._errors: IO[bytes] | None = None
         self._accounts = count(_FIRST)
 
-    def start(self) -> Self:
-        """Start it, and return when it takes requests; raise TestingError when it does not."""
+    def start(self, meanwhile: Callable[[], object] = lambda: None) -> Self:
+        """Start it, and return when it takes requests; raise TestingError when it does not.
+
+        `meanwhile` is called while it starts, for what takes time here.
+        """
         if self._process is not None:
             raise TestingError("the server runs already")
         given = {"port": 0, "log_level": "warning", "log_format": "text"}
@@ -52,8 +57,10 @@ class Server(Account):
             start_new_session=True,
         )
         try:
+            meanwhile()
             said = self._first_line()
             place = said["url"], said["account"], said["region"], said["database_url"]
+            self._owner_url = said["database_url"]
             super().__init__(*place, self._given)
         except BaseException:
             self.stop()
@@ -81,7 +88,8 @@ class Server(Account):
 
     def new_account(self, queues: Queues | None = None) -> Account:
         """Return an account that no test has used."""
-        return Account(self.url, str(next(self._accounts)), self.region, self.database_url, queues)
+        number = str(next(self._accounts))
+        return Account(self.url, number, self.region, self._owner_url, queues)
 
     @property
     def log(self) -> str:

@@ -9,6 +9,7 @@ import tempfile
 from itertools import count
 from typing import IO, Any, Self
 
+from skipmq import extras
 from skipmq.testing.account import Account, Queues, TestingError
 
 _START_SECONDS, _STOP_SECONDS = 60, 15
@@ -32,7 +33,11 @@ class Server(Account):
         self._accounts = count(_FIRST)
 
     def start(self) -> Self:
-        """Start it, and return when it takes requests; raise TestingError when it does not."""
+        """Start it, and return when it takes requests; raise TestingError when it does not.
+
+        Raises MissingExtraError when the server is not installed.
+        """
+        extras.require_server("a test server", "testing")
         if self._process is not None:
             raise TestingError("the server runs already")
         given = {"port": 0, "log_level": "warning", "log_format": "text"} | self._settings

@@ -135,7 +135,7 @@ $(VENV)/bin/python:
 
 $(VENV)/.installed: pyproject.toml $(CONSTRAINTS) | $(VENV)/bin/python
 	@echo "installing SkipMQ into $(VENV)"
-	@$(PIP) install -q -c $(CONSTRAINTS) -e .
+	@$(PIP) install -q -c $(CONSTRAINTS) -e '.[server]'
 	@touch $@
 
 # Spark, and what else only other tests want, takes two gigabytes more.

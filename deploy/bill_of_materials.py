@@ -1,4 +1,4 @@
-"""Write and check the wheel's dependencies, with versions and licences, as CycloneDX.
+"""Write and check the bill of materials of a node, the client included, as CycloneDX.
 
 python deploy/bill_of_materials.py write    # deploy/skipmq.cdx.json, which goes into the wheel
 python deploy/bill_of_materials.py check    # fails on a licence that is not allowed
@@ -118,7 +118,8 @@ def bill() -> dict[str, Any]:
     """Return the CycloneDX document."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     versions, inside = constraints(), versions_inside()
-    names = sorted(set(runtime(project["dependencies"])))
+    needed = project["dependencies"] + project["optional-dependencies"]["server"]
+    names = sorted(set(runtime(needed)))
     return {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",

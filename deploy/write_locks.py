@@ -18,11 +18,13 @@ HEADER = (
 def locked() -> dict[str, list[str]]:
     """Return the requirements of each lock."""
     about = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    project = about["project"]
+    extras = project["optional-dependencies"]
     return {
         "build": about["build-system"]["requires"],
-        "server": about["project"]["dependencies"],
-        # The only extra for nodes.
-        "opentelemetry": about["project"]["optional-dependencies"]["opentelemetry"],
+        "server": project["dependencies"] + extras["server"],
+        # The only other extra for nodes.
+        "opentelemetry": extras["opentelemetry"],
     }
 
 

@@ -1,5 +1,11 @@
 """The application for a threaded WSGI server: `gunicorn 'skipmq.wsgi:application()'`."""
 
+# ruff: noqa: E402 - without the server one sentence says what to install.
+
+from skipmq import extras
+
+extras.require_server("skipmq.wsgi")
+
 import asyncio
 import atexit
 import os

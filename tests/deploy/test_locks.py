@@ -45,8 +45,10 @@ def test_lock_has_the_tested_versions_and_all_that_they_need(name: str) -> None:
 
 
 def test_locks_are_complete_for_the_wheel() -> None:
-    assert names("server") == set(runtime(["skipmq"])) - {"skipmq"}
-    assert names("server") | names("opentelemetry") == set(runtime(["skipmq[opentelemetry]"])) - {
+    nodes = names("server")
+
+    assert nodes == set(runtime(["skipmq[server]"])) - {"skipmq"}
+    assert nodes | names("opentelemetry") == set(runtime(["skipmq[server,opentelemetry]"])) - {
         "skipmq"
     }
 

@@ -2,6 +2,7 @@
 
 import pkgutil
 import re
+import resource
 import subprocess
 import sys
 from importlib import import_module
@@ -112,3 +113,14 @@ def test_every_command_is_listed() -> None:
     }
 
     assert {name for name, command in made.items() if command not in known} == set()
+
+
+def test_version_is_printed_in_an_instant() -> None:
+    def seconds() -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([*SKIPMQ, "--version"], check=True, capture_output=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    # The processor's time, and the least of some: others use the processor too.
+    assert min(seconds() for _ in range(5)) < 0.15

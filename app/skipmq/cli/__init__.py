@@ -5,6 +5,7 @@ from typing import NoReturn
 
 import click
 
+from skipmq import extras
 from skipmq.cli.groups import cli
 
 __all__ = ["cli", "main"]
@@ -28,7 +29,12 @@ def _run() -> None:
         sys.exit(error.exit_code)
     except click.Abort:
         raise
+    except extras.MissingExtraError as error:
+        _fail(str(error), code=1)
     except Exception as error:
+        # The client's command explains its own errors.
+        if not extras.has_server():
+            raise
         # Imported late, because a successful command does not need it.
         from skipmq.cli import failures  # noqa: PLC0415
 

@@ -82,41 +82,49 @@ _ANALYTICS = (
         "export",
         "analytics.exports:export_command",
         "Export the messages settled since the last export to the lake, each row once.",
+        extra="analytics",
     ),
     Deferred(
         "stream",
         "analytics.exports:stream_command",
         "Write settled messages to Parquet continuously, each row once.",
+        extra="analytics",
     ),
     Deferred(
         "verify",
         "analytics.lake:verify_command",
         "Check a lake against its files and the database.",
+        extra="analytics",
     ),
     Deferred(
         "report",
         "analytics.reports:report_command",
         "Report latency, traffic, redelivery, dead letters, groups, backlog and consumers.",
+        extra="analytics",
     ),
     Deferred(
         "replay",
         "analytics.reports:replay_command",
         "Send settled messages again, selected by an SQL condition over the history.",
+        extra="analytics",
     ),
     Deferred(
         "forget",
         "analytics.reports:forget_command",
         "Erase the messages that match an SQL condition, in queues, the history and the lake.",
+        extra="analytics",
     ),
     Deferred(
         "audit",
         "analytics.reports:audit_command",
         "Reconcile sent messages with those stored, delivered and deleted.",
+        extra="analytics",
     ),
     Deferred(
         "advise",
         "analytics.advise:advise_command",
         "Recommend visibility timeouts, and set them with --apply.",
+        extra="analytics",
     ),
 )
 
@@ -138,7 +146,9 @@ _ALL = (
     queue,
     analytics,
     Deferred("serve", "serve:serve_command", "Run a node."),
-    Deferred("work", "work:work", "Run the consumers of the app APP in the module MODULE."),
+    Deferred(
+        "work", "work:work", "Run the consumers of the app APP in the module MODULE.", extra=None
+    ),
     Deferred("config", "config:config_command", "Show the effective settings and their sources."),
     Deferred(
         "doctor",

@@ -1,22 +1,18 @@
 """The `serve` command."""
 
-import json
 import os
 import stat
-import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import click
 
-import skipmq
-from skipmq import embedded
+from skipmq.cli import ready
 from skipmq.cli.environment import configuration, node_url, open_server
 from skipmq.config import Configuration
 from skipmq.config.settings import Settings
@@ -34,8 +30,6 @@ _EPHEMERAL: dict[str, Any] = {
 }
 # Its log is mixed with the output of the tests.
 _QUIET: dict[str, Any] = {"log_level": "warning", "log_format": "text"}
-# Where a program on this machine reaches a node that listens on all addresses.
-_LOCAL = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound.
 _STDIN = 0
 
 
@@ -106,13 +100,16 @@ def serve_command(
             importing.result()
         if given.differences:
             import_module("skipmq.cli.declared").report(given.differences)
-        announce = _announce if as_json else _greet
-        ready = partial(announce, settings, owner, ephemeral=ephemeral)
+        is_ready: Callable[[], None] = (
+            partial(ready.announce, settings, owner, ephemeral=ephemeral)
+            if as_json
+            else partial(ready.greet, settings, owner, ephemeral=ephemeral, sources=given.sources)
+        )
         # Faults are counted by one process, and what tests ask for is not signed.
         is_controlled = ephemeral and settings.worker_count == 1 and not settings.checks_signatures
         controls = owner if is_controlled else ""
         url = node_url(settings, owner, ephemeral=ephemeral)
-        _serve(settings, address, own, url, ready, parent=parent, controls=controls)
+        _serve(settings, address, own, url, is_ready, parent=parent, controls=controls)
     click.echo("skipmq: stopped", err=True)
 
 
@@ -152,7 +149,7 @@ def _serve(
     address: str,
     own: "Certificate | None",
     url: str,
-    ready: Callable[[], None],
+    is_ready: Callable[[], None],
     *,
     parent: int | None,
     controls: str,
@@ -166,43 +163,8 @@ def _serve(
     schema.check(url)
     declared.declare_queues(settings, url)
     serve.run(
-        *(settings, address, url, own, ready),
+        *(settings, address, url, own, is_ready),
         mount=console.mount,
         parent=parent,
         controls=controls,
-    )
-
-
-def _url(settings: Settings, named: dict[str, str]) -> str:
-    """Return the node's URL, in which some addresses have another name."""
-    host = named.get(settings.host, settings.host)
-    host = f"[{host}]" if ":" in host else host
-    return settings.public_url or f"{settings.scheme}://{host}:{settings.port}"
-
-
-def _announce(settings: Settings, owner: str, *, ephemeral: bool) -> None:
-    """Print what a program that has started the node wants to know."""
-    url = _url(settings, _LOCAL)
-    found = {"url": url, "console": f"{url}/console/", "database_url": owner}
-    if not (ephemeral or settings.database_url):
-        found["data_dir"] = settings.data_dir or str(embedded.default_data_dir())
-    found |= {"region": settings.region, "account": settings.account}
-    sys.stdout.write(json.dumps({**found, "pid": os.getpid()}) + "\n")
-    sys.stdout.flush()
-
-
-def _greet(settings: Settings, _owner: str, *, ephemeral: bool) -> None:
-    url = _url(settings, {"127.0.0.1": "localhost"})
-    if settings.database_url:
-        place = "PostgreSQL of SKIPMQ_DATABASE_URL"
-    elif ephemeral:
-        place = "temporary embedded PostgreSQL"
-    else:
-        place = f"embedded PostgreSQL in {settings.data_dir or embedded.default_data_dir()}"
-    workers = "1 worker" if settings.worker_count == 1 else f"{settings.worker_count} workers"
-    click.echo(
-        f"SkipMQ {skipmq.__version__} serves SQS at {url} ({place};"
-        f" {workers}; ready in {monotonic() - skipmq.STARTED:.1f} s)."
-        " Ctrl-C stops it.",
-        err=True,
     )

@@ -11,6 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import IO, Any, Self
 
+from skipmq import extras
 from skipmq.testing.account import Account, Queues, is_conf, read_conf
 from skipmq.testing.errors import TestingError
 
@@ -37,8 +38,10 @@ class Server(Account):
     def start(self, meanwhile: Callable[[], object] = lambda: None) -> Self:
         """Start it, and return when it takes requests; raise TestingError when it does not.
 
-        `meanwhile` is called while it starts, for what takes time here.
+        `meanwhile` is called while it starts, for what takes time here. Raises MissingExtraError
+        when the server is not installed.
         """
+        extras.require_server("a test server", "testing")
         if self._process is not None:
             raise TestingError("the server runs already")
         given = {"port": 0, "log_level": "warning", "log_format": "text"}

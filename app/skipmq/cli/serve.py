@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import skipmq
-from skipmq import embedded, limits
+from skipmq import embedded
 from skipmq.cli.environment import configuration, node_url, open_server
 from skipmq.config import Configuration
 from skipmq.config.settings import Settings
@@ -47,6 +47,11 @@ _STDIN = 0
 )
 @click.option("--data-dir", help="Folder of the embedded PostgreSQL.")
 @click.option("--ephemeral", is_flag=True, help="Use a temporary database, deleted at the end.")
+@click.option(
+    "--queues",
+    metavar="FILE",
+    help="Create the queues that FILE declares: TOML, or an elasticmq.conf.",
+)
 @click.option("--insecure", is_flag=True, help="Allow every caller, also from other machines.")
 @click.option(
     "--json", "as_json", is_flag=True, help="When ready print a line of JSON on standard output."
@@ -63,6 +68,7 @@ def serve_command(
     workers: int | None,
     data_dir: str | None,
     ephemeral: bool,
+    queues: str | None,
     insecure: bool,
     as_json: bool,
     stop_on_eof: bool,
@@ -73,7 +79,12 @@ def serve_command(
     stops with it.
     """
     given = configuration(
-        host=host, port=port, workers=workers, data_dir=data_dir, auth="off" if insecure else None
+        host=host,
+        port=port,
+        workers=workers,
+        data_dir=data_dir,
+        queues=queues,
+        auth="off" if insecure else None,
     )
     settings = _for_tests(given) if ephemeral else given.settings
     if ephemeral and settings.database_url:
@@ -91,6 +102,8 @@ def serve_command(
             importing = background.submit(_import_node, settings)
             owner = stack.enter_context(open_server(settings, ephemeral=ephemeral, create=True))
             importing.result()
+        if given.differences:
+            import_module("skipmq.cli.declared").report(given.differences)
         announce = _announce if as_json else _greet
         ready = partial(announce, settings, owner, ephemeral=ephemeral)
         # Faults are counted by one process, and what tests ask for is not signed.
@@ -117,7 +130,7 @@ def _held_by_parent() -> int:
 def _import_node(settings: Settings) -> None:
     """Import the node's modules, which are slow to import, and configure logging."""
     import_module("skipmq.telemetry.logs").configure(settings)
-    for module in ("cli.local", "processes.serve"):
+    for module in ("cli.declared", "processes.serve"):
         import_module(f"skipmq.{module}")
 
 
@@ -142,13 +155,13 @@ def _serve(
 ) -> None:
     # _import_node has imported these.
     from skipmq import console  # noqa: PLC0415
-    from skipmq.cli import local  # noqa: PLC0415
+    from skipmq.cli import declared  # noqa: PLC0415
     from skipmq.database import schema  # noqa: PLC0415
     from skipmq.processes import serve  # noqa: PLC0415
 
     url = node_url(settings, owner)
     schema.check(url)
-    local.declare_queues(settings, url)
+    declared.declare_queues(settings, url)
     serve.run(
         *(settings, address, url, own, ready),
         mount=console.mount,
@@ -170,7 +183,7 @@ def _announce(settings: Settings, owner: str, *, ephemeral: bool) -> None:
     found = {"url": url, "console": f"{url}/console/", "database_url": owner}
     if not (ephemeral or settings.database_url):
         found["data_dir"] = settings.data_dir or str(embedded.default_data_dir())
-    found |= {"region": settings.region, "account": limits.DEFAULT_ACCOUNT}
+    found |= {"region": settings.region, "account": settings.account}
     sys.stdout.write(json.dumps({**found, "pid": os.getpid()}) + "\n")
     sys.stdout.flush()
 

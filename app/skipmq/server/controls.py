@@ -135,7 +135,8 @@ class ControlledBroker(Broker):
 
     def _identity(self, request: Request) -> Identity:
         authorization = request.headers.get("authorization")
-        return auth.identify(authorization, request.query, self.node.settings.region)
+        settings = self.node.settings
+        return auth.identify(authorization, request.query, settings.region, settings.account)
 
     def _fault_for(self, request: Request) -> InjectFault | None:
         """Return the first fault for a request, and count it."""

@@ -12,20 +12,24 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
 from skipmq.testing.messages import Message, Messages
 
+if TYPE_CHECKING:
+    from skipmq.imports.found import Found
+
 DEFAULT_ACCOUNT = "000000000000"
-# Each queue with its attributes, or the file that declares them, as [queues.NAME] tables.
+# Each queue with its attributes, or the file that declares them: TOML's [queues.NAME] tables, or an
+# elasticmq.conf.
 Queues: TypeAlias = Mapping[str, Mapping[str, Any]] | str | Path
 Consumer: TypeAlias = Callable[[], object] | Callable[[], Awaitable[object]]
 
 _SECONDS = 30
 _PAUSE = 0.01
 _PEEKED = 100
-_REDRIVE = "RedrivePolicy"
+_TAGS = "tags"
 
 
 class TestingError(Exception):
@@ -181,14 +185,27 @@ class Account:
         self._control("Reset")
 
     def _declare(self) -> None:
-        queues = {} if self._queues is None else _read(self._queues)
+        if self._queues is None:
+            return
+        from skipmq.declarations import REDRIVE_POLICY, text, with_arns  # noqa: PLC0415 - by need.
+
+        def named(attribute: str, value: Any) -> str:
+            """Return an attribute as SQS has it; the queues that it names are the account's own."""
+            given = with_arns(attribute, text(value), self.number, self.region)
+            return given.replace(f":{DEFAULT_ACCOUNT}:", f":{self.number}:")
+
+        queues = _read(self._queues)
         for name, given in queues.items():
-            attributes = {key: _text(value) for key, value in given.items() if key != _REDRIVE}
-            self._sqs("CreateQueue", QueueName=name, Attributes=attributes)
+            attributes = {
+                key: named(key, value)
+                for key, value in given.items()
+                if key not in {REDRIVE_POLICY, _TAGS}
+            }
+            tags = {key: text(value) for key, value in given.get(_TAGS, {}).items()}
+            self._sqs("CreateQueue", QueueName=name, Attributes=attributes, tags=tags)
         for name, given in queues.items():
-            if _REDRIVE in given:
-                policy = _text(given[_REDRIVE]).replace(f":{DEFAULT_ACCOUNT}:", f":{self.number}:")
-                attributes = {_REDRIVE: policy}
+            if REDRIVE_POLICY in given:
+                attributes = {REDRIVE_POLICY: named(REDRIVE_POLICY, given[REDRIVE_POLICY])}
                 self._sqs("SetQueueAttributes", QueueUrl=self._queue(name), Attributes=attributes)
 
     def _queue(self, name: str) -> str:
@@ -242,8 +259,12 @@ def _session() -> Any:
 def _read(queues: Queues) -> Mapping[str, Mapping[str, Any]]:
     if isinstance(queues, Mapping):
         return queues
+    file = Path(queues)
+    if is_conf(file):
+        declared = read_conf(file).queues
+        return {each.name: {**each.attributes, _TAGS: each.tags} for each in declared}
     try:
-        found: Mapping[str, Mapping[str, Any]] = tomllib.loads(Path(queues).read_text())["queues"]
+        found: Mapping[str, Mapping[str, Any]] = tomllib.loads(file.read_text())["queues"]
     except KeyError:
         raise TestingError(f"{queues} declares no queues: write [queues.NAME]") from None
     except (OSError, ValueError) as error:
@@ -251,6 +272,17 @@ def _read(queues: Queues) -> Mapping[str, Mapping[str, Any]]:
     return found
 
 
-def _text(value: Any) -> str:
-    """Return the value of an attribute as SQS has it."""
-    return value if isinstance(value, str) else json.dumps(value)
+def is_conf(queues: Queues | None) -> bool:
+    """Return whether queues are declared by an elasticmq.conf."""
+    return isinstance(queues, str | Path) and Path(queues).suffix != ".toml"
+
+
+def read_conf(file: Path) -> "Found":
+    """Return what an elasticmq.conf declares; raise TestingError."""
+    # Imported by those that have one.
+    elasticmq = import_module("skipmq.imports.elasticmq")
+    try:
+        found: Found = elasticmq.read(file)
+    except elasticmq.UnreadableError as error:
+        raise TestingError(str(error)) from error
+    return found

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add what pytest's configuration file may say."""
-    about = "TOML file of queues ([queues.NAME]) that each test finds, from the root folder"
+    about = "file of queues that each test finds, from the root folder: TOML, or an elasticmq.conf"
     parser.addini("skipmq_queues", about)
     about = "settings of SkipMQ's test server, one NAME=VALUE a line, as `skipmq config` has them"
     parser.addini("skipmq_settings", about, type="linelist")
@@ -23,10 +23,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture(scope="session")
 def skipmq_server(pytestconfig: pytest.Config) -> Iterator["Server"]:
     """Give the server of this process's tests; a worker of pytest-xdist has one of its own."""
-    from skipmq.testing.server import Server  # noqa: PLC0415 - only for tests that ask for it.
+    from skipmq.testing.account import is_conf  # noqa: PLC0415 - only for tests that ask for it.
+    from skipmq.testing.server import Server  # noqa: PLC0415 - as above.
 
+    queues = pytestconfig.getini("skipmq_queues")
+    # ARNs have the region that it names.
+    conf = pytestconfig.rootpath / queues if queues and is_conf(queues) else None
     lines = [line.partition("=") for line in pytestconfig.getini("skipmq_settings")]
-    with Server(**{name.strip(): value.strip() for name, _, value in lines}) as server:
+    with Server(conf, **{name.strip(): value.strip() for name, _, value in lines}) as server:
         yield server
 
 

@@ -7,9 +7,10 @@ import subprocess
 import sys
 import tempfile
 from itertools import count
+from pathlib import Path
 from typing import IO, Any, Self
 
-from skipmq.testing.account import Account, Queues, TestingError
+from skipmq.testing.account import Account, Queues, TestingError, is_conf, read_conf
 
 _START_SECONDS, _STOP_SECONDS = 60, 15
 # The first of the accounts that are made for tests.
@@ -35,7 +36,8 @@ class Server(Account):
         """Start it, and return when it takes requests; raise TestingError when it does not."""
         if self._process is not None:
             raise TestingError("the server runs already")
-        given = {"port": 0, "log_level": "warning", "log_format": "text"} | self._settings
+        given = {"port": 0, "log_level": "warning", "log_format": "text"}
+        given |= self._named() | self._settings
         variables = {k: v for k, v in os.environ.items() if not k.startswith("SKIPMQ_")}  # noqa: TID251 - handed on.
         variables |= {f"SKIPMQ_{name.upper()}": str(value) for name, value in given.items()}
         words = ["serve", "--ephemeral", "--json", "--stop-on-eof"]
@@ -87,6 +89,13 @@ class Server(Account):
         if self._errors is None or self._errors.closed:
             return ""
         return os.pread(self._errors.fileno(), 1 << 20, 0).decode(errors="replace")
+
+    def _named(self) -> dict[str, Any]:
+        """Return the account and region in the ARNs of an elasticmq.conf."""
+        if not is_conf(self._given):
+            return {}
+        found = read_conf(Path(str(self._given))).settings
+        return {name: found[name] for name in ("account", "region") if name in found}
 
     def _first_line(self) -> Any:
         assert self._process is not None

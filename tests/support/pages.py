@@ -8,11 +8,13 @@ from pathlib import Path
 
 from markdown_it import MarkdownIt
 
-from support.http import ROOT
+from support.http import ROOT, free_port
 
 FOLDER = ROOT / "app" / "docs"
-# What a reader has instead: the standard port, and a database of their own.
-ADDRESS = re.compile(r"\b(localhost|127\.0\.0\.1):9324\b")
+# What a reader has instead: the standard port and other ones that are free, and a database of
+# their own.
+STANDARD = "9324"
+PORT = re.compile(r"(\blocalhost:|\b127\.0\.0\.1:|--port[ =])(9\d{3}|4566)\b")
 OWN_DATABASE = re.compile(r"(['\"]?)postgresql://(\w+)(?::\w+)?@localhost/skipmq\b")
 COMMENT = re.compile(r"<!--\s*(not run|file|slow):\s*(.*?)\s*-->", re.DOTALL)
 # The first line of a block that is a file: nothing but a comment with its name.
@@ -95,9 +97,10 @@ def script(page: Page, folder: Path, port: int, database: str) -> str:
     One shell runs all of them, so that what a block exports holds in those that follow, as in a
     reader's terminal. `database` is the URL of the owner.
     """
+    ports = {STANDARD: port}
     lines = ["set -eu"]
     for number, block in enumerate(page.runs, start=1):
-        text = _adapted(block, port, database)
+        text = _adapted(block, ports, database)
         file = folder / f"{number}.{block.language}"
         file.write_text(text, encoding="utf-8")
         path = shlex.quote(str(file))
@@ -120,10 +123,15 @@ def script(page: Page, folder: Path, port: int, database: str) -> str:
     return "\n".join([*lines, "echo '>>> the end' >&2", ""])
 
 
-def _adapted(block: Block, port: int, database: str) -> str:
+def _adapted(block: Block, ports: dict[str, int], database: str) -> str:
     def own(match: re.Match[str]) -> str:
         quote, role = match.groups()
         url = database.replace("//postgres@", f"//{'postgres' if role == 'owner' else role}@")
         return quote + url if quote or block.language != "sh" else shlex.quote(url)
 
-    return OWN_DATABASE.sub(own, ADDRESS.sub(rf"\1:{port}", block.text))
+    def free(match: re.Match[str]) -> str:
+        if match[2] not in ports:
+            ports[match[2]] = free_port()
+        return f"{match[1]}{ports[match[2]]}"
+
+    return OWN_DATABASE.sub(own, PORT.sub(free, block.text))

@@ -12,6 +12,8 @@ CONSTRAINTS := deploy/constraints.txt
 BOTO3_QUERY := .cache/clients/boto3_query/.installed
 AIOBOTOCORE := .cache/clients/aiobotocore/.installed
 DRAMATIQ := .cache/clients/dramatiq/.installed
+AWSCLI := .cache/clients/awscli/.installed
+RUNNERS := .cache/clients/runners/.installed
 JAVASCRIPT := tests/clients/javascript/node_modules/.installed
 SIMULATOR := tests/unit/auth/simulator/node_modules/.installed
 JAVA := tests/clients/java/target/.installed
@@ -27,7 +29,7 @@ WSGI_SKIPS := --ignore tests/http/test_wire_http.py --ignore tests/http/test_wir
 WSGI_CONSOLE := tests/console/test_rights.py tests/console/test_sign_in.py
 BENCH := cd tests && PYTHONPATH=../deploy ../$(BIN)/python -m
 
-.PHONY: help run cluster test test-all coverage test-unit lint format hooks packages clients bench bench-quick soak fuzz faults bench-history bench-peers freeze constraints audit wheel release clean
+.PHONY: help run cluster test test-all coverage test-unit lint format hooks docs packages clients bench bench-quick soak fuzz faults bench-history bench-peers freeze constraints audit wheel release clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -76,10 +78,13 @@ release: $(VENV)/.dev ## Build, check, try out and sign a release in dist/; CONT
 	@test -x .cache/release/bin/twine || { $(PYTHON) -m venv .cache/release && .cache/release/bin/python -m pip install -q 'twine>=6.1,<8'; }
 	@$(BIN)/python deploy/release.py
 
+docs: $(VENV)/.dev ## Build the documentation into dist/docs/
+	$(BIN)/sphinx-build -qWnaE --keep-going -d .cache/docs app/docs dist/docs
+
 packages: ## Install the Debian packages that tests want (as root; otherwise name them)
 	@.ci/packages
 
-clients: $(BOTO3_QUERY) $(AIOBOTOCORE) $(DRAMATIQ) $(JAVASCRIPT) $(SIMULATOR) $(JAVA) $(GO) ## Install the SQS clients that tests run
+clients: $(BOTO3_QUERY) $(AIOBOTOCORE) $(DRAMATIQ) $(AWSCLI) $(RUNNERS) $(JAVASCRIPT) $(SIMULATOR) $(JAVA) $(GO) ## Install the SQS clients that tests run
 
 bench: bench-peers ## Compare with peers under the same load: hours; CASES="fifo pgmq" for some
 	$(BENCH) bench $(addprefix --case ,$(CASES))
@@ -151,6 +156,13 @@ $(VENV)/.dev: $(VENV)/.check $(BOTO3_QUERY)
 $(VENV)/.bench: $(VENV)/.dev
 	@echo "installing the peers of the benchmark into $(VENV)"
 	@$(PIP) install -q -c $(CONSTRAINTS) -e '.[bench]'
+	@touch $@
+
+# Its command has to find what it needs by itself.
+$(AWSCLI): tests/clients/python/awscli.txt | $(VENV)/bin/python
+	@echo "installing awscli into $(@D)"
+	@rm -rf $(@D) && $(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python -m pip --disable-pip-version-check install -q --no-deps -r $<
 	@touch $@
 
 .cache/clients/%/.installed: tests/clients/python/%.txt | $(VENV)/bin/python

@@ -7,6 +7,7 @@ and the documentation in botocore's SQS service model.
 import re
 
 ACCOUNT = re.compile("[0-9]{12}")
+REGION = re.compile("[a-z0-9-]{1,32}")
 # Characters that XML 1.0 excludes and SQS refuses.
 FORBIDDEN_CHARACTER = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 BATCH_ENTRIES = 10
@@ -27,6 +28,7 @@ RECEIVE_MESSAGES = 10
 IN_FLIGHT = 120_000
 MINIMUM_RETENTION = 60
 MAXIMUM_RETENTION = 1_209_600
+QUEUE_NAME = 80
 LIST_RESULTS = 1_000
 PEEKED = 100
 # Encoded size of a page of peeked messages; the rest is on the next page.

@@ -316,10 +316,16 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredQueue:
-    """A queue that the configuration file declares."""
+    """A queue that a file declares; without an account or a region, the node's.
+
+    Its policies may name queues by their names alone.
+    """
 
     name: str
     attributes: Mapping[str, Any] = field(default_factory=dict)
+    account: str | None = None
+    region: str | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
 
 
 def _uuids() -> Iterator[str]:

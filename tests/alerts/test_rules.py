@@ -62,7 +62,7 @@ def test_every_fault_of_an_ordinary_failover_was_recorded() -> None:
 
 @pytest.mark.parametrize("rule", [rule for _, rule in ALERTS], ids=[name for name, _ in ALERTS])
 def test_alert_has_a_severity_and_its_place_in_the_runbook(rule: str) -> None:
-    page, anchor = re.findall(r"runbook_url: (deploy/\w+\.md)#(\S+)", rule)[0]
+    page, anchor = re.findall(r"runbook_url: (app/docs/operate/[a-z]+\.md)#(\S+)", rule)[0]
     prose = re.sub(r"```.*?```", "", (ROOT / page).read_text(), flags=re.DOTALL)
     headings = re.findall(r"^#+ (.+)$", prose, re.MULTILINE)
     anchors = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bench import bodies, latency, pages, throughput
+from bench import bodies, consumers, latency, pages, suites, throughput
 from bench.load import Shape
 from bench.run import Form, Run, quick
 
@@ -73,6 +73,11 @@ CASES = {
         full=Form(5, 1, sizes={"samples": 100}),
     ),
     "one-client": Case(latency.one_client, quick=quick(1, 1), full=Form(5, 10)),
+    "consumers": Case(
+        consumers.consumers,
+        quick=quick(1, 1, jobs=500),
+        full=Form(5, 5, most=30, sizes={"jobs": 5_000}),
+    ),
     "bodies": Case(bodies.bodies, quick=quick(3, 1), full=Form(7, 1)),
     "nodes": Case(throughput.nodes, quick=quick(2, 2), full=Form(5, 10)),
     "queues": Case(
@@ -82,4 +87,5 @@ CASES = {
     ),
     "durability": Case(throughput.durability, quick=quick(2, 2), full=Form(5, 10)),
     "start-up": Case(latency.start_up, quick=quick(1, 1), full=Form(5, 1)),
+    "tests": Case(suites.suites, quick=quick(1, 1), full=Form(5, 1)),
 }

@@ -98,15 +98,20 @@ def _room_for(requests: int) -> dict[str, int]:
 
 
 @contextlib.contextmanager
-def elasticmq(folder: Path, *, persistent: bool = False) -> Iterator[Broker]:
-    """Run ElasticMQ; with persistence as its documentation has it, in files of H2."""
-    conf = "persistent.conf" if persistent else "memory.conf"
+def elasticmq(
+    folder: Path, *, persistent: bool = False, conf: Path | None = None
+) -> Iterator[Broker]:
+    """Run ElasticMQ; with persistence as its documentation has it, in files of H2.
+
+    Another configuration takes ${PORT}, too.
+    """
+    conf = conf or machine.FOLDER / "elasticmq" / f"{'persistent' if persistent else 'memory'}.conf"
     data = folder / f"elasticmq-{next(_numbers)}"
     data.mkdir()
     port = free_port()
     words = [
         machine.find("java"),
-        f"-Dconfig.file={machine.FOLDER / 'elasticmq' / conf}",
+        f"-Dconfig.file={conf}",
         "-cp",
         f"{machine.elasticmq_jars()}/*",
         "org.elasticmq.server.Main",

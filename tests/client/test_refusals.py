@@ -58,10 +58,23 @@ def test_queue_that_does_not_exist_is_named_with_account_and_region(
         Queue("gone").send("x", using=tx)
 
     assert str(caught.value) == (
-        "there is no queue 'gone' of account 000000000000 in us-east-1: create it with"
-        " `skipmq queue create gone`"
+        "there is no queue 'gone' of this connection's account, by default 000000000000, in its"
+        " region, by default us-east-1: create it with `skipmq queue create gone`"
     )
     assert caught.value.sqlstate == "SQ001"
+
+
+def test_queue_of_another_account_that_does_not_exist_is_named_with_it(
+    shop: str, applications: Applications
+) -> None:
+    account = "000000000001"
+    applications.grant("shop", send=["gone"], account=account, region="eu-west-1")
+
+    with psycopg.connect(shop) as tx, pytest.raises(ClientError) as caught:
+        Queue("gone", account=account, region="eu-west-1").send("x", using=tx)
+
+    text = "there is no queue 'gone' of account 000000000001 in eu-west-1: create it"
+    assert str(caught.value).startswith(text)
 
 
 def test_same_text_comes_by_sqlalchemy_and_asyncpg(shop: str) -> None:

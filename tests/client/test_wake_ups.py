@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from skipmq import App, Queue
 from skipmq.client import runner
@@ -30,9 +31,11 @@ def node(embedded_databases: Databases) -> Iterator[NodeProcess]:
 
 @pytest.fixture
 def shop(node: NodeProcess) -> Iterator[str]:
-    client(node.url).create_queue(QueueName="orders")
     with applications_of(node.owner_url) as applications:
-        applications.create("shop").grant("shop", send=["orders"], receive=["orders"])
+        applications.create("shop")
+        for account in ("000000000000", "000000000001"):
+            client(node.url, key=account).create_queue(QueueName="orders")
+            applications.grant("shop", send=["orders"], receive=["orders"], account=account)
         yield applications.url("shop")
 
 
@@ -54,15 +57,17 @@ async def waiting(app: App, owner_url: str) -> AsyncIterator[list[str]]:
         await running
 
 
+@pytest.mark.parametrize("account", ["000000000000", "000000000001"])
 async def test_message_that_is_sent_at_a_node_wakes_a_worker(
-    node: NodeProcess, shop: str, monkeypatch: pytest.MonkeyPatch
+    node: NodeProcess, shop: str, account: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for pause in ("_POLL_SOON", "_POLL_SECONDS"):
         monkeypatch.setattr(runner, pause, 3_600.0)
-    sqs = client(node.url)
+    sqs = client(node.url, key=account)
     url = sqs.get_queue_url(QueueName="orders")["QueueUrl"]
+    of_account = make_conninfo(shop, options=f"-c skipmq.account={account}")
 
-    async with waiting(App(shop), node.owner_url) as bodies:
+    async with waiting(App(of_account), node.owner_url) as bodies:
 
         def sent() -> bool:
             # Until the node has heard that a worker waits it notifies nobody.

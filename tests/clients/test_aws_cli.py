@@ -2,9 +2,7 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +10,7 @@ import pytest
 from support import programs
 from support.http import client
 
-AWS = Path(sys.executable).with_name("aws")
+AWS = programs.INSTALLED / "awscli" / "bin" / "aws"
 
 
 class Shell:
@@ -46,6 +44,7 @@ class Shell:
 
 @pytest.fixture
 def aws(endpoint: str) -> Shell:
+    assert AWS.exists(), "run `make clients`, which installs it"
     return Shell(endpoint)
 
 

@@ -1,1 +1,1 @@
-"""A test that tries to lose a message: load, faults, a history, and eleven rules it must keep."""
+"""A test that tries to lose a message: load, faults, a history, and fourteen rules it must keep."""

@@ -1,4 +1,4 @@
-"""The eleven rules. Each is a function of a history that gives what broke it, a line each.
+"""The fourteen rules. Each is a function of a history that gives what broke it, a line each.
 
 Whatever is called wrong is wrong however the calls went in between: a rule only goes by what was
 certain, so that a slow machine breaks none.
@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 
-from cluster import order, outages
+from cluster import effects, order, outages
 from cluster.client import PATIENCE
 from cluster.history import Op
 from cluster.record import Message, Record, is_fifo
@@ -148,6 +148,9 @@ CHECKERS: Mapping[str, Checker] = {
     "every request answered": unanswered,
     "progress resumes": outages.stalled,
     "same rows on all servers": differing,
+    "workers' effects exactly once": effects.undone,
+    "workers' effects elsewhere": effects.unseen,
+    "workers' order within a group": effects.disordered,
 }
 
 

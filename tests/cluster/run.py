@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cluster import content, outages
+from cluster import content, effects, outages
 from cluster.checkers import CHECKERS, second_copies
 from cluster.history import History, Op
 from cluster.injector import Injector
 from cluster.load import RATE, Load
 from cluster.outages import Outage
 from cluster.record import Record
+from cluster.workers import Workers
 from local_cluster import ClusterError, LocalCluster
 
 _DRAIN = 120
@@ -78,7 +79,10 @@ def run(
     trouble = ""
     with History(file) as history:
         injector = Injector(cluster, history, seed)
-        with Load(cluster.endpoint, history, seed=seed, prefix=prefix, rate=rate) as load:
+        workers = Workers(
+            cluster.owner_url, cluster.node_url, history, file.parent, seed=seed, prefix=prefix
+        )
+        with workers, Load(cluster.endpoint, history, seed=seed, prefix=prefix, rate=rate) as load:
             try:
                 injector.look()
                 time.sleep(_CALM)
@@ -91,7 +95,9 @@ def run(
                 trouble = str(error)
             told("drain", history.ops)
             load.drain(_DRAIN)
+            workers.drain(_DRAIN)
             injector.look()
+        workers.note()
         told("compare", history.ops)
         content.note(history, cluster.owner_url, cluster.addresses()["postgres"])
         told("check", history.ops)
@@ -136,4 +142,7 @@ def _counts(record: Record, findings: dict[str, list[str]]) -> dict[str, int]:
         "redeliveries": sum(op.receive_count > 1 for op in receives),
         "receives of unknown outcome": sum(op.type == "info" for op in record.of("receive")),
         "deletes of unknown outcome": sum(op.type == "info" for op in record.of("delete")),
+        "worked by consumers": len(effects.jobs(record, "worked")),
+        "consumers killed or stopped": sum(1 for kind in ("kill", "stop") for _ in record.of(kind)),
+        "worked twice elsewhere": effects.repeats(record),
     }

@@ -63,6 +63,8 @@ def test_crashes_break_no_promise(cluster: LocalCluster, seed: int, number: int)
     assert outcome.good, told(outcome, FOLDER / f"gate-{seed}.jsonl")
     assert len(outcome.outages) == number
     assert outcome.counts["acknowledged messages"] > 1_000
+    assert outcome.counts["worked by consumers"] > 100
+    assert outcome.counts["consumers killed or stopped"] > 2
 
 
 def test_corruption_of_rows_is_detected(cluster: LocalCluster, tmp_path: Path) -> None:

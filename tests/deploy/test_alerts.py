@@ -9,7 +9,7 @@ from support.http import ROOT, NodeProcess, client
 from support.postgres import Databases, as_node
 
 RULES = (ROOT / "deploy" / "prometheus" / "skipmq.rules.yml").read_text()
-RUNBOOK = (ROOT / "deploy" / "RUNBOOK.md").read_text()
+RUNBOOK = (ROOT / "app" / "docs" / "operate" / "runbook.md").read_text()
 
 
 @pytest.fixture

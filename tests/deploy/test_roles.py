@@ -12,9 +12,11 @@ from skipmq.database import schema
 from support.http import ROOT
 from support.postgres import DEBIAN, Databases, debian_servers
 
-README = (ROOT / "deploy" / "README.md").read_text()
-(ADMINISTRATOR,) = re.findall(r"```sql\n(create role skipmq_node .*?)```", README, re.DOTALL)
-(TOOL,) = re.findall(r"```sql\n(create role grafana .*?)```", README, re.DOTALL)
+DOCS = ROOT / "app" / "docs"
+ROLES = (DOCS / "operate" / "managed-postgresql.md").read_text()
+READING = (DOCS / "analyse" / "reading.md").read_text()
+(ADMINISTRATOR,) = re.findall(r"```sql\n(create role skipmq_node .*?)```", ROLES, re.DOTALL)
+(TOOL,) = re.findall(r"```sql\n(create role grafana .*?)```", READING, re.DOTALL)
 # What the SQL of the runbook supposes to be there.
 BEFORE = "create role skipmq login {}; create database skipmq owner skipmq"
 

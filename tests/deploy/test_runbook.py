@@ -26,7 +26,7 @@ from support.prometheus import Prometheus
 pytestmark = pytest.mark.slow
 
 RULES = ROOT / "deploy" / "prometheus" / "skipmq.rules.yml"
-RUNBOOK = (ROOT / "deploy" / "RUNBOOK.md").read_text()
+RUNBOOK = (ROOT / "app" / "docs" / "operate" / "runbook.md").read_text()
 NODES = 2
 SECONDS = {"s": 1, "m": 60, "h": 3600}
 

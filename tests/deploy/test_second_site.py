@@ -77,7 +77,7 @@ def taken_over(cluster: LocalCluster, traffic: Traffic, what: str, began: float)
     # When that takes longer, the balancer finds no node ready and says so.
     assert [told for told in traffic.errors if "(503)" not in told] == []
     lost = set(traffic.sent) - stored(cluster)
-    print(  # noqa: T201 - the figures of deploy/README.md.
+    print(  # noqa: T201 - the figures of app/docs/operate/second-site.md.
         f"\n{what}: {acknowledged} acknowledged before, {len(lost)} of them lost,"
         f" taken again after {seconds:.1f} s"
     )

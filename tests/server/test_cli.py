@@ -193,6 +193,18 @@ def test_commands_are_for_queues_in_the_region_of_the_settings(url: str) -> None
     assert "arn:aws:sqs:eu-north-1:000000000000:northern" in shown
     assert "does not exist" in refused
     assert "SKIPMQ_REGION" in run("config", code=2, region="Eu North")
+    for account in ("12345", "ourselves", "1234567890123"):
+        assert "SKIPMQ_ACCOUNT" in run("config", code=2, account=account)
+
+
+def test_declared_name_that_is_none_is_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "skipmq.toml"
+    file.write_text('[queues."arn:aws:sns:eu-central-1:000000000000:orders"]')
+
+    said = run("config", code=2, config=file)
+
+    assert "is not the ARN of a queue: write arn:aws:sqs:REGION:ACCOUNT:NAME" in said
+    assert len(said.splitlines()) == 1
 
 
 def test_purge_without_consent_does_nothing(url: str) -> None:

@@ -53,6 +53,25 @@ def test_service_manager_is_told_when_the_node_is_ready_and_that_it_lives(
     assert set(pings) == {"WATCHDOG=1"}
 
 
+def test_node_that_stops_with_its_starter_pings_the_watchdog(node_url: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "notify")
+    variables = environment({"database_url": node_url, "workers": 1, "port": free_port()})
+    variables |= {"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "1000000"}
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(path)
+        manager.settimeout(60)
+        command = [*SKIPMQ, "serve", "--stop-on-eof"]
+        with subprocess.Popen(command, env=variables, stdin=subprocess.PIPE) as node:
+            heard: list[str] = []
+            while heard.count("WATCHDOG=1") < 2:
+                heard.append(manager.recv(4096).decode())
+            assert node.stdin is not None
+            node.stdin.close()
+            assert node.wait(60) == 0
+
+    assert "READY=1" in heard
+
+
 def test_node_that_can_say_nothing_to_its_terminal_leaves_no_worker(node_url: str) -> None:
     """Close the pipe that its words go to, so that the one of its readiness fails."""
     variables = environment({"database_url": node_url, "workers": 2, "port": free_port()})

@@ -14,7 +14,7 @@ from support.http import ROOT, SKIPMQ, environment, free_port
 from support.postgres import Databases
 from support.sql import Queue, number
 
-RUNBOOK = (ROOT / "deploy" / "RUNBOOK.md").read_text(encoding="utf-8")
+RUNBOOK = (ROOT / "app" / "docs" / "operate" / "runbook.md").read_text(encoding="utf-8")
 MESSAGES, BATCH = 10_000, 1_000
 TABLE = "select pg_relation_size('skipmq.message')"
 INDEXES = "select pg_indexes_size('skipmq.message')"

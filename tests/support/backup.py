@@ -1,4 +1,4 @@
-"""A server with a backup, made and restored as deploy/README.md tells."""
+"""A server with a backup, made and restored as app/docs/operate/backup.md describes."""
 
 import os
 import shutil

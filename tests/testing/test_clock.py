@@ -6,11 +6,13 @@ from itertools import count
 from time import monotonic
 from typing import Any
 
+import psycopg
 import pytest
 
 from skipmq.delivery.watermark import PROBE_AFTER_CLAIMED
-from skipmq.testing import Account, TestingError
+from skipmq.testing import Account, Server, TestingError
 from support.http import eventually
+from support.processes import ask
 
 
 def bodies(sqs: Any, queue: str, **options: Any) -> list[str]:
@@ -120,3 +122,42 @@ def test_other_accounts_receive_on_after_the_clock_was_put_back(
 
     sqs.send_message(QueueUrl=queue, MessageBody="now")
     assert bodies(sqs, queue) == ["now"]
+
+
+def test_messages_are_counted_after_the_clock_was_put_back(
+    account: Account, sqs: Any, queue: str
+) -> None:
+    account.clock.advance(days=1)
+    ask(account.database_url, "select skipmq.fold_counts(true)")  # As the janitor does.
+
+    account.reset()
+
+    sqs.create_queue(QueueName="orders")
+    for _ in range(3):
+        sqs.send_message(QueueUrl=queue, MessageBody="x")
+    names = ["ApproximateNumberOfMessages"]
+    found = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=names)["Attributes"]
+    assert found == {"ApproximateNumberOfMessages": "3"}
+
+
+def test_grants_are_checked_after_the_clock_was_moved(server: Server) -> None:
+    """An application that lacks a grant is to fail in its tests, and not only later."""
+    server.client().create_queue(QueueName="orders")
+    server.client().create_queue(QueueName="others")
+    ask(server.database_url, "create role shop login in role skipmq_application")
+    ask(server.database_url, "select skipmq.grant_queues('shop', array['orders'])")
+    shop = server.database_url.replace("postgres@", "shop@")
+    server.clock.advance(days=1)
+
+    ask(shop, "select skipmq.send_message('orders', 'x')")
+    for queue in ("others", "absent"):
+        with pytest.raises(
+            psycopg.errors.InsufficientPrivilege, match=f"send to the queue {queue}"
+        ):
+            ask(shop, f"select skipmq.send_message('{queue}', 'x')")
+
+    (message,) = server.messages("orders")
+    assert (message.body, message.state) == ("x", "visible")
+    ask(server.database_url, "delete from skipmq.queue_grant")
+    ask(server.database_url, "drop role shop")
+    server.reset()

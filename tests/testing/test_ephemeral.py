@@ -78,6 +78,16 @@ def test_throw_away_server_has_no_pauses_unless_told(place: Path) -> None:
             sqs.purge_queue(QueueUrl=queue)
 
 
+@pytest.mark.parametrize(("settings", "is_told"), [({}, False), ({"log_level": "info"}, True)])
+def test_server_that_a_program_starts_logs_warnings_only_unless_told(
+    place: Path, capfd: pytest.CaptureFixture[str], settings: dict[str, str], *, is_told: bool
+) -> None:
+    with serving(place, "--port", "0", **settings) as (_, said):
+        client(said["url"]).create_queue(QueueName="orders")
+
+    assert ("CreateQueue" in capfd.readouterr().err) == is_told
+
+
 def test_containers_reach_a_throw_away_server_by_any_name_and_foreign_pages_do_not(
     place: Path,
 ) -> None:

@@ -16,6 +16,8 @@ CONTROLS = {
     "InjectFault": {"Action": "*", "Kind": "fail"},
     "MoveClock": {"Seconds": 1},
     "Reset": {},
+    "RestoreSnapshot": {"Snapshot": 1},
+    "TakeSnapshot": {},
 }
 
 

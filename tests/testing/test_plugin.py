@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -43,6 +44,37 @@ class Orders(TestCase, unittest.IsolatedAsyncioTestCase):
         self.assertEqual(self.skipmq.messages("orders").bodies(), ["x"])
     async def test_two(self):
         self.assertEqual(self.skipmq.messages("orders").bodies(), [])
+"""
+
+
+APPLICATION = """
+import os, subprocess, sys, boto3, pytest
+
+@pytest.mark.parametrize("number", range(2))
+def test_application(skipmq_env, number):
+    assert os.environ["AWS_ACCESS_KEY_ID"] == skipmq_env.number
+    skipmq_env.client().create_queue(QueueName="orders")
+    url = boto3.client("sqs").get_queue_url(QueueName="orders")["QueueUrl"]
+    boto3.resource("sqs").Queue(url).send_message(MessageBody="x")
+    assert skipmq_env.messages("orders").bodies() == ["x"]
+
+def test_variables_are_those_of_before():
+    assert "AWS_ENDPOINT_URL_SQS" not in os.environ
+    assert boto3.DEFAULT_SESSION is None
+"""
+DJANGO = """
+import django
+from django.conf import settings
+settings.configure()
+django.setup()
+from django.test import SimpleTestCase
+from skipmq.testing import TestCase
+
+class Orders(TestCase, SimpleTestCase):
+    def test_order(self):
+        with self.settings(ENDPOINT=self.skipmq.url):
+            url = self.skipmq.client().create_queue(QueueName="orders")["QueueUrl"]
+            self.assertTrue(url.startswith(settings.ENDPOINT))
 """
 
 
@@ -132,6 +164,21 @@ def test_cases_of_unittest_have_an_account_each(tests: Path, variables: dict[str
     assert "2 passed" in run(tests, variables)
 
 
+def test_clients_of_the_tested_code_find_the_account(
+    tests: Path, variables: dict[str, str]
+) -> None:
+    (tests / "test_application.py").write_text(APPLICATION)
+    others = {k: v for k, v in variables.items() if not k.startswith("AWS_")}
+
+    assert "3 passed" in run(tests, others | {"AWS_SESSION_TOKEN": "of others"})
+
+
+def test_cases_of_django_have_an_account_each(tests: Path, variables: dict[str, str]) -> None:
+    (tests / "test_cases.py").write_text(DJANGO)
+
+    assert "1 passed" in run(tests, variables)
+
+
 def test_run_that_asks_for_nothing_imports_nothing(tests: Path, variables: dict[str, str]) -> None:
     program = (
         "import sys, pytest\nbefore = set(sys.modules)\nimport skipmq.testing.plugin\n"
@@ -169,6 +216,68 @@ def test_killed_run_leaves_no_server(tests: Path, variables: dict[str, str], pla
         process.kill()
 
     until_gone(pid)
+    until(lambda: not list(place.glob("skipmq-*")), "the folder is gone")
+
+
+@pytest.mark.parametrize(
+    "victims", ["controller", "all", pytest.param("workers", marks=pytest.mark.slow)]
+)
+def test_killed_run_of_several_workers_leaves_no_server(
+    tests: Path, variables: dict[str, str], place: Path, victims: str
+) -> None:
+    (tests / "test_hang.py").write_text(
+        "import os, time, pytest\n"
+        "@pytest.mark.parametrize('number', range(2))\n"
+        "def test_hang(skipmq, skipmq_server, number):\n"
+        "    with open(os.environ['PIDS'], 'a') as pids:\n"
+        "        pids.write(f'{os.getpid()} {skipmq_server.pid}\\n')\n"
+        "    time.sleep(600)\n"
+    )
+    pids = Path(variables["PIDS"])
+    with subprocess.Popen(
+        [*PYTEST, "-n", "2", "--max-worker-restart", "0"],
+        cwd=tests,
+        env=variables | {"TMPDIR": str(place)},
+        stdout=subprocess.DEVNULL,
+    ) as controller:
+        until(lambda: pids.exists() and pids.read_text().count("\n") == 2, "two tests hang")
+        workers, servers = zip(
+            *([int(pid) for pid in line.split()] for line in pids.read_text().splitlines()),
+            strict=True,
+        )
+        if victims != "workers":
+            controller.kill()
+        if victims != "controller":
+            for worker in workers:
+                os.kill(worker, signal.SIGKILL)
+
+    for pid in (*workers, *servers):
+        until_gone(pid)
+    until(lambda: not list(place.glob("skipmq-*")), "the folders are gone")
+
+
+def test_run_that_is_killed_while_its_server_starts_leaves_nothing(
+    variables: dict[str, str], place: Path
+) -> None:
+    program = (
+        "import os, signal, subprocess\nfrom skipmq.testing import Server\n"
+        "start = subprocess.Popen\n"
+        "def started(*words, **options):\n"
+        "    print(start(*words, **options).pid, flush=True)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "subprocess.Popen = started\nServer().start()\n"
+    )
+
+    killed = subprocess.run(
+        [sys.executable, "-c", program],
+        env=variables | {"TMPDIR": str(place)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert killed.returncode == -signal.SIGKILL
+    until_gone(int(killed.stdout))
     until(lambda: not list(place.glob("skipmq-*")), "the folder is gone")
 
 

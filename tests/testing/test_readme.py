@@ -1,5 +1,6 @@
-"""Every test in the README files, run as it stands there."""
+"""The test of the README, and those of the guide that need runners of their own."""
 
+import os
 import re
 import subprocess
 import sys
@@ -9,38 +10,59 @@ import pytest
 
 from support.http import ROOT
 
-FOLDER = ROOT / "app" / "skipmq" / "testing"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-BLOCKS = BLOCK.findall((FOLDER / "README.md").read_text())
+GUIDE = BLOCK.findall((ROOT / "app" / "docs" / "guides" / "test.md").read_text())
 FRONT = [text for _, text in BLOCK.findall((ROOT / "README.md").read_text()) if "(skipmq)" in text]
-OPTIONS = ["-p", "no:cacheprovider", "-p", "no:randomly"]
+PYTEST = ["pytest", "-p", "no:cacheprovider", "-p", "no:randomly", "-q"]
 
 
 def run(folder: Path, *words: str) -> str:
+    runners = ROOT / ".cache" / "clients" / "runners"
+    assert (runners / ".installed").exists(), "run `make clients`, which installs it"
     done = subprocess.run(
-        [sys.executable, "-m", *words], cwd=folder, capture_output=True, text=True, check=False
+        [sys.executable, "-m", *words],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(runners)},  # noqa: TID251
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("name", ["README.md", "testing/README.md"])
-def test_tests_of_the_readme_pass(tmp_path: Path, name: str) -> None:
-    ours = [text for language, text in BLOCKS if language == "python"]
-    texts = FRONT if name == "README.md" else ours
-    for number, text in enumerate(texts):
+def write(folder: Path, *names: str) -> None:
+    """Write files that the guide shows, each of which begins with its name."""
+    for name in names:
+        (text,) = (text for _, text in GUIDE if text.startswith(f"# {name}\n"))
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+def test_test_of_the_readme_passes(tmp_path: Path) -> None:
+    for number, text in enumerate(FRONT):
         (tmp_path / f"test_block_{number}.py").write_text(text)
-    settings = [text for language, text in BLOCKS if language == "ini"]
-    (tmp_path / "pytest.ini").write_text(settings[0] + "filterwarnings = error\n")
-    (tmp_path / "queues.toml").write_text("[queues.declared]\n")
 
-    said = run(tmp_path, "pytest", *OPTIONS)
-
-    assert f"{len(texts)} passed" in said
+    assert f"{len(FRONT)} passed" in run(tmp_path, *PYTEST)
 
 
-def test_case_of_the_readme_passes_under_unittest(tmp_path: Path) -> None:
-    (text,) = (text for _, text in BLOCKS if "class Orders" in text)
-    (tmp_path / "test_cases.py").write_text(text)
+def test_scenario_of_the_guide_passes_under_behave(tmp_path: Path) -> None:
+    write(tmp_path, "features/environment.py", "features/steps/orders.py")
+    write(tmp_path, "features/orders.feature")
 
-    assert "Ran 1 test" in run(tmp_path, "unittest", "test_cases")
+    said = run(tmp_path, "behave", "--no-color")
+
+    assert "1 scenario passed, 0 failed" in said
+    assert "3 steps passed, 0 failed" in said
+
+
+@pytest.mark.parametrize("mode", ["strict", "auto"])
+def test_coroutine_of_the_guide_passes_under_pytest_asyncio(tmp_path: Path, mode: str) -> None:
+    write(tmp_path, "test_asynchronous.py")
+    aiobotocore = ROOT / ".cache" / "clients" / "aiobotocore"
+    # Its botocore is another than that of the tests.
+    (tmp_path / "conftest.py").write_text(f"import sys; sys.path.insert(0, {str(aiobotocore)!r})\n")
+
+    said = run(tmp_path, *PYTEST, "-o", f"asyncio_mode={mode}")
+
+    assert "1 passed" in said

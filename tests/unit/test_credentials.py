@@ -36,6 +36,16 @@ def test_request_without_credential_is_the_default_accounts(header: str | None) 
     assert identify(header, "", "eu-north-1") == Identity(region="eu-north-1")
 
 
+def test_request_of_no_account_is_the_node_s() -> None:
+    own = Identity("210987654321", "us-east-1", "210987654321")
+
+    assert identify(None, "", account=own.account) == own
+    header = HEADER.format(key="AKIDEXAMPLE", region="eu-west-1")
+    assert identify(header, "", account=own.account) == own
+    header = HEADER.format(key="123456789012", region="eu-west-1")
+    assert identify(header, "", account=own.account).account == "123456789012"
+
+
 def test_region_of_unreasonable_length_is_not_taken() -> None:
     assert identify(HEADER.format(key="k", region="x" * 33), "") == Identity()
 

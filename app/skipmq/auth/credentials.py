@@ -1,11 +1,10 @@
 """Identify the account of a request from its credential, without checking the signature.
 
 Source: AWS General Reference, "Elements of an AWS API request signature". A 12-digit access key
-ID is an account; any other key maps to the default account. The region of the credential is
+ID is an account; any other key maps to the node's account. The region of the credential is
 ignored: queue URLs name none, so every request is in the node's region.
 """
 
-import re
 from functools import lru_cache
 from urllib.parse import unquote
 
@@ -13,49 +12,54 @@ from skipmq import limits
 from skipmq.model import Identity
 
 _HEADER, _PARAMETER = "Credential=", "x-amz-credential="
-_REGION = re.compile("[a-z0-9-]{1,32}")
 _SCOPE_PARTS = 4
 # No access key's credential is longer; caching longer ones would exhaust memory.
 _MAXIMUM_LENGTH = 256
 
 
 def identify(
-    authorization: str | None, query: str, region: str = limits.DEFAULT_REGION
+    authorization: str | None,
+    query: str,
+    region: str = limits.DEFAULT_REGION,
+    account: str = limits.DEFAULT_ACCOUNT,
 ) -> Identity:
-    """Return the identity that a request's credential names, or that of the default account.
+    """Return the identity that a request's credential names, or that of the node's `account`.
 
     The credential is in the Authorization header or in the query string.
     """
     if authorization:
         _, sign, credential = authorization.partition(",")[0].rpartition(_HEADER)
-        identity = _parse(credential.partition(" ")[0], region) if sign else None
+        identity = _parse(credential.partition(" ")[0], region, account) if sign else None
         if identity is not None:
             return identity
     if query:
         for parameter in query.split("&"):
             if parameter[: len(_PARAMETER)].lower() == _PARAMETER:
-                return _parse(parameter[len(_PARAMETER) :], region) or _anonymous(region)
-    return _anonymous(region)
+                credential = parameter[len(_PARAMETER) :]
+                return _parse(credential, region, account) or _anonymous(region, account)
+    return _anonymous(region, account)
 
 
 @lru_cache(maxsize=8)
-def _anonymous(region: str) -> Identity:
-    return Identity(region=region)
+def _anonymous(region: str, account: str) -> Identity:
+    return Identity(account, region, account)
 
 
-def _parse(credential: str, region: str) -> Identity | None:
-    return _parse_cached(credential, region) if len(credential) <= _MAXIMUM_LENGTH else None
+def _parse(credential: str, region: str, account: str) -> Identity | None:
+    if len(credential) > _MAXIMUM_LENGTH:
+        return None
+    return _parse_cached(credential, region, account)
 
 
 @lru_cache(maxsize=1024)
-def _parse_cached(credential: str, region: str) -> Identity | None:
+def _parse_cached(credential: str, region: str, account: str) -> Identity | None:
     """Parse KEY/DAY/REGION/sqs/aws4_request, URL-encoded or not."""
     key, *scope = unquote(credential).rsplit("/", _SCOPE_PARTS)
     if len(scope) < _SCOPE_PARTS:
         return None
     day, scope_region, service, end = (part.lower() for part in scope)
     is_scope = day.isdecimal() and (service, end) == ("sqs", "aws4_request")
-    if not (key and is_scope and _REGION.fullmatch(scope_region)):
+    if not (key and is_scope and limits.REGION.fullmatch(scope_region)):
         return None
-    account = key if limits.ACCOUNT.fullmatch(key) else limits.DEFAULT_ACCOUNT
+    account = key if limits.ACCOUNT.fullmatch(key) else account
     return Identity(account, region, account)

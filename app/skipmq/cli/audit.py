@@ -12,7 +12,6 @@ from skipmq.cli.environment import configuration
 from skipmq.cli.node import open_node
 from skipmq.cli.output import cell, printing_json, shown_time
 from skipmq.extensions import audit as actions
-from skipmq.model import Identity
 from skipmq.store.audit_log import AuditRecord
 
 _USER = ":user/"
@@ -45,7 +44,7 @@ def audit(
             node.node.audit.records(
                 None,
                 limit,
-                queue=actions.arn(queue, Identity(own.account, own.region)),
+                queue=actions.arn(queue, settings.identity),
                 access_key=key,
                 action=action,
                 outcome=outcome,

@@ -1,5 +1,6 @@
 """The settings and the database of a command."""
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ from skipmq import config, embedded
 from skipmq.config import Configuration
 from skipmq.config.settings import Settings
 from skipmq.embedded import EmbeddedError
+from skipmq.folders import folder
 
 
 def configuration(**overrides: Any) -> Configuration:
@@ -41,11 +43,29 @@ def open_server(
     if settings.database_url:
         yield settings.database_url
         return
-    folder = data_folder(settings)
-    if not (create or ephemeral) and embedded.status(folder).version is None:
-        raise EmbeddedError(f"no broker in {folder} yet: `skipmq serve` creates one")
-    with embedded.start_ephemeral() if ephemeral else embedded.start(folder) as server:
+    data = data_folder(settings)
+    if not (create or ephemeral) and embedded.status(data).version is None:
+        raise EmbeddedError(f"no broker in {data} yet: `skipmq serve` creates one")
+    with (
+        embedded.start_ephemeral(contents=_contents()) if ephemeral else embedded.start(data)
+    ) as server:
         yield server.url
+
+
+def _contents() -> embedded.Contents:
+    """Return what a temporary database begins with: the schema of this release."""
+    release = hashlib.blake2b(digest_size=16)
+    for name in ("sql", "migrations"):
+        for file in sorted(folder(name).rglob("*.*")):
+            if file.suffix in {".sql", ".py"}:
+                release.update(file.name.encode() + file.read_bytes())
+    return embedded.Contents(release.hexdigest(), _migrate)
+
+
+def _migrate(url: str) -> None:
+    from skipmq.database import schema  # noqa: PLC0415 - as above.
+
+    schema.migrate(url)
 
 
 @contextmanager
@@ -54,16 +74,17 @@ def open_database(
 ) -> Iterator[tuple[str, str]]:
     """Yield the URLs of the owner and of nodes like `open_server`; migrate an embedded database."""
     with open_server(settings, ephemeral=ephemeral, create=create) as url:
-        yield url, node_url(settings, url)
+        yield url, node_url(settings, url, ephemeral=ephemeral)
 
 
-def node_url(settings: Settings, url: str) -> str:
+def node_url(settings: Settings, url: str, *, ephemeral: bool = False) -> str:
     """Return the nodes' URL for a URL of `open_server`; migrate an embedded database."""
     if settings.database_url:
         return url
     from skipmq.database import schema, session  # noqa: PLC0415 - as above.
 
-    schema.migrate(url)
+    if not (ephemeral and schema.renewed(url)):
+        schema.migrate(url)
     return session.as_role(url, "skipmq_node")
 
 

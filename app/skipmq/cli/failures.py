@@ -1,11 +1,12 @@
 """The error texts and exit codes of errors that the user can correct."""
 
 from skipmq import errors
-from skipmq.cli.local import DeclarationError
+from skipmq.cli.declared import DeclarationError
 from skipmq.config import ConfigError
 from skipmq.database import session
 from skipmq.database.schema import SchemaError
 from skipmq.embedded import EmbeddedError
+from skipmq.imports.found import UnreadableError
 from skipmq.processes.certificate import CertificateError
 from skipmq.processes.listening import ServeError
 
@@ -18,6 +19,8 @@ def explain(error: Exception) -> tuple[list[str], int] | None:
     """Return a line for each problem and the exit code, or None for an internal error."""
     if isinstance(error, ConfigError):
         return error.problems, _USAGE
+    if isinstance(error, UnreadableError):
+        return [str(error)], _USAGE
     line = str(error) if isinstance(error, _PLAIN) else _line(error)
     return None if line is None else ([line], _FAILURE)
 

@@ -1,7 +1,7 @@
 """A node in the process of a command, which calls actions directly."""
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from socket import gethostname
@@ -9,26 +9,17 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 import msgspec
-import structlog
 
-from skipmq import errors, limits
-from skipmq.actions import attributes
+from skipmq import errors
 from skipmq.config.settings import Settings
-from skipmq.model import DeclaredQueue, Identity, QueueName
+from skipmq.model import Identity, QueueName
 from skipmq.node import Node
 from skipmq.protocol import REQUESTS, Call, Request
 from skipmq.server import request_log
 from skipmq.server.dispatch import EVERY, perform
 from skipmq.store import Upkeep
 
-log = structlog.get_logger()
-
 T = TypeVar("T")
-_REDRIVE_POLICY = "RedrivePolicy"
-
-
-class DeclarationError(Exception):
-    """A queue cannot be created as the configuration file declares it."""
 
 
 class LocalNode:
@@ -49,15 +40,14 @@ class LocalNode:
     def act(
         self, action: str, identity: Identity | None = None, /, **parameters: Any
     ) -> dict[str, Any]:
-        """Run an action as an identity, by default the default account; return its result.
+        """Run an action as an identity, by default that of the settings; return its result.
 
         Bytes in the result are in base64. Raises errors.SqsError.
         """
         given = {name: value for name, value in parameters.items() if value is not None}
         struct = msgspec.convert(given, REQUESTS[action])
         request = Request("POST", "/", {}, "", b"", "http://localhost", str(uuid4()), gethostname())
-        own = Identity(region=self.node.settings.region)
-        caller = replace(identity or own, user=self._user)
+        caller = replace(identity or self.node.settings.identity, user=self._user)
         call = Call(action, struct, request, caller, self.node.deadline())
         try:
             result: dict[str, Any] = msgspec.to_builtins(self.run(_act(self.node, call)) or {})
@@ -97,74 +87,13 @@ def opened(settings: Settings, database_url: str, user: str = "") -> Iterator[Lo
 
 
 def queue_name(name: str, settings: Settings) -> QueueName:
-    """Return the full name of a queue of the default account in the node's region."""
-    return QueueName(limits.DEFAULT_ACCOUNT, settings.region, name)
+    """Return the full name of a queue of the account and the region of the settings."""
+    return QueueName(settings.account, settings.region, name)
 
 
 def queue_url(name: str) -> str:
-    """Return a URL of a queue of the default account."""
-    return f"http://localhost/{limits.DEFAULT_ACCOUNT}/{name}"
-
-
-def declare_queues(settings: Settings, database_url: str) -> None:
-    """Create the queues that the configuration file declares.
-
-    An existing queue keeps its attributes; differences are logged. Raises DeclarationError.
-    """
-    if not settings.queues:
-        return
-    with opened(settings, database_url) as local:
-        # Redrive policies last, because they refer to other queues.
-        for declare in (_create, _redrive):
-            for queue in settings.queues:
-                try:
-                    declare(local, queue)
-                except errors.SqsError as error:
-                    raise DeclarationError(
-                        f"the declared queue {queue.name}: {error.message}"
-                    ) from error
-
-
-def _create(local: LocalNode, queue: DeclaredQueue) -> None:
-    declared = {k: v for k, v in queue.attributes.items() if k != _REDRIVE_POLICY}
-    try:
-        local.act("CreateQueue", QueueName=queue.name, Attributes=declared)
-    except errors.QueueNameExists:
-        present = _present(local, queue)
-        for name, value in attributes.stored(declared, fifo=attributes.is_fifo(declared)).items():
-            if name in present and present[name] != value:
-                _warn(queue, name, value, present[name])
-
-
-def _redrive(local: LocalNode, queue: DeclaredQueue) -> None:
-    policy = queue.attributes.get(_REDRIVE_POLICY)
-    if not policy:
-        return
-    declared = attributes.stored({_REDRIVE_POLICY: policy}, fifo=False)[_REDRIVE_POLICY]
-    present = _present(local, queue)[_REDRIVE_POLICY]
-    if not present:
-        new = {_REDRIVE_POLICY: declared}
-        local.act("SetQueueAttributes", QueueUrl=queue_url(queue.name), Attributes=new)
-    elif present != declared:
-        _warn(queue, _REDRIVE_POLICY, declared, present)
-
-
-def _present(local: LocalNode, queue: DeclaredQueue) -> Mapping[str, str]:
-    """Return the present attributes of a queue."""
-    node, name = local.node, queue_name(queue.name, local.node.settings)
-    node.queues.forget(name.arn)
-    found = local.run(node.queues.find(name, node.deadline()))
-    return found.attributes.texts(fifo=found.fifo)
-
-
-def _warn(queue: DeclaredQueue, attribute: str, declared: str, present: str) -> None:
-    log.warning(
-        "an existing queue differs from its declaration",
-        queue=queue.name,
-        attribute=attribute,
-        declared=declared,
-        present=present,
-    )
+    """Return what names a queue of the identity of a call."""
+    return name
 
 
 async def _opened(settings: Settings, database_url: str) -> Node:

@@ -12,7 +12,7 @@ from time import monotonic
 import click
 
 import skipmq
-from skipmq import embedded, limits
+from skipmq import embedded
 from skipmq.config.settings import Settings
 
 # Where a program on this machine reaches a node that listens on all addresses.
@@ -26,7 +26,7 @@ def announce(settings: Settings, owner: str, *, ephemeral: bool) -> None:
     found = {"url": url, "console": f"{url}/console/", "database_url": owner}
     if not (ephemeral or settings.database_url):
         found["data_dir"] = settings.data_dir or str(embedded.default_data_dir())
-    found |= {"region": settings.region, "account": limits.DEFAULT_ACCOUNT}
+    found |= {"region": settings.region, "account": settings.account}
     sys.stdout.write(json.dumps({**found, "pid": os.getpid()}) + "\n")
     sys.stdout.flush()
 

@@ -28,6 +28,8 @@ _EPHEMERAL: dict[str, Any] = {
     "name_cooldown": 0.0,
     "allowed_hosts": "* *.internal",
 }
+# Its log is mixed with the output of the tests.
+_QUIET: dict[str, Any] = {"log_level": "warning", "log_format": "text"}
 _STDIN = 0
 
 
@@ -41,6 +43,11 @@ _STDIN = 0
 )
 @click.option("--data-dir", help="Folder of the embedded PostgreSQL.")
 @click.option("--ephemeral", is_flag=True, help="Use a temporary database, deleted at the end.")
+@click.option(
+    "--queues",
+    metavar="FILE",
+    help="Create the queues that FILE declares: TOML, or an elasticmq.conf.",
+)
 @click.option("--insecure", is_flag=True, help="Allow every caller, also from other machines.")
 @click.option(
     "--json", "as_json", is_flag=True, help="When ready print a line of JSON on standard output."
@@ -57,6 +64,7 @@ def serve_command(
     workers: int | None,
     data_dir: str | None,
     ephemeral: bool,
+    queues: str | None,
     insecure: bool,
     as_json: bool,
     stop_on_eof: bool,
@@ -67,9 +75,14 @@ def serve_command(
     stops with it.
     """
     given = configuration(
-        host=host, port=port, workers=workers, data_dir=data_dir, auth="off" if insecure else None
+        host=host,
+        port=port,
+        workers=workers,
+        data_dir=data_dir,
+        queues=queues,
+        auth="off" if insecure else None,
     )
-    settings = _for_tests(given) if ephemeral else given.settings
+    settings = _for_tests(given, is_started_by_program=as_json) if ephemeral else given.settings
     if ephemeral and settings.database_url:
         raise click.UsageError(
             "--ephemeral is for the embedded database; unset SKIPMQ_DATABASE_URL"
@@ -85,6 +98,8 @@ def serve_command(
             importing = background.submit(_import_node, settings)
             owner = stack.enter_context(open_server(settings, ephemeral=ephemeral, create=True))
             importing.result()
+        if given.differences:
+            import_module("skipmq.cli.declared").report(given.differences)
         is_ready: Callable[[], None] = (
             partial(ready.announce, settings, owner, ephemeral=ephemeral)
             if as_json
@@ -93,13 +108,15 @@ def serve_command(
         # Faults are counted by one process, and what tests ask for is not signed.
         is_controlled = ephemeral and settings.worker_count == 1 and not settings.checks_signatures
         controls = owner if is_controlled else ""
-        _serve(settings, address, own, owner, is_ready, parent=parent, controls=controls)
+        url = node_url(settings, owner, ephemeral=ephemeral)
+        _serve(settings, address, own, url, is_ready, parent=parent, controls=controls)
     click.echo("skipmq: stopped", err=True)
 
 
-def _for_tests(given: Configuration) -> Settings:
+def _for_tests(given: Configuration, *, is_started_by_program: bool) -> Settings:
     """Return the settings of a throw-away broker."""
-    free = {name: value for name, value in _EPHEMERAL.items() if given.sources[name] == "default"}
+    own = _EPHEMERAL | (_QUIET if is_started_by_program else {})
+    free = {name: value for name, value in own.items() if given.sources[name] == "default"}
     return replace(given.settings, **free)
 
 
@@ -114,7 +131,7 @@ def _held_by_parent() -> int:
 def _import_node(settings: Settings) -> None:
     """Import the node's modules, which are slow to import, and configure logging."""
     import_module("skipmq.telemetry.logs").configure(settings)
-    for module in ("cli.local", "processes.serve"):
+    for module in ("cli.declared", "processes.serve"):
         import_module(f"skipmq.{module}")
 
 
@@ -131,7 +148,7 @@ def _serve(
     settings: Settings,
     address: str,
     own: "Certificate | None",
-    owner: str,
+    url: str,
     is_ready: Callable[[], None],
     *,
     parent: int | None,
@@ -139,13 +156,12 @@ def _serve(
 ) -> None:
     # _import_node has imported these.
     from skipmq import console  # noqa: PLC0415
-    from skipmq.cli import local  # noqa: PLC0415
+    from skipmq.cli import declared  # noqa: PLC0415
     from skipmq.database import schema  # noqa: PLC0415
     from skipmq.processes import serve  # noqa: PLC0415
 
-    url = node_url(settings, owner)
     schema.check(url)
-    local.declare_queues(settings, url)
+    declared.declare_queues(settings, url)
     serve.run(
         *(settings, address, url, own, is_ready),
         mount=console.mount,

@@ -134,32 +134,34 @@ class App:
         await worker.run(once=once, health_port=None)
         return _outcomes(worker)
 
-    def drain(self, *, timeout: float = 30.0) -> Counter[str]:
+    def drain(self, *, timeout: float = 30.0, dsn: str | None = None) -> Counter[str]:
         """Run the consumers until no message is visible, in a test; raise what a handler raised.
 
-        Raises TimeoutError when that takes longer than `timeout` seconds.
+        With `dsn` in that database. Raises TimeoutError when that takes longer than `timeout`
+        seconds.
         """
-        worker = self._worker(None, 0)
+        return asyncio.run(self.adrain(timeout=timeout, dsn=dsn))
 
-        async def run() -> None:
-            async with asyncio.timeout(timeout):
-                await worker.run(once=True, health_port=None)
-
-        asyncio.run(run())
+    async def adrain(self, *, timeout: float = 30.0, dsn: str | None = None) -> Counter[str]:  # noqa: ASYNC109 - as in `drain`.
+        """Do what `drain` does on the caller's event loop."""
+        worker = self._worker(None, 0, dsn)
+        async with asyncio.timeout(timeout):
+            await worker.run(once=True, health_port=None)
         for runner in worker.runners:
             if runner.error is not None:
                 raise runner.error
         return _outcomes(worker)
 
-    def _worker(self, concurrency: int | None, grace: float) -> Worker:
-        if self.dsn is None:
+    def _worker(self, concurrency: int | None, grace: float, dsn: str | None = None) -> Worker:
+        dsn = dsn or self.dsn
+        if dsn is None:
             raise ClientError(
                 "the app has no database: App('postgresql://shop@localhost/skipmq'), or"
                 " `skipmq work --dsn URL`"
             )
         if not self.consumers:
             raise ClientError("the app has no consumer: decorate a function with @app.consumer")
-        return Worker(self.consumers, self.dsn, concurrency=concurrency, grace=grace)
+        return Worker(self.consumers, dsn, concurrency=concurrency, grace=grace)
 
 
 def _outcomes(worker: Worker) -> Counter[str]:

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+from skipmq import limits
+
 # What the functions refuse with an error text of their own, which says all.
 _REFUSED = {"SQ006", "SQ007", "SQ008", "SQ009", "SQ011", "SQ012"}
 
@@ -26,7 +28,9 @@ def sqlstate(error: BaseException) -> str | None:
     return None
 
 
-def explained(error: BaseException, queue: str, account: str, region: str) -> ClientError | None:
+def explained(
+    error: BaseException, queue: str, account: str | None, region: str | None
+) -> ClientError | None:
     """Return what the caller of a function on a queue can correct; None for any other error.
 
     Serialization failures and deadlocks are others: code that retries transactions catches them.
@@ -35,9 +39,13 @@ def explained(error: BaseException, queue: str, account: str, region: str) -> Cl
     text = _text(error)
     match state:
         case "SQ001":
+            place = f"of account {account} in {region}"
+            if account is None or region is None:
+                own = f"this connection's account, by default {limits.DEFAULT_ACCOUNT}"
+                here = f"its region, by default {limits.DEFAULT_REGION}"
+                place = f"of {account or own}, in {region or here}"
             text = (
-                f"there is no queue {queue!r} of account {account} in {region}:"
-                f" create it with `skipmq queue create {queue}`"
+                f"there is no queue {queue!r} {place}: create it with `skipmq queue create {queue}`"
             )
         case "3F000":
             text = (

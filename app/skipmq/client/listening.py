@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Sequence
 from uuid import uuid4
 
 import psycopg
@@ -18,23 +18,26 @@ _ANNOUNCE_SECONDS = 10.0
 _RETRY_SECONDS = 5.0
 
 
-async def listen(connections: Connections, runners: Mapping[str, Runner]) -> None:
+async def listen(connections: Connections, runners: Sequence[Runner]) -> None:
     """Wake the runners, by the ARNs of their queues, until it is cancelled.
 
     Without it they poll: a message that was sent by SQL is found only so.
     """
     process = f"work-{uuid4().hex}"
-    announcements = [f"{process} waiting {arn}" for arn in runners]
     while True:
         try:
             async with await connections.connect() as connection:
+                found = await connection.execute(statements.PLACE, (None, None))
+                ((account, region),) = await found.fetchall()
+                named = {each.queue.arn_in(account, region): each for each in runners}
+                announcements = [f"{process} waiting {arn}" for arn in named]
                 await connection.execute(statements.LISTEN)
                 while True:
                     await connection.execute(statements.NOTIFY, (announcements,))
                     async for notice in connection.notifies(timeout=_ANNOUNCE_SECONDS):
                         for arn in sent(notice.payload):
-                            if arn in runners:
-                                runners[arn].wake()
+                            if arn in named:
+                                named[arn].wake()
         except psycopg.Error as error:
             log.debug("nothing is heard of nodes for now: %s", error)
             await asyncio.sleep(_RETRY_SECONDS)

@@ -26,21 +26,30 @@ class Queue(Generic[T]):
 
     @overload
     def __init__(
-        self: "Queue[Any]", name: str, type: None = None, *, account: str = ..., region: str = ...
+        self: "Queue[Any]",
+        name: str,
+        type: None = None,
+        *,
+        account: str | None = ...,
+        region: str | None = ...,
     ) -> None: ...
     @overload
     def __init__(
-        self, name: str, type: type[T], *, account: str = ..., region: str = ...
+        self, name: str, type: type[T], *, account: str | None = ..., region: str | None = ...
     ) -> None: ...
     def __init__(
         self,
         name: str,
         type: type[T] | None = None,  # noqa: A002 - what it is.
         *,
-        account: str = limits.DEFAULT_ACCOUNT,
-        region: str = limits.DEFAULT_REGION,
+        account: str | None = None,
+        region: str | None = None,
     ) -> None:
-        """Name a queue; raise ClientError for a type that bodies cannot have."""
+        """Name a queue; raise ClientError for a type that bodies cannot have.
+
+        Without `account` and `region` it is in those that a connection has set, `skipmq.account`
+        and `skipmq.region`, or in 000000000000 and us-east-1.
+        """
         self.name, self.account, self.region = name, account, region
         self.type = type
         self.codec = bodies.codec(type)
@@ -55,8 +64,12 @@ class Queue(Generic[T]):
 
     @property
     def arn(self) -> str:
-        """Return its Amazon resource name."""
-        return f"arn:aws:sqs:{self.region}:{self.account}:{self.name}"
+        """Return its Amazon resource name, where no connection has set another place."""
+        return self.arn_in(limits.DEFAULT_ACCOUNT, limits.DEFAULT_REGION)
+
+    def arn_in(self, account: str, region: str) -> str:
+        """Return its Amazon resource name for connections with this account and region."""
+        return f"arn:aws:sqs:{self.region or region}:{self.account or account}:{self.name}"
 
     def send(  # noqa: PLR0913 - what a message has.
         self,

@@ -14,7 +14,7 @@ from typing import Any
 
 import psycopg
 
-from skipmq.client import statements
+from skipmq.client import statements, transactions
 from skipmq.client.connections import Connections, Link
 from skipmq.client.consumer import Consumer
 from skipmq.client.context import Context, Message, claimed
@@ -252,7 +252,8 @@ class Runner:
     async def _call(self, value: Any, context: Context) -> None:
         arguments = (value, context) if self.consumer.takes_context else (value,)
         if self.consumer.is_async:
-            await self.consumer.handler(*arguments)
+            async with transactions.arenewed():
+                await self.consumer.handler(*arguments)
             return
         call = partial(copy_context().run, _called, self.consumer.handler, arguments)
         result = await asyncio.get_running_loop().run_in_executor(self._threads, call)
@@ -350,7 +351,8 @@ class Runner:
 
 def _called(handler: Callable[..., Any], arguments: Sequence[Any]) -> Any:
     try:
-        return handler(*arguments)
+        with transactions.renewed():
+            return handler(*arguments)
     except StopIteration as error:  # A future cannot have it.
         raise RuntimeError("the handler raised StopIteration") from error
 

@@ -5,33 +5,48 @@ Parameters are `%s`; `numbered` has them as drivers write them that number their
 
 from itertools import count
 
+from skipmq import limits
+
+# A queue that names none is in those of the connection: its URL, role or database may set them.
+_ACCOUNT = (
+    "coalesce(%s::text, nullif(current_setting('skipmq.account', true), ''),"
+    f" '{limits.DEFAULT_ACCOUNT}')"
+)
+_REGION = (
+    "coalesce(%s::text, nullif(current_setting('skipmq.region', true), ''),"
+    f" '{limits.DEFAULT_REGION}')"
+)
+PLACE = f"select {_ACCOUNT}, {_REGION}"
+
 # One message for each body, in their order; gives their ids.
-SEND = """
+SEND = f"""
 select skipmq.send_message(
-  %s::text, b.body, %s::text::jsonb, %s::integer, %s::text, %s::text, %s::text)::text
+  %s::text, b.body, %s::text::jsonb, %s::integer, {_ACCOUNT}, {_REGION}, %s::text)::text
 from unnest(%s::text[]) b (body)"""
-SEND_FIFO = """
+SEND_FIFO = f"""
 select skipmq.send_fifo_message(
-  %s::text, b.body, %s::text, b.deduplication_id, %s::text::jsonb, %s::text, %s::text)::text
+  %s::text, b.body, %s::text, b.deduplication_id, %s::text::jsonb, {_ACCOUNT}, {_REGION})::text
 from unnest(%s::text[], %s::text[]) b (body, deduplication_id)"""
 
 # The claim commits by itself. What follows names what was claimed by id and receive count.
-CLAIM = """
+CLAIM = f"""
 select r.id, r.receive_count, r.message_id::text, r.body, r.attributes, r.approximate_receive_count,
   r.sent_at, r.group_id, r.dead_letter_source
-from skipmq.receive_message(%s::text, %s::integer, %s::integer, %s::text, %s::text) r"""
+from skipmq.receive_message(%s::text, %s::integer, %s::integer, {_ACCOUNT}, {_REGION}) r"""
 _CLAIMED = "from unnest(%s::bigint[], %s::integer[]) m (id, receive_count)"
 DELETE = f"""
-select skipmq.delete_message(%s::text, m.id, m.receive_count, %s::text, %s::text) {_CLAIMED}"""
+select skipmq.delete_message(
+  %s::text, m.id, m.receive_count, {_ACCOUNT}, {_REGION}) {_CLAIMED}"""
 HIDE = f"""
 select skipmq.change_message_visibility(
   %s::text, m.id, m.receive_count, %s::integer, p_reason => %s::text,
-  p_account => %s::text, p_region => %s::text) {_CLAIMED}"""
+  p_account => {_ACCOUNT}, p_region => {_REGION}) {_CLAIMED}"""
 RETURN = f"""
-select skipmq.return_message(%s::text, m.id, m.receive_count, %s::text, %s::text) {_CLAIMED}"""
+select skipmq.return_message(
+  %s::text, m.id, m.receive_count, {_ACCOUNT}, {_REGION}) {_CLAIMED}"""
 DEAD_LETTER = f"""
 select skipmq.dead_letter_message(
-  %s::text, m.id, m.receive_count, %s::text, %s::text, %s::text) {_CLAIMED}"""
+  %s::text, m.id, m.receive_count, %s::text, {_ACCOUNT}, {_REGION}) {_CLAIMED}"""
 
 # A worker's connection waits for no transaction of another for long: it serves all its queues.
 SETTINGS = "set lock_timeout = '2s'"

@@ -4,7 +4,9 @@ No library is imported: an object is known by the name of its class, so that a p
 none that it does not use.
 """
 
-from collections.abc import Sequence
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -81,11 +83,58 @@ async def arun(using: Any, statement: str, parameters: Sequence[Any]) -> Rows:
         text = _in_style_of(using, statement)
         result = await _open(using).exec_driver_sql(text, tuple(parameters))
         return result.fetchall()  # type: ignore[no-any-return]
-    if isinstance(using, str) or kinds & {*_SYNCHRONOUS, *_SESSIONS}:
+    if isinstance(using, str):
+        raise ClientError(
+            f"{_name(using)} is a database of Django, whose transactions are synchronous: in a"
+            " function that `sync_to_async` runs call the method without the a, as in"
+            " `queue.send(…)`"
+        )
+    if kinds & {*_SYNCHRONOUS, *_SESSIONS}:
         raise ClientError(
             f"{_name(using)} is synchronous: call the method without the a, as in `queue.send(…)`"
         )
     raise _unknown(using, kinds)
+
+
+@contextmanager
+def renewed() -> Iterator[None]:
+    """Run a handler with connections of Django that are renewed, as Django does for a request.
+
+    Before and after, those of this thread that broke or are older than CONN_MAX_AGE are closed.
+    Where the program has no Django it does nothing.
+    """
+    close = _close_old_connections()
+    if close is None:
+        yield
+        return
+    close()
+    try:
+        yield
+    finally:
+        close()
+
+
+@asynccontextmanager
+async def arenewed() -> AsyncIterator[None]:
+    """Do what `renewed` does for a coroutine, whose `sync_to_async` has a thread of its own."""
+    close = _close_old_connections()
+    if close is None:
+        yield
+        return
+    aclose = import_module("asgiref.sync").sync_to_async(close)
+    await aclose()
+    try:
+        yield
+    finally:
+        await aclose()
+
+
+def _close_old_connections() -> Callable[[], None] | None:
+    """Return Django's function, where the program has imported and set up Django."""
+    database, configuration = sys.modules.get("django.db"), sys.modules.get("django.conf")
+    if database is None or configuration is None or not configuration.settings.configured:
+        return None
+    return getattr(database, "close_old_connections", None)
 
 
 def _django(alias: str, statement: str, parameters: Sequence[Any]) -> Rows:

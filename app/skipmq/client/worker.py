@@ -47,8 +47,7 @@ class Worker:
             if once:
                 tasks = [asyncio.create_task(self._drain())]
             else:
-                queues = {runner.queue.arn: runner for runner in self.runners}
-                asides.append(asyncio.create_task(listen(self._connections, queues)))
+                asides.append(asyncio.create_task(listen(self._connections, self.runners)))
                 tasks = [asyncio.create_task(runner.serve()) for runner in self.runners]
             asides.append(stopped := asyncio.create_task(self._stopped.wait()))
             try:

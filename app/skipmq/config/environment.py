@@ -3,7 +3,6 @@
 import os
 import re
 import sys
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields
@@ -12,8 +11,9 @@ from typing import Any, get_type_hints
 
 import msgspec
 
+from skipmq.config import queue_files
 from skipmq.config.settings import SECRETS, Settings
-from skipmq.model import DeclaredQueue
+from skipmq.imports.found import Difference, Found
 
 PREFIX = "SKIPMQ_"
 _FILE_VARIABLE = "SKIPMQ_CONFIG"
@@ -23,8 +23,6 @@ _CREDENTIAL = "skipmq-master-key"
 _SETTING = re.compile("[a-z_]{1,40}")
 # A URL that names a user.
 _USER = re.compile(r"://[^/?#\s]*@")
-# A tuple of keys, as tomllib quotes duplicates.
-_KEYS = re.compile(r"\((['\"]).*\1,?\)")
 # Settings that are lists: the property that parses one, and the advice for one that is invalid.
 _LISTS = {
     "master_key": (
@@ -79,10 +77,14 @@ def java_home() -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """The effective settings, and the source of each: `default`, a variable, or the file."""
+    """The effective settings, and the source of each: `default`, a variable, or the file.
+
+    `differences` are what a file of another broker says, and is not the same here.
+    """
 
     settings: Settings
     sources: Mapping[str, str]
+    differences: tuple[Difference, ...] = ()
 
 
 def service_manager() -> tuple[str, float]:
@@ -118,7 +120,7 @@ def load(
         file = Path(environment[_FILE_VARIABLE])
     if file is not None:
         _read_file(file, found, problems)
-    names = {f.name for f in fields(Settings)} - {"queues"}
+    names = {f.name for f in fields(Settings)}
     files = {f"{PREFIX}{name.upper()}_FILE": name for name in SECRETS}
     for variable, text in sorted(environment.items()):
         if not variable.startswith(PREFIX) or variable == _FILE_VARIABLE or variable in files:
@@ -133,6 +135,7 @@ def load(
     for name, value in (overrides or {}).items():
         if value is not None:
             found[name] = (value, "command line")
+    declared = _read_queues(found, problems)
     values = {
         name: _typed(name, value, source, problems) for name, (value, source) in found.items()
     }
@@ -142,7 +145,22 @@ def load(
     if problems:
         raise ConfigError(problems)
     sources = {f.name: found[f.name][1] if f.name in found else "default" for f in fields(Settings)}
-    return Configuration(settings, sources)
+    return Configuration(settings, sources, queue_files.applicable(declared, sources))
+
+
+def _read_queues(found: dict[str, tuple[Any, str]], problems: list[str]) -> Found:
+    """Read the file of queues, if one is named; its settings are those that nothing else sets."""
+    file, source = found.pop("queues", ("", ""))
+    if isinstance(file, tuple):
+        found["queues"] = (file, source)
+        return Found(file)
+    if not file:
+        return Found(())
+    declared = queue_files.read(Path(file), problems)
+    found["queues"] = (declared.queues, source if source.startswith(PREFIX) else str(file))
+    for name, value in declared.settings.items():
+        found.setdefault(name, (value, str(file)))
+    return declared
 
 
 def _check_lists(
@@ -200,44 +218,17 @@ def _reason(error: Exception) -> str:
 
 
 def _read_file(file: Path, found: dict[str, tuple[Any, str]], problems: list[str]) -> None:
-    try:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        problems.append(f"{file}: cannot be read as TOML: {_fault(error)}")
-        return
     names = {f.name for f in fields(Settings)}
-    for name, value in content.items():
+    for name, value in queue_files.read_toml(file, problems).items():
         if name not in names:
             shown = name if _SETTING.fullmatch(name) else "a key"
             problems.append(f"{file}: {shown}: there is no such setting{_suggestion(name, names)}")
+        elif name == "queues" and isinstance(value, str):
+            found[name] = (file.parent / value, str(file))
         elif name == "queues":
-            found[name] = (_declared_queues(file, value, problems), str(file))
+            found[name] = (queue_files.declared(file, value, problems), str(file))
         else:
             found[name] = (value, str(file))
-
-
-def _fault(error: Exception) -> str:
-    """Return why and where a file is not valid TOML, without quoting its keys."""
-    if isinstance(error, OSError):
-        return str(error.strerror)
-    return _KEYS.sub("a key", str(error))
-
-
-def _declared_queues(file: Path, value: Any, problems: list[str]) -> tuple[DeclaredQueue, ...]:
-    if not isinstance(value, dict) or not all(isinstance(v, dict) for v in value.values()):
-        problems.append(f"{file}: queues: write a table for each queue, such as [queues.orders]")
-        return ()
-    return tuple(
-        DeclaredQueue(name, {key: _as_text(v) for key, v in attributes.items()})
-        for name, attributes in value.items()
-    )
-
-
-def _as_text(value: Any) -> str:
-    """Return a value as the text of a queue attribute: a table, such as RedrivePolicy, as JSON."""
-    if isinstance(value, dict | list):
-        return msgspec.json.encode(value).decode()
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _typed(name: str, value: Any, source: str, problems: list[str]) -> Any:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from msgspec import Meta
 
 from skipmq import limits
-from skipmq.model import DeclaredQueue
+from skipmq.model import DeclaredQueue, Identity
 
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 # Settings that are secret or hold a password; SKIPMQ_X_FILE names a file that contains SKIPMQ_X.
@@ -91,6 +91,10 @@ class Settings:
     public_url: str = _setting("", "base of queue URLs; empty: from the request's Host header")
     auth: Literal["", "on", "off"] = _setting(
         "", "check signatures; empty: off on loopback, on otherwise"
+    )
+    account: Annotated[str, Meta(pattern="^[0-9]{12}$")] = _setting(
+        limits.DEFAULT_ACCOUNT,
+        "account of requests that are not signed, of the command line, and of declared queues",
     )
     region: Annotated[str, Meta(pattern="^[a-z0-9-]{1,32}$")] = _setting(
         limits.DEFAULT_REGION,
@@ -185,8 +189,13 @@ class Settings:
         " members of JSON bodies, or dotted paths, as in password,card.number",
     )
     queues: tuple[DeclaredQueue, ...] = _setting(
-        (), "queues to create at start-up: [queues.NAME] tables of the TOML file"
+        (), "queues to create at start-up: [queues.NAME] tables of the TOML file, of names or ARNs"
     )
+
+    @property
+    def identity(self) -> Identity:
+        """Return the identity of callers that are not signed in, and of the command line."""
+        return Identity(self.account, self.region, self.account)
 
     @property
     def worker_count(self) -> int:

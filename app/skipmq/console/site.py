@@ -122,13 +122,14 @@ class _Site:
         return seal
 
     def _new_session(self) -> Session:
-        return Session(region=self._broker.node.settings.region)
+        own = self._broker.node.settings
+        return Session(account=own.account, region=own.region)
 
     def before_request(self) -> ResponseReturnValue | None:
         """Authenticate the request; redirect to the sign-in or raise an error if that fails."""
         flask.g.session, flask.g.is_changed = self._new_session(), False
         request, refused = web.current_request(self._broker)
-        identity = Identity(region=self._broker.node.settings.region)
+        identity = self._broker.node.settings.identity
         flask.g.visit = Visit(self._broker, self._loop, request, identity)
         flask.request.max_form_memory_size = flask.request.max_content_length = limits.REQUEST_BYTES
         if refused is not None:

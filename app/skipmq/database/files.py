@@ -1,19 +1,10 @@
-"""Locate sql/ and migrations/: inside the package in a wheel, at the top of a checkout."""
+"""The SQL of this release, in its order."""
 
 from pathlib import Path
 
-_PACKAGE = Path(__file__).resolve().parent.parent
+from skipmq.folders import folder
 
-
-def folder(name: str) -> Path:
-    """Return the folder `sql` or `migrations`.
-
-    Raises FileNotFoundError when the installation is broken.
-    """
-    for parent in (_PACKAGE, _PACKAGE.parent.parent):
-        if (parent / name).is_dir():
-            return parent / name
-    raise FileNotFoundError(f"the folder {name} is missing from this installation of SkipMQ")
+__all__ = ["first_migration", "folder", "missing", "roles", "sql_in_order"]
 
 
 def sql_in_order() -> list[Path]:

@@ -28,7 +28,8 @@ _SHARES = (
 )
 _REFUSES_OPTIONS = (
     f"{_PLACE} rejects the startup options of nodes' sessions: {_DIRECT} in PgBouncer"
-    " ignore_startup_parameters = extra_float_digits, options, as deploy/README.md describes"
+    " ignore_startup_parameters = extra_float_digits, options, as"
+    " app/docs/operate/managed-postgresql.md describes"
 )
 
 

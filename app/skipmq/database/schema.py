@@ -23,6 +23,12 @@ create table if not exists skipmq.alembic_version (
 );
 insert into skipmq.alembic_version (version_num) values ('{}');
 """
+_RENEW = """
+update skipmq.cluster set created_at = clock_timestamp();
+update skipmq.receipt_key set made_at = clock_timestamp(),
+  key = decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex');
+select skipmq.create_history_partitions();
+"""
 
 
 class SchemaError(Exception):
@@ -164,6 +170,18 @@ def migrate(url: str, on_migrated: Callable[[str], None] = lambda _: None) -> St
     except psycopg.errors.InsufficientPrivilege as error:
         raise _refused(error, state) from error
     return inspect(url)
+
+
+def renewed(url: str) -> bool:
+    """Make a current database that is a copy of another one its own; return whether it is current.
+
+    Receipt handles of the other are invalid in it.
+    """
+    with psycopg.connect(url, autocommit=True) as connection:
+        if _found(connection) != _revisions()[-1]:
+            return False
+        connection.execute(_RENEW)
+    return True
 
 
 def _install(url: str, revision: str) -> bool:

@@ -53,15 +53,19 @@ class InFlight:
             IN_FLIGHT, (queue_id, self._limit), deadline=deadline, tenant=queue_id
         )
         if len(self._room) >= QUEUES:
-            self._room.clear()
-            self._full_until.clear()
-            self._counting.clear()
+            self.forget()
         if count < self._limit:
             room = self._limit - count
             self._room[queue_id] = max(room // SHARE, min(room, STRIDE))
             return True
         self._full_until[queue_id] = began + PAUSE
         return False
+
+    def forget(self) -> None:
+        """Count the messages of all queues again."""
+        self._room.clear()
+        self._full_until.clear()
+        self._counting.clear()
 
     def received(self, queue: Queue, count: int) -> None:
         """Subtract received messages from the queue's room."""

@@ -50,6 +50,10 @@ class StandardMessages(Messages):
         self._receives = self._grouped("receive", self._receive, self._discard)
         self._deletes = self._grouped("delete", self._delete)
 
+    def forget_scans(self) -> None:
+        """Claim from the heads of all queues again."""
+        self._scans.forget()
+
     def send(
         self, queue: Queue, messages: Sequence[OutgoingMessage], sender: str, deadline: float
     ) -> Future[list[StoredMessage]]:

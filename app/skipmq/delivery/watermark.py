@@ -233,6 +233,10 @@ class Scans:
         self._stopwatch = stopwatch
         self._scans: dict[int, Scan] = {}
 
+    def forget(self) -> None:
+        """Begin all scans again, as where messages were written without our functions."""
+        self._scans.clear()
+
     def scan(self, queue_id: int) -> Scan:
         """Return the scan of a queue."""
         scan = self._scans.get(queue_id)

@@ -50,6 +50,8 @@ class Folder:
     data: Path
     ephemeral: bool
     bin_dir: Path | None
+    # A cluster of the same programs and account, of which a new one is a copy.
+    template: Path | None = None
 
     @property
     def cluster(self) -> Path:
@@ -157,6 +159,20 @@ def create_cluster(folder: Folder, programs: Programs, start_lock: int) -> None:
         _check_cluster(folder, programs)
         return
     make_private(temporary, account)
+    if folder.template is None:
+        _initdb(folder, programs, temporary, start_lock)
+    else:
+        copy_cluster(folder.template, temporary)
+    temporary.rename(folder.cluster)
+    data = os.open(folder.data, os.O_RDONLY)
+    try:
+        os.fsync(data)
+    finally:
+        os.close(data)
+
+
+def _initdb(folder: Folder, programs: Programs, temporary: Path, start_lock: int) -> None:
+    account = programs.account
     command = [str(programs.folder / "initdb"), "-D", str(temporary)]
     command += ["-U", "postgres", "-A", "trust", "--no-instructions"]
     command += ["--encoding=UTF8", "--locale=C", "--data-checksums"]
@@ -179,12 +195,21 @@ def create_cluster(folder: Folder, programs: Programs, start_lock: int) -> None:
             os.write(output, completed.stdout + completed.stderr)
         shutil.rmtree(temporary)
         raise EmbeddedError(f"initdb failed: {last_line(folder.log)}; see {folder.log}")
-    temporary.rename(folder.cluster)
-    data = os.open(folder.data, os.O_RDONLY)
-    try:
-        os.fsync(data)
-    finally:
-        os.close(data)
+
+
+def copy_cluster(template: Path, temporary: Path) -> None:
+    """Copy a cluster with the owner and mode of each file."""
+    completed = subprocess.run(
+        # It takes a third of the time of shutil, which would take that from the imports next to it.
+        ["cp", "-a", f"{template}/.", str(temporary)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        env=keeper.ENVIRONMENT,
+    )
+    if completed.returncode:
+        reason = completed.stderr.decode(errors="replace").strip()
+        raise EmbeddedError(f"a new cluster cannot be copied: {reason}")
 
 
 def _check_cluster(folder: Folder, programs: Programs) -> None:

@@ -8,10 +8,8 @@ import contextlib
 import fcntl
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from types import TracebackType
@@ -75,13 +73,20 @@ def default_data_dir() -> Path:
     return binaries.SYSTEM_FOLDER if os.geteuid() == 0 else platformdirs.user_data_path("skipmq")
 
 
-def start(data_dir: Path, *, ephemeral: bool = False, bin_dir: Path | None = None) -> Server:
+def start(
+    data_dir: Path,
+    *,
+    ephemeral: bool = False,
+    bin_dir: Path | None = None,
+    template: Path | None = None,
+) -> Server:
     """Create, recover or join the server of a folder, and wait until it is ready.
 
     Any number of processes may do so concurrently. An ephemeral folder must be empty or not exist;
-    it is removed with its last user. Raises EmbeddedError.
+    it is removed with its last user. A new cluster is a copy of the `template`, if one is given,
+    which must not be running. Raises EmbeddedError.
     """
-    folder = Folder(data_dir.expanduser().resolve(), ephemeral, bin_dir)
+    folder = Folder(data_dir.expanduser().resolve(), ephemeral, bin_dir, template)
     try:
         _check_reachable(folder.data)
         with contextlib.ExitStack() as starting:
@@ -100,21 +105,6 @@ def start(data_dir: Path, *, ephemeral: bool = False, bin_dir: Path | None = Non
         ) from error
 
 
-def start_ephemeral(*, bin_dir: Path | None = None) -> Server:
-    """Start a server in a temporary folder, which is removed with its last user.
-
-    Raises EmbeddedError.
-    """
-    data_dir = Path(tempfile.mkdtemp(prefix="skipmq-"))
-    try:
-        if os.geteuid() == 0:
-            data_dir.chmod(0o711)
-        return start(data_dir, ephemeral=True, bin_dir=bin_dir)
-    except BaseException:
-        shutil.rmtree(data_dir, ignore_errors=True)
-        raise
-
-
 def _enter(data: Path) -> tuple[int, int]:
     """Acquire start.lock and users.lock of a folder that is not being removed."""
     while True:
@@ -123,7 +113,7 @@ def _enter(data: Path) -> tuple[int, int]:
             locks = []
             for name, kind in (("start.lock", fcntl.LOCK_EX), ("users.lock", fcntl.LOCK_SH)):
                 # A keeper that is stopping holds users.lock until PostgreSQL is down.
-                locks.append(_lock(data / name, kind))
+                locks.append(lock(data / name, kind))
                 stack.callback(os.close, locks[-1])
             start_lock, users_lock = locks
             if os.path.samestat(os.fstat(start_lock), (data / "start.lock").stat()) and (
@@ -138,7 +128,8 @@ def _make_folder(path: Path) -> None:
     path.mkdir(mode=0o711 if os.geteuid() == 0 else 0o700, parents=True, exist_ok=True)
 
 
-def _lock(path: Path, kind: int) -> int:
+def lock(path: Path, kind: int) -> int:
+    """Lock a file, created if it is missing; return its descriptor, whose end releases it."""
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, kind)
@@ -150,7 +141,7 @@ def _lock(path: Path, kind: int) -> int:
 
 def _try_lock(path: Path) -> int | None:
     try:
-        return _lock(path, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return lock(path, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return None
 

@@ -141,7 +141,8 @@ class _Worker:
             gc.freeze()
             gc.set_threshold(*_GC_THRESHOLDS)
             self._create_task(self._announce(ready))
-            if parent is None:
+            # The supervisor of several workers does it for them.
+            if len(work.sockets) == 1:
                 self._create_task(self._ping())
             if watch is not None:
                 self._create_task(self._watch(watch))

@@ -85,6 +85,7 @@ class Broker:
         # Called before an authorised call runs.
         self._admit = None if queue_rate is None else partial(self._take_queues, queue_rate)
         self._sign_ins = Rate(SIGN_INS_PER_SECOND)
+        self._own = settings.region, settings.account
 
     async def answer(self, request: Request) -> Response:
         """Return the answer to a request; errors are answers too."""
@@ -101,9 +102,8 @@ class Broker:
                 if self.node.keys is not None:
                     identity = self.node.keys.identify(request)
                 else:
-                    region = self.node.settings.region
                     authorization = request.headers.get("authorization")
-                    identity = auth.identify(authorization, request.query, region)
+                    identity = auth.identify(authorization, request.query, *self._own)
                 call = protocol.decode(request)
                 call.identity = identity
                 call.deadline = self.node.deadline()

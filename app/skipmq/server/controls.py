@@ -1,4 +1,4 @@
-"""What tests may ask of a temporary server: faults, another time, an empty account.
+"""What tests may ask of a temporary server: faults, another time, another state of an account.
 
 Requests on the JSON wire under a target of their own, `SkipMQTest.` and a name. Only the worker of
 `skipmq serve --ephemeral` makes this broker; no setting does. Any other node has a Broker, which
@@ -54,6 +54,18 @@ class MoveClock(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """By how many seconds the database's clock is moved on."""
 
     Seconds: float
+
+
+class TakeSnapshot(msgspec.Struct, forbid_unknown_fields=True):
+    """The state of the queues and messages of the caller's account is kept."""
+
+
+class RestoreSnapshot(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """The account and the clock are as they were when the snapshot was taken; its faults end."""
+
+    Snapshot: int
+    # Whether it is deleted then.
+    IsLast: bool = False
 
 
 class Reset(msgspec.Struct, forbid_unknown_fields=True):
@@ -112,16 +124,43 @@ class ControlledBroker(Broker):
                 raise errors.InvalidParameterValueException("The clock only moves on.")
             await self._database.advance(seconds)
             self.node.waiters.wake_all()
+        elif name == "TakeSnapshot":
+            msgspec.json.decode(request.body, type=TakeSnapshot)
+            await self.node.activity.flush()
+            snapshots = self._database.snapshots
+            return {"Snapshot": await snapshots.take(account, self._database.offset)}
+        elif name == "RestoreSnapshot":
+            await self._restore(msgspec.json.decode(request.body, type=RestoreSnapshot), account)
         elif name == "Reset":
             msgspec.json.decode(request.body, type=Reset)
             self._faults.pop(account, None)
             await self._database.put_back()
             await self._database.delete_queues(account)
-            self.node.queues.forget(None)
-            self.node.waiters.wake_all()
+            self._forget()
         else:
             raise errors.UnknownOperationException
         return {"ClockOffset": self._database.offset}
+
+    async def _restore(self, wanted: RestoreSnapshot, account: str) -> None:
+        snapshots, number = self._database.snapshots, wanted.Snapshot
+        offset = snapshots.offset(account, number)
+        if offset is None:
+            text = f"There is no snapshot {number} of this account."
+            raise errors.InvalidParameterValueException(text)
+        self._faults.pop(account, None)
+        await self.node.activity.flush()
+        await self._database.put_back(offset)
+        await snapshots.restore(account, number)
+        if wanted.IsLast:
+            await snapshots.drop(account, number)
+        self._forget()
+
+    def _forget(self) -> None:
+        """Have the node look at the database again."""
+        self.node.queues.forget(None)
+        self.node.standard.forget_scans()
+        self.node.in_flight.forget()
+        self.node.waiters.wake_all()
 
     def _add(self, fault: InjectFault, account: str) -> None:
         if fault.Action not in (*EVERY, _ANY):
@@ -135,7 +174,8 @@ class ControlledBroker(Broker):
 
     def _identity(self, request: Request) -> Identity:
         authorization = request.headers.get("authorization")
-        return auth.identify(authorization, request.query, self.node.settings.region)
+        settings = self.node.settings
+        return auth.identify(authorization, request.query, settings.region, settings.account)
 
     def _fault_for(self, request: Request) -> InjectFault | None:
         """Return the first fault for a request, and count it."""

@@ -1,18 +1,16 @@
 """Functions of the owner of a temporary database, for tests: move its clock, empty an account.
 
 The clock moves for every session of the server, so that it is never done to a server that others
-use. A node's role may go by a moved clock only as a member of the owner, which is granted here
-without any right of the owner's.
+use. Roles go by a moved clock only with a right that is granted here, and that has no other effect.
 """
 
 import asyncio
 
 from skipmq.database import Database, Statement
 from skipmq.database.statement import TEXT
+from skipmq.store.snapshots import Snapshots
 
-_ADMIT = Statement(
-    "grant postgres to skipmq_node, skipmq_application, skipmq_reader with inherit false, set false"
-)
+_ADMIT = Statement("grant set on parameter skipmq.clock_offset to public")
 _RELOAD = Statement("select pg_reload_conf()")
 _OFFSET = Statement("select coalesce(current_setting('skipmq.clock_offset', true), '')")
 _DELETE = Statement(
@@ -23,6 +21,11 @@ _RETIRED = Statement(
     "update skipmq.generation set retired_at = skipmq.clock() where retired_at > skipmq.clock()"
 )
 _PURGED = Statement("update skipmq.queue set purged_at = null where purged_at > skipmq.clock()")
+# Otherwise changes of counts from now on are too old to be looked for.
+_COUNTED = Statement(
+    "with held as (select skipmq.hold_job('fold_counts', true))"
+    " update skipmq.cluster c set counted_to = least(c.counted_to, skipmq.clock()) from held"
+)
 _PAUSE = 0.001
 
 
@@ -32,6 +35,7 @@ class Ephemeral:
     def __init__(self, owner_url: str, node: Database, connections: int) -> None:
         self._owner = Database(owner_url, size=1, application_name="skipmq tests")
         self._node, self._connections = node, connections
+        self.snapshots = Snapshots(self._owner)
         # Seconds by which the clock is ahead.
         self.offset = 0.0
         self._moving = asyncio.Lock()
@@ -41,10 +45,10 @@ class Ephemeral:
         async with self._moving:
             await self._move_clock(self.offset + seconds)
 
-    async def put_back(self) -> None:
-        """Put the clock back to the time of the machine; return when the node uses it."""
+    async def put_back(self, offset: float = 0.0) -> None:
+        """Put the clock `offset` seconds ahead of the machine's; return when the node uses it."""
         async with self._moving:
-            await self._move_clock(0.0)
+            await self._move_clock(offset)
 
     async def _move_clock(self, offset: float) -> None:
         if offset == self.offset:
@@ -61,6 +65,7 @@ class Ephemeral:
         if is_put_back:
             await self._owner.rows(_RETIRED)
             await self._owner.rows(_PURGED)
+            await self._owner.rows(_COUNTED)
 
     async def _offsets(self) -> set[str]:
         """Return what the sessions of the node go by."""

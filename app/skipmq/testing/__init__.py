@@ -8,21 +8,32 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from skipmq.testing.account import Account, TestingError
+    from skipmq.testing.account import Account, Snapshot
     from skipmq.testing.cases import TestCase
+    from skipmq.testing.errors import TestingError
     from skipmq.testing.installation import install
     from skipmq.testing.messages import Message, Messages
     from skipmq.testing.server import Server
 
-__all__ = ["Account", "Message", "Messages", "Server", "TestCase", "TestingError", "install"]
+__all__ = [
+    "Account",
+    "Message",
+    "Messages",
+    "Server",
+    "Snapshot",
+    "TestCase",
+    "TestingError",
+    "install",
+]
 
 _PLACES = {
     "Account": "account",
     "Message": "messages",
     "Messages": "messages",
     "Server": "server",
+    "Snapshot": "account",
     "TestCase": "cases",
-    "TestingError": "account",
+    "TestingError": "errors",
     "install": "installation",
 }
 

@@ -1,38 +1,35 @@
 """What a test does with an account of a server: clients, messages, the clock, faults."""
 
-import asyncio
 import http.client
-import inspect
 import json
 import tomllib
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from time import monotonic, sleep
-from typing import Any, TypeAlias
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from urllib.parse import quote, urlsplit
 
+from skipmq.testing import draining
+from skipmq.testing.draining import Consumer
+from skipmq.testing.errors import TestingError
 from skipmq.testing.messages import Message, Messages
 
+if TYPE_CHECKING:
+    from skipmq.imports.found import Found
+
 DEFAULT_ACCOUNT = "000000000000"
-# Each queue with its attributes, or the file that declares them, as [queues.NAME] tables.
+DEFAULT_PLACE = (DEFAULT_ACCOUNT, "us-east-1")
+# Each queue with its attributes, or the file that declares them: TOML's [queues.NAME] tables, or an
+# elasticmq.conf.
 Queues: TypeAlias = Mapping[str, Mapping[str, Any]] | str | Path
-Consumer: TypeAlias = Callable[[], object] | Callable[[], Awaitable[object]]
 
 _SECONDS = 30
-_PAUSE = 0.01
 _PEEKED = 100
+_TAGS = "tags"
 _REDRIVE = "RedrivePolicy"
-
-
-class TestingError(Exception):
-    """Something that a test asked for cannot be; the message says what to do."""
-
-    # Not a class of tests, to pytest.
-    __test__ = False
 
 
 class Clock:
@@ -46,6 +43,30 @@ class Clock:
         self._control("MoveClock", Seconds=timedelta(**duration).total_seconds())
 
 
+class Snapshot:
+    """The queues and messages of an account at a moment; at the end of a `with` they are back."""
+
+    def __init__(self, control: Callable[..., Any]) -> None:
+        self._control = control
+        self._number: int | None = control("TakeSnapshot")["Snapshot"]
+
+    def restore(self) -> None:
+        """Have the account and the clock be again as they were, and end faults."""
+        self._put_back()
+
+    def _put_back(self, **more: bool) -> None:
+        if self._number is None:
+            raise TestingError("the snapshot is gone since the end of its `with` block")
+        self._control("RestoreSnapshot", Snapshot=self._number, **more)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._put_back(IsLast=True)
+        self._number = None
+
+
 class Account:
     """An account of a server, in which no other account's queues are."""
 
@@ -53,7 +74,8 @@ class Account:
         self, url: str, number: str, region: str, database_url: str, queues: Queues | None = None
     ) -> None:
         self.url, self.number, self.region = url, number, region
-        self.database_url = database_url
+        # With the account, in which the client's queues are that name none.
+        self.database_url = _with_place(database_url, number, region)
         self.clock = Clock(self._control)
         # What programs in other processes take: `os.environ | server.env`.
         self.env = {
@@ -64,7 +86,7 @@ class Account:
             "AWS_REGION": region,
             "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "false",
             "AWS_EC2_METADATA_DISABLED": "true",
-            "SKIPMQ_DATABASE_URL": database_url,
+            "SKIPMQ_DATABASE_URL": self.database_url,
         }
         self._queues = queues
         self._declare()
@@ -109,41 +131,40 @@ class Account:
         return Messages(Message.read(message) for message in shown)
 
     def drain(self, consumer: Consumer, timeout: float = 5.0) -> None:
-        """Call a consumer until all queues but dead-letter queues are empty; its errors are raised.
+        """Run a consumer here until all queues but dead-letter queues are empty; raise its errors.
 
-        One that is a coroutine function is run on an event loop. Raises TestingError when messages
-        are left after `timeout` seconds.
+        It is a function, a coroutine function, each called again and again, or a skipmq.App, whose
+        handlers run on this server's database until the queues of its consumers are empty. Raises
+        TestingError when messages are left after `timeout` seconds.
         """
-        until = monotonic() + timeout
-        while left := self._left():
-            if monotonic() > until:
-                raise TestingError(
-                    f"after {timeout:g} s there are still messages: {', '.join(left)}."
-                    " Those in flight or delayed are visible after clock.advance()"
-                )
-            result = consumer()
-            if inspect.iscoroutine(result):
-                asyncio.run(result)
-            sleep(_PAUSE)
+        draining.drain(consumer, self._left, timeout, self.database_url)
 
-    def _left(self) -> list[str]:
-        """Return what is left in queues that are no dead-letter queue, for people."""
-        urls = self._sqs("ListQueues").get("QueueUrls", [])
-        names = ["RedrivePolicy"]
-        policies = [
-            self._sqs("GetQueueAttributes", QueueUrl=url, AttributeNames=names)
-            .get("Attributes", {})
-            .get("RedrivePolicy", "{}")
-            for url in urls
-        ]
-        targets = {json.loads(each).get("deadLetterTargetArn", "") for each in policies}
-        dead = {arn.rpartition(":")[2] for arn in targets}
+    async def adrain(self, consumer: Consumer, timeout: float = 5.0) -> None:  # noqa: ASYNC109 - as above.
+        """Do what `drain` does on the event loop of an asynchronous test."""
+        await draining.adrain(consumer, self._left, timeout, self.database_url)
+
+    def _left(self, names: Collection[str] | None) -> list[str]:
+        """Return what is left in queues, by default in all but dead-letter queues, for people."""
         found = []
-        for name in {url.rpartition("/")[2] for url in urls} - dead:
+        for name in self._alive() if names is None else names:
             page = self._extension("PeekMessages", QueueUrl=self._queue(name), MaxResults=_PEEKED)
             states = Counter(message["State"] for message in page["Messages"])
             found += [f"{number} {state} in {name}" for state, number in states.items()]
         return found
+
+    def _alive(self) -> set[str]:
+        """Return the names of all queues but dead-letter queues."""
+        urls = self._sqs("ListQueues").get("QueueUrls", [])
+        policies = [
+            self._sqs("GetQueueAttributes", QueueUrl=url, AttributeNames=[_REDRIVE])
+            .get("Attributes", {})
+            .get(_REDRIVE, "{}")
+            for url in urls
+        ]
+        targets = {json.loads(each).get("deadLetterTargetArn", "") for each in policies}
+        return {url.rpartition("/")[2] for url in urls} - {
+            arn.rpartition(":")[2] for arn in targets
+        }
 
     # Faults.
 
@@ -176,19 +197,40 @@ class Account:
         self.clear()
         self._declare()
 
+    def snapshot(self) -> Snapshot:
+        """Keep the state of the account's queues and messages; its `restore()` brings it back.
+
+        Attributes, tags, receive counts, receipt handles, delays and deduplication ids are part of
+        it, and so is how far the clock is ahead. Its clock goes on meanwhile.
+        """
+        return Snapshot(self._control)
+
     def clear(self) -> None:
         """Do as reset, and leave no queue."""
         self._control("Reset")
 
     def _declare(self) -> None:
-        queues = {} if self._queues is None else _read(self._queues)
+        if self._queues is None:
+            return
+        from skipmq.declarations import REDRIVE_POLICY, text, with_arns  # noqa: PLC0415 - by need.
+
+        def named(attribute: str, value: Any) -> str:
+            """Return an attribute as SQS has it; the queues that it names are the account's own."""
+            given = with_arns(attribute, text(value), self.number, self.region)
+            return given.replace(f":{DEFAULT_ACCOUNT}:", f":{self.number}:")
+
+        queues = _read(self._queues)
         for name, given in queues.items():
-            attributes = {key: _text(value) for key, value in given.items() if key != _REDRIVE}
-            self._sqs("CreateQueue", QueueName=name, Attributes=attributes)
+            attributes = {
+                key: named(key, value)
+                for key, value in given.items()
+                if key not in {REDRIVE_POLICY, _TAGS}
+            }
+            tags = {key: text(value) for key, value in given.get(_TAGS, {}).items()}
+            self._sqs("CreateQueue", QueueName=name, Attributes=attributes, tags=tags)
         for name, given in queues.items():
-            if _REDRIVE in given:
-                policy = _text(given[_REDRIVE]).replace(f":{DEFAULT_ACCOUNT}:", f":{self.number}:")
-                attributes = {_REDRIVE: policy}
+            if REDRIVE_POLICY in given:
+                attributes = {REDRIVE_POLICY: named(REDRIVE_POLICY, given[REDRIVE_POLICY])}
                 self._sqs("SetQueueAttributes", QueueUrl=self._queue(name), Attributes=attributes)
 
     def _queue(self, name: str) -> str:
@@ -230,6 +272,13 @@ class Account:
         return answer
 
 
+def _with_place(url: str, account: str, region: str) -> str:
+    """Return a URL whose connections are in an account and region, unless they are the default."""
+    settings = {"skipmq.account": account, "skipmq.region": region}
+    options = " ".join(f"-c {name}={value}" for name, value in settings.items())
+    return f"{url}&options={quote(options)}" if (account, region) != DEFAULT_PLACE else url
+
+
 @cache
 def _session() -> Any:
     try:
@@ -242,8 +291,12 @@ def _session() -> Any:
 def _read(queues: Queues) -> Mapping[str, Mapping[str, Any]]:
     if isinstance(queues, Mapping):
         return queues
+    file = Path(queues)
+    if is_conf(file):
+        declared = read_conf(file).queues
+        return {each.name: {**each.attributes, _TAGS: each.tags} for each in declared}
     try:
-        found: Mapping[str, Mapping[str, Any]] = tomllib.loads(Path(queues).read_text())["queues"]
+        found: Mapping[str, Mapping[str, Any]] = tomllib.loads(file.read_text())["queues"]
     except KeyError:
         raise TestingError(f"{queues} declares no queues: write [queues.NAME]") from None
     except (OSError, ValueError) as error:
@@ -251,6 +304,17 @@ def _read(queues: Queues) -> Mapping[str, Mapping[str, Any]]:
     return found
 
 
-def _text(value: Any) -> str:
-    """Return the value of an attribute as SQS has it."""
-    return value if isinstance(value, str) else json.dumps(value)
+def is_conf(queues: Queues | None) -> bool:
+    """Return whether queues are declared by an elasticmq.conf."""
+    return isinstance(queues, str | Path) and Path(queues).suffix != ".toml"
+
+
+def read_conf(file: Path) -> "Found":
+    """Return what an elasticmq.conf declares; raise TestingError."""
+    # Imported by those that have one.
+    elasticmq = import_module("skipmq.imports.elasticmq")
+    try:
+        found: Found = elasticmq.read(file)
+    except elasticmq.UnreadableError as error:
+        raise TestingError(str(error)) from error
+    return found

@@ -3,7 +3,7 @@
 import re
 
 from skipmq import extras
-from skipmq.testing.account import TestingError
+from skipmq.testing.errors import TestingError
 
 # As SQLAlchemy writes a URL, with the driver.
 _DRIVER = re.compile(r"^(postgres(?:ql)?)\+[a-z0-9]+:")

@@ -6,11 +6,14 @@ import select
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from itertools import count
+from pathlib import Path
 from typing import IO, Any, Self
 
 from skipmq import extras
-from skipmq.testing.account import Account, Queues, TestingError
+from skipmq.testing.account import Account, Queues, is_conf, read_conf
+from skipmq.testing.errors import TestingError
 
 _START_SECONDS, _STOP_SECONDS = 60, 15
 # The first of the accounts that are made for tests.
@@ -32,15 +35,17 @@ class Server(Account):
         self._errors: IO[bytes] | None = None
         self._accounts = count(_FIRST)
 
-    def start(self) -> Self:
+    def start(self, meanwhile: Callable[[], object] = lambda: None) -> Self:
         """Start it, and return when it takes requests; raise TestingError when it does not.
 
-        Raises MissingExtraError when the server is not installed.
+        `meanwhile` is called while it starts, for what takes time here. Raises MissingExtraError
+        when the server is not installed.
         """
         extras.require_server("a test server", "testing")
         if self._process is not None:
             raise TestingError("the server runs already")
-        given = {"port": 0, "log_level": "warning", "log_format": "text"} | self._settings
+        given = {"port": 0, "log_level": "warning", "log_format": "text"}
+        given |= self._named() | self._settings
         variables = {k: v for k, v in os.environ.items() if not k.startswith("SKIPMQ_")}  # noqa: TID251 - handed on.
         variables |= {f"SKIPMQ_{name.upper()}": str(value) for name, value in given.items()}
         words = ["serve", "--ephemeral", "--json", "--stop-on-eof"]
@@ -55,8 +60,10 @@ class Server(Account):
             start_new_session=True,
         )
         try:
+            meanwhile()
             said = self._first_line()
             place = said["url"], said["account"], said["region"], said["database_url"]
+            self._owner_url = said["database_url"]
             super().__init__(*place, self._given)
         except BaseException:
             self.stop()
@@ -84,7 +91,8 @@ class Server(Account):
 
     def new_account(self, queues: Queues | None = None) -> Account:
         """Return an account that no test has used."""
-        return Account(self.url, str(next(self._accounts)), self.region, self.database_url, queues)
+        number = str(next(self._accounts))
+        return Account(self.url, number, self.region, self._owner_url, queues)
 
     @property
     def log(self) -> str:
@@ -92,6 +100,13 @@ class Server(Account):
         if self._errors is None or self._errors.closed:
             return ""
         return os.pread(self._errors.fileno(), 1 << 20, 0).decode(errors="replace")
+
+    def _named(self) -> dict[str, Any]:
+        """Return the account and region in the ARNs of an elasticmq.conf."""
+        if not is_conf(self._given):
+            return {}
+        found = read_conf(Path(str(self._given))).settings
+        return {name: found[name] for name in ("account", "region") if name in found}
 
     def _first_line(self) -> Any:
         assert self._process is not None

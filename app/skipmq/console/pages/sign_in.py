@@ -14,7 +14,6 @@ from skipmq.console.visit import current
 # Valid targets of a redirect, which are pages of this console only.
 _OWN_PATH = re.compile(r"/console(/[A-Za-z0-9_-][A-Za-z0-9_.-]*)+(\?[A-Za-z0-9_.=&%+-]*)?")
 _LOOPBACK = re.compile(r"localhost|.+\.localhost|127\.[0-9.]+|::1")
-_REGION = re.compile("[a-z0-9-]{1,32}")
 
 
 def add(pages: flask.Blueprint) -> None:
@@ -47,7 +46,7 @@ def _sign_in() -> ResponseReturnValue:
     if flask.request.method != "POST":
         return flask.render_template("sign_in.html", **page)
     try:
-        region = _checked_region(form.get("region", "") or broker.node.settings.region)
+        region = _checked_region(form.get("region", ""))
         identity = current().run(
             broker.sign_in(
                 current().request,
@@ -93,8 +92,8 @@ def _scope() -> ResponseReturnValue:
 
 
 def _checked_region(text: str) -> str:
-    region = text.strip().lower() or limits.DEFAULT_REGION
-    if not _REGION.fullmatch(region):
+    region = text.strip().lower() or current().broker.node.settings.region
+    if not limits.REGION.fullmatch(region):
         raise errors.InvalidParameterValueException(
             "A region consists of lower-case letters, digits and hyphens, such as us-east-1."
         )

@@ -1,0 +1,155 @@
+"""Tables of the reference, made of the code that they describe, as Markdown.
+
+A page has `<!-- table: NAME -->` where a table of TABLES goes; conf.py puts it there.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import MISSING, fields
+from inspect import cleandoc
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+import click
+from msgspec import Meta
+
+from skipmq.cli.deferred import Deferred
+from skipmq.cli.groups import cli
+from skipmq.config.settings import SECRETS, Settings
+from skipmq.model import QueueStatistics
+from skipmq.queue_attributes import ATTRIBUTES
+from skipmq.telemetry import exposition
+from skipmq.telemetry.metrics import COUNTERS, GAUGES, HISTOGRAMS
+
+PLACE = re.compile(r"<!-- table: ([a-z]+) -->")
+
+
+def filled(page: str) -> str:
+    """Return a page with its tables; raise KeyError for one that is not made here."""
+    return PLACE.sub(lambda place: TABLES[place[1]](), page)
+
+
+def settings() -> str:
+    """Return the table of settings, in the order of their class."""
+    hints = get_type_hints(Settings, include_extras=True)
+    rows = []
+    for each in fields(Settings):
+        default = "" if each.default is MISSING or each.default == () else each.default
+        about = str(each.metadata["about"])
+        if each.name in SECRETS:
+            about += f"; `SKIPMQ_{each.name.upper()}_FILE` names a file with it"
+        variable = "`[queues.NAME]`" if each.name == "queues" else f"`SKIPMQ_{each.name.upper()}`"
+        rows.append((variable, _code(default), _values(hints[each.name]), _plain(about)))
+    return _table(("variable", "default", "values", "meaning"), rows)
+
+
+def _values(hint: Any) -> str:
+    """Return what a setting may be; nothing for any text."""
+    if get_origin(hint) is Literal:
+        return ", ".join(f"`{choice}`" for choice in get_args(hint) if choice)
+    if get_origin(hint) is not Annotated:
+        return ""
+    type_, *metas = get_args(hint)
+    bounds = next((meta for meta in metas if isinstance(meta, Meta)), Meta())
+    if bounds.pattern:
+        return f"`{bounds.pattern}`"
+    least = f"{bounds.ge}" if bounds.ge is not None else f"more than {bounds.gt}"
+    kind = "" if type_ is int else " (fractions too)"
+    return f"{least} to {bounds.le}{kind}" if bounds.le is not None else f"from {least}{kind}"
+
+
+def attributes() -> str:
+    """Return the table of a queue's attributes."""
+    rows = []
+    for each in ATTRIBUTES.values():
+        allowed = each.allowed
+        values = ", ".join(f"`{choice}`" for choice in allowed.choices)
+        if each.type is int:
+            values = f"{allowed.minimum:,} to {allowed.maximum:,}"
+        elif each.type is bool:
+            values = "`true`, `false`"
+        queues = "FIFO queues only" if allowed.fifo else "beyond SQS" if allowed.ours else ""
+        rows.append((f"`{each.name}`", _code(each.default), values, queues))
+    return _table(("attribute", "default", "values", ""), rows)
+
+
+def metrics() -> str:
+    """Return the table of metrics, with the labels of those that have some."""
+    labels = {each.name: each.labels for each in _definitions()}
+    numbers = dict.fromkeys(QueueStatistics._fields, 0)
+    text, _ = exposition.text("", [], [], QueueStatistics(**numbers))  # type: ignore[arg-type]
+    about = dict(re.findall(r"^# HELP (\S+) (.+)$", text.decode(), re.MULTILINE))
+    rows = []
+    for name, kind in re.findall(r"^# TYPE (skipmq_\S+) (\S+)$", text.decode(), re.MULTILINE):
+        of_queue = ("account", "region", "queue") if name.startswith("skipmq_queue_") else ()
+        named = labels.get(name.removesuffix("_total"), of_queue)
+        rows.append((f"`{name}`", kind, ", ".join(named), _plain(about[name])))
+    return _table(("metric", "type", "labels", "meaning"), rows)
+
+
+def _definitions() -> Iterator[Any]:
+    for table in (COUNTERS, GAUGES, HISTOGRAMS):
+        yield from table.values()
+
+
+def commands() -> str:
+    """Return a section for each command: what it does, how it is called, and its options."""
+    context = click.Context(cli, info_name="skipmq")
+    return "\n".join([*_options(cli, context), *_sections(cli, context)])
+
+
+def _sections(group: click.Group, context: click.Context) -> Iterator[str]:
+    for name, found in sorted(group.commands.items()):
+        command = found.load() if isinstance(found, Deferred) else found
+        inner = click.Context(command, parent=context, info_name=name)
+        yield f"\n## `{inner.command_path}`\n"
+        yield _prose(command.help or "")
+        if isinstance(command, click.Group):
+            yield from _options(command, inner)
+            yield from _sections(command, inner)
+        else:
+            usage = " ".join(command.collect_usage_pieces(inner))
+            yield f"\n```text\n{inner.command_path} {usage}\n```\n"
+            yield from _options(command, inner)
+
+
+def _prose(text: str) -> str:
+    """Return a command's help as Markdown: what click does not wrap is code."""
+    parts = []
+    for part in cleandoc(text).split("\n\n"):
+        verbatim = part.startswith("\b")
+        lines = part.removeprefix("\b\n").splitlines()
+        parts.append("\n".join(["```text", *lines, "```"] if verbatim else map(_plain, lines)))
+    return "\n\n".join(parts)
+
+
+def _options(command: click.Command, context: click.Context) -> list[str]:
+    records = [each.get_help_record(context) for each in command.params]
+    rows = [(f"`{names}`", _plain(about)) for names, about in filter(None, records)]
+    return ["", _table(("option", "meaning"), rows)] if rows else []
+
+
+def _plain(text: str) -> str:
+    """Return a text in which Markdown sees code alone."""
+    parts = re.split("(`[^`]*`)", text)
+    return "".join(p if p.startswith("`") else re.sub(r"([*_<\[])", r"\\\1", p) for p in parts)
+
+
+def _code(value: object) -> str:
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    return f"`{text}`" if text else ""
+
+
+def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return a table in Markdown, in whose cells a bar is escaped."""
+    lines = [[*heads], ["---" for _ in heads], *([*row] for row in rows)]
+    return "\n".join(
+        f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines
+    )
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "attributes": attributes,
+    "commands": commands,
+    "metrics": metrics,
+    "settings": settings,
+}

@@ -1,0 +1,170 @@
+"""Create the queues that a file declares, and compare those that are there with it."""
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import structlog
+
+from skipmq import errors
+from skipmq.actions import attributes
+from skipmq.cli.local import LocalNode, opened
+from skipmq.config.settings import Settings
+from skipmq.declarations import REDRIVE_POLICY, with_arns
+from skipmq.imports.found import Difference
+from skipmq.model import DeclaredQueue, Identity, Queue, QueueName
+
+log = structlog.get_logger()
+
+_POLICIES = {"Policy", "RedriveAllowPolicy"}
+
+
+class DeclarationError(Exception):
+    """A queue cannot be created as it is declared."""
+
+
+class Mismatch(NamedTuple):
+    """An attribute of an existing queue, or its tags, that differ from the declaration."""
+
+    attribute: str
+    declared: str
+    present: str
+
+
+class Outcome(NamedTuple):
+    """What has become of a declared queue; with an error it may not be there."""
+
+    queue: QueueName
+    is_new: bool
+    mismatches: tuple[Mismatch, ...] = ()
+    error: str = ""
+
+
+def report(differences: Iterable[Difference]) -> None:
+    """Log what a file of queues says, and is not the same here."""
+    for each in differences:
+        log.warning("not the same here as in the file of queues", at=each.where, remedy=each.remedy)
+
+
+def declare_queues(settings: Settings, database_url: str) -> None:
+    """Create the queues that the settings declare.
+
+    An existing queue keeps its attributes; differences are logged. Raises DeclarationError.
+    """
+    if not settings.queues:
+        return
+    with opened(settings, database_url) as local:
+        for outcome in declare(local, settings.queues):
+            if outcome.error:
+                raise DeclarationError(f"the declared queue {outcome.queue.arn}: {outcome.error}")
+            for attribute, declared, present in outcome.mismatches:
+                log.warning(
+                    "an existing queue differs from its declaration",
+                    queue=outcome.queue.name,
+                    attribute=attribute,
+                    declared=declared,
+                    present=present,
+                )
+
+
+def declare(
+    local: LocalNode, queues: Iterable[DeclaredQueue], *, dry_run: bool = False
+) -> Iterator[Outcome]:
+    """Create queues that are not there; yield what has become of each, in order.
+
+    Existing queues keep their attributes. Redrive policies come last, because they refer to other
+    queues; one that is there without any gets its own, as after an interruption.
+    """
+    made = [(queue, _created(local, queue, dry_run=dry_run)) for queue in queues]
+    for queue, outcome in made:
+        if outcome.error or (outcome.is_new and dry_run):
+            yield outcome
+        else:
+            yield _with_redrive(local, queue, outcome, dry_run=dry_run)
+
+
+def _created(local: LocalNode, queue: DeclaredQueue, *, dry_run: bool) -> Outcome:
+    owner = _owner(local, queue)
+    name = QueueName(owner.account, owner.region, queue.name)
+    declared = {
+        attribute: with_arns(attribute, value, owner.account, owner.region)
+        for attribute, value in queue.attributes.items()
+        if attribute != REDRIVE_POLICY
+    }
+    try:
+        found = _found(local, name)
+        stored = attributes.stored(declared, fifo=attributes.is_fifo(declared))
+        if found is None and not dry_run:
+            tags = queue.tags or None
+            local.act("CreateQueue", owner, QueueName=queue.name, Attributes=declared, tags=tags)
+    except errors.QueueNameExists:
+        # Another node has created it meanwhile.
+        found = _found(local, name)
+    except errors.SqsError as error:
+        return Outcome(name, is_new=False, error=error.message)
+    return Outcome(
+        name,
+        is_new=found is None,
+        mismatches=() if found is None else tuple(_mismatches(queue, stored, found)),
+    )
+
+
+def _mismatches(queue: DeclaredQueue, stored: dict[str, str], found: Queue) -> Iterator[Mismatch]:
+    present = found.attributes.texts(fifo=found.fifo)
+    for attribute, value in stored.items():
+        if attribute in present and not _is_same(attribute, value, present[attribute]):
+            yield Mismatch(attribute, value, present[attribute])
+    if queue.tags and dict(queue.tags) != dict(found.tags):
+        yield Mismatch("tags", _shown(queue.tags), _shown(found.tags))
+
+
+def _is_same(attribute: str, one: str, other: str) -> bool:
+    if attribute in _POLICIES and one and other:
+        return bool(json.loads(one) == json.loads(other))
+    return one == other
+
+
+def _with_redrive(
+    local: LocalNode, queue: DeclaredQueue, outcome: Outcome, *, dry_run: bool
+) -> Outcome:
+    policy = queue.attributes.get(REDRIVE_POLICY)
+    if not policy:
+        return outcome
+    owner, name = _owner(local, queue), outcome.queue
+    policy = with_arns(REDRIVE_POLICY, policy, owner.account, owner.region)
+    try:
+        declared = attributes.stored({REDRIVE_POLICY: policy}, fifo=False)[REDRIVE_POLICY]
+        found = _found(local, name)
+        if found is None:
+            raise errors.QueueDoesNotExist
+        present = found.attributes.redrive_policy
+        if not present and not dry_run:
+            new = {REDRIVE_POLICY: declared}
+            local.act("SetQueueAttributes", owner, QueueUrl=queue.name, Attributes=new)
+        elif present != declared:
+            mismatch = Mismatch(REDRIVE_POLICY, declared, present)
+            return outcome._replace(mismatches=(*outcome.mismatches, mismatch))
+    except errors.SqsError as error:
+        return outcome._replace(error=error.message)
+    return outcome
+
+
+def _owner(local: LocalNode, queue: DeclaredQueue) -> Identity:
+    """Return the identity that owns a declared queue."""
+    own = local.node.settings
+    account = queue.account or own.account
+    return Identity(account, queue.region or own.region, account)
+
+
+def _found(local: LocalNode, name: QueueName) -> Queue | None:
+    """Return a queue as it is now, or None where there is none."""
+    node = local.node
+    node.queues.forget(name.arn)
+    try:
+        return local.run(node.queues.find(name, node.deadline()))
+    except errors.QueueDoesNotExist:
+        return None
+
+
+def _shown(tags: Any) -> str:
+    return " ".join(f"{key}={value}" for key, value in sorted(tags.items()))

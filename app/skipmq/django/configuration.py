@@ -1,0 +1,84 @@
+"""The setting SKIPMQ of a Django project, and what is wrong with it.
+
+A dict of DATABASE, the alias of the broker's database (default "default"); MANAGED, whether this
+project installs the schema there (default True); QUEUES, each queue that it creates by name, with
+the attributes of SQS.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.conf import settings
+from django.core import checks
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.utils import ConnectionDoesNotExist
+
+# The tag of the system check.
+TAG = "skipmq"
+_TYPES = {"DATABASE": str, "MANAGED": bool, "QUEUES": dict}
+
+
+def database() -> str:
+    """Return the alias of the database that has the schema."""
+    return str(_given().get("DATABASE", DEFAULT_DB_ALIAS))
+
+
+def is_managed() -> bool:
+    """Return whether this project installs the schema; otherwise `skipmq migrate` does."""
+    return bool(_given().get("MANAGED", True))
+
+
+def queues() -> Mapping[str, Mapping[str, Any]]:
+    """Return the attributes of the queues that the project declares, by name."""
+    found: Mapping[str, Mapping[str, Any]] = _given().get("QUEUES", {})
+    return found
+
+
+def check(**_: Any) -> Sequence[Any]:
+    """Return what is wrong with the setting, for Django's system checks."""
+    given = _given()
+    if not isinstance(given, dict):
+        return [_error("SKIPMQ is no dict.", 'Write SKIPMQ = {"DATABASE": "default"}.', 1)]
+    found = [
+        _error(f"SKIPMQ has the unknown key {key!r}.", f"Known are {', '.join(_TYPES)}.", 1)
+        for key in given
+        if key not in _TYPES
+    ]
+    found += [
+        _error(f"SKIPMQ[{key!r}] is {value!r}.", f"It is a {_TYPES[key].__name__}.", 1)
+        for key, value in given.items()
+        if key in _TYPES and not isinstance(value, _TYPES[key])
+    ]
+    if found:
+        return found
+    found = [
+        _error(
+            f"SKIPMQ['QUEUES'][{name!r}] is {value!r}.",
+            'It is a dict of attributes, as in {"VisibilityTimeout": 60}, or an empty one.',
+            1,
+        )
+        for name, value in queues().items()
+        if not isinstance(value, dict)
+    ]
+    return found + _database_problems(database())
+
+
+def _database_problems(alias: str) -> list[Any]:
+    hint = 'Write SKIPMQ = {"DATABASE": alias} with the alias of a PostgreSQL in DATABASES.'
+    try:
+        vendor = connections[alias].vendor
+    except ConnectionDoesNotExist:
+        text = f"SKIPMQ is in the database {alias!r}, which DATABASES does not have."
+        return [_error(text, hint, 2)]
+    if vendor != "postgresql":
+        text = f"SKIPMQ is in the database {alias!r} of {vendor}, and needs PostgreSQL."
+        return [_error(text, hint, 2)]
+    return []
+
+
+def _given() -> Any:
+    return getattr(settings, "SKIPMQ", {})
+
+
+def _error(text: str, hint: str, number: int) -> Any:
+    return checks.Error(text, hint=hint, id=f"skipmq.E00{number}")

@@ -1,0 +1,31 @@
+"""The databases of a Django project: their addresses, and which are those of a test run."""
+
+from typing import Any
+
+from django.conf import settings
+from django.db import connections
+from psycopg.conninfo import make_conninfo
+
+# What Django gives to psycopg besides parameters of libpq.
+_PSYCOPG = {"autocommit", "context", "cursor_factory", "prepare_threshold", "row_factory"}
+# The names of the databases in the settings.
+_names: dict[str, Any] = {}
+
+
+def remember_names() -> None:
+    """Keep the names that databases have when the project is set up."""
+    _names.update({alias: given.get("NAME") for alias, given in settings.DATABASES.items()})
+
+
+def is_of_tests(alias: str) -> bool:
+    """Return whether a database is one that a test run has made.
+
+    Test runners, Django's and pytest-django's, give the alias another name after the set-up.
+    """
+    return alias in _names and connections[alias].settings_dict["NAME"] != _names[alias]
+
+
+def dsn(alias: str) -> str:
+    """Return the address of a database of PostgreSQL, as libpq takes it, with its password."""
+    given = connections[alias].get_connection_params()
+    return make_conninfo("", **{k: v for k, v in given.items() if k not in _PSYCOPG})

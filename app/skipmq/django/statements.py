@@ -1,0 +1,19 @@
+"""The statements of the Django app, for the owner of the schema and members of skipmq_node."""
+
+# A queue with its attributes, or the one that is there with the same.
+CREATE_QUEUE = "select skipmq.create_queue(%s::text, %s::jsonb)"
+GET_QUEUE = """
+select q.queue_id, q.attributes ->> 'RedrivePolicy' from skipmq.get_queue(%s::text, %s, %s) q"""
+SET_ATTRIBUTES = "select from skipmq.set_queue_attributes(%s::integer, %s::jsonb)"
+# All queues, at once and again at once: for databases of tests.
+PURGE_ALL = "select skipmq.purge_queue(q.queue_id, '0') from skipmq.queue q"
+# A page of queues; its last row, without a name, sums up all others.
+QUEUES = """
+select s.account, s.region, s.queue, s.visible, s.in_flight, s.delayed, s.oldest, s.dead_letters,
+  s.queues
+from skipmq.queue_statistics(null, null, %s::text, 'name', %s::integer, %s::integer) s"""
+MESSAGES = """
+select p.place, p.id, p.state, extract(epoch from p.visible_in)::integer, p.message_id::text,
+  p.body, p.attributes, p.approximate_receive_count, p.sent_at, p.group_id, p.deduplication_id
+from skipmq.peek_messages(
+  skipmq.queue_id(%s::text, %s::text, %s::text), %s::text, %s::integer, %s::text, %s::bigint) p"""

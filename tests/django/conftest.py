@@ -1,0 +1,167 @@
+"""A real Django project, its database and its manage.py."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from support.http import environment
+from support.postgres import Connection, Databases
+
+FOLDER = Path(__file__).parent / "project"
+QUEUES: dict[str, dict[str, Any]] = {
+    "orders": {"VisibilityTimeout": 60},
+    "news": {},
+    "sessions": {},
+    "async-sessions": {},
+}
+
+
+class Manage:
+    """`manage.py` of a project: what it runs is a process of its own."""
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self.folder, self.url = folder, url
+        self.settings: dict[str, Any] = {
+            "databases": {"default": database_of(url)},
+            "skipmq": {"QUEUES": QUEUES},
+        }
+
+    @property
+    def _variables(self) -> dict[str, str]:
+        return environment({}) | {"SHOP": json.dumps(self.settings)}
+
+    def _words(self, *words: str) -> list[str]:
+        return [sys.executable, "manage.py", *words]
+
+    def run(self, *words: str, code: int = 0) -> str:
+        """Run a command to its end; return what it printed."""
+        return self._run(self._words(*words), code)
+
+    def pytest(self, *words: str) -> str:
+        """Run the project's tests by pytest-django; return what it printed."""
+        options = ["--ds", "shop_site.settings", "-p", "no:cacheprovider"]
+        return self._run([sys.executable, "-m", "pytest", *options, *words], 0)
+
+    def _run(self, words: list[str], code: int) -> str:
+        done = subprocess.run(
+            words,
+            cwd=self.folder,
+            env=self._variables,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == code, f"{words}: {done.stdout}{done.stderr}"
+        return done.stdout + done.stderr
+
+    def start(self, *words: str) -> "Running":
+        return Running(self._words(*words), self.folder, self._variables)
+
+    def place(self, item: str = "tea", **more: Any) -> str:
+        return self.run("place_order", json.dumps({"item": item} | more))
+
+
+class Running:
+    """A command that runs until it is stopped."""
+
+    def __init__(self, words: list[str], folder: Path, variables: dict[str, str]) -> None:
+        self.process = subprocess.Popen(
+            words,
+            cwd=folder,
+            env=variables,
+            stderr=subprocess.PIPE,
+            text=True,
+            # With --reload it has a process of its own.
+            start_new_session=True,
+        )
+        self.lines: list[str] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.lines.append(line.rstrip())
+
+    @property
+    def log(self) -> str:
+        return "\n".join(self.lines)
+
+    def ended(self, seconds: float = 60) -> int:
+        """Return the exit code when the process has ended by itself."""
+        code = self.process.wait(seconds)
+        self._reader.join(10)
+        return code
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self._reader.join(10)
+        assert self.process.stderr is not None
+        self.process.stderr.close()
+
+
+def database_of(url: str) -> dict[str, Any]:
+    """Return an entry of DATABASES for a URL."""
+    given = conninfo_to_dict(url)
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": given["dbname"],
+        "USER": given["user"],
+        "HOST": given["host"],
+        "PORT": given["port"],
+        # Of this test alone: several run at the same time.
+        "TEST": {"NAME": f"{given['dbname']}_{os.getpid()}"},
+    }
+
+
+@pytest.fixture
+def empty(databases: Databases) -> Iterator[str]:
+    """Give the URL of an empty database."""
+    url = databases.empty()
+    yield url
+    databases.drop(url)
+
+
+@pytest.fixture
+def manage(empty: str, tmp_path: Path) -> Manage:
+    """Give a project on an empty database."""
+    folder = tmp_path / "project"
+    shutil.copytree(FOLDER, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    return Manage(folder, empty)
+
+
+@pytest.fixture
+def shop(manage: Manage) -> Manage:
+    """Give a project whose database is migrated."""
+    manage.run("migrate", "-v0")
+    return manage
+
+
+@pytest.fixture
+def tables(manage: Manage) -> Iterator[Connection]:
+    """Give a connection to the project's database."""
+    with psycopg.connect(manage.url, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture(name="database_of")
+def give_database_of() -> Callable[[str], dict[str, Any]]:
+    return database_of

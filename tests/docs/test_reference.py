@@ -1,0 +1,122 @@
+"""The reference: each page names all that the code has, and the tables that are made of it fill."""
+
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from skipmq import errors
+from skipmq.actions import ACTIONS
+from skipmq.config.settings import Settings
+from skipmq.database import files
+from skipmq.extensions import EXTENSIONS
+from skipmq.protocol.extensions import REQUESTS
+from skipmq.queue_attributes import ATTRIBUTES
+from support import pages
+from support.http import ROOT
+
+FOLDER = pages.FOLDER / "reference"
+
+
+def text(name: str) -> str:
+    return (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+
+
+def code_in(part: str) -> set[str]:
+    return set(re.findall(r"`([^`]+)`", part))
+
+
+def every(kind: type[errors.SqsError]) -> set[type[errors.SqsError]]:
+    return {kind, *(each for below in kind.__subclasses__() for each in every(below))}
+
+
+def generated(name: str) -> str:
+    """Return a table as the site has it."""
+    import sys  # noqa: PLC0415
+
+    sys.path.insert(0, str(pages.FOLDER))
+    try:
+        import generate  # noqa: PLC0415 - from the folder of the pages.
+    finally:
+        sys.path.remove(str(pages.FOLDER))
+    return str(generate.TABLES[name]())
+
+
+def test_every_error_has_its_status_and_a_remedy() -> None:
+    rows = re.findall(r"^\| (`.+?`) \| (\d.*?) \| (.+?) \|$", text("errors"), re.MULTILINE)
+    documented = {code: status for codes, status, _ in rows for code in code_in(codes)}
+
+    found = {each.code: each.status for each in every(errors.SqsError)}
+    assert documented.keys() == found.keys()
+    assert {code for code, status in found.items() if str(status) not in documented[code]} == set()
+
+
+def test_every_sqlstate_has_its_error() -> None:
+    rows = re.findall(r"^\| (`\w{5}`.*?) \| (.+?) \|$", text("errors"), re.MULTILINE)
+    documented = {state: code_in(error) for states, error in rows for state in code_in(states)}
+
+    assert documented.keys() == errors.BY_SQLSTATE.keys()
+    for state, error in errors.BY_SQLSTATE.items():
+        if state not in {"SQ005", "42501"}:
+            assert documented[state] == {error.code}
+
+
+def test_every_action_of_sqs_is_compared() -> None:
+    part = text("sqs").partition("## By action")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`.+?) \| .+? \|$", part, re.MULTILINE)
+
+    assert sorted(name for row in rows for name in code_in(row)) == sorted(ACTIONS)
+
+
+def test_every_action_of_ours_has_a_section_with_its_parameters() -> None:
+    found = re.findall(r"^### (\w+)\n(.*?)(?=^### |\Z)", text("http"), re.MULTILINE | re.DOTALL)
+    sections = dict(found)
+
+    assert sections.keys() == EXTENSIONS.keys()
+    for name, request in REQUESTS.items():
+        takes = sections[name].partition("*Returns*")[0]
+        assert {f for f in request.__struct_fields__ if f"`{f}`" not in takes} == set(), name
+
+
+def test_every_function_for_applications_and_administrators_exists() -> None:
+    functions = {file.stem for file in (files.folder("sql") / "functions").glob("*.sql")}
+    named = set(re.findall(r"^\| `(\w+)\(", text("sql"), re.MULTILINE))
+
+    assert {"send_message", "create_queue", "replication"} <= named <= functions
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (
+            "settings",
+            {f"`SKIPMQ_{f.name.upper()}`" for f in fields(Settings)} - {"`SKIPMQ_QUEUES`"},
+        ),
+        ("attributes", {f"`{name}`" for name in ATTRIBUTES}),
+        ("metrics", {"`skipmq_queue_number_of_messages_sent_total`", "`skipmq_database_state`"}),
+        ("commands", {"`skipmq queue send`", "`skipmq analytics report`", "`--dedup-id ID`"}),
+    ],
+)
+def test_generated_table_is_complete(name: str, expected: set[str]) -> None:
+    table = generated(name)
+
+    assert {each for each in expected if each not in table} == set()
+
+
+def test_metrics_of_the_alerts_are_in_the_table() -> None:
+    rules = (ROOT / "deploy" / "prometheus" / "skipmq.rules.yml").read_text()
+    table = generated("metrics")
+    used = {re.sub(r"_(bucket|sum|count)$", "", n) for n in re.findall(r"\bskipmq_\w+", rules)}
+
+    assert {name for name in used if f"`{name}`" not in table} == set()
+
+
+def test_tables_of_the_pages_are_those_that_are_made() -> None:
+    placed = [
+        name
+        for file in Path(FOLDER).glob("*.md")
+        for name in re.findall(r"<!-- table: (\w+) -->", file.read_text(encoding="utf-8"))
+    ]
+
+    assert sorted(placed) == ["attributes", "commands", "metrics", "settings"]

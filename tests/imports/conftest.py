@@ -1,0 +1,28 @@
+"""Other brokers to compare with and to import from: real servers, on free ports."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from bench import peers
+from skipmq.testing import Account, Server
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    with Server() as server:
+        yield server
+
+
+@pytest.fixture
+def account(server: Server) -> Iterator[Account]:
+    """Give an account of the test's own."""
+    account = server.new_account()
+    yield account
+    account.clear()
+
+
+@pytest.fixture(scope="session")
+def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with peers.moto(tmp_path_factory.mktemp("moto")) as broker:
+        yield broker.url

@@ -29,7 +29,7 @@ WSGI_SKIPS := --ignore tests/http/test_wire_http.py --ignore tests/http/test_wir
 WSGI_CONSOLE := tests/console/test_rights.py tests/console/test_sign_in.py
 BENCH := cd tests && PYTHONPATH=../deploy ../$(BIN)/python -m
 
-.PHONY: help run cluster test test-all coverage test-unit lint format hooks docs packages clients bench bench-quick soak fuzz faults bench-history bench-peers freeze constraints audit wheel clean
+.PHONY: help run cluster test test-all coverage test-unit lint format hooks docs packages clients bench bench-quick soak fuzz faults bench-history bench-peers freeze constraints audit wheel release clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -71,11 +71,15 @@ format: $(VENV)/.check ## Format the code and mend what ruff can
 hooks: $(VENV)/.check ## Check format and lint at each commit
 	git config core.hooksPath .ci/hooks
 
+wheel: $(VENV)/.dev ## Build wheel and sdist into dist/
+	$(BIN)/hatchling build
+
+release: $(VENV)/.dev ## Build, check, try out and sign a release in dist/; CONTRIBUTING.md has the steps
+	@test -x .cache/release/bin/twine || { $(PYTHON) -m venv .cache/release && .cache/release/bin/python -m pip install -q 'twine>=6.1,<8'; }
+	@$(BIN)/python deploy/release.py
+
 docs: $(VENV)/.dev ## Build the documentation into dist/docs/
 	$(BIN)/sphinx-build -qWnaE --keep-going -d .cache/docs app/docs dist/docs
-
-wheel: $(VENV)/.dev ## Build the wheel into dist/
-	$(BIN)/hatchling build -t wheel
 
 packages: ## Install the Debian packages that tests want (as root; otherwise name them)
 	@.ci/packages
@@ -104,7 +108,7 @@ bench-history: $(VENV)/.dev packages ## Export and report on histories of 0.5 to
 
 bench-peers: $(VENV)/.bench $(ELASTICMQ) ## Install the peers of the benchmark
 
-freeze: $(VENV)/.installed ## Write the SQL of the first migration down: once, when 0.1.0 is released
+freeze: $(VENV)/.installed ## Write the SQL of the first migration down: once, before 0.1.0 is released
 	$(BIN)/python -c "from skipmq.database import files; print(end=files.first_migration())" \
 	  > migrations/versions/0001_pre_first.sql
 

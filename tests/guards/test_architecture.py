@@ -2,7 +2,6 @@
 
 import ast
 import re
-import subprocess
 import tomllib
 from collections.abc import Iterator
 from dataclasses import fields
@@ -14,6 +13,7 @@ from skipmq.actions import ACTIONS
 from skipmq.config.settings import Settings
 from skipmq.database import files
 from skipmq.protocol import shapes
+from support.tree import tracked
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 APP = ROOT / "app" / "skipmq"
@@ -35,17 +35,6 @@ TOP = {
     *("pyproject.toml", "app", "migrations", "sql", "tests", "deploy", "README.md"),
     *("Makefile", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "SECURITY.md"),
 }
-
-
-def tracked() -> list[Path]:
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.splitlines()
-    return [path for name in listed if (path := ROOT / name).is_file()]
 
 
 def test_top_level_has_only_what_was_agreed() -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from support.http import ROOT, client, environment, eventually, free_port, raw
 from support.processes import is_alive, pids_with, until
+from support.tree import tracked
 
 # The files that a page of the console asks for.
 STATIC = re.compile('(?:href|src)="(/console/static/[^"]+)"')
@@ -48,17 +49,10 @@ def is_ready(url: str) -> bool:
 def copy_of_the_tree(place: Path) -> Path:
     """Copy what git has or would take, as a clone of the next commit."""
     tree = place / "skipmq"
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.splitlines()
-    for name in listed:
-        if (ROOT / name).is_file():
-            (tree / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, tree / name)
+    for path in tracked():
+        copy = tree / path.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, copy)
     return tree
 
 

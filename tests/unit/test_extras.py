@@ -150,7 +150,7 @@ def test_pytest_runs_and_only_a_test_that_asks_for_a_server_fails(
         "def test_with_a_server(skipmq): pass\n"
     )
 
-    done = run(alone, "-m", "pytest", cwd=tmp_path)
+    done = run(alone, "-m", "pytest", "-p", "no:randomly", cwd=tmp_path)
 
     assert "1 passed, 1 error" in done.stdout
     assert "a test server needs the server: pip install 'skipmq[testing]'" in done.stdout

@@ -18,7 +18,7 @@ JAVASCRIPT := tests/clients/javascript/node_modules/.installed
 SIMULATOR := tests/unit/auth/simulator/node_modules/.installed
 JAVA := tests/clients/java/target/.installed
 GO := tests/clients/go/target/.installed
-# What the benchmark compares with.
+# What the benchmark compares with, and a test of `elasticmq.conf`.
 ELASTICMQ := tests/bench/elasticmq/target/.installed
 # Tests wait for servers more than they compute: two files at once. WORKERS= for one.
 WORKERS := -n 2
@@ -84,7 +84,7 @@ docs: $(VENV)/.dev ## Build the documentation into dist/docs/
 packages: ## Install the Debian packages that tests want (as root; otherwise name them)
 	@.ci/packages
 
-clients: $(BOTO3_QUERY) $(AIOBOTOCORE) $(DRAMATIQ) $(AWSCLI) $(RUNNERS) $(JAVASCRIPT) $(SIMULATOR) $(JAVA) $(GO) ## Install the SQS clients that tests run
+clients: $(BOTO3_QUERY) $(AIOBOTOCORE) $(DRAMATIQ) $(AWSCLI) $(RUNNERS) $(JAVASCRIPT) $(SIMULATOR) $(JAVA) $(GO) $(ELASTICMQ) ## Install the SQS clients and the peer that tests run
 
 bench: bench-peers ## Compare with peers under the same load: hours; CASES="fifo pgmq" for some
 	$(BENCH) bench $(addprefix --case ,$(CASES))

@@ -53,7 +53,7 @@ def pgmq_version() -> str:
 def elasticmq_jars() -> Path:
     if not (JARS.parent / ".installed").exists():
         find("mvn")
-        raise Unavailable("ElasticMQ is not installed: run `make bench-peers`")
+        raise Unavailable("ElasticMQ is not installed: run `make clients`")
     return JARS
 
 

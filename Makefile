@@ -20,8 +20,8 @@ JAVA := tests/clients/java/target/.installed
 GO := tests/clients/go/target/.installed
 # What the benchmark compares with, and a test of `elasticmq.conf`.
 ELASTICMQ := tests/bench/elasticmq/target/.installed
-# Tests wait for servers more than they compute: two files at once. WORKERS= for one.
-WORKERS := -n 2
+# Tests wait for servers more than they compute: three files at once on two cores. WORKERS= for one.
+WORKERS := -n 3
 # What the WSGI server itself answers, and what takes long and does not depend on the door.
 WSGI_SKIPS := --ignore tests/http/test_wire_http.py --ignore tests/http/test_wire_fuzz.py \
   --ignore tests/http/test_state_machine.py --ignore tests/http/test_sql_and_http.py \

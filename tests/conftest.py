@@ -31,7 +31,10 @@ settings.load_profile("patient")
 # Folders whose tests share what is dear, or would take each other's processors: a worker has them.
 TOGETHER = {"analytics": "analytics", "cluster": "clusters", "deploy": "clusters"}
 # What takes longest begins first, so that no worker is left alone with it.
-FIRST = ("analytics", "cluster", "deploy", "server", "clients", "http", "migration", "console")
+FIRST = (
+    *("analytics", "cluster", "deploy", "docs", "django", "testing", "clients", "client"),
+    *("server", "http", "migration", "console"),
+)
 # What a browser is made of, and the packages that have it.
 BROWSER = {"chromium": "chromium", "chromedriver": "chromium-driver"}
 

@@ -36,6 +36,8 @@ extensions = ["myst_parser"]
 source_suffix = {".md": "markdown"}
 nitpicky = True
 html_theme = "furo"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 html_title = f"SkipMQ {version}"
 html_copy_source = html_show_sourcelink = html_show_sphinx = html_use_index = False
 

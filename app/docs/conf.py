@@ -16,7 +16,7 @@ import generate  # noqa: E402 - from this folder.
 LINK = re.compile(r"\[([^\]]+)\]\((\.\./[^)#\s]+)[^)]*\)")
 # The sections, by the name of their folder, and the order of their pages; others follow these.
 SECTIONS = {
-    "Start": "install first-message console",
+    "Start": "what install first-message console",
     "Guides": "test test-other-languages outbox consumer failures fifo declare-queues "
     "keys-and-policies django other-frameworks",
     "Come from": "sqs elasticmq localstack pgmq celery stores",
@@ -36,6 +36,8 @@ extensions = ["myst_parser"]
 source_suffix = {".md": "markdown"}
 nitpicky = True
 html_theme = "furo"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 html_title = f"SkipMQ {version}"
 html_copy_source = html_show_sourcelink = html_show_sphinx = html_use_index = False
 
@@ -48,6 +50,7 @@ def setup(app: Sphinx) -> None:
     app.connect("source-read", add_navigation)
     app.connect("source-read", name_files)
     app.connect("source-read", add_tables)
+    app.connect("build-finished", write_markdown)
 
 
 def add_navigation(_: Sphinx, page: str, source: list[str]) -> None:
@@ -69,6 +72,11 @@ def pages_of(section: str) -> Iterator[str]:
 
 def name_files(_: Sphinx, page: str, source: list[str]) -> None:
     """Name files of the repository, which links of Markdown lead to, but which are no pages."""
+    source[0] = with_files_named(page, source[0])
+
+
+def with_files_named(page: str, text: str) -> str:
+    """Return the text of a page with names in place of links to what is no page."""
 
     def named(link: re.Match[str]) -> str:
         text, path = link.groups()
@@ -77,9 +85,26 @@ def name_files(_: Sphinx, page: str, source: list[str]) -> None:
             return link[0]
         return f"{text} (`{file.relative_to(FOLDER.parent.parent)}`)"
 
-    source[0] = LINK.sub(named, source[0])
+    return LINK.sub(named, text)
 
 
 def add_tables(_: Sphinx, _page: str, source: list[str]) -> None:
     """Put the tables that are made of code into their pages."""
     source[0] = generate.filled(source[0])
+
+
+def write_markdown(app: Sphinx, error: Exception | None) -> None:
+    """Write the Markdown twin of each page next to it, and llms.txt, the list of them."""
+    if error or app.builder.format != "html":
+        return
+    index = (FOLDER / "index.md").read_text(encoding="utf-8")
+    lines = [re.split(r"\n(?=:::|<)", index)[0].rstrip()]
+    for section in SECTIONS:
+        lines += ["", f"## {section}", ""]
+        for page in pages_of(section):
+            lines.append(f"- [{app.env.titles[page].astext()}]({page}.md)")
+    for page in app.env.found_docs:
+        text = (FOLDER / f"{page}.md").read_text(encoding="utf-8")
+        twin = app.outdir / f"{page}.md"
+        twin.write_text(generate.filled(with_files_named(page, text)), encoding="utf-8")
+    (app.outdir / "llms.txt").write_text("\n".join([*lines, ""]), encoding="utf-8")

@@ -67,6 +67,7 @@ class Page:
 
 
 def files() -> Iterator[Path]:
+    """Yield the pages of the site."""
     yield from sorted(FOLDER.rglob("*.md"))
 
 

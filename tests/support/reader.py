@@ -1,0 +1,123 @@
+"""A reader of the documentation, who runs its blocks in an empty folder next to a broker."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psutil
+import psycopg
+
+from support import pages, programs
+from support.http import NodeProcess, environment
+from support.pages import Page
+from support.postgres import Databases, as_node
+from support.processes import is_alive
+
+SECONDS = 600
+
+
+def run(page: Page, databases: Databases, folder: Path, *, then: str = "") -> str:
+    """Run the blocks of a page, and then commands of the test; return what all printed.
+
+    A block that fails ends the run: the text then does not end in `>>> the end`.
+    """
+    url = databases.migrated()
+    blocks, home = folder / "blocks", folder / "reader"
+    blocks.mkdir()
+    home.mkdir()
+    with roles_dropped(url), NodeProcess(database_url=as_node(url)) as node:
+        node.ready()
+        text = pages.script(page, blocks, node.port, url)
+        variables = _variables(url, node.port, folder) | _sdks(page, home)
+
+        return _run(text + then, home, variables)
+
+
+def _run(text: str, folder: Path, variables: dict[str, str]) -> str:
+    """Run a script in a session of its own; return what it printed; end what it left running."""
+    file, log = folder.with_name("page.sh"), folder.with_name("page.log")
+    file.write_text(text, encoding="utf-8")
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            ["sh", str(file)],
+            cwd=folder,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            process.wait(timeout=SECONDS)
+        finally:
+            _end_session(process)
+    return log.read_text(encoding="utf-8", errors="replace")
+
+
+def _end_session(leader: subprocess.Popen[bytes]) -> None:
+    """Stop all processes of a session as an operator would, and kill what does not stop."""
+    members = [p for p in psutil.process_iter() if _session(p.pid) == leader.pid]
+    for how in (signal.SIGTERM, signal.SIGKILL):
+        for process in members:
+            with suppress(psutil.NoSuchProcess):
+                process.send_signal(how)
+        _, members = psutil.wait_procs([p for p in members if is_alive(p.pid)], timeout=30)
+    leader.wait()
+
+
+def _session(pid: int) -> int | None:
+    with suppress(ProcessLookupError):
+        return os.getsid(pid)
+    return None
+
+
+def _variables(url: str, port: int, folder: Path) -> dict[str, str]:
+    """Return the environment of a reader, who has a broker and its command."""
+    variables = environment({"database_url": url, "port": port})
+    for name in [n for n in variables if n.startswith(("AWS_", "PYTEST_"))]:
+        del variables[name]
+    ours = [Path(sys.executable).parent, programs.INSTALLED / "awscli" / "bin"]
+    return variables | {
+        "PATH": os.pathsep.join([*map(str, ours), variables["PATH"]]),
+        "XDG_DATA_HOME": str(folder / "data"),
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def _sdks(page: Page, folder: Path) -> dict[str, str]:
+    """Put the SDKs of the languages of a page where `npm install` and the like would."""
+    languages = page.languages()
+    variables = {}
+    clients = programs.FOLDER
+    if "javascript" in languages:
+        programs.javascript("life.js").check()
+        (folder / "node_modules").symlink_to(clients / "javascript" / "node_modules")
+    if "java" in languages:
+        programs.java("Life").check()
+        variables["CLASSPATH"] = str(clients / "java" / "target" / "dependency" / "*") + ":."
+    if "go" in languages:
+        programs.need("go")
+        for name in ("go.mod", "go.sum"):
+            shutil.copy(clients / "go" / name, folder)
+    return variables
+
+
+@contextmanager
+def roles_dropped(url: str) -> Iterator[None]:
+    """Drop at the end the roles that a page makes: the server outlives its database."""
+    roles = "select rolname from pg_roles where rolname !~ '^pg_'"
+    with psycopg.connect(url, autocommit=True) as owner:
+        before = {role for (role,) in owner.execute(roles)}
+        yield
+        for role in {role for (role,) in owner.execute(roles)} - before:
+            owner.execute(f'drop owned by "{role}" cascade')
+            owner.execute(f'drop role "{role}"')

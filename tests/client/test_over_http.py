@@ -1,5 +1,6 @@
 """Consumers over HTTP: a real node that checks signatures, and no connection to its database."""
 
+import asyncio
 import json
 import time
 from collections.abc import Iterator
@@ -177,8 +178,47 @@ def test_wrong_key_and_missing_queue_are_errors(
     def sell(_: dict[str, Any]) -> None:
         pass
 
-    with pytest.raises(ClientError, match="GetQueueUrl with 400 QueueDoesNotExist"):
+    with pytest.raises(ClientError, match="has no queue 'nowhere' in this account and region"):
         app.run()
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
     with pytest.raises(ClientError, match="InvalidSignatureException"):
         app.run()
+
+
+def test_queue_sends_to_a_url_in_order(sqs: Any, app: App) -> None:
+    seen: list[Any] = []
+
+    @app.consumer(FIFO)
+    def sell(order: dict[str, Any], context: Context) -> None:
+        seen.append((order["n"], context.message.attributes))
+
+    bodies = [{"n": n, "pad": "x" * 120_000} for n in range(15)]
+    ids = FIFO.send_many(
+        bodies,
+        using=app.dsn,
+        group="g",
+        deduplication_ids=[*map(str, range(15))],
+        attributes={"trace": "x", "raw": b"1"},
+    )
+
+    assert len(set(ids)) == 15
+    assert app.drain() == {"done": 15}
+    assert seen == [(n, {"trace": "x", "raw": b"1"}) for n in range(15)]
+    assert counts(sqs, "orders.fifo") == (0, 0)
+
+
+def test_coroutine_sends_to_a_url(sqs: Any, app: App) -> None:
+    message_id = asyncio.run(ORDERS.asend({"item": "tea"}, using=app.dsn))
+
+    url = sqs.get_queue_url(QueueName="orders")["QueueUrl"]
+    (message,) = sqs.receive_message(QueueUrl=url)["Messages"]
+    assert (message["MessageId"], json.loads(message["Body"])) == (message_id, {"item": "tea"})
+
+
+def test_send_that_is_refused_says_why(sqs: Any, app: App) -> None:
+    assert sqs
+
+    with pytest.raises(ClientError, match=r"refused 1 of the messages to 'orders': Invalid"):
+        ORDERS.send({}, using=app.dsn, delay=10_000)
+    with pytest.raises(ClientError, match="has no queue 'nowhere'"):
+        Queue("nowhere").send("x", using=app.dsn)

@@ -12,9 +12,9 @@ from skipmq.client.errors import ClientError
 Value = str | int | float | bytes
 
 
-def encode(attributes: Mapping[str, Value] | None) -> str | None:
-    """Return attributes as the SQL functions take them; raise ClientError for other values."""
-    return msgspec.json.encode(typed(attributes)).decode() if attributes else None
+def encoded(attributes: Mapping[str, Mapping[str, str]]) -> str | None:
+    """Return attributes of SQS's wire as the SQL functions take them."""
+    return msgspec.json.encode(attributes).decode() if attributes else None
 
 
 def typed(attributes: Mapping[str, Value]) -> dict[str, dict[str, str]]:

@@ -38,6 +38,7 @@ class Caller:
         self.url, self._host = url, parts.netloc.rpartition("@")[2]
         self._tls = ssl.create_default_context() if parts.scheme == "https" else None
         self._idle: list[HTTPConnection] = []
+        self._urls: dict[tuple[str, str | None, str | None], str] = {}
 
     def call(self, action: str, request: dict[str, Any], region: str | None = None) -> Any:
         """Return the answer to an action; raise RefusedError or UnavailableError."""
@@ -59,6 +60,24 @@ class Caller:
             raise UnavailableError(f"{self.url} does not answer: {error!r}") from error
         self._idle.append(connection)
         return self._answer(action, status, text)
+
+    def queue_url(self, name: str, account: str | None, region: str | None) -> str:
+        """Return the URL of a queue, which is asked for once; raise as `call` does."""
+        place = (name, account, region)
+        if place not in self._urls:
+            owner = {"QueueOwnerAWSAccountId": account} if account is not None else {}
+            try:
+                answer = self.call("GetQueueUrl", {"QueueName": name, **owner}, region)
+            except RefusedError as error:
+                if error.code != "QueueDoesNotExist":
+                    raise
+                raise RefusedError(
+                    error.code,
+                    f"{self.url} has no queue {name!r} in this account and region: create it, or"
+                    " say Queue(…, account=…, region=…)",
+                ) from error
+            self._urls[place] = answer["QueueUrl"]
+        return self._urls[place]
 
     def close(self) -> None:
         """Close the connections that are not in use."""

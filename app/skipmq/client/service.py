@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from datetime import UTC, datetime
 from typing import Any
@@ -26,11 +26,6 @@ _LONGEST_PAUSE = 5.0
 _MOST_REASON = 1_000
 
 
-def is_url(dsn: str) -> bool:
-    """Return whether the broker is spoken to over HTTP."""
-    return dsn.startswith(("http://", "https://"))
-
-
 class Service:
     """Claims and settles by SQS's actions; each is safe to repeat, and is until it is answered.
 
@@ -41,7 +36,6 @@ class Service:
 
     def __init__(self, url: str) -> None:
         self._caller = Caller(url)
-        self._urls: dict[tuple[str, str | None, str | None], str] = {}
         self.is_open = False
 
     async def open(self) -> None:
@@ -157,20 +151,18 @@ class Service:
         return await self._call(action, {"QueueUrl": url, **request}, queue.region)
 
     async def _url(self, queue: Queue[Any]) -> str:
-        place = queue.name, queue.account, queue.region
-        if place not in self._urls:
-            request = {"QueueName": queue.name}
-            if queue.account is not None:
-                request["QueueOwnerAWSAccountId"] = queue.account
-            answer = await self._call("GetQueueUrl", request, queue.region)
-            self._urls[place] = answer["QueueUrl"]
-        return self._urls[place]
+        place = (queue.name, queue.account, queue.region)
+        return str(await self._done(self._caller.queue_url, *place))
 
     async def _call(self, action: str, request: dict[str, Any], region: str | None) -> Any:
+        return await self._done(self._caller.call, action, request, region)
+
+    async def _done(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a function in a thread until the broker answers."""
         tries = 0
         while True:
             try:
-                answer = await asyncio.to_thread(self._caller.call, action, request, region)
+                answer = await asyncio.to_thread(function, *arguments)
             except UnavailableError as error:
                 self.is_open = False
                 log.warning("the broker is unavailable, trying again: %s", error)

@@ -10,7 +10,8 @@ from skipmq.client.consumer import Consumer
 from skipmq.client.database import Database
 from skipmq.client.health import start_health
 from skipmq.client.runner import Runner
-from skipmq.client.service import Service, is_url
+from skipmq.client.sending import is_url
+from skipmq.client.service import Service
 from skipmq.client.source import Source
 
 _CHECK_SECONDS = 0.01

@@ -6,12 +6,13 @@ A page has `<!-- table: NAME -->` where a table of TABLES goes; conf.py puts it 
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import MISSING, fields
-from inspect import cleandoc
+from inspect import Parameter, cleandoc, getdoc, isfunction, signature
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import click
 from msgspec import Meta
 
+import skipmq.client
 from skipmq.cli.deferred import Deferred
 from skipmq.cli.groups import cli
 from skipmq.config.settings import SECRETS, Settings
@@ -112,6 +113,32 @@ def _sections(group: click.Group, context: click.Context) -> Iterator[str]:
             yield from _options(command, inner)
 
 
+def python() -> str:
+    """Return a section for each name of the Python client: what it takes, and what it says."""
+    parts = []
+    for name in skipmq.client.__all__:
+        found = getattr(skipmq.client, name)
+        parts += [f"## `{name}`", f"`{name}{_taken(found)}`", _plain(getdoc(found) or "")]
+        for method, value in vars(found).items():
+            function = value.__func__ if isinstance(value, staticmethod) else value
+            if isfunction(function) and not method.startswith("_"):
+                about = _plain(getdoc(function) or "")
+                parts += [f"### `{name}.{method}`", f"`{method}{_taken(function)}`", about]
+    return "\n\n".join(parts)
+
+
+def _taken(called: Callable[..., Any]) -> str:
+    """Return the parameters of a function or class, with what they are by default."""
+    if called is skipmq.client.Context:
+        return ""  # No program makes one.
+    if isinstance(called, type) and "__init__" not in vars(called):
+        return "(text)"  # An exception.
+    found = signature(called)
+    kept = [each for name, each in found.parameters.items() if name != "self"]
+    bare = [each.replace(annotation=Parameter.empty) for each in kept]
+    return str(found.replace(parameters=bare, return_annotation=Parameter.empty))
+
+
 def _prose(text: str) -> str:
     """Return a command's help as Markdown: what click does not wrap is code."""
     parts = []
@@ -151,5 +178,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "attributes": attributes,
     "commands": commands,
     "metrics": metrics,
+    "python": python,
     "settings": settings,
 }

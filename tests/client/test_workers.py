@@ -247,7 +247,8 @@ def test_app_that_is_not_there_is_an_error_with_the_remedy(app: str, text: str) 
 @pytest.mark.parametrize(
     ("dsn", "text"),
     [
-        ("https://localhost:9324", "an App speaks SQL, not HTTP"),
+        ("http://127.0.0.1:1", "the broker cannot be reached: http://127.0.0.1:1 does not answer"),
+        ("https://localhost/path", "is no address of a broker: give it as https://HOST:PORT"),
         ("postgresql://a b", "the URL of the database cannot be read"),
         ("postgresql://shop@127.0.0.1:1/x", "the database cannot be reached: "),
     ],

@@ -1,12 +1,13 @@
 """The reference: each page names all that the code has, and the tables that are made of it fill."""
 
+import inspect
 import re
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from skipmq import errors
+from skipmq import App, errors
 from skipmq.actions import ACTIONS
 from skipmq.config.settings import Settings
 from skipmq.database import files
@@ -95,6 +96,7 @@ def test_every_function_for_applications_and_administrators_exists() -> None:
         ),
         ("attributes", {f"`{name}`" for name in ATTRIBUTES}),
         ("metrics", {"`skipmq_queue_number_of_messages_sent_total`", "`skipmq_database_state`"}),
+        ("python", {"`App.consumer`", "`Queue.asend_many`", "`Retry.backoff`", "`ClientError`"}),
         ("commands", {"`skipmq queue send`", "`skipmq analytics report`", "`--dedup-id ID`"}),
     ],
 )
@@ -102,6 +104,12 @@ def test_generated_table_is_complete(name: str, expected: set[str]) -> None:
     table = generated(name)
 
     assert {each for each in expected if each not in table} == set()
+
+
+def test_options_of_a_consumer_are_documented() -> None:
+    options = inspect.signature(App.consumer).parameters.keys() - {"self", "queue"}
+
+    assert {name for name in options if f"`{name}=" not in text("python")} == set()
 
 
 def test_metrics_of_the_alerts_are_in_the_table() -> None:
@@ -119,4 +127,4 @@ def test_tables_of_the_pages_are_those_that_are_made() -> None:
         for name in re.findall(r"<!-- table: (\w+) -->", file.read_text(encoding="utf-8"))
     ]
 
-    assert sorted(placed) == ["attributes", "commands", "metrics", "settings"]
+    assert sorted(placed) == ["attributes", "commands", "metrics", "python", "settings"]

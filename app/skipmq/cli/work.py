@@ -28,7 +28,11 @@ from skipmq.client.worker import UnfinishedError
     type=click.IntRange(1, 65_535),
     help="Port of /health/live, /health/ready and /metrics.",
 )
-@click.option("--dsn", metavar="URL", help="Database of the broker, instead of the app's.")
+@click.option(
+    "--dsn",
+    metavar="URL",
+    help="Database of the broker, or its https:// URL, instead of the app's.",
+)
 def work(
     app: str,
     *,

@@ -12,11 +12,14 @@ from skipmq.client.errors import ClientError
 Value = str | int | float | bytes
 
 
-def encode(attributes: Mapping[str, Value] | None) -> str | None:
-    """Return attributes as the SQL functions take them; raise ClientError for other values."""
-    if not attributes:
-        return None
-    return msgspec.json.encode({name: _typed(name, v) for name, v in attributes.items()}).decode()
+def encoded(attributes: Mapping[str, Mapping[str, str]]) -> str | None:
+    """Return attributes of SQS's wire as the SQL functions take them."""
+    return msgspec.json.encode(attributes).decode() if attributes else None
+
+
+def typed(attributes: Mapping[str, Value]) -> dict[str, dict[str, str]]:
+    """Return attributes as SQS's wire has them; raise ClientError for other values."""
+    return {name: _typed(name, value) for name, value in attributes.items()}
 
 
 def decode(attributes: Mapping[str, Mapping[str, Any]] | None) -> dict[str, Value]:

@@ -40,11 +40,6 @@ _PASSING = {"25006", "SQ005"}
 
 def conninfo(dsn: str) -> str:
     """Return a URL with the defaults of a worker; raise ClientError for what is none."""
-    if dsn.startswith(("http://", "https://")):
-        raise ClientError(
-            f"an App speaks SQL, not HTTP: {dsn} is no database. Give the URL of the broker's, as"
-            " in postgresql://shop@localhost/skipmq"
-        )
     try:
         return make_conninfo("", **(_DEFAULTS | conninfo_to_dict(dsn)))
     except psycopg.Error as error:

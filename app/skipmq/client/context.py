@@ -2,8 +2,6 @@
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
-from datetime import datetime
 from types import TracebackType
 from typing import Any
 
@@ -11,34 +9,12 @@ from psycopg import AsyncCursor, Cursor
 from psycopg.rows import tuple_row
 
 from skipmq.client import statements, transactions
-from skipmq.client.attributes import Value, decode
-from skipmq.client.connections import AsyncConnection, Connection, Connections
+from skipmq.client.connections import AsyncConnection, Connection
 from skipmq.client.errors import ClientError
+from skipmq.client.message import Message
 from skipmq.client.outcomes import LostMessageError
 from skipmq.client.queue import Queue
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Message:
-    """A message as it was received; `receive_count` counts this receive too."""
-
-    id: str
-    text: str = field(repr=False)
-    attributes: dict[str, Value] = field(repr=False)
-    receive_count: int
-    sent_at: datetime
-    group: str | None
-    dead_letter_source: str | None
-    # What settles it: its number, and the receive that it was claimed by.
-    number: int = field(repr=False)
-    receipt: int = field(repr=False)
-
-    @classmethod
-    def from_row(cls, row: Sequence[Any]) -> "Message":
-        """Return the message of a row of a claim."""
-        number, receipt, id_, text, stored, receive_count, sent_at, group, source = row
-        known = decode(stored)
-        return cls(id_, text, known, receive_count, sent_at, group, source, number, receipt)
+from skipmq.client.source import Source
 
 
 class Context:
@@ -51,7 +27,7 @@ class Context:
         self,
         queue: Queue[Any],
         messages: Sequence[Message],
-        connections: Connections,
+        source: Source,
         release: Callable[[], None],
         *,
         is_async: bool,
@@ -59,7 +35,7 @@ class Context:
         self.queue, self.messages = queue, messages
         # Whether a transaction here has deleted them, or one of the handler's own will.
         self.is_deleted = self.is_delegated = False
-        self._connections, self._release, self._is_async = connections, release, is_async
+        self._source, self._release, self._is_async = source, release, is_async
 
     @property
     def message(self) -> Message:
@@ -96,7 +72,7 @@ class Context:
 
     def claimed(self) -> list[Any]:
         """Return the parameters of the statements that settle what was claimed."""
-        return claimed(self.queue, self.messages)
+        return self._source.claimed(self.queue, self.messages)
 
     @contextmanager
     def block(self) -> Iterator[Connection]:
@@ -104,7 +80,7 @@ class Context:
         if self._is_async:
             raise ClientError("this handler is a coroutine: `async with context.transaction()`")
         self._begin()
-        with self._connections.transaction() as connection:
+        with self._source.transaction() as connection:
             yield connection
             self._release()
             cursor = Cursor(connection, row_factory=tuple_row)
@@ -115,7 +91,7 @@ class Context:
     async def ablock(self) -> AsyncIterator[AsyncConnection]:
         """Give the transaction of a coroutine."""
         self._begin()
-        async with self._connections.atransaction() as connection:
+        async with self._source.atransaction() as connection:
             yield connection
             self._release()
             cursor = AsyncCursor(connection, row_factory=tuple_row)
@@ -164,9 +140,3 @@ class Transaction:
         traceback: TracebackType | None,
     ) -> None:
         await self._aentered.__aexit__(kind, error, traceback)
-
-
-def claimed(queue: Queue[Any], messages: Sequence[Message], *extra: Any) -> list[Any]:
-    """Return the parameters of a statement that settles messages: its own are `extra`."""
-    ids, receipts = [m.number for m in messages], [m.receipt for m in messages]
-    return [queue.name, *extra, queue.account, queue.region, ids, receipts]

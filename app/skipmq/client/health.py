@@ -3,17 +3,17 @@
 import asyncio
 from collections.abc import Iterator, Sequence
 
-from skipmq.client.connections import Link
 from skipmq.client.errors import ClientError
 from skipmq.client.runner import Runner
+from skipmq.client.source import Source
 
 _SECONDS = 5.0
 
 
-async def start_health(port: int, runners: Sequence[Runner], link: Link) -> asyncio.Server:
+async def start_health(port: int, runners: Sequence[Runner], source: Source) -> asyncio.Server:
     """Serve /health/live, /health/ready and /metrics; raise ClientError where the port is taken.
 
-    A worker is ready while it is connected to the database.
+    A worker is ready while it is connected to the broker.
     """
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -22,7 +22,7 @@ async def start_health(port: int, runners: Sequence[Runner], link: Link) -> asyn
                 _, path, *_ = [*(await reader.readline()).decode("latin-1").split(), "", ""]
                 while (await reader.readline()).strip():
                     pass
-                writer.write(_answer(path, runners, link).encode())
+                writer.write(_answer(path, runners, source).encode())
                 await writer.drain()
         except (OSError, ValueError, TimeoutError):
             pass  # A client that disconnects, or asks for something else.
@@ -35,14 +35,14 @@ async def start_health(port: int, runners: Sequence[Runner], link: Link) -> asyn
         raise ClientError(f"port {port} cannot be listened on ({error}): take another") from error
 
 
-def _answer(path: str, runners: Sequence[Runner], link: Link) -> str:
+def _answer(path: str, runners: Sequence[Runner], source: Source) -> str:
     match path.partition("?")[0]:
         case "/health/live":
             status, text = "200 OK", "alive\n"
-        case "/health/ready" if link.is_open:
+        case "/health/ready" if source.is_open:
             status, text = "200 OK", "ready\n"
         case "/health/ready":
-            status, text = "503 Service Unavailable", "no connection to the database\n"
+            status, text = "503 Service Unavailable", "no connection to the broker\n"
         case "/metrics":
             status, text = "200 OK", "".join(f"{line}\n" for line in _metrics(runners))
         case _:

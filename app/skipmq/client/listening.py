@@ -9,7 +9,7 @@ import psycopg
 
 from skipmq.client import statements
 from skipmq.client.connections import Connections
-from skipmq.client.runner import Runner
+from skipmq.client.source import Wakened
 
 log = logging.getLogger(__package__)
 
@@ -18,7 +18,7 @@ _ANNOUNCE_SECONDS = 10.0
 _RETRY_SECONDS = 5.0
 
 
-async def listen(connections: Connections, runners: Sequence[Runner]) -> None:
+async def listen(connections: Connections, runners: Sequence[Wakened]) -> None:
     """Wake the runners, by the ARNs of their queues, until it is cancelled.
 
     Without it they poll: a message that was sent by SQL is found only so.

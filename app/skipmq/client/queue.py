@@ -9,6 +9,7 @@ from skipmq import limits
 from skipmq.client import attributes as message_attributes
 from skipmq.client import bodies, statements, transactions
 from skipmq.client.errors import ClientError, explained
+from skipmq.client.sending import Sending, is_url, send
 
 T = TypeVar("T")
 # Messages of one statement.
@@ -84,11 +85,12 @@ class Queue(Generic[T]):
         """Send a message in the caller's transaction; return its id.
 
         It is there when that transaction has committed. `using` is a connection or cursor of
-        psycopg, a connection or session of SQLAlchemy, or the alias of a database of Django.
-        `delay` is in seconds; a FIFO queue needs a `group`. Raises ClientError.
+        psycopg, a connection or session of SQLAlchemy, or the alias of a database of Django; or the
+        URL of a broker, `https://…`, which sends at once. `delay` is in seconds; a FIFO queue needs
+        a `group`. Raises ClientError, and over HTTP UnavailableError.
         """
         (sending,) = self._sendings([body], delay, attributes, group, [deduplication_id])
-        (message_id,) = self._run(using, *sending)
+        (message_id,) = self._run(using, sending)
         return message_id
 
     def send_many(  # noqa: PLR0913 - as above.
@@ -106,7 +108,7 @@ class Queue(Generic[T]):
         All have the same delay, attributes and group. Raises ClientError.
         """
         sendings = self._sendings(bodies, delay, attributes, group, deduplication_ids)
-        return [each for sending in sendings for each in self._run(using, *sending)]
+        return [each for sending in sendings for each in self._run(using, sending)]
 
     async def asend(  # noqa: PLR0913 - as above.
         self,
@@ -120,11 +122,11 @@ class Queue(Generic[T]):
     ) -> str:
         """Send a message in the caller's transaction, as `send` does.
 
-        `using` is an asynchronous connection of psycopg or asyncpg, a cursor of psycopg, or an
-        asynchronous connection or session of SQLAlchemy.
+        `using` is an asynchronous connection of psycopg or asyncpg, a cursor of psycopg, an
+        asynchronous connection or session of SQLAlchemy, or the URL of a broker.
         """
         (sending,) = self._sendings([body], delay, attributes, group, [deduplication_id])
-        (message_id,) = await self._arun(using, *sending)
+        (message_id,) = await self._arun(using, sending)
         return message_id
 
     async def asend_many(  # noqa: PLR0913 - as above.
@@ -139,7 +141,7 @@ class Queue(Generic[T]):
     ) -> list[str]:
         """Send messages in the caller's transaction, as `send_many` does."""
         sendings = self._sendings(bodies, delay, attributes, group, deduplication_ids)
-        return [each for sending in sendings for each in await self._arun(using, *sending)]
+        return [each for sending in sendings for each in await self._arun(using, sending)]
 
     def _sendings(
         self,
@@ -148,9 +150,9 @@ class Queue(Generic[T]):
         attributes: Attributes | None,
         group: str | None,
         deduplication_ids: Sequence[str | None] | None,
-    ) -> Iterator[tuple[str, list[Any]]]:
-        """Give the statements that send messages, with their parameters."""
-        typed = message_attributes.encode(attributes)
+    ) -> Iterator[Sending]:
+        """Give the messages in parts; raise ClientError for what the queue cannot have."""
+        typed = message_attributes.typed(attributes or {})
         if not self.fifo and any(deduplication_ids or ()):
             raise ClientError(
                 f"{self.name!r} is a standard queue, which deduplicates nothing: leave the"
@@ -168,13 +170,18 @@ class Queue(Generic[T]):
             )
         ids = iter(deduplication_ids or ())
         encoded = map(self._encoded, values)
-        where = (self.account, self.region)
         while chunk := list(islice(encoded, _CHUNK)):
-            if self.fifo:
-                own = [next(ids, None) for _ in chunk]
-                yield statements.SEND_FIFO, [self.name, group, typed, *where, chunk, own]
-            else:
-                yield statements.SEND, [self.name, typed, delay, *where, group, chunk]
+            own = [next(ids, None) for _ in chunk] if self.fifo else None
+            yield Sending(chunk, typed, delay, group, own)
+
+    def _statement(self, sending: Sending) -> tuple[str, list[Any]]:
+        """Return the statement that sends messages, with its parameters."""
+        chunk, typed, delay, group, own = sending
+        known = message_attributes.encoded(typed)
+        where = (self.account, self.region)
+        if self.fifo:
+            return statements.SEND_FIFO, [self.name, group, known, *where, chunk, own]
+        return statements.SEND, [self.name, known, delay, *where, group, chunk]
 
     def _encoded(self, value: T) -> str:
         bodies.check(value, self.type, self.name)
@@ -182,11 +189,20 @@ class Queue(Generic[T]):
         bodies.check_size(body)
         return body
 
-    def _run(self, using: Any, statement: str, parameters: list[Any]) -> list[str]:
+    def _run(self, using: Any, sending: Sending) -> list[str]:
+        if is_url(using):
+            return send(using, self.name, self.account, self.region, sending)
+        statement, parameters = self._statement(sending)
         with self.explaining():
             return [str(row[0]) for row in transactions.run(using, statement, parameters)]
 
-    async def _arun(self, using: Any, statement: str, parameters: list[Any]) -> list[str]:
+    async def _arun(self, using: Any, sending: Sending) -> list[str]:
+        if is_url(using):
+            import asyncio  # noqa: PLC0415 - imported by who awaits this.
+
+            place = (self.name, self.account, self.region)
+            return await asyncio.to_thread(send, using, *place, sending)
+        statement, parameters = self._statement(sending)
         with self.explaining():
             return [str(row[0]) for row in await transactions.arun(using, statement, parameters)]
 

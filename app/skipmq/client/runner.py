@@ -12,14 +12,13 @@ from itertools import groupby
 from time import monotonic
 from typing import Any
 
-import psycopg
-
-from skipmq.client import statements, transactions
-from skipmq.client.connections import Connections, Link
+from skipmq.client import transactions
 from skipmq.client.consumer import Consumer
-from skipmq.client.context import Context, Message, claimed
+from skipmq.client.context import Context
 from skipmq.client.errors import ClientError
+from skipmq.client.message import Message
 from skipmq.client.outcomes import DeadLetter, Discard, LostMessageError, Retry, reason_of
+from skipmq.client.source import Source
 
 log = logging.getLogger(__package__)
 
@@ -36,15 +35,15 @@ _HOPELESS_SECONDS, _MAXIMUM_SECONDS = 3_600, 43_200
 class Runner:
     """Runs a consumer on the worker's loop: handlers that are no coroutines in threads."""
 
-    def __init__(self, consumer: Consumer, connections: Connections, link: Link) -> None:
+    def __init__(self, consumer: Consumer, source: Source) -> None:
         self.consumer, self.queue, self.options = consumer, consumer.queue, consumer.options
         # What became of messages, how often; what all handlers took; the first error of one.
         self.outcomes: Counter[str] = Counter()
         self.seconds = 0.0
         self.error: BaseException | None = None
-        self._connections, self._link = connections, link
+        self._source = source
         # What is claimed and not settled yet, by number.
-        self._held: dict[int, Message] = {}
+        self._held: dict[int | str, Message] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopping = False
         self._has_claimed = False
@@ -77,7 +76,7 @@ class Runner:
             self._woken.clear()
             try:
                 found, wanted = await self._claim_next(seconds)
-            except (ClientError, psycopg.Error) as error:
+            except (ClientError, self._source.failure) as error:
                 if not self._has_claimed:
                     raise
                 log.error("nothing can be claimed from %s: %s", self.queue.name, error)  # noqa: TRY400
@@ -108,8 +107,8 @@ class Runner:
         while self.options.extend:
             await asyncio.sleep(self.options.visibility / 3)
             try:
-                await self._link.run(statements.HIDE, self._extension)
-            except psycopg.Error as error:
+                await self._source.hide(self.queue, self._claimed, self.options.visibility)
+            except (ClientError, self._source.failure) as error:
                 log.warning("messages of %s are not hidden for longer: %s", self.queue.name, error)
 
     async def cut_off(self) -> int:
@@ -150,7 +149,7 @@ class Runner:
         while found and len(found) < most and not self._stopping:
             try:
                 more = await self._claim(most - len(found))
-            except (ClientError, psycopg.Error):
+            except (ClientError, self._source.failure):
                 return found, most  # The next claim raises it, if it lasts.
             found += more
             if not more and (left := until - monotonic()) <= 0:
@@ -164,12 +163,7 @@ class Runner:
         limit = 0 if self._stopping else min(most, _MOST_CLAIMED)
         if not limit:
             return []
-        where = (self.queue.account, self.queue.region)
-        parameters = (self.queue.name, limit, self.options.visibility, *where)
-        with self.queue.explaining():
-            found = [
-                Message.from_row(r) for r in await self._link.run(statements.CLAIM, parameters)
-            ]
+        found = await self._source.claim(self.queue, limit, self.options.visibility)
         self._has_claimed = True
         self._held.update((message.number, message) for message in found)
         return found
@@ -230,7 +224,7 @@ class Runner:
             return is_settled
         release = partial(self._release, taken)
         is_async = self.consumer.is_async
-        context = Context(self.queue, taken, self._connections, release, is_async=is_async)
+        context = Context(self.queue, taken, self._source, release, is_async=is_async)
         began = monotonic()
         try:
             await self._call(values if self.options.batch else values[0], context)
@@ -287,7 +281,8 @@ class Runner:
             if after is None:
                 after = self.options.retry.seconds(message.receive_count)
             seconds = min(max(round(after), 0), _MAXIMUM_SECONDS)
-            await self._settle(statements.HIDE, [message], seconds, reason_of(error))
+            self._release([message])
+            await self._source.hide(self.queue, [message], seconds, reason_of(error))
             self.outcomes["retried"] += 1
             is_settled = False
         return is_settled
@@ -299,15 +294,16 @@ class Runner:
 
     async def _dead_letter(self, messages: Sequence[Message], reason: str) -> bool:
         """Move messages to the dead-letter queue; return False where there is none."""
+        self._release(messages)
         try:
-            moved = await self._settle(statements.DEAD_LETTER, messages, reason)
+            moved = await self._source.dead_letter(self.queue, messages, reason)
         except ClientError as error:
             log.error(  # noqa: TRY400 - the text says all.
                 "%s stays in %s (%s), and is hidden for an hour: give the queue a RedrivePolicy."
                 " Reason: %s",
                 *(_ids(messages), self.queue.name, error, reason),
             )
-            await self._settle(statements.HIDE, messages, _HOPELESS_SECONDS, reason)
+            await self._source.hide(self.queue, messages, _HOPELESS_SECONDS, reason)
             self.outcomes["retried"] += len(messages)
             return False
         if moved < len(messages):
@@ -318,7 +314,8 @@ class Runner:
 
     async def _delete(self, messages: Sequence[Message]) -> bool:
         """Delete messages; return whether all were still this worker's."""
-        deleted = await self._settle(statements.DELETE, messages)
+        self._release(messages)
+        deleted = await self._source.delete(self.queue, messages)
         return deleted == len(messages) or self._note_lost(messages)
 
     def _note_lost(self, messages: Sequence[Message]) -> bool:
@@ -328,15 +325,9 @@ class Runner:
     async def _return(self, messages: Sequence[Message]) -> None:
         """Give messages back as if they had not been received."""
         if messages:
-            await self._settle(statements.RETURN, messages)
+            self._release(messages)
+            await self._source.give_back(self.queue, messages)
             self.outcomes["returned"] += len(messages)
-
-    async def _settle(self, statement: str, messages: Sequence[Message], *extra: Any) -> int:
-        """Run a statement on messages; return for how many it did something."""
-        self._release(messages)
-        with self.queue.explaining():
-            rows = await self._link.run(statement, claimed(self.queue, messages, *extra))
-        return sum(bool(done) for (done,) in rows)
 
     def _release(self, messages: Sequence[Message]) -> None:
         """Hide messages for longer no more: they are about to be settled."""
@@ -344,9 +335,8 @@ class Runner:
             if self._held.get(message.number) is message:  # Not a later receive of it.
                 del self._held[message.number]
 
-    def _extension(self) -> list[Any] | None:
-        held = list(self._held.values())
-        return claimed(self.queue, held, self.options.visibility, None) if held else None
+    def _claimed(self) -> list[Message]:
+        return list(self._held.values())
 
 
 def _called(handler: Callable[..., Any], arguments: Sequence[Any]) -> Any:

@@ -6,11 +6,13 @@ from dataclasses import replace
 from time import monotonic
 from typing import Any
 
-from skipmq.client.connections import Connections, Link
 from skipmq.client.consumer import Consumer
+from skipmq.client.database import Database
 from skipmq.client.health import start_health
-from skipmq.client.listening import listen
 from skipmq.client.runner import Runner
+from skipmq.client.sending import is_url
+from skipmq.client.service import Service
+from skipmq.client.source import Source
 
 _CHECK_SECONDS = 0.01
 _CLAIM_SECONDS = 2.0
@@ -26,28 +28,27 @@ class Worker:
     def __init__(
         self, consumers: Sequence[Consumer], dsn: str, *, concurrency: int | None, grace: float
     ) -> None:
-        self._connections = Connections(dsn)
-        self._link = Link(self._connections)
+        self._source: Source = Service(dsn) if is_url(dsn) else Database(dsn)
         self._grace, self._stopped = grace, asyncio.Event()
         if concurrency is not None:
             consumers = [
                 replace(c, options=replace(c.options, concurrency=concurrency)) for c in consumers
             ]
-        self.runners = [Runner(c, self._connections, self._link) for c in consumers]
+        self.runners = [Runner(c, self._source) for c in consumers]
 
     async def run(self, *, once: bool, health_port: int | None) -> None:
         """Run; raise ClientError where it cannot begin, and UnfinishedError for what it cut off."""
         asides: list[asyncio.Task[Any]] = []
         health = None
         try:
-            await self._link.open()
+            await self._source.open()
             if health_port is not None:
-                health = await start_health(health_port, self.runners, self._link)
+                health = await start_health(health_port, self.runners, self._source)
             asides = [asyncio.create_task(runner.extend()) for runner in self.runners]
             if once:
                 tasks = [asyncio.create_task(self._drain())]
             else:
-                asides.append(asyncio.create_task(listen(self._connections, self.runners)))
+                asides.append(asyncio.create_task(self._source.listen(self.runners)))
                 tasks = [asyncio.create_task(runner.serve()) for runner in self.runners]
             asides.append(stopped := asyncio.create_task(self._stopped.wait()))
             try:
@@ -64,8 +65,7 @@ class Worker:
             await asyncio.gather(*asides, return_exceptions=True)
             if health is not None:
                 health.close()
-            await self._link.close()
-            await self._connections.close()
+            await self._source.close()
         if late:
             raise UnfinishedError(
                 f"{late} handlers did not end within {self._grace:g} seconds; their messages were"

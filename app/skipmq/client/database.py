@@ -1,0 +1,84 @@
+"""The database of the broker as a source of messages."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+
+from skipmq.client import statements
+from skipmq.client.connections import Connections, Link
+from skipmq.client.listening import listen
+from skipmq.client.message import Message
+from skipmq.client.queue import Queue
+from skipmq.client.source import Settled, Wakened
+
+
+class Database:
+    """Claims and settles by SQL, each in a transaction of its own."""
+
+    failure = psycopg.Error
+
+    def __init__(self, dsn: str) -> None:
+        self._connections = Connections(dsn)
+        self._link = Link(self._connections)
+        self.transaction = self._connections.transaction
+        self.atransaction = self._connections.atransaction
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether it is connected."""
+        return self._link.is_open
+
+    async def open(self) -> None:
+        """Connect; raise ClientError where that fails."""
+        await self._link.open()
+
+    async def close(self) -> None:
+        """Close all connections that are not in use."""
+        await self._link.close()
+        await self._connections.close()
+
+    async def listen(self, runners: Sequence[Wakened]) -> None:
+        """Wake runners for what nodes send to their queues, until it is cancelled."""
+        await listen(self._connections, runners)
+
+    async def claim(self, queue: Queue[Any], limit: int, seconds: int) -> list[Message]:
+        """Receive messages, in the order of their groups."""
+        parameters = (queue.name, limit, seconds, queue.account, queue.region)
+        with queue.explaining():
+            rows = await self._link.run(statements.CLAIM, parameters)
+        return [Message.from_row(row) for row in rows]
+
+    async def delete(self, queue: Queue[Any], messages: Sequence[Message]) -> int:
+        """Delete messages."""
+        return await self._settle(statements.DELETE, queue, messages)
+
+    async def hide(
+        self, queue: Queue[Any], messages: Settled, seconds: int, reason: str | None = None
+    ) -> int:
+        """Hide messages from now on, with a reason as their FailureReason."""
+        return await self._settle(statements.HIDE, queue, messages, seconds, reason)
+
+    async def give_back(self, queue: Queue[Any], messages: Sequence[Message]) -> int:
+        """Return messages as if they had not been received."""
+        return await self._settle(statements.RETURN, queue, messages)
+
+    async def dead_letter(self, queue: Queue[Any], messages: Sequence[Message], reason: str) -> int:
+        """Move messages to the dead-letter queue."""
+        return await self._settle(statements.DEAD_LETTER, queue, messages, reason)
+
+    def claimed(self, queue: Queue[Any], messages: Sequence[Message], *extra: Any) -> list[Any]:
+        """Return the parameters of a statement that settles messages: its own are `extra`."""
+        ids, receipts = [m.number for m in messages], [m.receipt for m in messages]
+        return [queue.name, *extra, queue.account, queue.region, ids, receipts]
+
+    async def _settle(
+        self, statement: str, queue: Queue[Any], messages: Settled, *extra: Any
+    ) -> int:
+        def made() -> list[Any] | None:
+            found = messages() if callable(messages) else messages
+            return self.claimed(queue, found, *extra) if found else None
+
+        with queue.explaining():
+            rows = await self._link.run(statement, made)
+        return sum(bool(done) for (done,) in rows)

@@ -1,0 +1,31 @@
+"""A message as a handler sees it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from skipmq.client.attributes import Value, decode
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Message:
+    """A message as it was received; `receive_count` counts this receive too."""
+
+    id: str
+    text: str = field(repr=False)
+    attributes: dict[str, Value] = field(repr=False)
+    receive_count: int
+    sent_at: datetime
+    group: str | None
+    dead_letter_source: str | None
+    # What settles it: its number or id, and the receive that it was claimed by.
+    number: int | str = field(repr=False)
+    receipt: int | str = field(repr=False)
+
+    @classmethod
+    def from_row(cls, row: Sequence[Any]) -> "Message":
+        """Return the message of a row of a claim."""
+        number, receipt, id_, text, stored, receive_count, sent_at, group, source = row
+        known = decode(stored)
+        return cls(id_, text, known, receive_count, sent_at, group, source, number, receipt)

@@ -1,0 +1,203 @@
+"""A node as a source of messages: the actions of SQS over HTTP."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from skipmq.client.attributes import decode, typed
+from skipmq.client.errors import ClientError
+from skipmq.client.http import Caller, RefusedError, UnavailableError
+from skipmq.client.message import Message
+from skipmq.client.queue import Queue
+from skipmq.client.source import Settled, Wakened
+
+log = logging.getLogger(__package__)
+
+# A receive waits so long for a message; a worker that stops waits for it.
+_WAIT_SECONDS = 1
+_MOST, _MOST_ATTRIBUTES = 10, 10
+_LONGEST_PAUSE = 5.0
+_MOST_REASON = 1_000
+
+
+class Service:
+    """Claims and settles by SQS's actions; each is safe to repeat, and is until it is answered.
+
+    A dead letter is sent to the dead-letter queue and then deleted: it may be in both.
+    """
+
+    failure = UnavailableError
+
+    def __init__(self, url: str) -> None:
+        self._caller = Caller(url)
+        self.is_open = False
+
+    async def open(self) -> None:
+        """Call the broker once; raise ClientError where that fails."""
+        try:
+            await asyncio.to_thread(self._caller.call, "ListQueues", {"MaxResults": 1})
+        except RefusedError:
+            pass  # It answers; what is allowed shows at the queues.
+        except UnavailableError as error:
+            raise ClientError(f"the broker cannot be reached: {error}") from error
+        self.is_open = True
+
+    async def close(self) -> None:
+        """Close the connections that are not in use."""
+        self.is_open = False
+        self._caller.close()
+
+    async def listen(self, runners: Sequence[Wakened]) -> None:
+        """Do nothing: receives wait for messages."""
+
+    async def claim(self, queue: Queue[Any], limit: int, seconds: int) -> list[Message]:
+        """Receive messages, waiting up to a second for the first."""
+        request = {
+            "MaxNumberOfMessages": limit,
+            "VisibilityTimeout": seconds,
+            "WaitTimeSeconds": _WAIT_SECONDS,
+            "MessageSystemAttributeNames": ["All"],
+            "MessageAttributeNames": ["All"],
+        }
+        answer = await self._at(queue, "ReceiveMessage", request)
+        return [_message(each) for each in answer.get("Messages") or []]
+
+    async def delete(self, queue: Queue[Any], messages: Sequence[Message]) -> int:
+        """Delete messages."""
+        return await self._batches(queue, "DeleteMessageBatch", messages)
+
+    async def hide(
+        self, queue: Queue[Any], messages: Settled, seconds: int, reason: str | None = None
+    ) -> int:
+        """Hide messages from now on; HTTP has no place for a reason, which the log has."""
+        del reason
+        found = messages() if callable(messages) else messages
+        extra = {"VisibilityTimeout": seconds}
+        return await self._batches(queue, "ChangeMessageVisibilityBatch", found, extra)
+
+    async def give_back(self, queue: Queue[Any], messages: Sequence[Message]) -> int:
+        """Make messages visible; their receive stays counted."""
+        # The last first, so that those of a group become visible behind the one before.
+        return await self.hide(queue, messages[::-1], 0)
+
+    async def dead_letter(self, queue: Queue[Any], messages: Sequence[Message], reason: str) -> int:
+        """Send messages to the dead-letter queue, and delete them; raise ClientError if none."""
+        target = await self._dead_letter_url(queue)
+        moved = 0
+        for message in messages:
+            # Another's is left alone.
+            if not await self.hide(queue, [message], 60):
+                continue
+            await self._call("SendMessage", _letter(message, target, reason), queue.region)
+            moved += await self.delete(queue, [message])
+        return moved
+
+    def transaction(self) -> AbstractContextManager[Any]:
+        """Raise ClientError: there is none."""
+        raise ClientError(
+            f"context.transaction() needs the database, and this app speaks to {self._caller.url}:"
+            " return, which deletes the message, or give the App a postgresql:// URL"
+        )
+
+    def atransaction(self) -> AbstractAsyncContextManager[Any]:
+        """Raise ClientError: there is none."""
+        self.transaction()
+        raise AssertionError
+
+    def claimed(self, queue: Queue[Any], messages: Sequence[Message]) -> list[Any]:
+        """Raise ClientError: a message is deleted by its receipt handle."""
+        del messages
+        raise ClientError(
+            f"a message of {queue.name!r} came from {self._caller.url} and cannot be deleted by"
+            " SQL: return, which deletes it, or give the App a postgresql:// URL"
+        )
+
+    async def _batches(
+        self,
+        queue: Queue[Any],
+        action: str,
+        messages: Sequence[Message],
+        extra: dict[str, Any] | None = None,
+    ) -> int:
+        done = 0
+        for begin in range(0, len(messages), _MOST):
+            some = messages[begin : begin + _MOST]
+            entries = [
+                {"Id": str(n), "ReceiptHandle": m.receipt, **(extra or {})}
+                for n, m in enumerate(some)
+            ]
+            answer = await self._at(queue, action, {"Entries": entries})
+            done += len(answer.get("Successful") or [])
+        return done
+
+    async def _dead_letter_url(self, queue: Queue[Any]) -> str:
+        request = {"AttributeNames": ["RedrivePolicy"]}
+        answer = await self._at(queue, "GetQueueAttributes", request)
+        policy = (answer.get("Attributes") or {}).get("RedrivePolicy")
+        if not policy:
+            raise ClientError("The queue has no dead-letter queue.")
+        arn = msgspec.json.decode(policy)["deadLetterTargetArn"]
+        *_, region, account, name = arn.split(":")
+        return await self._url(Queue(name, account=account, region=region))
+
+    async def _at(self, queue: Queue[Any], action: str, request: dict[str, Any]) -> Any:
+        url = await self._url(queue)
+        return await self._call(action, {"QueueUrl": url, **request}, queue.region)
+
+    async def _url(self, queue: Queue[Any]) -> str:
+        place = (queue.name, queue.account, queue.region)
+        return str(await self._done(self._caller.queue_url, *place))
+
+    async def _call(self, action: str, request: dict[str, Any], region: str | None) -> Any:
+        return await self._done(self._caller.call, action, request, region)
+
+    async def _done(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a function in a thread until the broker answers."""
+        tries = 0
+        while True:
+            try:
+                answer = await asyncio.to_thread(function, *arguments)
+            except UnavailableError as error:
+                self.is_open = False
+                log.warning("the broker is unavailable, trying again: %s", error)
+                longest = min(_LONGEST_PAUSE, 0.1 * 2.0 ** min(tries, 10))
+                await asyncio.sleep(longest * random.uniform(0.5, 1))  # noqa: S311 - no secret.
+                tries += 1
+            else:
+                self.is_open = True
+                return answer
+
+
+def _message(given: dict[str, Any]) -> Message:
+    """Return the message of an answer to ReceiveMessage."""
+    known = given.get("Attributes") or {}
+    return Message(
+        given["MessageId"],
+        given["Body"],
+        decode(given.get("MessageAttributes")),
+        int(known["ApproximateReceiveCount"]),
+        datetime.fromtimestamp(int(known["SentTimestamp"]) / 1000, UTC),
+        known.get("MessageGroupId"),
+        known.get("DeadLetterQueueSourceArn"),
+        given["MessageId"],
+        given["ReceiptHandle"],
+    )
+
+
+def _letter(message: Message, url: str, reason: str) -> dict[str, Any]:
+    """Return the request that sends a message to a dead-letter queue."""
+    kept = dict(typed(message.attributes))
+    if len(kept) < _MOST_ATTRIBUTES or "FailureReason" in kept:
+        kept["FailureReason"] = {"DataType": "String", "StringValue": reason[:_MOST_REASON] or "-"}
+    request = {"QueueUrl": url, "MessageBody": message.text, "MessageAttributes": kept}
+    if message.group is not None:
+        request["MessageGroupId"] = message.group
+    if url.endswith(".fifo"):
+        request["MessageDeduplicationId"] = message.id
+    return request

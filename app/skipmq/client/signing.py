@@ -1,0 +1,49 @@
+"""Headers of a request to SQS, signed with the keys of AWS's variables where there are some.
+
+Source: AWS Identity and Access Management User Guide, "Create a signed AWS API request".
+"""
+
+import hmac
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from hashlib import sha256
+
+from skipmq import limits
+
+_SIGNED = "content-type;host;x-amz-date;x-amz-target"
+_SIGNED_WITH_TOKEN = "content-type;host;x-amz-date;x-amz-security-token;x-amz-target"  # noqa: S105 - names.
+
+
+def headers(host: str, action: str, body: bytes, region: str | None = None) -> Mapping[str, str]:
+    """Return the headers of an action's request with a JSON body.
+
+    Reads AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, and AWS_REGION or
+    AWS_DEFAULT_REGION where the queue has no region.
+    """
+    given = {
+        "content-type": "application/x-amz-json-1.0",
+        "host": host,
+        "x-amz-target": f"AmazonSQS.{action}",
+    }
+    key, secret = os.environ.get("AWS_ACCESS_KEY_ID"), os.environ.get("AWS_SECRET_ACCESS_KEY")
+    if not key or not secret:
+        return given
+    named = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    scope = f"{moment[:8]}/{region or named or limits.DEFAULT_REGION}/sqs/aws4_request"
+    given["x-amz-date"] = moment
+    names = _SIGNED
+    if token := os.environ.get("AWS_SESSION_TOKEN"):
+        given["x-amz-security-token"], names = token, _SIGNED_WITH_TOKEN
+    lines = "".join(f"{name}:{given[name]}\n" for name in names.split(";"))
+    request = f"POST\n/\n\n{lines}\n{names}\n{sha256(body).hexdigest()}"
+    text = f"AWS4-HMAC-SHA256\n{moment}\n{scope}\n{sha256(request.encode()).hexdigest()}"
+    signing = f"AWS4{secret}".encode()
+    for part in scope.split("/"):
+        signing = hmac.digest(signing, part.encode(), "sha256")
+    given["authorization"] = (
+        f"AWS4-HMAC-SHA256 Credential={key}/{scope}, SignedHeaders={names},"
+        f" Signature={hmac.digest(signing, text.encode(), 'sha256').hex()}"
+    )
+    return given

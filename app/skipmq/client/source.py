@@ -1,0 +1,69 @@
+"""Where a worker has its messages from: the database of the broker, or a node over HTTP."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from typing import Any, Protocol
+
+from skipmq.client.message import Message
+from skipmq.client.queue import Queue
+
+Settled = Callable[[], Sequence[Message]] | Sequence[Message]
+
+
+class Wakened(Protocol):
+    """What is woken when something is sent to its queue."""
+
+    queue: Queue[Any]
+
+    def wake(self) -> None:
+        """Poll now."""
+
+
+class Source(Protocol):
+    """Claims and settles messages; all waits until it can, and raises ClientError for mistakes.
+
+    What settles messages returns for how many it did something: the others are another's.
+    """
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether it is connected."""
+
+    @property
+    def failure(self) -> type[Exception]:
+        """Return what it raises for other failures that do not pass."""
+
+    async def open(self) -> None:
+        """Connect; raise ClientError where that fails."""
+
+    async def close(self) -> None:
+        """Disconnect."""
+
+    async def listen(self, runners: Sequence[Wakened]) -> None:
+        """Wake runners for what is sent to their queues, where that can be heard."""
+
+    async def claim(self, queue: Queue[Any], limit: int, seconds: int) -> list[Message]:
+        """Receive up to `limit` messages, and hide them for so long."""
+
+    async def delete(self, queue: Queue[Any], messages: Sequence[Message]) -> int:
+        """Delete messages."""
+
+    async def hide(
+        self, queue: Queue[Any], messages: Settled, seconds: int, reason: str | None = None
+    ) -> int:
+        """Hide messages from now on; `messages` that are called are those when it is their turn."""
+
+    async def give_back(self, queue: Queue[Any], messages: Sequence[Message]) -> int:
+        """Make messages visible, and their receive uncounted where that can be."""
+
+    async def dead_letter(self, queue: Queue[Any], messages: Sequence[Message], reason: str) -> int:
+        """Move messages to the queue's dead-letter queue; raise ClientError where it has none."""
+
+    def transaction(self) -> AbstractContextManager[Any]:
+        """Give a connection in a transaction; for threads."""
+
+    def atransaction(self) -> AbstractAsyncContextManager[Any]:
+        """Give a connection in a transaction; for coroutines."""
+
+    def claimed(self, queue: Queue[Any], messages: Sequence[Message]) -> list[Any]:
+        """Return the parameters of the statement that deletes messages."""

@@ -1,7 +1,7 @@
 """The attributes of declared queues, as TOML, tests and imports write them."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from skipmq import names
@@ -25,6 +25,15 @@ def with_arns(attribute: str, value: str, account: str, region: str) -> str:
 
     What is not such a policy is returned as it is: SQS says what is wrong with it.
     """
+    return _renamed(attribute, value, lambda queue: _arn(queue, account, region))
+
+
+def with_names(attribute: str, value: str, source: names.Named) -> str:
+    """Return an attribute in which queues of the source's account and region have names alone."""
+    return _renamed(attribute, value, lambda queue: _name(queue, source))
+
+
+def _renamed(attribute: str, value: str, rename: Callable[[Any], Any]) -> str:
     if (member := _QUEUES.get(attribute)) is None:
         return value
     try:
@@ -34,12 +43,16 @@ def with_arns(attribute: str, value: str, account: str, region: str) -> str:
     if not isinstance(policy, dict) or member not in policy:
         return value
     queues = policy[member]
-    completed = (
-        [_arn(each, account, region) for each in queues]
-        if isinstance(queues, list)
-        else _arn(queues, account, region)
-    )
-    return json.dumps(policy | {member: completed})
+    renamed = [rename(each) for each in queues] if isinstance(queues, list) else rename(queues)
+    return json.dumps(policy | {member: renamed})
+
+
+def _name(queue: Any, source: names.Named) -> Any:
+    try:
+        named = names.parse(queue) if isinstance(queue, str) else None
+    except names.QueueNameError:
+        return queue
+    return named.name if named and named[1:] == source[1:] else queue
 
 
 def _arn(queue: Any, account: str, region: str) -> Any:

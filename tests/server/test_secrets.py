@@ -214,12 +214,15 @@ def commands(place: Path) -> dict[str, list[str]]:
     """Return plausible arguments for every command."""
     policy = place / "policy.json"
     policy.write_text('{"Version": "2012-10-17", "Statement": []}')
+    queues = place / "queues.toml"
+    queues.write_text("[queues.orders]\n")
     lake, key = str(place / "lake"), "AKIAIOSFODNN7EXAMPLE"
     where = ["--where", "queue = 'orders'"]
     return {
         "serve": ["--port", "1", "--insecure"],
         "migrate": [],
         "config": [],
+        "import": [str(queues)],
         "doctor": [],
         "psql": ["-Atc", "select 1"],
         "work": ["json:loads", "--once"],

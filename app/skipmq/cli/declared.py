@@ -16,6 +16,7 @@ from skipmq.model import DeclaredQueue, Identity, Queue, QueueName
 
 log = structlog.get_logger()
 
+_TAGS = "tags"
 _POLICIES = {"Policy", "RedriveAllowPolicy"}
 
 
@@ -32,11 +33,15 @@ class Mismatch(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What has become of a declared queue; with an error it may not be there."""
+    """What has become of a declared queue; with an error it may not be there.
+
+    `changed` are the attributes of an existing queue that were set.
+    """
 
     queue: QueueName
     is_new: bool
     mismatches: tuple[Mismatch, ...] = ()
+    changed: tuple[str, ...] = ()
     error: str = ""
 
 
@@ -68,19 +73,28 @@ def declare_queues(settings: Settings, database_url: str) -> None:
 
 
 def declare(
-    local: LocalNode, queues: Iterable[DeclaredQueue], *, dry_run: bool = False
+    local: LocalNode,
+    queues: Iterable[DeclaredQueue],
+    *,
+    dry_run: bool = False,
+    overwrite: bool = False,
 ) -> Iterator[Outcome]:
     """Create queues that are not there; yield what has become of each, in order.
 
-    Existing queues keep their attributes. Redrive policies come last, because they refer to other
-    queues; one that is there without any gets its own, as after an interruption.
+    Existing queues keep their attributes and tags, unless `overwrite` sets those that differ.
+    With `dry_run` nothing is changed, and outcomes are what would be. Redrive policies come last,
+    because they refer to other queues; one that is there without any gets its own, as after an
+    interruption.
     """
     made = [(queue, _created(local, queue, dry_run=dry_run)) for queue in queues]
     for queue, outcome in made:
         if outcome.error or (outcome.is_new and dry_run):
             yield outcome
-        else:
-            yield _with_redrive(local, queue, outcome, dry_run=dry_run)
+            continue
+        compared = _with_redrive(local, queue, outcome, dry_run=dry_run)
+        if overwrite and compared.mismatches and not compared.error:
+            compared = _overwritten(local, queue, compared, dry_run=dry_run)
+        yield compared
 
 
 def _created(local: LocalNode, queue: DeclaredQueue, *, dry_run: bool) -> Outcome:
@@ -115,7 +129,7 @@ def _mismatches(queue: DeclaredQueue, stored: dict[str, str], found: Queue) -> I
         if attribute in present and not _is_same(attribute, value, present[attribute]):
             yield Mismatch(attribute, value, present[attribute])
     if queue.tags and dict(queue.tags) != dict(found.tags):
-        yield Mismatch("tags", _shown(queue.tags), _shown(found.tags))
+        yield Mismatch(_TAGS, _shown(queue.tags), _shown(found.tags))
 
 
 def _is_same(attribute: str, one: str, other: str) -> bool:
@@ -138,15 +152,40 @@ def _with_redrive(
         if found is None:
             raise errors.QueueDoesNotExist
         present = found.attributes.redrive_policy
-        if not present and not dry_run:
-            new = {REDRIVE_POLICY: declared}
-            local.act("SetQueueAttributes", owner, QueueUrl=queue.name, Attributes=new)
-        elif present != declared:
+        if not present:
+            if not dry_run:
+                new = {REDRIVE_POLICY: declared}
+                local.act("SetQueueAttributes", owner, QueueUrl=queue.name, Attributes=new)
+            return outcome if outcome.is_new else outcome._replace(changed=(REDRIVE_POLICY,))
+        if present != declared:
             mismatch = Mismatch(REDRIVE_POLICY, declared, present)
             return outcome._replace(mismatches=(*outcome.mismatches, mismatch))
     except errors.SqsError as error:
         return outcome._replace(error=error.message)
     return outcome
+
+
+def _overwritten(
+    local: LocalNode, queue: DeclaredQueue, outcome: Outcome, *, dry_run: bool
+) -> Outcome:
+    """Set the attributes that differ, and the tags to those that are declared."""
+    owner = _owner(local, queue)
+    changes = {each.attribute: each.declared for each in outcome.mismatches}
+    done = outcome._replace(mismatches=(), changed=(*outcome.changed, *changes))
+    if dry_run:
+        return done
+    tagged = changes.pop(_TAGS, None) is not None
+    try:
+        if changes:
+            local.act("SetQueueAttributes", owner, QueueUrl=queue.name, Attributes=changes)
+        if tagged:
+            present = local.act("ListQueueTags", owner, QueueUrl=queue.name).get("Tags", {})
+            if others := [key for key in present if key not in queue.tags]:
+                local.act("UntagQueue", owner, QueueUrl=queue.name, TagKeys=others)
+            local.act("TagQueue", owner, QueueUrl=queue.name, Tags=dict(queue.tags))
+    except errors.SqsError as error:
+        return outcome._replace(error=error.message)
+    return done
 
 
 def _owner(local: LocalNode, queue: DeclaredQueue) -> Identity:

@@ -149,6 +149,11 @@ _ALL = (
     Deferred(
         "work", "work:work", "Run the consumers of the app APP in the module MODULE.", extra=None
     ),
+    Deferred(
+        "import",
+        "imports:import_command",
+        "Create the queues that FILE declares, or those of an SQS endpoint; move no messages.",
+    ),
     Deferred("config", "config:config_command", "Show the effective settings and their sources."),
     Deferred(
         "doctor",

@@ -10,8 +10,8 @@ create function skipmq.change_message_visibility(
   p_id bigint,
   p_receive_count integer,
   p_visibility_timeout integer,
-  p_account text default '000000000000',
-  p_region text default 'us-east-1',
+  p_account text default coalesce(nullif(current_setting('skipmq.account', true), ''), '000000000000'),
+  p_region text default coalesce(nullif(current_setting('skipmq.region', true), ''), 'us-east-1'),
   p_reason text default null
 ) returns boolean
 language plpgsql volatile security definer

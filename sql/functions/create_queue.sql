@@ -8,8 +8,8 @@ create function skipmq.create_queue(
   p_name text,
   p_attributes jsonb default '{}',
   p_tags jsonb default '{}',
-  p_account text default '000000000000',
-  p_region text default 'us-east-1',
+  p_account text default coalesce(nullif(current_setting('skipmq.account', true), ''), '000000000000'),
+  p_region text default coalesce(nullif(current_setting('skipmq.region', true), ''), 'us-east-1'),
   p_history_mode text default 'metadata',
   p_cooldown interval default '60 seconds'
 ) returns integer

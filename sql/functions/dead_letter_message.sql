@@ -12,8 +12,8 @@ create function skipmq.dead_letter_message(
   p_id bigint,
   p_receive_count integer,
   p_reason text default null,
-  p_account text default '000000000000',
-  p_region text default 'us-east-1'
+  p_account text default coalesce(nullif(current_setting('skipmq.account', true), ''), '000000000000'),
+  p_region text default coalesce(nullif(current_setting('skipmq.region', true), ''), 'us-east-1')
 ) returns boolean
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp

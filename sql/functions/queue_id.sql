@@ -2,24 +2,38 @@
 -- Called by: hold_queue, receive_message, delete_message, change_message_visibility, return_message,
 --   dead_letter_message; SQL users.
 -- Locks, in order: none.
--- Raises: SQ001 when the queue does not exist.
+-- Raises: SQ001 when the queue does not exist; the hint names other places with a queue of that name, to members of the
+--   owner and of skipmq_node: others need not know where queues are.
 -- Relies on index: queue_pkey.
 create function skipmq.queue_id(
   p_name text,
-  p_account text default '000000000000',
-  p_region text default 'us-east-1'
+  p_account text default coalesce(nullif(current_setting('skipmq.account', true), ''), '000000000000'),
+  p_region text default coalesce(nullif(current_setting('skipmq.region', true), ''), 'us-east-1')
 ) returns integer
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_id integer;
+  v_hint text := format('select skipmq.create_queue(%L)', p_name);
+  v_others text;
 begin
   select q.queue_id into v_id from skipmq.queue q
   where q.account = p_account and q.region = p_region and q.name = p_name;
   if v_id is null then
-    raise exception 'The specified queue does not exist.'
-      using errcode = 'SQ001', hint = format('select skipmq.create_queue(%L)', p_name);
+    if p_name ~ '^arn:' or p_name ~ '/' then
+      v_hint := 'write its name, and its account and region as p_account => …, p_region => …';
+    elsif pg_has_role(session_user, (select n.nspowner from pg_namespace n where n.nspname = 'skipmq'), 'member')
+      or pg_has_role(session_user, to_regrole('skipmq_node'), 'member')
+    then
+      select format('there is one in %s: set p_account and p_region', string_agg(
+        format('account %s, region %s', p.account, p.region), '; '))
+      into v_others
+      from (select * from skipmq.queue_places(p_name) limit 3) p having count(*) > 0;
+    end if;
+    raise exception 'queue % does not exist in account %, region %',
+      skipmq.shown(p_name), skipmq.shown(p_account), skipmq.shown(p_region)
+      using errcode = 'SQ001', hint = coalesce(v_others, v_hint);
   end if;
   return v_id;
 end $$;

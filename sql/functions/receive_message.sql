@@ -12,8 +12,8 @@ create function skipmq.receive_message(
   p_queue text,
   p_limit integer default 1,
   p_visibility_timeout integer default null,
-  p_account text default '000000000000',
-  p_region text default 'us-east-1'
+  p_account text default coalesce(nullif(current_setting('skipmq.account', true), ''), '000000000000'),
+  p_region text default coalesce(nullif(current_setting('skipmq.region', true), ''), 'us-east-1')
 ) returns table (
   id bigint, receive_count integer, message_id uuid, body text, attributes jsonb, group_id text,
   sequence_number bigint, deduplication_id text, approximate_receive_count integer, sent_at timestamptz,

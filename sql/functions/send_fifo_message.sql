@@ -10,8 +10,8 @@ create function skipmq.send_fifo_message(
   p_group_id text,
   p_deduplication_id text default null,
   p_attributes jsonb default null,
-  p_account text default '000000000000',
-  p_region text default 'us-east-1'
+  p_account text default coalesce(nullif(current_setting('skipmq.account', true), ''), '000000000000'),
+  p_region text default coalesce(nullif(current_setting('skipmq.region', true), ''), 'us-east-1')
 ) returns uuid
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp

@@ -9,8 +9,8 @@ create function skipmq.send_message(
   p_body text,
   p_attributes jsonb default null,
   p_delay_seconds integer default null,
-  p_account text default '000000000000',
-  p_region text default 'us-east-1',
+  p_account text default coalesce(nullif(current_setting('skipmq.account', true), ''), '000000000000'),
+  p_region text default coalesce(nullif(current_setting('skipmq.region', true), ''), 'us-east-1'),
   p_group_id text default null
 ) returns uuid
 language plpgsql volatile security definer

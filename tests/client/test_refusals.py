@@ -58,8 +58,8 @@ def test_queue_that_does_not_exist_is_named_with_account_and_region(
         Queue("gone").send("x", using=tx)
 
     assert str(caught.value) == (
-        "there is no queue 'gone' of this connection's account, by default 000000000000, in its"
-        " region, by default us-east-1: create it with `skipmq queue create gone`"
+        "queue gone does not exist in account 000000000000, region us-east-1: create it with"
+        " `skipmq queue create gone`"
     )
     assert caught.value.sqlstate == "SQ001"
 
@@ -73,7 +73,7 @@ def test_queue_of_another_account_that_does_not_exist_is_named_with_it(
     with psycopg.connect(shop) as tx, pytest.raises(ClientError) as caught:
         Queue("gone", account=account, region="eu-west-1").send("x", using=tx)
 
-    text = "there is no queue 'gone' of account 000000000001 in eu-west-1: create it"
+    text = "queue gone does not exist in account 000000000001, region eu-west-1: create it"
     assert str(caught.value).startswith(text)
 
 

@@ -218,7 +218,10 @@ def test_purge_without_consent_does_nothing(url: str) -> None:
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (["queue", "show", "nowhere"], "The specified queue does not exist."),
+        (
+            ["queue", "show", "nowhere"],
+            "queue nowhere does not exist in account 000000000000, region us-east-1: create",
+        ),
         (["queue", "create", "a b"], "Can only include alphanumeric characters"),
         (["queue", "create", "a", "-a", "DelaySeconds=901"], "parameter DelaySeconds"),
     ],

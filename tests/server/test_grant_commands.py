@@ -133,7 +133,7 @@ def test_grants_are_listed(url: str, applications: Applications) -> None:
     [
         (["grant", "nobody", "--send", "a"], 1, "create role nobody login password"),
         (["grant", "shop", "--send", "a b"], 1, "'a b' is not a queue name"),
-        (["grant", "shop", "--send", "a", "--account", "1"], 1, "an account is 12 digits"),
+        (["grant", "shop", "--send", "a", "--account", "1"], 2, "an account is 12 digits"),
         (["revoke", "nobody"], 1, "there is no role nobody"),
         (["revoke", "shop"], 1, "role shop has no grants"),
         (["revoke", "shop", "--receive", "a"], 1, "no grant to receive from a"),

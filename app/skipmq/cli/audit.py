@@ -7,7 +7,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from skipmq.cli import local
+from skipmq.cli import place
 from skipmq.cli.environment import configuration
 from skipmq.cli.node import open_node
 from skipmq.cli.output import cell, printing_json, shown_time
@@ -38,7 +38,7 @@ def audit(
     All accounts and regions are shown; a queue name is in the default account and region.
     """
     settings = configuration().settings
-    own = local.queue_name("", settings)
+    own = place.full_name("", settings)
     with open_node(settings) as node:
         records = node.run(
             node.node.audit.records(

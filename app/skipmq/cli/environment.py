@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from skipmq import config, embedded
+from skipmq.cli import place
 from skipmq.config import Configuration
 from skipmq.config.settings import Settings
 from skipmq.embedded import EmbeddedError
@@ -16,9 +17,12 @@ from skipmq.folders import folder
 
 
 def configuration(**overrides: Any) -> Configuration:
-    """Return the effective settings; raise ConfigError with all problems in them."""
+    """Return the effective settings, with the account and the region that the command names.
+
+    Raises ConfigError with all problems in them, and click.UsageError as `place.given` does.
+    """
     context = click.get_current_context()
-    loaded = config.load(file=context.obj, overrides=overrides)
+    loaded = config.load(file=context.obj, overrides={**place.given(context), **overrides})
     if not (loaded.settings.database_url or loaded.settings.analytics_url):
         return loaded
     # Imported late, because the embedded server is started before libpq is imported.

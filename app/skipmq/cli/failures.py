@@ -1,6 +1,6 @@
 """The error texts and exit codes of errors that the user can correct."""
 
-from skipmq import errors
+from skipmq import errors, names
 from skipmq.cli.declared import DeclarationError
 from skipmq.config import ConfigError
 from skipmq.database import session
@@ -19,7 +19,7 @@ def explain(error: Exception) -> tuple[list[str], int] | None:
     """Return a line for each problem and the exit code, or None for an internal error."""
     if isinstance(error, ConfigError):
         return error.problems, _USAGE
-    if isinstance(error, UnreadableError):
+    if isinstance(error, UnreadableError | names.QueueNameError):
         return [str(error)], _USAGE
     line = str(error) if isinstance(error, _PLAIN) else _line(error)
     return None if line is None else ([line], _FAILURE)
@@ -33,6 +33,8 @@ def _line(error: Exception) -> str | None:
             return f"{error.message} Run `skipmq doctor` for details"
         case errors.ServiceUnavailable():
             return "the database is unavailable. Check SKIPMQ_DATABASE_URL: run `skipmq doctor`"
+        case errors.QueueDoesNotExist():
+            return error.message
         case errors.SqsError():
             return f"{error.code}: {error.message}"
     return None

@@ -1,15 +1,18 @@
 """The commands `grant`, `revoke` and `grants` on queues for database roles."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
 from rich.markup import escape
 from rich.table import Table
 
-from skipmq import limits
+from skipmq.cli import place
 from skipmq.cli.environment import configuration
 from skipmq.cli.node import run_as_owner
 from skipmq.cli.output import cell, printing_json, shown_time
+from skipmq.config.settings import Settings
+from skipmq.database import Database
 from skipmq.store.grants import QueueGrants
 
 _send = click.option(
@@ -28,60 +31,59 @@ _QUEUE_REQUIRED = "specify a queue: --send QUEUE or --receive QUEUE"
 @click.argument("role")
 @_send
 @_receive
-@click.option("--account", default=limits.DEFAULT_ACCOUNT, help="Account of the queues.")
-@click.option("--region", help="Region of the queues (default: SKIPMQ_REGION).")
+@place.in_place
 @printing_json
-def grant(
-    role: str, send: tuple[str, ...], receive: tuple[str, ...], account: str, region: str | None
-) -> tuple[Any, Any]:
+def grant(role: str, send: tuple[str, ...], receive: tuple[str, ...]) -> tuple[Any, Any]:
     """Grant the database role ROLE access to queues by SQL.
 
-    Run it as the owner of the schema. Quote patterns: 'mail-*'.
+    Run it as the owner of the schema. A queue is its name, URL or ARN. Quote patterns: 'mail-*'.
     """
     if not (send or receive):
         raise click.UsageError(_QUEUE_REQUIRED)
-    where = {"account": account, "region": region or configuration().settings.region}
-    run_as_owner(
-        "grant",
-        lambda database: QueueGrants(database).grant(role, send=send, receive=receive, **where),
+    settings = configuration().settings
+    chosen = _by_place(send, receive, settings)
+
+    async def give(database: Database) -> None:
+        for (account, region), (sends, receives) in chosen.items():
+            await QueueGrants(database).grant(
+                role, send=sends, receive=receives, account=account, region=region
+            )
+
+    run_as_owner("grant", give)
+    return _shown(role, send, receive, settings), f"role {escape(role)} may " + _rights(
+        send, receive, " and "
     )
-    result = {"role": role, "send": list(send), "receive": list(receive), **where}
-    return result, f"role {escape(role)} may {_rights(send, receive, ' and ')}"
 
 
 @click.command()
 @click.argument("role")
 @_send
 @_receive
-@click.option("--account", help=f"Account of the queues (default: {limits.DEFAULT_ACCOUNT}).")
-@click.option("--region", help="Region of the queues (default: SKIPMQ_REGION).")
+@place.in_place
 @printing_json
-def revoke(
-    role: str,
-    send: tuple[str, ...],
-    receive: tuple[str, ...],
-    account: str | None,
-    region: str | None,
-) -> tuple[Any, Any]:
+def revoke(role: str, send: tuple[str, ...], receive: tuple[str, ...]) -> tuple[Any, Any]:
     """Revoke grants from the database role ROLE; without queues, all of them.
 
     Run it as the owner of the schema. It takes effect at the next statement of each session.
     """
     if not (send or receive):
-        if account or region:
+        if place.given(click.get_current_context()):
             raise click.UsageError(_QUEUE_REQUIRED)
         run_as_owner("revoke", lambda database: QueueGrants(database).revoke_all(role))
         return {"role": role, "revoked": "all"}, f"revoked all grants of role {escape(role)}"
-    where = {
-        "account": account or limits.DEFAULT_ACCOUNT,
-        "region": region or configuration().settings.region,
-    }
-    run_as_owner(
-        "revoke",
-        lambda database: QueueGrants(database).revoke(role, send=send, receive=receive, **where),
+    settings = configuration().settings
+    chosen = _by_place(send, receive, settings)
+
+    async def take(database: Database) -> None:
+        for (account, region), (sends, receives) in chosen.items():
+            await QueueGrants(database).revoke(
+                role, send=sends, receive=receives, account=account, region=region
+            )
+
+    run_as_owner("revoke", take)
+    return _shown(role, send, receive, settings), f"role {escape(role)} may no longer " + _rights(
+        send, receive, " or "
     )
-    result = {"role": role, "send": list(send), "receive": list(receive), **where}
-    return result, f"role {escape(role)} may no longer {_rights(send, receive, ' or ')}"
 
 
 @click.command()
@@ -108,6 +110,25 @@ def grants() -> tuple[Any, Any]:
     for row in rows:
         table.add_row(*(escape(cell(value)) for value in row.values()))
     return rows, table
+
+
+def _by_place(
+    send: Sequence[str], receive: Sequence[str], settings: Settings
+) -> dict[tuple[str, str], tuple[list[str], list[str]]]:
+    """Return the names of the queues to send to and to receive from, by account and region."""
+    chosen: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
+    for which, queues in enumerate((send, receive)):
+        for text in queues:
+            name = place.full_name(text, settings)
+            chosen.setdefault((name.account, name.region), ([], []))[which].append(name.name)
+    return chosen
+
+
+def _shown(
+    role: str, send: tuple[str, ...], receive: tuple[str, ...], settings: Settings
+) -> dict[str, Any]:
+    where = {"account": settings.account, "region": settings.region}
+    return {"role": role, "send": list(send), "receive": list(receive), **where}
 
 
 def _rights(send: tuple[str, ...], receive: tuple[str, ...], conjunction: str) -> str:

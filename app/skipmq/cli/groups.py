@@ -133,7 +133,7 @@ _ANALYTICS = (
 def queue() -> None:
     """Manage queues and their messages.
 
-    NAME is a queue of the default account and region; shell completion is available for it.
+    NAME is a queue by its name, URL or ARN; shell completion is available for names.
     """
 
 

@@ -11,12 +11,13 @@ from uuid import uuid4
 import msgspec
 
 from skipmq import errors
+from skipmq.cli import place
 from skipmq.config.settings import Settings
 from skipmq.model import Identity, QueueName
 from skipmq.node import Node
 from skipmq.protocol import REQUESTS, Call, Request
 from skipmq.server import request_log
-from skipmq.server.dispatch import EVERY, perform
+from skipmq.server.dispatch import EVERY, perform, queue_name
 from skipmq.store import Upkeep
 
 T = TypeVar("T")
@@ -53,12 +54,20 @@ class LocalNode:
             result: dict[str, Any] = msgspec.to_builtins(self.run(_act(self.node, call)) or {})
         except errors.SqsError as error:
             self._record(call, error)
+            name = queue_name(call)
+            if isinstance(error, errors.QueueDoesNotExist) and name is not None:
+                raise self.missing(name) from error
             raise
         except KeyboardInterrupt:
             self._record(call, errors.RequestCancelled())
             raise
         self._record(call, None)
         return result
+
+    def missing(self, name: QueueName) -> errors.QueueDoesNotExist:
+        """Return the error for a queue that is not there, which names where one is."""
+        node = self.node
+        return place.missing(name, self.run(node.queues.places(name.name, node.deadline())))
 
     def _record(self, call: Call, error: errors.SqsError | None) -> None:
         if self._user and EVERY[call.action].is_change:
@@ -84,16 +93,6 @@ def opened(settings: Settings, database_url: str, user: str = "") -> Iterator[Lo
         yield local
     finally:
         local.close()
-
-
-def queue_name(name: str, settings: Settings) -> QueueName:
-    """Return the full name of a queue of the account and the region of the settings."""
-    return QueueName(settings.account, settings.region, name)
-
-
-def queue_url(name: str) -> str:
-    """Return what names a queue of the identity of a call."""
-    return name
 
 
 async def _opened(settings: Settings, database_url: str) -> Node:

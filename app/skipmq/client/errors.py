@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 
-from skipmq import limits
-
 # What the functions refuse with an error text of their own, which says all.
 _REFUSED = {"SQ006", "SQ007", "SQ008", "SQ009", "SQ011", "SQ012"}
 
@@ -39,14 +37,15 @@ def explained(
     text = _text(error)
     match state:
         case "SQ001":
-            place = f"of account {account} in {region}"
-            if account is None or region is None:
-                own = f"this connection's account, by default {limits.DEFAULT_ACCOUNT}"
-                here = f"its region, by default {limits.DEFAULT_REGION}"
-                place = f"of {account or own}, in {region or here}"
-            text = (
-                f"there is no queue {queue!r} {place}: create it with `skipmq queue create {queue}`"
-            )
+            hint = _hint(error)
+            if hint is None or "create_queue" in hint:
+                options = "".join(
+                    f" --{name} {value}"
+                    for name, value in (("account", account), ("region", region))
+                    if value is not None
+                )
+                hint = f"create it with `skipmq queue create {queue}{options}`"
+            text = f"{text}: {hint}"
         case "3F000":
             text = (
                 "this database has no schema of SkipMQ: connect to the broker's database, or"
@@ -72,6 +71,13 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
         error = getattr(error, "orig", None) or error.__cause__
+
+
+def _hint(error: BaseException) -> str | None:
+    """Return the remedy that the server said, of any driver."""
+    *_, innermost = _causes(error)
+    found = getattr(getattr(innermost, "diag", innermost), "message_hint", None)
+    return found or getattr(innermost, "hint", None)
 
 
 def _text(error: BaseException) -> str:

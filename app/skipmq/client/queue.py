@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any, Generic, TypeVar, overload
 
-from skipmq import limits
+from skipmq import limits, names
 from skipmq.client import attributes as message_attributes
 from skipmq.client import bodies, statements, transactions
 from skipmq.client.errors import ClientError, explained
@@ -48,10 +48,16 @@ class Queue(Generic[T]):
     ) -> None:
         """Name a queue; raise ClientError for a type that bodies cannot have.
 
-        Without `account` and `region` it is in those that a connection has set, `skipmq.account`
-        and `skipmq.region`, or in 000000000000 and us-east-1.
+        The name may be a URL or an ARN, which names its account and region. Without `account` and
+        `region` it is in those that a connection has set, `skipmq.account` and `skipmq.region`, or
+        in 000000000000 and us-east-1.
         """
-        self.name, self.account, self.region = name, account, region
+        try:
+            named = names.parse(name)
+        except names.QueueNameError as error:
+            raise ClientError(str(error)) from None
+        self.name = named.name
+        self.account, self.region = account or named.account, region or named.region
         self.type = type
         self.codec = bodies.codec(type)
 

@@ -26,6 +26,7 @@ _LIST = Statement(
     "select name from skipmq.list_queues($1, $2, $3, $4, $5) name",
     TEXT, TEXT, TEXT, TEXT, INTEGER,
 )  # fmt: skip
+_PLACES = Statement("select account, region from skipmq.queue_places($1)", TEXT)
 _SOURCES = Statement(
     "select name from skipmq.dead_letter_sources($1, $2, $3, $4, $5) name",
     TEXT, TEXT, TEXT, TEXT, INTEGER,
@@ -201,6 +202,11 @@ class Queues:
             _LIST, (account, region, prefix, after, limit), deadline=deadline
         )
         return [name for (name,) in rows]
+
+    async def places(self, name: str, deadline: float) -> list[tuple[str, str]]:
+        """Return the accounts and regions that have a queue of this name."""
+        rows = await self._database.rows(_PLACES, (name,), deadline=deadline)
+        return [(account, region) for account, region in rows]
 
     async def dead_letter_sources(
         self, name: QueueName, after: str, limit: int, deadline: float

@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
-from skipmq.cli import local
+from skipmq.cli import place
 from skipmq.cli.analytics.engine import Selection, opened
 from skipmq.cli.analytics.errors import one_line_errors
 from skipmq.cli.analytics.exports import JSON, spark_and_database
@@ -184,7 +184,7 @@ def replay_command(
     with spark_and_database(settings) as (spark, source, _), _write_session(settings) as writer:
         from skipmq.analytics import replay  # noqa: PLC0415
 
-        to = replay.target(writer, local.queue_name(queue, settings))
+        to = replay.target(writer, place.full_name(queue, settings))
         check_queues(source, lake_table(spark, lake), queues)
         history = _history(spark, source, lake, since=since, until=until, queues=queues)
         with out.status("counting"):

@@ -12,7 +12,6 @@ from rich.markup import escape
 from rich.table import Table
 
 from skipmq import limits
-from skipmq.cli import local
 from skipmq.cli.completion import queue_argument
 from skipmq.cli.environment import configuration
 from skipmq.cli.node import act, open_node
@@ -58,7 +57,7 @@ def queue_receive(
 
     Messages that are not deleted become visible again after the visibility timeout.
     """
-    url = local.queue_url(name)
+    url = name
     with open_node(configuration().settings) as node:
         messages = node.act(
             "ReceiveMessage",
@@ -110,7 +109,7 @@ def _table(messages: Sequence[Mapping[str, Any]]) -> Table:
 @printing_json
 def queue_peek(name: str, state: str | None, limit: int) -> tuple[Any, Any]:
     """Show messages of the queue NAME without receiving them."""
-    url = local.queue_url(name)
+    url = name
     parameters: dict[str, Any] = {"QueueUrl": url, "State": state}
     page = act("PeekMessages", **parameters, MaxResults=limit)
     messages = page["Messages"]
@@ -149,7 +148,7 @@ def queue_timeline(name: str, message_id: str) -> tuple[Any, Any]:
     The whole history is searched, which may take a while, because it has no index on message IDs. A
     redrive gives a message another ID.
     """
-    url, token = local.queue_url(name), None
+    url, token = name, None
     with (
         open_node(configuration().settings) as node,
         Console(stderr=True).status("searching") as status,

@@ -6,7 +6,7 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
-from skipmq.cli import local
+from skipmq.cli import place
 from skipmq.cli.completion import queue_argument
 from skipmq.cli.environment import configuration
 from skipmq.cli.node import act, open_node
@@ -26,6 +26,7 @@ def pairs(_: click.Context, parameter: click.Parameter, given: tuple[str, ...]) 
 
 @click.command("list")
 @click.argument("prefix", default="")
+@place.in_place
 @printing_json
 def queue_list(prefix: str) -> tuple[Any, Any]:
     """List the names of queues that begin with PREFIX."""
@@ -35,7 +36,8 @@ def queue_list(prefix: str) -> tuple[Any, Any]:
 
 
 @click.command("create")
-@click.argument("name")
+@click.argument("name", callback=place.name_of)
+@place.in_place
 @click.option(
     "-a",
     "--attribute",
@@ -61,7 +63,7 @@ def queue_show(name: str) -> tuple[Any, Any]:
     """Show the attributes and the counts of the queue NAME."""
     attributes = act(
         "GetQueueAttributes",
-        QueueUrl=local.queue_url(name),
+        QueueUrl=name,
         AttributeNames=["All", "HistoryMode", "ReplicationMode"],
     )["Attributes"]
     table = Table("attribute", "value", box=None, pad_edge=False)
@@ -84,7 +86,7 @@ def queue_set(name: str, attributes: dict[str, str]) -> tuple[Any, Any]:
 
     An empty value removes a policy.
     """  # noqa: D301 - click reads the character \b.
-    act("SetQueueAttributes", QueueUrl=local.queue_url(name), Attributes=attributes)
+    act("SetQueueAttributes", QueueUrl=name, Attributes=attributes)
     return {"queue": name, "set": attributes}, f"changed {', '.join(attributes)} of queue {name}"
 
 
@@ -101,7 +103,7 @@ def queue_tag(name: str, tags: dict[str, str], remove: tuple[str, ...]) -> tuple
       skipmq queue tag orders
       skipmq queue tag orders team=shop stage=test --remove owner
     """  # noqa: D301 - click reads the character \b.
-    url = local.queue_url(name)
+    url = name
     with open_node(configuration().settings) as node:
         if tags:
             node.act("TagQueue", QueueUrl=url, Tags=tags)
@@ -122,7 +124,7 @@ def queue_tag(name: str, tags: dict[str, str], remove: tuple[str, ...]) -> tuple
 @printing_json
 def queue_purge(name: str) -> tuple[Any, Any]:
     """Delete all messages of the queue NAME."""
-    act("PurgeQueue", QueueUrl=local.queue_url(name))
+    act("PurgeQueue", QueueUrl=name)
     return {"purged": name}, f"purged queue {name}"
 
 
@@ -132,5 +134,5 @@ def queue_purge(name: str) -> tuple[Any, Any]:
 @printing_json
 def queue_delete(name: str) -> tuple[Any, Any]:
     """Delete the queue NAME and all its messages."""
-    act("DeleteQueue", QueueUrl=local.queue_url(name))
+    act("DeleteQueue", QueueUrl=name)
     return {"deleted": name}, f"deleted queue {name}"

@@ -13,7 +13,6 @@ from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from skipmq import limits
-from skipmq.cli import local
 from skipmq.cli.completion import queue_argument
 from skipmq.cli.environment import configuration
 from skipmq.cli.local import LocalNode
@@ -75,9 +74,7 @@ def queue_send(
         body = _text(standard_input)
     with open_node(configuration().settings) as node:
         if not (lines or count):
-            result = node.act(
-                "SendMessage", QueueUrl=local.queue_url(name), **_message(body, **options)
-            )
+            result = node.act("SendMessage", QueueUrl=name, **_message(body, **options))
             click.echo(json.dumps(result, indent=2) if as_json else f"sent {result['MessageId']}")
             return
         bodies = _lines(standard_input) if lines else repeat(body, count or 1)
@@ -138,7 +135,7 @@ def _send_all(
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         bar = progress.add_task("", total=total)
         for batch in _batches(bodies, dict(options)):
-            result = node.act("SendMessageBatch", QueueUrl=local.queue_url(name), Entries=batch)
+            result = node.act("SendMessageBatch", QueueUrl=name, Entries=batch)
             sent += len(result.get("Successful", ()))
             failed += [
                 {"number": int(entry["Id"]), "code": entry["Code"], "error": entry["Message"]}

@@ -10,8 +10,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from skipmq import errors, limits
-from skipmq.cli import local
+from skipmq import limits
+from skipmq.cli import place
 from skipmq.cli.completion import queue_names
 from skipmq.cli.environment import configuration
 from skipmq.cli.local import LocalNode
@@ -101,7 +101,8 @@ order_option = click.option(
 
 
 @click.command("stats")
-@click.argument("name", required=False, shell_complete=queue_names)
+@click.argument("name", required=False, callback=place.name_of, shell_complete=queue_names)
+@place.in_place
 @order_option
 @click.option(
     "--limit",
@@ -115,15 +116,21 @@ order_option = click.option(
 def queue_stats(name: str | None, order: Order, limit: int, search: str) -> tuple[Any, Any]:
     """Show statistics of the busiest queues, or of the queue NAME.
 
-    All accounts and regions are shown; NAME is in the default account and region. Rates are
-    messages per second over the last one to two minutes. Statistics are up to a second old.
+    Without NAME and a place all accounts and regions are shown. Rates are messages per second over
+    the last one to two minutes. Statistics are up to a second old.
     """
     with open_node(configuration().settings) as node:
         if name is not None:
             return _queue(node, name)
+        where = place.given(click.get_current_context())
         queues, others = node.run(
             node.node.statistics.queues(
-                limit, search=search, order=order, deadline=node.node.deadline()
+                limit,
+                account=where.get("account"),
+                region=where.get("region"),
+                search=search,
+                order=order,
+                deadline=node.node.deadline(),
             )
         )
     sums = {key: value for key, value in others._asdict().items() if value is not None}
@@ -148,7 +155,7 @@ def _queue(node: LocalNode, name: str) -> tuple[Any, Any]:
 
 def _find(node: LocalNode, name: str) -> QueueStatistics:
     """Return the statistics of a queue; raise errors.QueueDoesNotExist."""
-    full_name, offset = local.queue_name(name, node.node.settings), 0
+    full_name, offset = place.full_name(name, node.node.settings), 0
     while True:
         queues, _ = node.run(
             node.node.statistics.queues(
@@ -164,7 +171,7 @@ def _find(node: LocalNode, name: str) -> QueueStatistics:
             if each.queue == name:
                 return each
         if len(queues) < _PAGE:
-            raise errors.QueueDoesNotExist
+            raise node.missing(full_name)
         offset += _PAGE
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import click
 from rich.text import Text
 
-from skipmq.cli import local
+from skipmq import errors
+from skipmq.cli import place
 from skipmq.cli.completion import queue_argument
 from skipmq.cli.environment import configuration
 from skipmq.cli.local import LocalNode
@@ -31,7 +32,7 @@ class Tail:
     """Returns each message that arrives in a queue once, without receiving it."""
 
     def __init__(self, node: LocalNode, name: str) -> None:
-        self._node, self._name = node, local.queue_name(name, node.node.settings)
+        self._node, self._name = node, place.full_name(name, node.node.settings)
         self._started = node.run(node.node.inspection.clock(node.node.deadline()))
         self._stopwatch = monotonic()
         self._seen: set[str] = set()
@@ -70,7 +71,10 @@ class Tail:
         async def peek(queue: Queue) -> list[PeekedMessage]:
             return await node.inspection.peek(queue, None, PEEKED, place, deadline)
 
-        return self._node.run(node.queues.on(self._name, deadline, peek))
+        try:
+            return self._node.run(node.queues.on(self._name, deadline, peek))
+        except errors.QueueDoesNotExist as error:
+            raise self._node.missing(self._name) from error
 
 
 @click.command("tail")

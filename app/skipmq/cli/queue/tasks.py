@@ -11,12 +11,13 @@ from rich.table import Table
 
 from skipmq import limits
 from skipmq.actions import moves
-from skipmq.cli import local
+from skipmq.cli import place
 from skipmq.cli.completion import queue_argument, queue_names
 from skipmq.cli.environment import configuration
 from skipmq.cli.local import LocalNode
 from skipmq.cli.node import open_node
 from skipmq.cli.output import cell, printing_json, shown_time
+from skipmq.config.settings import Settings
 from skipmq.store.upkeep import MOVES
 
 # Seconds between two polls of a task's progress.
@@ -55,9 +56,9 @@ def _filters(command: Any) -> Any:
 def queue_redrive(name: str, target: str | None, rate: int | None) -> tuple[Any, Any]:
     """Redrive the messages of the dead-letter queue NAME, and wait until the task ends."""
     settings = configuration().settings
-    source = local.queue_name(name, settings).arn
-    destination = local.queue_name(target, settings).arn if target else None
     with open_node(settings) as node:
+        source = _arn(node, name)
+        destination = None if target is None else _arn(node, _target(target, settings))
         handle = node.act(
             "StartMessageMoveTask",
             SourceArn=source,
@@ -156,8 +157,25 @@ def _filter(task: dict[str, Any]) -> str:
 
 def _tasks(node: LocalNode, name: str) -> list[dict[str, Any]]:
     tasks: list[dict[str, Any]]
-    tasks = node.act("ListMessageTasks", QueueUrl=local.queue_url(name))["Tasks"]
+    tasks = node.act("ListMessageTasks", QueueUrl=name)["Tasks"]
     return tasks
+
+
+def _target(text: str, settings: Settings) -> str:
+    """Return the URL of the queue to which messages go, which is in the region of the settings."""
+    named = place.full_name(text, settings)
+    if named.region != settings.region:
+        raise click.UsageError(
+            f"the queue {named.name} is in {named.region}, and messages move within a region, here"
+            f" {settings.region}"
+        )
+    return f"/{named.account}/{named.name}"
+
+
+def _arn(node: LocalNode, queue: str) -> str:
+    """Return the ARN of a queue by its name or URL; raise errors.QueueDoesNotExist."""
+    found = node.act("GetQueueAttributes", QueueUrl=queue, AttributeNames=["QueueArn"])
+    return str(found["Attributes"]["QueueArn"])
 
 
 def _run(
@@ -173,12 +191,17 @@ def _run(
     """Start a task and wait until it ends."""
     if value is not None and attribute is None:
         raise click.UsageError("--value requires --attribute")
-    with open_node(configuration().settings) as node:
+    settings = configuration().settings
+    destination = None if target is None else _target(target, settings)
+    with open_node(settings) as node:
+        for queue in (name, destination):
+            if queue is not None:
+                _arn(node, queue)
         handle = node.act(
             "StartMessageTask",
-            QueueUrl=local.queue_url(name),
+            QueueUrl=name,
             Kind=kind,
-            DestinationQueueUrl=None if target is None else local.queue_url(target),
+            DestinationQueueUrl=destination,
             BodyContains=body,
             AttributeName=attribute,
             AttributeValue=value,

@@ -1,0 +1,101 @@
+"""Where a command looks for its queues: the account and region of options, ARNs and settings."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from skipmq import errors, limits, names
+from skipmq.config.settings import Settings
+from skipmq.model import QueueName
+
+_FIELDS = ("account", "region")
+_OPTIONS, _QUEUE = "skipmq.options", "skipmq.queue"
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+def given(context: click.Context) -> Mapping[str, str]:
+    """Return the account and region of a command's options and of the queue that it names.
+
+    Raises click.UsageError if they differ.
+    """
+    options = context.meta.get(_OPTIONS, {})
+    text, named = context.meta.get(_QUEUE, ("", {}))
+    for field in _FIELDS:
+        if field in options and field in named and options[field] != named[field]:
+            raise click.UsageError(
+                f"{text} is of {field} {named[field]}, and --{field} says {options[field]}: leave"
+                f" --{field} out"
+            )
+    return {**options, **named}
+
+
+def full_name(text: str, settings: Settings) -> QueueName:
+    """Return the queue that a name, a URL or an ARN stands for; by default of the settings' place.
+
+    Raises names.QueueNameError.
+    """
+    named = names.parse(text)
+    return QueueName(named.account or settings.account, named.region or settings.region, named.name)
+
+
+def missing(name: QueueName, others: Sequence[tuple[str, str]]) -> errors.QueueDoesNotExist:
+    """Return the error for a queue that is not there, from the places that have one of its name."""
+    text = f"queue {name.name} does not exist in account {name.account}, region {name.region}"
+    if not others:
+        return errors.QueueDoesNotExist(f"{text}: create it with `skipmq queue create`")
+    account, region = next((each for each in others if each[0] == name.account), others[0])
+    more = f" (and in {len(others) - 1} other places)" if len(others) > 1 else ""
+    if account == name.account:
+        where, options = region, f"--region {region}"
+    elif region == name.region:
+        where, options = f"account {account}", f"--account {account}"
+    else:
+        where, options = (
+            f"account {account}, region {region}",
+            f"--account {account} --region {region}",
+        )
+    return errors.QueueDoesNotExist(f"{text}; there is one in {where}{more}: add {options}")
+
+
+def _option(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        if parameter.name == "account" and not limits.ACCOUNT.fullmatch(value):
+            raise click.BadParameter("an account is 12 digits", param_hint="--account")
+        context.meta.setdefault(_OPTIONS, {})[parameter.name] = value
+
+
+def name_of(context: click.Context, _: click.Parameter, text: str | None) -> str | None:
+    """Return the name of a queue; keep the account and the region that a URL or an ARN has.
+
+    It is the callback of a parameter. Raises names.QueueNameError.
+    """
+    if text is None:
+        return None
+    named = names.parse(text)
+    places = {field: value for field in _FIELDS if (value := getattr(named, field)) is not None}
+    context.meta[_QUEUE] = (text, places)
+    return named.name
+
+
+def in_place(command: Decorated) -> Decorated:
+    """Add the options `--region` and `--account`, which `configuration` puts into the settings."""
+    for option in (
+        click.option(
+            "--account",
+            metavar="ACCOUNT",
+            expose_value=False,
+            callback=_option,
+            help="Account of the queue, 12 digits (default: SKIPMQ_ACCOUNT).",
+        ),
+        click.option(
+            "--region",
+            metavar="REGION",
+            is_eager=True,  # So that the shell completes names of this region.
+            expose_value=False,
+            callback=_option,
+            help="Region of the queue (default: SKIPMQ_REGION).",
+        ),
+    ):
+        command = option(command)
+    return command

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sphinx.application import Sphinx
+from sphinx.highlighting import lexer_classes
 
 from skipmq import __version__
 
@@ -43,6 +44,9 @@ html_copy_source = html_show_sourcelink = html_show_sphinx = html_use_index = Fa
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
+
+# Pygments knows no HOCON.
+lexer_classes["hocon"] = lexer_classes["none"]
 
 
 def setup(app: Sphinx) -> None:

@@ -13,7 +13,15 @@ from support import pages
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
-    words = ["-m", "sphinx", "-qaE", "-d", str(folder / "cache"), str(pages.FOLDER)]
+    words = [
+        "-m",
+        "sphinx",
+        "-qWnaE",
+        "--keep-going",
+        "-d",
+        str(folder / "cache"),
+        str(pages.FOLDER),
+    ]
     subprocess.run([sys.executable, *words, str(folder / "html")], check=True, timeout=300)
     return folder / "html"
 

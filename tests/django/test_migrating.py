@@ -97,7 +97,7 @@ def test_schema_is_installed_where_the_setting_says(
 
 
 def test_declared_queue_that_is_there_stays_as_it_is(shop: Any, tables: Connection) -> None:
-    policy = {"deadLetterTargetArn": DEAD, "maxReceiveCount": 3}
+    policy = {"deadLetterTargetArn": "dead", "maxReceiveCount": 3}
     shop.settings["skipmq"]["QUEUES"] = {
         "orders": {"VisibilityTimeout": 7},
         "news": {"RedrivePolicy": policy},

@@ -8,11 +8,11 @@ from typing import Any
 from django.core.management import CommandError
 from django.db import Error, connections, transaction
 
-from skipmq import limits
+from skipmq import declarations, limits
 from skipmq.client.errors import sqlstate
 from skipmq.django import configuration, connection, statements
 
-_POLICY = "RedrivePolicy"
+_POLICY = declarations.REDRIVE_POLICY
 _OWN = (limits.DEFAULT_ACCOUNT, limits.DEFAULT_REGION)
 
 
@@ -92,7 +92,7 @@ def _stored(name: str, given: Mapping[str, Any]) -> dict[str, str]:
     """Return attributes as the database stores them; raise what the service would raise."""
     from skipmq.actions import attributes, checks  # noqa: PLC0415 - the server's.
 
-    texts = {k: v if isinstance(v, str) else json.dumps(v) for k, v in given.items()}
+    texts = {k: declarations.with_arns(k, declarations.text(v), *_OWN) for k, v in given.items()}
     if name.endswith(".fifo"):
         texts.setdefault("FifoQueue", "true")
     fifo = attributes.is_fifo(texts)

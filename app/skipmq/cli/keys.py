@@ -106,12 +106,12 @@ def _master(settings: Settings) -> MasterKeys:
 
 
 @keys.command("create")
-@click.option("--account", default=limits.DEFAULT_ACCOUNT, help="Account of 12 digits.")
+@click.option("--account", help="Account of 12 digits (default: SKIPMQ_ACCOUNT).")
 @click.option("--name", help="The user name in policies.  [default: the ID of the key]")
 @_rights_options
 @printing_json
 def keys_create(
-    account: str,
+    account: str | None,
     name: str | None,
     role: str | None,
     queues: Sequence[str],
@@ -121,6 +121,8 @@ def keys_create(
 
     Without a role or a policy it has all rights in its account.
     """
+    settings = configuration().settings
+    account = account or settings.account
     if not limits.ACCOUNT.fullmatch(account):
         raise click.BadParameter("an account has 12 digits", param_hint="--account")
     if name is not None and not _NAME.fullmatch(name):
@@ -128,7 +130,6 @@ def keys_create(
             "a name has 1 to 64 letters, digits and + = , . @ _ -", param_hint="--name"
         )
     rights = _rights(role, queues, policy)
-    settings = configuration().settings
     master, new = _master(settings), new_credentials()
     _run(lambda stored: _store(stored, master, new, account, name, rights), settings, create=True)
     return _shown(new, {"account": account})

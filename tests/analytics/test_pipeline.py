@@ -68,6 +68,7 @@ def pipelines(command: str, lake: Path, folder: Path) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_pipeline_is_valid(lake: Path, tmp_path: Path) -> None:
     assert "Run is COMPLETED" in pipelines("dry-run", lake, tmp_path)
 

@@ -31,7 +31,7 @@ from unnest(%s::text[], %s::text[]) b (body, deduplication_id)"""
 # The claim commits by itself. What follows names what was claimed by id and receive count.
 CLAIM = f"""
 select r.id, r.receive_count, r.message_id::text, r.body, r.attributes, r.approximate_receive_count,
-  r.sent_at, r.group_id, r.dead_letter_source
+  r.sent_at, r.group_id, r.dead_letter_source, r.trace_header
 from skipmq.receive_message(%s::text, %s::integer, %s::integer, {ACCOUNT}, {REGION}) r"""
 _CLAIMED = "from unnest(%s::bigint[], %s::integer[]) m (id, receive_count)"
 DELETE = f"""

@@ -110,7 +110,7 @@ class Service:
         self.transaction()
         raise AssertionError
 
-    def claimed(self, queue: Queue[Any], messages: Sequence[Message]) -> list[Any]:
+    def deletion(self, queue: Queue[Any], messages: Sequence[Message]) -> tuple[str, list[Any]]:
         """Raise ClientError: a message is deleted by its receipt handle."""
         del messages
         raise ClientError(

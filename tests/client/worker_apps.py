@@ -17,6 +17,7 @@ ELSEWHERE = "insert into public.elsewhere (queue, name) values (%s, %s)"
 effects = App()
 gated = App()
 failing = App()
+remote = App()
 
 
 def _work(queue: str, body: dict[str, Any], context: Context) -> None:
@@ -57,3 +58,11 @@ async def never_full(batch: list[dict[str, Any]]) -> None:
 @failing.consumer(ORDERS, retry=Retry.backoff(60, most=60))
 def fail(body: dict[str, Any]) -> None:
     raise ValueError(body["name"])
+
+
+@remote.consumer(ORDERS, concurrency=4)
+def note(body: dict[str, Any]) -> None:
+    """Write the message down, in a line of a file."""
+    time.sleep(0.02)
+    with Path(body["file"]).open("a", encoding="utf-8") as file:
+        file.write(body["name"] + "\n")

@@ -74,7 +74,7 @@ def test_every_function_that_python_calls_exists() -> None:
     called = {
         name
         for module in [*modules, APP / "django" / "statements.py"]
-        for name in re.findall(r"skipmq\.([a-z_]+)[\"(]", module.read_text())
+        for name in re.findall(r"(?<!messaging\.)skipmq\.([a-z_]+)[\"(]", module.read_text())
     }
 
     assert called

@@ -132,21 +132,21 @@ class Link:
             text = " ".join(str(error).split())
             raise ClientError(f"the database cannot be reached: {text}") from error
 
-    async def run(self, statement: str, parameters: Sequence[Any] | Callable[[], Any]) -> Rows:
+    async def run(self, make: Callable[[], tuple[str, Sequence[Any]] | None]) -> Rows:
         """Run a statement and return its rows.
 
-        Parameters that are a function are made when its turn has come; None makes it run nothing.
-        Raises psycopg.Error for what does not pass.
+        It is made, with its parameters, when its turn has come; None makes it run nothing. Raises
+        psycopg.Error for what does not pass.
         """
         tries = 0
         while True:
             try:
                 # Others take their turn between two tries: a row that is locked is one queue's.
                 async with self._lock:
-                    made = parameters() if callable(parameters) else parameters
+                    made = make()
                     if made is None:
                         return []
-                    cursor = await (await self._opened()).execute(statement, made)
+                    cursor = await (await self._opened()).execute(*made)
                     return await cursor.fetchall()
             except psycopg.Error as error:
                 if not _passes(error):

@@ -8,7 +8,7 @@ from typing import Any
 from psycopg import AsyncCursor, Cursor
 from psycopg.rows import tuple_row
 
-from skipmq.client import statements, transactions
+from skipmq.client import transactions
 from skipmq.client.connections import AsyncConnection, Connection
 from skipmq.client.errors import ClientError
 from skipmq.client.message import Message
@@ -59,7 +59,7 @@ class Context:
         self._begin()
         self._release()
         with self.queue.explaining():
-            self._check(transactions.run(using, statements.DELETE, self.claimed()))
+            self._check(transactions.run(using, *self._deletion()))
         self.is_delegated = True
 
     async def adelete(self, *, using: Any) -> None:
@@ -67,12 +67,11 @@ class Context:
         self._begin()
         self._release()
         with self.queue.explaining():
-            self._check(await transactions.arun(using, statements.DELETE, self.claimed()))
+            self._check(await transactions.arun(using, *self._deletion()))
         self.is_delegated = True
 
-    def claimed(self) -> list[Any]:
-        """Return the parameters of the statements that settle what was claimed."""
-        return self._source.claimed(self.queue, self.messages)
+    def _deletion(self) -> tuple[str, list[Any]]:
+        return self._source.deletion(self.queue, self.messages)
 
     @contextmanager
     def block(self) -> Iterator[Connection]:
@@ -84,7 +83,7 @@ class Context:
             yield connection
             self._release()
             cursor = Cursor(connection, row_factory=tuple_row)
-            self._check(cursor.execute(statements.DELETE, self.claimed()).fetchall())
+            self._check(cursor.execute(*self._deletion()).fetchall())
         self.is_deleted = True
 
     @asynccontextmanager
@@ -95,7 +94,7 @@ class Context:
             yield connection
             self._release()
             cursor = AsyncCursor(connection, row_factory=tuple_row)
-            self._check(await (await cursor.execute(statements.DELETE, self.claimed())).fetchall())
+            self._check(await (await cursor.execute(*self._deletion())).fetchall())
         self.is_deleted = True
 
     def _begin(self) -> None:

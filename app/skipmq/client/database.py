@@ -46,7 +46,7 @@ class Database:
         """Receive messages, in the order of their groups."""
         parameters = (queue.name, limit, seconds, queue.account, queue.region)
         with queue.explaining():
-            rows = await self._link.run(statements.CLAIM, parameters)
+            rows = await self._link.run(lambda: (statements.CLAIM, parameters))
         return [Message.from_row(row) for row in rows]
 
     async def delete(self, queue: Queue[Any], messages: Sequence[Message]) -> int:
@@ -67,18 +67,25 @@ class Database:
         """Move messages to the dead-letter queue."""
         return await self._settle(statements.DEAD_LETTER, queue, messages, reason)
 
-    def claimed(self, queue: Queue[Any], messages: Sequence[Message], *extra: Any) -> list[Any]:
-        """Return the parameters of a statement that settles messages: its own are `extra`."""
-        ids, receipts = [m.number for m in messages], [m.receipt for m in messages]
-        return [queue.name, *extra, queue.account, queue.region, ids, receipts]
+    def deletion(self, queue: Queue[Any], messages: Sequence[Message]) -> tuple[str, list[Any]]:
+        """Return the statement that deletes messages, with its parameters."""
+        return _settling(statements.DELETE, queue, messages)
 
     async def _settle(
         self, statement: str, queue: Queue[Any], messages: Settled, *extra: Any
     ) -> int:
-        def made() -> list[Any] | None:
+        def made() -> tuple[str, list[Any]] | None:
             found = messages() if callable(messages) else messages
-            return self.claimed(queue, found, *extra) if found else None
+            return _settling(statement, queue, found, *extra) if found else None
 
         with queue.explaining():
-            rows = await self._link.run(statement, made)
+            rows = await self._link.run(made)
         return sum(bool(done) for (done,) in rows)
+
+
+def _settling(
+    statement: str, queue: Queue[Any], messages: Sequence[Message], *extra: Any
+) -> tuple[str, list[Any]]:
+    """Return a statement that settles messages, with its parameters: its own are `extra`."""
+    before = (queue.name, *extra, queue.account, queue.region)
+    return statements.settling(statement, before, [(m.number, m.receipt) for m in messages])

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from skipmq.client import tracing
 from skipmq.client.errors import ClientError
 from skipmq.client.signing import headers
 
@@ -45,7 +46,7 @@ class Caller:
         body = msgspec.json.encode(request)
         kept = self._idle.pop() if self._idle else None
         connection = kept or self._connection()
-        sent = headers(self._host, action, body, region)
+        sent = dict(headers(self._host, action, body, region)) | tracing.carried()
         try:
             try:
                 status, text = _exchange(connection, body, sent)
@@ -106,7 +107,7 @@ class Caller:
         raise RefusedError(code, said)
 
 
-def _exchange(connection: HTTPConnection, body: bytes, sent: Any) -> tuple[int, bytes]:
-    connection.request("POST", "/", body, dict(sent))
+def _exchange(connection: HTTPConnection, body: bytes, sent: dict[str, str]) -> tuple[int, bytes]:
+    connection.request("POST", "/", body, sent)
     answer = connection.getresponse()
     return answer.status, answer.read()

@@ -22,10 +22,12 @@ class Message:
     # What settles it: its number or id, and the receive that it was claimed by.
     number: int | str = field(repr=False)
     receipt: int | str = field(repr=False)
+    # SQS's AWSTraceHeader.
+    trace_header: str | None = field(repr=False)
 
     @classmethod
     def from_row(cls, row: Sequence[Any]) -> "Message":
         """Return the message of a row of a claim."""
-        number, receipt, id_, text, stored, receive_count, sent_at, group, source = row
+        number, receipt, id_, text, stored, receive_count, sent_at, group, source, trace = row
         known = decode(stored)
-        return cls(id_, text, known, receive_count, sent_at, group, source, number, receipt)
+        return cls(id_, text, known, receive_count, sent_at, group, source, number, receipt, trace)

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar, overload
 
 from skipmq import limits, names
 from skipmq.client import attributes as message_attributes
-from skipmq.client import bodies, statements, transactions
+from skipmq.client import bodies, statements, tracing, transactions
 from skipmq.client.errors import ClientError, explained
 from skipmq.client.sending import Sending, is_url, send
 
@@ -196,21 +196,24 @@ class Queue(Generic[T]):
         return body
 
     def _run(self, using: Any, sending: Sending) -> list[str]:
-        if is_url(using):
-            return send(using, self.name, self.account, self.region, sending)
-        statement, parameters = self._statement(sending)
-        with self.explaining():
-            return [str(row[0]) for row in transactions.run(using, statement, parameters)]
+        with tracing.sent(self.name, sending) as traced:
+            if is_url(using):
+                return send(using, self.name, self.account, self.region, traced)
+            statement, parameters = self._statement(traced)
+            with self.explaining():
+                return [str(row[0]) for row in transactions.run(using, statement, parameters)]
 
     async def _arun(self, using: Any, sending: Sending) -> list[str]:
-        if is_url(using):
-            import asyncio  # noqa: PLC0415 - imported by who awaits this.
+        with tracing.sent(self.name, sending) as traced:
+            if is_url(using):
+                import asyncio  # noqa: PLC0415 - imported by who awaits this.
 
-            place = (self.name, self.account, self.region)
-            return await asyncio.to_thread(send, using, *place, sending)
-        statement, parameters = self._statement(sending)
-        with self.explaining():
-            return [str(row[0]) for row in await transactions.arun(using, statement, parameters)]
+                place = (self.name, self.account, self.region)
+                return await asyncio.to_thread(send, using, *place, traced)
+            statement, parameters = self._statement(traced)
+            with self.explaining():
+                rows = await transactions.arun(using, statement, parameters)
+                return [str(row[0]) for row in rows]
 
     @contextmanager
     def explaining(self) -> Iterator[None]:

@@ -12,7 +12,7 @@ from itertools import groupby
 from time import monotonic
 from typing import Any
 
-from skipmq.client import transactions
+from skipmq.client import tracing, transactions
 from skipmq.client.consumer import Consumer
 from skipmq.client.context import Context
 from skipmq.client.errors import ClientError
@@ -211,36 +211,47 @@ class Runner:
             self._release([m for each in line for m in each])
 
     async def _handle(self, messages: list[Message]) -> bool:
-        """Run the handler; return whether its messages are settled."""
-        taken, values, is_settled = [], [], True
-        for message in messages:
-            try:
-                self._check_attempts(message)
-                values.append(self.consumer.decode(message.text))
-                taken.append(message)
-            except Exception as error:  # noqa: BLE001 - what a codec raises is its own.
-                is_settled &= await self._dead_letter([message], reason_of(error))
-        if not taken:
+        """Run the handler within a span; return whether its messages are settled."""
+        is_batch = self.options.batch is not None
+        with tracing.processed(self.queue.name, messages, is_batch=is_batch):
+            taken, values, is_settled = [], [], True
+            for message in messages:
+                try:
+                    self._check_attempts(message)
+                    values.append(self.consumer.decode(message.text))
+                    taken.append(message)
+                except Exception as error:  # noqa: BLE001 - what a codec raises is its own.
+                    tracing.note_error(error)
+                    is_settled &= await self._dead_letter([message], reason_of(error))
+            if taken:
+                is_settled &= await self._run(taken, values if is_batch else values[0])
             return is_settled
+
+    async def _run(self, taken: list[Message], value: Any) -> bool:
+        """Call the handler and settle its messages; return whether they are."""
         release = partial(self._release, taken)
         is_async = self.consumer.is_async
         context = Context(self.queue, taken, self._source, release, is_async=is_async)
+        is_settled = True
         began = monotonic()
         try:
-            await self._call(values if self.options.batch else values[0], context)
+            await self._call(value, context)
         except LostMessageError as error:
-            self.outcomes["lost"] += len(taken)
+            tracing.note_error(error)
+            self._count("lost", len(taken))
             log.warning("%s was rolled back: %s", self.consumer.name, error)
             return False  # Another worker has it, and may be at it.
         except (Exception, SystemExit, asyncio.CancelledError) as error:
             if _is_cut_off(error):
+                tracing.note("returned")
                 raise
+            tracing.note_error(error)
             return await self._fail(taken, context, error)
         finally:
             self.seconds += monotonic() - began
         if not (context.is_deleted or context.is_delegated):
-            is_settled &= await self._delete(taken)
-        self.outcomes["done"] += len(taken)
+            is_settled = await self._delete(taken)
+        self._count("done", len(taken))
         return is_settled
 
     async def _call(self, value: Any, context: Context) -> None:
@@ -259,12 +270,12 @@ class Runner:
         name = self.consumer.name
         if context.is_deleted:
             log.error("%s failed after its commit of %s", name, _ids(messages), exc_info=error)
-            self.outcomes["done"] += len(messages)
+            self._count("done", len(messages))
             return True
         if isinstance(error, Discard):
             log.info("%s discarded %s: %s", name, _ids(messages), error)
             is_settled = await self._delete(messages)
-            self.outcomes["discarded"] += len(messages)
+            self._count("discarded", len(messages))
             return is_settled
         if isinstance(error, DeadLetter):
             return await self._dead_letter(messages, reason_of(error))
@@ -283,9 +294,14 @@ class Runner:
             seconds = min(max(round(after), 0), _MAXIMUM_SECONDS)
             self._release([message])
             await self._source.hide(self.queue, [message], seconds, reason_of(error))
-            self.outcomes["retried"] += 1
+            self._count("retried", 1)
             is_settled = False
         return is_settled
+
+    def _count(self, outcome: str, number: int) -> None:
+        """Count what became of messages, in the span that handled them too."""
+        self.outcomes[outcome] += number
+        tracing.note(outcome)
 
     def _check_attempts(self, message: Message) -> None:
         most = self.options.attempts
@@ -304,12 +320,12 @@ class Runner:
                 *(_ids(messages), self.queue.name, error, reason),
             )
             await self._source.hide(self.queue, messages, _HOPELESS_SECONDS, reason)
-            self.outcomes["retried"] += len(messages)
+            self._count("retried", len(messages))
             return False
         if moved < len(messages):
             return self._note_lost(messages)
         log.warning("%s of %s is dead-lettered: %s", _ids(messages), self.queue.name, reason)
-        self.outcomes["dead-lettered"] += len(messages)
+        self._count("dead-lettered", len(messages))
         return True
 
     async def _delete(self, messages: Sequence[Message]) -> bool:

@@ -110,7 +110,7 @@ class Service:
         self.transaction()
         raise AssertionError
 
-    def claimed(self, queue: Queue[Any], messages: Sequence[Message]) -> list[Any]:
+    def deletion(self, queue: Queue[Any], messages: Sequence[Message]) -> tuple[str, list[Any]]:
         """Raise ClientError: a message is deleted by its receipt handle."""
         del messages
         raise ClientError(
@@ -187,6 +187,7 @@ def _message(given: dict[str, Any]) -> Message:
         known.get("DeadLetterQueueSourceArn"),
         given["MessageId"],
         given["ReceiptHandle"],
+        known.get("AWSTraceHeader"),
     )
 
 
@@ -196,6 +197,9 @@ def _letter(message: Message, url: str, reason: str) -> dict[str, Any]:
     if len(kept) < _MOST_ATTRIBUTES or "FailureReason" in kept:
         kept["FailureReason"] = {"DataType": "String", "StringValue": reason[:_MOST_REASON] or "-"}
     request = {"QueueUrl": url, "MessageBody": message.text, "MessageAttributes": kept}
+    if message.trace_header is not None:
+        header = {"DataType": "String", "StringValue": message.trace_header}
+        request["MessageSystemAttributes"] = {"AWSTraceHeader": header}
     if message.group is not None:
         request["MessageGroupId"] = message.group
     if url.endswith(".fifo"):

@@ -65,5 +65,5 @@ class Source(Protocol):
     def atransaction(self) -> AbstractAsyncContextManager[Any]:
         """Give a connection in a transaction; for coroutines."""
 
-    def claimed(self, queue: Queue[Any], messages: Sequence[Message]) -> list[Any]:
-        """Return the parameters of the statement that deletes messages."""
+    def deletion(self, queue: Queue[Any], messages: Sequence[Message]) -> tuple[str, list[Any]]:
+        """Return the statement that deletes messages, with its parameters."""

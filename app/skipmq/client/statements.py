@@ -3,7 +3,9 @@
 Parameters are `%s`; `numbered` has them as drivers write them that number theirs.
 """
 
+from collections.abc import Sequence
 from itertools import count
+from typing import Any
 
 from skipmq import limits
 
@@ -28,10 +30,10 @@ select skipmq.send_fifo_message(
   %s::text, b.body, %s::text, b.deduplication_id, %s::text::jsonb, {ACCOUNT}, {REGION})::text
 from unnest(%s::text[], %s::text[]) b (body, deduplication_id)"""
 
-# The claim commits by itself. What follows names what was claimed by id and receive count.
+# The claim commits by itself. What follows names what was claimed by ids and receive counts.
 CLAIM = f"""
 select r.id, r.receive_count, r.message_id::text, r.body, r.attributes, r.approximate_receive_count,
-  r.sent_at, r.group_id, r.dead_letter_source
+  r.sent_at, r.group_id, r.dead_letter_source, r.trace_header
 from skipmq.receive_message(%s::text, %s::integer, %s::integer, {ACCOUNT}, {REGION}) r"""
 _CLAIMED = "from unnest(%s::bigint[], %s::integer[]) m (id, receive_count)"
 DELETE = f"""
@@ -47,6 +49,21 @@ select skipmq.return_message(
 DEAD_LETTER = f"""
 select skipmq.dead_letter_message(
   %s::text, m.id, m.receive_count, %s::text, {ACCOUNT}, {REGION}) {_CLAIMED}"""
+
+_ONE = "from (values (%s::bigint, %s::integer)) m (id, receive_count)"
+
+
+def settling(
+    statement: str, before: Sequence[Any], claimed: Sequence[tuple[Any, Any]]
+) -> tuple[str, list[Any]]:
+    """Return one of these for what was claimed, with its parameters: `before` are the first.
+
+    One message needs no arrays, which cost a worker and the server some of what a job does.
+    """
+    if len(claimed) == 1:
+        return statement.replace(_CLAIMED, _ONE), [*before, *claimed[0]]
+    return statement, [*before, *map(list, zip(*claimed, strict=True))]
+
 
 # A worker's connection waits for no transaction of another for long: it serves all its queues.
 SETTINGS = "set lock_timeout = '2s'"

@@ -19,7 +19,7 @@ _CLAIM_SECONDS = 2.0
 
 
 class UnfinishedError(Exception):
-    """Handlers that still ran when the time to end was over; their messages were returned."""
+    """Handlers that still ran when the time to end was over."""
 
 
 class Worker:
@@ -68,8 +68,8 @@ class Worker:
             await self._source.close()
         if late:
             raise UnfinishedError(
-                f"{late} handlers did not end within {self._grace:g} seconds; their messages were"
-                " returned"
+                f"{late} handlers did not end within {self._grace:g} seconds; their messages are"
+                " visible again, at the latest after their visibility timeout"
             )
 
     def stop(self) -> None:

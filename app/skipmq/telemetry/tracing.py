@@ -4,7 +4,6 @@ The SDK reads the OTEL_* variables: endpoint, sampling and the name of the servi
 """
 
 import logging
-import re
 import threading
 from collections.abc import Awaitable, Iterable, Sequence
 from time import monotonic
@@ -20,6 +19,7 @@ from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, S
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 import skipmq
+from skipmq.trace_headers import traceparent
 
 log = structlog.get_logger()
 
@@ -28,7 +28,6 @@ CLOSE_SECONDS = 2.0
 # Minimum interval between warnings of the SDK other than the exporter's.
 _WARNING_INTERVAL = 60.0
 _DIGITS, _EPOCH_DIGITS = 32, 8
-_XRAY_ROOT, _XRAY_PARENT = re.compile("1-([0-9a-f]{8})-([0-9a-f]{24})"), re.compile("[0-9a-f]{16}")
 
 T = TypeVar("T")
 
@@ -248,16 +247,5 @@ def _w3c_context(headers: Headers) -> SpanContext | None:
 
 
 def _xray_context(header: str) -> SpanContext | None:
-    """Parse a header such as `Root=1-67891233-…;Parent=…;Sampled=1`.
-
-    Source: AWS X-Ray Developer Guide, "Tracing header". Root is W3C's trace ID in two parts.
-    """
-    fields = dict(field.strip().split("=", 1) for field in header.split(";") if "=" in field)
-    root = _XRAY_ROOT.fullmatch(fields.get("Root", ""))
-    parent = _XRAY_PARENT.fullmatch(fields.get("Parent", ""))
-    if root is None or parent is None:
-        return None
-    flags = trace.TraceFlags(trace.TraceFlags.SAMPLED if fields.get("Sampled") == "1" else 0)
-    ids = int(root[1] + root[2], 16), int(parent[0], 16)
-    found = SpanContext(*ids, is_remote=True, trace_flags=flags)
-    return found if found.is_valid else None
+    parent = traceparent(header)
+    return None if parent is None else _w3c_context({"traceparent": parent})

@@ -6,6 +6,7 @@ import pytest
 
 from bench import peers
 from skipmq.testing import Account, Server
+from support.postgres import Databases, as_node
 
 
 @pytest.fixture(scope="session")
@@ -26,3 +27,15 @@ def account(server: Server) -> Iterator[Account]:
 def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with peers.moto(tmp_path_factory.mktemp("moto")) as broker:
         yield broker.url
+
+
+@pytest.fixture(scope="session")
+def elasticmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with peers.elasticmq(tmp_path_factory.mktemp("elasticmq")) as broker:
+        yield broker.url
+
+
+@pytest.fixture
+def url(embedded_databases: Databases) -> str:
+    """Return the URL of a database of the test's own."""
+    return as_node(embedded_databases.migrated())

@@ -7,48 +7,8 @@ import pytest
 from skipmq.imports import elasticmq
 from skipmq.imports.found import Found, UnreadableError
 from skipmq.model import DeclaredQueue
+from support.imports import DOCUMENTED
 
-# As in ElasticMQ's README.
-DOCUMENTED = """include classpath("application.conf")
-
-// What is the outside visible address of this ElasticMQ node
-node-address {
-    protocol = http
-    host = localhost
-    port = 9324
-    context-path = ""
-}
-rest-sqs {
-    enabled = true
-    bind-port = 9324
-    bind-hostname = "0.0.0.0"
-    // Possible values: relaxed, strict
-    sqs-limits = strict
-}
-generate-node-address = false
-queues {
-    queue1 {
-        defaultVisibilityTimeout = 10 seconds
-        delay = 5 seconds
-        receiveMessageWait = 0 seconds
-        deadLettersQueue {
-            name = "queue1-dead-letters"
-            maxReceiveCount = 3 // from 1 to 1000
-        }
-        fifo = false
-        contentBasedDeduplication = false
-        copyTo = "audit-queue-name"
-        moveTo = "redirect-queue-name"
-        tags {
-            tag1 = "tagged1"
-            tag2 = "tagged2"
-        }
-    }
-    queue1-dead-letters { }
-    audit-queue-name { }
-    redirect-queue-name { }
-}
-"""
 KEPT = {"MessageRetentionPeriod": "1209600"}
 
 

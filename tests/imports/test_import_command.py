@@ -1,7 +1,6 @@
 """`skipmq import` from a file and from SQS endpoints, into a real database."""
 
 import json
-import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -9,8 +8,8 @@ from typing import Any
 import pytest
 
 from skipmq.testing import Account
-from support.http import SKIPMQ, client, environment
-from support.postgres import Databases, as_node
+from support.http import client
+from support.imports import run, shown
 
 CONF = """aws { region = elsewhere }
 queues {
@@ -19,36 +18,6 @@ queues {
   dead { deadLettersQueue { name = jobs, maxReceiveCount = 3 }, tags { team = shop } }
 }
 """
-AWS = {
-    "AWS_ACCESS_KEY_ID": "x",
-    "AWS_SECRET_ACCESS_KEY": "x",
-    "AWS_EC2_METADATA_DISABLED": "true",
-}
-
-
-@pytest.fixture
-def url(embedded_databases: Databases) -> str:
-    return as_node(embedded_databases.migrated())
-
-
-def run(url: str, *words: str, code: int = 0, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run a command on a database; fail unless it ends with a code."""
-    done = subprocess.run(
-        [*SKIPMQ, *words],
-        env=environment({"database_url": url}) | AWS | {"COLUMNS": "200"} | variables,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == code, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    return done
-
-
-def shown(url: str, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(run(url, "queue", "show", name, "--json").stdout)
-    return found
 
 
 def test_conf_is_imported_once_with_a_cycle_of_dead_letters(url: str, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from support.certificates import Files
 from support.http import SKIPMQ, NodeProcess, environment, free_port
 from support.key_commands import ACCOUNT, MASTER_KEY, Keys
 from support.postgres import Databases, as_node
@@ -247,3 +248,25 @@ def test_endpoint_that_does_not_answer_is_named_with_the_remedy() -> None:
     said = Laptop("http://user:secret@localhost", None).refused("list", code=2)
     assert "write the URL without a user and a password" in said
     assert "secret" not in said
+
+
+def test_certificate_is_checked_and_its_authority_can_be_named(node_url: str, files: Files) -> None:
+    with files.node(node_url, workers=1) as node:
+        node.ready()
+        laptop = Laptop(node.url, None)
+        plain = node.url.replace("https", "http")
+
+        assert laptop.run("list", SSL_CERT_FILE=str(files.ca)).startswith("no queues yet")
+        said = laptop.refused("list")
+        assert said.startswith(f"the certificate of {node.url} is not valid here (")
+        assert said.endswith("): set SSL_CERT_FILE to the PEM file of the CA that issued it")
+        assert Laptop(plain, None).refused("list").startswith(plain)
+
+
+def test_tls_with_a_node_without_a_certificate_is_refused(laptop: Laptop) -> None:
+    url = laptop.url.replace("http", "https")
+
+    said = Laptop(url, None).refused("list")
+
+    assert said.startswith(f"no TLS with {url} (")
+    assert said.endswith("): write http:// if the node has no certificate")

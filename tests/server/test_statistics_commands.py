@@ -134,7 +134,7 @@ def test_queue_is_found_by_its_whole_name_among_many_that_contain_it(
     owner.execute(
         "select skipmq.create_queue('a-orders-' || n, '{}') from generate_series(1, 150) n"
     )
-    assert "NonExistentQueue" in run(url, "queue", "stats", "orders", code=1)
+    assert "queue orders does not exist in account" in run(url, "queue", "stats", "orders", code=1)
 
     Queue(owner, "orders")
 

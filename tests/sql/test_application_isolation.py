@@ -19,8 +19,8 @@ from support.http import ROOT
 from support.postgres import Connection
 from support.sql import ENDS, Queue, number
 
-README = (ROOT / "sql" / "README.md").read_text()
-SECTION = README.partition("### For applications")[2].partition("\n### ")[0]
+PAGE = (ROOT / "app" / "docs" / "reference" / "sql.md").read_text()
+SECTION = PAGE.partition("## For applications")[2].partition("\n## ")[0]
 DOCUMENTED = set(re.findall(r"^\| `([a-z_]+)\(", SECTION, re.MULTILINE))
 FUNCTIONS = """
   select p.proname, p.oid, oidvectortypes(p.proargtypes) from pg_proc p

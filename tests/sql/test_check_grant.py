@@ -50,7 +50,7 @@ def test_star_stands_for_any_characters_and_nothing_else_does(
     shop = applications.sender("shop", granted)
 
     for queue in allowed:
-        with pytest.raises(psycopg.Error, match="queue does not exist"):
+        with pytest.raises(psycopg.Error, match="does not exist in account"):
             send(shop, queue)
     for queue in refused:
         assert "may not send to" in refusal(shop, "select skipmq.send_message(%s, 'x')", queue)

@@ -2,6 +2,7 @@
 
 from skipmq import errors, names
 from skipmq.cli.declared import DeclarationError
+from skipmq.cli.source import RemoteError
 from skipmq.config import ConfigError
 from skipmq.database import session
 from skipmq.database.schema import SchemaError
@@ -12,7 +13,9 @@ from skipmq.processes.listening import ServeError
 
 _USAGE, _FAILURE = 2, 1
 # Their messages are meant for the user.
-_PLAIN = (CertificateError, DeclarationError, EmbeddedError, SchemaError, ServeError)
+_PLAIN = (
+    *(CertificateError, DeclarationError, EmbeddedError, RemoteError, SchemaError, ServeError),
+)
 
 
 def explain(error: Exception) -> tuple[list[str], int] | None:

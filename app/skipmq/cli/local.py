@@ -12,15 +12,21 @@ import msgspec
 
 from skipmq import errors
 from skipmq.cli import place
+from skipmq.cli.arrivals import LocalArrivals
+from skipmq.cli.source import Activity
 from skipmq.config.settings import Settings
-from skipmq.model import Identity, QueueName
+from skipmq.model import Identity, QueueName, QueueStatistics
 from skipmq.node import Node
 from skipmq.protocol import REQUESTS, Call, Request
 from skipmq.server import request_log
 from skipmq.server.dispatch import EVERY, perform, queue_name
 from skipmq.store import Upkeep
+from skipmq.store.statistics import Order
+from skipmq.store.upkeep import MOVES
 
 T = TypeVar("T")
+# The page size when searching a queue by name.
+_PAGE = 100
 
 
 class LocalNode:
@@ -68,6 +74,67 @@ class LocalNode:
         """Return the error for a queue that is not there, which names where one is."""
         node = self.node
         return place.missing(name, self.run(node.queues.places(name.name, node.deadline())))
+
+    def queue_url(self, text: str) -> str:
+        """Return the URL of a queue by its name, URL or ARN, as `place.queue_url` does."""
+        return place.queue_url(text, self.node.settings.account, self.node.settings.region)
+
+    def statistics(
+        self,
+        limit: int,
+        *,
+        account: str | None = None,
+        region: str | None = None,
+        search: str = "",
+        order: Order = "name",
+    ) -> tuple[list[QueueStatistics], QueueStatistics]:
+        """Return the statistics of up to `limit` queues, and the sum of the others."""
+        return self.run(
+            self.node.statistics.queues(
+                limit,
+                account=account,
+                region=region,
+                search=search,
+                order=order,
+                deadline=self.node.deadline(),
+            )
+        )
+
+    def activity(self, name: str, minutes: int) -> Activity:
+        """Return what happened in a queue; raise errors.QueueDoesNotExist."""
+        node, deadline = self.node, self.node.deadline()
+        queue = self._find(name)
+        assert queue.id is not None
+        found = self.run(node.statistics.minutes([queue.id], minutes, deadline))[queue.id]
+        return Activity(queue, found, int(self.run(node.inspection.clock(deadline))))
+
+    def _find(self, name: str) -> QueueStatistics:
+        full_name, offset = place.full_name(name, self.node.settings), 0
+        while True:
+            queues, _ = self.run(
+                self.node.statistics.queues(
+                    _PAGE,
+                    account=full_name.account,
+                    region=full_name.region,
+                    search=name,
+                    offset=offset,
+                    deadline=self.node.deadline(),
+                )
+            )
+            for each in queues:
+                if each.queue == name:
+                    return each
+            if len(queues) < _PAGE:
+                raise self.missing(full_name)
+            offset += _PAGE
+
+    def follow(self, name: str) -> LocalArrivals:
+        """Return what arrives in a queue from now on; raise errors.QueueDoesNotExist."""
+        return LocalArrivals(self, name)
+
+    def advance_tasks(self) -> None:
+        """Take message tasks a step further, since no node may be running."""
+        self.run(self.upkeep.run(MOVES))
 
     def _record(self, call: Call, error: errors.SqsError | None) -> None:
         if self._user and EVERY[call.action].is_change:

@@ -5,7 +5,7 @@ import os
 import pwd
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import click
 
@@ -71,9 +71,3 @@ def open_node(settings: Settings, *, create: bool = False) -> Iterator[LocalNode
         schema.check(url)
         with local.opened(settings, url, _account_name()) as node:
             yield node
-
-
-def act(action: str, *, create: bool = False, **parameters: Any) -> dict[str, Any]:
-    """Run one action on a node in this process and return its result."""
-    with open_node(configuration().settings, create=create) as node:
-        return node.act(action, **parameters)

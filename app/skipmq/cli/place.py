@@ -15,7 +15,7 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
 def given(context: click.Context) -> Mapping[str, str]:
-    """Return the account and region of a command's options and of the queue that it names.
+    """Return the account, region and endpoint of a command's options, and of the queue it names.
 
     Raises click.UsageError if they differ.
     """
@@ -76,6 +76,35 @@ def name_of(context: click.Context, _: click.Parameter, text: str | None) -> str
     places = {field: value for field in _FIELDS if (value := getattr(named, field)) is not None}
     context.meta[_QUEUE] = (text, places)
     return named.name
+
+
+def queue_url(text: str, account: str | None, region: str) -> str:
+    """Return the URL of the queue of a region that a name, a URL or an ARN stands for.
+
+    By default it is of the account, if any. Raises names.QueueNameError, click.UsageError for a
+    queue of another region.
+    """
+    named = names.parse(text)
+    if named.region not in {None, region}:
+        raise click.UsageError(
+            f"the queue {named.name} is in {named.region}, and messages move within a region, here"
+            f" {region}"
+        )
+    owner = named.account or account
+    return f"/{owner}/{named.name}" if owner else named.name
+
+
+def reached(command: Decorated) -> Decorated:
+    """Add the option `--endpoint`, which `configuration` puts into the settings, and a place's."""
+    option = click.option(
+        "--endpoint",
+        metavar="URL",
+        is_eager=True,  # As the region.
+        expose_value=False,
+        callback=_option,
+        help="Node to call by HTTP in place of the database (default: SKIPMQ_ENDPOINT).",
+    )
+    return in_place(option(command))
 
 
 def in_place(command: Decorated) -> Decorated:

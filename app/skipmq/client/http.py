@@ -18,44 +18,57 @@ _BUSY = {"RequestThrottled", "ThrottlingException", "OverLimit", "KmsThrottled"}
 
 
 class UnavailableError(Exception):
-    """The broker did not answer, or not now: the same call may succeed later."""
+    """The broker did not answer, or not now: the same call may succeed later.
+
+    `code` and `message` are those of its answer, where it was one of SQS.
+    """
+
+    def __init__(self, text: str, code: str = "", message: str = "") -> None:
+        super().__init__(text)
+        self.code, self.message = code, message
 
 
 class RefusedError(ClientError):
-    """The broker refused a call, with the code of an error of SQS."""
+    """The broker refused a call, with the code and the message of an error of SQS."""
 
-    def __init__(self, code: str, text: str) -> None:
+    def __init__(self, text: str, code: str, message: str) -> None:
         super().__init__(text)
-        self.code = code
+        self.code, self.message = code, message
 
 
 class Caller:
-    """Calls the actions at a URL; of any thread, each on a connection of its own meanwhile."""
+    """Calls the actions at a URL; of any thread, each on a connection of its own meanwhile.
 
-    def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
-        if not parts.hostname or parts.path.strip("/") or parts.query:
+    An answer may take `seconds`. Raises ClientError for a URL that is no address.
+    """
+
+    def __init__(self, url: str, seconds: float = _SECONDS) -> None:
+        if (host := _host(url)) is None:
             raise ClientError(f"{url} is no address of a broker: give it as https://HOST:PORT")
-        self.url, self._host = url, parts.netloc.rpartition("@")[2]
-        self._tls = ssl.create_default_context() if parts.scheme == "https" else None
+        self.url, self._host, self._seconds = url, host, seconds
+        self._tls = ssl.create_default_context() if url.startswith("https:") else None
         self._idle: list[HTTPConnection] = []
         self._urls: dict[tuple[str, str | None, str | None], str] = {}
 
     def call(self, action: str, request: dict[str, Any], region: str | None = None) -> Any:
-        """Return the answer to an action; raise RefusedError or UnavailableError."""
+        """Return the answer to an action, of SQS or `SkipMQ.NAME`.
+
+        Raises RefusedError or UnavailableError, and ClientError for the answer of another server.
+        """
         body = msgspec.json.encode(request)
         kept = self._idle.pop() if self._idle else None
         connection = kept or self._connection()
-        sent = dict(headers(self._host, action, body, region)) | tracing.carried()
+        target = action if "." in action else f"AmazonSQS.{action}"
+        sent = dict(headers(self._host, target, body, region)) | tracing.carried()
         try:
             try:
-                status, text = _exchange(connection, body, sent)
+                status, text = self._exchange(connection, body, sent)
             except (ConnectionError, HTTPException):
                 connection.close()
                 if kept is None:
                     raise
                 connection = self._connection()  # The other side had closed the kept one.
-                status, text = _exchange(connection, body, sent)
+                status, text = self._exchange(connection, body, sent)
         except (OSError, HTTPException) as error:
             connection.close()
             raise UnavailableError(f"{self.url} does not answer: {error!r}") from error
@@ -73,9 +86,10 @@ class Caller:
                 if error.code != "QueueDoesNotExist":
                     raise
                 raise RefusedError(
-                    error.code,
                     f"{self.url} has no queue {name!r} in this account and region: create it, or"
                     " say Queue(…, account=…, region=…)",
+                    error.code,
+                    error.message,
                 ) from error
             self._urls[place] = answer["QueueUrl"]
         return self._urls[place]
@@ -99,15 +113,33 @@ class Caller:
             return answer
         given = answer if isinstance(answer, dict) else {}
         code = str(given.get("__type", "")).rpartition("#")[2]
-        said = f"{self.url} answered {action} with {status} {code}: {given.get('message', '')}"
+        message = str(given.get("message", ""))
+        said = f"{self.url} answered {action} with {status} {code}: {message}"
         if status >= _SERVER_ERROR or code in _BUSY:
-            raise UnavailableError(said)
+            raise UnavailableError(said, code, message)
         if not code:
             raise ClientError(f"{self.url} is no broker: it answered {action} with {status}")
-        raise RefusedError(code, said)
+        raise RefusedError(said, code, message)
+
+    def _exchange(
+        self, connection: HTTPConnection, body: bytes, sent: dict[str, str]
+    ) -> tuple[int, bytes]:
+        is_new = connection.sock is None
+        if is_new:
+            connection.connect()
+            connection.sock.settimeout(self._seconds)
+        connection.request("POST", "/", body, sent)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
 
 
-def _exchange(connection: HTTPConnection, body: bytes, sent: dict[str, str]) -> tuple[int, bytes]:
-    connection.request("POST", "/", body, sent)
-    answer = connection.getresponse()
-    return answer.status, answer.read()
+def _host(url: str) -> str | None:
+    """Return host and port of a broker's URL; None for a text that is none."""
+    try:
+        parts = urlsplit(url)
+        has_port = parts.port != 0
+    except ValueError:
+        return None
+    if parts.scheme not in {"http", "https"} or parts.path.strip("/") or parts.query:
+        return None
+    return parts.netloc.rpartition("@")[2] if parts.hostname and has_port else None

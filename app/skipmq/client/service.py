@@ -4,8 +4,11 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from contextvars import copy_context
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -24,6 +27,8 @@ _WAIT_SECONDS = 1
 _MOST, _MOST_ATTRIBUTES = 10, 10
 _LONGEST_PAUSE = 5.0
 _MOST_REASON = 1_000
+# Calls at once: a receive that waits for each consumer, and what settles messages beside them.
+_THREADS = 64
 
 
 class Service:
@@ -36,6 +41,7 @@ class Service:
 
     def __init__(self, url: str) -> None:
         self._caller = Caller(url)
+        self._threads = ThreadPoolExecutor(_THREADS, "skipmq-http")
         self.is_open = False
 
     async def open(self) -> None:
@@ -52,6 +58,7 @@ class Service:
         """Close the connections that are not in use."""
         self.is_open = False
         self._caller.close()
+        self._threads.shutdown(wait=False)
 
     async def listen(self, runners: Sequence[Wakened]) -> None:
         """Do nothing: receives wait for messages."""
@@ -159,10 +166,11 @@ class Service:
 
     async def _done(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function in a thread until the broker answers."""
-        tries = 0
+        loop, tries = asyncio.get_running_loop(), 0
         while True:
+            run = partial(copy_context().run, function, *arguments)
             try:
-                answer = await asyncio.to_thread(function, *arguments)
+                answer = await loop.run_in_executor(self._threads, run)
             except UnavailableError as error:
                 self.is_open = False
                 log.warning("the broker is unavailable, trying again: %s", error)

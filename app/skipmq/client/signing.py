@@ -15,23 +15,32 @@ _SIGNED = "content-type;host;x-amz-date;x-amz-target"
 _SIGNED_WITH_TOKEN = "content-type;host;x-amz-date;x-amz-security-token;x-amz-target"  # noqa: S105 - names.
 
 
-def headers(host: str, action: str, body: bytes, region: str | None = None) -> Mapping[str, str]:
-    """Return the headers of an action's request with a JSON body.
+def has_key() -> bool:
+    """Return whether there is a key to sign by."""
+    return all(_key())
 
-    Reads AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, and AWS_REGION or
-    AWS_DEFAULT_REGION where the queue has no region.
+
+def default_region() -> str:
+    """Return the region of AWS_REGION or AWS_DEFAULT_REGION, or else us-east-1."""
+    named = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    return named or limits.DEFAULT_REGION
+
+
+def headers(host: str, target: str, body: bytes, region: str | None = None) -> Mapping[str, str]:
+    """Return the headers of a request with a JSON body to a target: `AmazonSQS.NAME`.
+
+    Reads AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN.
     """
     given = {
         "content-type": "application/x-amz-json-1.0",
         "host": host,
-        "x-amz-target": f"AmazonSQS.{action}",
+        "x-amz-target": target,
     }
-    key, secret = os.environ.get("AWS_ACCESS_KEY_ID"), os.environ.get("AWS_SECRET_ACCESS_KEY")
+    key, secret = _key()
     if not key or not secret:
         return given
-    named = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    scope = f"{moment[:8]}/{region or named or limits.DEFAULT_REGION}/sqs/aws4_request"
+    scope = f"{moment[:8]}/{region or default_region()}/sqs/aws4_request"
     given["x-amz-date"] = moment
     names = _SIGNED
     if token := os.environ.get("AWS_SESSION_TOKEN"):
@@ -47,3 +56,7 @@ def headers(host: str, action: str, body: bytes, region: str | None = None) -> M
         f" Signature={hmac.digest(signing, text.encode(), 'sha256').hex()}"
     )
     return given
+
+
+def _key() -> tuple[str | None, str | None]:
+    return os.environ.get("AWS_ACCESS_KEY_ID"), os.environ.get("AWS_SECRET_ACCESS_KEY")

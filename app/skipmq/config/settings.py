@@ -101,6 +101,11 @@ class Settings:
         "region of the node's queues: of all queues if no signatures are checked, whatever region a"
         " client uses; otherwise where none is given, as on the command line",
     )
+    endpoint: str = _setting(
+        "",
+        "URL of a node that `skipmq queue …` calls, with the key of AWS's variables, in place of"
+        " the database; empty: the database",
+    )
     allowed_hosts: str = _setting(
         "",
         "host names, separated by spaces, by which clients may call a node that checks no"

@@ -16,10 +16,14 @@ _NUMBERS = {
     "InFlight": "in_flight",
     "Delayed": "delayed",
     "Sent": "sent",
+    "BytesSent": "bytes_sent",
     "Received": "received",
+    "EmptyReceives": "empty_receives",
     "Deleted": "deleted",
     "Expired": "expired",
     "DeadLettered": "dead_lettered",
+    "Redriven": "redriven",
+    "MovedIn": "moved_in",
 }
 _RATES = {
     "SentPerMinute": "send_rate",

@@ -13,9 +13,8 @@ from rich.table import Table
 
 from skipmq import limits
 from skipmq.cli.completion import queue_argument
-from skipmq.cli.environment import configuration
-from skipmq.cli.node import act, open_node
 from skipmq.cli.output import cell, out, printing_json
+from skipmq.cli.source import act, open_source
 
 _BODY_SHOWN = 60
 # The meaning of a state's time; the time of other events is when they happened.
@@ -58,7 +57,7 @@ def queue_receive(
     Messages that are not deleted become visible again after the visibility timeout.
     """
     url = name
-    with open_node(configuration().settings) as node:
+    with open_source() as node:
         messages = node.act(
             "ReceiveMessage",
             QueueUrl=url,
@@ -150,7 +149,7 @@ def queue_timeline(name: str, message_id: str) -> tuple[Any, Any]:
     """
     url, token = name, None
     with (
-        open_node(configuration().settings) as node,
+        open_source() as node,
         Console(stderr=True).status("searching") as status,
     ):
         while True:

@@ -8,9 +8,8 @@ from rich.table import Table
 
 from skipmq.cli import place
 from skipmq.cli.completion import queue_argument
-from skipmq.cli.environment import configuration
-from skipmq.cli.node import act, open_node
 from skipmq.cli.output import printing_json
+from skipmq.cli.source import act, open_source
 
 
 def pairs(_: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
@@ -26,7 +25,7 @@ def pairs(_: click.Context, parameter: click.Parameter, given: tuple[str, ...]) 
 
 @click.command("list")
 @click.argument("prefix", default="")
-@place.in_place
+@place.reached
 @printing_json
 def queue_list(prefix: str) -> tuple[Any, Any]:
     """List the names of queues that begin with PREFIX."""
@@ -37,7 +36,7 @@ def queue_list(prefix: str) -> tuple[Any, Any]:
 
 @click.command("create")
 @click.argument("name", callback=place.name_of)
-@place.in_place
+@place.reached
 @click.option(
     "-a",
     "--attribute",
@@ -104,7 +103,7 @@ def queue_tag(name: str, tags: dict[str, str], remove: tuple[str, ...]) -> tuple
       skipmq queue tag orders team=shop stage=test --remove owner
     """  # noqa: D301 - click reads the character \b.
     url = name
-    with open_node(configuration().settings) as node:
+    with open_source() as node:
         if tags:
             node.act("TagQueue", QueueUrl=url, Tags=tags)
         if remove:

@@ -14,9 +14,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from skipmq import limits
 from skipmq.cli.completion import queue_argument
-from skipmq.cli.environment import configuration
-from skipmq.cli.local import LocalNode
-from skipmq.cli.node import open_node
+from skipmq.cli.source import Source, open_source
 
 _NOT_TEXT = "standard input is not UTF-8: bodies are text; send binary values as attributes"
 _FORM = "NAME=TYPE:VALUE, such as tries=Number:3"
@@ -72,7 +70,7 @@ def queue_send(
     standard_input = TextIOWrapper(sys.stdin.buffer, encoding="utf-8", newline="\n")
     if not lines and body == "-":
         body = _text(standard_input)
-    with open_node(configuration().settings) as node:
+    with open_source() as node:
         if not (lines or count):
             result = node.act("SendMessage", QueueUrl=name, **_message(body, **options))
             click.echo(json.dumps(result, indent=2) if as_json else f"sent {result['MessageId']}")
@@ -123,7 +121,7 @@ def _lines(stream: IO[str]) -> Iterator[str]:
 
 
 def _send_all(
-    node: LocalNode,
+    node: Source,
     name: str,
     bodies: Iterable[str],
     total: int | None,

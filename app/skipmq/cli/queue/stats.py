@@ -13,18 +13,15 @@ from rich.text import Text
 from skipmq import limits
 from skipmq.cli import place
 from skipmq.cli.completion import queue_names
-from skipmq.cli.environment import configuration
-from skipmq.cli.local import LocalNode
-from skipmq.cli.node import open_node
 from skipmq.cli.output import cell, printing_json, shown_time
+from skipmq.cli.source import Activity, open_source
 from skipmq.model import QueueMinute, QueueStatistics
 from skipmq.store.statistics import Order
 
 _MINUTES = 60
 # The number of recent minutes with activity in the table of a queue.
 _ROWS = 10
-# The page size when searching a queue by name.
-_PAGE = 100
+_OWN = {(None, None), (limits.DEFAULT_ACCOUNT, limits.DEFAULT_REGION)}
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _STEP, _UNITS = 1000.0, ("", "k", "M", "G")
 _SPANS = ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "m"), (60, "m", 1, "s"))
@@ -41,8 +38,10 @@ def count(number: float | None) -> str:
     return f"{number:.0f}T"
 
 
-def rate(per_second: float) -> str:
-    """Format messages per second such as `0`, `<0.1`, `3.4` or `1.2k`."""
+def rate(per_second: float | None) -> str:
+    """Format messages per second such as `0`, `<0.1`, `3.4` or `1.2k`; "" for None."""
+    if per_second is None:
+        return ""
     if 0 < per_second < 0.05:  # noqa: PLR2004 - would be rounded to 0.
         return "<0.1"
     return f"{per_second:.1f}" if 0 < per_second < 9.95 else count(per_second)  # noqa: PLR2004
@@ -70,7 +69,9 @@ def statistics_table(queues: Sequence[QueueStatistics], others: QueueStatistics)
     for each in queues:
         table.add_row(_name(each), *_cells(each))
     if others.queues:
-        name = f"{count(others.queues)} others, {count(others.messages)} messages"
+        name = f"{count(others.queues)} others"
+        if others.messages is not None:
+            name += f", {count(others.messages)} messages"
         table.add_row(_line(name), *_cells(others), style="dim")
     return table
 
@@ -82,7 +83,7 @@ def _cells(each: QueueStatistics) -> list[str]:
 
 
 def _name(each: QueueStatistics) -> Text:
-    own = (each.account, each.region) == (limits.DEFAULT_ACCOUNT, limits.DEFAULT_REGION)
+    own = (each.account, each.region) in _OWN
     return _line(f"{each.queue}" if own else f"{each.queue} ({each.account}, {each.region})")
 
 
@@ -102,7 +103,7 @@ order_option = click.option(
 
 @click.command("stats")
 @click.argument("name", required=False, callback=place.name_of, shell_complete=queue_names)
-@place.in_place
+@place.reached
 @order_option
 @click.option(
     "--limit",
@@ -116,33 +117,28 @@ order_option = click.option(
 def queue_stats(name: str | None, order: Order, limit: int, search: str) -> tuple[Any, Any]:
     """Show statistics of the busiest queues, or of the queue NAME.
 
-    Without NAME and a place all accounts and regions are shown. Rates are messages per second over
-    the last one to two minutes. Statistics are up to a second old.
+    Without NAME and a place all accounts and regions are shown; by --endpoint, the account of the
+    key and its region. Rates are messages per second over the last one to two minutes. Statistics
+    are up to a second old.
     """
-    with open_node(configuration().settings) as node:
+    with open_source() as node:
         if name is not None:
-            return _queue(node, name)
+            return _shown(node.activity(name, _MINUTES))
         where = place.given(click.get_current_context())
-        queues, others = node.run(
-            node.node.statistics.queues(
-                limit,
-                account=where.get("account"),
-                region=where.get("region"),
-                search=search,
-                order=order,
-                deadline=node.node.deadline(),
-            )
+        queues, others = node.statistics(
+            limit,
+            account=where.get("account"),
+            region=where.get("region"),
+            search=search,
+            order=order,
         )
     sums = {key: value for key, value in others._asdict().items() if value is not None}
     result = {"queues": [each._asdict() for each in queues], "others": sums}
     return result, statistics_table(queues, others) if queues else "no matching queues"
 
 
-def _queue(node: LocalNode, name: str) -> tuple[Any, Any]:
-    queue, deadline = _find(node, name), node.node.deadline()
-    assert queue.id is not None
-    minutes = node.run(node.node.statistics.minutes([queue.id], _MINUTES, deadline))[queue.id]
-    now = node.run(node.node.inspection.clock(deadline))
+def _shown(activity: Activity) -> tuple[Any, Any]:
+    queue, minutes, now = activity
     result = queue._asdict()
     result["minutes"] = [each._asdict() | {"minute": shown_time(each.minute)} for each in minutes]
     table = Table("statistic", "value", box=None, pad_edge=False)
@@ -150,29 +146,7 @@ def _queue(node: LocalNode, name: str) -> tuple[Any, Any]:
         if field not in ("id", "queues"):
             formatted = _FORMATS.get(field, cell)
             table.add_row(field.replace("_", " "), formatted(value))
-    return result, Group(table, "", *_minutes(minutes, int(now)))
-
-
-def _find(node: LocalNode, name: str) -> QueueStatistics:
-    """Return the statistics of a queue; raise errors.QueueDoesNotExist."""
-    full_name, offset = place.full_name(name, node.node.settings), 0
-    while True:
-        queues, _ = node.run(
-            node.node.statistics.queues(
-                _PAGE,
-                account=full_name.account,
-                region=full_name.region,
-                search=name,
-                offset=offset,
-                deadline=node.node.deadline(),
-            )
-        )
-        for each in queues:
-            if each.queue == name:
-                return each
-        if len(queues) < _PAGE:
-            raise node.missing(full_name)
-        offset += _PAGE
+    return result, Group(table, "", *_minutes(minutes, now))
 
 
 def _minutes(minutes: Sequence[QueueMinute], now: int) -> list[Any]:

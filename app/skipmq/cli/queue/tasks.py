@@ -11,14 +11,9 @@ from rich.table import Table
 
 from skipmq import limits
 from skipmq.actions import moves
-from skipmq.cli import place
 from skipmq.cli.completion import queue_argument, queue_names
-from skipmq.cli.environment import configuration
-from skipmq.cli.local import LocalNode
-from skipmq.cli.node import open_node
 from skipmq.cli.output import cell, printing_json, shown_time
-from skipmq.config.settings import Settings
-from skipmq.store.upkeep import MOVES
+from skipmq.cli.source import Source, open_source
 
 # Seconds between two polls of a task's progress.
 _POLL_INTERVAL = 0.2
@@ -55,10 +50,10 @@ def _filters(command: Any) -> Any:
 @printing_json
 def queue_redrive(name: str, target: str | None, rate: int | None) -> tuple[Any, Any]:
     """Redrive the messages of the dead-letter queue NAME, and wait until the task ends."""
-    settings = configuration().settings
-    with open_node(settings) as node:
+    with open_source() as node:
+        destination = None if target is None else node.queue_url(target)
         source = _arn(node, name)
-        destination = None if target is None else _arn(node, _target(target, settings))
+        destination = None if destination is None else _arn(node, destination)
         handle = node.act(
             "StartMessageMoveTask",
             SourceArn=source,
@@ -120,14 +115,14 @@ def queue_delete_matching(name: str, **options: Any) -> tuple[Any, Any]:
 @printing_json
 def queue_tasks(*, name: str, cancel: bool) -> tuple[Any, Any]:
     """Show the newest tasks of the queue NAME, including redrives, and their progress."""
-    with open_node(configuration().settings) as node:
+    with open_source() as node:
         tasks = _tasks(node, name)
         handle = next((task["TaskHandle"] for task in tasks if "TaskHandle" in task), None)
         if cancel and handle is None:
             raise click.ClickException(f"queue {name} has no active task")
         if cancel:
             node.act("CancelMessageMoveTask", TaskHandle=handle)
-            node.run(node.upkeep.run(MOVES))
+            node.advance_tasks()
             tasks = _tasks(node, name)
     if not tasks:
         return tasks, f"queue {name} has no tasks"
@@ -155,24 +150,13 @@ def _filter(task: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _tasks(node: LocalNode, name: str) -> list[dict[str, Any]]:
+def _tasks(node: Source, name: str) -> list[dict[str, Any]]:
     tasks: list[dict[str, Any]]
     tasks = node.act("ListMessageTasks", QueueUrl=name)["Tasks"]
     return tasks
 
 
-def _target(text: str, settings: Settings) -> str:
-    """Return the URL of the queue to which messages go, which is in the region of the settings."""
-    named = place.full_name(text, settings)
-    if named.region != settings.region:
-        raise click.UsageError(
-            f"the queue {named.name} is in {named.region}, and messages move within a region, here"
-            f" {settings.region}"
-        )
-    return f"/{named.account}/{named.name}"
-
-
-def _arn(node: LocalNode, queue: str) -> str:
+def _arn(node: Source, queue: str) -> str:
     """Return the ARN of a queue by its name or URL; raise errors.QueueDoesNotExist."""
     found = node.act("GetQueueAttributes", QueueUrl=queue, AttributeNames=["QueueArn"])
     return str(found["Attributes"]["QueueArn"])
@@ -191,9 +175,8 @@ def _run(
     """Start a task and wait until it ends."""
     if value is not None and attribute is None:
         raise click.UsageError("--value requires --attribute")
-    settings = configuration().settings
-    destination = None if target is None else _target(target, settings)
-    with open_node(settings) as node:
+    with open_source() as node:
+        destination = None if target is None else node.queue_url(target)
         for queue in (name, destination):
             if queue is not None:
                 _arn(node, queue)
@@ -210,7 +193,7 @@ def _run(
         return _wait(node, name, handle)
 
 
-def _wait(node: LocalNode, name: str, handle: str) -> tuple[Any, Any]:
+def _wait(node: Source, name: str, handle: str) -> tuple[Any, Any]:
     """Advance a task until it ends, since no node may be running; show the progress."""
     tasks = _tasks(node, name)
     # A task that a node has completed already has no handle and is the newest.
@@ -219,7 +202,7 @@ def _wait(node: LocalNode, name: str, handle: str) -> tuple[Any, Any]:
     with Progress(console=Console(stderr=True), transient=True) as progress:
         bar = progress.add_task(f"{task['Kind']}: {escape(name)}", total=None)
         while task["Status"] in _ACTIVE:
-            node.run(node.upkeep.run(MOVES))
+            node.advance_tasks()
             task = next(each for each in _tasks(node, name) if each["StartedTimestamp"] == started)
             moved = task["ApproximateNumberOfMessagesMoved"]
             progress.update(

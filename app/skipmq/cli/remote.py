@@ -1,0 +1,217 @@
+"""A node that is called over HTTP, with the key of AWS's variables."""
+
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from skipmq.cli import place
+from skipmq.cli.arrivals import RemoteArrivals
+from skipmq.cli.source import Activity, RemoteError
+from skipmq.client import signing
+from skipmq.client.errors import ClientError
+from skipmq.client.http import Caller, RefusedError, UnavailableError
+from skipmq.config import Configuration
+from skipmq.limits import COUNTED_QUEUES, WAIT_SECONDS
+from skipmq.model import QueueMinute, QueueStatistics
+from skipmq.protocol.extensions import REQUESTS as EXTENSIONS
+from skipmq.store.statistics import Order
+
+# The longest that a node waits for messages, or for a database that fails over, and then answers.
+_SECONDS = WAIT_SECONDS + 20.0
+# Actions on what is the caller's own.
+_OWN = {"CreateQueue", "ListQueues", "ListQueueStatistics"}
+# OpenSSL's X509_V_ERR_CERT_HAS_EXPIRED, _HOSTNAME_MISMATCH and _IP_ADDRESS_MISMATCH.
+_EXPIRED, _OTHER_NAME = {10}, {62, 64}
+_NUMBERS = {
+    "visible": "Visible",
+    "in_flight": "InFlight",
+    "delayed": "Delayed",
+    "oldest": "OldestSeconds",
+    "sent": "Sent",
+    "bytes_sent": "BytesSent",
+    "received": "Received",
+    "empty_receives": "EmptyReceives",
+    "deleted": "Deleted",
+    "expired": "Expired",
+    "dead_lettered": "DeadLettered",
+    "redriven": "Redriven",
+    "moved_in": "MovedIn",
+    "fifo": "FifoQueue",
+    "dead_letters": "DeadLetterQueue",
+}
+_RATES = {
+    "send_rate": "SentPerMinute",
+    "receive_rate": "ReceivedPerMinute",
+    "delete_rate": "DeletedPerMinute",
+}
+_MINUTE = ("Minute", "Sent", "Received", "Deleted", "DeadLettered", "Messages")
+
+
+class RemoteNode:
+    """A node at a URL; queues are of an account, by default the key's, and of a region."""
+
+    def __init__(
+        self, url: str, account: str | None, region: str, seconds: float = _SECONDS
+    ) -> None:
+        self._account, self._region = account, region
+        try:
+            self._caller = Caller(url, seconds)
+        except ClientError as error:
+            raise RemoteError(str(error)) from error
+
+    def act(self, action: str, /, **parameters: Any) -> dict[str, Any]:
+        """Run an action and return its result; raise RemoteError."""
+        if action in _OWN and self._account is not None:
+            raise RemoteError(
+                f"{action} at {self._caller.url} is for the key's account alone: leave the account"
+                f" {self._account} out"
+            )
+        given = {name: value for name, value in parameters.items() if value is not None}
+        name = given.get("QueueUrl")
+        if name is not None and "/" not in name and self._account is not None:
+            given["QueueUrl"] = f"/{self._account}/{name}"
+        target = f"SkipMQ.{action}" if action in EXTENSIONS else action
+        try:
+            answer: dict[str, Any] = self._caller.call(target, given, self._region)
+        except (ClientError, UnavailableError) as error:
+            raise RemoteError(self._explained(error, name)) from error
+        return answer
+
+    def queue_url(self, text: str) -> str:
+        """Return the URL of a queue by its name, URL or ARN, as `place.queue_url` does."""
+        return place.queue_url(text, self._account, self._region)
+
+    def statistics(
+        self,
+        limit: int,
+        *,
+        account: str | None = None,
+        region: str | None = None,
+        search: str = "",
+        order: Order = "name",
+    ) -> tuple[list[QueueStatistics], QueueStatistics]:
+        """Return the statistics of up to `limit` queues of the key, and how many others match."""
+        del account, region  # Of the key and of its signature.
+        found: list[QueueStatistics] = []
+        while True:
+            page = self.act(
+                "ListQueueStatistics",
+                Search=search or None,
+                Order=order,
+                Offset=len(found),
+                MaxResults=min(limit - len(found), COUNTED_QUEUES),
+            )
+            found += map(_statistics, page["Queues"])
+            if not page["Queues"] or len(found) >= min(limit, page["Matches"]):
+                return found, _statistics({}, queues=max(page["Matches"] - len(found), 0))
+
+    def activity(self, name: str, minutes: int) -> Activity:
+        """Return what happened in a queue of the key in the last minutes."""
+        found = self.act("GetQueueActivity", QueueUrl=name, Minutes=minutes)
+        shown = [QueueMinute(*(each[field] for field in _MINUTE)) for each in found["Minutes"]]
+        offset = 0
+        while True:
+            page = self.act(
+                "ListQueueStatistics", Search=name, Offset=offset, MaxResults=COUNTED_QUEUES
+            )
+            for each in page["Queues"]:
+                if each["QueueName"] == name:
+                    return Activity(_statistics(each), shown, found["Clock"])
+            offset += COUNTED_QUEUES
+            if offset >= page["Matches"]:
+                raise RemoteError(self._missing(name))
+
+    def follow(self, name: str) -> RemoteArrivals:
+        """Return what arrives in a queue from now on."""
+        return RemoteArrivals(self, name)
+
+    def advance_tasks(self) -> None:
+        """Do nothing: the node does."""
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._caller.close()
+
+    def _missing(self, name: str) -> str:
+        account = f"account {self._account}" if self._account else "the key's account"
+        return (
+            f"queue {name} does not exist in {account}, region {self._region}, at"
+            f" {self._caller.url}: create it with `skipmq queue create`, or name its place by"
+            " --account and --region"
+        )
+
+    def _explained(self, error: ClientError | UnavailableError, name: str | None) -> str:
+        if not isinstance(error, RefusedError | UnavailableError):
+            return str(error)
+        match error.code:
+            case "":
+                return _unreachable(self._caller.url, error)
+            case "QueueDoesNotExist" if name is not None:
+                return self._missing(name)
+            case "MissingAuthenticationTokenException":
+                remedy = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+                return f"{error.code}: {error.message.rstrip('.')}: {remedy}"
+        return f"{error.code}: {error.message}"
+
+
+@contextmanager
+def opened(
+    loaded: Configuration, given: Mapping[str, str], seconds: float = _SECONDS
+) -> Iterator[RemoteNode]:
+    """Yield the node at the endpoint of the settings, for the account and region of a command.
+
+    The account is by default the key's; the region is by default that of the settings, else of
+    AWS's variables. Raises RemoteError.
+    """
+    settings = loaded.settings
+    if "region" in given and not signing.has_key():
+        raise RemoteError(
+            f"a region is named by a signature alone: set AWS_ACCESS_KEY_ID and"
+            f" AWS_SECRET_ACCESS_KEY, or leave the region {given['region']} out"
+        )
+    is_set = loaded.sources["region"] != "default"
+    region = settings.region if is_set else signing.default_region()
+    node = RemoteNode(settings.endpoint, given.get("account"), region, seconds)
+    try:
+        yield node
+    finally:
+        node.close()
+
+
+def _unreachable(url: str, error: Exception) -> str:
+    """Return why there is no answer, and what to do."""
+    match error.__cause__:
+        case ssl.SSLCertVerificationError() as cause:
+            if cause.verify_code in _EXPIRED:
+                remedy = "renew it"
+            elif cause.verify_code in _OTHER_NAME:
+                remedy = "write a host name that is in it"
+            else:
+                remedy = "set SSL_CERT_FILE to the PEM file of the CA that issued it"
+            reason = cause.verify_message.rstrip(".")
+            return f"the certificate of {url} is not valid here ({reason}): {remedy}"
+        case ssl.SSLError() as cause:
+            reason = (cause.reason or str(cause)).lower().replace("_", " ")
+            return f"no TLS with {url} ({reason}): write http:// if the node has no certificate"
+        case OSError() as cause:
+            reason = cause.strerror or str(cause)
+            return (
+                f"{url} cannot be reached ({reason}): check the address, and that a node listens"
+                " there"
+            )
+    return str(error)
+
+
+def _statistics(shown: Mapping[str, Any], queues: int = 1) -> QueueStatistics:
+    """Return the statistics of an answer; what it does not have is None."""
+    numbers = {field: shown.get(member) for field, member in _NUMBERS.items()}
+    counts = [numbers[field] for field in ("visible", "in_flight", "delayed")]
+    rates = {
+        field: None if (rate := shown.get(member)) is None else rate / 60
+        for field, member in _RATES.items()
+    }
+    messages = None if None in counts else sum(filter(None, counts))
+    known: dict[str, Any] = {**dict.fromkeys(QueueStatistics._fields), **numbers, **rates}
+    known |= {"queue": shown.get("QueueName"), "queues": queues, "messages": messages}
+    return QueueStatistics(**known)

@@ -1,0 +1,272 @@
+"""Queue commands by HTTP: a real node that checks signatures, and no database in the settings."""
+
+import json
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from support.certificates import Files
+from support.http import SKIPMQ, NodeProcess, environment, free_port
+from support.key_commands import ACCOUNT, MASTER_KEY, Keys
+from support.postgres import Databases, as_node
+
+ABSENT = ("AWS_SESSION_TOKEN", "AWS_REGION", "AWS_DEFAULT_REGION")
+
+
+@pytest.fixture(scope="module")
+def signed(embedded_databases: Databases) -> Iterator[tuple[NodeProcess, Keys, dict[str, str]]]:
+    keys = Keys(embedded_databases.migrated())
+    key = keys.create()
+    with NodeProcess(
+        database_url=as_node(keys.url), auth="on", master_key=MASTER_KEY, name_cooldown=0
+    ) as node:
+        yield node.ready(), keys, key
+
+
+def variables(made: dict[str, str] | None, **settings: Any) -> dict[str, str]:
+    """Return the environment of a laptop: a key, if any, and settings without a database."""
+    kept = {name: text for name, text in environment(settings).items() if name[:4] != "AWS_"}
+    names = {"key": "AWS_ACCESS_KEY_ID", "secret": "AWS_SECRET_ACCESS_KEY", "token": ABSENT[0]}
+    return kept | {"COLUMNS": "200"} | {names[part]: text for part, text in (made or {}).items()}
+
+
+class Laptop:
+    """Runs queue commands by an endpoint."""
+
+    def __init__(self, url: str, made: dict[str, str] | None) -> None:
+        self.url, self.made = url, made
+
+    def run(self, *words: str, code: int = 0, text: str = "", **more: str) -> str:
+        done = subprocess.run(
+            [*SKIPMQ, "queue", *words, "--endpoint", self.url],
+            env=variables(self.made) | more,
+            input=text,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        said = done.stdout + done.stderr
+        assert done.returncode == code, said
+        assert "Traceback" not in said
+        return said
+
+    def read(self, *words: str) -> Any:
+        return json.loads(self.run(*words, "--json"))
+
+    def refused(self, *words: str, code: int = 1, **more: str) -> str:
+        """Return the line that a command says that fails."""
+        (line,) = self.run(*words, code=code, **more).splitlines()
+        return line.removeprefix("skipmq: ")
+
+
+@pytest.fixture
+def laptop(signed: tuple[NodeProcess, Keys, dict[str, str]]) -> Iterator[Laptop]:
+    node, _, key = signed
+    laptop = Laptop(node.url, key)
+    yield laptop
+    for name in laptop.read("list"):
+        laptop.run("delete", name, "--yes")
+
+
+def test_queue_is_created_listed_shown_set_tagged_and_deleted(laptop: Laptop) -> None:
+    laptop.run("create", "orders", "-a", "VisibilityTimeout=60")
+    laptop.run("create", "orders.fifo")
+    laptop.run("set", "orders", "DelaySeconds=5")
+    tags = laptop.read("tag", "orders", "team=shop", "stage=test")
+    left = laptop.read("tag", "orders", "--remove", "stage")
+    shown = laptop.read("show", "orders")
+
+    assert laptop.read("list", "ord") == ["orders", "orders.fifo"]
+    assert (shown["VisibilityTimeout"], shown["DelaySeconds"]) == ("60", "5")
+    assert shown["QueueArn"] == f"arn:aws:sqs:us-east-1:{ACCOUNT}:orders"
+    assert (tags, left) == ({"team": "shop", "stage": "test"}, {"team": "shop"})
+    assert "deleted queue orders" in laptop.run("delete", "orders", "--yes")
+    assert laptop.read("list") == ["orders.fifo"]
+
+
+def test_message_is_sent_peeked_at_received_and_purged(laptop: Laptop) -> None:
+    laptop.run("create", "orders")
+    sent = laptop.read("send", "orders", "tea", "-a", "tries=Number:3", "-a", "raw=Binary:aGk=")
+    peeked = laptop.read("peek", "orders")
+    received = laptop.read("receive", "orders", "--delete")
+    empty = laptop.run("receive", "orders", "--wait", "0")
+    lines = laptop.run("send", "orders", "--lines", text="one\ntwo\n")
+    counted = laptop.read("peek", "orders", "--state", "visible")
+    laptop.run("purge", "orders", "--yes")
+
+    assert [each["MessageId"] for each in peeked] == [sent["MessageId"]]
+    (message,) = received
+    assert (message["Body"], message["Attributes"]["ApproximateReceiveCount"]) == ("tea", "1")
+    assert message["MessageAttributes"]["tries"]["StringValue"] == "3"
+    assert message["MessageAttributes"]["raw"]["BinaryValue"] == "aGk="
+    assert empty.strip() == "no messages"
+    assert "sent 2 messages" in lines
+    assert [each["Body"] for each in counted] == ["one", "two"]
+    assert laptop.read("peek", "orders") == []
+    timeline = laptop.read("timeline", "orders", sent["MessageId"])
+    assert [each["Event"] for each in timeline["Events"]] == ["sent", "first-received", "deleted"]
+
+
+def test_dead_letters_are_redriven_and_messages_moved(laptop: Laptop) -> None:
+    laptop.run("create", "failed")
+    policy = {"deadLetterTargetArn": f"arn:aws:sqs:us-east-1:{ACCOUNT}:failed"}
+    text = json.dumps(policy | {"maxReceiveCount": 1})
+    laptop.run("create", "orders", "-a", f"RedrivePolicy={text}", "-a", "VisibilityTimeout=0")
+    laptop.run("send", "orders", "hopeless")
+    for _ in range(2):
+        laptop.run("receive", "orders", "--wait", "0")
+    assert [each["Body"] for each in laptop.read("peek", "failed")] == ["hopeless"]
+
+    redriven = laptop.run("redrive", "failed")
+    copied = laptop.run("copy", "orders", f"arn:aws:sqs:us-east-1:{ACCOUNT}:failed")
+    moved = laptop.run("move", "orders", "failed", "--body", "hope")
+    deleted = laptop.run("delete-matching", "failed", "--body", "hope", "--yes")
+    tasks = laptop.read("tasks", "orders")
+
+    assert "1 messages moved from failed: completed" in redriven
+    assert "1 messages copied from orders: completed" in copied
+    assert "1 messages moved from orders: completed" in moved
+    assert "2 messages deleted from failed: completed" in deleted
+    assert [(each["Kind"], each["Status"]) for each in tasks] == [
+        ("move", "COMPLETED"),
+        ("copy", "COMPLETED"),
+    ]
+
+
+def test_statistics_are_those_of_the_key(laptop: Laptop) -> None:
+    for name in ("idle", "busy"):
+        laptop.run("create", name)
+    laptop.run("send", "busy", "tea", "--count", "12")
+
+    page = laptop.read("stats", "--order", "messages", "--limit", "1")
+    every = laptop.read("stats", "--search", "i")
+    busy = laptop.read("stats", "busy")
+    table = laptop.run("stats", "--order", "messages", "--limit", "1")
+
+    (first,) = page["queues"]
+    assert (first["queue"], first["visible"], first["messages"]) == ("busy", 12, 12)
+    assert page["others"] == {"queues": 1}
+    assert [each["queue"] for each in every["queues"]] == ["idle"]
+    assert (busy["queue"], busy["visible"], busy["in_flight"]) == ("busy", 12, 0)
+    assert "1 others" in table
+    assert "sent" in laptop.run("stats", "busy")
+
+
+@contextmanager
+def following(laptop: Laptop, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """Give a `queue tail` that follows already."""
+    with subprocess.Popen(
+        [*SKIPMQ, "queue", "tail", *words],
+        env=variables(laptop.made, endpoint=laptop.url),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        assert "Ctrl-C stops" in process.stderr.readline()
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("name", ["orders", "orders.fifo"])
+def test_tail_shows_each_new_message_once_and_receives_none(laptop: Laptop, name: str) -> None:
+    own = ("--group", "g", "--dedup-id") if name.endswith(".fifo") else ()
+    laptop.run("create", name)
+    laptop.run("send", name, "old", *own, *(["old"] if own else []))
+    bodies = ["one", "two", "x" * 3_000]
+
+    with following(laptop, name, "--json") as tail:
+        assert tail.stdout is not None
+        shown = []
+        for number, body in enumerate(bodies):
+            laptop.run("send", name, body, *own, *([str(number)] if own else []))
+            shown.append(json.loads(tail.stdout.readline()))
+        tail.send_signal(signal.SIGINT)
+        rest, complaint = tail.communicate(timeout=60)
+
+    assert [each["body"] for each in shown] == ["one", "two", "x" * 2_048]
+    assert [each.get("characters_cut") for each in shown] == [None, None, 952]
+    assert (rest, complaint, tail.returncode) == ("", "", 0)
+    peeked = laptop.read("peek", name)
+    assert {each["Attributes"]["ApproximateReceiveCount"] for each in peeked} == {"0"}
+
+
+def test_temporary_key_and_its_region_are_used(
+    signed: tuple[NodeProcess, Keys, dict[str, str]], laptop: Laptop
+) -> None:
+    node, keys, key = signed
+    session = Laptop(node.url, keys.session(key["key"]))
+
+    session.run("create", "far", "--region", "eu-central-1")
+    try:
+        assert session.run("list").strip().startswith("no queues")
+        assert session.run("list", AWS_REGION="eu-central-1").strip() == "far"
+        assert session.run("list", SKIPMQ_REGION="eu-central-1").strip() == "far"
+        arn = f"arn:aws:sqs:eu-central-1:{ACCOUNT}:far"
+        assert session.read("show", arn)["QueueArn"] == arn
+        missing = laptop.refused("show", "far")
+    finally:
+        session.run("delete", "far", "--yes", "--region", "eu-central-1")
+    assert missing.startswith("queue far does not exist in the key's account, region us-east-1, at")
+
+
+def test_refusals_are_one_line_with_the_code_of_sqs(laptop: Laptop) -> None:
+    laptop.run("create", "orders")
+    wrong = Laptop(laptop.url, {**(laptop.made or {}), "secret": "wrong"})
+    unsigned = Laptop(laptop.url, None)
+
+    assert wrong.refused("list").startswith("InvalidSignatureException: The request signature we")
+    assert unsigned.refused("list") == (
+        "MissingAuthenticationTokenException: Request is missing Authentication Token: set"
+        " AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+    )
+    assert laptop.refused("set", "orders", "DelaySeconds=x").startswith("InvalidAttributeValue: ")
+    assert laptop.refused("list", "--account", "210987654321").startswith(
+        f"ListQueues at {laptop.url} is for the key's account alone: leave the account"
+    )
+    assert laptop.refused("show", "orders", "--account", "210987654321").startswith("AccessDenied")
+    assert "leave the region eu-north-1 out" in unsigned.refused("list", "--region", "eu-north-1")
+
+
+def test_endpoint_that_does_not_answer_is_named_with_the_remedy() -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+
+    assert Laptop(url, None).refused("list") == (
+        f"{url} cannot be reached (Connection refused): check the address, and that a node listens"
+        " there"
+    )
+    for wrong in ("localhost:9324", "ftp://localhost", "http://localhost:x", "http://h/?q=1"):
+        said = Laptop(wrong, None).refused("list")
+        assert said == f"{wrong} is no address of a broker: give it as https://HOST:PORT"
+    said = Laptop("http://user:secret@localhost", None).refused("list", code=2)
+    assert "write the URL without a user and a password" in said
+    assert "secret" not in said
+
+
+def test_certificate_is_checked_and_its_authority_can_be_named(node_url: str, files: Files) -> None:
+    with files.node(node_url, workers=1) as node:
+        node.ready()
+        laptop = Laptop(node.url, None)
+        plain = node.url.replace("https", "http")
+
+        assert laptop.run("list", SSL_CERT_FILE=str(files.ca)).startswith("no queues yet")
+        said = laptop.refused("list")
+        assert said.startswith(f"the certificate of {node.url} is not valid here (")
+        assert said.endswith("): set SSL_CERT_FILE to the PEM file of the CA that issued it")
+        assert Laptop(plain, None).refused("list").startswith(plain)
+
+
+def test_tls_with_a_node_without_a_certificate_is_refused(laptop: Laptop) -> None:
+    url = laptop.url.replace("http", "https")
+
+    said = Laptop(url, None).refused("list")
+
+    assert said.startswith(f"no TLS with {url} (")
+    assert said.endswith("): write http:// if the node has no certificate")

@@ -147,12 +147,13 @@ def _declared(
 @contextmanager
 def _bar(title: str) -> Iterator[Callable[[int, int], None]]:
     """Yield a function that shows the progress of many queues on a terminal."""
-    with Progress(console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    # Where it is not shown it would still end in an empty line.
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         bar = progress.add_task(title, total=None, visible=False)
 
         def advance(done: int, total: int) -> None:
-            is_shown = total >= _MANY and progress.console.is_terminal
-            progress.update(bar, completed=done, total=total, visible=is_shown)
+            progress.update(bar, completed=done, total=total, visible=total >= _MANY)
 
         yield advance
 

@@ -34,7 +34,8 @@ _FOREIGN = ("Service", "Federated", "CanonicalUser")
 def client(endpoint_url: str | None, region: str | None) -> Any:
     """Return boto3's client; credentials come from the places where the AWS CLI looks.
 
-    Raises MissingExtraError, and UnreadableError for a region or an endpoint that is not usable.
+    Raises MissingExtraError, and UnreadableError for a region, an endpoint or a profile that is not
+    usable.
     """
     try:
         boto3 = import_module("boto3")
@@ -48,6 +49,11 @@ def client(endpoint_url: str | None, region: str | None) -> Any:
         return boto3.session.Session().client("sqs", **options)
     except failures.NoRegionError as error:
         raise UnreadableError("name the region of the queues: --region us-east-1") from error
+    except failures.ProfileNotFound as error:
+        raise UnreadableError(
+            f"there is no profile {error.kwargs['profile']} in the files of the AWS CLI: `aws"
+            " configure list-profiles` lists them, and AWS_PROFILE names one"
+        ) from error
     except (failures.BotoCoreError, ValueError) as error:
         raise UnreadableError(f"the endpoint is not usable: {_line(error)}") from error
 

@@ -17,7 +17,8 @@ from support.http import ROOT
 from support.postgres import Databases
 
 FOLDER = ROOT / "deploy" / "kubernetes"
-DOCKERFILE = (ROOT / "deploy" / "container" / "Dockerfile").read_text()
+# The image of a node: what follows takes the places of other brokers' images.
+DOCKERFILE = (ROOT / "deploy" / "container" / "Dockerfile").read_text().partition("\nFROM node ")[0]
 RULES = ROOT / "deploy" / "prometheus" / "skipmq.rules.yml"
 PATRONI = ROOT / "deploy" / "patroni" / "patroni.yml"
 FILES = sorted(FOLDER.glob("*/*.yaml"))

@@ -48,6 +48,7 @@ class Caller:
         self.url, self._host, self._seconds = url, host, seconds
         self._tls = ssl.create_default_context() if url.startswith("https:") else None
         self._idle: list[HTTPConnection] = []
+        self._is_closed = False
         self._urls: dict[tuple[str, str | None, str | None], str] = {}
 
     def call(self, action: str, request: dict[str, Any], region: str | None = None) -> Any:
@@ -73,6 +74,8 @@ class Caller:
             connection.close()
             raise UnavailableError(f"{self.url} does not answer: {error!r}") from error
         self._idle.append(connection)
+        if self._is_closed:
+            self.close()  # Meanwhile.
         return self._answer(action, status, text)
 
     def queue_url(self, name: str, account: str | None, region: str | None) -> str:
@@ -95,7 +98,8 @@ class Caller:
         return self._urls[place]
 
     def close(self) -> None:
-        """Close the connections that are not in use."""
+        """Close the connections that are not in use, and the others after their use."""
+        self._is_closed = True
         while self._idle:
             self._idle.pop().close()
 

@@ -1,6 +1,6 @@
 """The commands `grant`, `revoke` and `grants` on queues for database roles."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -24,6 +24,8 @@ _receive = click.option(
     metavar="QUEUE",
     help="Queue to receive and delete messages from; * matches any characters.",
 )
+# The names of queues to send to and to receive from, by account and region.
+ByPlace = Mapping[tuple[str, str], tuple[list[str], list[str]]]
 _QUEUE_REQUIRED = "specify a queue: --send QUEUE or --receive QUEUE"
 
 
@@ -41,15 +43,7 @@ def grant(role: str, send: tuple[str, ...], receive: tuple[str, ...]) -> tuple[A
     if not (send or receive):
         raise click.UsageError(_QUEUE_REQUIRED)
     settings = configuration().settings
-    chosen = _by_place(send, receive, settings)
-
-    async def give(database: Database) -> None:
-        for (account, region), (sends, receives) in chosen.items():
-            await QueueGrants(database).grant(
-                role, send=sends, receive=receives, account=account, region=region
-            )
-
-    run_as_owner("grant", give)
+    _change("grant", QueueGrants.grant, role, _by_place(send, receive, settings))
     return _shown(role, send, receive, settings), f"role {escape(role)} may " + _rights(
         send, receive, " and "
     )
@@ -72,15 +66,7 @@ def revoke(role: str, send: tuple[str, ...], receive: tuple[str, ...]) -> tuple[
         run_as_owner("revoke", lambda database: QueueGrants(database).revoke_all(role))
         return {"role": role, "revoked": "all"}, f"revoked all grants of role {escape(role)}"
     settings = configuration().settings
-    chosen = _by_place(send, receive, settings)
-
-    async def take(database: Database) -> None:
-        for (account, region), (sends, receives) in chosen.items():
-            await QueueGrants(database).revoke(
-                role, send=sends, receive=receives, account=account, region=region
-            )
-
-    run_as_owner("revoke", take)
+    _change("revoke", QueueGrants.revoke, role, _by_place(send, receive, settings))
     return _shown(role, send, receive, settings), f"role {escape(role)} may no longer " + _rights(
         send, receive, " or "
     )
@@ -112,9 +98,26 @@ def grants() -> tuple[Any, Any]:
     return rows, table
 
 
-def _by_place(
-    send: Sequence[str], receive: Sequence[str], settings: Settings
-) -> dict[tuple[str, str], tuple[list[str], list[str]]]:
+def _change(
+    command: str, change: Callable[..., Awaitable[None]], role: str, queues: ByPlace
+) -> None:
+    """Grant or revoke, place by place."""
+
+    async def run(database: Database) -> None:
+        for (account, region), (send, receive) in queues.items():
+            await change(
+                QueueGrants(database),
+                role,
+                send=send,
+                receive=receive,
+                account=account,
+                region=region,
+            )
+
+    run_as_owner(command, run)
+
+
+def _by_place(send: Sequence[str], receive: Sequence[str], settings: Settings) -> ByPlace:
     """Return the names of the queues to send to and to receive from, by account and region."""
     chosen: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
     for which, queues in enumerate((send, receive)):

@@ -117,7 +117,7 @@ def test_key_without_the_right_is_told_so_and_asks_once(signing: NodeProcess, ke
 
     assert answer.status == 200
     assert "Your key may not view the audit log" in answer.body
-    assert 'hx-get="/console/audit' not in answer.body
+    assert f'hx-get="{visitor.address_of("audit")}' not in answer.body
     admin = signed_in(signing, keys.create())
     eventually(lambda: "ListAuditRecords" in admin.get("audit?outcome=AccessDenied").body)
 

@@ -188,13 +188,13 @@ def test_only_who_may_all_sees_what_accounts_share(signing: NodeProcess, keys: K
 
     for allowed in (admin, operator):
         assert "Primary uptime" in allowed.get("database").body
-        assert 'hx-get="/console/database' in allowed.get("database").body
+        assert f'hx-get="{allowed.address_of("database")}' in allowed.get("database").body
     for refused in (some, reader):
         answer = refused.get("database")
         assert answer.status == 200
         assert "Your key may not view the database" in answer.body
         assert "Primary uptime" not in answer.body
         # Not asked for again every few seconds: each refusal is on the record.
-        assert 'hx-get="/console/database' not in answer.body
+        assert f'hx-get="{refused.address_of("database")}' not in answer.body
     stranger = Visitor(signing.url).get("database")
     assert (stranger.status, "sign-in" in stranger.headers["Location"]) == (303, True)

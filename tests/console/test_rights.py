@@ -80,7 +80,8 @@ def test_key_for_some_queues_sees_those(signing: NodeProcess, keys: Keys, sqs: A
     visitor = signed_in(signing, keys.create(ACCOUNT, "--role", "reader", "--queue", "orders"))
 
     assert "Open a queue by name" in visitor.get("queues").body
-    assert visitor.get("open?name=orders").headers["Location"] == "/console/queues/orders"
+    found = visitor.get("open?name=orders").headers["Location"]
+    assert found == visitor.address_of("queues/orders")
     assert visitor.get("queues/orders").status == 200
     assert visitor.get("queues/hidden").status == 403
     # Of a queue that is not there it learns as little.

@@ -20,10 +20,13 @@ def test_requests_and_sessions_that_are_not_signed_are_of_the_account_of_the_set
         other.create_queue(QueueName="theirs")
         names = ["QueueArn"]
         arn = own.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]["QueueArn"]
-        page = Visitor(node.url).get("queues").body
+        visitor = Visitor(node.url)
+        address = visitor.get("/console/queues").headers["Location"]
+        page = visitor.get(address).body
 
     assert url == f"{node.url}/{ACCOUNT}/ours"
     assert arn == f"arn:aws:sqs:eu-north-1:{ACCOUNT}:ours"
+    assert address == f"/console/eu-north-1/{ACCOUNT}/queues"
     assert "ours" in page
     assert "theirs" not in page
     assert ACCOUNT in page

@@ -229,11 +229,11 @@ def test_node_that_starts_without_a_database_to_write_to_waits_for_it(
         eventually(lambda: "waiting until the database accepts writes" in node.log)
         assert "serves SQS at" not in node.log
         # Without the key of the sessions nobody could tell a forged one.
-        assert raw(f"{node.url}/console/queues").status == 503
+        assert raw(f"{node.url}/console/us-east-1/000000000000/queues").status == 503
         assert raw(f"{node.url}/metrics").status == 200
     with node:
         node.ready()
-        eventually(lambda: raw(f"{node.url}/console/queues").status == 200)
+        eventually(lambda: raw(f"{node.url}/console/us-east-1/000000000000/queues").status == 200)
         eventually(lambda: "serves SQS at" in node.log)
     assert "Traceback" not in node.log
 

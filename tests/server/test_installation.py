@@ -81,7 +81,7 @@ def test_wheel_has_sql_and_migrations_and_serves(place: Path) -> None:
     try:
         eventually(lambda: is_ready(f"http://127.0.0.1:{port}"), 120)
         body = first_message(f"http://127.0.0.1:{port}")
-        page = raw(f"http://127.0.0.1:{port}/console/queues").body
+        page = raw(f"http://127.0.0.1:{port}/console/us-east-1/000000000000/queues").body
         files = [raw(f"http://127.0.0.1:{port}{each}").status for each in STATIC.findall(page)]
     finally:
         process.terminate()

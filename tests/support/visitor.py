@@ -13,7 +13,9 @@ from typing import Any
 from urllib.parse import urlencode
 
 from support.http import Answer, NodeProcess, eventually
+from support.key_commands import ACCOUNT
 
+_UNSCOPED = re.compile("(sign-in|sign-out|theme|scope|static)(?![^/?])")
 _CSRF = re.compile(r'name="csrf" value="([^"]+)"')
 
 
@@ -25,13 +27,15 @@ class _Stay(urllib.request.HTTPRedirectHandler):
 class Visitor:
     """Somebody at the console of a node; redirects are answers, not followed.
 
-    Each has an address, for a node that believes who passes requests on.
+    Each has an address, for a node that believes who passes requests on. Paths are below the
+    `account` and region of the visitor, but for pages that belong to none and those that begin with
+    a slash.
     """
 
     _number = count(1)
 
-    def __init__(self, url: str) -> None:
-        self.url = url
+    def __init__(self, url: str, account: str = "000000000000", region: str = "us-east-1") -> None:
+        self.url, self.account, self.region = url, account, region
         self.address = str(ip_address("198.18.0.0") + next(self._number))
         # Of an address, as browsers have it, not of a domain.
         self.cookies = CookieJar(DefaultCookiePolicy(rfc2965=False))
@@ -64,10 +68,17 @@ class Visitor:
     def sign_in(self, key: str, secret: str, **fields: str) -> Answer:
         return self.post("sign-in", {"key_id": key, "secret": secret, **fields})
 
+    def address_of(self, path: str) -> str:
+        """Return the address of a page, without the node's."""
+        if path.startswith("/"):
+            return path
+        is_scoped = path and not _UNSCOPED.match(path)
+        return f"/console/{self.region}/{self.account}/{path}" if is_scoped else f"/console/{path}"
+
     def _send(self, path: str, body: bytes | None, headers: dict[str, str]) -> Answer:
         headers = {"X-Forwarded-For": self.address, **headers}
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        request = urllib.request.Request(f"{self.url}/console/{path}", body, named)
+        request = urllib.request.Request(self.url + self.address_of(path), body, named)
         try:
             with self._opener.open(request, timeout=40) as response:
                 return Answer(response.status, response.headers, response.read())
@@ -80,7 +91,7 @@ def signed_in(node: NodeProcess, key: dict[str, str]) -> Visitor:
     """Return a visitor who has signed in, once the node has read the key."""
 
     def enter() -> Visitor | None:
-        visitor = Visitor(node.url)
+        visitor = Visitor(node.url, ACCOUNT)
         return visitor if visitor.sign_in(**key).status == 303 else None
 
     found: Visitor = eventually(enter)

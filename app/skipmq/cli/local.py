@@ -73,7 +73,8 @@ class LocalNode:
     def missing(self, name: QueueName) -> errors.QueueDoesNotExist:
         """Return the error for a queue that is not there, which names where one is."""
         node = self.node
-        return place.missing(name, self.run(node.queues.places(name.name, node.deadline())))
+        found = self.run(node.queues.places(name.name, node.deadline()))
+        return place.missing(name, [(account, region) for account, region, _ in found])
 
     def queue_url(self, text: str) -> str:
         """Return the URL of a queue by its name, URL or ARN, as `place.queue_url` does."""

@@ -18,7 +18,7 @@ from flask.typing import ResponseReturnValue
 from jinja2 import Environment
 
 from skipmq import errors, limits
-from skipmq.console import formats
+from skipmq.console import formats, scope
 from skipmq.console.session import SECONDS, Seal, Session, cookie_name
 from skipmq.console.visit import Visit
 from skipmq.model import Identity
@@ -50,7 +50,7 @@ def blueprint(
     broker: Broker, loop: asyncio.AbstractEventLoop, pages: Iterable[Page]
 ) -> flask.Blueprint:
     """Return the blueprint of a broker's console."""
-    made = flask.Blueprint(
+    made = scope.Pages(
         "console",
         __name__,
         url_prefix=web.PAGES.rstrip("/"),
@@ -69,11 +69,8 @@ def blueprint(
     for page in pages:
         page(made)
 
-    @made.route("/<path:rest>", methods=["GET", "POST"])
-    def not_found(rest: str) -> ResponseReturnValue:
-        del rest
-        return flask.render_template("not_found.html"), 404
-
+    made.add_url_rule("/<path:rest>", "not_found", _not_found, methods=["GET", "POST"])
+    made.add_url_rule("/<path:rest>", "unscoped", _unscoped, methods=["GET", "POST"])
     return made
 
 
@@ -150,6 +147,7 @@ class _Site:
         if signed_in is None and flask.request.endpoint not in _PUBLIC:
             return _redirect_to_sign_in()
         flask.g.visit.identity = signed_in or identity
+        _check_scope(flask.g.visit.identity)
         if flask.request.method not in _SAFE and not _is_own_form(request):
             refusal = errors.AccessDenied(FOREIGN_FORM)
             flask.g.visit.run(self._broker.note_refusal(request, refusal))
@@ -159,17 +157,19 @@ class _Site:
     async def _identity(self, cookie: Session | None) -> Identity | None:
         """Return the identity that has signed in, if its session and its key are still valid.
 
-        Without signature checks, return the account and region of the session.
+        Its region is that of the address, or without one that of the session; and so is, without
+        signature checks, its account.
         """
         keys = self._broker.node.keys
+        session = cookie or self._new_session()
+        place = scope.requested() or scope.Scope(session.account, session.region)
         if keys is None:
-            session = cookie or self._new_session()
-            return Identity(session.account, session.region, session.account)
+            return Identity(place.account, place.region, place.account)
         if cookie is None or not cookie.key_id or not cookie.is_valid(keys.now()):
             return None
         if keys.has_ended(cookie.digest):
             return None
-        return keys.identity(cookie.key_id, cookie.region)
+        return keys.identity(cookie.key_id, place.region)
 
     def after_request(self, response: flask.Response) -> flask.Response:
         """Add security and caching headers, and the cookie if the session has changed."""
@@ -199,7 +199,7 @@ class _Site:
 
     def context(self) -> dict[str, Any]:
         """Return the variables of all templates."""
-        is_fragment = flask.request.headers.get("HX-Request") == "true"
+        is_fragment = _is_fragment()
         notice = "" if is_fragment else session().notice
         if notice:
             put(changed(session(), notice=""))
@@ -234,6 +234,39 @@ def signed_in(identity: Identity, now: float) -> Session:
     )
 
 
+def _check_scope(identity: Identity) -> None:
+    """Remember the account and region of the address for addresses without them.
+
+    Raises errors.AccessDenied if the account is not that of the key.
+    """
+    requested = scope.requested()
+    if requested is None:
+        return
+    if requested.account != identity.account:
+        raise errors.AccessDenied(
+            f"This page belongs to account {requested.account}, and your access key to account"
+            f" {identity.account}. Sign out, and sign in with a key of account {requested.account}."
+        )
+    is_page = flask.request.method in _SAFE and not _is_fragment()
+    if is_page and requested != (session().account, session().region):
+        put(changed(session(), account=requested.account, region=requested.region))
+
+
+def _not_found(rest: str) -> ResponseReturnValue:
+    del rest
+    return flask.render_template("not_found.html"), 404
+
+
+def _unscoped(rest: str) -> ResponseReturnValue:
+    """Redirect from an address without account and region to that of the session."""
+    address = scope.scoped_address(rest) if flask.request.method in _SAFE else None
+    return _not_found(rest) if address is None else flask.redirect(address, 302)
+
+
+def _is_fragment() -> bool:
+    return flask.request.headers.get("HX-Request") == "true"
+
+
 def _configure(environment: Environment) -> None:
     environment.trim_blocks = environment.lstrip_blocks = True
 
@@ -255,7 +288,7 @@ def _redirect_to_sign_in() -> ResponseReturnValue:
     target = flask.url_for(
         "console.sign_in", next=flask.request.full_path.rstrip("?") if is_page else None
     )
-    if flask.request.headers.get("HX-Request") == "true":
+    if _is_fragment():
         return flask.Response(status=401, headers={"HX-Redirect": flask.url_for("console.sign_in")})
     return flask.redirect(target, 303)
 

@@ -64,12 +64,23 @@ class Visit:
         queue = QueueName(self.identity.account, self.identity.region, name)
         return self.run(access.permitted(self.broker.node, call, queue, permissions))
 
-    def may_list(self) -> bool:
-        """Return whether the signed-in identity may list queues."""
-        every = QueueName(self.identity.account, self.identity.region, "*")
+    def may_list(self, region: str | None = None) -> bool:
+        """Return whether the signed-in identity may list queues, here or in another region."""
+        every = QueueName(self.identity.account, region or self.identity.region, "*")
         return access.allows(
             self.broker.node, self._call("ListQueues", {}), "ListQueues", every, ""
         )
+
+    def places(self, limit: int) -> list[tuple[str, str, int]]:
+        """Return up to `limit` accounts and regions with queues that the identity may list.
+
+        Each has the number of its queues.
+        """
+        node, is_signed = self.broker.node, self.identity.key_id is not None
+        account = self.identity.account if is_signed else None
+        deadline = min(node.deadline(), monotonic() + TIMEOUT)
+        found = self.run(node.queues.places(None, deadline, account, limit))
+        return [each for each in found if not is_signed or self.may_list(each[1])]
 
     def arn(self, name: str) -> str:
         """Return the ARN of a queue in the account and region of the session."""

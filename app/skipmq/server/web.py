@@ -186,7 +186,9 @@ def current_request(broker: Broker) -> tuple[Request, errors.SqsError | None]:
     environ = flask.request.environ
     version = environ["SERVER_PROTOCOL"].removeprefix("HTTP/")
     request = _request(broker)
-    return request, refusal(request.method, version, "HTTP_HOST" in environ)
+    is_head = request.method == "HEAD" and is_page(environ["PATH_INFO"])
+    method = "GET" if is_head else request.method
+    return request, refusal(method, version, "HTTP_HOST" in environ)
 
 
 def _request(broker: Broker) -> Request:

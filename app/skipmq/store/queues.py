@@ -26,7 +26,9 @@ _LIST = Statement(
     "select name from skipmq.list_queues($1, $2, $3, $4, $5) name",
     TEXT, TEXT, TEXT, TEXT, INTEGER,
 )  # fmt: skip
-_PLACES = Statement("select account, region from skipmq.queue_places($1)", TEXT)
+_PLACES = Statement(
+    "select account, region, queues from skipmq.queue_places($1, $2, $3)", TEXT, TEXT, INTEGER
+)
 _SOURCES = Statement(
     "select name from skipmq.dead_letter_sources($1, $2, $3, $4, $5) name",
     TEXT, TEXT, TEXT, TEXT, INTEGER,
@@ -203,10 +205,12 @@ class Queues:
         )
         return [name for (name,) in rows]
 
-    async def places(self, name: str, deadline: float) -> list[tuple[str, str]]:
-        """Return the accounts and regions that have a queue of this name."""
-        rows = await self._database.rows(_PLACES, (name,), deadline=deadline)
-        return [(account, region) for account, region in rows]
+    async def places(
+        self, name: str | None, deadline: float, account: str | None = None, limit: int = 1_000
+    ) -> list[tuple[str, str, int]]:
+        """Return the accounts and regions that have queues (of a name), and how many."""
+        rows = await self._database.rows(_PLACES, (name, account, limit), deadline=deadline)
+        return [(account, region, queues) for account, region, queues in rows]
 
     async def dead_letter_sources(
         self, name: QueueName, after: str, limit: int, deadline: float

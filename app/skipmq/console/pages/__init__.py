@@ -9,6 +9,7 @@ from skipmq.console.pages import (
     dead_letters,
     matching,
     messages,
+    places,
     queues,
     redrive,
     removal,
@@ -37,4 +38,5 @@ ALL: tuple[Page, ...] = (
     redrive.add,
     removal.add,
     completion.add,
+    places.add,
 )

@@ -12,7 +12,7 @@ from skipmq.console.session import Session
 from skipmq.console.visit import current
 
 # Valid targets of a redirect, which are pages of this console only.
-_OWN_PATH = re.compile(r"/console(/[A-Za-z0-9_-][A-Za-z0-9_.-]*)+(\?[A-Za-z0-9_.=&%+-]*)?")
+_OWN_PATH = re.compile(r"/console(/[A-Za-z0-9_-][A-Za-z0-9_.-]*)+/?(\?[A-Za-z0-9_.=&%+-]*)?")
 _LOOPBACK = re.compile(r"localhost|.+\.localhost|127\.[0-9.]+|::1")
 
 
@@ -34,7 +34,7 @@ def _sign_in() -> ResponseReturnValue:
     if broker.node.keys is None:
         return site.see("queues")
     target = flask.request.values.get("next", "")
-    target = target if _OWN_PATH.fullmatch(target) else flask.url_for("console.queues")
+    target = target if _OWN_PATH.fullmatch(target) else flask.url_for("console.home")
     form = flask.request.form
     base = urlsplit(current().request.base_url)
     page = {
@@ -73,22 +73,21 @@ def _sign_out() -> ResponseReturnValue:
 def _theme() -> ResponseReturnValue:
     theme = flask.request.form.get("theme", "")
     back = flask.request.form.get("back", "")
-    target = back if _OWN_PATH.fullmatch(back) else flask.url_for("console.queues")
+    target = back if _OWN_PATH.fullmatch(back) else flask.url_for("console.home")
     answer = flask.make_response(flask.redirect(target, 303))
     return site.keep_theme(answer, theme if theme in site.THEMES else "auto")
 
 
 def _scope() -> ResponseReturnValue:
-    """Change the region and, without signature checks, the account."""
-    form, session = flask.request.form, site.session()
+    """Show another region and, without signature checks, another account."""
+    form, own = flask.request.form, current().identity
     region = _checked_region(form.get("region", ""))
-    account = form.get("account", session.account).strip()
-    if session.key_id:
-        account = session.account
+    account = form.get("account", own.account).strip()
+    if own.key_id:
+        account = own.account
     elif not limits.ACCOUNT.fullmatch(account):
         raise errors.InvalidParameterValueException("An account has 12 digits.")
-    site.put(site.changed(session, region=region, account=account))
-    return site.see("queues")
+    return site.see("queues", account=account, region=region)
 
 
 def _checked_region(text: str) -> str:

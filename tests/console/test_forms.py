@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 from support.forms import CHANGES, attributes, fields, state
 from support.http import NodeProcess, client, eventually, raw
 from support.visitor import Visitor
+from support.wire import exchange
 
 _number = count(1)
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'"
@@ -144,8 +145,8 @@ def test_queue_is_created_with_its_attributes(sqs: Any, visitor: Visitor, name: 
     assert found["VisibilityTimeout"] == "45"
     assert found["ContentBasedDeduplication"] == "true"
     assert found["HistoryMode"] == "full"
-    assert f"Created the queue {name}.fifo." in visitor.get(f"queues/{name}.fifo").body
-    assert "Created the queue" not in visitor.get(f"queues/{name}.fifo").body
+    assert f"Queue {name}.fifo created." in visitor.get(f"queues/{name}.fifo").body
+    assert f"Queue {name}.fifo created" not in visitor.get(f"queues/{name}.fifo").body
 
 
 def test_error_of_sqs_stands_next_to_the_form(
@@ -160,6 +161,30 @@ def test_error_of_sqs_stands_next_to_the_form(
     assert 'name="VisibilityTimeout" value="43201"' in answer.body
     assert 'name="DelaySeconds" value="7"' in answer.body
     assert attributes(sqs, queue)["DelaySeconds"] == "0"
+
+
+def test_every_invalid_field_of_a_form_is_named(visitor: Visitor, queue: str, name: str) -> None:
+    del queue
+    form = {"VisibilityTimeout": "43201", "was-VisibilityTimeout": "30", "DelaySeconds": "-1"}
+    changed = visitor.post(f"queues/{name}/settings", form | {"was-DelaySeconds": "0"})
+    created = visitor.post("create", {"name": "a b", "kind": "standard", "DelaySeconds": "901"})
+
+    for answer in (changed, created):
+        assert answer.status == 400
+        assert "Invalid value for the parameter DelaySeconds." in answer.body
+    assert "Invalid value for the parameter VisibilityTimeout." in changed.body
+    assert changed.body.count('aria-invalid="true"') == 2
+    assert "Can only include alphanumeric characters" in created.body
+    assert created.body.count('aria-invalid="true"') == 2
+
+
+def test_head_of_a_page_has_its_length_and_no_body(node: NodeProcess, visitor: Visitor) -> None:
+    create = visitor.address_of("create")
+    for path, status in ((create, 200), ("/console/none", 404)):
+        got, head = (exchange(node.port, path=path, method=each) for each in ("GET", "HEAD"))
+
+        assert (got.status, head.status, head.body) == (status, status, "")
+        assert head.headers["Content-Length"] == got.headers["Content-Length"]
 
 
 def test_attributes_that_were_not_touched_stay_as_others_set_them(

@@ -44,7 +44,7 @@ def test_queue_is_made_used_and_deleted(
     browser.tab_to("Create queue")
     browser.press(KEYS.ENTER)
     browser.press(name, KEYS.ENTER)
-    browser.wait(f"Created the queue {name}.")
+    browser.wait(f"Queue {name} created.")
     assert browser.sees("The queue is empty")
 
     browser.tab_to("Send a message")
@@ -177,9 +177,11 @@ def test_page_refreshes_itself_while_it_is_in_view(
 
     browser.cut_off(offline=True)
     eventually(lambda: browser.shows("#offline"))
+    assert browser.text("#live") == "Not updating"
     browser.picture(screenshots / "offline.png")
     browser.cut_off(offline=False)
     eventually(lambda: not browser.shows("#offline"))
+    assert browser.text("#live") == "Live"
     assert any("ERR_INTERNET_DISCONNECTED" in each for each in browser.complaints())
     assert browser.complaints() == []
 

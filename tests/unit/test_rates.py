@@ -54,6 +54,14 @@ def test_less_than_one_a_second(clock: Clock) -> None:
     assert taken(rate) == 1
 
 
+def test_burst_is_more_than_a_second_holds(clock: Clock) -> None:
+    rate = Rate(0.5, 3)
+
+    assert taken(rate) == 3
+    clock.now += 2
+    assert taken(rate) == 1
+
+
 def test_each_has_its_own(clock: Clock) -> None:
     del clock
     rate = Rate(3)

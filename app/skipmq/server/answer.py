@@ -33,8 +33,8 @@ NODE_STOPS = "The node is stopping; nothing has been done; try again."
 # The labels of each action in metrics, and of requests without one.
 _LABELS = {action: (action,) for action in EVERY}
 _NO_ACTION = ("",)
-# Of a client's address, in each worker.
-SIGN_INS_PER_SECOND = 1.0
+# Of a client's address, in each worker: a person who mistypes may try again immediately.
+SIGN_INS_PER_SECOND, SIGN_INS_AT_ONCE = 0.5, 5
 # Paths of pages, health and metrics; requests on all other paths are SQS's.
 _PAGE = re.compile("/(?:console|health|metrics)(?:/.*)?", re.DOTALL)
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
@@ -84,7 +84,7 @@ class Broker:
         queue_rate = _rate(settings.rate_limit_queue, workers)
         # Called before an authorised call runs.
         self._admit = None if queue_rate is None else partial(self._take_queues, queue_rate)
-        self._sign_ins = Rate(SIGN_INS_PER_SECOND)
+        self._sign_ins = Rate(SIGN_INS_PER_SECOND, SIGN_INS_AT_ONCE)
         self._own = settings.region, settings.account
 
     async def answer(self, request: Request) -> Response:

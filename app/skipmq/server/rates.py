@@ -10,12 +10,12 @@ _BUCKETS = 10_000
 class Rate:
     """A rate limit with a token bucket for each name; for one loop.
 
-    A bucket holds the requests of one second.
+    A bucket holds `burst` requests, or those of one second.
     """
 
-    def __init__(self, per_second: float) -> None:
+    def __init__(self, per_second: float, burst: float = 1.0) -> None:
         self._rate = per_second
-        self._capacity = max(per_second, 1.0)
+        self._capacity = max(per_second, burst)
         # Tokens, and the time of time.monotonic when they were counted.
         self._buckets: dict[str, tuple[float, float]] = {}
 

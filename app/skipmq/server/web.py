@@ -109,7 +109,8 @@ def wsgi_adapter(app: flask.Flask) -> Pages:
         request: Request, peer: str, scheme: str, server: tuple[str, int], version: str
     ) -> Response:
         environ = {
-            "REQUEST_METHOD": request.method,
+            # The door omits the body of an answer to HEAD, and needs its length.
+            "REQUEST_METHOD": "GET" if request.method == "HEAD" else request.method,
             "SCRIPT_NAME": "",
             "PATH_INFO": request.path.encode().decode("latin-1"),
             "QUERY_STRING": request.query,

@@ -48,10 +48,11 @@ def _audit() -> ResponseReturnValue:
 
 
 def _shown(record: dict[str, Any]) -> dict[str, Any]:
-    """Add short names of the caller and of the queue to a record."""
+    """Add short names of the caller, the queue and the outcome to a record."""
     user, key = record.get("User") or "", record.get("AccessKeyId")
     arn = record.get("QueueArn") or ""
     return record | {
         "caller": user.rpartition(_USER)[2] or key or record.get("Account") or "anonymous",
         "queue": arn.removeprefix(current().arn("")),
+        "outcome": record["Outcome"].removeprefix(errors.LEGACY),
     }

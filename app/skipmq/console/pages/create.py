@@ -27,8 +27,9 @@ def _create() -> ResponseReturnValue:
     attributes = {} if not is_fifo else {"FifoQueue": "true"}
     try:
         attributes |= settings.submitted(settings.fields(fifo=is_fifo, new=True), {})
+        settings.check(attributes, fifo=is_fifo, name=name)
         current().act("CreateQueue", QueueName=name, Attributes=attributes)
     except errors.SqsError as error:
         return flask.render_template("create.html", error=error, **page), error.status
-    site.notice(f"Created the queue {name}.")
+    site.notice(f"Queue {name} created.")
     return site.see("messages", name=name)

@@ -1,13 +1,16 @@
 """The page of a queue's attributes, tags and policy."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import flask
 from flask.typing import ResponseReturnValue
 
 from skipmq import errors
+from skipmq.actions.attributes import stored
+from skipmq.actions.checks import new_queue_name
 from skipmq.console import site
 from skipmq.console.pages import heading
 from skipmq.console.visit import current
@@ -73,7 +76,7 @@ _LABELS = (
         "SqsManagedSseEnabled", "Encryption by SQS", "Encryption",
         hint="stored, but without effect: encrypt the database's disk instead",
     ),
-    Field("KmsMasterKeyId", "KMS key", "Encryption", hint="stored, but without effect"),
+    Field("KmsMasterKeyId", "KMS key ID", "Encryption", hint="stored, but without effect"),
 )  # fmt: skip
 
 
@@ -124,6 +127,28 @@ def submitted(form_fields: Sequence[Field], shown: Mapping[str, str]) -> dict[st
     return attributes
 
 
+def check(attributes: Mapping[str, str], *, fifo: bool, name: str | None = None) -> None:
+    """Check all attributes and the name of a new queue.
+
+    Raises the error of the invalid one, or errors.InvalidAttributeValue with all error texts.
+    """
+    found: list[errors.SqsError] = []
+    checks: list[Callable[[], object]] = [
+        partial(stored, {each: value}, fifo=fifo) for each, value in attributes.items()
+    ]
+    if name is not None:
+        checks.insert(0, partial(new_queue_name, name, fifo=fifo))
+    for each in checks:
+        try:
+            each()
+        except errors.SqsError as error:
+            found.append(error)
+    if len(found) == 1:
+        raise found[0]
+    if found:
+        raise errors.InvalidAttributeValue("\n".join(each.message for each in found))
+
+
 def redrive(attributes: Mapping[str, str]) -> tuple[str, str]:
     """Return a queue's dead-letter queue and maximum receive count as texts for a form."""
     policy = json.loads(attributes.get("RedrivePolicy") or "{}")
@@ -161,12 +186,14 @@ def _set_attributes(name: str) -> ResponseReturnValue:
     form = flask.request.form
     shown = {key.removeprefix("was-"): form[key] for key in form if key.startswith("was-")}
     try:
-        attributes = submitted(fields(fifo=name.endswith(".fifo")), shown)
+        is_fifo = name.endswith(".fifo")
+        attributes = submitted(fields(fifo=is_fifo), shown)
+        check(attributes, fifo=is_fifo)
         if attributes:
             current().act("SetQueueAttributes", QueueUrl=name, Attributes=attributes)
     except errors.SqsError as error:
         return _page(name, "attributes", error)
-    site.notice(f"Changed: {', '.join(attributes)}." if attributes else "No changes.")
+    site.notice(f"Saved {', '.join(attributes)}." if attributes else "No changes.")
     return site.see("settings", name=name)
 
 
@@ -177,7 +204,7 @@ def _tag(name: str) -> ResponseReturnValue:
         current().act("TagQueue", QueueUrl=name, Tags={key: form.get("value", "")})
     except errors.SqsError as error:
         return _page(name, "tags", error)
-    site.notice(f"Set the tag {key}.")
+    site.notice(f"Tag {key} set.")
     return site.see("settings", name=name)
 
 
@@ -187,7 +214,7 @@ def _untag(name: str) -> ResponseReturnValue:
         current().act("UntagQueue", QueueUrl=name, TagKeys=[key])
     except errors.SqsError as error:
         return _page(name, "tags", error)
-    site.notice(f"Removed the tag {key}.")
+    site.notice(f"Tag {key} removed.")
     return site.see("settings", name=name)
 
 
@@ -197,5 +224,5 @@ def _set_policy(name: str) -> ResponseReturnValue:
         current().act("SetQueueAttributes", QueueUrl=name, Attributes={"Policy": policy})
     except errors.SqsError as error:
         return _page(name, "policy", error)
-    site.notice("Set the policy." if policy else "Removed the policy.")
+    site.notice("Policy saved." if policy else "Policy removed.")
     return site.see("settings", name=name)

@@ -13,6 +13,7 @@ from skipmq.console.visit import current
 
 # Valid targets of a redirect, which are pages of this console only.
 _OWN_PATH = re.compile(r"/console(/[A-Za-z0-9_-][A-Za-z0-9_.-]*)+/?(\?[A-Za-z0-9_.=&%+-]*)?")
+THROTTLED = "Too many sign-ins from your address. Wait ten seconds, then try again."
 _LOOPBACK = re.compile(r"localhost|.+\.localhost|127\.[0-9.]+|::1")
 
 
@@ -56,6 +57,8 @@ def _sign_in() -> ResponseReturnValue:
             )
         )
     except errors.SqsError as error:
+        if isinstance(error, errors.ThrottlingException):
+            error.message = THROTTLED
         return flask.render_template("sign_in.html", error=error, **page), _status(error)
     site.put(site.signed_in(identity, broker.node.keys.now()))
     return flask.redirect(target, 303)

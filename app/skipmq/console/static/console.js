@@ -15,7 +15,7 @@
     htmx.trigger(document.body, "refresh");
     due = setTimeout(refresh, SECONDS * 1000);
   };
-  if (live) {
+  if (live && find("[hx-trigger^='refresh']")) {
     live.hidden = false;
     if (sessionStorage.getItem("live") === "false") live.setAttribute("aria-pressed", "false");
     live.addEventListener("click", () => {
@@ -31,11 +31,17 @@
   // Warn if a refresh has failed and the page is out of date.
   const offline = find("#offline");
   let seen = new Date();
+  const setFailing = (failing) => {
+    if (live === null) return;
+    live.classList.toggle("failing", failing);
+    find("span:last-child", live).textContent = failing ? "Not updating" : "Live";
+  };
   const showOffline = (event) => {
     const status = event.detail.xhr ? event.detail.xhr.status : 0;
     const reason = status ? `The node returned ${status}` : "The node does not respond";
     offline.textContent = `${reason}: this page is from ${seen.toLocaleTimeString()}. Retrying.`;
     offline.hidden = false;
+    setFailing(true);
   };
   for (const each of ["htmx:sendError", "htmx:responseError", "htmx:timeout"]) {
     document.body.addEventListener(each, showOffline);
@@ -44,6 +50,7 @@
     if (event.detail.xhr.status >= 400) return;
     seen = new Date();
     offline.hidden = true;
+    setFailing(false);
   });
 
   // Times are in UTC; tooltips have the local time.

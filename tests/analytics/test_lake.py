@@ -62,7 +62,7 @@ def test_who_reads_a_version_reads_it_to_its_end_while_others_write(
     settle(owner, 10)
     more = export(spark, source, place, compact=False)
     lake = Lake.open(spark, place)
-    fewer = lake.compact(before=lake.files[0].day + timedelta(days=1))
+    fewer, _ = lake.compact(before=lake.files[0].day + timedelta(days=1))
     lake.clear()
 
     assert (more.rows, fewer) == (10, 2)

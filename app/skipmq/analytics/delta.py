@@ -10,9 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, timedelta
+from itertools import starmap
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, Self
+from types import MappingProxyType
+from typing import Any, Self, TypeAlias
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties
@@ -23,6 +25,7 @@ from pyarrow import fs
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from skipmq.analytics.columns import HISTORY
+from skipmq.analytics.digest import MODULUS
 from skipmq.analytics.errors import ConflictError, LakeError
 from skipmq.analytics.windows import Window
 
@@ -35,8 +38,13 @@ SCHEMA = to_arrow_schema(HISTORY, timezone="UTC")
 _WRITER = "skipmq"
 _DATABASE = "skipmq.database"
 _DATA_CHANGE = True
+# The application ID of the transaction whose version is the digest of a queue's rows of a day.
+_DIGEST = "skipmq.digest/{}/{}"
 # Commits read first when searching for recent windows.
 _COMMITS = 64
+
+# A queue's rows of a day.
+QueueDay: TypeAlias = tuple[date, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,23 +59,34 @@ class File:
     first: int
     last: int
 
+    @property
+    def queue_day(self) -> QueueDay:
+        """The day and queue of its rows."""
+        return self.day, self.queue
+
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A new file as it was read back; `ids` is the sum of IDs, times are in microseconds."""
+    """A new file as it was read back, with the digest of its rows; times are in microseconds."""
 
     path: str
     size: int
     written_at: int
     rows: int
-    ids: int
+    digest: int
     xids: tuple[int, int]
     settled_at: tuple[int, int]
 
+    @property
+    def queue_day(self) -> QueueDay:
+        """The day and queue of its rows."""
+        day, queue = self.path.split("/")[-3:-1]
+        return date.fromisoformat(day.removeprefix("day=")), queue.removeprefix("queue=")
+
     def action(self) -> AddAction:
         """Return the action that adds the file, with statistics for data skipping."""
-        day, queue = self.path.split("/")[-3:-1]
-        partition = {"day": day.removeprefix("day="), "queue": queue.removeprefix("queue=")}
+        day, queue = self.queue_day
+        partition: dict[str, str | None] = {"day": str(day), "queue": queue}
         # Times in statistics are in milliseconds: round the maximum up.
         first, last = self.settled_at[0] // 1000, -(-self.settled_at[1] // 1000)
         statistics = {
@@ -114,6 +133,17 @@ class Table:
     def position(self) -> int:
         """The first transaction that is not in the table."""
         return self._opened.transaction_version(_WRITER) or 0
+
+    def digest(self, queue_day: QueueDay) -> int:
+        """Return the digest of the rows that commits wrote for a queue and day."""
+        return self._opened.transaction_version(_DIGEST.format(*queue_day)) or 0
+
+    def changed(self, digests: Mapping[QueueDay, int]) -> dict[QueueDay, int]:
+        """Return the digests of queues and days after these have been added."""
+        return {
+            queue_day: (self.digest(queue_day) + digest) % MODULUS
+            for queue_day, digest in digests.items()
+        }
 
     @property
     def files(self) -> Sequence[File]:
@@ -164,17 +194,21 @@ class Table:
         remove: Sequence[File] = (),
         *,
         window: Window | None = None,
+        digests: Mapping[QueueDay, int] | None = None,
         **details: Any,
     ) -> None:
         """Add and remove files; set the position to the window's end, for a rewind to its first.
 
-        Raises ConflictError, and changes nothing, if another writer has committed.
+        `digests` are the new digests of queues and days, by default those of the files added to
+        what there was. Raises ConflictError, and changes nothing, if another writer has committed.
         """
         name = token_hex(8)
         info = {"kind": kind, "name": name, "window": window and asdict(window), **details}
         position = None
         if window is not None:
             position = window.first if kind == "rewind" else window.until
+        if digests is None:
+            digests = self.changed(total(add))
         self.sync()
         try:
             self._opened.create_write_transaction(
@@ -182,7 +216,7 @@ class Table:
                 "append",
                 SCHEMA,
                 PARTITIONS,
-                commit_properties=_properties(info, position),
+                commit_properties=_properties(info, position, digests),
             )
         except DeltaError as error:
             # The commit may have succeeded although its response was lost.
@@ -228,6 +262,14 @@ class Table:
             os.sync()
 
 
+def total(files: Iterable[Written]) -> dict[QueueDay, int]:
+    """Return the digests of files by queue and day."""
+    digests: dict[QueueDay, int] = {}
+    for file in files:
+        digests[file.queue_day] = (digests.get(file.queue_day, 0) + file.digest) % MODULUS
+    return digests
+
+
 def url_of(path: str) -> str:
     """Return the URL of a local path; a path with a scheme is returned unchanged."""
     return path if "://" in path else f"file://{Path(path).absolute()}"
@@ -265,11 +307,17 @@ def _conflicts() -> Iterator[None]:
         raise ConflictError from error
 
 
-def _properties(info: Mapping[str, Any], position: int | None = None) -> CommitProperties:
+def _properties(
+    info: Mapping[str, Any],
+    position: int | None = None,
+    digests: Mapping[QueueDay, int] = MappingProxyType({}),
+) -> CommitProperties:
     """Return the properties of a commit; it is not retried after a conflict."""
     text = json.dumps(info, default=lambda moment: moment.isoformat())
-    transactions = None if position is None else [Transaction(_WRITER, position)]
-    return CommitProperties({_WRITER: text}, 0, transactions)
+    versions = {_DIGEST.format(*queue_day): digest for queue_day, digest in digests.items()}
+    if position is not None:
+        versions[_WRITER] = position
+    return CommitProperties({_WRITER: text}, 0, list(starmap(Transaction, versions.items())))
 
 
 def _windows(commits: Iterable[Mapping[str, Any]]) -> list[Window]:
@@ -279,7 +327,7 @@ def _windows(commits: Iterable[Mapping[str, Any]]) -> list[Window]:
         if not commit.get("window"):
             continue
         content = commit["window"]
-        window = Window(**(content | {"at": datetime.fromisoformat(content["at"])}))
+        window = Window(**content | {"at": datetime.fromisoformat(content["at"])})
         if commit["kind"] == "rewind":
             windows = [each for each in windows if each.until <= window.first]
         else:

@@ -1,26 +1,31 @@
 """The export of settled messages to the lake, exactly once."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, timedelta
+from itertools import chain
 from typing import Protocol
 
 import structlog
 from pyspark.sql import SparkSession
 
 from skipmq.analytics import jdbc, queue_settings, verify, windows
+from skipmq.analytics.delta import QueueDay
+from skipmq.analytics.duck import stored_rows
 from skipmq.analytics.errors import LakeError
 from skipmq.analytics.frames import as_history
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.lake import Lake
 from skipmq.analytics.postgres import history
-from skipmq.analytics.postgres.history import Server
+from skipmq.analytics.postgres.history import RecordedDay, Server
 from skipmq.database.session import Session
 
 log = structlog.get_logger()
 
 # A failover undoes at most the transactions of this time.
 FAILOVER_MARGIN = timedelta(hours=1)
+# The database drops a day whose rows were compared within the last day.
+COMPARED_EVERY = timedelta(hours=12)
 
 
 class Progress(Protocol):
@@ -90,17 +95,26 @@ def export(  # noqa: PLR0913 - the last four have defaults.
             if progress:
                 progress(window.until - start, server.horizon - start, rows)
         today = server.now.astimezone(UTC).date()
+        recorded = history.recorded_days(session)
         past = {day for day in (*days, *(file.day for file in lake.files)) if day < today}
-        past -= history.dropped_days(session)
+        past -= {day for day, each in recorded.items() if each.dropped}
         damage = verify.damage(lake.table, past)
-        saved = lake.compact(before=today, excluded=damage) if compact else 0
+        saved = 0
+        if compact:
+            saved, altered = lake.compact(before=today, excluded=damage)
+            damage |= {queue_day: [text] for queue_day, text in altered.items()}
         # The database can only drop days that the lake has.
         expired = lake.expire(min([today - timedelta(keep), *days])) if keep else 0
         lake.clear()
         queue_settings.write(lake.url, queue_settings.from_database(source))
-        archived = _record(lake, past, damage, server, record) if record else ()
-        problems = tuple(damage.values())
-        return Summary(rows, count, taken_back, archived, saved, expired, server.horizon, problems)
+        archived: Sequence[date] = ()
+        if record:
+            kept = {day for day in past if day in days or history.has_rows(session, day)}
+            archived = _archived(lake, kept, recorded, damage, server, record)
+        problems = tuple(chain.from_iterable(damage.values()))
+        return Summary(
+            rows, count, taken_back, tuple(archived), saved, expired, server.horizon, problems
+        )
 
 
 def _rewind_after_failover(lake: Lake, session: Session, server: Server, days: list[date]) -> int:
@@ -118,7 +132,8 @@ def _rewind_after_failover(lake: Lake, session: Session, server: Server, days: l
         affected = [file for file in lake.files if file.last >= window.first]
         if any(file.day not in present for file in affected):
             continue
-        is_equal = history.total(session, window.first, window.until) == lake.total(window)
+        rows, total, _ = windows.summed(session, window.first, window.until)
+        is_equal = (rows, total) == lake.total(window)
         if window.until > server.horizon or not is_equal:
             rows = lake.rewind(window)
             log.warning(
@@ -131,19 +146,45 @@ def _rewind_after_failover(lake: Lake, session: Session, server: Server, days: l
     return 0
 
 
-def _record(
+def _archived(  # noqa: PLR0913, PLR0917 - what an export knows.
     lake: Lake,
     days: Collection[date],
-    damage: Collection[str],
+    recorded: Mapping[date, RecordedDay],
+    damage: dict[QueueDay, list[str]],
     server: Server,
     record: Callable[[date, int, int], bool],
-) -> tuple[date, ...]:
+) -> Sequence[date]:
     """Record the row count of each day in the database; return the days that are complete.
 
-    Damaged files do not count, so a day with one is no longer recorded and the database keeps it.
+    Before it is recorded, all rows of a day are read back and compared with the digest that the
+    database gave for them, also twice a day after that. Damaged rows do not count, so a day with
+    some is no longer recorded and the database keeps it. Adds the problems found to `damage`.
     """
     counts = dict.fromkeys(days, 0)
     for file in lake.files:
-        if file.day in counts and file.path not in damage:
+        if file.day in counts:
             counts[file.day] += file.rows
-    return tuple(day for day, rows in sorted(counts.items()) if record(day, rows, server.horizon))
+    damaged = {day for day, _ in damage}
+    known = {
+        day
+        for day, rows in counts.items()
+        if (last := recorded.get(day))
+        and last.rows == rows
+        and server.now - last.at < COMPARED_EVERY
+        and day not in damaged
+    }
+    compared = {
+        file.queue_day
+        for file in lake.files
+        if file.day in counts and file.day not in known and file.queue_day not in damage
+    }
+    altered = stored_rows.altered(lake.table, compared)
+    damage |= {queue_day: [text] for queue_day, text in altered.items()}
+    for file in lake.files:
+        if file.day in counts and file.queue_day in damage:
+            counts[file.day] -= file.rows
+    return [
+        day
+        for day, rows in sorted(counts.items())
+        if day in known or record(day, rows, server.horizon)
+    ]

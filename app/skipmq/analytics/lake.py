@@ -18,9 +18,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
-from skipmq.analytics import delta, storage
+from skipmq.analytics import delta, digest, storage
 from skipmq.analytics.columns import HISTORY
-from skipmq.analytics.delta import PARTITIONS, File, Table, Written
+from skipmq.analytics.delta import PARTITIONS, File, QueueDay, Table, Written
+from skipmq.analytics.duck import stored_rows
 from skipmq.analytics.errors import ConflictError, LakeError
 from skipmq.analytics.windows import Window
 
@@ -52,13 +53,7 @@ def read(
     if not paths:
         # An Arrow table, unlike a list, needs no Python on the executors.
         return spark.createDataFrame(delta.SCHEMA.empty_table(), HISTORY)
-    return (
-        spark.read.schema(_STORED)
-        .parquet(*paths)
-        .withColumn("day", f.to_date("settled_at"))
-        .withColumn("queue", f.regexp_extract("_metadata.file_path", "^.*/queue=([^/]+)/", 1))
-        .select(*HISTORY.names)
-    )
+    return _parquet(spark, *paths).withColumn("day", f.to_date("settled_at")).select(*HISTORY.names)
 
 
 class Lake:
@@ -104,20 +99,22 @@ class Lake:
     def add(self, frame: DataFrame, window: Window) -> None:
         """Add the rows of a window; raise LakeError if they do not match its counts."""
         with self._written(frame) as files:
-            rows, ids = sum(file.rows for file in files), sum(file.ids for file in files)
-            if (rows, ids) != (window.rows, window.ids):
+            rows, total = sum(file.rows for file in files), sum(file.digest for file in files)
+            if (rows, total % digest.MODULUS) != (window.rows, window.digest):
                 raise LakeError(
-                    f"the new files have {rows} rows (sum of ids {ids}) instead of {window.rows}"
-                    f" ({window.ids}): nothing has been changed; run this again"
+                    f"the {rows} rows of the new files are not the {window.rows} rows of the"
+                    " database: nothing has been changed; run this again"
                 )
             self.table.commit("export", files, window=window)
 
-    def replace(self, old: Sequence[File], frame: DataFrame, rows: int) -> None:
-        """Replace files by a frame; raise LakeError if it does not have this number of rows."""
+    def replace(self, queue_day: QueueDay, frame: DataFrame, rows: int, expected: int) -> None:
+        """Replace the rows of a queue and day; raise LakeError unless they have this digest."""
         with self._written(frame) as files:
-            if (written := sum(file.rows for file in files)) != rows:
+            written, total = sum(file.rows for file in files), sum(file.digest for file in files)
+            if (written, total % digest.MODULUS) != (rows, expected):
                 raise LakeError(f"{written} rows were written of {rows}: nothing has been changed")
-            self.table.commit("repair", files, old)
+            old = [file for file in self.files if file.queue_day == queue_day]
+            self.table.commit("repair", files, old, digests={queue_day: expected})
 
     def erase(self, condition: str | Column, *, reason: str) -> int:
         """Erase the rows that match an SQL condition; return their number.
@@ -141,44 +138,45 @@ class Lake:
         """Remove a window and all following ones, to be exported again; return their rows."""
         return self._delete(f.col("xid") >= window.first, "rewind", window=window)
 
-    def total(self, window: Window) -> tuple[int, int, int]:
-        """Return the rows of a window, and the sums of IDs and of settled_at in microseconds.
+    def total(self, window: Window) -> tuple[int, int]:
+        """Return the number of rows of a window, and their digest, which has their times.
 
-        After a failover IDs and transaction IDs are assigned again, so times are compared, too.
+        After a failover IDs and transaction IDs are assigned again.
         """
         row = (
             self.frame(lambda file: file.last >= window.first and file.first < window.until)
             .where((f.col("xid") >= window.first) & (f.col("xid") < window.until))
-            .agg(
-                f.count("*").alias("rows"),
-                _ids(),
-                f.sum(f.unix_micros("settled_at").cast("decimal(38,0)")).alias("times"),
-            )
+            .agg(f.count("*").alias("rows"), f.expr(digest.SPARK).alias("digest"))
             .collect()[0]
         )
-        return row["rows"], int(row["ids"] or 0), int(row["times"] or 0)
+        return row["rows"], int(row["digest"]) % digest.MODULUS
 
-    def compact(self, *, before: date, file_limit: int = 8, excluded: Collection[str] = ()) -> int:
-        """Compact the small files of each queue and day; return by how many there are fewer.
+    def compact(
+        self, *, before: date, file_limit: int = 8, excluded: Collection[QueueDay] = ()
+    ) -> tuple[int, dict[QueueDay, str]]:
+        """Compact the small files of each queue and day.
 
-        From the day `before` on, only if there are more than `file_limit` of them. Queues and days
-        with a file whose path is `excluded` are not compacted.
+        Returns by how many files there are fewer, and the problems of queues and days whose rows
+        are not those that were committed, before or after it; the former are not compacted, nor
+        are those `excluded`. From the day `before` on, only more than `file_limit` files are.
         """
-        days: dict[date, dict[str, list[File]]] = {}
+        small: dict[QueueDay, int] = {}
         for file in self.files:
-            if file.size < _COMPACTED_BYTES // 2:
-                days.setdefault(file.day, {}).setdefault(file.queue, []).append(file)
-        saved = 0
-        for day, queues in days.items():
-            limit = 1 if day < before else file_limit
-            selected = [
-                queue
-                for queue, files in queues.items()
-                if len(files) > limit and not any(file.path in excluded for file in files)
-            ]
-            if selected:
-                saved += self.table.compact(day, selected, _COMPACTED_BYTES)
-        return saved
+            if file.size < _COMPACTED_BYTES // 2 and file.queue_day not in excluded:
+                small[file.queue_day] = small.get(file.queue_day, 0) + 1
+        selected = [
+            queue_day
+            for queue_day, files in small.items()
+            if files > (1 if queue_day[0] < before else file_limit)
+        ]
+        altered = stored_rows.altered(self.table, selected)
+        days: dict[date, list[str]] = {}
+        for day, queue in selected:
+            if (day, queue) not in altered:
+                days.setdefault(day, []).append(queue)
+        saved = sum(self.table.compact(day, days[day], _COMPACTED_BYTES) for day in days)
+        compacted = [queue_day for queue_day in selected if queue_day not in altered]
+        return saved, altered | stored_rows.altered(self.table, compacted)
 
     def expire(self, before: date) -> int:
         """Remove the days before this one; return their rows."""
@@ -200,20 +198,26 @@ class Lake:
         # Skip files that have earlier transactions only.
         found = self.frame(lambda file: window is None or file.last >= window.first).where(matches)
         affected = {
-            self._path(row["file"]): int(row["rows"])
-            for row in found.groupBy(f.input_file_name().alias("file"))
-            .agg(f.count("*").alias("rows"))
+            self._path(path): (int(rows), int(total))
+            for path, rows, total in found.groupBy(f.input_file_name())
+            .agg(f.count("*"), f.expr(digest.SPARK))
             .collect()
         }
         old = [file for file in self.files if file.path in affected]
-        deleted = sum(affected.values())
+        deleted = sum(rows for rows, _ in affected.values())
+        digests: dict[QueueDay, int] = {}
+        for file in old:
+            digests[file.queue_day] = digests.get(file.queue_day, 0) - affected[file.path][1]
         expected = sum(file.rows for file in old) - deleted
         rest = self.frame(lambda file: file.path in affected).where(~matches)
         with self._written(rest) as files:
             rows = sum(file.rows for file in files)
             if rows != expected:
                 raise LakeError(f"{rows} rows were written of {expected}: nothing has been changed")
-            self.table.commit(kind, files, old, window=window, rows=deleted, reason=reason)
+            self.table.commit(
+                kind, files, old, window=window, digests=self.table.changed(digests),
+                rows=deleted, reason=reason,
+            )  # fmt: skip
         return deleted
 
     @contextmanager
@@ -232,13 +236,12 @@ class Lake:
                 .parquet(folder)
             )
             settled_at, file = f.unix_micros("settled_at"), f.col("_metadata")
-            rows_read = (
-                self.spark.read.schema(_STORED)
-                .parquet(folder)
+            read_back = (
+                _parquet(self.spark, folder)
                 .groupBy(file["file_path"], file["file_size"], file["file_modification_time"])
                 .agg(
                     f.count("*"),
-                    _ids(),
+                    f.expr(digest.SPARK),
                     f.struct(f.min("xid"), f.max("xid")),
                     f.struct(f.min(settled_at), f.max(settled_at)),
                 )
@@ -246,10 +249,10 @@ class Lake:
             )
             yield [
                 Written(
-                    self._path(path), size, int(moment.timestamp() * 1_000_000), rows, int(ids),
-                    tuple(xids), tuple(times),
+                    self._path(path), size, int(moment.timestamp() * 1_000_000), rows,
+                    int(total), tuple(xids), tuple(times),
                 )
-                for path, size, moment, rows, ids, xids, times in rows_read
+                for path, size, moment, rows, total, xids, times in read_back
             ]  # fmt: skip
         except LakeError:
             storage.remove(self.spark, folder)
@@ -261,5 +264,11 @@ class Lake:
         return unquote(url).partition(f"/{path}/")[2]
 
 
-def _ids() -> Column:
-    return f.sum(f.col("id").cast("decimal(38,0)")).alias("ids")
+def _parquet(spark: SparkSession, *paths: str) -> DataFrame:
+    """Read files of the table; Spark would take a queue of digits for a number."""
+    return (
+        spark.read.schema(_STORED)
+        .option("parquet.page.verify-checksum.enabled", "true")
+        .parquet(*paths)
+        .withColumn("queue", f.regexp_extract("_metadata.file_path", "^.*/queue=([^/]+)/", 1))
+    )

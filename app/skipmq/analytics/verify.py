@@ -10,8 +10,9 @@ import pyarrow as pa
 from pyarrow import fs, parquet
 from pyspark.sql import SparkSession
 
-from skipmq.analytics import delta, frames
-from skipmq.analytics.delta import File, Table
+from skipmq.analytics import delta, digest, frames
+from skipmq.analytics.delta import File, QueueDay, Table
+from skipmq.analytics.duck import stored_rows
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.lake import Lake
 from skipmq.analytics.postgres import history
@@ -19,7 +20,7 @@ from skipmq.analytics.postgres import history
 # Files checked in parallel: an object store takes some 50 ms for each.
 _THREADS = 16
 
-Counts: TypeAlias = Mapping[tuple[date, str], int]
+Counts: TypeAlias = Mapping[QueueDay, int]
 
 
 @dataclass(slots=True)
@@ -51,26 +52,29 @@ class Verification:
     discrepancies: Sequence[Discrepancy]
 
 
-def check(table: Table, source: Source | None) -> Verification:
+def check(table: Table, source: Source | None, *, deep: bool = False) -> Verification:
     """Compare the files of a lake with its log, and their row counts with those of its database.
 
-    Raises database.session.Unavailable.
+    With `deep` also reads all rows and compares their digests. Raises database.session.Unavailable.
     """
     files = table.files
-    exported: dict[tuple[date, str], int] = {}
+    exported: dict[QueueDay, int] = {}
     for file in files:
         exported[file.day, file.queue] = exported.get((file.day, file.queue), 0) + file.rows
     counts = _counts(table, source) if source else None
-    found: dict[tuple[date, str], Discrepancy] = {}
+    found: dict[QueueDay, Discrepancy] = {}
 
-    def problems(key: tuple[date, str]) -> list[str]:
+    def problems(key: QueueDay) -> list[str]:
         database_rows = None if counts is None else counts.get(key)
         discrepancy = Discrepancy(*key, exported.get(key, 0), database_rows)
         return found.setdefault(key, discrepancy).problems
 
-    for path, problem in _damage(table, files).items():
-        file = next(file for file in files if file.path == path)
-        problems((file.day, file.queue)).append(problem)
+    damaged = _damage(table, files)
+    for queue_day, texts in damaged.items():
+        problems(queue_day).extend(texts)
+    if deep:
+        for queue_day, text in stored_rows.altered(table, exported.keys() - damaged).items():
+            problems(queue_day).append(text)
     for key, rows in (counts or {}).items():
         if exported.get(key, 0) != rows:
             problems(key).append(f"the lake has {exported.get(key, 0)} rows, the database {rows}")
@@ -85,13 +89,15 @@ def repair(spark: SparkSession, path: str, source: Source, found: Sequence[Discr
     """
     lake = Lake.open(spark, path)
     for each in found:
-        old = [file for file in lake.files if (file.day, file.queue) == (each.day, each.queue)]
         condition = history.queue_day_condition(each.queue, each.day, lake.table.position)
-        lake.replace(old, frames.selected(spark, source, condition), each.database_rows or 0)
+        frame = frames.selected(spark, source, condition)
+        with source.connect() as session:
+            expected = history.digest(session, [condition], digest.POSTGRESQL) % digest.MODULUS
+        lake.replace((each.day, each.queue), frame, each.database_rows or 0, expected)
 
 
-def damage(table: Table, days: Collection[date]) -> dict[str, str]:
-    """Return the problems of damaged files of these days, by path.
+def damage(table: Table, days: Collection[date]) -> dict[QueueDay, list[str]]:
+    """Return the problems of damaged files of these days, by queue and day.
 
     Checks the sizes of files, and the row counts in their footers.
     """
@@ -106,7 +112,7 @@ def _counts(table: Table, source: Source) -> Counts:
         return {key: rows for key, rows in counts.items() if key[0] in days}
 
 
-def _damage(table: Table, files: Sequence[File]) -> dict[str, str]:
+def _damage(table: Table, files: Sequence[File]) -> dict[QueueDay, list[str]]:
     file_system = delta.files(table.url)
 
     def problem(file: File) -> str:
@@ -122,5 +128,9 @@ def _damage(table: Table, files: Sequence[File]) -> dict[str, str]:
         return "" if rows == file.rows else f"has {rows} rows of {file.rows}"
 
     with ThreadPoolExecutor(_THREADS) as threads:
-        problems = zip(files, threads.map(problem, files), strict=True)
-    return {file.path: f"{table.url}/{file.path} {text}" for file, text in problems if text}
+        problems = list(zip(files, threads.map(problem, files), strict=True))
+    found: dict[QueueDay, list[str]] = {}
+    for file, text in problems:
+        if text:
+            found.setdefault(file.queue_day, []).append(f"{table.url}/{file.path} {text}")
+    return found

@@ -10,6 +10,7 @@ from datetime import date, datetime
 from itertools import pairwise
 from typing import NamedTuple
 
+from skipmq.analytics import digest
 from skipmq.analytics.period import day_bounds
 from skipmq.analytics.postgres import history
 from skipmq.analytics.postgres.history import Part, Server
@@ -39,12 +40,12 @@ _MAXIMUM_XID = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Transactions from `first` to before `until`, and their rows as counted at `at`."""
+    """Transactions from `first` to before `until`; number and digest of their rows at `at`."""
 
     first: int
     until: int
     rows: int
-    ids: int
+    digest: int
     at: datetime
     timeline: int
 
@@ -81,11 +82,17 @@ def windows(
         until, rows = reach(session, position, server.horizon, WINDOW_ROWS, near)
         if not rows:
             return
-        parts = divide(session, position, until)
-        rows, ids = sum(part.rows for part in parts), sum(part.ids for part in parts)
-        window = Window(position, until, rows, ids, server.now, server.timeline)
-        yield window, plan(position, until, parts)
+        rows, total, queries = summed(session, position, until)
+        yield Window(position, until, rows, total, server.now, server.timeline), queries
         position = until
+
+
+def summed(session: Session, first: int, until: int) -> tuple[int, int, QueryPlan]:
+    """Return the number of rows of a window, their digest, and the queries that read them."""
+    parts = divide(session, first, until)
+    queries = plan(first, until, parts)
+    total = history.digest(session, queries.conditions, digest.POSTGRESQL) % digest.MODULUS
+    return sum(part.rows for part in parts), total, queries
 
 
 def count(session: Session, first: int, until: int) -> list[Part]:

@@ -2,7 +2,7 @@
 
 import contextlib
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -33,16 +33,23 @@ class Server:
 class Part:
     """The counts of the transactions from `first` to before `until`.
 
-    `ids` is the sum of the IDs, `bytes` the size of bodies and attributes, `biggest` that of the
-    largest message.
+    `bytes` is the size of bodies and attributes, `biggest` that of the largest message.
     """
 
     first: int
     until: int
     rows: int
-    ids: int
     bytes: int
     biggest: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedDay:
+    """The record of an archived day: its rows, when they were compared, whether it is dropped."""
+
+    rows: int
+    at: datetime
+    dropped: bool
 
 
 def server(session: Session) -> Server:
@@ -83,9 +90,12 @@ def days(session: Session) -> list[date]:
     )
 
 
-def dropped_days(session: Session) -> set[date]:
-    """Return the days that the database has dropped after they were archived."""
-    return set(_column(session, "select a.day from skipmq_views.archived_day a where a.dropped"))
+def recorded_days(session: Session) -> dict[date, RecordedDay]:
+    """Return the days that exports have recorded as archived, also those dropped since."""
+    rows = session.execute(
+        "select a.day, a.rows, a.archived_at, a.dropped from skipmq_views.archived_day a"
+    )
+    return {day: RecordedDay(*others) for day, *others in rows}
 
 
 def record_archived_day(session: Session, day: date, rows: int, until: int) -> bool:
@@ -109,13 +119,25 @@ def first_transaction(session: Session, since: datetime, until: datetime | None 
     return first or 0
 
 
+def has_rows(session: Session, day: date) -> bool:
+    """Return whether the history has a message settled on a day (UTC)."""
+    (found,) = _one(
+        session,
+        f"select exists (select from {_METADATA} where h.settled_at >= %s::timestamp at time zone"
+        " 'UTC' and h.settled_at < (%s + 1)::timestamp at time zone 'UTC')",
+        day,
+        day,
+    )
+    return bool(found)
+
+
 def count(session: Session, first: int, until: int, width: int) -> list[Part]:
     """Count the history between two transactions, in parts of `width` transactions.
 
     Empty parts are omitted.
     """
     rows = session.execute(
-        f"select (h.xid - %(first)s) / %(width)s, count(*), sum(h.id)::text, sum({_SIZE}),"
+        f"select (h.xid - %(first)s) / %(width)s, count(*), sum({_SIZE}),"
         f" max({_SIZE}) from {_METADATA} where h.xid >= %(first)s and h.xid < %(until)s"
         " group by 1 order by 1".encode(),
         {"first": first, "until": until, "width": width},
@@ -125,35 +147,30 @@ def count(session: Session, first: int, until: int, width: int) -> list[Part]:
             first + part * width,
             min(first + (part + 1) * width, until),
             rows,
-            int(ids),
             int(size),
             int(biggest),
         )
-        for part, rows, ids, size, biggest in rows
+        for part, rows, size, biggest in rows
     ]
 
 
 def extent(session: Session, condition: str) -> Part | None:
-    """Count the rows that match a condition; return None if there are none. `ids` is 0."""
+    """Count the rows that match a condition; return None if there are none."""
     rows, first, last, size, biggest = _one(
         session,
         f"select count(*), min(h.xid), max(h.xid), sum({_SIZE}), max({_SIZE})"
         f" from {_METADATA} where {condition}",
     )
-    return Part(first, last + 1, rows, 0, int(size), biggest) if rows else None
+    return Part(first, last + 1, rows, int(size), biggest) if rows else None
 
 
-def total(session: Session, first: int, until: int) -> tuple[int, int, int]:
-    """Return rows, the sum of ids and the sum of settled_at (microseconds) of a window."""
-    rows, ids, moments = _one(
-        session,
-        "select count(*), coalesce(sum(h.id), 0)::text,"
-        " coalesce(sum((extract(epoch from h.settled_at) * 1000000)::bigint), 0)::text"
-        f" from {_METADATA} where h.xid >= %s and h.xid < %s",
-        first,
-        until,
+def digest(session: Session, conditions: Iterable[str], aggregate: str) -> int:
+    """Return the sum of an aggregate over the rows that match each of these conditions."""
+    queries = (
+        f"select ({aggregate})::text from skipmq_views.history where {condition}"
+        for condition in conditions
     )
-    return rows, int(ids), int(moments)
+    return sum(int(_one(session, query)[0]) for query in queries)
 
 
 def count_by_queue_and_day(session: Session, until: int) -> dict[tuple[date, str], int]:

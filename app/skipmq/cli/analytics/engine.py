@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from skipmq import config
-from skipmq.cli.analytics.errors import check_packages
+from skipmq.cli.analytics.errors import DUCKDB, check_packages
 from skipmq.cli.analytics.options import (
     check_queues,
     lake_table,
@@ -79,7 +79,7 @@ def opened(
         )
     has_cluster = not settings.spark_master.startswith("local") or config.submitted()
     if engine == "duckdb" or (engine == "auto" and is_local and not has_cluster):
-        check_packages(("duckdb", "DuckDB"), ("grpc", "PySpark's client"))
+        check_packages(DUCKDB, ("grpc", "PySpark's client"))
         from skipmq.analytics import delta  # noqa: PLC0415 - PySpark is an extra.
 
         assert lake is not None

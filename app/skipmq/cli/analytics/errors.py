@@ -18,6 +18,7 @@ from skipmq.analytics.errors import AnalyticsError
 from skipmq.analytics.postgres.erasure import ConditionError
 
 _MINIMUM_JAVA, _MINIMUM_SPARK = 17, (4, 2)
+DUCKDB = ("duckdb", "DuckDB")
 _INSTALL = "pip install 'skipmq[analytics]'"
 _JAVA = f"Spark needs Java {_MINIMUM_JAVA} or newer: apt-get install default-jre-headless"
 
@@ -38,9 +39,9 @@ def check_packages(*others: tuple[str, str]) -> None:
         )
 
 
-def check_spark(master: str) -> None:
-    """Raise click.ClickException if PySpark or Java is missing or too old."""
-    check_packages()
+def check_spark(master: str, *others: tuple[str, str]) -> None:
+    """Raise click.ClickException if PySpark, Java or another package is missing or too old."""
+    check_packages(*others)
     if master.startswith("sc:"):
         return
     home = config.java_home()

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from skipmq.analytics.postgres import history
-from skipmq.cli.analytics.errors import check_spark, one_line_errors
+from skipmq.cli.analytics.errors import DUCKDB, check_spark, one_line_errors
 from skipmq.cli.environment import configuration, open_database
 from skipmq.cli.output import out
 from skipmq.config.settings import Settings
@@ -78,7 +78,7 @@ def spark_and_database(
     Raises click.ClickException if PySpark or Java is missing or SKIPMQ_ANALYTICS_URL cannot be
     read, and the errors of schema.check.
     """
-    check_spark(settings.spark_master)
+    check_spark(settings.spark_master, DUCKDB)
     with ExitStack() as stack:
         _, url = stack.enter_context(open_database(settings))
         schema.check(url)
@@ -120,10 +120,10 @@ def lake_path(settings: Settings, option: str | None) -> str:
 def export_command(*, lake: str | None, compact: bool, keep: int | None, as_json: bool) -> None:
     """Export the messages settled since the last export to the lake, each row once.
 
-    An export can be killed and repeated at any time. Days that are complete in the lake and whose
-    files are intact are recorded in the database, which may then drop them. --keep DAYS removes
-    older days from the lake, once the database has dropped them. The exit code is 0 also if there
-    was nothing to export.
+    An export can be killed and repeated at any time. Days that are complete in the lake, with all
+    rows as the database had them, are recorded in the database, which may then drop them. --keep
+    DAYS removes older days from the lake, once the database has dropped them. The exit code is 0
+    also if there was nothing to export.
     """
     settings = configuration().settings
     path = lake_path(settings, lake)

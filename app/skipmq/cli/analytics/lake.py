@@ -10,7 +10,7 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
-from skipmq.cli.analytics.errors import check_spark, one_line_errors
+from skipmq.cli.analytics.errors import DUCKDB, check_spark, one_line_errors
 from skipmq.cli.analytics.exports import JSON, lake_path, spark_started
 from skipmq.cli.environment import configuration
 from skipmq.cli.output import out
@@ -23,21 +23,23 @@ _DAMAGED = 1
 
 @click.command("verify")
 @click.option("--lake", help="Local folder or Hadoop path (default: SKIPMQ_ARCHIVE).")
+@click.option("--deep", is_flag=True, help="Read all rows and compare them with their digests.")
 @click.option("--repair", is_flag=True, help="Export damaged days again that the database has.")
 @JSON
 @one_line_errors
-def verify_command(*, lake: str | None, repair: bool, as_json: bool) -> None:
+def verify_command(*, lake: str | None, deep: bool, repair: bool, as_json: bool) -> None:
     """Check a lake against its files and the database.
 
-    Checks the size and the row count of each file; with SKIPMQ_DATABASE_URL or SKIPMQ_ANALYTICS_URL
-    also compares the rows of each queue and day with those that the database still has. The exit
-    code is 1 if there are discrepancies that were not repaired.
+    Checks the size and the row count of each file, with --deep also each row; with
+    SKIPMQ_DATABASE_URL or SKIPMQ_ANALYTICS_URL compares the number of rows of each queue and day
+    with those that the database still has. The exit code is 1 if there are discrepancies that were
+    not repaired.
     """
     settings = configuration().settings
     path = lake_path(settings, lake)
     if repair and not (settings.database_url or settings.analytics_url):
         raise click.UsageError("--repair needs the database: set SKIPMQ_DATABASE_URL")
-    check_spark(settings.spark_master)
+    check_spark(settings.spark_master, DUCKDB)
     from skipmq.analytics import delta, jdbc, verify  # noqa: PLC0415 - PySpark is an extra.
 
     with ExitStack() as stack:
@@ -45,8 +47,8 @@ def verify_command(*, lake: str | None, repair: bool, as_json: bool) -> None:
         if url := settings.analytics_url or settings.database_url:
             source = stack.enter_context(jdbc.opened(url))
         table = delta.open_(delta.url_of(path))
-        with out.status("checking the files"):
-            result = verify.check(table, source)
+        with out.status("reading the rows" if deep else "checking the files"):
+            result = verify.check(table, source, deep=deep)
         found = result.discrepancies
         repaired = [each for each in found if repair and each.can_be_repaired]
         if repaired and source is not None:

@@ -74,7 +74,7 @@ begin
   (
     select
       g.account, g.region, g.name, g.queue_id, 1::bigint, g.messages, n.visible, n.in_flight, n.delayed,
-      case when n.visible > 0 then skipmq.oldest_message(g.queue_id, g.fifo) end,
+      case when n.visible + n.in_flight > 0 then skipmq.oldest_message(g.queue_id, g.fifo) end,
       g.sent, g.bytes_sent, g.received, g.empty_receives, g.deleted, g.expired, g.dead_lettered, g.redriven, g.moved_in,
       g.send_rate, g.receive_rate, g.delete_rate, g.fifo, g.policy,
       exists (

@@ -166,3 +166,19 @@ def test_ballast_is_no_queues_message(orders: Queue) -> None:
         ).fetchone()
         assert row is not None
         assert row[0] == (10_000 if table == "skipmq.message" else 0)
+
+
+@States
+def test_plan_of_the_oldest_message_probes_the_index_of_those_received(
+    orders: Queue, state: State
+) -> None:
+    state(orders)
+    orders.send("a", "b")
+    orders.receive(1)
+
+    with plans(orders.connection) as collected:
+        orders.connection.execute("select skipmq.oldest_message(%s, false)", (orders.id,))
+
+    (plan,) = of_messages(collected)
+    assert_probes(plan, "message_received", "queue_id = ", "enqueued_at > ")
+    assert_probes(plan, "message_visible", "queue_id = ", "shard = ", "visible_at <= ")

@@ -13,7 +13,7 @@ from skipmq.django import statements
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A queue with its numbers of messages; `oldest` is the age of a visible one in seconds."""
+    """A queue with its numbers of messages; `oldest` is the age of the oldest one in seconds."""
 
     account: str
     region: str

@@ -36,8 +36,8 @@ _QUEUE_GAUGES = (
     ("approximate_number_of_messages_not_visible", "Messages in flight", "in_flight"),
     ("approximate_number_of_messages_delayed", "Messages that are delayed", "delayed"),
     (
-        "approximate_age_of_oldest_message_seconds",
-        "Time since the oldest visible message became visible, 0 if there is none",
+        "oldest_message_age_seconds",
+        "Age of the oldest message that is visible or in flight, 0 if there is none",
         "oldest",
     ),
 )

@@ -54,6 +54,18 @@ def test_error_of_the_client_takes_one_line(tmp_path: Path) -> None:
     assert len(done.stderr.splitlines()) == 2
 
 
+def test_django_app_without_django_names_its_extra(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [client_alone(tmp_path / "alone"), "-c", "import skipmq.django"],
+        env=environment({}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.stderr.endswith("skipmq.django needs Django: pip install 'skipmq[django]'\n")
+
+
 def test_client_and_all_that_it_needs_take_less_than_20_megabytes() -> None:
     def size(folder: Path) -> int:
         return sum(file.stat().st_size for file in folder.rglob("*.*") if file.is_file())

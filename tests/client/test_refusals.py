@@ -140,6 +140,7 @@ def test_connection_that_is_closed_is_refused(shop: str) -> None:
     [
         (sqlalchemy.create_engine("postgresql+psycopg://"), "`with engine.begin() as tx:`"),
         (None, "a NoneType has no transaction to send in: pass a connection"),
+        ("postgresql://shop:secret@localhost/x", "a URL of a database has no transaction: connect"),
     ],
 )
 def test_what_has_no_transaction_is_refused_with_what_has(using: Any, text: str) -> None:

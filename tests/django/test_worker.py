@@ -171,7 +171,11 @@ def test_worker_starts_again_when_code_changes(shop: Any) -> None:
     ("words", "source", "text"),
     [
         (["--concurrency", "0"], None, "argument --concurrency: '0' is not a number from 1 on"),
-        (["shopp"], None, "no installed app is called 'shopp', but admin, auth, contenttypes"),
+        (
+            ["shopp"],
+            None,
+            "no installed app is called 'shopp'; there are admin, auth, contenttypes",
+        ),
         (["auth"], None, "the app 'auth' has no consumers: there is no django.contrib.auth.consum"),
         ([], "", "no installed app has consumers: write `app = skipmq.App()`"),
         ([], "import skipmq\na = skipmq.App()", "the app has no consumer: decorate a function"),

@@ -258,6 +258,7 @@ def test_config_shows_values_and_sources_and_hides_passwords(tmp_path: Path) -> 
     assert shown["port"] == {"value": 9000, "source": "SKIPMQ_PORT"}
     assert shown["workers"] == {"value": 3, "source": str(file)}
     assert shown["host"] == {"value": "127.0.0.1", "source": "default"}
+    assert Path(shown["data_dir"]["value"]).is_absolute()
     assert "hush" not in json.dumps(shown)
 
 

@@ -141,6 +141,21 @@ def test_delayed_message_is_hidden(url: str) -> None:
     assert "delayed for" in run(url, "peek", "orders")
 
 
+def test_peek_shows_why_messages_failed_where_one_did(url: str) -> None:
+    run(url, "create", "dead")
+    run(url, "send", "dead", "never tried")
+    assert "failure" not in run(url, "peek", "dead")
+
+    run(url, "send", "dead", "tried", "-a", "FailureReason=String:ValueError: [red] it broke")
+
+    header, *rows = run(url, "peek", "dead").splitlines()
+    assert header.split() == ["message", "state", "received", "group", "failure", "body"]
+    assert [row[header.index("failure") :].rstrip() for row in rows] == [
+        "                            never tried",
+        "ValueError: [red] it broke  tried",
+    ]
+
+
 def test_receive_deletes_only_when_told(url: str) -> None:
     run(url, "create", "orders", "-a", "VisibilityTimeout=0")
     run(url, "send", "orders", "--count", "3", "tea")

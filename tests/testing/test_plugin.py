@@ -32,7 +32,7 @@ def test_life(skipmq, skipmq_server, number):
         pids.write(f"{skipmq_server.pid}\\n")
 """
 CASES = """
-import unittest
+import boto3, os, unittest
 from skipmq.testing import TestCase
 
 class Orders(TestCase, unittest.IsolatedAsyncioTestCase):
@@ -42,8 +42,16 @@ class Orders(TestCase, unittest.IsolatedAsyncioTestCase):
     def test_one(self):
         self.skipmq.client().send_message(QueueUrl=self.queue, MessageBody="x")
         self.assertEqual(self.skipmq.messages("orders").bodies(), ["x"])
+        url = boto3.client("sqs").get_queue_url(QueueName="orders")["QueueUrl"]
+        self.assertEqual(url, self.queue)
     async def test_two(self):
         self.assertEqual(self.skipmq.messages("orders").bodies(), [])
+        url = boto3.client("sqs").get_queue_url(QueueName="orders")["QueueUrl"]
+        self.assertEqual(url, self.queue)
+
+class Others(unittest.TestCase):
+    def test_variables_are_those_of_before(self):
+        self.assertNotIn("AWS_ENDPOINT_URL_SQS", os.environ)
 """
 
 
@@ -61,6 +69,18 @@ def test_application(skipmq_env, number):
 def test_variables_are_those_of_before():
     assert "AWS_ENDPOINT_URL_SQS" not in os.environ
     assert boto3.DEFAULT_SESSION is None
+"""
+CREDENTIALS_OF_MOTO = """
+import boto3, pytest
+from skipmq.testing import TestingError
+
+def test_order(skipmq_env, monkeypatch):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    boto3.client("sqs").create_queue(QueueName="orders")
+    with pytest.raises(TestingError, match="There is one in the account 000000000000, of clients"):
+        skipmq_env.messages("orders")
+    with pytest.raises(TestingError, match="does not exist.$"):
+        skipmq_env.messages("others")
 """
 DJANGO = """
 import django
@@ -159,9 +179,9 @@ def test_cases_of_unittest_have_an_account_each(tests: Path, variables: dict[str
         check=False,
     )
 
-    assert "Ran 2 tests" in done.stderr
+    assert "Ran 3 tests" in done.stderr
     assert done.stderr.rstrip().endswith("OK")
-    assert "2 passed" in run(tests, variables)
+    assert "3 passed" in run(tests, variables)
 
 
 def test_clients_of_the_tested_code_find_the_account(
@@ -171,6 +191,14 @@ def test_clients_of_the_tested_code_find_the_account(
     others = {k: v for k, v in variables.items() if not k.startswith("AWS_")}
 
     assert "3 passed" in run(tests, others | {"AWS_SESSION_TOKEN": "of others"})
+
+
+def test_queue_of_a_client_with_other_variables_is_found(
+    tests: Path, variables: dict[str, str]
+) -> None:
+    (tests / "test_credentials.py").write_text(CREDENTIALS_OF_MOTO)
+
+    assert "1 passed" in run(tests, variables)
 
 
 def test_cases_of_django_have_an_account_each(tests: Path, variables: dict[str, str]) -> None:

@@ -7,7 +7,7 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
-from skipmq import config
+from skipmq import config, embedded
 from skipmq.cli.environment import configuration
 from skipmq.cli.output import out
 from skipmq.config.settings import SECRETS
@@ -20,7 +20,7 @@ def config_command(*, as_json: bool) -> None:
     """Show the effective settings and their sources."""
     effective = configuration()
     rows = [
-        (name, _masked(name, getattr(effective.settings, name)), source, config.about(name))
+        (name, _shown(name, getattr(effective.settings, name)), source, config.about(name))
         for name, source in effective.sources.items()
     ]
     if as_json:
@@ -32,9 +32,11 @@ def config_command(*, as_json: bool) -> None:
     out.print(table)
 
 
-def _masked(name: str, value: Any) -> Any:
+def _shown(name: str, value: Any) -> Any:
     if name == "queues":
         return [queue.name for queue in value]
+    if name == "data_dir":
+        return value or str(embedded.default_data_dir())
     if name == "master_key":
         return value and "***"
     if name in SECRETS and value:

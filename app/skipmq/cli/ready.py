@@ -50,6 +50,7 @@ def greet(settings: Settings, owner: str, *, ephemeral: bool, sources: Mapping[s
         f"SkipMQ {skipmq.__version__} serves SQS at {url} ({place};"
         f" {workers}; ready in {monotonic() - skipmq.STARTED:.1f} s)."
         f" Ctrl-C stops it.\nConsole: {url}/console/  SQL: {variable}{command} psql"
+        f"{'' if ephemeral or settings.database_url else f'  Database: {owner}'}"
         f"  Other commands: {command} --help",
         err=True,
     )

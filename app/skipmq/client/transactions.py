@@ -138,6 +138,8 @@ def _close_old_connections() -> Callable[[], None] | None:
 
 
 def _django(alias: str, statement: str, parameters: Sequence[Any]) -> Rows:
+    if "://" in alias:
+        raise ClientError("a URL of a database has no transaction: connect, and using=connection")
     try:
         connections: Any = import_module("django.db").connections
         known = list(connections)

@@ -62,7 +62,7 @@ def _named(labels: Sequence[str]) -> Iterator[App]:
             name = f"{apps.get_app_config(label).name}.{_MODULE}"
         except LookupError as error:
             known = ", ".join(each.label for each in apps.get_app_configs())
-            raise ClientError(f"no installed app is called {label!r}, but {known}") from error
+            raise ClientError(f"no installed app is called {label!r}; there are {known}") from error
         try:
             modules.append(import_module(name))
         except ModuleNotFoundError as error:

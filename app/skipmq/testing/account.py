@@ -2,9 +2,12 @@
 
 import http.client
 import json
+import os
+import sys
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import cache
 from importlib import import_module
@@ -111,6 +114,22 @@ class Account:
             "aws_secret_access_key": "test",
         }
         return own | dict(options)
+
+    @contextmanager
+    def environment(self) -> Iterator[None]:
+        """Set `env` within a `with` block, for clients that are made in it."""
+        variables = os.environ  # noqa: TID251 - what SDKs read.
+        names = [*self.env, "AWS_SESSION_TOKEN"]
+        before = {name: variables.pop(name) for name in names if name in variables}
+        variables.update(self.env)
+        session = _replace_default_session(None)
+        try:
+            yield
+        finally:
+            for name in names:
+                variables.pop(name, None)
+            variables.update(before)
+            _replace_default_session(session)
 
     # Messages.
 
@@ -245,14 +264,14 @@ class Account:
     def _control(self, action: str, **parameters: Any) -> Any:
         return self._ask(f"SkipMQTest.{action}", parameters)
 
-    def _ask(self, target: str, parameters: Mapping[str, Any]) -> Any:
+    def _ask(self, target: str, parameters: Mapping[str, Any], account: str | None = None) -> Any:
         """Return the answer to a request; raise TestingError with the text of an error."""
         scope = f"20000101/{self.region}/sqs/aws4_request"
         headers = {
             "X-Amz-Target": target,
             "X-SkipMQ-Test": "look",
             "Content-Type": "application/x-amz-json-1.0",
-            "Authorization": f"AWS4-HMAC-SHA256 Credential={self.number}/{scope}",
+            "Authorization": f"AWS4-HMAC-SHA256 Credential={account or self.number}/{scope}",
         }
         place = urlsplit(self.url)
         assert place.hostname is not None
@@ -268,8 +287,33 @@ class Account:
         if response.status != http.HTTPStatus.OK:
             subject = parameters.get("QueueUrl") or parameters.get("QueueName") or "the server"
             name = target.partition(".")[2]
-            raise TestingError(f"{name} at {subject}: {answer['message']}")
+            where = self._elsewhere(str(subject)) if account is None else ""
+            raise TestingError(f"{name} at {subject}: {answer['message']}{where}")
         return answer
+
+    def _elsewhere(self, url: str) -> str:
+        """Return what to do where a queue that is not here is in the default account."""
+        other = url.replace(f"/{self.number}/", f"/{DEFAULT_ACCOUNT}/")
+        if other == url:
+            return ""
+        try:
+            self._ask("AmazonSQS.GetQueueAttributes", {"QueueUrl": other}, DEFAULT_ACCOUNT)
+        except TestingError:
+            return ""
+        return (
+            f" There is one in the account {DEFAULT_ACCOUNT}, of clients that do not have this"
+            " test's variables: make them in the test, and let nothing set AWS_ACCESS_KEY_ID after"
+            " `skipmq_env`"
+        )
+
+
+def _replace_default_session(session: Any) -> Any:
+    """Replace the session of boto3, which keeps the credentials of its first client."""
+    boto3: Any = sys.modules.get("boto3")
+    if boto3 is None:
+        return None
+    before, boto3.DEFAULT_SESSION = boto3.DEFAULT_SESSION, session
+    return before
 
 
 def _with_place(url: str, account: str, region: str) -> str:

@@ -3,7 +3,6 @@
 It imports nothing that takes time before a test asks for a fixture.
 """
 
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib import import_module
@@ -56,12 +55,7 @@ def skipmq(skipmq_server: "Server", pytestconfig: pytest.Config) -> Iterator["Ac
 
 
 @pytest.fixture
-def skipmq_env(skipmq: "Account", monkeypatch: pytest.MonkeyPatch) -> "Account":
+def skipmq_env(skipmq: "Account") -> Iterator["Account"]:
     """Give the account of `skipmq`, which clients that the tested code makes find by themselves."""
-    for name, value in skipmq.env.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("AWS_SESSION_TOKEN", raising=False)
-    if "boto3" in sys.modules:
-        # It keeps the credentials of its first client.
-        monkeypatch.setattr("boto3.DEFAULT_SESSION", None)
-    return skipmq
+    with skipmq.environment():
+        yield skipmq

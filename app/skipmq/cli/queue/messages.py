@@ -119,17 +119,25 @@ def queue_peek(name: str, state: str | None, limit: int) -> tuple[Any, Any]:
         messages += page["Messages"]
     if not messages:
         return messages, "no matching messages"
-    table = Table("message", "state", "received", "group", "body", box=None, pad_edge=False)
-    for message in messages:
+    reasons = [_failure_reason(message) for message in messages]
+    columns = ["message", "state", "received", "group", *(["failure"] if any(reasons) else [])]
+    table = Table(*columns, "body", box=None, pad_edge=False)
+    for message, reason in zip(messages, reasons, strict=True):
         attributes = message["Attributes"]
         table.add_row(
             message["MessageId"],
             _state(message),
             attributes["ApproximateReceiveCount"],
             escape(attributes.get("MessageGroupId", "")),
+            *([escape(reason[:_BODY_SHOWN])] if any(reasons) else []),
             escape(message["Body"][:_BODY_SHOWN]),
         )
     return messages, table
+
+
+def _failure_reason(message: Mapping[str, Any]) -> str:
+    attribute = message.get("MessageAttributes", {}).get("FailureReason", {})
+    return str(attribute.get("StringValue", ""))
 
 
 def _state(message: Mapping[str, Any]) -> str:

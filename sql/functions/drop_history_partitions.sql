@@ -1,6 +1,6 @@
 -- Does: drops the history's partitions of days that ended more than p_keep ago, and deletes the rows of such days from the
---   default partition; returns the number of partitions dropped. With p_archived only days whose files an export has
---   verified within the last day, and only if no message was settled in them since.
+--   default partition, and what is known of messages erased before; returns the number of partitions dropped. With p_archived only days whose rows an export has
+--   compared within the last day, and only if no message was settled in them since.
 -- Called by: the janitor.
 -- Locks, in order: row of the job (does nothing when it is locked), the partition and the history table, briefly.
 -- Raises: 22023 when p_keep is less than a day; 55P03 when a reader holds a partition for longer than lock_timeout: retry
@@ -66,5 +66,10 @@ begin
       select from skipmq.history_default h
       where h.settled_at >= a.day::timestamp at time zone 'UTC'
         and h.settled_at < (a.day + 1)::timestamp at time zone 'UTC');
+  delete from skipmq.erased_message e
+  where e.erased_at < (
+    select min(to_date(right(c.relname, 8), 'YYYYMMDD'))::timestamp at time zone 'UTC'
+    from pg_inherits i join pg_class c on c.oid = i.inhrelid
+    where i.inhparent = 'skipmq.history'::regclass and c.relname ~ '^history_[0-9]{8}$');
   return cardinality(v_names);
 end $$;

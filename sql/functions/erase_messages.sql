@@ -1,8 +1,9 @@
--- Does: removes messages from a queue, as a purge does, without history rows; returns their number.
+-- Does: removes messages from a queue, as a purge does, without history rows; notes their message ids in erased_message;
+--   returns their number.
 -- Called by: `skipmq analytics forget`, as the owner.
 -- Locks, in order: group rows by number (a FIFO queue), messages by id.
 -- Raises: nothing.
--- Relies on index: message_pkey, message_group_pkey, history_xid.
+-- Relies on index: message_pkey, message_group_pkey, history_xid, erased_message_pkey.
 --
 -- Runs with the caller's rights, so that only the owner can erase.
 create function skipmq.erase_messages(p_queue_id integer, p_ids bigint[]) returns integer
@@ -13,6 +14,9 @@ declare
   v_groups bigint[] := skipmq.lock_groups(p_queue_id, p_ids);
   v_count integer;
 begin
+  insert into skipmq.erased_message (message_id, queue_id, erased_at)
+  select m.message_id, m.queue_id, skipmq.clock() from skipmq.message m where m.id = any (p_ids) and m.queue_id = p_queue_id
+  on conflict do nothing;
   v_count := skipmq.settle(
     array(
       select m.ctid from skipmq.message m

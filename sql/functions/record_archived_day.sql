@@ -1,5 +1,5 @@
--- Does: records that an export has all p_rows rows of a day of the history, all of transactions below p_to, in files that
---   it has just verified. Returns false, and deletes an earlier record, when the day is not over, transactions below
+-- Does: records that an export has all p_rows rows of a day of the history, all of transactions below p_to, which
+--   it has just read back and compared. Returns false, and deletes an earlier record, when the day is not over, transactions below
 --   p_to may still be open or the day has other rows. Returns true for a day that was dropped.
 -- Called by: the export, as a node; SQL users.
 -- Locks, in order: archived_day row.

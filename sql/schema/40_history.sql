@@ -26,13 +26,19 @@ create table skipmq.history (
 create index history_xid on skipmq.history
   using brin (xid) with (pages_per_range = 32, autosummarize = on);
 -- The days that an export has completely: the number of rows, all of transactions below to_xid; when an export last
--- verified their files; whether the database has dropped them.
+-- compared their rows; whether the database has dropped them.
 create table skipmq.archived_day (
   day date primary key,
   rows bigint not null,
   to_xid bigint not null,
   archived_at timestamptz not null,
   dropped boolean not null default false
+);
+-- The messages that were erased on request, so that they are not taken for lost; kept as long as the history.
+create table skipmq.erased_message (
+  message_id uuid primary key,
+  queue_id integer not null,
+  erased_at timestamptz not null
 );
 -- Takes rows of days that have no partition, so that no settlement fails.
 create table skipmq.history_default partition of skipmq.history default;

@@ -1,5 +1,5 @@
 -- The days of the history that an export has completely: the number of rows, all of transactions below to_xid; when an
--- export last verified their files; whether the database has dropped them.
+-- export last compared their rows; whether the database has dropped them.
 create view skipmq_views.archived_day as
 select a.day, a.rows, a.to_xid, a.archived_at, a.dropped
 from skipmq.archived_day a;

@@ -8,13 +8,13 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from skipmq.analytics import export, forget, frames, replay
+from skipmq.analytics import audit, export, forget, frames, replay, snapshot
 from skipmq.analytics.forget import MessageCount
 from skipmq.analytics.lake import Lake
 from skipmq.analytics.postgres.erasure import ConditionError
 from skipmq.model import QueueName
 from support.postgres import Connection
-from support.settled import row
+from support.settled import NOON, row
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -86,6 +86,35 @@ def test_forget_erases_from_live_history_and_lake_and_nothing_else(
     report = forget.report(before, after, erased)
     assert report["remaining"] == []
     assert report["found"][3] == {"place": "lake", "queue": "orders", "day": day, "messages": 2}
+
+
+def test_audit_does_not_call_lost_what_was_forgotten(
+    spark: "SparkSession", source: "Source", owner: Connection, tmp_path: Path
+) -> None:
+    fill(owner)
+    sent = tmp_path / "sent.jsonl"
+    ids = owner.execute(
+        "select message_id from skipmq_views.message union all"
+        " select message_id from skipmq_views.history"
+    ).fetchall()
+    lines = [{"message_id": i, "queue": "orders", "sent_at": "2026-11-21"} for (i,) in ids]
+    sent.write_text("\n".join(map(json.dumps, lines)))
+
+    list(forget.erase(owner, None, ALICE))
+
+    with snapshot.taken(source) as taken:
+        messages = snapshot.everything(spark, taken)
+        known = {"now": NOON, "late": 60.0, "erased": snapshot.erased(spark, taken)}
+        log = audit.sends(spark, str(sent))
+        found = audit.totals(audit.fates(messages, log, **known)).collect()  # type: ignore[arg-type]
+    totals = {
+        fate: sum(row[fate] for row in found) for fate in ("deleted", "waiting", "erased", "lost")
+    }
+    assert len(ids) == 13
+    assert totals == {"deleted": 2, "waiting": 4, "erased": 7, "lost": 0}
+    assert not owner.execute(
+        "select from skipmq_views.erased_message e where e::text ilike '%alice%'"
+    ).fetchall()
 
 
 def test_forget_leaves_queues_that_go_on_working(owner: Connection) -> None:

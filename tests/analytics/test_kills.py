@@ -14,7 +14,7 @@ from shutil import copytree
 import pytest
 from pyspark.sql import SparkSession
 
-from skipmq.analytics import frames
+from skipmq.analytics import forget, frames
 from skipmq.analytics.columns import HISTORY
 from skipmq.analytics.export import export
 from skipmq.analytics.jdbc import Source
@@ -152,6 +152,25 @@ def test_export_killed_while_four_write_misses_and_doubles_nothing(
     export(spark, source, str(place))
 
     lake_is_whole(spark, place, owner)
+
+
+def test_forget_erases_what_a_killed_export_has_left(
+    spark: SparkSession, source: Source, database: str, owner: Connection, tmp_path: Path
+) -> None:
+    place, log = tmp_path / "lake", tmp_path / "log"
+    settle(owner, 30, HistoryMode="full")
+    process = launch(database, log, "export", "--lake", str(place))
+    kill_when(process, lambda: any(place.glob("history/export-*/day=*/*/*.parquet")), log)
+    left = [str(file) for file in place.glob("history/export-*/**/*.parquet")]
+    read = spark.read.schema(HISTORY).parquet(*left).where("body like 'body 1%'").count()
+    lake = Lake.open(spark, str(place))
+
+    erased = dict(forget.erase(owner, lake, "body like 'body 1%'"))
+
+    assert (lake.files, read) == ([], 11)
+    assert erased == {"history": 11, "lake": 0}
+    assert list(place.glob("history/**/*.parquet")) == []
+    assert export(spark, source, str(place)).rows == 19
 
 
 @pytest.mark.slow

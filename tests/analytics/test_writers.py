@@ -78,6 +78,28 @@ def test_export_that_read_before_an_erasure_does_not_write_after_it(
     assert erased == {"lake": 0}
 
 
+def test_erasure_leaves_the_files_of_writers_that_begin_after_it(
+    spark: SparkSession, source: Source, owner: Connection, place: str
+) -> None:
+    settle(owner, 10, HistoryMode="full")
+    export(spark, source, place)
+    root = Path(place) / "history"
+    files = [root / f"export-{n}" / "day=2026-11-21" / "queue=orders" / "a.parquet" for n in "123"]
+    for file in files:
+        file.parent.mkdir(parents=True)
+        file.write_bytes(b"rows")
+    commit = root / "_delta_log" / "00000000000000000002.json"
+    hour = 3_600_000_000_000
+    os.utime(files[1], ns=(0, files[1].stat().st_mtime_ns - hour))
+    os.utime(files[2], ns=(0, files[2].stat().st_mtime_ns + hour))
+
+    Lake.open(spark, place).erase("body = 'body 1'", reason="test")
+
+    assert commit.exists()
+    assert [file.exists() for file in files] == [False, False, True]
+    assert frames.lake(spark, place).count() == 9
+
+
 def test_what_a_writer_that_died_has_left_is_removed_a_day_later(
     spark: SparkSession, source: Source, owner: Connection, place: str
 ) -> None:

@@ -113,3 +113,20 @@ def test_drop_with_archive_waits_for_an_export_that_has_just_seen_the_files(
     assert number(owner, DROP_ARCHIVED) == 1
     assert number(owner, "select dropped from skipmq.archived_day")
     assert number(owner, RECORD, day, 0, 0)
+
+
+def test_ids_of_erased_messages_are_kept_as_long_as_the_history(orders: Queue) -> None:
+    owner = orders.connection
+    orders.send("a")
+    erase = "select skipmq.erase_messages(%s, (select array_agg(id) from skipmq.message))"
+    noted = "select count(*) from skipmq.erased_message"
+    number(owner, erase, orders.id)
+
+    counts = []
+    for days in (1, 30):
+        advance(owner, f"{days} days")
+        number(owner, "select skipmq.create_history_partitions()")
+        number(owner, "select skipmq.drop_history_partitions('7 days')")
+        counts.append(number(owner, noted))
+
+    assert counts == [1, 0]

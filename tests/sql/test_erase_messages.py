@@ -19,6 +19,20 @@ def test_erased_messages_leave_no_history_and_a_right_count(orders: Queue) -> No
     assert orders.counts() == (1, 0, 0)
 
 
+def test_ids_of_erased_messages_are_noted_once(orders: Queue) -> None:
+    orders.send("a", "b")
+    taken = [row["id"] for row in orders.receive(1)]
+    messages = orders.connection.execute(
+        "select message_id, queue_id from skipmq.message where id = any (%s)", (taken,)
+    ).fetchall()
+
+    for _ in range(2):
+        number(orders.connection, ERASE, orders.id, taken)
+
+    noted = orders.connection.execute("select message_id, queue_id from skipmq.erased_message")
+    assert noted.fetchall() == messages
+
+
 def test_history_of_others_stays(orders: Queue) -> None:
     orders.send("a", "b")
     orders.delete(*orders.receive(1))

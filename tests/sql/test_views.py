@@ -11,6 +11,7 @@ from support.sql import Queue, number
 
 VIEWS = [
     "archived_day",
+    "erased_message",
     "history",
     "history_metadata",
     "message",

@@ -9,7 +9,10 @@ from pyspark.sql import functions as fn
 from skipmq.analytics.errors import AuditError
 
 _LOG = "message_id string, queue string, sent_at string, unreadable string"
-FATES = ("waiting", "deleted", "expired", "purged", "redriven", "unknown", "lost", "duplicated")
+FATES = (
+    *("waiting", "deleted", "expired", "purged", "redriven", "erased", "unknown", "lost"),
+    "duplicated",
+)
 FAILURES = ("lost", "duplicated")
 
 
@@ -44,6 +47,7 @@ def fates(  # noqa: PLR0913 - the parameters of an audit.
     late: float,
     history_since: datetime | None = None,
     unkept: Sequence[str] = (),
+    erased: DataFrame | None = None,
 ) -> DataFrame:
     """Return the fate of each message.
 
@@ -55,7 +59,8 @@ def fates(  # noqa: PLR0913 - the parameters of an audit.
     lost: not stored, or dead-lettered and then not stored. unknown: the same for messages outside
     of the history, sent before `history_since` or to queues without history (`unkept`). duplicated:
     settled twice, or settled and still live; being dead-lettered does not count as settled.
-    redriven: moved to a queue as a new message, whose ID the log does not have.
+    redriven: moved to a queue as a new message, whose ID the log does not have. erased: not stored,
+    and one of the messages `erased` on request.
     """
     live = fn.col("settled_at").isNull()
     end = ~live & (fn.col("outcome") != "dead-lettered")
@@ -81,6 +86,11 @@ def fates(  # noqa: PLR0913 - the parameters of an audit.
             fn.count("*").alias("acknowledged"),
         )
         joined = stored.join(log, "message_id", "full")
+    gone = fn.lit(False)  # noqa: FBT003 - a SQL literal.
+    if erased is not None:
+        marked = erased.select("message_id", fn.lit(True).alias("erased"))  # noqa: FBT003
+        joined = joined.join(marked.distinct(), "message_id", "left")
+        gone = fn.col("erased")
     at = fn.coalesce("stored_at", "logged_at")
     queue = fn.coalesce("stored_queue", "queue")
     has_no_history = queue.isin(list(unkept)) | (
@@ -90,6 +100,7 @@ def fates(  # noqa: PLR0913 - the parameters of an audit.
         fn.when(fn.coalesce(fn.col("live") + fn.col("ends"), fn.lit(0)) > 1, "duplicated")
         .when(fn.col("live") == 1, "waiting")
         .when(fn.col("ends") == 1, fn.col("outcome"))
+        .when(gone, "erased")
         .when(has_no_history, "unknown")
         .otherwise("lost")
     )

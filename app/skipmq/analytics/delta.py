@@ -130,6 +130,16 @@ class Table:
         return str(self._opened.metadata().configuration[_DATABASE])
 
     @property
+    def version(self) -> int:
+        """The number of the opened version."""
+        return int(self._opened.version())
+
+    @property
+    def is_newest(self) -> bool:
+        """Whether no commit was made since the table was opened."""
+        return bool(DeltaTable(self.url).version() == self.version)
+
+    @property
     def position(self) -> int:
         """The first transaction that is not in the table."""
         return self._opened.transaction_version(_WRITER) or 0

@@ -14,6 +14,8 @@ from secrets import token_hex
 from typing import Self
 from urllib.parse import unquote
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
@@ -119,8 +121,9 @@ class Lake:
     def erase(self, condition: str | Column, *, reason: str) -> int:
         """Erase the rows that match an SQL condition; return their number.
 
-        Rewrites the files that have such rows and deletes the old files. The table's log records
-        the number and the reason. An export that read the database before fails with a conflict.
+        Rewrites the files that have such rows and deletes all older files that the table no longer
+        has or never had, such as those of an export that was killed. The table's log records the
+        number and the reason. An export that read the database before fails with a conflict.
         """
         for remaining in reversed(range(_ATTEMPTS)):
             self.table.reopen()
@@ -130,8 +133,9 @@ class Lake:
             except ConflictError:
                 if not remaining:
                     raise
-        # Not a full vacuum, which would delete files that other writers are about to commit.
-        self.table.vacuum(0, full=False)
+        # Writers that began before this commit cannot commit, so their files can be removed, too.
+        committed = [file.path for file in self.files]
+        storage.remove_uncommitted(self.spark, self.table.url, committed, self.table.version)
         return rows
 
     def rewind(self, window: Window) -> int:
@@ -257,6 +261,11 @@ class Lake:
         except LakeError:
             storage.remove(self.spark, folder)
             raise
+        except (PySparkException, Py4JError) as error:
+            # An erasure removes the files of writers that began before it.
+            if self.table.is_newest:
+                raise
+            raise ConflictError from error
 
     def _path(self, url: str) -> str:
         """Return the path in the table of a file's URL from Spark."""

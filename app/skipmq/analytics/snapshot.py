@@ -61,6 +61,11 @@ def taken(source: Source) -> Iterator[Snapshot]:
         yield Snapshot(server, *exported)
 
 
+def erased(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
+    """Read the IDs and queues of erased messages, with `erased_at`."""
+    return snapshot.read(spark, "skipmq_views.erased_message", ["true"])
+
+
 def everything(
     spark: SparkSession, snapshot: Snapshot, *, bodies: bool = False, live_parts: int = 4
 ) -> DataFrame:

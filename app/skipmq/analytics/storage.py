@@ -1,5 +1,6 @@
 """The file systems that Spark writes to: a local folder, or any that Hadoop supports."""
 
+from collections.abc import Iterable
 from secrets import token_hex
 from typing import Any
 
@@ -59,6 +60,26 @@ def remove_unfinished(spark: SparkSession, url: str, prefix: str, hours: int) ->
         # Folders in an object store have no modification time.
         if not hours or max(times, default=folder.getModificationTime()) < oldest:
             files.delete(folder.getPath(), _RECURSIVE)
+
+
+def remove_uncommitted(
+    spark: SparkSession, url: str, committed: Iterable[str], version: int
+) -> None:
+    """Remove the files of a Delta table older than a version, unless their paths are `committed`.
+
+    Their age is by the clock of the file system.
+    """
+    files = _path(spark, url).getFileSystem(_configuration(spark))
+    log = _path(spark, f"{url}/_delta_log").toString()
+    commit = files.getFileStatus(_path(spark, f"{log}/{version:020d}.json"))
+    kept = {_path(spark, f"{url}/{path}").toString() for path in committed}
+    each = files.listFiles(_path(spark, url), _RECURSIVE)
+    while each.hasNext():
+        status = each.next()
+        path = status.getPath().toString()
+        is_old = status.getModificationTime() < commit.getModificationTime()
+        if is_old and path not in kept and not path.startswith(f"{log}/"):
+            files.delete(status.getPath(), _RECURSIVE)
 
 
 def make(spark: SparkSession, url: str) -> None:

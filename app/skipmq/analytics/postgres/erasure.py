@@ -67,15 +67,23 @@ def days(session: Session, condition: str) -> list[date]:
 
 
 def erase_day(session: Session, condition: str, day: date) -> int:
-    """Erase matching messages from the history of a day; return their number."""
+    """Erase matching messages from the history of a day, but not their IDs; return their number."""
     with _condition_errors():
-        return session.execute(
+        row = session.execute(
             "with matching as materialized ("
-            f"select settled_at, id, queue_id from {_HISTORY} h {_where(condition, day)})"
-            " delete from skipmq.history h using matching d where h.settled_at = d.settled_at"
-            f" and h.id = d.id and h.queue_id = d.queue_id and {_within(day, 'h')}".encode(),
+            f"select settled_at, id, queue_id from {_HISTORY} h {_where(condition, day)}),"
+            " erased as ("
+            "delete from skipmq.history h using matching d where h.settled_at = d.settled_at"
+            f" and h.id = d.id and h.queue_id = d.queue_id and {_within(day, 'h')}"
+            " returning h.message_id, h.queue_id),"
+            " noted as (insert into skipmq.erased_message (message_id, queue_id, erased_at)"
+            " select distinct on (message_id) message_id, queue_id, clock_timestamp() from erased"
+            " on conflict do nothing)"
+            " select count(*) from erased".encode(),
             prepare=True,
-        ).rowcount
+        ).fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 def erase_unsent_replays(session: Session) -> int:

@@ -265,9 +265,10 @@ def forget_command(
         if not as_json:
             out.print(_places(before, "found"))
         after, erased = before, dict.fromkeys(("live", "history", "lake", "replay"), 0)
-        if before and not dry_run:
+        # Also if none is found: files of killed exports and unsent replays may have some.
+        if not dry_run:
             number = sum(found.messages for found in before)
-            if not yes:
+            if number and not yes:
                 click.confirm(f"Permanently erase {number} messages?", abort=True, err=True)
             for place, done in forget.erase(writer, lake_, condition):
                 erased[place] += done
@@ -323,10 +324,12 @@ def audit_command(*, sent: str | None, late: float, show: int, as_json: bool) ->
         with out.status("reading"), snapshot.taken(source) as taken:
             messages = snapshot.everything(spark, taken).persist()
             messages.count()
+            erased = snapshot.erased(spark, taken).persist()
+            erased.count()
             scope = sources.history_scope(taken.source)
         fates = audit.fates(
             messages, log, now=now(source), late=late,
-            history_since=scope.since, unkept=scope.unkept,
+            history_since=scope.since, unkept=scope.unkept, erased=erased,
         ).persist()  # fmt: skip
         rows = [row.asDict() for row in audit.totals(fates).collect()]
         wrong = [

@@ -1,7 +1,7 @@
 -- Does: claims up to p_limit messages of the named queue, standard or FIFO, and hides them for p_visibility_timeout
 --   seconds (null: the queue's); those of a FIFO group are in order. Returns no row when there is no message.
 -- Called by: SQL users.
--- Locks, in order: those of check_grant, then of receive_messages or receive_fifo_messages.
+-- Locks, in order: those of check_grant, then of receive_messages or receive_fifo_messages, then of note_consumer.
 -- Raises: what check_grant and check_receive raise; SQ001 when the queue does not exist, SQ005 when it is purged or
 --   deleted concurrently: call again.
 -- Relies on index: queue_pkey, and those of the functions it calls.
@@ -47,4 +47,5 @@ begin
   end if;
   get diagnostics v_count = row_count;
   perform skipmq.add_receives(array[v_queue_id], array[v_count], array[(v_count = 0)::integer]);
+  perform skipmq.note_consumer(v_queue_id);
 end $$;

@@ -86,6 +86,8 @@ PAGES = {
     "audit": ("audit?queue=orders", "CreateQueue"),
     "audit-none": ("audit?queue=nothing-of-this-name", "No matching records"),
     "database": ("database", "Primary uptime"),
+    "nodes": ("nodes", "Worker"),
+    "consumers": ("queues/orders/consumers", "in the last ten minutes"),
     "timeline-none": (f"queues/orders/timeline?message={NOBODY}", "Message not found"),
     "no-queue": ("queues/nothing", "Queue not found"),
     "no-page": ("nothing/here", "Page not found"),

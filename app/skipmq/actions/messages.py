@@ -51,6 +51,8 @@ async def delete(
     if not good:
         return failures
     outcomes = await node.messages(queue).delete(queue, decoded, call.deadline)
+    consumer = node.consumers.counters(queue.id, call.identity.key_id, call.request.client)
+    consumer.add_deleted(len(good))
     for place, outcome in zip(good, outcomes, strict=True):
         if outcome == "expired":
             handle = entries[place].ReceiptHandle

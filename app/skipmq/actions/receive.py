@@ -61,13 +61,18 @@ async def receive_message(
     receiver = _Receiver(node, call, queue)
     watch = call.request.watch_client
     unwatch = None if watch is None else watch(receiver.recipient.disconnect)
+    consumer = node.consumers.counters(queue.id, call.identity.key_id, call.request.client)
+    consumer.begin()
+    received = 0
     try:
         reception = await receiver.receive(queue)
+        received = len(reception.messages)
     finally:
+        consumer.end(received)
         call.waited = receiver.recipient.waited
         if unwatch is not None:
             unwatch()
-    node.activity.note(queue.id, len(reception.messages))
+    node.activity.note(queue.id, received)
     if node.tracing is not None:
         node.tracing.link(message.trace_header for message in reception.messages)
     messages = [_shown(node, queue.name, m, system, parameters) for m in reception.messages]

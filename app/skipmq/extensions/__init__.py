@@ -6,6 +6,7 @@ from skipmq.actions import access
 from skipmq.actions.action import Action, on_queue
 from skipmq.extensions import (
     audit,
+    consumers,
     database,
     dead_letters,
     inspection,
@@ -37,12 +38,19 @@ EXTENSIONS: Mapping[str, Action] = {
     "ListAuditRecords": Action(
         run=audit.list_audit_records, needs=access.account_needs("ListAuditRecords"), is_read=True
     ),
+    "ListConsumers": on_queue(consumers.list_consumers, "PeekMessages", is_read=True, seconds=5.0),
     "ListDeadLetterQueues": Action(
         run=dead_letters.list_dead_letter_queues,
         needs=access.account_needs("ListQueues"),
         is_read=True,
     ),
     "ListMessageTasks": on_queue(tasks.list_message_tasks, "ListMessageMoveTasks", is_read=True),
+    "ListNodes": Action(
+        run=consumers.list_nodes,
+        needs=access.account_needs("DescribeDatabase"),
+        is_read=True,
+        seconds=5.0,
+    ),
     "ListQueueStatistics": Action(
         run=overview.list_queue_statistics, needs=access.account_needs("ListQueues"), is_read=True
     ),

@@ -16,6 +16,7 @@ from skipmq.node.key_store import KeyStore
 from skipmq.store import (
     Activity,
     Audit,
+    Consumers,
     DeadLetters,
     Inspection,
     Moves,
@@ -24,6 +25,7 @@ from skipmq.store import (
     ReceiptKeys,
     Statistics,
     Timelines,
+    Workers,
 )
 
 if TYPE_CHECKING:
@@ -69,6 +71,8 @@ class Node:
         self.notifier = Notifier(self.database.session, self.process)
         self.queues = Queues(self.database, self.notifier.changed)
         self.activity = Activity(self.database)
+        self.consumers = Consumers(self.database, self.process)
+        self.workers = Workers(self.database, self.process)
         self.statistics = Statistics(self.database)
         self.overview = Overview(self.database, self.replication)
         self.dead_letters = DeadLetters(self.database)
@@ -111,8 +115,8 @@ class Node:
         loop = asyncio.get_running_loop()
         own = (self.keys,) if self.keys is not None else ()
         parts: tuple[Runnable, ...] = (
-            self.monitor, self.overview, self.activity, self.audit, self.receipt_keys,
-            self._listener, self.notifier, *own, *others,
+            self.monitor, self.overview, self.activity, self.consumers, self.audit,
+            self.receipt_keys, self._listener, self.notifier, *own, *others,
         )  # fmt: skip
         self._tasks = [loop.create_task(part.run()) for part in parts]
 
@@ -133,6 +137,7 @@ class Node:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.audit.flush()
+        await self.workers.leave()
         self.database.close()
         if self.tracing is not None:
             await asyncio.to_thread(self.tracing.close)

@@ -25,6 +25,7 @@ from skipmq.database import Database
 from skipmq.node import Node, Runnable
 from skipmq.processes import certificate, systemd
 from skipmq.processes.certificate import StagedFiles, Watch
+from skipmq.processes.heartbeat import Heartbeat
 from skipmq.processes.janitor import Janitor
 from skipmq.server.answer import Broker
 from skipmq.server.door import Door
@@ -162,7 +163,9 @@ class _Worker:
         return ControlledBroker(node, self._work.controls)
 
     def _background_tasks(self, database: Database) -> list[Runnable]:
-        tasks: list[Runnable] = []
+        tasks: list[Runnable] = [
+            Heartbeat(self._node.workers, self._snapshot, lambda: self._door.connections)
+        ]
         if self._is_first:
             janitor = Janitor(Upkeep(database), self._settings, self._metrics)
             # The console counts nodes by sessions named "skipmq janitor": one for each node.

@@ -40,6 +40,9 @@ class ListAuditRecords(Parameters, kw_only=True):
     NextToken: str | None = None
 
 
+class ListConsumers(QueueParameters, kw_only=True): ...
+
+
 class ListDeadLetterQueues(Parameters, kw_only=True):
     Search: str | None = None
     Offset: Integer | None = None
@@ -48,6 +51,9 @@ class ListDeadLetterQueues(Parameters, kw_only=True):
 
 class ListMessageTasks(QueueParameters, kw_only=True):
     MaxResults: Integer | None = None
+
+
+class ListNodes(Parameters): ...
 
 
 class ListQueueStatistics(Parameters, kw_only=True):
@@ -93,8 +99,10 @@ REQUESTS: dict[str, type[Parameters]] = {
         GetMessageTimeline,
         GetQueueActivity,
         ListAuditRecords,
+        ListConsumers,
         ListDeadLetterQueues,
         ListMessageTasks,
+        ListNodes,
         ListQueueStatistics,
         MoveMessages,
         PeekMessages,

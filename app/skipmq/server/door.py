@@ -129,6 +129,11 @@ class Door:
         self._ticking.cancel()
         self._threads.shutdown(wait=False)
 
+    @property
+    def connections(self) -> int:
+        """Return the number of open client connections."""
+        return len(self._connections)
+
     # Called by connections.
 
     def add(self, connection: Connection) -> bool:

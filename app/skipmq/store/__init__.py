@@ -2,6 +2,7 @@
 
 from skipmq.store.activity import Activity
 from skipmq.store.audit_log import Audit
+from skipmq.store.consumers import Consumers
 from skipmq.store.dead_letters import DeadLetters
 from skipmq.store.inspection import Inspection
 from skipmq.store.moves import Moves
@@ -11,10 +12,12 @@ from skipmq.store.receipt_keys import ReceiptKeys
 from skipmq.store.statistics import Statistics
 from skipmq.store.timelines import Timelines
 from skipmq.store.upkeep import Upkeep
+from skipmq.store.workers import Workers
 
 __all__ = [
     "Activity",
     "Audit",
+    "Consumers",
     "DeadLetters",
     "Inspection",
     "Moves",
@@ -24,4 +27,5 @@ __all__ = [
     "Statistics",
     "Timelines",
     "Upkeep",
+    "Workers",
 ]

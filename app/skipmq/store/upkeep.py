@@ -93,6 +93,12 @@ def jobs(settings: Settings) -> list[Job]:
             Statement("select skipmq.expire_ended_sessions($1)", INTEGER),
             (CHUNK,),
         ),
+        Job(
+            "forget consumers",
+            60.0,
+            Statement("select skipmq.expire_consumers($1)", INTEGER),
+            (CHUNK,),
+        ),
         Job("drop partitions", cleanup, drop, (keep, bool(settings.archive))),
     ]
     if days := settings.audit_days:

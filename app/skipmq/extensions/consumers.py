@@ -1,0 +1,69 @@
+"""Beyond SQS: the consumers of a queue, and the workers of all nodes."""
+
+from typing import Any
+
+from skipmq.model import Queue
+from skipmq.node import Node
+from skipmq.protocol import Call, extensions
+from skipmq.store.consumers import ConsumerRow
+
+
+async def list_consumers(
+    node: Node, call: Call[extensions.ListConsumers], queue: Queue
+) -> dict[str, Any]:
+    """List the callers that received from a queue, deleted or waited in the last ten minutes."""
+    rows = await node.consumers.queue(queue.id, call.deadline)
+    return {
+        "Consumers": [_shown(row) for row in rows],
+        "WaitingReceivers": sum(row.waiting for row in rows),
+    }
+
+
+def _shown(row: ConsumerRow) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "Interface": "HTTP" if row.application is None else "SQL",
+        "ClientAddress": row.address,
+        "Processes": row.processes.split(","),
+        "SinceSeconds": int(row.since),
+        "WaitingReceivers": row.waiting,
+    }
+    if row.application is None:
+        # An unsigned request has no key.
+        shown |= {"AccessKeyId": row.caller} if row.caller else {}
+        shown |= {"Receives": row.receives, "Received": row.received, "Deleted": row.deleted}
+    else:
+        shown |= {"Role": row.caller, "Application": row.application}
+    if row.last_receive is not None:
+        shown["LastReceiveSeconds"] = int(row.last_receive)
+    return shown
+
+
+async def list_nodes(node: Node, call: Call[extensions.ListNodes]) -> dict[str, Any]:
+    """List the worker processes of all nodes with their figures of the last minute."""
+    workers = await node.workers.all(call.deadline)
+    return {
+        "Workers": [
+            {
+                "Process": each.process,
+                "Host": each.host,
+                "Release": each.release,
+                "Seconds": int(each.uptime),
+                "SeenSeconds": int(each.seen),
+                "RequestsPerSecond": each.figures.get("requests"),
+                "ErrorsPerSecond": each.figures.get("errors"),
+                "LatencyMilliseconds": _milliseconds(each.figures.get("p99")),
+                "LoopLagMilliseconds": _milliseconds(each.figures.get("lag")),
+                "Processor": each.figures.get("processor"),
+                "MemoryBytes": each.figures.get("memory"),
+                "Connections": each.figures.get("connections"),
+                "DatabaseConnections": each.figures.get("database_connections"),
+                "WaitingReceivers": each.figures.get("waiting"),
+            }
+            for each in workers
+        ],
+        "ThisProcess": node.process,
+    }
+
+
+def _milliseconds(seconds: float | None) -> float | None:
+    return None if seconds is None else round(1000 * seconds, 1)

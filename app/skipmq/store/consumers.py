@@ -1,0 +1,166 @@
+"""Who receives from each queue: counted in memory, and written to the database every few seconds.
+
+A request only adds to numbers. A node that is killed loses its last seconds.
+"""
+
+import asyncio
+from contextlib import suppress
+from time import monotonic
+from typing import NamedTuple
+
+from skipmq import errors
+from skipmq.database import Database, Search, Statement
+from skipmq.database.statement import BIGINTS, INTEGER, INTEGERS, TEXT, TEXTS
+
+INTERVAL = 5.0
+# Limits in a process; further consumers are counted as one without a name.
+QUEUE_CONSUMERS, CONSUMERS = 200, 10_000
+# Seconds without a request after which a consumer is forgotten.
+IDLE = 600.0
+OTHERS = "others"
+_NOTE = Statement(
+    "select skipmq.note_consumers($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+    TEXT, INTEGERS, TEXTS, TEXTS, BIGINTS, BIGINTS, BIGINTS, BIGINTS, BIGINTS, INTEGERS,
+)  # fmt: skip
+_LIST = Search(
+    "select caller, address, application, array_to_string(processes, ','), since, last_receive,"
+    " receives, received, deleted, waiting from skipmq.queue_consumers($1)",
+    INTEGER,
+)
+
+
+class Consumer:
+    """The counters of a caller at an address, for one queue; times are of time.monotonic."""
+
+    __slots__ = (
+        "deleted",
+        "is_changed",
+        "last",
+        "received",
+        "receives",
+        "since",
+        "used",
+        "waiting",
+    )
+
+    def __init__(self) -> None:
+        self.since = self.used = monotonic()
+        self.last: float | None = None
+        self.receives = self.received = self.deleted = self.waiting = 0
+        self.is_changed = True
+
+    def begin(self) -> None:
+        """Count a receive that begins, and may wait."""
+        self.waiting += 1
+        self.is_changed = True
+
+    def end(self, received: int) -> None:
+        """Count the messages of a receive that ends."""
+        self.waiting -= 1
+        self.receives += 1
+        self.received += received
+        self.last = self.used = monotonic()
+        self.is_changed = True
+
+    def add_deleted(self, count: int) -> None:
+        """Count deleted messages."""
+        self.deleted += count
+        self.used = monotonic()
+        self.is_changed = True
+
+
+class ConsumerRow(NamedTuple):
+    """A consumer of a queue, over all processes; times are ages in seconds.
+
+    `application` is that of a SQL session, whose numbers are unknown.
+    """
+
+    caller: str
+    address: str
+    application: str | None
+    processes: str
+    since: float
+    last_receive: float | None
+    receives: int | None
+    received: int | None
+    deleted: int | None
+    waiting: int
+
+
+class Consumers:
+    """The consumers that this process serves; for one loop."""
+
+    def __init__(self, database: Database, process: str) -> None:
+        self._database, self._process = database, process
+        self._found: dict[tuple[int, str | None, str], Consumer] = {}
+        self._counts: dict[int, int] = {}
+
+    def counters(self, queue_id: int, key_id: str | None, address: str) -> Consumer:
+        """Return the counters of a caller of a queue."""
+        found = self._found.get((queue_id, key_id, address))
+        return self._add(queue_id, key_id, address) if found is None else found
+
+    def _add(self, queue_id: int, key_id: str | None, address: str) -> Consumer:
+        count = self._counts.get(queue_id, 0)
+        if count >= QUEUE_CONSUMERS or len(self._found) >= CONSUMERS:
+            key_id, address = None, OTHERS
+            queue_id = queue_id if queue_id in self._counts else 0
+        key = (queue_id, key_id, address)
+        if key not in self._found:
+            self._found[key] = Consumer()
+            self._counts[queue_id] = count + 1
+        return self._found[key]
+
+    async def queue(self, queue_id: int, deadline: float) -> list[ConsumerRow]:
+        """Return the consumers of a queue, the most recent first."""
+        await self.flush()
+        rows = await self._database.rows(_LIST, (queue_id,), deadline=deadline, tenant=queue_id)
+        return [ConsumerRow(*row) for row in rows]
+
+    async def run(self) -> None:
+        """Write what has changed every few seconds until cancelled."""
+        while True:
+            await asyncio.sleep(INTERVAL)
+            with suppress(errors.SqsError):
+                await self.flush()
+
+    async def flush(self) -> None:
+        """Write the consumers that have changed or wait; forget idle ones.
+
+        Raises errors.SqsError; what was not written is part of the next totals.
+        """
+        now = monotonic()
+        changed = []
+        for key, consumer in list(self._found.items()):
+            if consumer.is_changed or consumer.waiting:
+                changed.append((key, consumer))
+                consumer.is_changed = False
+            elif now - consumer.used > IDLE:
+                del self._found[key]
+                self._counts[key[0]] -= 1
+                if not self._counts[key[0]]:
+                    del self._counts[key[0]]
+        if not changed:
+            return
+        parameters = (
+            self._process,
+            [queue_id for (queue_id, _, _), _ in changed],
+            [key_id or "" for (_, key_id, _), _ in changed],
+            [address for (_, _, address), _ in changed],
+            [_milliseconds(now - each.since) for _, each in changed],
+            [None if each.last is None else _milliseconds(now - each.last) for _, each in changed],
+            [each.receives for _, each in changed],
+            [each.received for _, each in changed],
+            [each.deleted for _, each in changed],
+            [each.waiting for _, each in changed],
+        )
+        try:
+            await self._database.rows(_NOTE, parameters)
+        except BaseException:
+            for _, consumer in changed:
+                consumer.is_changed = True
+            raise
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(0, round(1000 * seconds))

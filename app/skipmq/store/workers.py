@@ -1,0 +1,57 @@
+"""The heartbeats of the worker processes of all nodes."""
+
+import socket
+from contextlib import suppress
+from time import monotonic
+from typing import Any, NamedTuple
+
+import msgspec
+
+import skipmq
+from skipmq import errors
+from skipmq.database import Database, Search, Statement
+from skipmq.database.statement import INTERVAL, JSONB, TEXT
+
+_NOTE = Statement(
+    "select skipmq.note_worker($1, $2, $3, $4, $5)", TEXT, TEXT, TEXT, INTERVAL, JSONB
+)
+_LIST = Search("select process, host, release, uptime, seen, figures::text from skipmq.workers()")
+
+
+class Worker(NamedTuple):
+    """A worker process; `seen` is the age of its last heartbeat in seconds."""
+
+    process: str
+    host: str
+    release: str
+    uptime: float
+    seen: float
+    figures: dict[str, float]
+
+
+class Workers:
+    """The heartbeat of this process, and those of all; for one loop."""
+
+    def __init__(self, database: Database, process: str) -> None:
+        self._database, self._process = database, process
+        self._host = socket.gethostname()
+
+    async def beat(self, figures: dict[str, Any]) -> None:
+        """Record that this process runs; an unavailable database is no error."""
+        await self._note(msgspec.json.encode(figures).decode())
+
+    async def leave(self) -> None:
+        """Record that this process stops."""
+        await self._note(None)
+
+    async def _note(self, figures: str | None) -> None:
+        uptime = monotonic() - skipmq.STARTED
+        parameters = (self._process, self._host, skipmq.__version__, uptime, figures)
+        with suppress(errors.SqsError):
+            await self._database.rows(_NOTE, parameters)
+
+    async def all(self, deadline: float) -> list[Worker]:
+        """Return the workers of all nodes."""
+        rows = await self._database.rows(_LIST, deadline=deadline)
+        decode = msgspec.json.decode
+        return [Worker(p, h, r, u, s, decode(figures)) for p, h, r, u, s, figures in rows]

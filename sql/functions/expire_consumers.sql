@@ -1,0 +1,24 @@
+-- Does: deletes up to p_limit consumers that were not seen for ten minutes, and workers that were not for an hour; returns
+--   the number of consumers.
+-- Called by: the janitor.
+-- Locks, in order: consumers, skipping locked ones; workers, skipping locked ones.
+-- Raises: nothing.
+-- Relies on index: none.
+create function skipmq.expire_consumers(p_limit integer default 5000) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_now timestamptz := skipmq.clock();
+  v_deleted integer;
+begin
+  delete from skipmq.consumer c
+  where c.ctid = any (array(
+    select o.ctid from skipmq.consumer o
+    where o.seen_at < v_now - interval '10 minutes' limit p_limit for update skip locked));
+  get diagnostics v_deleted = row_count;
+  delete from skipmq.worker w
+  where w.ctid = any (array(
+    select o.ctid from skipmq.worker o where o.seen_at < v_now - interval '1 hour' limit p_limit for update skip locked));
+  return v_deleted;
+end $$;

@@ -1,0 +1,32 @@
+-- Who has received from queues in the last minutes, and the worker processes of nodes. Workers write both every few seconds
+-- from their memory, never for a request; rows are removed minutes later. Unlogged: after a crash they come back by
+-- themselves.
+create unlogged table skipmq.consumer (
+  queue_id integer not null,
+  -- A worker's, or of a SQL session.
+  process text collate "C" not null,
+  -- An access key, empty for an unsigned request; a role for SQL.
+  caller text collate "C" not null,
+  address text collate "C" not null,
+  -- The application_name of a SQL session; null for HTTP.
+  application text,
+  since timestamptz not null,
+  last_receive_at timestamptz,
+  -- Totals since then; null where they are not known, for SQL.
+  receives bigint,
+  received bigint,
+  deleted bigint,
+  waiting integer not null,
+  seen_at timestamptz not null,
+  constraint consumer_pkey primary key (queue_id, process, caller, address)
+) with (fillfactor = 50);
+
+create unlogged table skipmq.worker (
+  process text collate "C" primary key,
+  host text not null,
+  release text not null,
+  started_at timestamptz not null,
+  seen_at timestamptz not null,
+  -- Rates, latency and memory by name, as the worker of that release measures them.
+  figures jsonb not null
+) with (fillfactor = 50);

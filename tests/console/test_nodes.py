@@ -1,0 +1,85 @@
+"""The pages of nodes and of a queue's consumers."""
+
+from typing import Any
+
+import pytest
+
+from skipmq.console.pages.nodes import problem
+from support.browser import Browser
+from support.http import NodeProcess, client, eventually
+from support.key_commands import ACCOUNT, Keys
+from support.visitor import signed_in
+
+
+def test_consumer_appears_in_the_open_page(node: NodeProcess, browser: Browser) -> None:
+    sqs = client(node.url)
+    queue = sqs.create_queue(QueueName="consumed")["QueueUrl"]
+    sqs.send_message(QueueUrl=queue, MessageBody="x")
+    browser.look("desktop", "light")
+    with browser.hastened():
+        browser.open(f"{node.url}/console/us-east-1/000000000000/queues/consumed/consumers")
+    assert browser.sees("No consumer in the last ten minutes")
+
+    (message,) = sqs.receive_message(QueueUrl=queue)["Messages"]
+
+    eventually(lambda: browser.texts("[data-label=Received]") == ["1"])
+    # Its messages come again.
+    assert browser.count(".warn[data-label=Deleted]") == 1
+    assert browser.texts("tbody th") == ["unsigned"]
+    sqs.delete_message(QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"])
+    eventually(lambda: browser.texts("[data-label=Deleted]") == ["1"])
+    assert browser.complaints() == []
+
+
+def test_consumer_with_a_key_is_named_by_it(signing: NodeProcess, keys: Keys) -> None:
+    key = keys.create()
+    visitor = signed_in(signing, key)
+    sqs = client(signing.url, **key)
+    queue = sqs.create_queue(QueueName="consumed-by-key")["QueueUrl"]
+    sqs.receive_message(QueueUrl=queue)
+
+    page = visitor.get("queues/consumed-by-key/consumers").body
+
+    assert f"<code>{key['key']}</code>" in page
+
+
+def test_key_without_the_right_sees_no_nodes(signing: NodeProcess, keys: Keys) -> None:
+    visitor = signed_in(signing, keys.create(ACCOUNT, "--role", "reader"))
+
+    page = visitor.get("nodes").body
+
+    assert "Your key may not view the nodes" in page
+
+
+def worker(name: str, **members: Any) -> dict[str, Any]:
+    return {
+        "Process": name,
+        "SeenSeconds": 1,
+        "LatencyMilliseconds": 5.0,
+        "LoopLagMilliseconds": None,
+        **members,
+    }
+
+
+@pytest.mark.parametrize(
+    ("members", "found"),
+    [
+        ({}, ""),
+        ({"LatencyMilliseconds": 250.0}, "slow"),
+        ({"LoopLagMilliseconds": 180.0}, "busy"),
+        ({"LatencyMilliseconds": 90.0}, ""),
+        ({"SeenSeconds": 60}, "no heartbeat"),
+    ],
+)
+def test_worker_is_marked_that_is_slower_than_the_others(
+    members: dict[str, Any], found: str
+) -> None:
+    workers = [worker("a", **members), worker("b"), worker("c")]
+
+    assert [problem(each, workers) for each in workers] == [found, "", ""]
+
+
+def test_worker_is_not_marked_where_all_are_slow() -> None:
+    workers = [worker(name, LatencyMilliseconds=250.0) for name in "abc"]
+
+    assert {problem(each, workers) for each in workers} == {""}

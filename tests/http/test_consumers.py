@@ -1,0 +1,82 @@
+"""Who consumes from a queue, and which workers there are."""
+
+from collections.abc import Callable
+from threading import Thread
+from typing import Any
+
+import psycopg
+import pytest
+
+from support.http import NodeProcess, eventually
+
+Ask = Callable[..., dict[str, Any]]
+
+
+def test_consumer_has_its_receives_and_deletes(sqs: Any, queue: str, ask: Ask) -> None:
+    for n in range(3):
+        sqs.send_message(QueueUrl=queue, MessageBody=f"{n}")
+    (first, *_) = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=1)["Messages"]
+    sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10)
+    sqs.delete_message(QueueUrl=queue, ReceiptHandle=first["ReceiptHandle"])
+
+    def totals() -> tuple[int, ...]:
+        found = ask("ListConsumers", QueueUrl=queue)["Consumers"]
+        assert len(found) <= 1
+        names = ("Receives", "Received", "Deleted", "WaitingReceivers")
+        return tuple(sum(each[name] for each in found) for name in names)
+
+    # Of two workers, one writes its own within five seconds.
+    eventually(lambda: totals() == (2, 3, 1, 0))
+    (consumer,) = ask("ListConsumers", QueueUrl=queue)["Consumers"]
+    assert (consumer["Interface"], consumer["ClientAddress"]) == ("HTTP", "127.0.0.1")
+    assert consumer["LastReceiveSeconds"] <= consumer["SinceSeconds"] < 60
+
+
+def test_waiting_receiver_is_counted_until_it_ends(sqs: Any, queue: str, ask: Ask) -> None:
+    wait = {"QueueUrl": queue, "WaitTimeSeconds": 20}
+    waiting = Thread(target=lambda: sqs.receive_message(**wait))
+    waiting.start()
+    try:
+        eventually(lambda: ask("ListConsumers", QueueUrl=queue)["WaitingReceivers"] == 1)
+    finally:
+        sqs.send_message(QueueUrl=queue, MessageBody="x")
+        waiting.join()
+
+    eventually(lambda: ask("ListConsumers", QueueUrl=queue)["WaitingReceivers"] == 0)
+
+
+def test_sql_session_is_a_consumer(
+    broker: NodeProcess, sqs: Any, queue: str, name: str, ask: Ask
+) -> None:
+    sqs.send_message(QueueUrl=queue, MessageBody="x")
+    url = broker.owner_url
+    with psycopg.connect(url, autocommit=True, application_name="skipmq work") as session:
+        session.execute("select * from skipmq.receive_message(%s)", (name,))
+
+    (consumer,) = ask("ListConsumers", QueueUrl=queue)["Consumers"]
+
+    assert (consumer["Interface"], consumer["Application"]) == ("SQL", "skipmq work")
+    assert consumer["Role"]
+    assert "Received" not in consumer
+
+
+def test_workers_of_the_node_have_figures(request: pytest.FixtureRequest, ask: Ask) -> None:
+    if request.config.getoption("door") == "wsgi":
+        pytest.skip("only workers of skipmq serve have heartbeats")
+    eventually(lambda: len(ask("ListNodes")["Workers"]) == 2)
+
+    answer = ask("ListNodes")
+
+    assert answer["ThisProcess"] in {each["Process"] for each in answer["Workers"]}
+    for each in answer["Workers"]:
+        assert each["MemoryBytes"] > 10_000_000
+        assert each["SeenSeconds"] < 20
+        assert each["LoopLagMilliseconds"] < 10_000
+    # The rate is of the last minute, in which this test has asked.
+    eventually(lambda: sum(w["RequestsPerSecond"] for w in ask("ListNodes")["Workers"]) > 0)
+
+
+def test_absent_queue_has_no_consumers(broker: NodeProcess, ask: Ask) -> None:
+    answer = ask("ListConsumers", 400, QueueUrl=f"{broker.url}/000000000000/no-such-queue")
+
+    assert answer["__type"].endswith("QueueDoesNotExist")

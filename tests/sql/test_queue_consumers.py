@@ -1,0 +1,35 @@
+from support.postgres import Connection
+from support.sql import Queue, advance
+
+from .test_note_consumers import note
+
+LIST = (
+    "select caller, address, application, processes, round(since), round(last_receive), receives,"
+    " received, deleted, waiting from skipmq.queue_consumers(%s)"
+)
+
+
+def test_processes_of_a_caller_are_added_up(
+    owner: Connection, node: Connection, orders: Queue
+) -> None:
+    other = Queue(owner, "other")
+    note(node, "a", orders.id, 2, 20, 5, 1)
+    note(node, "b", orders.id, 1, 10, 7, 2, last=3000)
+    note(node, "a", other.id, 9, 9, 9, 9)
+
+    rows = node.execute(LIST, (orders.id,)).fetchall()
+
+    assert rows == [("AKIA1", "10.0.0.1", None, ["a", "b"], 5, 0, 3, 30, 12, 3)]
+
+
+def test_waiting_receivers_of_a_silent_process_do_not_count(
+    owner: Connection, node: Connection, orders: Queue
+) -> None:
+    note(node, "a", orders.id, 1, 1, 1, 8)
+
+    advance(owner, "1 minute")
+
+    ((*_, waiting),) = owner.execute(LIST, (orders.id,)).fetchall()
+    assert waiting == 0
+    advance(owner, "11 minutes")
+    assert owner.execute(LIST, (orders.id,)).fetchall() == []

@@ -33,6 +33,8 @@ LIST_RESULTS = 1_000
 PEEKED = 100
 # Encoded size of a page of peeked messages; the rest is on the next page.
 PEEKED_BYTES = 6 * MESSAGE_BYTES
+# Messages that are read to order them otherwise: rank_messages.sql.
+RANKED = 1_000
 COUNTED_QUEUES = 200
 PICKED = 1_000
 POLICY_BYTES = 8_192

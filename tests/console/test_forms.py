@@ -286,9 +286,12 @@ def test_largest_message_is_sent_and_shown_whole(sqs: Any, visitor: Visitor, nam
 
     assert sqs.receive_message(QueueUrl=queue, VisibilityTimeout=0)["Messages"][0]["Body"] == body
     page = visitor.get(f"queues/{name}").body
-    assert "Show all 1,048,576 characters" in page
+    assert "1 MiB" in page
     assert len(page) < 100_000
     (link,) = [each for each in page.split('"') if f"/queues/{name}/messages/" in each]
+    file = visitor.get(f"{unescape(link)}/body")
+    assert file.body == body
+    assert file.headers["Content-Disposition"].startswith("attachment; filename=")
     shown = visitor.get(unescape(link)).body
     assert unescape(shown.partition("<pre")[2].partition(">")[2].partition("</pre>")[0]) == body
 

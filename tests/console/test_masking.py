@@ -180,11 +180,14 @@ def test_no_page_has_what_is_masked(masking: NodeProcess, visitor: Visitor) -> N
     tail = visitor.get("queues/secrets/tail").body
 
     assert (SECRET in tail, "month" in tail, HIDDEN in tail) == (False, True, True)
-    for page in (found, whole):
+    copied = visitor.get(f"queues/secrets/send?like={reference}").body
+    file = visitor.get(f"queues/secrets/messages/{reference}/body").body
+    for page, masked in ((found, 2), (whole, 4), (copied, 4), (file, 2)):
         assert SECRET not in page
         assert "aHVudGVyMi00MTEx" not in page
-        assert page.count(HIDDEN) >= 4
-        assert ("month" in page, "red" in page) == (True, True)
+        assert page.count(HIDDEN) >= masked
+        assert "month" in page
+    assert "Fields of this message are masked" in copied
     url = f"{masking.url}/000000000000/secrets"
     sqs: Any = client(masking.url)
     (message,) = sqs.receive_message(QueueUrl=url)["Messages"]

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any, TypeAlias
 
+from skipmq.console.bodies import decoded
+
 HIDDEN = "***"
 _MAXIMUM_DEPTH = 4
 # A string that is truncated at the end of the text is a token, too.
@@ -43,6 +45,10 @@ class Mask:
             return masked
         body = message.get("Body", "")
         masked["Body"] = self.text(body)
+        inner = decoded(body)
+        if inner.encodings and (hidden := self.text(inner.text)) != inner.text:
+            # Encoded again it could be read by anyone.
+            masked |= {"Body": hidden, "Encodings": inner.encodings}
         system = dict(message.get("Attributes", {}))
         if masked["Body"] != body:
             masked["MD5OfBody"] = HIDDEN

@@ -18,7 +18,7 @@ from flask.typing import ResponseReturnValue
 from jinja2 import Environment
 
 from skipmq import errors, limits
-from skipmq.console import formats, scope
+from skipmq.console import bodies, formats, scope
 from skipmq.console.session import SECONDS, Seal, Session, cookie_name
 from skipmq.console.visit import Visit
 from skipmq.model import Identity
@@ -64,7 +64,7 @@ def blueprint(
     made.after_request(site.after_request)
     made.register_error_handler(errors.SqsError, _error_page)
     made.context_processor(site.context)
-    for each in formats.FILTERS:
+    for each in (*formats.FILTERS, bodies.laid_out):
         made.add_app_template_filter(each)
     for page in pages:
         page(made)

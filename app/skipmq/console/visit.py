@@ -58,6 +58,11 @@ class Visit:
         except errors.SqsError as error:
             return {}, error
 
+    def clock(self) -> float:
+        """Return the database's time in seconds since 1970."""
+        node = self.broker.node
+        return self.run(node.inspection.clock(min(node.deadline(), monotonic() + TIMEOUT)))
+
     def rights(self, name: str, *permissions: str) -> frozenset[str]:
         """Return which of these permissions the signed-in identity has on a queue."""
         call = self._call("GetQueueUrl", {"QueueName": name})

@@ -13,23 +13,37 @@ from skipmq.node import Node
 from skipmq.protocol import Call, digest, extensions
 
 _STATES = ("visible", "in-flight", "delayed")
+ORDERS = ("oldest", "receives", "size")
+_OFFSET = re.compile("[0-9]{1,4}")
 _PLACE = re.compile(r"([01]/)?[0-9]{1,12}\.[0-9]{1,6}/[0-9]{1,18}")
 
 
 async def peek_messages(
     node: Node, call: Call[extensions.PeekMessages], queue: Queue
 ) -> dict[str, Any]:
-    """List messages of a queue, of one state or of all, in pages."""
+    """List messages of a queue, of one state or of all, in pages; or those with references.
+
+    In another order than that of the queue, its first messages are ranked: `Ranked` is their
+    number.
+    """
     state, limit = call.parameters.State, call.parameters.MaxResults
+    order, references = call.parameters.Order, call.parameters.MessageReferences
     limit = 10 if limit is None else limit
+    if references is not None:
+        found = await node.inspection.picked(queue, picked(references), call.deadline)
+        return {"Messages": page(found)}
     if state is not None and state not in _STATES:
         raise checks.invalid(state, "State", f"Must be one of {', '.join(_STATES)}, if provided.")
     checks.between(limit, 1, limits.PEEKED, "MaxResults", f"Must be between 1 and {limits.PEEKED}.")
+    if order is not None and order not in ORDERS:
+        raise checks.invalid(order, "Order", f"Must be one of {', '.join(ORDERS)}, if provided.")
     after = paging.after(call) or None
+    if order is not None:
+        return await _ranked(node, call, queue, order, limit)
     if after is not None and not _PLACE.fullmatch(after):
         raise errors.InvalidParameterValueException("Invalid or expired next token.")
     found = await node.inspection.peek(queue, state, limit + 1, after, call.deadline)
-    shown = _page([_shown(message) for message in found[:limit]])
+    shown = page(found[:limit])
     result: dict[str, Any] = {"Messages": shown}
     # The database exceeds PEEKED_BYTES by one message at most, which _page cuts off.
     if len(found) > len(shown):
@@ -37,21 +51,44 @@ async def peek_messages(
     return result
 
 
-def _page(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+async def _ranked(
+    node: Node, call: Call[extensions.PeekMessages], queue: Queue, order: str, limit: int
+) -> dict[str, Any]:
+    """Return a page of the first messages of a queue in another order."""
+    after = paging.after(call) or "0"
+    if not _OFFSET.fullmatch(after):
+        raise errors.InvalidParameterValueException("Invalid or expired next token.")
+    first = int(after)
+    ids = await node.inspection.ranked(queue, call.parameters.State, order, call.deadline)
+    found = await node.inspection.picked(queue, ids[first : first + limit], call.deadline)
+    shown = page(found)
+    result: dict[str, Any] = {"Messages": shown, "Ranked": len(ids)}
+    # Messages that were deleted meanwhile are not in it.
+    last = found[len(shown) - 1].id if len(shown) < len(found) else None
+    following = first + limit if last is None else ids.index(last) + 1
+    if following < len(ids):
+        result["NextToken"] = paging.token(str(following))
+    return result
+
+
+def page(found: Sequence[PeekedMessage]) -> list[dict[str, Any]]:
     """Return the first messages that fit into a page as JSON, at least one."""
     size = 0
-    for number, message in enumerate(messages):
+    shown: list[dict[str, Any]] = []
+    for each in found:
+        message = _shown(each)
         size += len(msgspec.json.encode(message))
-        if number and size > limits.PEEKED_BYTES:
-            return messages[:number]
-    return messages
+        if shown and size > limits.PEEKED_BYTES:
+            break
+        shown.append(message)
+    return shown
 
 
 async def copy_messages(
     node: Node, call: Call[extensions.CopyMessages], queue: Queue
 ) -> dict[str, Any]:
     """Send copies of messages to a queue of the same type."""
-    ids, target = _picked(call), await _target(node, call, queue)
+    ids, target = picked(call.parameters.MessageReferences), await _target(node, call, queue)
     outcomes = await node.inspection.copy(queue, ids, target, call.identity.sender, call.deadline)
     node.sent(target.name, len(outcomes))
     return _results(call, outcomes)
@@ -61,7 +98,7 @@ async def move_messages(
     node: Node, call: Call[extensions.MoveMessages], queue: Queue
 ) -> dict[str, Any]:
     """Move messages that are not in flight to a queue of the same type."""
-    ids, target = _picked(call), await _target(node, call, queue)
+    ids, target = picked(call.parameters.MessageReferences), await _target(node, call, queue)
     outcomes = await node.inspection.move(queue, ids, target, call.deadline)
     node.sent(target.name, len(outcomes))
     return _results(call, outcomes)
@@ -71,7 +108,9 @@ async def delete_picked_messages(
     node: Node, call: Call[extensions.DeletePickedMessages], queue: Queue
 ) -> dict[str, Any]:
     """Delete messages that are not in flight, without a receive."""
-    outcomes = await node.inspection.delete(queue, _picked(call), call.deadline)
+    outcomes = await node.inspection.delete(
+        queue, picked(call.parameters.MessageReferences), call.deadline
+    )
     return _results(call, outcomes)
 
 
@@ -86,9 +125,8 @@ async def _target(node: Node, call: Call, source: Queue) -> Queue:
     return await node.queues.find(name, call.deadline)
 
 
-def _picked(call: Call) -> list[int]:
+def picked(references: Sequence[str]) -> list[int]:
     """Return the ids of the messages in MessageReferences."""
-    references: Sequence[str] = call.parameters.MessageReferences
     if not 1 <= len(references) <= limits.PICKED:
         raise errors.InvalidParameterValueException(
             f"There must be 1 to {limits.PICKED} message references in the request."

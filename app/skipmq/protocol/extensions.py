@@ -72,6 +72,8 @@ class MoveMessages(QueueParameters, kw_only=True):
 
 class PeekMessages(QueueParameters, kw_only=True):
     State: str | None = None
+    Order: str | None = None
+    MessageReferences: Annotated[list[str], elements("MessageReference")] | None = None
     MaxResults: Integer | None = None
     NextToken: str | None = None
 

@@ -7,13 +7,17 @@ from skipmq.database import Database, Search, Statement
 from skipmq.database.statement import BIGINTS, INTEGER, TEXT, TIME
 from skipmq.model import NewMessage, PeekedMessage, Queue
 
-_PEEK = Search(
+_PEEKED = (
     "select place, id, state, extract(epoch from visible_in)::float8, message_id::text, body,"
     " attributes, approximate_receive_count, sent_at, first_received_at, group_id, sender,"
     " trace_header, dead_letter_source, sequence_number, deduplication_id"
-    " from skipmq.peek_messages($1, $2, $3, $4, $5)",
+)
+_PEEK = Search(
+    f"{_PEEKED} from skipmq.peek_messages($1, $2, $3, $4, $5)",
     INTEGER, TEXT, INTEGER, TEXT, INTEGER,
 )  # fmt: skip
+_PICKED = Search(f"{_PEEKED} from skipmq.picked_messages($1, $2, $3)", INTEGER, BIGINTS, INTEGER)
+_RANK = Search("select id from skipmq.rank_messages($1, $2, $3)", INTEGER, TEXT, TEXT)
 _COPY = Statement(
     "select outcome from skipmq.copy_messages($1, $2, $3, $4) order by place",
     INTEGER, BIGINTS, INTEGER, TEXT, repeatable=False,
@@ -57,6 +61,25 @@ class Inspection:
         parameters = (queue.id, state, limit, after, limits.PEEKED_BYTES)
         rows = await self._database.rows(_PEEK, parameters, deadline=deadline, tenant=queue.id)
         return [PeekedMessage(*row) for row in rows]
+
+    async def picked(
+        self, queue: Queue, messages: Sequence[int], deadline: float
+    ) -> list[PeekedMessage]:
+        """Return the messages with these ids that the queue still has, in the order of the ids.
+
+        Stops early once bodies and attributes exceed `limits.PEEKED_BYTES`.
+        """
+        parameters = (queue.id, messages, limits.PEEKED_BYTES)
+        rows = await self._database.rows(_PICKED, parameters, deadline=deadline, tenant=queue.id)
+        return [PeekedMessage(*row) for row in rows]
+
+    async def ranked(
+        self, queue: Queue, state: str | None, order: str, deadline: float
+    ) -> list[int]:
+        """Return the ids of the first messages, `limits.RANKED` at most, in another order."""
+        parameters = (queue.id, state, order)
+        rows = await self._database.rows(_RANK, parameters, deadline=deadline, tenant=queue.id)
+        return [id_ for (id_,) in rows]
 
     async def newest(
         self, queue: Queue, since: int | None, limit: int, characters: int, deadline: float

@@ -1,33 +1,40 @@
-"""The page that shows, copies, moves and deletes messages of a queue."""
+"""The pages that show messages of a queue, and that copy, move, redrive and delete them."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import flask
 from flask.typing import ResponseReturnValue
 
 from skipmq import errors, limits
-from skipmq.console import site
+from skipmq.console import bodies, site
 from skipmq.console.pages import heading
 from skipmq.console.visit import current
+from skipmq.extensions import inspection
 
 STATES = ("visible", "in-flight", "delayed")
 SIZES = (20, 50, 100)
-_TRANSFERS = {"move": "MoveMessages", "delete": "DeletePickedMessages"}
+# The attribute that a consumer leaves with a message that it could not process.
+FAILURE = "FailureReason"
+_TRANSFERS = {"copy": "CopyMessages", "move": "MoveMessages", "delete": "DeletePickedMessages"}
 _OUTCOMES = {
     "copied": "{} copied",
     "moved": "{} moved",
     "deleted": "{} deleted",
     "missing": "{} no longer in the queue",
     "in-flight": "{} skipped because they are in flight",
+    "no-source": "{} skipped because they have no source queue",
 }
 
 
 def add(pages: flask.Blueprint) -> None:
     """Add the views."""
-    pages.add_url_rule("/queues/<name>", "messages", _messages)
-    pages.add_url_rule("/queues/<name>/counts", "counts", _counts)
-    pages.add_url_rule("/queues/<name>/messages/<reference>", "message", _message)
-    pages.add_url_rule("/queues/<name>/transfer", "transfer", _transfer, methods=["POST"])
+    path = "/queues/<name>"
+    pages.add_url_rule(path, "messages", _messages)
+    pages.add_url_rule(f"{path}/counts", "counts", _counts)
+    pages.add_url_rule(f"{path}/messages/<reference>", "message", _message)
+    pages.add_url_rule(f"{path}/messages/<reference>/body", "body", _body)
+    pages.add_url_rule(f"{path}/transfer", "transfer", _transfer, methods=["POST"])
 
 
 def _messages(name: str) -> ResponseReturnValue:
@@ -37,7 +44,14 @@ def _messages(name: str) -> ResponseReturnValue:
 def _page(name: str, error: errors.SqsError | None = None) -> ResponseReturnValue:
     head = heading.build(name, "messages")
     selection = _selection()
-    result, denied = current().attempt("PeekMessages", QueueUrl=name, **_peek(selection))
+    result, denied = current().attempt(
+        "PeekMessages",
+        QueueUrl=name,
+        State=selection["state"] or None,
+        Order=selection["order"] or None,
+        MaxResults=selection["size"],
+        NextToken=selection["token"] or None,
+    )
     if denied is not None and not isinstance(denied, errors.AccessDenied):
         raise denied
     page = flask.render_template(
@@ -45,9 +59,13 @@ def _page(name: str, error: errors.SqsError | None = None) -> ResponseReturnValu
         **head,
         **selection,
         states=STATES,
+        orders=inspection.ORDERS,
         sizes=SIZES,
-        messages=result.get("Messages", []),
+        messages=[_listed(each) for each in result.get("Messages", [])],
+        ranked=result.get("Ranked"),
+        most_ranked=limits.RANKED,
         next_token=result.get("NextToken", ""),
+        clock=current().clock(),
         denied=denied,
         error=error,
         given=flask.request.form,
@@ -61,71 +79,124 @@ def _counts(name: str) -> ResponseReturnValue:
 
 def _message(name: str, reference: str) -> ResponseReturnValue:
     """Show a message with its whole body."""
-    selection = _selection() | {"size": limits.PEEKED}
-    message = _find(name, reference, selection)
+    message = find(name, reference)
     page = flask.render_template(
-        "message.html", **heading.build(name, "messages"), **selection, message=message
+        "message.html",
+        **heading.build(name, "messages"),
+        message=None if message is None else _whole(message),
+        failure_name=FAILURE,
     )
     return page, 404 if message is None else 200
 
 
-def _find(name: str, reference: str, selection: dict[str, Any]) -> dict[str, Any] | None:
-    """Search a message among the first ones from the token of its list on."""
-    peek, passed = _peek(selection), 0
-    while passed < limits.PEEKED:
-        page = current().act("PeekMessages", QueueUrl=name, **peek)
-        for each in page["Messages"]:
-            if each["MessageReference"] == reference:
-                return dict(each)
-        if "NextToken" not in page:
-            break
-        passed += len(page["Messages"])
-        peek["NextToken"] = page["NextToken"]
-    return None
+def _body(name: str, reference: str) -> ResponseReturnValue:
+    """Return the body of a message as a file."""
+    message = find(name, reference)
+    if message is None:
+        return flask.render_template("message.html", **heading.build(name, "messages")), 404
+    # As it was sent: a browser neither shows nor interprets it.
+    response = flask.Response(message["Body"], content_type="application/octet-stream")
+    response.headers["Content-Disposition"] = f'attachment; filename="{message["MessageId"]}.txt"'
+    return response
+
+
+def find(name: str, reference: str) -> dict[str, Any] | None:
+    """Return a message of a queue, or None if the queue no longer has it."""
+    result = current().act("PeekMessages", QueueUrl=name, MessageReferences=[reference])
+    return next(iter(result["Messages"]), None)
+
+
+def _listed(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Add what the row of a list shows to a message."""
+    attributes = message.get("MessageAttributes", {})
+    body = bodies.decoded(message["Body"], bodies.PREVIEW)
+    return {
+        **message,
+        "preview": body.text[:200],
+        "encodings": message.get("Encodings", body.encodings),
+        "bytes": len(message["Body"].encode()),
+        "failure": attributes.get(FAILURE, {}).get("StringValue", ""),
+        "source": source(message),
+    }
+
+
+def _whole(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Add what the page of a message shows to it."""
+    body = bodies.decoded(message["Body"])
+    return _listed(message) | {
+        "text": body.text,
+        "encodings": message.get("Encodings", body.encodings),
+    }
+
+
+def source(message: Mapping[str, Any]) -> str:
+    """Return the ARN of the queue that a dead-lettered message came from, or an empty text."""
+    return str(message["Attributes"].get("DeadLetterQueueSourceArn", ""))
 
 
 def _transfer(name: str) -> ResponseReturnValue:
-    """Copy, move or delete the selected messages."""
+    """Copy, move, redrive or delete the selected messages."""
     form = flask.request.form
-    action = _TRANSFERS.get(form.get("how", ""), "CopyMessages")
-    target = form.get("destination", "").strip() if action != "DeletePickedMessages" else None
+    how, references = form.get("how", ""), form.getlist("reference")
+    target = form.get("destination", "").strip()
     try:
-        if not form.getlist("reference"):
+        if not references:
             raise errors.InvalidParameterValueException("Select messages first.")
-        if target == "":
+        if how == "redrive":
+            target, outcomes = "", _redrive(name, references)
+        elif how == "delete":
+            target, outcomes = "", _act("delete", name, None, references)
+        elif not target:
             raise errors.InvalidParameterValueException("Specify the destination queue.")
-        result = current().act(
-            action,
-            QueueUrl=name,
-            DestinationQueueUrl=target,
-            MessageReferences=form.getlist("reference"),
-        )
+        else:
+            outcomes = _act("move" if how == "move" else "copy", name, target, references)
     except errors.SqsError as error:
         return _page(name, error)
-    outcomes = [each["Outcome"] for each in result["Results"]]
     parts = [
         text.format(outcomes.count(outcome))
         for outcome, text in _OUTCOMES.items()
         if outcome in outcomes
     ]
-    site.notice(f"{f'To {target}: ' if target else ''}{', '.join(parts)}.")
+    back = " back to their source queues" if how == "redrive" and "moved" in outcomes else ""
+    site.notice(f"{f'To {target}: ' if target else ''}{', '.join(parts)}{back}.")
     return site.see("messages", name=name, state=form.get("state") or None)
 
 
+def _act(how: str, name: str, target: str | None, references: Sequence[str]) -> list[str]:
+    """Run an action on messages and return their outcomes."""
+    result = current().act(
+        _TRANSFERS[how],
+        QueueUrl=name,
+        DestinationQueueUrl=target,
+        MessageReferences=list(references),
+    )
+    return [each["Outcome"] for each in result["Results"]]
+
+
+def _redrive(name: str, references: Sequence[str]) -> list[str]:
+    """Move messages to the queues that they came from, and return their outcomes."""
+    found = current().act("PeekMessages", QueueUrl=name, MessageReferences=list(references))
+    sources: dict[str, list[str]] = {}
+    for each in found["Messages"]:
+        sources.setdefault(source(each), []).append(each["MessageReference"])
+    outcomes = ["missing"] * (len(references) - len(found["Messages"]))
+    for arn, picked in sources.items():
+        account, queue = arn.split(":")[-2:] if arn else ("", "")
+        try:
+            outcomes += _act("move", name, f"/{account}/{queue}", picked)
+        except errors.QueueDoesNotExist:
+            outcomes += ["no-source"] * len(picked)
+    return outcomes
+
+
 def _selection() -> dict[str, Any]:
-    """Return state, page size and token from the query string or from the form."""
+    """Return state, order, page size and token from the query string or from the form."""
     values = flask.request.values
-    state, size = values.get("state", ""), values.get("size", SIZES[0], int)
+    state, order = values.get("state", ""), values.get("order", "")
+    size = values.get("size", SIZES[0], int)
     return {
         "state": state if state in STATES else "",
+        "order": order if order in inspection.ORDERS else "",
         "size": size if size in SIZES else SIZES[0],
         "token": values.get("token", ""),
-    }
-
-
-def _peek(selection: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "State": selection["state"] or None,
-        "MaxResults": selection["size"],
-        "NextToken": selection["token"] or None,
     }

@@ -1,6 +1,7 @@
 """The page that sends a message."""
 
 from base64 import b64decode
+from collections.abc import Mapping
 from typing import Any
 
 import flask
@@ -8,7 +9,8 @@ from flask.typing import ResponseReturnValue
 
 from skipmq import errors
 from skipmq.console import site
-from skipmq.console.pages import heading
+from skipmq.console.masking import HIDDEN
+from skipmq.console.pages import heading, messages
 from skipmq.console.visit import current, text, whole_number
 
 # Attribute rows of the form: the maximum number of attributes of a message.
@@ -23,7 +25,9 @@ def add(pages: flask.Blueprint) -> None:
 
 def _send(name: str) -> ResponseReturnValue:
     if flask.request.method != "POST":
-        return _page(name)
+        like = flask.request.args.get("like")
+        message = messages.find(name, like) if like else None
+        return _page(name, given=_fields(message) if message else {}, like=message)
     try:
         sent = current().act(
             "SendMessage",
@@ -40,14 +44,39 @@ def _send(name: str) -> ResponseReturnValue:
     return site.see("send" if flask.request.form.get("again") else "messages", name=name)
 
 
-def _page(name: str, error: errors.SqsError | None = None) -> ResponseReturnValue:
+def _fields(message: Mapping[str, Any]) -> dict[str, str]:
+    """Return the fields of the form for a message like another one."""
+    fields = {"body": message["Body"]}
+    if "MessageGroupId" in message["Attributes"]:
+        fields["MessageGroupId"] = message["Attributes"]["MessageGroupId"]
+    attributes = dict(message.get("MessageAttributes", {}))
+    attributes.pop(messages.FAILURE, None)
+    for row, (key, value) in enumerate(sorted(attributes.items())):
+        fields |= {
+            f"key-{row}": key,
+            f"type-{row}": value["DataType"],
+            f"value-{row}": value.get("StringValue", value.get("BinaryValue", "")),
+        }
+    return fields
+
+
+def _page(
+    name: str,
+    error: errors.SqsError | None = None,
+    given: Mapping[str, str] | None = None,
+    like: Mapping[str, Any] | None = None,
+) -> ResponseReturnValue:
+    given = flask.request.form if given is None else given
+    own = {given[field] for field in given if field.startswith("type-")}
     page = flask.render_template(
         "send.html",
         **heading.build(name, "send"),
         rows=range(ROWS),
-        types=TYPES,
+        types=[*TYPES, *sorted(own - {*TYPES})],
+        like=like,
+        is_masked=like is not None and HIDDEN in str((like["Body"], like.get("MessageAttributes"))),
         error=error,
-        given=flask.request.form,
+        given=given,
     )
     return page, 200 if error is None else error.status
 
@@ -64,7 +93,9 @@ def _attributes() -> dict[str, Any]:
         if key in attributes:
             raise errors.InvalidParameterValueException(f"The attribute {key} is a duplicate.")
         attributes[key] = {"DataType": kind} | (
-            {"BinaryValue": _bytes(key, value)} if kind == "Binary" else {"StringValue": value}
+            {"BinaryValue": _bytes(key, value)}
+            if kind.startswith("Binary")
+            else {"StringValue": value}
         )
     return attributes
 

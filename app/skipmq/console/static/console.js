@@ -86,42 +86,103 @@
     }
   });
 
-  // Messages: filter the page, select all, count the selected ones.
-  const filter = find("[data-filter]");
-  const chooseAll = find("[data-choose-all]");
-  const chosen = find("[data-chosen]");
-  const boxes = () => (chooseAll ? all("[name=reference]", find(chooseAll.dataset.chooseAll)) : []);
-  const shown = () => boxes().filter((box) => !box.closest("li").hidden);
+  // Messages: filter the page, select all, count the selected ones. The list is replaced by each refresh.
+  const boxes = () => all(".messages [name=reference]");
+  const shown = () => boxes().filter((box) => !box.closest(".message").hidden);
   const count = () => {
+    const chooseAll = find("[data-choose-all]");
+    if (chooseAll === null) return;
     const number = boxes().filter((box) => box.checked).length;
-    chosen.textContent = number ? `${number} selected` : "";
+    find("[data-chosen]").textContent = number ? `${number} selected` : "";
     const visible = shown();
     chooseAll.checked = visible.length > 0 && visible.every((box) => box.checked);
     chooseAll.indeterminate = number > 0 && !chooseAll.checked;
+    showLiveness();
   };
-  if (filter) {
-    filter.addEventListener("input", () => {
-      const text = filter.value.toLowerCase();
-      const items = all(filter.dataset.filter);
-      for (const item of items) {
-        item.hidden = !item.textContent.toLowerCase().includes(text);
-        // Hidden messages must not be moved.
-        if (item.hidden) find("[name=reference]", item).checked = false;
-      }
-      const left = items.filter((item) => !item.hidden).length;
-      find("[data-matching]").search = filter.value ? `?body=${encodeURIComponent(filter.value)}` : "";
-      find("#filtered").textContent = text ? `${left} of ${items.length} shown` : "";
-      count();
-    });
-  }
-  if (chooseAll) {
-    chooseAll.addEventListener("change", () => {
-      for (const box of shown()) box.checked = chooseAll.checked;
-      count();
-    });
-    find("#transfer").addEventListener("change", count);
+  const filterRows = () => {
+    const filter = find("[data-filter]");
+    if (filter === null) return;
+    const text = filter.value.toLowerCase();
+    const items = all(filter.dataset.filter);
+    for (const item of items) {
+      item.hidden = !item.textContent.toLowerCase().includes(text);
+      // Hidden messages must not be moved.
+      if (item.hidden) find("[name=reference]", item).checked = false;
+    }
+    const left = items.filter((item) => !item.hidden).length;
+    for (const link of all("[data-matching]")) link.search = filter.value ? `?body=${encodeURIComponent(filter.value)}` : "";
+    find("#filtered").textContent = text ? `${left} of ${items.length} shown` : "";
     count();
+  };
+  document.addEventListener("input", (event) => { if (event.target.matches("[data-filter]")) filterRows(); });
+  document.addEventListener("change", (event) => {
+    if (event.target.matches("[data-choose-all]")) for (const box of shown()) box.checked = event.target.checked;
+    if (event.target.closest("#transfer")) count();
+  });
+
+  // A message unfolds below its row; without this script its link leads to its page.
+  const fold = (link) => {
+    link.setAttribute("aria-expanded", "false");
+    link.closest("tr").nextElementSibling.remove();
+    showLiveness();
+  };
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("[data-unfold]");
+    if (link === null || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    if (link.getAttribute("aria-expanded") === "true") { fold(link); return; }
+    link.setAttribute("aria-expanded", "true");
+    const row = link.closest("tr");
+    const cell = document.createElement("td");
+    cell.colSpan = row.cells.length;
+    row.after(Object.assign(document.createElement("tr"), { className: "unfolded" }));
+    row.nextElementSibling.append(cell);
+    const swap = { target: cell, select: `${link.dataset.unfold}, .empty`, swap: "innerHTML" };
+    htmx.ajax("GET", link.href, swap).catch(() => {});
+    showLiveness();
+  });
+  document.addEventListener("htmx:responseError", (event) => {
+    if (event.detail.target.matches(".unfolded > td")) event.detail.target.textContent = "The message is no longer in the queue.";
+  });
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-copy]");
+    if (button === null) return;
+    const text = find(button.dataset.copy);
+    // Without HTTPS a page has no clipboard of its own.
+    text.hidden = false;
+    text.select();
+    document.execCommand("copy");
+    text.hidden = true;
+    button.focus();
+    button.textContent = "Copied";
+  });
+
+  // A list that is refreshed pauses while a person works on it, and says so.
+  const pauses = () => {
+    const list = find("[data-pauses]");
+    const filter = find("[data-filter]");
+    return list.contains(document.activeElement) || find(".unfolded, [name=reference]:checked", list) !== null || (filter !== null && filter.value !== "");
+  };
+  function showLiveness() {
+    const list = find("[data-pauses][hx-get]");
+    if (list === null || live === null) return;
+    const paused = "Paused while messages are selected, open or filtered.";
+    for (const text of all("[data-liveness]", list)) {
+      text.textContent = live.getAttribute("aria-pressed") !== "true" ? "Not live." : pauses() ? paused : "Refreshed every five seconds.";
+    }
   }
+  document.body.addEventListener("htmx:beforeRequest", (event) => {
+    if (event.detail.elt.matches("[data-pauses]") && pauses()) event.preventDefault();
+    showLiveness();
+  });
+  document.body.addEventListener("htmx:beforeSwap", (event) => {
+    if (event.target.matches("[data-pauses]") && pauses()) event.detail.shouldSwap = false;
+  });
+  for (const each of ["htmx:afterSettle", "focusin", "focusout", "click"]) {
+    document.body.addEventListener(each, () => setTimeout(showLiveness));
+  }
+  count();
+  showLiveness();
 
   // The live tail: poll once a second while the page is visible and not paused.
   const tail = find("#tail");

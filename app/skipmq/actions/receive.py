@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
-import structlog
 
 from skipmq import errors
 from skipmq.actions import access, checks
@@ -22,8 +21,7 @@ from skipmq.model import (
 )
 from skipmq.node import Node
 from skipmq.protocol import Call, digest, requests
-
-log = structlog.get_logger()
+from skipmq.telemetry.logs import log
 
 SYSTEM_ATTRIBUTES: dict[str, Callable[[ReceivedMessage | PeekedMessage], str | None]] = {
     "SenderId": lambda m: m.sender,

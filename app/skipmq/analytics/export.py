@@ -6,7 +6,6 @@ from datetime import UTC, date, timedelta
 from itertools import chain
 from typing import Protocol
 
-import structlog
 from pyspark.sql import SparkSession
 
 from skipmq.analytics import jdbc, queue_settings, verify, windows
@@ -19,8 +18,7 @@ from skipmq.analytics.lake import Lake
 from skipmq.analytics.postgres import history
 from skipmq.analytics.postgres.history import RecordedDay, Server
 from skipmq.database.session import Session
-
-log = structlog.get_logger()
+from skipmq.telemetry.logs import log
 
 # A failover undoes at most the transactions of this time.
 FAILOVER_MARGIN = timedelta(hours=1)

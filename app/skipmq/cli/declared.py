@@ -4,8 +4,6 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-import structlog
-
 from skipmq import errors
 from skipmq.actions import attributes
 from skipmq.cli.local import LocalNode, opened
@@ -13,8 +11,7 @@ from skipmq.config.settings import Settings
 from skipmq.declarations import REDRIVE_POLICY, with_arns
 from skipmq.imports.found import Difference
 from skipmq.model import DeclaredQueue, Identity, Queue, QueueName
-
-log = structlog.get_logger()
+from skipmq.telemetry.logs import log
 
 _TAGS = "tags"
 _POLICIES = {"Policy", "RedriveAllowPolicy"}

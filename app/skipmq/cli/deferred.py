@@ -1,6 +1,5 @@
 """Commands that are imported only when they run, which keeps start-up fast."""
 
-import sys
 from importlib import import_module
 
 import click
@@ -24,15 +23,10 @@ class Deferred(click.Command):
             extras.require_server(f"`{words}`", self._extra)
 
     def load(self) -> click.Command:
-        """Import the command; log to standard error until it has loaded the settings."""
+        """Import the command."""
         module, _, variable = self._path.partition(":")
         command = getattr(import_module(f"skipmq.cli.{module}"), variable)
         assert isinstance(command, click.Command)
-        # `serve` imports structlog later, and then configures it.
-        if "structlog" in sys.modules:
-            from skipmq.telemetry import logs  # noqa: PLC0415
-
-            logs.to_standard_error()
         return command
 
 

@@ -4,16 +4,18 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from skipmq import config, embedded
+from skipmq import config
 from skipmq.cli import place
 from skipmq.config import Configuration
 from skipmq.config.settings import Settings
-from skipmq.embedded import EmbeddedError
 from skipmq.folders import folder
+
+if TYPE_CHECKING:
+    from skipmq import embedded
 
 
 def configuration(**overrides: Any) -> Configuration:
@@ -33,6 +35,8 @@ def configuration(**overrides: Any) -> Configuration:
 
 def data_folder(settings: Settings) -> Path:
     """Return the folder of the embedded server."""
+    from skipmq import embedded  # noqa: PLC0415 - needless where a database is configured.
+
     return Path(settings.data_dir) if settings.data_dir else embedded.default_data_dir()
 
 
@@ -47,17 +51,21 @@ def open_server(
     if settings.database_url:
         yield settings.database_url
         return
+    from skipmq import embedded  # noqa: PLC0415 - as above.
+
     data = data_folder(settings)
     if not (create or ephemeral) and embedded.status(data).version is None:
-        raise EmbeddedError(f"no broker in {data} yet: `skipmq serve` creates one")
+        raise embedded.EmbeddedError(f"no broker in {data} yet: `skipmq serve` creates one")
     with (
         embedded.start_ephemeral(contents=_contents()) if ephemeral else embedded.start(data)
     ) as server:
         yield server.url
 
 
-def _contents() -> embedded.Contents:
+def _contents() -> "embedded.Contents":
     """Return what a temporary database begins with: the schema of this release."""
+    from skipmq import embedded  # noqa: PLC0415 - as above.
+
     release = hashlib.blake2b(digest_size=16)
     for name in ("sql", "migrations"):
         for file in sorted(folder(name).rglob("*.*")):
@@ -99,9 +107,11 @@ def running_database(settings: Settings) -> tuple[str, str]:
     """
     if settings.database_url:
         return settings.database_url, settings.database_url
+    from skipmq import embedded  # noqa: PLC0415 - as above.
+
     status = embedded.status(data_folder(settings))
     if status.url is None:
-        raise EmbeddedError(str(status))
+        raise embedded.EmbeddedError(str(status))
     from skipmq.database import session  # noqa: PLC0415 - as above.
 
     return status.url, session.as_role(status.url, "skipmq_node")

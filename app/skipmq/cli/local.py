@@ -5,10 +5,7 @@ from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from socket import gethostname
-from typing import Any, TypeVar
-from uuid import uuid4
-
-import msgspec
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from skipmq import errors
 from skipmq.cli import place
@@ -17,12 +14,12 @@ from skipmq.cli.source import Activity
 from skipmq.config.settings import Settings
 from skipmq.model import Identity, QueueName, QueueStatistics
 from skipmq.node import Node
-from skipmq.protocol import REQUESTS, Call, Request
-from skipmq.server import request_log
-from skipmq.server.dispatch import EVERY, perform, queue_name
 from skipmq.store import Upkeep
 from skipmq.store.statistics import Order
 from skipmq.store.upkeep import MOVES
+
+if TYPE_CHECKING:
+    from skipmq.protocol import Call
 
 T = TypeVar("T")
 # The page size when searching a queue by name.
@@ -51,16 +48,17 @@ class LocalNode:
 
         Bytes in the result are in base64. Raises errors.SqsError.
         """
+        # Imported late: all that actions need takes long, and statistics need none of it.
+        from skipmq.cli import calls  # noqa: PLC0415
+
         given = {name: value for name, value in parameters.items() if value is not None}
-        struct = msgspec.convert(given, REQUESTS[action])
-        request = Request("POST", "/", {}, "", b"", "http://localhost", str(uuid4()), gethostname())
         caller = replace(identity or self.node.settings.identity, user=self._user)
-        call = Call(action, struct, request, caller, self.node.deadline())
+        call = calls.prepared(self.node, action, caller, gethostname(), given)
         try:
-            result: dict[str, Any] = msgspec.to_builtins(self.run(_act(self.node, call)) or {})
+            result = self.run(calls.run(self.node, call))
         except errors.SqsError as error:
             self._record(call, error)
-            name = queue_name(call)
+            name = calls.name_in(call)
             if isinstance(error, errors.QueueDoesNotExist) and name is not None:
                 raise self.missing(name) from error
             raise
@@ -137,10 +135,11 @@ class LocalNode:
         """Take message tasks a step further, since no node may be running."""
         self.run(self.upkeep.run(MOVES))
 
-    def _record(self, call: Call, error: errors.SqsError | None) -> None:
-        if self._user and EVERY[call.action].is_change:
-            self.node.audit.note(request_log.command_record(call, error))
-            self.run(self.node.audit.flush())
+    def _record(self, call: "Call", error: errors.SqsError | None) -> None:
+        from skipmq.cli import calls  # noqa: PLC0415 - as above.
+
+        if self._user:
+            self.run(calls.record(self.node, call, error))
 
     @property
     def upkeep(self) -> Upkeep:
@@ -172,7 +171,3 @@ async def _opened(settings: Settings, database_url: str) -> Node:
         await node.close()
         raise
     return node
-
-
-async def _act(node: Node, call: Call) -> dict[str, Any] | None:
-    return await perform(node, call)

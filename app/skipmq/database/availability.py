@@ -9,9 +9,8 @@ from time import monotonic
 from typing import Protocol
 
 import psycopg
-import structlog
 
-log = structlog.get_logger()
+from skipmq.telemetry.logs import log
 
 # Seconds between two probes.
 INTERVAL = 0.25

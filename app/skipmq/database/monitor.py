@@ -8,14 +8,12 @@ import asyncio
 from time import monotonic
 
 import psycopg
-import structlog
 
 from skipmq import errors
 from skipmq.database.availability import Observer
 from skipmq.database.pool import Database, has_no_slot, is_read_only
 from skipmq.database.statement import Statement
-
-log = structlog.get_logger()
+from skipmq.telemetry.logs import log
 
 WRITABLE, UNREACHABLE, READ_ONLY = "writable", "unreachable", "read_only"
 NO_CONNECTION, DISK_FULL, NO_PRIVILEGE = "no_connection", "disk_full", "no_privilege"

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from time import monotonic, perf_counter
 
 import psycopg
-import structlog
 
 from skipmq import errors
 from skipmq.database import connection, retry
@@ -22,8 +21,7 @@ from skipmq.database.fairness import FairSemaphore, Tenant
 from skipmq.database.listener import Session
 from skipmq.database.retry import Verdict
 from skipmq.database.statement import Rows, Search, Statement
-
-log = structlog.get_logger()
+from skipmq.telemetry.logs import log
 
 _READ_ONLY = Statement("show transaction_read_only")
 _STANDBYS = Statement(

@@ -5,13 +5,10 @@ from collections.abc import Callable
 from time import monotonic
 from typing import NamedTuple
 
-import structlog
-
 from skipmq import errors
 from skipmq.database.pool import Database
 from skipmq.database.statement import TEXT, Statement
-
-log = structlog.get_logger()
+from skipmq.telemetry.logs import log
 
 _LEVEL = Statement("select names, required, listed, connected from skipmq.replication()")
 _ACKNOWLEDGED = Statement("select position, acknowledged from skipmq.acknowledged($1)", TEXT)

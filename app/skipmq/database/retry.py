@@ -3,11 +3,9 @@
 from enum import Enum, auto
 
 import psycopg
-import structlog
 
 from skipmq import errors
-
-log = structlog.get_logger()
+from skipmq.telemetry.logs import log
 
 
 class Verdict(Enum):

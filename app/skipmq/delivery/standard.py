@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
-import structlog
-
 from skipmq import errors
 from skipmq.database import Database, DatabaseError, Replication
 from skipmq.database.statement import EPOCH
@@ -15,11 +13,11 @@ from skipmq.delivery.messages import ASYNC_COMMIT, SYNC_COMMIT, Messages, Receiv
 from skipmq.delivery.receipts import Receipt
 from skipmq.delivery.watermark import Probe, Scan, Scans
 from skipmq.model import OutgoingMessage, Queue, Reception, StoredMessage
+from skipmq.telemetry.logs import log
 
 if TYPE_CHECKING:
     from skipmq.telemetry.tracing import Tracing
 
-log = structlog.get_logger()
 
 # A retried send looks for its messages among those of these last seconds: the longest
 # SKIPMQ_FAILOVER_WAIT, and the difference between the clocks of two servers.

@@ -20,6 +20,7 @@ import platformdirs
 from skipmq.embedded import binaries, data_folder, keeper
 from skipmq.embedded.binaries import EmbeddedError, Programs
 from skipmq.embedded.data_folder import Folder
+from skipmq.telemetry.logs import log
 
 _NOTICE_SECONDS = 5
 
@@ -52,7 +53,7 @@ class Server:
                 finally:
                     os.close(keeper_lock)
         except (OSError, EmbeddedError) as error:
-            _warn("the embedded PostgreSQL may not stop", reason=str(error))
+            log.warning("the embedded PostgreSQL may not stop", reason=str(error))
         finally:
             os.close(lock)
 
@@ -176,16 +177,9 @@ def _ensure_running(folder: Folder, start_lock: int) -> None:
             return
         if time.monotonic() > notice_at:
             last_line = data_folder.last_line(folder.log)
-            _warn("waiting for PostgreSQL", last_line=last_line, log=str(folder.log))
+            log.warning("waiting for PostgreSQL", last_line=last_line, log=str(folder.log))
             notice_at += 6 * _NOTICE_SECONDS
         time.sleep(0.002)
-
-
-def _warn(event: str, **context: str) -> None:
-    # Imported late, because `skipmq serve` starts the server before its slow imports.
-    import structlog  # noqa: PLC0415
-
-    structlog.get_logger().warning(event, **context)
 
 
 def _spawn_keeper(folder: Folder, programs: Programs, keeper_lock: int) -> None:

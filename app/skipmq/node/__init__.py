@@ -12,7 +12,6 @@ from skipmq.database import Database, Monitor, NoObserver, Observer, Replication
 from skipmq.delivery import FifoMessages, InFlight, StandardMessages
 from skipmq.delivery.waiters import Listener, Notifier, Waiters
 from skipmq.model import Queue, QueueName
-from skipmq.node.key_store import KeyStore
 from skipmq.store import (
     Activity,
     Audit,
@@ -29,6 +28,7 @@ from skipmq.store import (
 )
 
 if TYPE_CHECKING:
+    from skipmq.node.key_store import KeyStore
     from skipmq.telemetry.tracing import Tracing
 
 
@@ -81,7 +81,7 @@ class Node:
         self.receipt_keys = ReceiptKeys(self.database)
         self.waiters = Waiters(settings.max_waiting, tracing)
         # The access keys, if requests must be signed.
-        self.keys = KeyStore(settings, self.database) if settings.checks_signatures else None
+        self.keys = _key_store(settings, self.database) if settings.checks_signatures else None
         self._listener = Listener(
             self.database.session,
             self.process,
@@ -164,3 +164,10 @@ class Node:
         """Return whether the node is ready, and the state of the database."""
         can_serve, state = await self.monitor.can_serve()
         return can_serve and self.is_open and not self.is_stopping, state
+
+
+def _key_store(settings: Settings, database: Database) -> "KeyStore":
+    # Imported late, because commands do not need it, nor cryptography.
+    from skipmq.node.key_store import KeyStore  # noqa: PLC0415
+
+    return KeyStore(settings, database)

@@ -9,8 +9,6 @@ from time import time as own_clock  # noqa: TID251 - to compare it with the data
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
-import structlog
-
 from skipmq import errors
 from skipmq.auth import (
     Access,
@@ -29,8 +27,7 @@ from skipmq.database import Database
 from skipmq.database.wakeup import Wakeup
 from skipmq.model import Identity, QueueName, StoredKey
 from skipmq.store.access_keys import AccessKeys
-
-log = structlog.get_logger()
+from skipmq.telemetry.logs import log
 
 # Nodes are notified of changes; if a notification is lost they find them after POLL seconds.
 POLL = 1.0

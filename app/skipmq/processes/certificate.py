@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-import structlog
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
@@ -19,8 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from skipmq.config.settings import Settings
-
-log = structlog.get_logger()
+from skipmq.telemetry.logs import log
 
 # Automatic renewal happens earlier, so a certificate this close to its expiry was overlooked.
 EXPIRY_WARNING = timedelta(days=14)

@@ -10,17 +10,14 @@ from functools import partial
 from math import nan
 from time import monotonic
 
-import structlog
-
 from skipmq import errors
 from skipmq.config.settings import Settings
 from skipmq.database import NoObserver, Observer
 from skipmq.database.wakeup import Wakeup
 from skipmq.store import Upkeep
 from skipmq.store.upkeep import MOVES, UNLIMITED, jobs
+from skipmq.telemetry.logs import log
 from skipmq.telemetry.metrics import GAUGES
-
-log = structlog.get_logger()
 
 # Minimum age in seconds of a transaction whose session is named in a gauge.
 NAMED_AFTER = 60.0

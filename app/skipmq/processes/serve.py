@@ -5,8 +5,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-import structlog
-
 from skipmq.config.settings import Settings
 from skipmq.processes import systemd, worker
 from skipmq.processes.certificate import Certificate, CertificateError, Watch, stage
@@ -14,11 +12,10 @@ from skipmq.processes.listening import ServeError, bound
 from skipmq.processes.supervisor import CrashLoopError, Supervisor
 from skipmq.processes.worker import Work
 from skipmq.telemetry import metrics_folder
+from skipmq.telemetry.logs import log
 
 if TYPE_CHECKING:
     from skipmq.server.web import Mount
-
-log = structlog.get_logger()
 
 
 def run(  # noqa: PLR0913 - the parameters of a node.

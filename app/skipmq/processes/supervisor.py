@@ -13,13 +13,10 @@ from collections.abc import Callable
 from multiprocessing.context import ForkProcess
 from time import monotonic
 
-import structlog
-
 from skipmq.processes import certificate, systemd, worker
 from skipmq.processes.certificate import Watch
 from skipmq.processes.worker import STOP_SIGNALS, Work
-
-log = structlog.get_logger()
+from skipmq.telemetry.logs import log
 
 TICK = 0.1
 # The delay before a restart, which doubles each time.

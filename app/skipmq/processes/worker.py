@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import structlog
 import uvloop
 
 from skipmq import errors
@@ -32,13 +31,13 @@ from skipmq.server.door import Door
 from skipmq.server.request_trace import tracing
 from skipmq.store import Upkeep
 from skipmq.store.task_listener import TaskListener
+from skipmq.telemetry.logs import log
 from skipmq.telemetry.metrics import Metrics, Published, Snapshot
 from skipmq.telemetry.metrics_folder import Publisher, published
 
 if TYPE_CHECKING:
     from skipmq.server.web import Mount
 
-log = structlog.get_logger()
 
 # Signals that stop a node; a second one skips SKIPMQ_STOP_DELAY.
 STOP_SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})

@@ -2,12 +2,9 @@
 
 from time import monotonic
 
-import structlog
-
 from skipmq import errors
 from skipmq.database import Observer
-
-log = structlog.get_logger()
+from skipmq.telemetry.logs import log
 
 # Seconds without a refused request after which an overload has ended.
 QUIET = 5.0

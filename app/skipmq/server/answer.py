@@ -6,8 +6,6 @@ from functools import lru_cache, partial
 from time import perf_counter
 from typing import Any
 
-import structlog
-
 from skipmq import auth, errors, limits, protocol
 from skipmq.model import Identity, QueueStatistics
 from skipmq.node import Node
@@ -19,8 +17,7 @@ from skipmq.server.dispatch import EVERY, perform
 from skipmq.server.proxies import HeaderValues, Origin, Proxies
 from skipmq.server.rates import Rate
 from skipmq.server.request_log import RequestLog
-
-log = structlog.get_logger()
+from skipmq.telemetry.logs import log
 
 # Methods and error texts of both doors.
 METHODS = frozenset({"GET", "POST"})

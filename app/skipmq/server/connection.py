@@ -11,14 +11,11 @@ from http import HTTPStatus
 from math import inf
 from typing import Protocol
 
-import structlog
-
 from skipmq import errors
 from skipmq.protocol import Request, Response, encode_error
 from skipmq.server.answer import NODE_STOPS
 from skipmq.server.http import Head, PendingBodies, Reader, Received, Route
-
-log = structlog.get_logger()
+from skipmq.telemetry.logs import log
 
 # Timeouts in seconds: for a head from its first byte on, between requests, and for the client to
 # close its side after the node's.

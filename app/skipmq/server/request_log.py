@@ -12,7 +12,6 @@ from time import monotonic
 from typing import Any, Literal, NamedTuple
 
 import msgspec
-import structlog
 
 from skipmq import errors
 from skipmq.config.settings import Settings
@@ -21,8 +20,7 @@ from skipmq.node.key_store import KeyStore
 from skipmq.protocol import Call, Request, Response
 from skipmq.server.dispatch import EVERY, queue_name
 from skipmq.store import Audit
-
-log = structlog.get_logger()
+from skipmq.telemetry.logs import log
 
 # Parameters with filter texts, which may be parts of messages.
 _MASKED = frozenset({"AttributeValue", "BodyContains"})

@@ -11,13 +11,11 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 import msgspec
-import structlog
 
 from skipmq import errors
 from skipmq.database import Database, Search, Statement
 from skipmq.database.statement import BIGINT, INTEGER, JSONB, TEXT
-
-log = structlog.get_logger()
+from skipmq.telemetry.logs import log
 
 _RECORD = Statement("select skipmq.record_audit($1)", JSONB, repeatable=False)
 _RECORDS = Search(

@@ -1,12 +1,9 @@
 """The keys that authenticate receipt handles, shared by all nodes; a command rotates them."""
 
-import structlog
-
 from skipmq import errors
 from skipmq.database import Database, Statement
 from skipmq.database.wakeup import Wakeup
-
-log = structlog.get_logger()
+from skipmq.telemetry.logs import log
 
 _KEYS = Statement("select key, age from skipmq.receipt_keys()")
 _ROTATE = Statement("select from skipmq.rotate_receipt_key()", repeatable=False)

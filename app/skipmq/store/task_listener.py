@@ -3,12 +3,9 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-import structlog
-
 from skipmq.database import DatabaseError
 from skipmq.database.listener import Session
-
-log = structlog.get_logger()
+from skipmq.telemetry.logs import log
 
 # The SQL functions that start and cancel tasks notify it.
 CHANNEL = "skipmq_tasks"

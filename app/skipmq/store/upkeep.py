@@ -3,14 +3,11 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import structlog
-
 from skipmq import errors
 from skipmq.config.settings import Settings
 from skipmq.database import Database, Search, Statement
 from skipmq.database.statement import BOOLEAN, INTEGER, INTERVAL
-
-log = structlog.get_logger()
+from skipmq.telemetry.logs import log
 
 CHUNK = 5_000
 # Each emptied FIFO group holds a lock until the end of the transaction.

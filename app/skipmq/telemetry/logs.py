@@ -2,12 +2,53 @@
 
 import logging
 import sys
-
-import structlog
+from typing import Any
 
 from skipmq.config.settings import Settings
 
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
+
+
+class Logger:
+    """structlog's logger, imported with the first line, because most commands log none.
+
+    Lines go to standard error as text unless `configure` was called.
+    """
+
+    def __init__(self) -> None:
+        self._structlog: Any = None
+
+    def debug(self, event: str, **fields: Any) -> None:
+        """Log a line for developers."""
+        self._log("debug", event, fields)
+
+    def info(self, event: str, **fields: Any) -> None:
+        """Log an ordinary event."""
+        self._log("info", event, fields)
+
+    def warning(self, event: str, **fields: Any) -> None:
+        """Log what may need attention."""
+        self._log("warning", event, fields)
+
+    def error(self, event: str, **fields: Any) -> None:
+        """Log a failure."""
+        self._log("error", event, fields)
+
+    def exception(self, event: str, **fields: Any) -> None:
+        """Log a failure with the traceback of the error that is handled."""
+        self._log("exception", event, fields)
+
+    def _log(self, level: str, event: str, fields: dict[str, Any]) -> None:
+        import structlog  # noqa: PLC0415 - as the class says.
+
+        if not structlog.is_configured():
+            to_standard_error()
+        if self._structlog is None:
+            self._structlog = structlog.get_logger()
+        getattr(self._structlog, level)(event, **fields)
+
+
+log = Logger()
 
 
 def to_standard_error() -> None:
@@ -22,6 +63,8 @@ def configure(settings: Settings) -> None:
 
 
 def _configure(level: str, *, as_text: bool, cache_loggers: bool) -> None:
+    import structlog  # noqa: PLC0415 - as a logger does.
+
     # Rich's tracebacks would show local variables, which hold secrets and messages.
     plain = structlog.dev.plain_traceback
     renderer = (

@@ -10,11 +10,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
-import structlog
 
+from skipmq.telemetry.logs import log
 from skipmq.telemetry.metrics import Published, Snapshot
-
-log = structlog.get_logger()
 
 _PREFIX = "skipmq-metrics-"
 INTERVAL = 0.5

@@ -19,9 +19,8 @@ from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, S
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 import skipmq
+from skipmq.telemetry.logs import log
 from skipmq.trace_headers import traceparent
-
-log = structlog.get_logger()
 
 # Timeout for the last export at shutdown.
 CLOSE_SECONDS = 2.0

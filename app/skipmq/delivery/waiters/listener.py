@@ -3,8 +3,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-import structlog
-
 from skipmq.database import DatabaseError
 from skipmq.database.listener import Session
 from skipmq.delivery.waiters.notifier import (
@@ -16,8 +14,7 @@ from skipmq.delivery.waiters.notifier import (
     Notifier,
 )
 from skipmq.delivery.waiters.registry import Waiters
-
-log = structlog.get_logger()
+from skipmq.telemetry.logs import log
 
 # The waiters to wake on a notification, which has no number of messages; a waiter that finds some
 # wakes the next.

@@ -9,12 +9,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from time import monotonic
 
-import structlog
-
 from skipmq.database import DatabaseError
 from skipmq.database.listener import Session
-
-log = structlog.get_logger()
+from skipmq.telemetry.logs import log
 
 CHANNEL = "skipmq"
 SENT, WAITING, CHANGED = "sent", "waiting", "changed"

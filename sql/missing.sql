@@ -19,7 +19,7 @@ role as (
   cross join (values
     (1, 'skipmq_node', 'login', 'nodes have no login with least privilege'),
     (2, 'skipmq_reader', 'login connection limit 32', 'analytics has no read-only login'),
-    (3, 'skipmq_application', 'nologin', '`skipmq grant` cannot allow applications to use queues by SQL')
+    (3, 'skipmq_application', 'nologin', '`skipmq sql grant` cannot allow applications to use queues by SQL')
   ) w (n, name, options, loss)
   left join pg_roles r on r.rolname = w.name
 ),

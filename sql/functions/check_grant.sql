@@ -41,7 +41,7 @@ begin
       case when w.word collate "C" ~ '^[A-Za-z0-9_.-]+$' then w.word else quote_literal(w.word) end, ' ' order by w.place)
     into v_command
     from unnest(
-      array['skipmq', 'grant', session_user::text, '--' || p_right, skipmq.shown(p_queue)]
+      array['skipmq', 'sql', 'grant', session_user::text, '--' || p_right, skipmq.shown(p_queue)]
       || case when p_account collate "C" <> '000000000000' then array['--account', skipmq.shown(p_account)] end
       || case when p_region collate "C" <> 'us-east-1' then array['--region', skipmq.shown(p_region)] end
     ) with ordinality w (word, place);

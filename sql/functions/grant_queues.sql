@@ -1,6 +1,6 @@
 -- Does: allows a role to send to the queues in p_send and to receive from those in p_receive by SQL: names, or patterns
 --   with * for any characters. Makes it a member of skipmq_application, and deletes the grants of dropped roles.
--- Called by: `skipmq grant`, as the owner.
+-- Called by: `skipmq sql grant`, as the owner.
 -- Locks, in order: the table of grants, against writes.
 -- Raises: SQ008 for an invalid queue name or account; SQ010, with the remedy, when the role or skipmq_application does not
 --   exist; SQ011 without a queue; 42501 when the owner may not grant skipmq_application.

@@ -1,5 +1,5 @@
 -- Does: lists the grants of queues to roles, by role, account, region and queue.
--- Called by: `skipmq grants`, as the owner.
+-- Called by: `skipmq sql list`, as the owner.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none.

@@ -1,7 +1,7 @@
 -- Does: revokes from a role what grant_queues granted: sends to p_send and receives from p_receive, by the same names and
 --   patterns; without both, all of every account and region. With the last grant in this database it also revokes the
 --   membership in skipmq_application.
--- Called by: `skipmq revoke`, as the owner.
+-- Called by: `skipmq sql revoke`, as the owner.
 -- Locks, in order: the table of grants, against writes.
 -- Raises: SQ010 when the role or one of the grants does not exist; then nothing is revoked.
 -- Relies on index: queue_grant_pkey.
@@ -19,13 +19,13 @@ declare
   v_missing text;
 begin
   if v_role is null then
-    raise exception 'there is no role %: `skipmq grants` lists those with grants', p_role using errcode = 'SQ010';
+    raise exception 'there is no role %: `skipmq sql list` lists those with grants', p_role using errcode = 'SQ010';
   end if;
   lock table skipmq.queue_grant in share row exclusive mode;
   if p_send is null and p_receive is null then
     delete from skipmq.queue_grant g where g.role = v_role;
     if not found then
-      raise exception 'role % has no grants: `skipmq grants` lists the existing ones', p_role using errcode = 'SQ010';
+      raise exception 'role % has no grants: `skipmq sql list` lists the existing ones', p_role using errcode = 'SQ010';
     end if;
   else
     p_send := coalesce(p_send, '{}');
@@ -43,7 +43,7 @@ begin
         and case q.verb when 'send to' then g.may_send else g.may_receive end)
     limit 1;
     if found then
-      raise exception 'role % has no grant to %: `skipmq grants` lists the existing ones', p_role, v_missing
+      raise exception 'role % has no grant to %: `skipmq sql list` lists the existing ones', p_role, v_missing
         using errcode = 'SQ010';
     end if;
     delete from skipmq.queue_grant g

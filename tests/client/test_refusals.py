@@ -116,7 +116,7 @@ def test_database_without_a_schema_says_what_to_do(databases: Databases) -> None
 def test_role_without_any_grant_is_named_the_command(applications: Applications) -> None:
     stranger = applications.create("stranger").connect("stranger")
 
-    with pytest.raises(ClientError, match="grants it by `skipmq grant ROLE --send orders"):
+    with pytest.raises(ClientError, match="grants it by `skipmq sql grant ROLE --send orders"):
         orders.send("x", using=stranger)
 
 

@@ -1,10 +1,8 @@
 """Commands that are imported when they run: listed without being imported, and as they are."""
 
 import pkgutil
-import re
 import resource
 import subprocess
-import sys
 from importlib import import_module
 
 import click
@@ -13,8 +11,8 @@ import pytest
 import skipmq.cli
 from skipmq.cli import cli
 from skipmq.cli.deferred import Deferred
-from support.commands import loaded
-from support.http import SKIPMQ, environment
+from support.commands import imported, imported_by, loaded
+from support.http import SKIPMQ
 
 # The packages that take long to import, and ours that import them.
 EXPENSIVE = {
@@ -23,23 +21,6 @@ EXPENSIVE = {
     *("skipmq.processes", "skipmq.store", "skipmq.telemetry"),
     *("skipmq.actions", "skipmq.config", "skipmq.console", "skipmq.database", "skipmq.embedded"),
 }
-
-
-def imported(*words: str, variables: dict[str, str] | None = None) -> set[str]:
-    """Run a command; return the modules that it imported."""
-    return imported_by(*SKIPMQ[1:], *words, variables=variables)
-
-
-def imported_by(*program: str, variables: dict[str, str] | None = None) -> set[str]:
-    """Run a program of Python's; return the modules that it imported."""
-    done = subprocess.run(
-        [sys.executable, "-X", "importtime", *program],
-        env=environment({}) | (variables or {}),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return set(re.findall(r"^import time:.*\|\s+(\S+)$", done.stderr, re.MULTILINE))
 
 
 DEFERRED = [
@@ -77,18 +58,9 @@ def test_serve_starts_the_database_before_it_imports_the_node() -> None:
     found = imported_by("-c", program)
 
     assert started in found
-    light = {"msgspec", "skipmq.config", "skipmq.embedded", "skipmq.processes"}
-    assert found & EXPENSIVE == light
+    light = {"msgspec", "skipmq.config", "skipmq.embedded"}
+    assert found & EXPENSIVE == light | {"skipmq.processes", "skipmq.telemetry"}
     assert {"skipmq.processes.listening"} == {each for each in found if "processes." in each}
-
-
-def test_command_on_queues_imports_no_server() -> None:
-    program = "from skipmq.cli.groups import queue; queue.commands['list'].load()"
-
-    found = imported_by("-c", program)
-
-    assert "skipmq.node" in found
-    assert found & {"alembic", "cryptography.x509", "flask", "sqlalchemy"} == set()
 
 
 @pytest.mark.parametrize("command", DEFERRED, ids=lambda each: str(each.name))

@@ -47,13 +47,13 @@ def test_queues_of_elasticmq(url: str, elasticmq: str, tmp_path: Path) -> None:
 
     assert "3 created" in first.stdout
     jobs = shown(url, "emq-jobs")
-    assert (jobs["VisibilityTimeout"], jobs["DelaySeconds"]) == ("7", "3")
-    assert json.loads(jobs["RedrivePolicy"]) == {
+    assert (jobs["visibility_timeout"], jobs["delay_seconds"]) == (7, 3)
+    assert jobs["redrive_policy"] == {
         "deadLetterTargetArn": "arn:aws:sqs:us-east-1:000000000000:emq-dead",
         "maxReceiveCount": 4,
     }
     assert json.loads(run(url, "queue", "tag", "emq-jobs", "--json").stdout) == {"team": "shop"}
-    assert shown(url, "emq.fifo")["ContentBasedDeduplication"] == "true"
+    assert shown(url, "emq.fifo")["content_based_deduplication"] is True
     assert "3 unchanged" in run(url, *words).stdout
     file = tmp_path / "queues.toml"
     file.write_text(run(url, *words, "--print").stdout)

@@ -32,9 +32,9 @@ def test_conf_is_imported_once_with_a_cycle_of_dead_letters(url: str, tmp_path: 
     assert "SKIPMQ_REGION=elsewhere" in first.stderr
     assert again.stdout.splitlines()[:2] == ["unchanged jobs", "unchanged dead"]
     jobs, dead = shown(url, "jobs"), shown(url, "dead")
-    assert jobs["VisibilityTimeout"] == "7"
-    assert json.loads(jobs["RedrivePolicy"])["deadLetterTargetArn"] == dead["QueueArn"]
-    assert json.loads(dead["RedrivePolicy"])["deadLetterTargetArn"] == jobs["QueueArn"]
+    assert jobs["visibility_timeout"] == 7
+    assert jobs["redrive_policy"]["deadLetterTargetArn"] == dead["queue_arn"]
+    assert dead["redrive_policy"]["deadLetterTargetArn"] == jobs["queue_arn"]
 
 
 def test_queue_that_differs_is_left_until_it_is_overwritten(url: str, tmp_path: Path) -> None:
@@ -45,12 +45,12 @@ def test_queue_that_differs_is_left_until_it_is_overwritten(url: str, tmp_path: 
 
     left = run(url, "import", str(file), code=1).stdout
     assert "different jobs: DelaySeconds is 3, not 5; tags is owner=me, not team=shop" in left
-    assert shown(url, "jobs")["DelaySeconds"] == "3"
+    assert shown(url, "jobs")["delay_seconds"] == 3
     run(url, "import", str(file), "--overwrite", "--dry-run")
-    assert shown(url, "jobs")["DelaySeconds"] == "3"
+    assert shown(url, "jobs")["delay_seconds"] == 3
 
     assert "changed jobs" in run(url, "import", str(file), "--overwrite").stdout
-    assert shown(url, "jobs")["DelaySeconds"] == "5"
+    assert shown(url, "jobs")["delay_seconds"] == 5
     assert json.loads(run(url, "queue", "tag", "jobs", "--json").stdout) == {"team": "shop"}
     assert "unchanged jobs" in run(url, "import", str(file)).stdout
 
@@ -99,15 +99,15 @@ def check(url: str, endpoint: str, tmp_path: Path, **variables: str) -> None:
 
     arn = "arn:aws:sqs:us-east-1:000000000000:shop-"
     jobs, fifo = shown(url, "shop-jobs"), shown(url, "shop.fifo")
-    assert jobs["VisibilityTimeout"] == "7"
+    assert jobs["visibility_timeout"] == 7
     redrive = {"deadLetterTargetArn": f"{arn}dead", "maxReceiveCount": 4}
-    assert json.loads(jobs["RedrivePolicy"]) == redrive
-    assert json.loads(jobs["Policy"])["Statement"][0]["Resource"] == f"{arn}jobs"
-    assert fifo["ContentBasedDeduplication"] == "true"
+    assert jobs["redrive_policy"] == redrive
+    assert jobs["policy"]["Statement"][0]["Resource"] == f"{arn}jobs"
+    assert fifo["content_based_deduplication"] is True
     assert json.loads(run(url, "queue", "tag", "shop-jobs", "--json").stdout) == {"team": "shop"}
     assert "shop-jobs: Policy: the service sns.amazonaws.com" in first.stderr
     assert "shop-dead: KmsMasterKeyId" in first.stderr
-    assert sorted(json.loads(run(url, "queue", "list", "--json").stdout)) == [
+    assert sorted(json.loads(run(url, "queue", "list", "--names", "--json").stdout)) == [
         *("shop-dead", "shop-jobs", "shop.fifo")
     ]
 

@@ -4,7 +4,6 @@ import json
 import os
 import pwd
 import socket
-import subprocess
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,7 +11,8 @@ import psycopg
 import pytest
 
 from support.audit import ORDERS, record, write
-from support.http import SKIPMQ, NodeProcess, environment, raw
+from support.commands import invoke
+from support.http import NodeProcess, environment, raw
 from support.postgres import Databases, as_node
 
 KEY, OTHER = "AKIAIOSFODNN7EXAMPLE", "123456789012"
@@ -109,16 +109,8 @@ def test_action_gives_pages(ask: Ask) -> None:
 
 def run(url: str, *words: str, code: int = 0) -> str:
     """Run a command as a program would; return what it printed."""
-    done = subprocess.run(
-        [*SKIPMQ, *words],
-        env=environment({"database_url": url}) | {"COLUMNS": "60"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == code, done.stderr
+    done = invoke(words, environment({"database_url": url}) | {"COLUMNS": "60"})
+    assert done.code == code, done.stderr
     return done.stdout
 
 
@@ -151,7 +143,7 @@ def test_what_a_command_changes_is_on_the_record(embedded_databases: Databases) 
     url = as_node(embedded_databases.migrated())
 
     run(url, "queue", "create", "by-hand")
-    run(url, "queue", "set", "by-hand", "VisibilityTimeout=x", code=1)
+    run(url, "queue", "set", "by-hand", "Policy=x", code=1)
     run(url, "queue", "send", "by-hand", "a body that nobody records")
 
     found = json.loads(run(url, "audit", "--queue", "by-hand", "--json"))
@@ -162,4 +154,4 @@ def test_what_a_command_changes_is_on_the_record(embedded_databases: Databases) 
     ]
     me, here = pwd.getpwuid(os.getuid()).pw_name, socket.gethostname()
     assert {(each["user"], each["client"]) for each in found} == {(me, here)}
-    assert found[0]["parameters"]["Attributes"] == {"VisibilityTimeout": "x"}
+    assert found[0]["parameters"]["Attributes"] == {"Policy": "x"}

@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import threading
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -13,8 +12,9 @@ import pytest
 
 import skipmq
 from skipmq.cli import cli
+from support import commands
 from support.commands import loaded
-from support.http import SKIPMQ, NodeProcess, environment, free_port
+from support.http import NodeProcess, free_port
 from support.postgres import Databases, as_node
 
 
@@ -23,20 +23,7 @@ def url(embedded_databases: Databases) -> str:
     return as_node(embedded_databases.migrated())
 
 
-def run(*words: str, code: int = 0, **settings: object) -> str:
-    """Run a command; return what it printed."""
-    done = subprocess.run(
-        [*SKIPMQ, *words],
-        env=environment(settings) | {"COLUMNS": "200"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        input="",
-    )
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr
-    return done.stdout + done.stderr
+run = commands.run
 
 
 @pytest.mark.parametrize("command", ["serve", "migrate", "doctor", "config", "queue"])
@@ -98,7 +85,7 @@ def test_peek_and_redrive_show_and_move_dead_letters(url: str) -> None:
     assert "job 1" in told
     assert "job 2" not in told
     assert len(dead_letters) >= 10
-    assert dead_letters[0]["Attributes"]["MessageGroupId"] == "g"
+    assert dead_letters[0]["attributes"]["message_group_id"] == "g"
     assert f"{len(dead_letters)} messages moved from dead.fifo: completed" in moved
     assert "no matching messages" in left
     assert "must be configured as a Dead Letter Queue" in run(
@@ -117,12 +104,13 @@ def test_messages_that_match_are_moved_copied_and_deleted(url: str) -> None:
 
     moved = run("queue", "move", "orders", "held", *one, database_url=url)
     copied = run("queue", "copy", "orders", "held", *other, "--json", database_url=url)
-    declined = run("queue", "delete-matching", "orders", *other, database_url=url, code=130)
+    declined = run("queue", "delete-matching", "orders", *other, database_url=url, code=1)
     deleted = run("queue", "delete-matching", "orders", *other, "--yes", database_url=url)
 
     assert "3 messages moved from orders: completed" in moved
     assert json.loads(copied) == {"moved": 3, "status": "COMPLETED"}
-    assert "Permanently delete the matching messages?" in declined
+    assert "delete messages of orders (us-east-1, 3 messages) that match body contains" in declined
+    assert "nothing was deleted" in declined
     assert "3 messages deleted from orders: completed" in deleted
     left = [
         len(json.loads(run("queue", "peek", name, "--json", database_url=url)))
@@ -146,21 +134,22 @@ def test_messages_that_match_are_moved_copied_and_deleted(url: str) -> None:
 def test_timeline_says_what_became_of_a_message(url: str) -> None:
     run("queue", "create", "orders", database_url=url)
     sent = json.loads(run("queue", "send", "orders", "tea", "--json", database_url=url))
-    message_id = sent["MessageId"]
+    message_id = sent["message_id"]
 
     waits = run("queue", "timeline", "orders", message_id, database_url=url)
     run("queue", "receive", "orders", "--delete", database_url=url)
     gone = json.loads(run("queue", "timeline", "orders", message_id, "--json", database_url=url))
-    nobody = run("queue", "timeline", "orders", "0" * 8 + message_id[8:], database_url=url)
+    unknown = "0" * 8 + message_id[8:]
+    refused = run("queue", "timeline", "orders", unknown, code=1, database_url=url)
     sent = json.loads(run("queue", "send", "orders", "tea", "--json", database_url=url))
     run("queue", "receive", "orders", "--visibility-timeout", "600", database_url=url)
-    held = run("queue", "timeline", "orders", sent["MessageId"], database_url=url)
+    held = run("queue", "timeline", "orders", sent["message_id"], database_url=url)
 
     assert waits.splitlines()[1].split()[2] == "sent"
     assert waits.splitlines()[2].startswith("since 20")
     assert held.splitlines()[-1].split()[0::3] == ["until", "in-flight"]
-    assert [each["Event"] for each in gone["Events"]] == ["sent", "first-received", "deleted"]
-    assert "no such message" in nobody
+    assert [each["event"] for each in gone["events"]] == ["sent", "first-received", "deleted"]
+    assert f"there is no message {unknown} in queue orders or in its history" in refused
     assert "Must be a UUID" in run("queue", "timeline", "orders", "x", code=1, database_url=url)
 
 
@@ -170,15 +159,18 @@ def test_queue_commands_do_what_they_say(url: str) -> None:
     run("queue", "create", "other", database_url=url)
 
     shown = json.loads(run("queue", "show", "orders", "--json", database_url=url))
-    names = json.loads(run("queue", "list", "--json", database_url=url))
-    prefixed = run("queue", "list", "ord", database_url=url)
+    listed = json.loads(run("queue", "list", "--json", database_url=url))
+    names = json.loads(run("queue", "list", "--names", "--json", database_url=url))
+    prefixed = run("queue", "list", "ord", database_url=url).splitlines()
     run("queue", "purge", "orders", "--yes", database_url=url)
     run("queue", "delete", "orders", "--yes", database_url=url)
 
-    assert (shown["DelaySeconds"], shown["HistoryMode"]) == ("5", "metadata")
+    assert (shown["delay_seconds"], shown["history_mode"]) == (5, "metadata")
     assert names == ["orders", "other"]
-    assert prefixed == "orders\n"
-    assert run("queue", "list", database_url=url) == "other\n"
+    assert [each["queue"] for each in listed] == names
+    assert listed[0]["visible"] == 0
+    assert [line.split()[0] for line in prefixed] == ["queue", "orders"]
+    assert run("queue", "list", "--names", database_url=url) == "other\n"
 
 
 def test_commands_are_for_queues_in_the_region_of_the_settings(url: str) -> None:
@@ -207,12 +199,29 @@ def test_declared_name_that_is_none_is_one_line(tmp_path: Path) -> None:
     assert len(said.splitlines()) == 1
 
 
-def test_purge_without_consent_does_nothing(url: str) -> None:
-    run("queue", "create", "orders", database_url=url)
+@pytest.mark.parametrize("given", ["", "n\n"], ids=["nothing", "no"])
+@pytest.mark.parametrize(
+    ("command", "question"),
+    [
+        ("purge", "Delete all messages of orders (eu-north-1, 2 messages)?"),
+        ("delete", "Delete the queue orders (eu-north-1, 2 messages) and all its messages?"),
+    ],
+)
+def test_what_is_not_agreed_to_is_not_deleted(
+    url: str, command: str, question: str, given: str
+) -> None:
+    place = {"database_url": url, "region": "eu-north-1"}
+    run("queue", "create", "orders", **place)
+    run("queue", "send", "orders", "a", "--count", "2", **place)
 
-    told = run("queue", "purge", "orders", database_url=url, code=130)
+    declined = run("queue", command, "orders", given=given, code=1, **place)
+    kept = run("queue", "peek", "orders", "--json", **place)
+    agreed = run("queue", command, "orders", given="y\n", **place)
 
-    assert "Delete all messages of the queue?" in told
+    assert question in declined
+    assert "nothing was deleted" in declined
+    assert len(json.loads(kept)) == 2
+    assert f"{command}d queue orders" in agreed
 
 
 @pytest.mark.parametrize(
@@ -223,10 +232,25 @@ def test_purge_without_consent_does_nothing(url: str) -> None:
             "queue nowhere does not exist in account 000000000000, region us-east-1: create",
         ),
         (["queue", "create", "a b"], "Can only include alphanumeric characters"),
-        (["queue", "create", "a", "-a", "DelaySeconds=901"], "parameter DelaySeconds"),
+        (
+            ["queue", "create", "a", "-a", "DelaySeconds=901"],
+            "DelaySeconds is a whole number from 0 to 900, not '901'",
+        ),
+        (
+            ["queue", "create", "a", "-a", "VisibilityTimeOut=1"],
+            "no attribute is named VisibilityTimeOut: did you mean VisibilityTimeout?",
+        ),
+        (
+            ["queue", "set", "there", "HistoryMode=some"],
+            "HistoryMode is off, metadata or full, not 'some'",
+        ),
+        (["queue", "set", "there", "FifoThroughputLimit=perQueue"], "names end in .fifo"),
+        (["queue", "show", "thre"], "account 000000000000, region us-east-1: did you mean there?"),
     ],
 )
 def test_mistake_is_one_line(url: str, words: list[str], part: str) -> None:
+    run("queue", "create", "there", database_url=url)
+
     told = run(*words, database_url=url, code=1)
 
     assert part in told
@@ -341,3 +365,12 @@ def test_doctor_names_each_problem(embedded_databases: Databases) -> None:
 
 def test_version_is_the_packages() -> None:
     assert run("--version") == f"skipmq, version {skipmq.__version__}\n"
+
+
+def test_command_on_queues_imports_no_server(url: str) -> None:
+    found = commands.imported("queue", "list", variables={"SKIPMQ_DATABASE_URL": url})
+
+    assert {"skipmq.node", "skipmq.store.statistics"} < found
+    unneeded = {"alembic", "cryptography", "flask", "sqlalchemy", "structlog", "pygments"}
+    unneeded |= {"skipmq.actions", "skipmq.auth", "skipmq.protocol", "skipmq.server"}
+    assert found & (unneeded | {"skipmq.embedded", "skipmq.imports.elasticmq"}) == set()

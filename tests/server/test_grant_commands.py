@@ -1,15 +1,14 @@
 """The commands on what roles may do with queues by SQL."""
 
 import json
-import subprocess
 from collections.abc import Iterator
 from typing import Any
 
 import psycopg
 import pytest
 
+from support import commands
 from support.applications import ACCOUNT, REGION, Applications, applications_of, bodies, send
-from support.http import SKIPMQ, environment
 from support.postgres import Databases, as_node
 from support.sql import Queue, number
 
@@ -30,17 +29,7 @@ def applications(url: str) -> Iterator[Applications]:
 
 def run(url: str, *words: str, code: int = 0) -> str:
     """Run a command; return what it printed."""
-    done = subprocess.run(
-        [*SKIPMQ, *words],
-        env=environment({"database_url": url}) | {"COLUMNS": "200"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr
-    return done.stdout + done.stderr
+    return commands.run("sql", *words, code=code, database_url=url)
 
 
 def run_json(url: str, *words: str) -> Any:
@@ -79,15 +68,15 @@ def test_remedy_of_a_refusal_is_a_command_that_works(url: str, applications: App
         send(shop, "mails")
 
     remedy = str(caught.value.diag.message_primary).split("`")[1].split()
-    assert remedy.pop(0) == "skipmq"
-    run(url, *remedy)
+    assert remedy[:2] == ["skipmq", "sql"]
+    run(url, *remedy[2:])
 
     send(shop, "mails")
 
 
 def test_grants_are_listed(url: str, applications: Applications) -> None:
-    assert run_json(url, "grants") == []
-    assert "no grants yet: `skipmq grant ROLE --send QUEUE`" in run(url, "grants")
+    assert run_json(url, "list") == []
+    assert "no grants yet: `skipmq sql grant ROLE --send QUEUE`" in run(url, "list")
 
     place = ["--account", "123456789012", "--region", "eu-west-1"]
     granted = run_json(url, "grant", "shop", "--send", "*", *place)
@@ -100,7 +89,7 @@ def test_grants_are_listed(url: str, applications: Applications) -> None:
         "account": "123456789012",
         "region": "eu-west-1",
     }
-    first, second = run_json(url, "grants")
+    first, second = run_json(url, "list")
     assert first.pop("granted").endswith("Z")
     assert first == {
         "role": "shop",
@@ -116,14 +105,14 @@ def test_grants_are_listed(url: str, applications: Applications) -> None:
         "*",
         True,
     )
-    listed = run(url, "grants")
+    listed = run(url, "list")
     assert [line.split()[:4] for line in listed.splitlines()[1:]] == [
         ["shop", ACCOUNT, REGION, "orders"],
         ["shop", "123456789012", "eu-west-1", "*"],
     ]
     revoked = run_json(url, "revoke", "shop", "--send", "*", *place)
     assert revoked == granted
-    assert [grant["queue"] for grant in run_json(url, "grants")] == ["orders"]
+    assert [grant["queue"] for grant in run_json(url, "list")] == ["orders"]
     assert run_json(url, "revoke", "shop") == {"role": "shop", "revoked": "all"}
     assert number(applications.owner, "select count(*) from skipmq.queue_grants()") == 0
 
@@ -156,7 +145,7 @@ def test_only_the_owner_may_grant_revoke_and_list(url: str, applications: Applic
     applications.grant("shop", send=["*"])
 
     for login in (as_node(url), url.replace("//postgres@", "//shop@")):
-        for words in (["grant", "shop", "--send", "a"], ["revoke", "shop"], ["grants"]):
+        for words in (["grant", "shop", "--send", "a"], ["revoke", "shop"], ["list"]):
             printed = run(login, *words, code=1)
             assert "permission denied" in printed
             assert "run this with the URL of the schema's owner" in printed

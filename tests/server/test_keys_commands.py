@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from skipmq import config
+from support import commands
 from support.http import SKIPMQ, environment, free_port
 from support.key_commands import ACCOUNT, MASTER_KEY, Keys
 from support.postgres import Databases, as_node
@@ -30,17 +31,7 @@ def keys(url: str) -> Keys:
 
 def run(*words: str, code: int = 0, **settings: object) -> str:
     """Run a command; return what it printed."""
-    done = subprocess.run(
-        [*SKIPMQ, *words],
-        env=environment(settings) | {"COLUMNS": "250"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr
-    return done.stdout + done.stderr
+    return commands.run(*words, code=code, **settings)
 
 
 def test_secret_is_shown_once_and_stored_nowhere(url: str, keys: Keys) -> None:

@@ -21,7 +21,7 @@ READERS = [
     ["queue", "stats", "orders"],
     ["queue", "purge", "orders", "--yes"],
     ["keys", "list"],
-    ["grants"],
+    ["sql", "list"],
     ["migrate"],
 ]
 

@@ -1,12 +1,11 @@
 """Names, URLs, ARNs, accounts and regions in commands, and what a miss says."""
 
 import json
-import subprocess
 
 import psycopg
 import pytest
 
-from support.http import SKIPMQ, environment
+from support import commands
 from support.postgres import Databases, as_node
 
 ACCOUNT = "210987654321"
@@ -25,18 +24,7 @@ def url(owner_url: str) -> str:
 
 def run(url: str, *words: str, code: int = 0, **settings: str) -> str:
     """Run a command with settings; return what it printed."""
-    done = subprocess.run(
-        [*SKIPMQ, *words],
-        env=environment({"database_url": url, **settings}) | {"COLUMNS": "200"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    said = done.stdout + done.stderr
-    assert done.returncode == code, said
-    assert "Traceback" not in said
-    return said
+    return commands.run(*words, code=code, database_url=url, **settings)
 
 
 def test_queue_is_found_by_options_settings_arn_and_url(url: str) -> None:
@@ -67,9 +55,9 @@ def test_queue_is_found_by_options_settings_arn_and_url(url: str) -> None:
         )
     ]
 
-    assert [each["QueueArn"] for each in shown] == [ARN] * 5
-    assert [each["ApproximateNumberOfMessages"] for each in shown] == ["1"] * 5
-    assert run(url, "queue", "list", *place) == "orders\n"
+    assert [each["queue_arn"] for each in shown] == [ARN] * 5
+    assert [each["approximate_number_of_messages"] for each in shown] == [1] * 5
+    assert run(url, "queue", "list", "--names", *place) == "orders\n"
     assert "tea" in run(url, "queue", "peek", ARN)
     assert ACCOUNT in run(url, "queue", "stats", ARN)
     assert "no queues yet" in run(url, "queue", "list")
@@ -135,10 +123,20 @@ def test_grant_takes_arns_and_the_place_of_the_settings(owner_url: str) -> None:
     with psycopg.connect(owner_url, autocommit=True) as owner:
         owner.execute(f'create role "{role}"')
         try:
-            run(owner_url, "grant", role, "--send", ARN, "--send", "mail", region="eu-north-1")
-            granted = json.loads(run(owner_url, "grants", "--json"))
-            run(owner_url, "revoke", role, "--send", ARN)
-            left = json.loads(run(owner_url, "grants", "--json"))
+            run(
+                owner_url,
+                "sql",
+                "grant",
+                role,
+                "--send",
+                ARN,
+                "--send",
+                "mail",
+                region="eu-north-1",
+            )
+            granted = json.loads(run(owner_url, "sql", "list", "--json"))
+            run(owner_url, "sql", "revoke", role, "--send", ARN)
+            left = json.loads(run(owner_url, "sql", "list", "--json"))
         finally:
             owner.execute(f'drop owned by "{role}"')
             owner.execute(f'drop role "{role}"')

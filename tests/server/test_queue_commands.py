@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from support import commands
 from support.http import SKIPMQ, environment
 from support.postgres import Databases, as_node
 
@@ -21,18 +22,7 @@ def url(embedded_databases: Databases) -> str:
 
 def run(url: str, *words: str, given: str | bytes = "", code: int = 0) -> str:
     """Run a `skipmq queue` command; return what it printed."""
-    done = subprocess.run(
-        [*SKIPMQ, "queue", *words],
-        env=environment({"database_url": url}) | {"COLUMNS": "200"},
-        capture_output=True,
-        timeout=120,
-        check=False,
-        input=given.encode() if isinstance(given, str) else given,
-    )
-    said = (done.stdout + done.stderr).decode()
-    assert done.returncode == code, said
-    assert "Traceback" not in said
-    return said
+    return commands.run("queue", *words, code=code, given=given, database_url=url)
 
 
 def received(url: str, *words: str) -> list[dict[str, Any]]:
@@ -42,7 +32,7 @@ def received(url: str, *words: str) -> list[dict[str, Any]]:
 
 def count(url: str, name: str) -> str:
     shown = json.loads(run(url, "show", name, "--json"))
-    return str(shown["ApproximateNumberOfMessages"])
+    return str(shown["approximate_number_of_messages"])
 
 
 def test_message_is_sent_as_it_was_written_and_received_with_its_attributes(url: str) -> None:
@@ -56,11 +46,11 @@ def test_message_is_sent_as_it_was_written_and_received_with_its_attributes(url:
     )
     (message,) = received(url, "orders")
 
-    assert message["MessageId"] == sent["MessageId"]
-    assert message["Body"] == '{"tea": 1}'
-    assert message["Attributes"]["MessageGroupId"] == "shop"
-    assert message["MessageAttributes"]["tries"]["StringValue"] == "3"
-    assert message["MessageAttributes"]["raw"]["BinaryValue"] == "AAE="
+    assert message["message_id"] == sent["message_id"]
+    assert message["body"] == '{"tea": 1}'
+    assert message["attributes"]["message_group_id"] == "shop"
+    assert message["message_attributes"]["tries"]["string_value"] == "3"
+    assert message["message_attributes"]["raw"]["binary_value"] == "AAE="
     assert "no messages" in run(url, "receive", "orders")
 
 
@@ -70,7 +60,7 @@ def test_received_message_is_hidden_for_as_long_as_is_asked(url: str) -> None:
 
     first, second = (received(url, "orders", "--visibility-timeout", "0")[0] for _ in range(2))
 
-    assert first["MessageId"] == second["MessageId"]
+    assert first["message_id"] == second["message_id"]
     assert received(url, "orders", "--visibility-timeout", "600")
     assert "no messages" in run(url, "receive", "orders")
     assert "--visibility-timeout" in run(
@@ -86,7 +76,7 @@ def test_body_is_standard_input_byte_for_byte(url: str, words: tuple[str, ...]) 
     run(url, "send", "orders", *words, given=text)
 
     (message,) = received(url, "orders")
-    assert message["Body"] == text
+    assert message["body"] == text
 
 
 def test_lines_become_messages_in_batches_and_empty_ones_none(url: str) -> None:
@@ -101,7 +91,7 @@ def test_lines_become_messages_in_batches_and_empty_ones_none(url: str) -> None:
     )
     bodies = []
     while messages := received(url, "lines.fifo", "--max", "10", "--delete"):
-        bodies += [message["Body"] for message in messages]
+        bodies += [message["body"] for message in messages]
 
     assert "sent 25 messages" in told
     assert "sent 25 messages" in again
@@ -198,7 +188,7 @@ def test_attributes_are_set_and_tags_come_and_go(url: str) -> None:
     tags = json.loads(run(url, "tag", "orders", "owner=me", "--remove", "team", "--json"))
     shown = json.loads(run(url, "show", "orders", "--json"))
 
-    assert (shown["VisibilityTimeout"], shown["DelaySeconds"]) == ("61", "5")
+    assert (shown["visibility_timeout"], shown["delay_seconds"]) == (61, 5)
     assert tags == {"stage": "a=b", "owner": "me"}
     assert "is not of the form NAME=VALUE" in run(url, "set", "orders", "x", code=2)
     assert "stage" in run(url, "tag", "orders")
@@ -244,8 +234,8 @@ def test_tail_shows_each_new_message_once_and_receives_none(url: str, name: str)
     assert [message["body"] for message in shown] == ["new 0", "new 1", "new 2", "last"]
     assert (rest, complaint, tail.returncode) == ("", "", 0)
     peeked = json.loads(run(url, "peek", name, "--json"))
-    counts = [message["Attributes"]["ApproximateReceiveCount"] for message in peeked]
-    assert sorted(counts) == ["0", "0", "0", "0", "1"]
+    counts = [message["attributes"]["approximate_receive_count"] for message in peeked]
+    assert sorted(counts) == [0, 0, 0, 0, 1]
 
 
 def test_tail_shows_dead_letters_that_arrive(url: str) -> None:
@@ -312,4 +302,4 @@ def test_wait_is_ended_by_a_message(url: str) -> None:
         assert waiting.stdout is not None
         (message,) = json.load(waiting.stdout)
 
-    assert message["Body"] == "tea"
+    assert message["body"] == "tea"

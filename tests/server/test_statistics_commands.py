@@ -3,7 +3,6 @@
 import json
 import re
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import psycopg
 import pytest
 
 from skipmq.cli.queue.stats import count, duration, rate
+from support import commands
 from support.http import SKIPMQ, environment, eventually, free_port
 from support.postgres import Connection, Databases, as_node
 from support.sql import Queue, redrive_policy
@@ -46,19 +46,7 @@ def url(owner: Connection, embedded_databases: Databases) -> str:
 
 def run(url: str, *words: str, code: int = 0) -> str:
     """Run a command; return what it printed."""
-    done = subprocess.run(
-        [*SKIPMQ, *words],
-        env=environment({"database_url": url}),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    said = done.stdout + done.stderr
-    assert done.returncode == code, said
-    assert "Traceback" not in said
-    return said
+    return commands.run(*words, code=code, database_url=url)
 
 
 def stats(url: str, *words: str) -> Any:

@@ -61,17 +61,17 @@ def test_refusal_names_role_queue_and_remedy(applications: Applications) -> None
 
     assert refusal(shop, "select skipmq.send_message('mails', 'x')") == (
         "role shop may not send to the queue mails:"
-        " the owner of the schema grants it by `skipmq grant shop --send mails`"
+        " the owner of the schema grants it by `skipmq sql grant shop --send mails`"
     )
     assert refusal(shop, "select skipmq.receive_message('orders')") == (
         "role shop may not receive from the queue orders:"
-        " the owner of the schema grants it by `skipmq grant shop --receive orders`"
+        " the owner of the schema grants it by `skipmq sql grant shop --receive orders`"
     )
     assert refusal(
         shop,
         "select skipmq.send_message('orders', 'x',"
         " p_account => '123456789012', p_region => 'eu-west-1')",
-    ).endswith("`skipmq grant shop --send orders --account 123456789012 --region eu-west-1`")
+    ).endswith("`skipmq sql grant shop --send orders --account 123456789012 --region eu-west-1`")
 
 
 @pytest.mark.parametrize("queue", ["orders; rm -rf ~", "$(reboot)", "`reboot`", "o'; reboot '", ""])
@@ -83,7 +83,7 @@ def test_remedy_is_harmless_whatever_the_queue_is_called(
     said = refusal(shop, "select skipmq.send_message(%s, 'x')", queue)
 
     quoted = queue.replace("'", "''")
-    assert said.endswith(f"`skipmq grant shop --send '{quoted}'`")
+    assert said.endswith(f"`skipmq sql grant shop --send '{quoted}'`")
 
 
 def test_refusal_is_the_same_whether_the_queue_exists_or_not(
@@ -148,7 +148,7 @@ def test_transaction_with_an_older_snapshot_notices_a_revocation(
         send(shop, "orders")
     shop.execute("rollback")
     shop.execute(f"begin isolation level {isolation}")
-    assert "skipmq grant" in refusal(shop, "select skipmq.send_message('orders', 'x')")
+    assert "skipmq sql grant" in refusal(shop, "select skipmq.send_message('orders', 'x')")
 
 
 def test_revocation_that_is_undone_or_not_committed_yet_changes_nothing(

@@ -1,11 +1,11 @@
 """The commands on access keys."""
 
 import json
-import subprocess
 from base64 import b64encode
 from typing import Any
 
-from support.http import SKIPMQ, environment
+from support.commands import invoke
+from support.http import environment
 
 ACCOUNT = "123456789012"
 MASTER_KEY = b64encode(b"a master key of exactly 32 bytes").decode()
@@ -19,14 +19,9 @@ class Keys:
         self.master_key = master_key
 
     def run(self, *words: str) -> Any:
-        done = subprocess.run(
-            [*SKIPMQ, "keys", *words, "--json"],
-            env=environment({"database_url": self.url, "master_key": self.master_key}),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=True,
-        )
+        settings = environment({"database_url": self.url, "master_key": self.master_key})
+        done = invoke(("keys", *words, "--json"), settings)
+        assert done.code == 0, done.stderr
         return json.loads(done.stdout)
 
     def create(self, account: str = ACCOUNT, *options: str) -> dict[str, str]:

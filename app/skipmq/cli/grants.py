@@ -1,4 +1,4 @@
-"""The commands `grant`, `revoke` and `grants` on queues for database roles."""
+"""The commands `sql grant`, `sql revoke` and `sql list`, on queues for database roles."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -43,7 +43,7 @@ def grant(role: str, send: tuple[str, ...], receive: tuple[str, ...]) -> tuple[A
     if not (send or receive):
         raise click.UsageError(_QUEUE_REQUIRED)
     settings = configuration().settings
-    _change("grant", QueueGrants.grant, role, _by_place(send, receive, settings))
+    _change("sql grant", QueueGrants.grant, role, _by_place(send, receive, settings))
     return _shown(role, send, receive, settings), f"role {escape(role)} may " + _rights(
         send, receive, " and "
     )
@@ -63,20 +63,20 @@ def revoke(role: str, send: tuple[str, ...], receive: tuple[str, ...]) -> tuple[
     if not (send or receive):
         if place.given(click.get_current_context()):
             raise click.UsageError(_QUEUE_REQUIRED)
-        run_as_owner("revoke", lambda database: QueueGrants(database).revoke_all(role))
+        run_as_owner("sql revoke", lambda database: QueueGrants(database).revoke_all(role))
         return {"role": role, "revoked": "all"}, f"revoked all grants of role {escape(role)}"
     settings = configuration().settings
-    _change("revoke", QueueGrants.revoke, role, _by_place(send, receive, settings))
+    _change("sql revoke", QueueGrants.revoke, role, _by_place(send, receive, settings))
     return _shown(role, send, receive, settings), f"role {escape(role)} may no longer " + _rights(
         send, receive, " or "
     )
 
 
-@click.command()
+@click.command("list")
 @printing_json
 def grants() -> tuple[Any, Any]:
     """List the grants on queues of database roles."""
-    stored = run_as_owner("grants", lambda database: QueueGrants(database).all())
+    stored = run_as_owner("sql list", lambda database: QueueGrants(database).all())
     rows = [
         {
             "role": row.role,
@@ -91,7 +91,7 @@ def grants() -> tuple[Any, Any]:
         for row in stored
     ]
     if not rows:
-        return rows, "no grants yet: `skipmq grant ROLE --send QUEUE`"
+        return rows, "no grants yet: `skipmq sql grant ROLE --send QUEUE`"
     table = Table(*rows[0], box=None, pad_edge=False)
     for row in rows:
         table.add_row(*(escape(cell(value)) for value in row.values()))

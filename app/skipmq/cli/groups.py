@@ -8,7 +8,11 @@ import skipmq
 from skipmq.cli.deferred import Deferred, Group
 
 _QUEUE = (
-    Deferred("list", "queue.queues:queue_list", "List the names of queues that begin with PREFIX."),
+    Deferred(
+        "list",
+        "queue.queues:queue_list",
+        "List queues, or those whose names begin with PREFIX, with their counts of messages.",
+    ),
     Deferred(
         "create",
         "queue.queues:queue_create",
@@ -127,6 +131,15 @@ _ANALYTICS = (
         extra="analytics",
     ),
 )
+_SQL = (
+    Deferred("grant", "grants:grant", "Grant the database role ROLE access to queues by SQL."),
+    Deferred(
+        "revoke",
+        "grants:revoke",
+        "Revoke grants from the database role ROLE; without queues, all of them.",
+    ),
+    Deferred("list", "grants:grants", "List the grants on queues of database roles."),
+)
 
 
 @click.group(cls=Group, commands=_QUEUE)
@@ -142,8 +155,14 @@ def analytics() -> None:
     """Export, stream and analyze the history with Spark or DuckDB."""
 
 
+@click.group(cls=Group, commands=_SQL)
+def sql() -> None:
+    """Grant database roles access to queues by SQL."""
+
+
 _ALL = (
     queue,
+    sql,
     analytics,
     Deferred("serve", "serve:serve_command", "Run a node."),
     Deferred(
@@ -177,13 +196,6 @@ _ALL = (
         "keys:keys",
         "Create, list, permit, disable, enable, revoke and rotate access keys.",
     ),
-    Deferred("grant", "grants:grant", "Grant the database role ROLE access to queues by SQL."),
-    Deferred(
-        "revoke",
-        "grants:revoke",
-        "Revoke grants from the database role ROLE; without queues, all of them.",
-    ),
-    Deferred("grants", "grants:grants", "List the grants on queues of database roles."),
 )
 
 

@@ -35,7 +35,11 @@ class LocalNode:
     def __init__(self, settings: Settings, database_url: str, user: str = "") -> None:
         self._runner = asyncio.Runner()
         self._user = user
-        self.node = self.run(_opened(settings, database_url))
+        try:
+            self.node = self.run(_opened(settings, database_url))
+        except BaseException:
+            self._runner.close()
+            raise
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine and return its result."""
@@ -72,7 +76,15 @@ class LocalNode:
         """Return the error for a queue that is not there, which names where one is."""
         node = self.node
         found = self.run(node.queues.places(name.name, node.deadline()))
-        return place.missing(name, [(account, region) for account, region, _ in found])
+        others = [(account, region) for account, region, _ in found]
+        owner = Identity(name.account, name.region, name.account)
+        urls = self.act("ListQueues", owner).get("QueueUrls", [])
+        return place.missing(name, others, (url.rsplit("/", 1)[1] for url in urls))
+
+    @property
+    def own(self) -> tuple[str, str]:
+        """Return the account and the region of the settings."""
+        return self.node.settings.account, self.node.settings.region
 
     def queue_url(self, text: str) -> str:
         """Return the URL of a queue by its name, URL or ARN, as `place.queue_url` does."""

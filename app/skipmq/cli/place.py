@@ -1,6 +1,7 @@
 """Where a command looks for its queues: the account and region of options, ARNs and settings."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, TypeVar
 
 import click
@@ -10,6 +11,8 @@ from skipmq.config.settings import Settings
 from skipmq.model import QueueName
 
 _FIELDS = ("account", "region")
+# How similar a name is to one that may be meant.
+_SIMILAR = 0.75
 _OPTIONS, _QUEUE = "skipmq.options", "skipmq.queue"
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -39,11 +42,16 @@ def full_name(text: str, settings: Settings) -> QueueName:
     return QueueName(named.account or settings.account, named.region or settings.region, named.name)
 
 
-def missing(name: QueueName, others: Sequence[tuple[str, str]]) -> errors.QueueDoesNotExist:
-    """Return the error for a queue that is not there, from the places that have one of its name."""
+def missing(
+    name: QueueName, others: Sequence[tuple[str, str]], known: Iterable[str]
+) -> errors.QueueDoesNotExist:
+    """Return the error for a queue that is not there.
+
+    `others` are the places that have one of its name, `known` the names of its own place.
+    """
     text = f"queue {name.name} does not exist in account {name.account}, region {name.region}"
     if not others:
-        return errors.QueueDoesNotExist(f"{text}: create it with `skipmq queue create`")
+        return errors.QueueDoesNotExist(f"{text}: {remedy(name.name, known)}")
     account, region = next((each for each in others if each[0] == name.account), others[0])
     more = f" (and in {len(others) - 1} other places)" if len(others) > 1 else ""
     if account == name.account:
@@ -56,6 +64,13 @@ def missing(name: QueueName, others: Sequence[tuple[str, str]]) -> errors.QueueD
             f"--account {account} --region {region}",
         )
     return errors.QueueDoesNotExist(f"{text}; there is one in {where}{more}: add {options}")
+
+
+def remedy(name: str, known: Iterable[str]) -> str:
+    """Return what to do about a queue that is not there: name a similar one, or create it."""
+    if close := get_close_matches(name, known, n=1, cutoff=_SIMILAR):
+        return f"did you mean {close[0]}?"
+    return "create it with `skipmq queue create`"
 
 
 def _option(context: click.Context, parameter: click.Parameter, value: str | None) -> None:

@@ -2,7 +2,7 @@
 
 import ssl
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from skipmq.cli import place
@@ -78,6 +78,11 @@ class RemoteNode:
             raise RemoteError(self._explained(error, name)) from error
         return answer
 
+    @property
+    def own(self) -> tuple[None, None]:
+        """Return the place of statistics, which a node gives of the key's queues alone."""
+        return None, None
+
     def queue_url(self, text: str) -> str:
         """Return the URL of a queue by its name, URL or ARN, as `place.queue_url` does."""
         return place.queue_url(text, self._account, self._region)
@@ -135,10 +140,17 @@ class RemoteNode:
 
     def _missing(self, name: str) -> str:
         account = f"account {self._account}" if self._account else "the key's account"
+        name, known = name.rsplit("/", 1)[-1], []
+        # Another account's are not listed, and a key may not be allowed to list any.
+        if self._account is None:
+            with suppress(ClientError, UnavailableError):
+                found = self._caller.call("ListQueues", {}, self._region)
+                known = [url.rsplit("/", 1)[1] for url in found.get("QueueUrls", ())]
+        remedy = place.remedy(name, known)
+        conjunction = " Otherwise" if remedy.endswith("?") else ", or"
         return (
             f"queue {name} does not exist in {account}, region {self._region}, at"
-            f" {self._caller.url}: create it with `skipmq queue create`, or name its place by"
-            " --account and --region"
+            f" {self._caller.url}: {remedy}{conjunction} name its place by --account and --region"
         )
 
     def _explained(self, error: ClientError | UnavailableError, name: str | None) -> str:

@@ -51,6 +51,10 @@ class Source(Protocol):
     def act(self, action: str, /, **parameters: Any) -> dict[str, Any]:
         """Run an action and return its result, in which bytes are in base64."""
 
+    @property
+    def own(self) -> tuple[str | None, str | None]:
+        """Return the account and region whose queues are shown by their names alone."""
+
     def queue_url(self, text: str) -> str:
         """Return the URL of a queue by its name, URL or ARN, as `place.queue_url` does."""
 

@@ -40,6 +40,7 @@ class Top:
 
     def __init__(self, node: Node, order: Order) -> None:
         self._node, self._order = node, order
+        self._own = (node.settings.account, node.settings.region)
         self._refresh = asyncio.Event()
         self._queues: list[QueueStatistics] = []
         self._others: QueueStatistics | None = None
@@ -115,7 +116,7 @@ class Top:
         return Group(
             self._head(self._others),
             "",
-            statistics_table(self._queues, self._others),
+            statistics_table(self._queues, self._others, self._own),
             "",
             Text(f"by {self._order}    keys: {keys}  q quit", "dim"),
         )

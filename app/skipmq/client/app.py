@@ -32,7 +32,7 @@ class Decorator(Protocol[B]):
 class App:
     """The consumers of a program; `dsn` is the URL of the broker's database for a role of its own.
 
-    The role needs `skipmq grant ROLE --receive QUEUE` for each queue. With `https://…` or
+    The role needs `skipmq sql grant ROLE --receive QUEUE` for each queue. With `https://…` or
     `http://…` it is the URL of the broker itself, whose requests are signed by AWS's variables.
     """
 

@@ -53,10 +53,10 @@ def explained(
             )
         case "42883":
             text = f"the schema of SkipMQ here is of another release: `skipmq migrate` ({text})"
-        case "42501" if "skipmq grant" not in text:
+        case "42501" if "skipmq sql grant" not in text:
             text = (
                 f"this role may not use SkipMQ ({text}): the owner of the schema grants it by"
-                f" `skipmq grant ROLE --send {queue} --receive {queue}`"
+                f" `skipmq sql grant ROLE --send {queue} --receive {queue}`"
             )
         case "42501":
             pass

@@ -8,15 +8,30 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from skipmq import limits
 from skipmq.cli.completion import queue_argument
 from skipmq.cli.output import cell, out, printing_json
+from skipmq.cli.plain import plain
 from skipmq.cli.source import act, open_source
+from skipmq.cli.tables import Column, table
 
-_BODY_SHOWN = 60
+_RECEIVED = (
+    Column("message"),
+    Column("received", 2, is_number=True),
+    Column("group", 3),
+    Column("body", 1, shrinks=True),
+)
+_PEEKED = (_RECEIVED[0], Column("state", 2), Column("received", 3, is_number=True), *_RECEIVED[2:])
+_EVENTS = (
+    Column("time (UTC)"),
+    Column("event"),
+    Column("queue", 3),
+    Column("to", 1),
+    Column("received", 2, is_number=True),
+    Column("by", 4),
+)
 # The meaning of a state's time; the time of other events is when they happened.
 _TIME_PREFIXES = {"in-flight": "until ", "delayed": "until ", "visible": "since "}
 
@@ -68,7 +83,7 @@ def queue_receive(
             MessageAttributeNames=["All"],
         ).get("Messages", [])
         if as_json:
-            click.echo(json.dumps(messages, indent=2))
+            click.echo(json.dumps(plain(messages), indent=2))
         else:
             out.print(_table(messages) if messages else "no messages")
         sys.stdout.flush()
@@ -85,16 +100,23 @@ def queue_receive(
 
 
 def _table(messages: Sequence[Mapping[str, Any]]) -> Table:
-    table = Table("message", "received", "group", "body", box=None, pad_edge=False)
-    for message in messages:
-        attributes = message["Attributes"]
-        table.add_row(
-            message["MessageId"],
-            attributes["ApproximateReceiveCount"],
-            escape(attributes.get("MessageGroupId", "")),
-            escape(message["Body"]),
-        )
-    return table
+    return table(
+        _RECEIVED,
+        (
+            (
+                message["MessageId"],
+                message["Attributes"]["ApproximateReceiveCount"],
+                message["Attributes"].get("MessageGroupId", ""),
+                _line(message["Body"]),
+            )
+            for message in messages
+        ),
+    )
+
+
+def _line(body: str) -> str:
+    """Return a body in one line."""
+    return " ".join(body.split())
 
 
 @click.command("peek")
@@ -120,19 +142,19 @@ def queue_peek(name: str, state: str | None, limit: int) -> tuple[Any, Any]:
     if not messages:
         return messages, "no matching messages"
     reasons = [_failure_reason(message) for message in messages]
-    columns = ["message", "state", "received", "group", *(["failure"] if any(reasons) else [])]
-    table = Table(*columns, "body", box=None, pad_edge=False)
-    for message, reason in zip(messages, reasons, strict=True):
-        attributes = message["Attributes"]
-        table.add_row(
+    failure = [Column("failure", 1, shrinks=True)] if any(reasons) else []
+    rows = (
+        (
             message["MessageId"],
             _state(message),
-            attributes["ApproximateReceiveCount"],
-            escape(attributes.get("MessageGroupId", "")),
-            *([escape(reason[:_BODY_SHOWN])] if any(reasons) else []),
-            escape(message["Body"][:_BODY_SHOWN]),
+            message["Attributes"]["ApproximateReceiveCount"],
+            message["Attributes"].get("MessageGroupId", ""),
+            *([reason] if failure else []),
+            _line(message["Body"]),
         )
-    return messages, table
+        for message, reason in zip(messages, reasons, strict=True)
+    )
+    return plain(messages), table((*_PEEKED[:-1], *failure, _PEEKED[-1]), rows)
 
 
 def _failure_reason(message: Mapping[str, Any]) -> str:
@@ -170,19 +192,22 @@ def queue_timeline(name: str, message_id: str) -> tuple[Any, Any]:
             since = _exact(timeline["HistorySearchedFrom"])
             status.update(f"no events since {since}, still searching")
     if not timeline["Events"]:
-        return timeline, "no such message in the queue or the history"
-    table = Table("time (UTC)", "event", "queue", "to", "received", "by", box=None, pad_edge=False)
-    for event in timeline["Events"]:
-        prefix = _TIME_PREFIXES.get(event["Event"], "")
-        table.add_row(
-            f"{prefix}{_exact(event['At'])}" if "At" in event else "",
-            event["Event"],
-            escape(event.get("QueueName", "")),
-            escape(event.get("DestinationQueueName", "")),
-            cell(event.get("Receives")),
-            escape(event.get("Program", "")),
+        raise click.ClickException(
+            f"there is no message {message_id} in queue {name} or in its history: a redrive gives"
+            " a message another ID"
         )
-    return timeline, table
+    rows = (
+        (
+            _TIME_PREFIXES.get(event["Event"], "") + (_exact(event["At"]) if "At" in event else ""),
+            event["Event"],
+            event.get("QueueName", ""),
+            event.get("DestinationQueueName", ""),
+            cell(event.get("Receives")),
+            event.get("Program", ""),
+        )
+        for event in timeline["Events"]
+    )
+    return plain(timeline), table(_EVENTS, rows)
 
 
 def _exact(microseconds: int) -> str:

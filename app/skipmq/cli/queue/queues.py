@@ -6,10 +6,26 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
+from skipmq import limits
 from skipmq.cli import place
 from skipmq.cli.completion import queue_argument
+from skipmq.cli.consent import ask, described, yes_option
 from skipmq.cli.output import printing_json
+from skipmq.cli.plain import plain
+from skipmq.cli.queue.attributes import checked
+from skipmq.cli.queue.stats import count, duration
 from skipmq.cli.source import act, open_source
+from skipmq.cli.tables import Column, table
+
+_NO_QUEUES = "no queues yet: `skipmq queue create NAME`"
+_LISTED = ("queue", "visible", "in_flight", "delayed", "oldest")
+_COLUMNS = (
+    Column("queue"),
+    Column("visible", 1, is_number=True),
+    Column("in flight", 2, is_number=True),
+    Column("delayed", 4, is_number=True),
+    Column("oldest", 3, is_number=True),
+)
 
 
 def pairs(_: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
@@ -25,13 +41,37 @@ def pairs(_: click.Context, parameter: click.Parameter, given: tuple[str, ...]) 
 
 @click.command("list")
 @click.argument("prefix", default="")
+@click.option("--names", is_flag=True, help="Print the names alone, one a line.")
 @place.reached
 @printing_json
-def queue_list(prefix: str) -> tuple[Any, Any]:
-    """List the names of queues that begin with PREFIX."""
-    urls = act("ListQueues", QueueNamePrefix=prefix).get("QueueUrls", [])
-    names = [url.rsplit("/", 1)[1] for url in urls]
-    return names, "\n".join(names) or "no queues yet: `skipmq queue create NAME`"
+def queue_list(prefix: str, *, names: bool) -> tuple[Any, Any]:
+    """List queues, or those whose names begin with PREFIX, with their counts of messages."""
+    with open_source() as node:
+        if names:
+            urls = node.act("ListQueues", QueueNamePrefix=prefix).get("QueueUrls", [])
+            found = [url.rsplit("/", 1)[1] for url in urls]
+            return found, "\n".join(found) or _none(prefix)
+        account, region = node.own
+        queues, others = node.statistics(
+            limits.LIST_RESULTS, account=account, region=region, search=prefix
+        )
+    if others.queues:
+        click.echo(f"these are the first {len(queues):,}: name a longer PREFIX", err=True)
+    shown = [each for each in queues if str(each.queue).startswith(prefix)]
+    result = [{name: getattr(each, name) for name in _LISTED} for each in shown]
+    rows = (
+        (
+            str(each.queue),
+            *map(count, (each.visible, each.in_flight, each.delayed)),
+            duration(each.oldest),
+        )
+        for each in shown
+    )
+    return result, table(_COLUMNS, rows) if shown else _none(prefix)
+
+
+def _none(prefix: str) -> str:
+    return f"no queues begin with {prefix}" if prefix else _NO_QUEUES
 
 
 @click.command("create")
@@ -49,8 +89,10 @@ def queue_list(prefix: str) -> tuple[Any, Any]:
 @printing_json
 def queue_create(name: str, attributes: dict[str, str]) -> tuple[Any, Any]:
     """Create the queue NAME; one that ends in .fifo is a FIFO queue."""
-    if name.endswith(".fifo"):
+    is_fifo = name.endswith(".fifo")
+    if is_fifo:
         attributes.setdefault("FifoQueue", "true")
+    checked(attributes, is_fifo=is_fifo)
     act("CreateQueue", create=True, QueueName=name, Attributes=attributes)
     return {"queue": name}, f"created queue {name}"
 
@@ -65,10 +107,10 @@ def queue_show(name: str) -> tuple[Any, Any]:
         QueueUrl=name,
         AttributeNames=["All", "HistoryMode", "ReplicationMode"],
     )["Attributes"]
-    table = Table("attribute", "value", box=None, pad_edge=False)
+    shown = Table("attribute", "value", box=None, pad_edge=False)
     for key, value in attributes.items():
-        table.add_row(key, escape(value))
-    return attributes, table
+        shown.add_row(key, escape(value))
+    return plain(attributes), shown
 
 
 @click.command("set")
@@ -85,6 +127,7 @@ def queue_set(name: str, attributes: dict[str, str]) -> tuple[Any, Any]:
 
     An empty value removes a policy.
     """  # noqa: D301 - click reads the character \b.
+    checked(attributes, is_fifo=name.endswith(".fifo"))
     act("SetQueueAttributes", QueueUrl=name, Attributes=attributes)
     return {"queue": name, "set": attributes}, f"changed {', '.join(attributes)} of queue {name}"
 
@@ -111,27 +154,33 @@ def queue_tag(name: str, tags: dict[str, str], remove: tuple[str, ...]) -> tuple
         present = node.act("ListQueueTags", QueueUrl=url).get("Tags", {})
     if not present:
         return present, f"queue {name} has no tags"
-    table = Table("tag", "value", box=None, pad_edge=False)
+    shown = Table("tag", "value", box=None, pad_edge=False)
     for key, value in present.items():
-        table.add_row(escape(key), escape(value))
-    return present, table
+        shown.add_row(escape(key), escape(value))
+    return present, shown
 
 
 @click.command("purge")
 @queue_argument
-@click.confirmation_option("--yes", prompt="Delete all messages of the queue?")
+@yes_option
 @printing_json
-def queue_purge(name: str) -> tuple[Any, Any]:
+def queue_purge(name: str, *, yes: bool) -> tuple[Any, Any]:
     """Delete all messages of the queue NAME."""
-    act("PurgeQueue", QueueUrl=name)
+    with open_source() as node:
+        if not yes:
+            ask(f"Delete all messages of {described(node, name)}?")
+        node.act("PurgeQueue", QueueUrl=name)
     return {"purged": name}, f"purged queue {name}"
 
 
 @click.command("delete")
 @queue_argument
-@click.confirmation_option("--yes", prompt="Delete the queue and all its messages?")
+@yes_option
 @printing_json
-def queue_delete(name: str) -> tuple[Any, Any]:
+def queue_delete(name: str, *, yes: bool) -> tuple[Any, Any]:
     """Delete the queue NAME and all its messages."""
-    act("DeleteQueue", QueueUrl=name)
+    with open_source() as node:
+        if not yes:
+            ask(f"Delete the queue {described(node, name)} and all its messages?")
+        node.act("DeleteQueue", QueueUrl=name)
     return {"deleted": name}, f"deleted queue {name}"

@@ -14,6 +14,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from skipmq import limits
 from skipmq.cli.completion import queue_argument
+from skipmq.cli.plain import plain
 from skipmq.cli.source import Source, open_source
 
 _NOT_TEXT = "standard input is not UTF-8: bodies are text; send binary values as attributes"
@@ -73,7 +74,9 @@ def queue_send(
     with open_source() as node:
         if not (lines or count):
             result = node.act("SendMessage", QueueUrl=name, **_message(body, **options))
-            click.echo(json.dumps(result, indent=2) if as_json else f"sent {result['MessageId']}")
+            click.echo(
+                json.dumps(plain(result), indent=2) if as_json else f"sent {result['MessageId']}"
+            )
             return
         bodies = _lines(standard_input) if lines else repeat(body, count or 1)
         sent, failed = _send_all(node, name, bodies, count, options)

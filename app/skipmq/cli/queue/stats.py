@@ -10,18 +10,17 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from skipmq import limits
 from skipmq.cli import place
 from skipmq.cli.completion import queue_names
 from skipmq.cli.output import cell, printing_json, shown_time
 from skipmq.cli.source import Activity, open_source
+from skipmq.cli.tables import Column, table
 from skipmq.model import QueueMinute, QueueStatistics
 from skipmq.store.statistics import Order
 
 _MINUTES = 60
 # The number of recent minutes with activity in the table of a queue.
 _ROWS = 10
-_OWN = {(None, None), (limits.DEFAULT_ACCOUNT, limits.DEFAULT_REGION)}
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _STEP, _UNITS = 1000.0, ("", "k", "M", "G")
 _SPANS = ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "m"), (60, "m", 1, "s"))
@@ -58,22 +57,35 @@ def duration(seconds: float | None) -> str:
     return f"{whole}s"
 
 
-def statistics_table(queues: Sequence[QueueStatistics], others: QueueStatistics) -> Table:
-    """Return the table of queues; its last row sums up the other queues, if any."""
-    table = Table("queue", box=None, pad_edge=False, collapse_padding=True)
-    for heading in (
-        *("visible", "in\nflight", "delayed", "oldest"),
-        *("sent\n/s", "received\n/s", "deleted\n/s", "dead-\nlettered"),
-    ):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for each in queues:
-        table.add_row(_name(each), *_cells(each))
+_COLUMNS = (
+    Column("queue"),
+    Column("visible", 1, is_number=True),
+    Column("in\nflight", 2, is_number=True),
+    Column("delayed", 5, is_number=True),
+    Column("oldest", 3, is_number=True),
+    Column("sent\n/s", 6, is_number=True),
+    Column("received\n/s", 8, is_number=True),
+    Column("deleted\n/s", 7, is_number=True),
+    Column("dead-\nlettered", 4, is_number=True),
+)
+
+
+def statistics_table(
+    queues: Sequence[QueueStatistics],
+    others: QueueStatistics,
+    own: tuple[str | None, str | None],
+) -> Table:
+    """Return the table of queues; its last row sums up the other queues, if any.
+
+    Those of the account and region `own` are shown by name alone.
+    """
+    sums: list[str] = []
     if others.queues:
         name = f"{count(others.queues)} others"
         if others.messages is not None:
             name += f", {count(others.messages)} messages"
-        table.add_row(_line(name), *_cells(others), style="dim")
-    return table
+        sums = [name, *_cells(others)]
+    return table(_COLUMNS, ([name_in(each, own), *_cells(each)] for each in queues), last=sums)
 
 
 def _cells(each: QueueStatistics) -> list[str]:
@@ -82,14 +94,10 @@ def _cells(each: QueueStatistics) -> list[str]:
     return [*counts, duration(each.oldest), *rates, count(each.dead_lettered)]
 
 
-def _name(each: QueueStatistics) -> Text:
-    own = (each.account, each.region) in _OWN
-    return _line(f"{each.queue}" if own else f"{each.queue} ({each.account}, {each.region})")
-
-
-def _line(text: str) -> Text:
-    """Return a text that is shortened in a narrow terminal, so that numbers stay readable."""
-    return Text(text, no_wrap=True, overflow="ellipsis")
+def name_in(each: QueueStatistics, own: tuple[str | None, str | None]) -> str:
+    """Return the name of a queue, with its account and region if they are others than `own`."""
+    is_own = (each.account, each.region) == own
+    return f"{each.queue}" if is_own else f"{each.queue} ({each.account}, {each.region})"
 
 
 order_option = click.option(
@@ -125,6 +133,7 @@ def queue_stats(name: str | None, order: Order, limit: int, search: str) -> tupl
         if name is not None:
             return _shown(node.activity(name, _MINUTES))
         where = place.given(click.get_current_context())
+        own = node.own
         queues, others = node.statistics(
             limit,
             account=where.get("account"),
@@ -134,7 +143,8 @@ def queue_stats(name: str | None, order: Order, limit: int, search: str) -> tupl
         )
     sums = {key: value for key, value in others._asdict().items() if value is not None}
     result = {"queues": [each._asdict() for each in queues], "others": sums}
-    return result, statistics_table(queues, others) if queues else "no matching queues"
+    shown = statistics_table(queues, others, own) if queues else "no matching queues"
+    return result, shown
 
 
 def _shown(activity: Activity) -> tuple[Any, Any]:

@@ -12,7 +12,9 @@ from rich.table import Table
 from skipmq import limits
 from skipmq.actions import moves
 from skipmq.cli.completion import queue_argument, queue_names
+from skipmq.cli.consent import ask, described, yes_option
 from skipmq.cli.output import cell, printing_json, shown_time
+from skipmq.cli.plain import plain
 from skipmq.cli.source import Source, open_source
 
 # Seconds between two polls of a task's progress.
@@ -49,7 +51,10 @@ def _filters(command: Any) -> Any:
 @_rate
 @printing_json
 def queue_redrive(name: str, target: str | None, rate: int | None) -> tuple[Any, Any]:
-    """Redrive the messages of the dead-letter queue NAME, and wait until the task ends."""
+    """Redrive the messages of the dead-letter queue NAME, and wait until the task ends.
+
+    After Ctrl-C nodes continue the task; `skipmq queue tasks NAME --cancel` ends it.
+    """
     with open_source() as node:
         destination = None if target is None else node.queue_url(target)
         source = _arn(node, name)
@@ -77,8 +82,7 @@ def queue_move(name: str, target: str, **options: Any) -> tuple[Any, Any]:
       skipmq queue move orders orders-held --body '"shop": 7'
       skipmq queue move failed orders --attribute reason --value timeout --rate 50
 
-    Only messages that are visible when it starts are moved. If the command is interrupted, nodes
-    continue the task.
+    Only messages that are visible when it starts are moved. After Ctrl-C nodes continue the task.
     """  # noqa: D301 - click reads the character \b.
     return _run("move", name, target, **options)
 
@@ -98,15 +102,15 @@ def queue_copy(name: str, target: str, **options: Any) -> tuple[Any, Any]:
 @queue_argument
 @_filters
 @_rate
-@click.confirmation_option("--yes", prompt="Permanently delete the matching messages?")
+@yes_option
 @printing_json
-def queue_delete_matching(name: str, **options: Any) -> tuple[Any, Any]:
+def queue_delete_matching(name: str, *, yes: bool, **options: Any) -> tuple[Any, Any]:
     """Delete matching messages of the queue NAME; `queue purge` deletes all."""
     if options["body"] is None and options["attribute"] is None:
         raise click.UsageError(
             "specify --body or --attribute; `skipmq queue purge` deletes all messages"
         )
-    return _run("delete", name, None, **options)
+    return _run("delete", name, None, asks=not yes, **options)
 
 
 @click.command("tasks")
@@ -139,7 +143,7 @@ def queue_tasks(*, name: str, cancel: bool) -> tuple[Any, Any]:
             escape(_filter(task)),
             escape(cell(task.get("FailureReason"))),
         )
-    return tasks, table
+    return plain(tasks), table
 
 
 def _filter(task: dict[str, Any]) -> str:
@@ -167,6 +171,7 @@ def _run(
     name: str,
     target: str | None,
     *,
+    asks: bool = False,
     body: str | None,
     attribute: str | None,
     value: str | None,
@@ -180,6 +185,10 @@ def _run(
         for queue in (name, destination):
             if queue is not None:
                 _arn(node, queue)
+        if asks:
+            filters = {"BodyContains": body, "AttributeName": attribute, "AttributeValue": value}
+            matching = _filter({key: text for key, text in filters.items() if text is not None})
+            ask(f"Permanently delete messages of {described(node, name)} that match {matching}?")
         handle = node.act(
             "StartMessageTask",
             QueueUrl=name,
@@ -195,6 +204,18 @@ def _run(
 
 def _wait(node: Source, name: str, handle: str) -> tuple[Any, Any]:
     """Advance a task until it ends, since no node may be running; show the progress."""
+    try:
+        return _ended(node, name, handle)
+    except KeyboardInterrupt:
+        click.echo(
+            f"skipmq: the task continues on the nodes: `skipmq queue tasks {name}` shows it, with"
+            " --cancel ends it",
+            err=True,
+        )
+        raise
+
+
+def _ended(node: Source, name: str, handle: str) -> tuple[Any, Any]:
     tasks = _tasks(node, name)
     # A task that a node has completed already has no handle and is the newest.
     task = next((each for each in tasks if each.get("TaskHandle") == handle), tasks[0])

@@ -1,0 +1,74 @@
+"""Tables that fit the terminal: a key is never cut, columns go first, and bodies shrink."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from rich.cells import cell_len
+from rich.table import Table
+from rich.text import Text
+
+from skipmq.cli.output import out
+
+# Below this many characters a text that shrinks is omitted, too.
+_SHORTEST = 12
+_GAP = 2
+
+
+class Column(NamedTuple):
+    """A column: in a narrow terminal that of the largest `rank` is omitted first, one of 0 never.
+
+    A text that `shrinks` is cut at the end of the line; numbers are aligned to the right.
+    """
+
+    heading: str
+    rank: int = 0
+    is_number: bool = False
+    shrinks: bool = False
+
+
+def table(
+    columns: Sequence[Column], rows: Iterable[Sequence[str]], *, last: Sequence[str] = ()
+) -> Table:
+    """Return a table of rows that fits the terminal; `last` is a dim row of sums, if any."""
+    cells = [*rows]
+    widths = [
+        max(cell_len(line) for text in texts for line in text.split("\n"))
+        for texts in zip(
+            [each.heading for each in columns], *cells, *([last] if last else []), strict=True
+        )
+    ]
+    shown = _fitting(columns, widths)
+    # What the others leave is divided between the columns that shrink.
+    shrinking = [number for number in shown if columns[number].shrinks]
+    fixed = sum(_GAP + (0 if number in shrinking else widths[number]) for number in shown)
+    room = max((out.width - fixed + _GAP) // max(len(shrinking), 1), _SHORTEST)
+    made = Table(box=None, pad_edge=False)
+    for number in shown:
+        column = columns[number]
+        made.add_column(
+            column.heading,
+            justify="right" if column.is_number else "left",
+            overflow="ellipsis" if column.shrinks else "fold",
+            no_wrap=column.shrinks or widths[number] <= out.width,
+            max_width=room if column.shrinks else None,
+        )
+    for row in cells:
+        made.add_row(*(Text(row[number]) for number in shown))
+    if last:
+        made.add_row(*(Text(last[number]) for number in shown), style="dim")
+    return made
+
+
+def _fitting(columns: Sequence[Column], widths: Sequence[int]) -> list[int]:
+    """Return the numbers of the columns that the width of the terminal has room for."""
+    shown = [*range(len(columns))]
+    while sum(_least(columns[n], widths[n]) + _GAP for n in shown) - _GAP > out.width:
+        dropped = max(shown, key=lambda number: columns[number].rank)
+        if not columns[dropped].rank:
+            break
+        shown.remove(dropped)
+    return shown
+
+
+def _least(column: Column, width: int) -> int:
+    return min(width, _SHORTEST) if column.shrinks else width

@@ -3,6 +3,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none.
+-- Routed: to the first partition that answers.
 create function skipmq.access_key_version() returns table (version bigint, now float8)
 language sql volatile security definer
 set search_path = pg_catalog, pg_temp

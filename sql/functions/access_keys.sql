@@ -3,6 +3,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none.
+-- Routed: to the first partition that answers.
 --
 -- A key is `usable` while it and its parent are enabled. A temporary key has the name and rights of its parent and
 -- expires with it at the latest. Times are in seconds since 1970.

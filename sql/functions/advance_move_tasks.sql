@@ -5,6 +5,7 @@
 -- Locks, in order: task rows, message rows, skipping locked rows.
 -- Raises: nothing.
 -- Relies on index: move_task_active, and those of what it calls.
+-- Routed: to each partition; the results are added.
 create function skipmq.advance_move_tasks(p_limit integer default 1000) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp

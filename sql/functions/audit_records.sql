@@ -3,6 +3,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: audit_record_pkey, audit_record_queue, audit_record_access_key, audit_record_action.
+-- Routed: to the first partition.
 --
 -- With p_account: actions by the account, actions on its queues, and refusals of requests without a known account;
 -- without it: all records. A null filter matches every record. recorded_at is in seconds since 1970.

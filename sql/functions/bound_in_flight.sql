@@ -4,6 +4,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: those of count_all and count_in_flight.
+-- Routed: to the partition of p_queue_id.
 --
 -- While an old snapshot is held, a count reads every message received and deleted within its visibility timeout.
 create function skipmq.bound_in_flight(p_queue_id integer, p_most integer default 120000) returns integer

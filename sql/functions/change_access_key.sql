@@ -3,6 +3,7 @@
 -- Locks, in order: the access key, the row of the cluster.
 -- Raises: SQ010 when the key does not exist.
 -- Relies on index: access_key_pkey.
+-- Routed: to each partition.
 --
 -- Not granted to nodes.
 create function skipmq.change_access_key(

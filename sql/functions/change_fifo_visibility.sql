@@ -4,6 +4,7 @@
 -- Locks, in order: group rows by number, message rows by id.
 -- Raises: what change_visibility raises.
 -- Relies on index: those of lock_groups, change_visibility and refresh_groups.
+-- Routed: to the partition of p_queue_id.
 create function skipmq.change_fifo_visibility(
   p_queue_id integer,
   p_ids bigint[],

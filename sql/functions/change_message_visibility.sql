@@ -5,6 +5,7 @@
 -- Locks, in order: those of check_grant, then the message row, or those of change_fifo_visibility.
 -- Raises: what check_grant and check_timeouts raise; SQ001 when the queue does not exist, SQ011 without a timeout.
 -- Relies on index: queue_pkey, and those of the functions it calls.
+-- Routed: to the partition of p_queue.
 create function skipmq.change_message_visibility(
   p_queue text,
   p_id bigint,

@@ -5,6 +5,7 @@
 -- Locks, in order: message rows by id.
 -- Raises: for an SQL user (p_commit is null) what check_timeouts raises.
 -- Relies on index: message_pkey.
+-- Routed: to the partition of p_queue_id.
 --
 -- p_received_at is the time of the receive that the receipt belongs to (null: not checked).
 -- p_commit sets synchronous_commit for the rest of the transaction; null leaves it unchanged.

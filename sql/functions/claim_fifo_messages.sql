@@ -7,7 +7,7 @@
 -- Locks, in order: group rows, skipping locked ones; message rows, and those of clear_groups.
 -- Raises: SQ005 when the generation does not exist, SQ007 when the queue is not FIFO.
 -- Relies on index: queue_id, message_group_available, message_group_order.
---
+-- Routed: to the partition of p_queue_id.
 -- p_commit sets synchronous_commit for the rest of the transaction; null leaves it unchanged.
 create function skipmq.claim_fifo_messages(
   p_queue_id integer, p_limits integer[], p_visibility_timeout integer default null, p_commit text default null

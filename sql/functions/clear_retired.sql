@@ -5,6 +5,7 @@
 -- Locks, in order: row of the job (does nothing when it is locked), message rows, skipping locked ones; group rows.
 -- Raises: nothing.
 -- Relies on index: generation_to_clear, message_visible, message_group_order, message_group_pkey.
+-- Routed: to each partition; the results are added.
 create function skipmq.clear_retired(p_limit integer default 5000) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp

@@ -4,6 +4,7 @@
 -- Locks, in order: none.
 -- Raises: what moved_clock raises.
 -- Relies on index: none.
+-- Routed: to the first partition that answers.
 --
 -- Without SET and SECURITY DEFINER, so that the planner inlines it.
 create function skipmq.clock() returns timestamptz

@@ -4,6 +4,7 @@
 -- Locks, in order: those of send_messages or send_fifo_messages.
 -- Raises: SQ005 when one of the generations does not exist, SQ007 when the queues have different types.
 -- Relies on index: message_pkey, queue_id.
+-- Routed: by sql/router/.
 create function skipmq.copy_messages(p_queue_id integer, p_ids bigint[], p_target integer, p_sender text default null)
 returns table (place bigint, outcome text)
 language plpgsql volatile security definer

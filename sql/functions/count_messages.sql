@@ -4,6 +4,7 @@
 -- Raises: nothing.
 -- Relies on index: those of count_all, message_visible; for FIFO message_group_available,
 --   message_group_order, message_enqueued.
+-- Routed: to the partition of p_queue_id.
 --
 -- It reads the messages that are not visible, and up to 10,000 past retention. The total comes from the sums, so that
 -- visible messages cost nothing.

@@ -4,6 +4,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: archived_day_pkey.
+-- Routed: to each partition; the greatest result is returned.
 create function skipmq.count_unarchived_days(p_keep interval) returns integer
 language sql stable security definer
 set search_path = pg_catalog, pg_temp

@@ -4,6 +4,7 @@
 -- Locks, in order: row of the job, history and its default partition (briefly, for each day).
 -- Raises: 55P03 when a reader holds the table for longer than lock_timeout; retry later.
 -- Relies on index: none.
+-- Routed: to each partition; the results are added.
 create function skipmq.create_history_partitions(p_days integer default 7) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp

@@ -1,9 +1,11 @@
 -- Does: creates a queue, or returns the one of the same name when its attributes equal those given. A name that ends in
 --   .fifo makes a FIFO queue.
 -- Called by: the CreateQueue action; SQL users.
--- Locks, in order: queue row.
--- Raises: SQ002 when an attribute differs, SQ003 within p_cooldown of the deletion of the same name.
--- Relies on index: queue_pkey, generation_name.
+-- Locks, in order: the advisory lock of the name, which reserve_queue takes too; queue row.
+-- Raises: SQ002 when an attribute differs, SQ003 within p_cooldown of the deletion of the same name, SQ013 when the name is
+--   reserved for another partition.
+-- Relies on index: queue_pkey, generation_name, queue_place_pkey.
+-- Routed: by sql/router/.
 create function skipmq.create_queue(
   p_name text,
   p_attributes jsonb default '{}',
@@ -22,6 +24,14 @@ declare
   v_queue skipmq.queue;
   v_different text;
 begin
+  perform pg_advisory_xact_lock(hashtext('skipmq queue'), hashtext(format('%s:%s:%s', p_account, p_region, p_name)));
+  if exists (
+    select from skipmq.queue_place e
+    where e.account = p_account and e.region = p_region and e.name = p_name)
+  then
+    raise exception 'queue % is reserved for another partition', skipmq.shown(p_name) using errcode = 'SQ013',
+      hint = 'call create_queue in the router''s database';
+  end if;
   if exists (
     select from skipmq.generation g
     where g.account = p_account and g.region = p_region and g.name = p_name

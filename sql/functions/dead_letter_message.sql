@@ -7,6 +7,7 @@
 -- Raises: what check_grant raises; SQ001 when there is no such queue, SQ007 when it has no dead-letter queue; 55P03 when
 --   a transaction is sending to the message's group of a FIFO dead-letter queue: call again.
 -- Relies on index: queue_pkey, message_pkey, and those of lock_groups, dead_letter, append_fifo and refresh_groups.
+-- Routed: to the partition of p_queue.
 create function skipmq.dead_letter_message(
   p_queue text,
   p_id bigint,

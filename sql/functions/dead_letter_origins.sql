@@ -3,6 +3,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: message_visible, message_group_order, queue_pkey.
+-- Routed: to the partition of p_source_arn.
 create function skipmq.dead_letter_origins(p_source_arn text, p_limit integer default 100000) returns setof text
 language sql volatile security definer
 set search_path = pg_catalog, pg_temp

@@ -7,6 +7,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: queue_dead_letter, queue_pkey, queue_count_pkey, queue_minute_pkey, and those of oldest_message.
+-- Routed: to all partitions; paged by queue_id is not null, messages desc, name.
 --
 -- p_search is a part of the name of the queue or of a source. The cost does not depend on the number of messages.
 create function skipmq.dead_letter_queues(

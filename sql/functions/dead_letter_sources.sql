@@ -3,6 +3,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: queue_dead_letter.
+-- Routed: to the partition of p_name.
 create function skipmq.dead_letter_sources(
   p_account text,
   p_region text,

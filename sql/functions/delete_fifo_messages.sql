@@ -6,6 +6,7 @@
 -- Locks, in order: group rows by number, message rows by id.
 -- Raises: SQ005 when the generation does not exist, SQ007 when the queue is not FIFO.
 -- Relies on index: message_pkey, queue_id, and those of lock_groups, settle and refresh_groups.
+-- Routed: to the partition of p_queue_id.
 --
 -- p_received_at is the time of the receive that the receipt belongs to (null: not checked); see delete_messages.
 -- p_commit sets synchronous_commit for the rest of the transaction; null leaves it unchanged.

@@ -4,6 +4,7 @@
 -- Locks, in order: those of check_grant, then of delete_messages or delete_fifo_messages.
 -- Raises: what check_grant raises; SQ001 when the queue does not exist, SQ005 when it is purged or deleted concurrently.
 -- Relies on index: queue_pkey, and those of the functions it calls.
+-- Routed: to the partition of p_queue.
 create function skipmq.delete_message(
   p_queue text,
   p_id bigint,

@@ -5,6 +5,7 @@
 -- Locks, in order: message rows by id.
 -- Raises: SQ005 when the generation does not exist, SQ007 when the queue is FIFO.
 -- Relies on index: message_pkey, queue_id.
+-- Routed: to the partition of p_queue_id.
 --
 -- The delete finds its rows by id, not by ctid: when a concurrent change of visibility moves a row, PostgreSQL rechecks
 -- the new version and deletes it; one that was received again no longer matches its receipt.

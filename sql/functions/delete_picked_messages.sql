@@ -4,6 +4,7 @@
 -- Locks, in order: for FIFO group rows by number; message rows by id.
 -- Raises: SQ005 when the generation does not exist.
 -- Relies on index: queue_id, and those of lock_picked and settle; for FIFO those of lock_groups and refresh_groups.
+-- Routed: to the partition of p_queue_id.
 create function skipmq.delete_picked_messages(p_queue_id integer, p_ids bigint[])
 returns table (place bigint, outcome text)
 language plpgsql volatile security definer

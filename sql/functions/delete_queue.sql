@@ -4,6 +4,7 @@
 --   generation row.
 -- Raises: SQ005 when the generation does not exist.
 -- Relies on index: queue_id, generation_pkey.
+-- Routed: to the partition of p_queue_id.
 create function skipmq.delete_queue(p_queue_id integer) returns void
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp

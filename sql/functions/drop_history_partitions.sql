@@ -6,6 +6,7 @@
 -- Raises: 22023 when p_keep is less than a day; 55P03 when a reader holds a partition for longer than lock_timeout: retry
 --   later.
 -- Relies on index: history_xid, archived_day_pkey.
+-- Routed: to each partition; the results are added.
 create function skipmq.drop_history_partitions(p_keep interval, p_archived boolean default false) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp

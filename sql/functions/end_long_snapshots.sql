@@ -6,6 +6,7 @@
 -- Raises: 42501 when it terminated no session and the function's owner may not see or terminate the sessions of some of
 --   these roles: grant it those roles.
 -- Relies on index: none.
+-- Routed: to each partition; the rows are merged.
 create function skipmq.end_long_snapshots(p_limit interval)
 returns table (pid integer, role name, application_name text, held interval)
 language plpgsql volatile security definer

@@ -4,6 +4,7 @@
 -- Locks, in order: the ended session, the row of the cluster.
 -- Raises: 23514 when p_digest is not a digest.
 -- Relies on index: ended_session_pkey.
+-- Routed: to each partition.
 create function skipmq.end_session(p_digest bytea, p_lasts interval) returns void
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp

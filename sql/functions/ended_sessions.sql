@@ -3,6 +3,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none.
+-- Routed: to the first partition that answers.
 --
 -- It returns them for a further minute, since nodes estimate the time.
 create function skipmq.ended_sessions() returns setof bytea

@@ -4,6 +4,7 @@
 -- Locks, in order: group rows by number (a FIFO queue), messages by id.
 -- Raises: nothing.
 -- Relies on index: message_pkey, message_group_pkey, history_xid, erased_message_pkey.
+-- Routed: to the partition of p_queue_id.
 --
 -- Runs with the caller's rights, so that only the owner can erase.
 create function skipmq.erase_messages(p_queue_id integer, p_ids bigint[]) returns integer

@@ -3,6 +3,7 @@
 -- Locks, in order: row of the job (does nothing when it is locked), audit records.
 -- Raises: nothing.
 -- Relies on index: audit_record_pkey.
+-- Routed: to each partition; the results are added.
 create function skipmq.expire_audit_records(p_keep interval, p_limit integer default 5000) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp

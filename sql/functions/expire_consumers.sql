@@ -4,6 +4,7 @@
 -- Locks, in order: consumers, skipping locked ones; workers, skipping locked ones.
 -- Raises: nothing.
 -- Relies on index: none.
+-- Routed: to each partition; the results are added.
 create function skipmq.expire_consumers(p_limit integer default 5000) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp

@@ -4,6 +4,7 @@
 -- Locks, in order: row of the job (does nothing when it is locked), deduplication rows, attempts, skipping locked ones.
 -- Raises: nothing.
 -- Relies on index: deduplication_expires, receive_attempt_received.
+-- Routed: to each partition; the results are added.
 --
 -- The minute is for a send that found an id just before it expired: it reads the answer afterwards.
 create function skipmq.expire_deduplication(p_limit integer default 5000) returns integer

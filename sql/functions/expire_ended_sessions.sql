@@ -3,6 +3,7 @@
 -- Locks, in order: ended sessions, skipping locked ones.
 -- Raises: nothing.
 -- Relies on index: none.
+-- Routed: to each partition; the results are added.
 create function skipmq.expire_ended_sessions(p_limit integer default 5000) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp

@@ -3,6 +3,7 @@
 -- Locks, in order: row of the job (does nothing when it is locked), group rows and message rows.
 -- Raises: nothing.
 -- Relies on index: message_visible, and those of expire_fifo.
+-- Routed: to each partition; the results are added.
 create function skipmq.expire_messages(p_limit integer default 5000) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp

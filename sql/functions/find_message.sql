@@ -5,6 +5,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: message_pkey, message_visible; for FIFO message_enqueued; generation_pkey, queue_pkey.
+-- Routed: to the partition of p_queue_id.
 --
 -- state_at is the time at which an in-flight or delayed message becomes visible, a visible one became visible, an expired
 -- one expired, or the queue was purged or deleted.

@@ -5,6 +5,7 @@
 -- Raises: nothing.
 -- Relies on index: queue_delta_at, queue_count_pkey, queue_minute_pkey, queue_minute_minute, generation_pkey; the first
 --   time message_visible, message_enqueued.
+-- Routed: to each partition; the results are added.
 --
 -- p_all reads all changes, including those of long transactions, and records the time, from which later calls start: while
 -- an old snapshot keeps vacuum from the folded rows, they read only a part of them. The first time it counts the messages

@@ -3,6 +3,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: queue_pkey.
+-- Routed: by sql/router/.
 create function skipmq.get_queue(p_name text, p_account text, p_region text)
 returns table (
   queue_id integer, fifo boolean, attributes jsonb, tags jsonb,

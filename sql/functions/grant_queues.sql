@@ -5,6 +5,7 @@
 -- Raises: SQ008 for an invalid queue name or account; SQ010, with the remedy, when the role or skipmq_application does not
 --   exist; SQ011 without a queue; 42501 when the owner may not grant skipmq_application.
 -- Relies on index: queue_grant_pkey.
+-- Routed: not: commands run it on each partition itself.
 --
 -- The queue need not exist. Existing grants stay. Not granted to nodes.
 create function skipmq.grant_queues(

@@ -4,6 +4,7 @@
 -- Locks, in order: none.
 -- Raises: SQ010 when the source does not exist.
 -- Relies on index: move_task_source.
+-- Routed: to the partition of p_source_arn.
 create function skipmq.list_move_tasks(p_source_arn text, p_limit integer default 1, p_every boolean default false)
 returns table (
   task_id uuid, status text, destination_arn text, messages_per_second integer, moved bigint,

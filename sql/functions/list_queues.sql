@@ -3,6 +3,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: queue_pkey.
+-- Routed: to all partitions; the rows are merged, order by 1 limit p_limit.
 create function skipmq.list_queues(
   p_account text,
   p_region text,

@@ -9,6 +9,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: message_visible.
+-- Routed: to the partition of p_queue_id.
 --
 -- Transaction ids are in the order of time, and snapshots tell which of them have ended (PostgreSQL manual, 9.27.8).
 -- Read-only transactions have no id, so that a long snapshot does not hold the watermark back.

@@ -5,6 +5,7 @@
 -- Locks, in order: row of the job (does nothing when it is locked), tenants, message rows, skipping locked ones.
 -- Raises: nothing.
 -- Relies on index: message_visible, noisy_tenant_pkey.
+-- Routed: to each partition; the results are added.
 --
 -- Source: SQS Developer Guide, Amazon SQS fair queues.
 create function skipmq.mark_noisy(p_limit integer default 5000) returns integer

@@ -6,6 +6,7 @@
 -- Raises: SQ005 when one of the generations does not exist, SQ007 when the queues have different types.
 -- Relies on index: queue_id, and those of lock_picked and resend; for FIFO those of lock_groups, append_fifo and
 --   refresh_groups.
+-- Routed: by sql/router/.
 create function skipmq.move_messages(p_queue_id integer, p_ids bigint[], p_target integer)
 returns table (place bigint, outcome text)
 language plpgsql volatile security definer

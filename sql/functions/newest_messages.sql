@@ -4,6 +4,7 @@
 -- Locks, in order: none.
 -- Raises: SQ005 when the generation does not exist.
 -- Relies on index: queue_id, message_visible; for FIFO message_enqueued.
+-- Routed: to the partition of p_queue_id.
 --
 -- It reads up to 500 entries backwards from each end of the index: visible messages by the time at which they became
 -- visible, hidden ones by the time at which they will. It does not return a message that was received and deleted between

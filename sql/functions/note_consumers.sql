@@ -4,6 +4,7 @@
 -- Locks, in order: rows of the worker's own consumers, by key.
 -- Raises: nothing.
 -- Relies on index: consumer_pkey.
+-- Routed: to the partition of each of p_queue_ids.
 create function skipmq.note_consumers(
   p_process text, p_queue_ids integer[], p_callers text[], p_addresses text[], p_since bigint[], p_last bigint[],
   p_receives bigint[], p_received bigint[], p_deleted bigint[], p_waiting integer[]

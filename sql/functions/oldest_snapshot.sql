@@ -5,6 +5,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none.
+-- Routed: to all partitions; the rows are merged, order by began limit 1.
 --
 -- Where the schema's owner is not in pg_monitor it sees only sessions of its own roles. Replication slots and standbys
 -- with hot_standby_feedback are omitted, since PostgreSQL does not record since when they hold rows.

@@ -6,6 +6,7 @@
 -- Locks, in order: none.
 -- Raises: SQ005 when the generation does not exist.
 -- Relies on index: queue_id, message_visible; for FIFO message_enqueued.
+-- Routed: to the partition of p_queue_id.
 --
 -- Messages of another state are read and skipped. A message that is received between two pages may be returned twice.
 create function skipmq.peek_messages(

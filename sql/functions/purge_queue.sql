@@ -5,6 +5,7 @@
 --   generation row.
 -- Raises: SQ005 when the generation does not exist, SQ004 within p_cooldown of the last purge.
 -- Relies on index: queue_id, generation_pkey.
+-- Routed: to the partition of p_queue_id.
 create function skipmq.purge_queue(p_queue_id integer, p_cooldown interval default '60 seconds')
 returns integer
 language plpgsql volatile security definer

@@ -4,6 +4,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: consumer_pkey.
+-- Routed: to the partition of p_queue_id.
 create function skipmq.queue_consumers(p_queue_id integer, p_limit integer default 200)
 returns table (
   caller text, address text, application text, processes text[], since float8, last_receive float8,

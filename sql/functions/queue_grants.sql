@@ -3,6 +3,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none.
+-- Routed: not: commands run it on each partition itself.
 --
 -- Not granted to nodes.
 create function skipmq.queue_grants()

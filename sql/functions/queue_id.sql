@@ -5,6 +5,7 @@
 -- Raises: SQ001 when the queue does not exist; the hint names other places with a queue of that name, to members of the
 --   owner and of skipmq_node: others need not know where queues are.
 -- Relies on index: queue_pkey.
+-- Routed: to the partition of p_name.
 create function skipmq.queue_id(
   p_name text,
   p_account text default coalesce(nullif(current_setting('skipmq.account', true), ''), '000000000000'),

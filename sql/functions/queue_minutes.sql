@@ -4,6 +4,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: queue_minute_pkey.
+-- Routed: to the partition of each of p_queue_ids.
 create function skipmq.queue_minutes(p_queue_ids integer[], p_minutes integer default 60)
 returns table (
   queue_id integer, minute timestamptz, sent bigint, received bigint, deleted bigint, dead_lettered bigint,

@@ -7,6 +7,10 @@
 -- Raises: nothing.
 -- Relies on index: queue_pkey, queue_count_pkey, queue_minute_pkey, queue_dead_letter, and those of
 --   count_messages and oldest_message.
+-- Routed: to all partitions; paged by case p_order when 'messages' then messages when 'rate' then send_rate + delete_rate
+--   when 'dead-lettered' then dead_lettered end * case when coalesce(p_descending, true) then -1 else 1 end,
+--   case when p_order <> 'name' then messages * case when coalesce(p_descending, true) then -1 else 1 end end,
+--   case when p_order = 'name' and p_descending then queue end desc, queue, account, region.
 --
 -- A null p_account or p_region matches all; p_search is a part of the name. Visible, in-flight and delayed messages and the
 -- oldest are determined only for the queues returned, so that the cost does not grow with the waiting messages.

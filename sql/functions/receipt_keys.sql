@@ -4,6 +4,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: receipt_key_pkey.
+-- Routed: to the first partition that answers.
 --
 -- The two further minutes are for nodes that issue handles with a replaced key until they have read the new one.
 create function skipmq.receipt_keys() returns table (key bytea, age float8)

@@ -6,6 +6,7 @@
 -- Raises: SQ005 when the generation does not exist, SQ007 when the queue is not FIFO; for an SQL user
 --   (p_commit is null) SQ008 when the attempt id is invalid, and what check_receive raises.
 -- Relies on index: receive_attempt_pkey, message_pkey, and those of the functions it calls.
+-- Routed: to the partition of p_queue_id.
 --
 -- Source: SQS API Reference, ReceiveMessage, ReceiveRequestAttemptId.
 create function skipmq.receive_fifo_attempt(

@@ -4,6 +4,7 @@
 -- Locks, in order: those of claim_fifo_messages.
 -- Raises: SQ005 when the generation does not exist, SQ007 when the queue is not FIFO; what check_receive raises.
 -- Relies on index: those of claim_fifo_messages.
+-- Routed: to the partition of p_queue_id.
 --
 -- p_commit sets synchronous_commit for the rest of the transaction. Null, for SQL users, leaves it unchanged and checks
 -- the limit and the timeout, which nodes have checked themselves.

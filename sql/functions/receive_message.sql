@@ -5,6 +5,7 @@
 -- Raises: what check_grant and check_receive raise; SQ001 when the queue does not exist, SQ005 when it is purged or
 --   deleted concurrently: call again.
 -- Relies on index: queue_pkey, and those of the functions it calls.
+-- Routed: to the partition of p_queue.
 --
 -- receive_count is the fencing token that a delete requires, and grows with each receive; approximate_receive_count is the
 -- count that SQS returns.

@@ -7,15 +7,15 @@
 -- Locks, in order: message rows, skipping locked ones; those of clear_head.
 -- Raises: SQ005 when the generation does not exist, SQ007 when the queue is FIFO; what check_receive raises.
 -- Relies on index: queue_id, message_visible, noisy_tenant_pkey.
+-- Routed: to the partition of p_queue_id.
 --
 -- No visible message precedes p_low_watermark (low_watermark explains why). The claim starts at p_scan_start, where the
 -- last one ended (the last row's scan_start), and repeats from p_low_watermark when that yields too few. In shard 2, of
 -- messages received before, none precedes p_received_low; a claim with p_scan_start reads that shard last. Both bounds
 -- hold while all transactions in p_held are open; once one has ended, scan_from returns the bound.
--- Messages past retention are excluded by the index condition.
--- p_within limits how far ahead next_visible_in reads: index entries of deleted in-flight messages are there too.
--- p_commit sets synchronous_commit for the rest of the transaction. Null, for SQL users, leaves it unchanged and checks
--- the limit and the timeout, which nodes have checked themselves.
+-- Messages past retention are excluded by the index condition. p_within limits how far ahead next_visible_in reads: index
+-- entries of deleted in-flight messages are there too. p_commit sets synchronous_commit for the rest of the transaction.
+-- Null, for SQL users, leaves it unchanged and checks the limit and the timeout, which nodes have checked themselves.
 create function skipmq.receive_messages(
   p_queue_id integer, p_limit integer default 1, p_visibility_timeout integer default null,
   p_commit text default null, p_low_watermark timestamptz default null, p_scan_start timestamptz default null,

@@ -5,6 +5,7 @@
 -- Locks, in order: archived_day row.
 -- Raises: nothing.
 -- Relies on index: archived_day_pkey.
+-- Routed: not: commands run it on each partition itself.
 --
 -- It counts the day's rows itself, so that no day is dropped on the export's word alone. It counts once: rows settled in
 -- the day afterwards are found by drop_history_partitions.

@@ -3,6 +3,7 @@
 -- Locks, in order: none.
 -- Raises: nothing that a client can cause: texts are truncated.
 -- Relies on index: access_key_pkey.
+-- Routed: to the first partition.
 --
 -- p_records is an array of objects with the names of the columns. age is in seconds, since the clock is the database's. A
 -- record with a claimed access key that exists belongs to the key's account.

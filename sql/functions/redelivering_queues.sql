@@ -5,6 +5,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: queue_pkey, queue_count_pkey, queue_minute_pkey, and those of count_in_flight.
+-- Routed: to all partitions; the rows are merged, order by received - deleted desc, name limit p_limit.
 --
 -- Deliveries that are in flight have not ended. They are counted only for the worst of the queues that received at least
 -- p_least messages more than they deleted, so that the cost does not grow with the waiting messages. Dead-letter queues

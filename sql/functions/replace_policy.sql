@@ -4,6 +4,7 @@
 -- Locks, in order: queue row.
 -- Raises: SQ005 when the generation does not exist.
 -- Relies on index: queue_id.
+-- Routed: to the partition of p_queue_id.
 create function skipmq.replace_policy(p_queue_id integer, p_old text, p_new text) returns boolean
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp

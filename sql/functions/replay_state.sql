@@ -4,6 +4,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: replay_message_pkey.
+-- Routed: not: commands run it on each partition itself.
 create function skipmq.replay_state(
   p_replay text, out target text, out to_send bigint, out bytes bigint, out groups bigint, out sent bigint
 )

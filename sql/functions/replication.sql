@@ -5,6 +5,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none.
+-- Routed: by sql/router/.
 --
 -- Source: PostgreSQL manual, 20.6.2 synchronous_standby_names; 28.2.4 pg_stat_replication.
 create function skipmq.replication(

@@ -3,6 +3,7 @@
 -- Locks, in order: group rows by number, message rows by id.
 -- Raises: nothing.
 -- Relies on index: those of lock_groups, return_messages and refresh_groups.
+-- Routed: to the partition of p_queue_id.
 create function skipmq.return_fifo_messages(
   p_queue_id integer, p_ids bigint[], p_receive_counts integer[], p_commit text default null
 ) returns integer

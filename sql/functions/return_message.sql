@@ -4,6 +4,7 @@
 -- Locks, in order: those of check_grant; group row, message row.
 -- Raises: what check_grant raises; SQ001 when there is no such queue.
 -- Relies on index: queue_pkey, message_pkey, and those of lock_groups and return_fifo_messages.
+-- Routed: to the partition of p_queue.
 create function skipmq.return_message(
   p_queue text,
   p_id bigint,

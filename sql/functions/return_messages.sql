@@ -5,6 +5,7 @@
 -- Locks, in order: message rows by id.
 -- Raises: nothing.
 -- Relies on index: message_pkey, queue_id.
+-- Routed: to the partition of p_queue_id.
 --
 -- receive_count is not decremented: the undelivered receipt must not match the next receive.
 -- p_commit sets synchronous_commit for the rest of the transaction; null leaves it unchanged.

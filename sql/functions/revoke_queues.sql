@@ -5,6 +5,7 @@
 -- Locks, in order: the table of grants, against writes.
 -- Raises: SQ010 when the role or one of the grants does not exist; then nothing is revoked.
 -- Relies on index: queue_grant_pkey.
+-- Routed: not: commands run it on each partition itself.
 --
 -- Takes effect at the next statement of each session. Not granted to nodes.
 create function skipmq.revoke_queues(

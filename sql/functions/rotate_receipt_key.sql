@@ -3,6 +3,7 @@
 -- Locks, in order: receipt keys, the row of the cluster.
 -- Raises: nothing.
 -- Relies on index: receipt_key_pkey.
+-- Routed: not: commands run it on each partition itself.
 --
 -- Not granted to nodes.
 create function skipmq.rotate_receipt_key() returns void

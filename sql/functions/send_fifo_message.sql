@@ -4,6 +4,7 @@
 -- Locks, in order: those of check_grant and hold_queue, then of send_fifo_messages.
 -- Raises: what check_grant, hold_queue and send_fifo_messages raise; SQ001 when the queue does not exist.
 -- Relies on index: queue_pkey, and those of send_fifo_messages.
+-- Routed: to the partition of p_queue.
 create function skipmq.send_fifo_message(
   p_queue text,
   p_body text,

@@ -6,12 +6,12 @@
 -- Locks, in order: those of hold_generation, for SQL users; those of lock_for_sending; deduplication rows by key.
 -- Raises: SQ005 when the generation does not exist, SQ007 when the queue is not FIFO; what check_messages raises.
 -- Relies on index: queue_id, deduplication_pkey, message_group_pkey.
+-- Routed: to the partition of p_queue_id.
 --
 -- The locks are taken before the sequence numbers and held until the commit, so that the messages of a group become
--- visible in the order of their numbers.
--- p_commit sets synchronous_commit for the rest of the transaction. Null, for SQL users, leaves it unchanged, prevents the
--- queue from being purged or deleted until the transaction ends, checks the messages, and adds the deduplication ids of
--- content-based deduplication, as nodes do themselves.
+-- visible in the order of their numbers. p_commit sets synchronous_commit for the rest of the transaction. Null, for SQL
+-- users, leaves it unchanged, prevents the queue from being purged or deleted until the transaction ends, checks the
+-- messages, and adds the deduplication ids of content-based deduplication, as nodes do themselves.
 create function skipmq.send_fifo_messages(
   p_queue_id integer,
   p_message_ids uuid[],

@@ -4,6 +4,7 @@
 --   message with a group.
 -- Raises: SQ005 when the generation does not exist, SQ007 when the queue is FIFO; what check_messages raises.
 -- Relies on index: queue_id, noisy_tenant_pkey, message_visible.
+-- Routed: to the partition of p_queue_id.
 --
 -- The arrays are parallel, with one element for each message; a null array stands for nulls. A null delay is the queue's.
 -- p_commit sets synchronous_commit for the rest of the transaction. Null, for SQL users, leaves it unchanged, prevents the

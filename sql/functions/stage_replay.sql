@@ -4,6 +4,7 @@
 -- Locks, in order: replay_message rows.
 -- Raises: nothing.
 -- Relies on index: replay_message_pkey.
+-- Routed: to the partition of p_target.
 create function skipmq.stage_replay(
   p_replay text,
   p_target text,

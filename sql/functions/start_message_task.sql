@@ -5,6 +5,7 @@
 -- Locks, in order: none except the task's row.
 -- Raises: SQ010 when a queue does not exist, SQ008 for invalid parameters or when the source has an active task.
 -- Relies on index: queue_pkey, and those of add_move_task.
+-- Routed: to the partition of p_source_arn and p_destination_arn.
 create function skipmq.start_message_task(
   p_source_arn text, p_kind text, p_destination_arn text default null, p_messages_per_second integer default null,
   p_body_contains text default null, p_attribute_name text default null, p_attribute_value text default null

@@ -4,6 +4,7 @@
 -- Locks, in order: none except the task's row.
 -- Raises: SQ010 when a queue does not exist, SQ008 when the source is not a dead-letter queue or has an active task.
 -- Relies on index: queue_dead_letter, and those of add_move_task.
+-- Routed: to the partition of p_source_arn and p_destination_arn.
 create function skipmq.start_move_task(
   p_source_arn text, p_destination_arn text default null, p_messages_per_second integer default null,
   p_origins text[] default null

@@ -5,6 +5,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: pg_class_oid_index.
+-- Routed: to all partitions; the rows are merged, order by began limit 1.
 create function skipmq.table_lock(out began timestamptz, out session text)
 language sql stable security definer
 set search_path = pg_catalog, pg_temp

@@ -4,6 +4,7 @@
 -- Raises: SQ005 when the generation does not exist, SQ008 when the queue would have more than 50 tags, 23514 when a key or
 --   a value is too long.
 -- Relies on index: queue_id.
+-- Routed: to the partition of p_queue_id.
 create function skipmq.tag_queue(p_queue_id integer, p_tags jsonb) returns void
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp

@@ -5,6 +5,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none (sample_history), queue_id, queue_dead_letter.
+-- Routed: to the partition of p_queue_id.
 --
 -- The measures are those of the reports (app/skipmq/analytics/reports/latency.py): the same columns of the history, and
 -- percentiles that are actual values. Dead-lettered messages were first received in another queue, so that a dead-letter

@@ -3,6 +3,7 @@
 -- Locks, in order: the advisory lock that database_state reads, shared, held until the session ends.
 -- Raises: 53100 while the disk is full.
 -- Relies on index: none.
+-- Routed: to each partition.
 --
 -- It adds 256 kB to a table and rolls back. The pages stay until vacuum truncates them, so that no call reuses the space
 -- of an earlier one.

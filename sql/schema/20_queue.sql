@@ -70,3 +70,13 @@ create index generation_name on skipmq.generation (account, region, name, retire
 -- For clear_retired: the generations left to clear.
 create index generation_to_clear on skipmq.generation (retired_at)
   where retired_at is not null and cleared_at is null;
+
+-- The names at home in this partition whose queue is in another one. A row stays after its queue is deleted, so that the
+-- name is unique at any time.
+create table skipmq.queue_place (
+  account text collate "C" not null,
+  region text collate "C" not null,
+  name text collate "C" not null,
+  partition integer not null,
+  primary key (account, region, name)
+);

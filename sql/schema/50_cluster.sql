@@ -5,7 +5,13 @@ create table skipmq.cluster (
   -- Incremented by every change of access keys, receipt-handle keys and ended sessions.
   access_key_version bigint not null default 0,
   -- The time up to which fold_counts has folded all changes.
-  counted_to timestamptz not null default '-infinity'
+  counted_to timestamptz not null default '-infinity',
+  -- The place of this database among partitions: its number, how many there are, and what identifies those that belong
+  -- together (null: it is the only one). Queue ids are congruent to the number.
+  partition integer not null default 0,
+  partitions integer not null default 1,
+  map_id uuid,
+  check (partition >= 0 and partition < partitions and partitions & (partitions - 1) = 0)
 );
 insert into skipmq.cluster default values;
 

@@ -20,7 +20,7 @@ APP = ROOT / "app" / "skipmq"
 FUNCTIONS = sorted((files.folder("sql") / "functions").glob("*.sql"))
 CONTRACT = ["-- Does:", "-- Called by:", "-- Locks, in order:", "-- Raises:", "-- Relies on index:"]
 # The packages that may hold SQL.
-SQL_FOLDERS = ("database", "delivery", "store", "analytics/postgres")
+SQL_FOLDERS = ("database", "delivery", "store", "analytics/postgres", "partitions")
 # And the modules.
 SQL_MODULES = ("client/statements.py", "django/statements.py")
 # How a statement begins, or what only a statement has.

@@ -7,7 +7,7 @@ from skipmq.database import files
 
 SQL = files.folder("sql")
 FUNCTIONS = {file.stem: file.read_text() for file in (SQL / "functions").glob("*.sql")}
-GROUPS = ("Applications", "Nodes", "The janitor", "Commands", "Inner")
+GROUPS = ("Applications", "Nodes", "Routers", "The janitor", "Commands", "Inner")
 
 
 def on_the_map() -> dict[str, list[str]]:
@@ -50,3 +50,9 @@ def test_groups_are_those_of_the_rights_and_of_the_contracts() -> None:
     }
     actions = {name for name in FUNCTIONS if re.search(r"\bactions?\b", callers(name))}
     assert groups["Nodes"] >= actions
+
+
+def test_each_function_that_is_called_from_outside_says_how_a_router_routes_it() -> None:
+    outer = {n for group, names in on_the_map().items() if group != "Inner" for n in names}
+
+    assert {n for n, text in FUNCTIONS.items() if "\n-- Routed: " in text} == outer

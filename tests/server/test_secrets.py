@@ -198,6 +198,10 @@ def owner_url(server: embedded.Server) -> str:
     return url
 
 
+# Where no server listens.
+NO_ROUTER = "postgresql://owner:" + PASSWORD + "@127.0.0.1:1/router"
+
+
 def _is_refused(url: str) -> bool:
     try:
         psycopg.connect(url).close()
@@ -259,6 +263,9 @@ def commands(place: Path) -> dict[str, list[str]]:
         "sql grant": ["application", "--send", "orders"],
         "sql list": [],
         "sql revoke": ["application"],
+        "partitions init": ["--router", NO_ROUTER, "--partition", NO_ROUTER],
+        "partitions list": ["--router", NO_ROUTER],
+        "partitions doctor": ["--router", NO_ROUTER],
         "analytics export": ["--lake", lake],
         "analytics verify": ["--lake", lake],
         "analytics stream": ["--output", lake, "--once"],

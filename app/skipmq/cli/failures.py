@@ -8,13 +8,22 @@ from skipmq.database import session
 from skipmq.database.schema import SchemaError
 from skipmq.embedded import EmbeddedError
 from skipmq.imports.found import UnreadableError
+from skipmq.partitions import MapError
 from skipmq.processes.certificate import CertificateError
 from skipmq.processes.listening import ServeError
 
 _USAGE, _FAILURE = 2, 1
 # Their messages are meant for the user.
 _PLAIN = (
-    *(CertificateError, DeclarationError, EmbeddedError, RemoteError, SchemaError, ServeError),
+    *(
+        CertificateError,
+        DeclarationError,
+        EmbeddedError,
+        MapError,
+        RemoteError,
+        SchemaError,
+        ServeError,
+    ),
 )
 
 

@@ -140,6 +140,15 @@ _SQL = (
     ),
     Deferred("list", "grants:grants", "List the grants on queues of database roles."),
 )
+_PARTITIONS = (
+    Deferred("init", "partitions:init", "Make databases partitions, and a database their router."),
+    Deferred("list", "partitions:list_", "List the partitions of a router."),
+    Deferred(
+        "doctor",
+        "partitions:doctor",
+        "Check a router and its partitions; exit with 1 where something is wrong.",
+    ),
+)
 
 
 @click.group(cls=Group, commands=_QUEUE)
@@ -160,10 +169,16 @@ def sql() -> None:
     """Grant database roles access to queues by SQL."""
 
 
+@click.group(cls=Group, commands=_PARTITIONS)
+def partitions() -> None:
+    """Spread queues over several databases behind routers of PL/Proxy."""
+
+
 _ALL = (
     queue,
     sql,
     analytics,
+    partitions,
     Deferred("serve", "serve:serve_command", "Run a node."),
     Deferred(
         "work", "work:work", "Run the consumers of the app APP in the module MODULE.", extra=None

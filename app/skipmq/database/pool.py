@@ -41,13 +41,21 @@ _MINIMUM_SECONDS = 0.1
 Parameters = Sequence[object]
 
 
-class _Unavailable(Exception):  # noqa: N818 - caught in this file.
-    """The database is unavailable; with `unknown` the statement may have run."""
+# Seconds until a statement is sent again to a partition that is unavailable.
+_PAUSE = 0.25
 
-    def __init__(self, error: Exception, *, unknown: bool) -> None:
+
+class _Unavailable(Exception):  # noqa: N818 - caught in this file.
+    """The database is unavailable; with `unknown` the statement may have run.
+
+    `is_partition`: only the partition to which a router sent the statement is.
+    """
+
+    def __init__(self, error: Exception, *, unknown: bool, is_partition: bool = False) -> None:
         super().__init__(error)
         self.error = error
         self.unknown = unknown
+        self.is_partition = is_partition
 
 
 def _is_final(error: Exception) -> bool:
@@ -147,6 +155,11 @@ class Database:
                     unknown = True
                     values = statement.bind(again or parameters)
                 may_retry = statement.repeatable or not failed.unknown
+                if failed.is_partition and may_retry and monotonic() + _PAUSE < deadline:
+                    await asyncio.sleep(_PAUSE)
+                    self.observer.count("retried")
+                    continue
+                may_retry = may_retry and not failed.is_partition
                 if not (may_retry and await self._wait_until_available(deadline, durable)):
                     self._raise_unavailable(failed.error, unknown)
                 self.observer.count("retried")
@@ -292,6 +305,9 @@ class Database:
             raise errors.ServiceUnavailable(_TOO_SLOW) from error
         if borrowed.timed_out:
             self.observer.count("cut")
+        if not borrowed.broken and (verdict := retry.partition_verdict(error)) is not None:
+            is_unknown = verdict is Verdict.UNKNOWN
+            raise _Unavailable(error, unknown=is_unknown, is_partition=True) from error
         verdict = retry.classify(error.sqlstate, broken=borrowed.broken)
         is_unavailable = verdict in (Verdict.UNAVAILABLE, Verdict.UNKNOWN)
         if is_unavailable or error.sqlstate in retry.STALE_SESSION:

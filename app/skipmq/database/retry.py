@@ -1,5 +1,6 @@
 """Classify database errors: whether a statement ran and may be retried."""
 
+import re
 from enum import Enum, auto
 
 import psycopg
@@ -36,6 +37,33 @@ _STANDING = {
 } | dict.fromkeys(STALE_SESSION, Verdict.AGAIN)
 
 
+# How PL/Proxy, in a router, begins an error of a partition, and one of its connection to it, whose
+# SQLSTATE is then this. Source: PL/Proxy 2.10, src/cluster.c and src/execute.c.
+_FROM_ROUTER = re.compile(
+    r"(?:PL/Proxy function )?skipmq(?:_router)?\.\w+\(\d+\): \[[^\]]*\] (?:REMOTE [A-Z]+: )?"
+)
+_CONNECTION_OF_ROUTER = "XX000"
+
+
+def text(error: psycopg.Error) -> str:
+    """Return the error text, without what a router adds to one of a partition."""
+    return _FROM_ROUTER.sub("", error.diag.message_primary or "", count=1)
+
+
+def partition_verdict(error: psycopg.Error) -> Verdict | None:
+    """Return the verdict for a partition that a router cannot use, or None.
+
+    Other partitions, and the router itself, are not affected.
+    """
+    if (found := _FROM_ROUTER.match(error.diag.message_primary or "")) is None:
+        return None
+    if error.sqlstate == _CONNECTION_OF_ROUTER:
+        is_refused = (error.diag.message_primary or "")[found.end() :].startswith("PQconnect")
+        return Verdict.UNAVAILABLE if is_refused else Verdict.UNKNOWN
+    verdict = classify(error.sqlstate, broken=False)
+    return verdict if verdict in {Verdict.UNAVAILABLE, Verdict.UNKNOWN} else None
+
+
 def classify(sqlstate: str | None, *, broken: bool) -> Verdict:
     """Return the verdict for an SQLSTATE, and for a connection that is broken."""
     if broken:
@@ -52,7 +80,7 @@ def translated(error: psycopg.Error, verdict: Verdict) -> Exception:
     kind = errors.BY_SQLSTATE.get(error.sqlstate or "")
     if kind is not None:
         hint = (error.diag.message_hint,) if issubclass(kind, errors.NeedsOperator) else ()
-        return kind(error.diag.message_primary, *hint)
+        return kind(text(error), *hint)
     if isinstance(error, psycopg.DataError):
         return errors.InvalidParameterValueException("A parameter's value cannot be stored.")
     if isinstance(error, psycopg.OperationalError):

@@ -1,0 +1,120 @@
+"""The commands `partitions …`: queues spread over several databases."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from skipmq import partitions
+from skipmq.cli.output import out, printing_json
+from skipmq.config import ConfigError
+from skipmq.database import address, schema
+
+_router = click.option(
+    "--router",
+    envvar="SKIPMQ_ROUTER_URL",
+    required=True,
+    metavar="URL",
+    help="Database of the router, as a superuser; each router is made alike.",
+)
+_partition = click.option(
+    "--partition",
+    "urls",
+    multiple=True,
+    metavar="URL",
+    help="Database of a partition, as the schema's owner; in order, once for each.",
+)
+
+
+@click.command()
+@_router
+@_partition
+@click.option(
+    "--node-password-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="File with the password with which the router connects to partitions as skipmq_node.",
+)
+@printing_json
+def init(router: str, urls: tuple[str, ...], node_password_file: Path | None) -> tuple[Any, Any]:
+    """Make databases partitions, and a database their router.
+
+    Migrates each partition, gives it its number, and generates the router's functions. Run it again
+    after an upgrade of SkipMQ, for each router, and to make a lost router again: what nodes have
+    stored stays. Nodes then connect to a router: SKIPMQ_DATABASE_URL.
+    """
+    password = node_password_file.read_text(encoding="utf-8").strip() if node_password_file else ""
+    try:
+        for url in (router, *urls):
+            address.parameters(url)
+    except address.AddressError as error:
+        raise ConfigError([str(error)]) from error
+    with Console(stderr=True).status("making partitions"):
+        whole = _map(urls)
+        keys: list[Any] = []
+        for number, url in enumerate(urls):
+            schema.migrate(url)
+            keys = partitions.assign(url, number, whole, keys)
+        partitions.install(router, urls, whole, password)
+    made = {"router": address.shown(router), "partitions": [address.shown(url) for url in urls]}
+    return made, f"{escape(address.shown(router))} routes to {len(urls)} partitions"
+
+
+def _map(urls: tuple[str, ...]) -> partitions.PartitionMap:
+    """Return the map that the first partition has already, or a new one."""
+    whole = partitions.new_map(len(urls))
+    schema.migrate(urls[0])
+    found = partitions.find_map(urls[0])
+    if found.map_id is None:
+        return whole
+    if found.partitions != len(urls):
+        raise partitions.MapError(
+            f"{address.shown(urls[0])} is one of {found.partitions} partitions and {len(urls)} are"
+            " given: give all of them, in order"
+        )
+    return partitions.PartitionMap(found.map_id, found.partitions, None)
+
+
+@click.command("list")
+@_router
+@printing_json
+def list_(router: str) -> tuple[Any, Any]:
+    """List the partitions of a router."""
+    whole = partitions.find_map(router)
+    urls = partitions.partition_urls(router)
+    table = Table("Partition", "Database", box=None, pad_edge=False)
+    for number, url in enumerate(urls):
+        table.add_row(str(number), escape(_place(url)))
+    listed = [{"partition": number, "database": _place(url)} for number, url in enumerate(urls)]
+    return {"map": str(whole.map_id), "partitions": listed}, table
+
+
+@click.command()
+@_router
+@_partition
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def doctor(context: click.Context, /, router: str, urls: tuple[str, ...], *, as_json: bool) -> None:
+    """Check a router and its partitions; exit with 1 where something is wrong.
+
+    Partitions are checked as the schema's owner at the addresses given, without them at the
+    router's own.
+    """
+    found = partitions.problems(router, list(urls) or None)
+    if as_json:
+        problems = [{"what": p.what, "remedy": p.remedy, "fatal": p.is_fatal} for p in found]
+        out.print_json(data={"problems": problems})
+    for problem in () if as_json else found:
+        mark = "[red]error[/]" if problem.is_fatal else "[yellow]warning[/]"
+        out.print(f"{mark}: {escape(problem.what)}: {escape(problem.remedy)}")
+    if not found and not as_json:
+        out.print("the router and its partitions fit")
+    context.exit(1 if found else 0)
+
+
+def _place(url: str) -> str:
+    """Return host, port and database of a connection string."""
+    given = address.parameters(url)
+    return f"{given.get('host', 'localhost')}:{given.get('port', '5432')}/{given.get('dbname', '')}"

@@ -1,0 +1,29 @@
+"""Queues spread over several databases behind routers of PL/Proxy; a node is the same.
+
+A partition is a database with the schema of SkipMQ and a share of the queues. A router is a
+database with the schema's functions and none of its tables: each call goes to the partition that
+has the queue. It keeps nothing but the map, so that a lost one is made again.
+"""
+
+from skipmq.partitions.check import Problem, problems
+from skipmq.partitions.routers import (
+    MapError,
+    PartitionMap,
+    assign,
+    find_map,
+    install,
+    new_map,
+    partition_urls,
+)
+
+__all__ = [
+    "MapError",
+    "PartitionMap",
+    "Problem",
+    "assign",
+    "find_map",
+    "install",
+    "new_map",
+    "partition_urls",
+    "problems",
+]

@@ -1,0 +1,320 @@
+"""The map of partitions, and the routers that follow it.
+
+Source: PL/Proxy 2.10, "Cluster Configuration", SQL/MED cluster definitions.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, LiteralString
+from uuid import UUID, uuid4
+
+import psycopg
+from psycopg import sql
+
+from skipmq.database import address, files, schema
+from skipmq.partitions import routing
+
+# What a router's connections to partitions get: a node's, since its statements run there.
+_PARAMETERS = {
+    "application_name": "skipmq router",
+    "connect_timeout": "2",
+    "keepalives_idle": "5",
+    "keepalives_interval": "2",
+    "keepalives_count": "3",
+    "options": "-c lock_timeout=1s -c statement_timeout=0 -c idle_session_timeout=0"
+    " -c idle_in_transaction_session_timeout=0 -c timezone=UTC",
+}
+_SIGNATURES: LiteralString = """
+select
+  p.proname, pg_get_function_arguments(p.oid), pg_get_function_result(p.oid), p.proretset,
+  p.provolatile,
+  array(
+    select a.name
+    from unnest(p.proargnames, coalesce(p.proargmodes, '{}'::"char"[]))
+      with ordinality a (name, mode, place)
+    where coalesce(a.mode, 'i') = 'i'
+      and a.place <= coalesce(cardinality(p.proallargtypes), p.pronargs)
+    order by a.place),
+  array(
+    select format_type(t.type, null)
+    from unnest(p.proargtypes) with ordinality t (type, place)
+    order by t.place),
+  coalesce((
+    select jsonb_agg(
+      jsonb_build_array(quote_ident(a.name), format_type(a.type, null)) order by a.place)
+    from unnest(p.proargnames, p.proargmodes, p.proallargtypes)
+      with ordinality a (name, mode, type, place)
+    where a.mode in ('t', 'o')), '[]'),
+  has_function_privilege('skipmq_node', p.oid, 'execute')
+from pg_proc p
+where p.pronamespace = 'skipmq'::regnamespace
+"""
+_VOLATILITY = {"i": "immutable", "s": "stable", "v": "volatile"}
+
+
+class MapError(Exception):
+    """Partitions that cannot be used together; the message has the remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionMap:
+    """What a database or a router has of the map: its own number is None in a router."""
+
+    map_id: UUID | None
+    partitions: int
+    partition: int | None
+
+
+def new_map(partitions: int) -> PartitionMap:
+    """Return the map of a new set of partitions; raise MapError unless it is a power of two."""
+    if partitions < 1 or partitions & (partitions - 1):
+        raise MapError(f"{partitions} partitions: use 1, 2, 4 or another power of two")
+    return PartitionMap(uuid4(), partitions, None)
+
+
+def find_map(url: str) -> PartitionMap:
+    """Return the map that a router or a partition has.
+
+    Raises MapError for a database without SkipMQ, psycopg.OperationalError.
+    """
+    with psycopg.connect(url, autocommit=True, connect_timeout=5) as connection:
+        if _exists(connection, "skipmq_router.map"):
+            row = connection.execute("select map_id, partitions, null from skipmq_router.map")
+        elif _exists(connection, "skipmq.cluster"):
+            row = connection.execute("select map_id, partitions, partition from skipmq.cluster")
+        else:
+            raise MapError(f"{address.shown(url)} has no SkipMQ: run `skipmq partitions init`")
+        return PartitionMap(*_one(row.fetchone()))
+
+
+def partition_urls(router: str) -> list[str]:
+    """Return the addresses of a router's partitions, without users and passwords."""
+    with psycopg.connect(router, autocommit=True, connect_timeout=5) as connection:
+        options = _one(
+            connection.execute(
+                "select srvoptions from pg_foreign_server where srvname = 'skipmq'"
+            ).fetchone()
+        )[0]
+    urls = dict(option.split("=", 1) for option in options)
+    return [urls[f"p{number}"] for number in range(len(urls)) if f"p{number}" in urls]
+
+
+def assign(
+    url: str, number: int, whole: PartitionMap, receipt_keys: Sequence[Any] = ()
+) -> list[Any]:
+    """Make a migrated database a partition; return its receipt keys.
+
+    It gets `receipt_keys` where given: handles of all partitions are signed alike. Raises MapError
+    where it belongs to another map or has queues that do not fit.
+    """
+    with psycopg.connect(url, connect_timeout=5) as connection:
+        schema.lock(connection)
+        present = PartitionMap(
+            *_one(
+                connection.execute(
+                    "select map_id, partitions, partition from skipmq.cluster for update"
+                ).fetchone()
+            )
+        )
+        wanted = PartitionMap(whole.map_id, whole.partitions, number)
+        if present.map_id is not None and present != wanted:
+            raise MapError(
+                f"{address.shown(url)} is partition {present.partition} of {present.partitions} of"
+                f" another map: use an empty database"
+            )
+        unfit = connection.execute(
+            "select queue_id from skipmq.generation where queue_id & %s <> %s limit 1",
+            (whole.partitions - 1, number),
+        ).fetchone()
+        if unfit is not None:
+            raise MapError(
+                f"{address.shown(url)} has queues whose numbers belong to another partition"
+                f" (queue_id {unfit[0]}): use an empty database, and move its queues there"
+            )
+        last = _one(
+            connection.execute(
+                "select coalesce(max(queue_id), 0) from skipmq.generation"
+            ).fetchone()
+        )[0]
+        start = (last // whole.partitions + 1) * whole.partitions + number
+        connection.execute(
+            sql.SQL("alter sequence skipmq.queue_id_seq increment by {} restart with {}").format(
+                sql.Literal(whole.partitions), sql.Literal(start)
+            )
+        )
+        connection.execute(
+            "update skipmq.cluster set map_id = %s, partitions = %s, partition = %s",
+            (whole.map_id, whole.partitions, number),
+        )
+        if receipt_keys:
+            connection.execute("delete from skipmq.receipt_key")
+            with connection.cursor() as cursor:
+                cursor.executemany(
+                    "insert into skipmq.receipt_key (made_at, key) values (%s, %s)", receipt_keys
+                )
+        return connection.execute("select made_at, key from skipmq.receipt_key").fetchall()
+
+
+def install(
+    router: str, partitions: Sequence[str], whole: PartitionMap, node_password: str
+) -> None:
+    """Make a database the router of these partitions, in place of what it routed before.
+
+    Run as a superuser, which alone may create functions of PL/Proxy. Nodes connect to the router
+    and the router to partitions as skipmq_node. Raises MapError, psycopg.Error.
+    """
+    signatures = _signatures(partitions[0])
+    with psycopg.connect(router, connect_timeout=5) as connection:
+        schema.lock(connection)
+        if _exists(connection, "skipmq.message"):
+            raise MapError(
+                f"{address.shown(router)} has SkipMQ's tables: a router is a database of its own"
+            )
+        _extension(connection)
+        connection.execute("drop schema if exists skipmq cascade")
+        connection.execute("drop schema if exists skipmq_router cascade")
+        connection.execute("drop server if exists skipmq cascade")
+        connection.execute("create schema skipmq")
+        _server(connection, partitions, node_password)
+        connection.execute("set local check_function_bodies = off")
+        for file in sorted((files.folder("sql") / "router").glob("*.sql")):
+            connection.execute(file.read_bytes())
+        connection.execute(
+            "insert into skipmq_router.map (partitions, map_id) values (%s, %s)",
+            (whole.partitions, whole.map_id),
+        )
+        made = _functions(signatures)
+        for function in made.values():
+            connection.execute(function.encode())
+        state = schema.inspect(partitions[0])
+        connection.execute(_REVISION)
+        connection.execute("insert into skipmq.alembic_version values (%s)", (state.found,))
+        connection.execute(_GRANTS)
+        for name in made:
+            if not signatures[name].is_for_nodes:
+                revoked = sql.SQL("revoke execute on routine skipmq.{} from skipmq_node")
+                connection.execute(revoked.format(sql.Identifier(name)))
+
+
+# The revision of the partitions' schema, which nodes check when they start.
+_REVISION = "create table skipmq.alembic_version (version_num varchar(32) not null primary key)"
+_GRANTS = """
+revoke execute on all functions in schema skipmq, skipmq_router from public;
+grant usage on schema skipmq, skipmq_router to skipmq_node;
+grant execute on all functions in schema skipmq, skipmq_router to skipmq_node;
+grant select on skipmq.alembic_version to skipmq_node;
+"""
+_ROLE = """
+do $$
+begin
+  create role skipmq_node login;
+exception
+  when duplicate_object then
+    null;
+end $$
+"""
+
+
+def _extension(connection: psycopg.Connection[Any]) -> None:
+    try:
+        connection.execute("create extension if not exists plproxy")
+    except psycopg.errors.FeatureNotSupported as error:
+        raise MapError(
+            "the router's server has no extension plproxy: install its package (Debian:"
+            " postgresql-15-plproxy); the embedded PostgreSQL does not have it"
+        ) from error
+    except psycopg.errors.UndefinedFile as error:
+        raise MapError(
+            "the router's server has no extension plproxy: install its package (Debian:"
+            " postgresql-15-plproxy); the embedded PostgreSQL does not have it"
+        ) from error
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise MapError("only a superuser may make a router: give --router as one") from error
+
+
+def _server(
+    connection: psycopg.Connection[Any], partitions: Sequence[str], node_password: str
+) -> None:
+    """Create the list of partitions, with the users as which the router connects to them."""
+    connection.execute(_ROLE)
+    options = [
+        sql.SQL("{} {}").format(sql.Identifier(f"p{number}"), sql.Literal(_without_user(partition)))
+        for number, partition in enumerate(partitions)
+    ]
+    connection.execute("drop foreign data wrapper if exists skipmq_partitions cascade")
+    connection.execute("create foreign data wrapper skipmq_partitions")
+    connection.execute(
+        sql.SQL("create server skipmq foreign data wrapper skipmq_partitions options ({})").format(
+            sql.SQL(", ").join(options)
+        )
+    )
+    connection.execute("grant usage on foreign server skipmq to skipmq_node")
+    owner = address.parameters(partitions[0])
+    _mapping(connection, sql.SQL("current_user"), owner.get("user", ""), owner.get("password", ""))
+    _mapping(connection, sql.Identifier("skipmq_node"), "skipmq_node", node_password)
+
+
+def _mapping(
+    connection: psycopg.Connection[Any], role: sql.Composable, user: str, password: str
+) -> None:
+    options = {"user": user, "password": password}
+    given = [
+        sql.SQL("{} {}").format(sql.Identifier(name), sql.Literal(value))
+        for name, value in options.items()
+        if value
+    ]
+    connection.execute(
+        sql.SQL("create user mapping for {} server skipmq options ({})").format(
+            role, sql.SQL(", ").join(given)
+        )
+    )
+
+
+def _without_user(url: str) -> str:
+    """Return the connection string of a partition for a router."""
+    given = {**_PARAMETERS, **address.parameters(url)}
+    if "," in given.get("host", ""):
+        given["target_session_attrs"] = "read-write"
+    for name in ("user", "password"):
+        given.pop(name, None)
+    return psycopg.conninfo.make_conninfo("", **given)
+
+
+def _signatures(url: str) -> dict[str, routing.Signature]:
+    with psycopg.connect(url, autocommit=True, connect_timeout=5) as connection:
+        rows = connection.execute(_SIGNATURES).fetchall()
+    return {
+        name: routing.Signature(
+            name=name,
+            arguments=arguments,
+            result=result,
+            names=tuple(names),
+            types=tuple(types),
+            columns=tuple((column, type_) for column, type_ in columns),
+            volatility=_VOLATILITY[volatility],
+            is_set=is_set,
+            is_for_nodes=is_for_nodes,
+        )
+        for name, arguments, result, is_set, volatility, names, types, columns, is_for_nodes in rows
+    }
+
+
+def _functions(signatures: dict[str, routing.Signature]) -> dict[str, str]:
+    """Return the SQL of the generated functions, by name."""
+    made = {}
+    for file in sorted((files.folder("sql") / "functions").glob("*.sql")):
+        with suppress(routing.InnerFunction):
+            how = routing.routed(file)
+            if how != routing.HAND_WRITTEN and not how.startswith(routing.NOT_ROUTED):
+                made[file.stem] = routing.function(signatures[file.stem], how)
+    return made
+
+
+def _exists(connection: psycopg.Connection[Any], table: str) -> bool:
+    return _one(connection.execute("select to_regclass(%s)", (table,)).fetchone())[0] is not None
+
+
+def _one(row: Any) -> Any:
+    assert row is not None
+    return row

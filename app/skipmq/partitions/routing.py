@@ -1,0 +1,286 @@
+"""How each SQL function is routed: the line "Routed:" of its contract, as a function of PL/Proxy.
+
+Source: PL/Proxy 2.10, "Language Syntax".
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+# Partition numbers are found by these, in schema skipmq_router (sql/router/).
+_BY_NAME = "skipmq_router.partition_of(p_account, p_region, {})"
+_BY_ARN = "skipmq_router.partition_of_arn({})"
+_BY_TASK = "skipmq_router.partition_of_task(p_source_arn, p_destination_arn)"
+_ROUTED = re.compile(r"^-- Routed: (.*(?:\n--   .*)*)", re.MULTILINE)
+_BY_ARGUMENT = re.compile(r"to the partition of (\w+)\.")
+_PAGED = re.compile(r"to all partitions; paged by (.*)\.", re.DOTALL)
+_MERGED = re.compile(r"to all partitions; the rows are merged, (.*)\.", re.DOTALL)
+HAND_WRITTEN = "by sql/router/."
+NOT_ROUTED = "not: "
+
+
+class RoutingError(Exception):
+    """A contract whose routing is unknown."""
+
+
+class InnerFunction(Exception):  # noqa: N818 - not an error: it has no routing.
+    """A function that only other functions call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A function as the catalogue of a partition has it.
+
+    `arguments` and `result` are what `create function` takes, `names` the input arguments in order,
+    `columns` the names and types of a result of several columns, `is_for_nodes` whether the role
+    of nodes may call it.
+    """
+
+    name: str
+    arguments: str
+    result: str
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    columns: tuple[tuple[str, str], ...]
+    volatility: str
+    is_set: bool
+    is_for_nodes: bool
+
+
+def routed(file: Path) -> str:
+    """Return the routing in a function's contract; raise InnerFunction where it has none."""
+    found = _ROUTED.search(file.read_text(encoding="utf-8"))
+    if found is None:
+        raise InnerFunction(file.name)
+    return " ".join(found[1].replace("\n--", "").split())
+
+
+def function(signature: Signature, routing: str) -> str:
+    """Return the SQL that creates a function in a router.
+
+    Raises RoutingError where the routing is unknown.
+    """
+    if (form := _FORMS.get(routing)) is not None:
+        return form(signature)
+    if (found := _BY_ARGUMENT.fullmatch(routing)) is not None:
+        return _for_argument(signature, found[1])
+    if (found := _PAGED.fullmatch(routing)) is not None:
+        return _paged(signature, found[1])
+    if (found := _MERGED.fullmatch(routing)) is not None:
+        return _merged(signature, found[1])
+    raise RoutingError(f"{signature.name}: no such routing: {routing}")
+
+
+def _direct(signature: Signature, where: str) -> str:
+    """Return a function that calls its own in the partition of an argument."""
+    return _head(signature) + (
+        f"language plproxy\nas $$\n  cluster 'skipmq';\n  run on {where};\n$$;\n"
+    )
+
+
+def _found(signature: Signature, where: str) -> str:
+    """Return a function that looks the partition up, in another statement, and calls its own."""
+    call = f"skipmq_router.{signature.name}({', '.join((where, *signature.names))})"
+    return (
+        _inner(signature)
+        + _head(signature)
+        + (f"language sql {signature.volatility}\nas $$\n  select * from {call}\n$$;\n")
+    )
+
+
+def _for_argument(signature: Signature, argument: str) -> str:
+    if argument in {"p_name", "p_queue"}:
+        return _found(signature, _BY_NAME.format(argument))
+    if argument.endswith("_arn") or argument == "p_target":
+        return _found(signature, _BY_ARN.format(argument))
+    return _direct(signature, argument)
+
+
+def _for_task(signature: Signature) -> str:
+    return _found(signature, _BY_TASK)
+
+
+def _for_each_id(signature: Signature) -> str:
+    arrays = [
+        name
+        for name, type_ in zip(signature.names, signature.types, strict=True)
+        if type_.endswith("[]")
+    ]
+    result = signature.result if signature.is_set else f"setof {signature.result}"
+    return (
+        (
+            f"create function skipmq_router.{signature.name}({_inputs(signature)})\n"
+            f"returns {result}\n"
+            f"language plproxy\nas $$\n  cluster 'skipmq';\n  split {', '.join(arrays)};\n"
+            f"  run on p_queue_ids;\n  target skipmq.{signature.name};\n$$;\n"
+        )
+        + _head(signature)
+        + (
+            f"language sql {signature.volatility}\nas $$\n"
+            f"  select * from skipmq_router.{signature.name}({_passed(signature)})\n$$;\n"
+        )
+    )
+
+
+def _first(signature: Signature) -> str:
+    return _direct(signature, "0")
+
+
+def _on_all(signature: Signature) -> str:
+    """Return an inner function that calls its own in all partitions at once."""
+    result = _table(signature)
+    if not signature.columns and not signature.is_set:
+        result = f"setof {result}"
+    return (
+        f"create function skipmq_router.{signature.name}({_inputs(signature)})\n"
+        f"returns {result}\nlanguage plproxy\nas $$\n  cluster 'skipmq';\n  run on all;\n"
+        f"  target skipmq.{signature.name};\n$$;\n"
+    )
+
+
+def _merged(signature: Signature, order: str) -> str:
+    return (
+        _on_all(signature)
+        + _head(signature)
+        + (
+            f"language sql {signature.volatility}\nas $$\n"
+            f"  select * from skipmq_router.{signature.name}({_passed(signature)}) r\n"
+            f"  {order}\n$$;\n"
+        )
+    )
+
+
+def _paged(signature: Signature, order: str) -> str:
+    """Return a function that merges pages whose last row, without a name, sums the other matches.
+
+    Each partition returns the rows of the page and of those before it.
+    """
+    key = next(name for name, _ in signature.columns if name in {"queue", "name"})
+    given = {"p_limit": "p_limit + p_offset", "p_offset": "0"}
+    passed = ", ".join(f"{name} => {given.get(name, name)}" for name in signature.names)
+    kept = ", ".join(f"g.{name}" for name, _ in signature.columns)
+    summed = ", ".join(
+        f"coalesce(sum(e.{name}), 0)::{type_}"
+        if type_ in {"bigint", "double precision"} and name not in {"oldest", "oldest_waiting"}
+        else f"null::{type_}"
+        for name, type_ in signature.columns
+    )
+    return (
+        _on_all(signature)
+        + _head(signature)
+        + (
+            f"language plpgsql {signature.volatility}\nas $$\n"
+            "#variable_conflict use_column\nbegin\n"
+            "  return query\n  with every as materialized (\n"
+            "    select e.*, row_number() over () as place\n"
+            f"    from skipmq_router.{signature.name}({passed}) e\n"
+            "  ), given as materialized (\n"
+            f"    select e.*, row_number() over (order by {order}) as rank\n"
+            f"    from every e where e.{key} is not null\n"
+            "  ), page as materialized (\n"
+            "    select g.* from given g\n"
+            "    where g.rank > p_offset and g.rank <= p_offset + p_limit\n"
+            "  )\n"
+            f"  (select {kept} from page g order by g.rank)\n  union all\n"
+            f"  select {summed} from every e\n"
+            "  where not exists (select from page g where g.place = e.place);\n"
+            "end $$;\n"
+        )
+    )
+
+
+def _in_each(signature: Signature, kind: str) -> str:
+    """Return a function that runs in each partition; one that fails does not stop the others."""
+    inner_call = f"skipmq_router.{signature.name}({', '.join(('v_partition', *signature.names))})"
+    declared, step, end = {
+        "void": ("", f"perform {inner_call};", ""),
+        "rows": ("", f"return query select * from {inner_call};", ""),
+        "sum": (
+            "  v_result bigint := 0;\n",
+            f"v_result := v_result + coalesce({inner_call}, 0);",
+            "  return v_result;\n",
+        ),
+        "greatest": (
+            f"  v_result {signature.result};\n",
+            f"v_result := greatest(v_result, {inner_call});",
+            "  return v_result;\n",
+        ),
+        "any": ("", _answer(signature, inner_call), ""),
+    }[kind]
+    return (
+        _inner(signature)
+        + _head(signature)
+        + (
+            "language plpgsql volatile\nas $$\n#variable_conflict use_column\ndeclare\n"
+            f"{declared}  v_sqlstate text;\n  v_message text;\nbegin\n"
+            "  for v_partition in 0 .. skipmq_router.partitions() - 1 loop\n    begin\n"
+            f"      {step}\n    exception\n      when others then\n"
+            "        get stacked diagnostics v_sqlstate = returned_sqlstate,"
+            " v_message = message_text;\n"
+            "    end;\n  end loop;\n  if v_sqlstate is not null then\n"
+            "    raise exception '%', v_message using errcode = v_sqlstate;\n  end if;\n"
+            f"{end}end $$;\n"
+        )
+    )
+
+
+def _inner(signature: Signature) -> str:
+    """Return an inner function that calls its own in the partition of a number."""
+    arguments = ", ".join(filter(None, ("p_partition integer", _inputs(signature))))
+    call = f"skipmq.{signature.name}({_passed(signature)})"
+    columns = ", ".join(f"r.{name}" for name, _ in signature.columns)
+    query = f"select {columns} from {call} r" if columns else f"select {call}"
+    if signature.is_set and not columns:
+        query = f"select r from {call} r"
+    return (
+        f"create function skipmq_router.{signature.name}({arguments})\n"
+        f"returns {_table(signature)}\nlanguage plproxy\nas $$\n  cluster 'skipmq';\n"
+        f"  run on p_partition;\n  {query};\n$$;\n"
+    )
+
+
+def _table(signature: Signature) -> str:
+    """Return the result type, of which several columns are a table."""
+    if not signature.columns:
+        return signature.result
+    return f"table ({', '.join(f'{name} {type_}' for name, type_ in signature.columns)})"
+
+
+def _answer(signature: Signature, inner_call: str) -> str:
+    if signature.is_set:
+        return f"return query select * from {inner_call};\n      return;"
+    return f"return {inner_call};"
+
+
+def _each(kind: str) -> Callable[[Signature], str]:
+    return lambda signature: _in_each(signature, kind)
+
+
+def _head(signature: Signature) -> str:
+    return (
+        f"create function skipmq.{signature.name}({signature.arguments})\n"
+        f"returns {signature.result}\n"
+    )
+
+
+def _inputs(signature: Signature) -> str:
+    return ", ".join(
+        f"{name} {type_}" for name, type_ in zip(signature.names, signature.types, strict=True)
+    )
+
+
+def _passed(signature: Signature) -> str:
+    return ", ".join(signature.names)
+
+
+_FORMS: dict[str, Callable[[Signature], str]] = {
+    "to the partition of p_source_arn and p_destination_arn.": _for_task,
+    "to the partition of each of p_queue_ids.": _for_each_id,
+    "to the first partition.": _first,
+    "to the first partition that answers.": _each("any"),
+    "to each partition.": _each("void"),
+    "to each partition; the rows are merged.": _each("rows"),
+    "to each partition; the results are added.": _each("sum"),
+    "to each partition; the greatest result is returned.": _each("greatest"),
+}

@@ -1,0 +1,96 @@
+-- A router: a database with the schema's functions and none of its tables. Each call of a function goes to the partition
+-- that has the queue, by PL/Proxy, and commits there. The generated functions follow these files: the line "Routed:" of a
+-- function's contract says how. skipmq_router has what they share; its functions that take a partition number first run
+-- there.
+create schema skipmq_router;
+grant usage on schema skipmq_router to skipmq_node;
+
+-- The map: the number of partitions, a power of two, and what identifies the partitions that belong together.
+create table skipmq_router.map (
+  one boolean primary key default true check (one),
+  partitions integer not null check (partitions > 0 and partitions & (partitions - 1) = 0),
+  map_id uuid not null
+);
+grant select on skipmq_router.map to skipmq_node;
+
+create function skipmq_router.partitions() returns integer
+language sql stable
+as 'select m.partitions from skipmq_router.map m';
+
+-- The home of a name: the partition in which its queue is created, unless its dead-letter queue is elsewhere. A name and
+-- that name with a usual suffix of dead-letter queues have the same home. md5 and not hashtext, whose values may change with
+-- the version of the server.
+create function skipmq_router.home(p_account text, p_region text, p_name text) returns integer
+language sql stable
+as $$
+  select ('x' || left(md5(p_account || ':' || p_region || ':' || regexp_replace(
+    regexp_replace(p_name, '\.fifo$', ''), '[-_.]?(dlq|dead|dead-?letters?|dead_letters?|errors?|failed)$', '', 'i')), 7)
+  )::bit(28)::integer & (skipmq_router.partitions() - 1)
+$$;
+
+create function skipmq_router.has_queue(p_partition integer, p_account text, p_region text, p_name text) returns boolean
+language plproxy
+as $$
+  cluster 'skipmq';
+  run on p_partition;
+  select exists (select from skipmq.get_queue(p_name, p_account, p_region));
+$$;
+
+create function skipmq_router.place(p_partition integer, p_account text, p_region text, p_name text) returns integer
+language plproxy
+as $$
+  cluster 'skipmq';
+  run on p_partition;
+  select skipmq.queue_place(p_account, p_region, p_name);
+$$;
+
+create function skipmq_router.reserve(
+  p_partition integer, p_account text, p_region text, p_name text, p_place integer
+) returns integer
+language plproxy
+as $$
+  cluster 'skipmq';
+  run on p_partition;
+  select skipmq.reserve_queue(p_account, p_region, p_name, p_place);
+$$;
+
+-- The partition of a queue. Only its home knows that a queue is elsewhere; while the home is unavailable, the others are
+-- asked, so that a queue depends on its own partition alone.
+create function skipmq_router.partition_of(p_account text, p_region text, p_name text) returns integer
+language plpgsql stable
+as $$
+declare
+  v_home integer := skipmq_router.home(p_account, p_region, p_name);
+begin
+  return coalesce(skipmq_router.place(v_home, p_account, p_region, p_name), v_home);
+exception
+  when others then
+    for v_other in 0 .. skipmq_router.partitions() - 1 loop
+      begin
+        if v_other <> v_home and skipmq_router.has_queue(v_other, p_account, p_region, p_name) then
+          return v_other;
+        end if;
+      exception
+        when others then
+          null; -- It is unavailable too.
+      end;
+    end loop;
+    raise;
+end $$;
+
+create function skipmq_router.partition_of_arn(p_arn text) returns integer
+language sql stable strict
+as $$
+  select skipmq_router.partition_of(split_part(p_arn, ':', 5), split_part(p_arn, ':', 4), split_part(p_arn, ':', 6))
+$$;
+
+-- Refuses what would need a transaction in two partitions.
+create function skipmq_router.check_same(p_one integer, p_other integer, p_what text) returns void
+language plpgsql stable
+as $$
+begin
+  if (p_one # p_other) & (skipmq_router.partitions() - 1) <> 0 then
+    raise exception '%', p_what || ' in another partition. Create both queues in one partition: with names that differ only'
+      ' in a suffix such as -dlq, or the source with a RedrivePolicy that names the other.' using errcode = 'SQ008';
+  end if;
+end $$;

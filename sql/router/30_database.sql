@@ -1,0 +1,137 @@
+-- What nodes ask of the database itself, from the answers of all partitions.
+create function skipmq_router.database_state(p_partition integer) returns text
+language plproxy
+as $$
+  cluster 'skipmq';
+  run on p_partition;
+  select skipmq.database_state();
+$$;
+
+-- A node serves while one partition can: requests for queues of the others wait or fail by themselves.
+create function skipmq.database_state() returns text
+language plpgsql volatile
+as $$
+declare
+  v_state text;
+  v_worst text;
+  v_sqlstate text := '08006';
+  v_message text := 'no partition answers';
+begin
+  for v_partition in 0 .. skipmq_router.partitions() - 1 loop
+    begin
+      v_state := skipmq_router.database_state(v_partition);
+      if v_state = 'writable' then
+        return v_state;
+      end if;
+      v_worst := coalesce(v_worst, v_state);
+    exception
+      when others then
+        get stacked diagnostics v_sqlstate = returned_sqlstate, v_message = message_text;
+    end;
+  end loop;
+  if v_worst is null then
+    raise exception '%', v_message using errcode = v_sqlstate;
+  end if;
+  return v_worst;
+end $$;
+
+create function skipmq_router.replication(
+  out names text, out required integer, out listed integer, out connected integer
+) returns setof record
+language plproxy
+as $$
+  cluster 'skipmq';
+  run on all;
+  target skipmq.replication;
+$$;
+
+-- The partition whose commits are held by the fewest servers.
+create function skipmq.replication(
+  out names text, out required integer, out listed integer, out connected integer
+)
+language sql stable
+as $$
+  select r.names, r.required, r.listed, r.connected from skipmq_router.replication() r
+  order by r.required, r.listed, r.connected limit 1
+$$;
+
+create function skipmq_router.acknowledged(
+  p_partition integer, p_position text, out "position" text, out acknowledged integer
+)
+language plproxy
+as $$
+  cluster 'skipmq';
+  run on p_partition;
+  select a."position", a.acknowledged from skipmq.acknowledged(p_position) a;
+$$;
+
+-- A position is that of each partition, separated by commas: all must be acknowledged.
+create function skipmq.acknowledged(
+  p_position text default null, out "position" text, out acknowledged integer
+)
+language sql volatile
+as $$
+  select string_agg(a."position", ',' order by n.partition), min(a.acknowledged)
+  from generate_series(0, skipmq_router.partitions() - 1) n (partition)
+  cross join lateral skipmq_router.acknowledged(
+    n.partition, (string_to_array(p_position, ','))[n.partition + 1]) a
+$$;
+
+create function skipmq_router.database_statistics() returns table (name text, label text, value float8)
+language plproxy
+as $$
+  cluster 'skipmq';
+  run on all;
+  target skipmq.database_statistics;
+$$;
+
+-- Sizes and numbers are added; of ages, lags and limits the greatest counts.
+create function skipmq.database_statistics() returns table (name text, label text, value float8)
+language sql volatile
+as $$
+  select s.name, s.label, case when s.name ~ 'age|lag|xmin|most' then max(s.value) else sum(s.value) end
+  from skipmq_router.database_statistics() s
+  group by s.name, s.label
+$$;
+
+create function skipmq_router.find_settled(
+  p_partition integer, p_message_id uuid, p_since timestamptz, p_place text, p_blocks integer
+) returns table (
+  id bigint, account text, region text, name text, policy text, outcome text, sent_at timestamptz,
+  first_received_at timestamptz, settled_at timestamptz, receives integer, node text, place text
+)
+language plproxy
+as $$
+  cluster 'skipmq';
+  run on p_partition;
+  select f.id, f.account, f.region, f.name, f.policy, f.outcome, f.sent_at, f.first_received_at, f.settled_at, f.receives,
+      f.node, f.place
+    from skipmq.find_settled(p_message_id, p_since, p_place, p_blocks) f;
+$$;
+
+-- One partition after the other: its number precedes the place.
+create function skipmq.find_settled(
+  p_message_id uuid, p_since timestamptz default null, p_place text default null, p_blocks integer default 8192
+) returns table (
+  id bigint, account text, region text, name text, policy text, outcome text, sent_at timestamptz,
+  first_received_at timestamptz, settled_at timestamptz, receives integer, node text, place text
+)
+language plpgsql stable
+as $$
+#variable_conflict use_column
+declare
+  v_partition integer := coalesce(split_part(p_place, ':', 1), '0')::integer;
+  v_found record;
+begin
+  for v_found in
+    select * from skipmq_router.find_settled(
+      v_partition, p_message_id, p_since, nullif(split_part(p_place, ':', 2), ''), p_blocks)
+  loop
+    v_found.place := case
+      when v_found.place is not null then v_partition || ':' || v_found.place
+      when v_found.outcome is null and v_partition < skipmq_router.partitions() - 1 then v_partition + 1 || ':'
+    end;
+    return query select v_found.id, v_found.account, v_found.region, v_found.name, v_found.policy, v_found.outcome,
+      v_found.sent_at, v_found.first_received_at, v_found.settled_at, v_found.receives, v_found.node, v_found.place;
+  end loop;
+end $$;

@@ -1,0 +1,32 @@
+"""Two partitions on servers of their own, and a router on Debian's PostgreSQL."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from skipmq import embedded
+from support.partitions import Partitions, plproxy_server
+from support.postgres import Connection, Databases, as_node
+
+
+@pytest.fixture(scope="session")
+def router_server(public_folder: Path) -> Iterator[Databases]:
+    with embedded.start(public_folder / "router", ephemeral=True, bin_dir=plproxy_server()) as it:
+        yield Databases(it)
+
+
+@pytest.fixture
+def two(embedded_databases: Databases, router_server: Databases) -> Iterator[Partitions]:
+    """Give two partitions, on one server, behind a router."""
+    made = Partitions([embedded_databases, embedded_databases], router_server)
+    yield made
+    made.drop()
+
+
+@pytest.fixture
+def router(two: Partitions) -> Iterator[Connection]:
+    """Give a connection of a node to the router."""
+    with psycopg.connect(as_node(two.router), autocommit=True) as connection:
+        yield connection

@@ -1,0 +1,62 @@
+"""Partitions behind a router."""
+
+import os
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+
+import psycopg
+import pytest
+from click.testing import CliRunner, Result
+
+from skipmq.cli import cli
+from support.postgres import DEBIAN, Databases
+
+_number = count(1)
+
+
+def plproxy_server() -> Path:
+    """Return the programs of a PostgreSQL that has PL/Proxy; skip the test where none has."""
+    found = sorted(DEBIAN.glob("*/lib/plproxy.so"))
+    if not found:
+        reason = "install the package postgresql-15-plproxy"
+        if os.environ.get("CI") == "true":  # noqa: TID251 - a switch of the tests.
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return found[-1].parent.parent / "bin"
+
+
+def run(*arguments: str) -> Result:
+    """Run `skipmq partitions …`."""
+    return CliRunner().invoke(cli, ["partitions", *arguments])
+
+
+class Partitions:
+    """Databases that `skipmq partitions init` has made partitions, and their router."""
+
+    def __init__(self, servers: Sequence[Databases], router_server: Databases) -> None:
+        self._servers, self._router_server = servers, router_server
+        self.urls = [server.migrated() for server in servers]
+        self.router = router_server.empty()
+        assert self.init().exit_code == 0
+
+    def init(self, *urls: str) -> Result:
+        """Run `skipmq partitions init` for these partitions, or again for its own."""
+        given = [word for url in urls or self.urls for word in ("--partition", url)]
+        return run("init", "--router", self.router, *given)
+
+    def name_at(self, partition: int, suffix: str = "") -> str:
+        """Return a new name of a queue whose home is a partition."""
+        with psycopg.connect(self.router, autocommit=True) as connection:
+            while True:
+                name = f"queue-{next(_number)}{suffix}"
+                row = connection.execute(
+                    "select skipmq_router.home('000000000000', 'us-east-1', %s)", (name,)
+                ).fetchone()
+                if row == (partition,):
+                    return name
+
+    def drop(self) -> None:
+        for server, url in zip(self._servers, self.urls, strict=True):
+            server.drop(url)
+        self._router_server.drop(self.router)

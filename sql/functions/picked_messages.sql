@@ -4,6 +4,7 @@
 -- Locks, in order: none.
 -- Raises: SQ005 when the generation does not exist.
 -- Relies on index: queue_id, message_pkey.
+-- Routed: to the partition of p_queue_id.
 create function skipmq.picked_messages(p_queue_id integer, p_ids bigint[], p_bytes bigint default null)
 returns table (
   place text, id bigint, state text, visible_in interval, message_id uuid, body text, attributes text,

@@ -4,6 +4,7 @@
 -- Locks, in order: none.
 -- Raises: SQ005 when the generation does not exist.
 -- Relies on index: those of peek_messages.
+-- Routed: to the partition of p_queue_id.
 --
 -- No index has these orders: a queue with more than p_first messages may have older, or larger, ones behind them.
 create function skipmq.rank_messages(p_queue_id integer, p_state text, p_order text, p_first integer default 1000)

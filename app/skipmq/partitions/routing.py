@@ -162,7 +162,7 @@ def _paged(signature: Signature, order: str) -> str:
     kept = ", ".join(f"g.{name}" for name, _ in signature.columns)
     summed = ", ".join(
         f"coalesce(sum(e.{name}), 0)::{type_}"
-        if type_ in {"bigint", "double precision"} and name not in {"oldest", "oldest_waiting"}
+        if type_ in {"bigint", "double precision"} and not name.startswith("oldest")
         else f"null::{type_}"
         for name, type_ in signature.columns
     )

@@ -12,6 +12,8 @@ CONSTRAINTS := deploy/constraints.txt
 BOTO3_QUERY := .cache/clients/boto3_query/.installed
 AIOBOTOCORE := .cache/clients/aiobotocore/.installed
 DRAMATIQ := .cache/clients/dramatiq/.installed
+TASKIQ := .cache/clients/taskiq/.installed
+FASTSTREAM := .cache/clients/faststream/.installed
 AWSCLI := .cache/clients/awscli/.installed
 RUNNERS := .cache/clients/runners/.installed
 JAVASCRIPT := tests/clients/javascript/node_modules/.installed
@@ -84,7 +86,7 @@ docs: $(VENV)/.dev ## Build the documentation into dist/docs/
 packages: ## Install the Debian packages that tests want (as root; otherwise name them)
 	@.ci/packages
 
-clients: $(BOTO3_QUERY) $(AIOBOTOCORE) $(DRAMATIQ) $(AWSCLI) $(RUNNERS) $(JAVASCRIPT) $(SIMULATOR) $(JAVA) $(GO) $(ELASTICMQ) ## Install the SQS clients and the peer that tests run
+clients: $(BOTO3_QUERY) $(AIOBOTOCORE) $(DRAMATIQ) $(TASKIQ) $(FASTSTREAM) $(AWSCLI) $(RUNNERS) $(JAVASCRIPT) $(SIMULATOR) $(JAVA) $(GO) $(ELASTICMQ) ## Install the SQS clients and the peer that tests run
 
 bench: bench-peers ## Compare with peers under the same load: hours; CASES="fifo pgmq" for some
 	$(BENCH) bench $(addprefix --case ,$(CASES))

@@ -140,3 +140,9 @@ def test_queue_has_one_consumer() -> None:
 def test_app_without_a_consumer_does_not_run() -> None:
     with pytest.raises(ClientError, match="the app has no consumer: decorate"):
         App("postgresql://").run()
+
+
+@pytest.mark.parametrize("queue", ["orders", body, Queue])
+def test_consumer_of_what_is_no_queue_is_refused(queue: Any) -> None:
+    with pytest.raises(ClientError, match=r"is no Queue: @app.consumer\(Queue\('orders', dict"):
+        App().consumer(queue)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from skipmq import App, Context, DeadLetter, Discard, Queue, Retry
-from skipmq.client import LostMessageError
+from skipmq.client import ClientError, LostMessageError
 from support.applications import receive
 from support.consumers import (
     BOUGHT,
@@ -196,6 +196,43 @@ def test_handler_whose_message_another_received_meanwhile_is_rolled_back(
         f"the message was received from {name} by another meanwhile"
     ]
     assert len(hidden(owner)) == 1
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_second_transaction_within_the_first_is_refused(
+    app: App, sender: Connection, owner: Connection, is_async: bool
+) -> None:
+    queue: Queue[str] = Queue("orders", str)
+    refused: list[str] = []
+
+    def handle(body: str, context: Context) -> None:
+        with context.transaction() as tx:
+            tx.execute(BOUGHT, (body,))
+            with pytest.raises(ClientError) as caught, context.transaction():
+                pass
+            refused.append(str(caught.value))
+            with pytest.raises(ClientError) as caught:
+                context.delete(using=tx)
+            refused.append(str(caught.value))
+
+    async def ahandle(body: str, context: Context) -> None:
+        async with context.transaction() as tx:
+            await tx.execute(BOUGHT, (body,))
+            with pytest.raises(ClientError) as caught:
+                async with context.transaction():
+                    pass
+            refused.append(str(caught.value))
+            with pytest.raises(ClientError) as caught:
+                await context.adelete(using=tx)
+            refused.append(str(caught.value))
+
+    app.consumer(queue)(ahandle if is_async else handle)  # type: ignore[arg-type]
+    send(sender, queue, "tea")
+
+    assert app.drain() == Counter(done=1)
+    assert bought(owner) == ["tea"]
+    text = "a transaction that deletes the message has begun: do all that belongs to it there"
+    assert refused == [text, text]
 
 
 def test_failure_after_the_commit_leaves_the_message_deleted(

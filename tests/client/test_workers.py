@@ -250,6 +250,8 @@ def test_app_that_is_not_there_is_an_error_with_the_remedy(app: str, text: str) 
         ("http://127.0.0.1:1", "the broker cannot be reached: http://127.0.0.1:1 does not answer"),
         ("https://localhost/path", "is no address of a broker: give it as https://HOST:PORT"),
         ("postgresql://a b", "the URL of the database cannot be read"),
+        ("mysql://shop:Pl4nted@h/x", "cannot be read: write it as postgresql://ROLE"),
+        ("postgresql+psycopg://shop@127.0.0.1:1/x", "the database cannot be reached: "),
         ("postgresql://shop@127.0.0.1:1/x", "the database cannot be reached: "),
     ],
 )
@@ -259,6 +261,7 @@ def test_database_that_is_none_is_an_error_with_the_remedy(dsn: str, text: str) 
 
     assert text in worker.log
     assert "Traceback" not in worker.log
+    assert "Pl4nted" not in worker.log
 
 
 def test_queue_that_may_not_be_received_from_is_an_error(

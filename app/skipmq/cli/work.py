@@ -53,7 +53,8 @@ def work(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
     names = ", ".join(consumer.queue.name for consumer in found.consumers)
-    click.echo(f"skipmq: works on {names or 'no queue'}. Ctrl-C stops it.", err=True)
+    if names:
+        click.echo(f"skipmq: works on {names}. Ctrl-C stops it.", err=True)
     try:
         outcomes = found.run(
             once=once, concurrency=concurrency, grace=grace, health_port=health_port

@@ -86,6 +86,8 @@ class App:
         handler takes a list of up to `batch` bodies, waiting `seconds` for it to fill. Raises
         ClientError for a handler that cannot take the messages.
         """
+        if not isinstance(queue, Queue):
+            raise ClientError(f"{name_of(queue)} is no Queue: @app.consumer(Queue('orders', dict))")
         options = Options(concurrency, visibility, extend, retry, attempts, batch, seconds)
 
         def declare(handler: Callable[..., Any]) -> Callable[..., Any]:

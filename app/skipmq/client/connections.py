@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import random
+import re
 import select
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -33,6 +34,8 @@ _DEFAULTS = {
     "tcp_user_timeout": "20000",
 }
 _LONGEST_PAUSE = 5.0
+# As SQLAlchemy writes a URL, with the driver.
+_DRIVER = re.compile(r"^(postgres(?:ql)?)\+[a-z0-9]+:")
 # Besides all that psycopg takes for operational: a server that only reads since a failover, and a
 # queue that was purged in that instant.
 _PASSING = {"25006", "SQ005"}
@@ -40,10 +43,16 @@ _PASSING = {"25006", "SQ005"}
 
 def conninfo(dsn: str) -> str:
     """Return a URL with the defaults of a worker; raise ClientError for what is none."""
+    dsn = _DRIVER.sub(r"\1:", dsn)
     try:
         return make_conninfo("", **(_DEFAULTS | conninfo_to_dict(dsn)))
     except psycopg.Error as error:
-        raise ClientError(f"the URL of the database cannot be read: {error}") from error
+        # What libpq says may quote the URL, with a password.
+        reason = "" if dsn in str(error) else f" ({str(error).strip()})"
+        raise ClientError(
+            f"the URL of the database cannot be read{reason}: write it as"
+            " postgresql://ROLE:PASSWORD@HOST/DATABASE, or the broker's as https://HOST:PORT"
+        ) from error
 
 
 class Connections:

@@ -34,7 +34,7 @@ class Context:
     ) -> None:
         self.queue, self.messages = queue, messages
         # Whether a transaction here has deleted them, or one of the handler's own will.
-        self.is_deleted = self.is_delegated = False
+        self.is_deleted = self.is_delegated = self._is_open = False
         self._source, self._release, self._is_async = source, release, is_async
 
     @property
@@ -78,8 +78,7 @@ class Context:
         """Give the transaction of a thread."""
         if self._is_async:
             raise ClientError("this handler is a coroutine: `async with context.transaction()`")
-        self._begin()
-        with self._source.transaction() as connection:
+        with self._opening(), self._source.transaction() as connection:
             yield connection
             self._release()
             cursor = Cursor(connection, row_factory=tuple_row)
@@ -89,15 +88,28 @@ class Context:
     @asynccontextmanager
     async def ablock(self) -> AsyncIterator[AsyncConnection]:
         """Give the transaction of a coroutine."""
-        self._begin()
-        async with self._source.atransaction() as connection:
-            yield connection
-            self._release()
-            cursor = AsyncCursor(connection, row_factory=tuple_row)
-            self._check(await (await cursor.execute(*self._deletion())).fetchall())
+        with self._opening():
+            async with self._source.atransaction() as connection:
+                yield connection
+                self._release()
+                cursor = AsyncCursor(connection, row_factory=tuple_row)
+                self._check(await (await cursor.execute(*self._deletion())).fetchall())
         self.is_deleted = True
 
+    @contextmanager
+    def _opening(self) -> Iterator[None]:
+        self._begin()
+        self._is_open = True
+        try:
+            yield
+        finally:
+            self._is_open = False
+
     def _begin(self) -> None:
+        if self._is_open:
+            raise ClientError(
+                "a transaction that deletes the message has begun: do all that belongs to it there"
+            )
         if self.is_deleted or self.is_delegated:
             raise ClientError(
                 "the message is deleted already: do all that belongs to it in one transaction"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from skipmq.extensions.troubles import KINDS
 from support.http import ROOT
 from support.programs import need
 
@@ -70,3 +71,26 @@ def test_alert_has_a_severity_and_its_place_in_the_runbook(rule: str) -> None:
     assert re.search(r"severity: (critical|warning|info)\b", rule)
     assert anchor in anchors
     assert "$labels.cluster" in rule
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_trouble_of_the_overview_has_the_words_and_the_place_of_its_alert(name: str) -> None:
+    kind = KINDS[name]
+    runbook = (ROOT / "app/docs/operate/runbook.md").read_text()
+    titles = re.findall(r"^### (.+)$", runbook, re.MULTILINE)
+    assert kind.section in {title.lower().replace(" ", "-") for title in titles}
+    if kind.alert is None:
+        return
+    rule = dict(ALERTS)[kind.alert]
+
+    (summary,) = re.findall(r'summary: "(.+)"', rule)
+    words = re.sub(
+        r" (of|to) {{ \$labels.cluster }}", "", summary.removesuffix(": {{ $labels.session }}")
+    )
+    words = words.replace("{{ $labels.queue }}", "{queue}")
+    words = re.sub(r"{{ \$value \| humanizeDuration }}", "{age}", words)
+    words = re.sub(r"{{ \$value \| humanize }}", "{messages}", words)
+
+    assert words == kind.summary
+    assert f"severity: {kind.severity}" in rule
+    assert f"runbook.md#{kind.section}" in rule

@@ -67,6 +67,8 @@ def _policy() -> str:
 # What is looked at unfolded.
 FOLDED = {"create": "main summary", "messages": ".message .preview", "audit": ".audit summary"}
 PAGES = {
+    "overview": ("", "Needs attention"),
+    "places": ("places", "Accounts and regions"),
     # Other tests at this node have made more queues than a page has.
     "queues": ("queues?q=orders", "orders-dead"),
     "queues-none": ("queues?q=nothing-of-this-name", "No queue name contains"),
@@ -108,7 +110,7 @@ def test_page_is_sound_in_both_widths_and_schemes(
     # What is too wide is so in both schemes, what is faint in both widths.
     for width, scheme in every if request.config.getoption("screenshots") else every[1:3]:
         browser.look(width, scheme)
-        browser.open(f"{node.url}/console/{path}")
+        browser.open(f"{node.url}/console/us-east-1/000000000000/{path}")
         assert browser.sees(text)
         if page in FOLDED:
             browser.click(FOLDED[page])

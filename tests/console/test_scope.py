@@ -94,6 +94,8 @@ def test_menu_leads_to_accounts_and_regions_that_have_queues(
 
     browser.wait("theirs-too")
     assert browser.run("return location.pathname") == theirs.rpartition("/")[0]
+    # Other tests open addresses without account and region.
+    browser.driver.delete_all_cookies()
 
 
 def test_account_of_an_address_is_that_of_the_key_and_its_region_is_free(

@@ -230,6 +230,7 @@ def commands(place: Path) -> dict[str, list[str]]:
         "doctor": [],
         "psql": ["-Atc", "select 1"],
         "work": ["json:loads", "--once"],
+        "trouble": [],
         "queue create": ["orders"],
         "queue list": [],
         "queue show": ["orders"],

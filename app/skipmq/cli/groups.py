@@ -202,6 +202,11 @@ _ALL = (
     ),
     Deferred("top", "top:top", "Show the busiest queues live until q or Ctrl-C."),
     Deferred(
+        "trouble",
+        "trouble:trouble",
+        "Show what needs attention in the queues of an account and region, the worst first.",
+    ),
+    Deferred(
         "audit",
         "audit:audit",
         "Show changes to queues, refused requests and console sign-ins, newest first.",

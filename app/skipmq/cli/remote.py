@@ -20,7 +20,7 @@ from skipmq.store.statistics import Order
 # The longest that a node waits for messages, or for a database that fails over, and then answers.
 _SECONDS = WAIT_SECONDS + 20.0
 # Actions on what is the caller's own.
-_OWN = {"CreateQueue", "ListQueues", "ListQueueStatistics"}
+_OWN = {"CreateQueue", "GetOverview", "ListQueues", "ListQueueStatistics"}
 # OpenSSL's X509_V_ERR_CERT_HAS_EXPIRED, _HOSTNAME_MISMATCH and _IP_ADDRESS_MISMATCH.
 _EXPIRED, _OTHER_NAME = {10}, {62, 64}
 _NUMBERS = {

@@ -13,6 +13,7 @@ from skipmq.extensions import (
     overview,
     tasks,
     timeline,
+    troubles,
     watching,
 )
 
@@ -31,6 +32,9 @@ EXTENSIONS: Mapping[str, Action] = {
     ),
     "GetMessageTimeline": on_queue(
         timeline.get_message_timeline, "PeekMessages", is_read=True, seconds=5.0
+    ),
+    "GetOverview": Action(
+        run=troubles.get_overview, needs=access.account_needs("ListQueues"), is_read=True
     ),
     "GetQueueActivity": on_queue(
         watching.get_queue_activity, "GetQueueAttributes", is_read=True, seconds=2.0

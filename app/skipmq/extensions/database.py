@@ -11,7 +11,9 @@ from skipmq.protocol import Call, extensions
 from skipmq.store.overview import OverviewSnapshot
 
 
-async def describe_database(node: Node, call: Call[extensions.DescribeDatabase]) -> dict[str, Any]:
+async def describe_database(
+    node: Node, call: Call[extensions.DescribeDatabase] | None = None
+) -> dict[str, Any]:
     """Describe the database, its standbys and the programs connected to it.
 
     While the database is unavailable the answer is the latest overview, if any, with its age. The

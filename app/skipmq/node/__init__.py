@@ -24,6 +24,7 @@ from skipmq.store import (
     ReceiptKeys,
     Statistics,
     Timelines,
+    Troubles,
     Workers,
 )
 
@@ -76,6 +77,7 @@ class Node:
         self.statistics = Statistics(self.database)
         self.overview = Overview(self.database, self.replication)
         self.dead_letters = DeadLetters(self.database)
+        self.troubles = Troubles(self.database)
         self.audit = Audit(self.database, writes=settings.audit_days > 0)
         self.timelines = Timelines(self.database)
         self.receipt_keys = ReceiptKeys(self.database)

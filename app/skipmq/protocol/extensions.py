@@ -26,6 +26,10 @@ class GetMessageTimeline(QueueParameters, kw_only=True):
     NextToken: str | None = None
 
 
+class GetOverview(Parameters, kw_only=True):
+    MaxResults: Integer | None = None
+
+
 class GetQueueActivity(QueueParameters, kw_only=True):
     Minutes: Integer | None = None
     StepMinutes: Integer | None = None
@@ -99,6 +103,7 @@ REQUESTS: dict[str, type[Parameters]] = {
         DeletePickedMessages,
         DescribeDatabase,
         GetMessageTimeline,
+        GetOverview,
         GetQueueActivity,
         ListAuditRecords,
         ListConsumers,

@@ -11,6 +11,7 @@ from skipmq.store.queues import Queues
 from skipmq.store.receipt_keys import ReceiptKeys
 from skipmq.store.statistics import Statistics
 from skipmq.store.timelines import Timelines
+from skipmq.store.troubles import Troubles
 from skipmq.store.upkeep import Upkeep
 from skipmq.store.workers import Workers
 
@@ -26,6 +27,7 @@ __all__ = [
     "ReceiptKeys",
     "Statistics",
     "Timelines",
+    "Troubles",
     "Upkeep",
     "Workers",
 ]

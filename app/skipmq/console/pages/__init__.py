@@ -11,6 +11,7 @@ from skipmq.console.pages import (
     matching,
     messages,
     nodes,
+    overview,
     places,
     queues,
     redrive,
@@ -25,6 +26,7 @@ from skipmq.console.site import Page
 
 ALL: tuple[Page, ...] = (
     sign_in.add,
+    overview.add,
     queues.add,
     dead_letters.add,
     database.add,

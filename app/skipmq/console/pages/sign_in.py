@@ -27,7 +27,7 @@ def add(pages: flask.Blueprint) -> None:
 
 
 def _home() -> ResponseReturnValue:
-    return site.see("queues")
+    return site.see("overview")
 
 
 def _sign_in() -> ResponseReturnValue:

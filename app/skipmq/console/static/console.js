@@ -62,6 +62,8 @@
   localise(document);
   document.body.addEventListener("htmx:afterSettle", () => localise(document));
 
+  for (const each of all("nav [aria-current]")) each.scrollIntoView({ block: "nearest", inline: "center" });
+
   // The key `/` focuses the search.
   document.addEventListener("keydown", (event) => {
     if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;

@@ -1,0 +1,217 @@
+"""Beyond SQS: an overview of the broker, with what needs attention, for people on call."""
+
+from typing import Any, NamedTuple
+
+from skipmq.actions import access, checks
+from skipmq.database import monitor
+from skipmq.extensions.database import describe_database
+from skipmq.model import QueueName
+from skipmq.node import Node
+from skipmq.protocol import Call, extensions
+from skipmq.store.troubles import QueueTrouble
+
+_READ, _SHOWN = 100, 20
+
+
+class Kind(NamedTuple):
+    """A kind of trouble: its summary, its alert in deploy/prometheus and its runbook's section.
+
+    The alert's summary has the same words, which a test compares.
+    """
+
+    severity: str
+    summary: str
+    alert: str | None
+    section: str
+
+
+# By the names that the SQL function and the answers have, the worst first.
+KINDS = {
+    "database": Kind("critical", "the database is {reason}", None, "the-database-refuses-writes"),
+    "standbys": Kind(
+        "critical",
+        "sends wait: too few standbys acknowledge",
+        "StandbysAway",
+        "no-standby-acknowledges",
+    ),
+    "not-received": Kind(
+        "critical",
+        "no client receives from {queue}, which has messages",
+        "QueueNotReceived",
+        "the-queue-grows",
+    ),
+    "not-deleted": Kind(
+        "warning",
+        "messages of {queue} are received and none was deleted for half an hour",
+        "QueueNotDeleted",
+        "a-poison-message",
+    ),
+    "redelivered": Kind(
+        "warning",
+        "messages of {queue} are received repeatedly and not deleted",
+        "Redelivery",
+        "a-poison-message",
+    ),
+    "dead-lettered": Kind(
+        "warning",
+        "messages of {queue} moved to its dead-letter queue in a quarter of an hour: {messages}",
+        "DeadLetters",
+        "the-dead-letter-queue-fills",
+    ),
+    "behind": Kind(
+        "warning",
+        "the oldest message of {queue} was sent {age} ago",
+        "QueueBehind",
+        "the-queue-grows",
+    ),
+    "task-failed": Kind(
+        "warning", "a task of {queue} failed: {reason}", None, "the-dead-letter-queue-fills"
+    ),
+    "worker-silent": Kind(
+        "warning", "a worker of {reason} has not sent a heartbeat for {age}", None, "a-node-hangs"
+    ),
+    "snapshot": Kind(
+        "warning",
+        "a transaction has kept vacuum from removing rows for {age}",
+        "SnapshotHeld",
+        "what-waits",
+    ),
+}
+# From this age on in seconds a snapshot is trouble, as in the alert.
+_LONG_SNAPSHOT = 120
+# A worker sends a heartbeat every few seconds.
+_SILENT = 30
+
+
+async def get_overview(node: Node, call: Call[extensions.GetOverview]) -> dict[str, Any]:
+    """Return totals, the state of the database, and what needs attention, the worst first.
+
+    Queues whose attributes the caller may not read are omitted, the totals without the right on all
+    queues, and the database without the right to describe it.
+    """
+    given = call.parameters.MaxResults
+    limit = _SHOWN if given is None else given
+    checks.between(limit, 1, _READ, "MaxResults", f"Must be between 1 and {_READ}.")
+    every = QueueName(call.identity.account, call.identity.region, "*")
+    answer: dict[str, Any] = {}
+    found: list[dict[str, Any]] = []
+    if access.allows(node, call, "DescribeDatabase", every, ""):
+        described = await describe_database(node)
+        answer["Database"] = _database(described)
+        found += _database_troubles(described)
+    rows: list[QueueTrouble] = []
+    if node.monitor.state == monitor.WRITABLE:
+        if "Database" in answer:
+            workers = await node.workers.all(call.deadline)
+            alive = [each for each in workers if each.seen < _SILENT]
+            answer["Nodes"] = {
+                "Hosts": len({each.host for each in alive}),
+                "Workers": len(alive),
+            }
+            found += [
+                _trouble("worker-silent", reason=each.host, seconds=each.seen)
+                for each in workers
+                if each.seen >= _SILENT
+            ]
+        account, region = every.account, every.region
+        rows = await node.troubles.queues(account, region, _READ, call.deadline)
+        if access.allows(node, call, "GetQueueAttributes", every, ""):
+            answer["Totals"] = await _totals(node, call)
+    allowed = [row for row in rows if _may_read(node, call, row)]
+    unread = max(rows[0].found - len(rows), 0) if rows else 0
+    found += [_shown(row) for row in allowed]
+    found.sort(key=lambda each: each["Severity"] != "critical")
+    for each in found:
+        each["Runbook"] = f"{node.settings.runbook_url}#{each['Runbook']}"
+    answer["Troubles"] = found[:limit]
+    answer["Found"] = len(found) + unread
+    return answer
+
+
+def _may_read(node: Node, call: Call[Any], row: QueueTrouble) -> bool:
+    name = QueueName(call.identity.account, call.identity.region, row.queue)
+    return access.allows(node, call, "GetQueueAttributes", name, row.policy or "")
+
+
+async def _totals(node: Node, call: Call[Any]) -> dict[str, int]:
+    _, total = await node.statistics.queues(
+        0, account=call.identity.account, region=call.identity.region, deadline=call.deadline
+    )
+    return {
+        "Queues": total.queues,
+        "Messages": total.messages,
+        "SentPerMinute": round(60 * total.send_rate),
+        "ReceivedPerMinute": round(60 * total.receive_rate),
+        "DeletedPerMinute": round(60 * total.delete_rate),
+    }
+
+
+def _database(described: dict[str, Any]) -> dict[str, Any]:
+    """Return the state of the database, and the number of workers with sessions in it."""
+    state = {name: described[name] for name in ("State", "StateSeconds")}
+    if "Reason" in described:
+        state["Reason"] = described["Reason"]
+    if "Server" in described:
+        replication = described["Replication"]
+        state["Version"] = described["Server"]["Version"]
+        state["Replication"] = replication["Summary"]
+        state["StandbyCount"] = replication["StandbyCount"]
+        state["RequiredStandbys"] = replication["Required"]
+    return state
+
+
+def _database_troubles(described: dict[str, Any]) -> list[dict[str, Any]]:
+    state = described["State"]
+    if state != monitor.WRITABLE:
+        reason = described.get("Reason") or state.replace("_", " ")
+        return [
+            _trouble("database", reason=state.replace("_", " "), seconds=described["StateSeconds"])
+            | {"Reason": reason}
+        ]
+    found = []
+    replication = described.get("Replication")
+    if replication is not None and replication["StandbyCount"] < replication["Required"]:
+        found.append(_trouble("standbys"))
+    oldest = described.get("Server", {}).get("OldestSnapshotSeconds")
+    if oldest is not None and oldest > _LONG_SNAPSHOT:
+        found.append(_trouble("snapshot", seconds=oldest))
+    return found
+
+
+def _shown(row: QueueTrouble) -> dict[str, Any]:
+    shown = _trouble(row.trouble, row.queue, row.seconds, row.messages, row.reason or "")
+    if row.dead_letter_queue is not None:
+        shown["DeadLetterQueue"] = row.dead_letter_queue
+    return shown
+
+
+def _trouble(
+    name: str,
+    queue: str | None = None,
+    seconds: float | None = None,
+    messages: int | None = None,
+    reason: str = "",
+) -> dict[str, Any]:
+    kind = KINDS[name]
+    text = kind.summary.format(
+        queue=queue, messages=f"{messages or 0:,}", age=_age(seconds or 0), reason=reason
+    )
+    known = {
+        "Trouble": name,
+        "Severity": kind.severity,
+        "Summary": f"{text[0].upper()}{text[1:]}",
+        "QueueName": queue,
+        "Seconds": None if seconds is None else int(seconds),
+        "Messages": messages,
+        "Alert": kind.alert,
+        "Runbook": kind.section,
+    }
+    return {name: value for name, value in known.items() if value is not None}
+
+
+def _age(seconds: float) -> str:
+    whole = int(seconds)
+    for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if whole >= 2 * length:
+            return f"{whole // length} {unit}s"
+    return f"{whole} seconds"

@@ -1,0 +1,85 @@
+"""The overview: what needs attention, and for whom."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.browser import Browser
+from support.http import NodeProcess, client, eventually
+from support.key_commands import ACCOUNT, Keys
+from support.visitor import Visitor, signed_in
+
+
+def fill(sqs: Any, name: str, account: str = "000000000000") -> None:
+    """Have a message of a queue moved to its dead-letter queue."""
+    sqs.create_queue(QueueName=f"{name}-dead")
+    arn = f"arn:aws:sqs:us-east-1:{account}:{name}-dead"
+    policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 1})
+    url = sqs.create_queue(QueueName=name, Attributes={"RedrivePolicy": policy})["QueueUrl"]
+    sqs.send_message(QueueUrl=url, MessageBody="poison")
+    for _ in range(2):
+        sqs.receive_message(QueueUrl=url, VisibilityTimeout=0)
+
+
+@pytest.fixture(scope="module")
+def trouble(node: NodeProcess) -> str:
+    """Return the name of a queue that needs attention."""
+    fill(client(node.url), "needy-x")
+    visitor = Visitor(node.url)
+    home = "/console/us-east-1/000000000000/"
+    eventually(lambda: "Messages of needy-x moved" in visitor.get(home).body)
+    return "needy-x"
+
+
+def test_home_is_the_overview_that_leads_to_what_needs_attention(
+    node: NodeProcess, browser: Browser, trouble: str
+) -> None:
+    browser.look("desktop", "light")
+    browser.open(f"{node.url}/console/")
+
+    browser.wait(f"Messages of {trouble} moved to its dead-letter queue")
+    assert browser.sees("writable")
+    assert "the-dead-letter-queue-fills" in browser.text(".troubles")
+    browser.click(f"#dead-dead-lettered-{trouble}")
+
+    browser.wait("poison")
+    assert browser.text("h1") == f"{trouble}-dead"
+
+
+def test_overview_says_that_nothing_needs_attention(node: NodeProcess) -> None:
+    page = Visitor(node.url, region="ap-south-1").get("/console/ap-south-1/000000000000/").body
+
+    assert "Nothing needs attention in account 000000000000, region ap-south-1." in page
+
+
+def test_overview_of_a_key_has_what_it_may_read(
+    signing: NodeProcess, keys: Keys, tmp_path: Path
+) -> None:
+    admin = keys.create()
+    signed_in(signing, admin)
+    sqs = client(signing.url, **admin)
+    for name in ("seen", "unseen"):
+        fill(sqs, name, ACCOUNT)
+    boss = signed_in(signing, admin)
+    home = f"/console/us-east-1/{ACCOUNT}/"
+    eventually(lambda: "of unseen moved" in boss.get(home).body)
+    policy = {
+        "Version": "2012-10-17",
+        "Statement": [
+            {"Effect": "Allow", "Action": "sqs:ListQueues", "Resource": "*"},
+            {"Effect": "Allow", "Action": "sqs:*", "Resource": f"arn:aws:sqs:*:{ACCOUNT}:seen"},
+        ],
+    }
+    file = tmp_path / "policy.json"
+    file.write_text(json.dumps(policy))
+    limited = keys.create(ACCOUNT, "--policy", str(file))
+    producer = keys.create(ACCOUNT, "--role", "producer", "--queue", "seen")
+
+    some, none = (signed_in(signing, each).get(home).body for each in (limited, producer))
+
+    assert ("of seen moved" in some, "of unseen moved" in some) == (True, False)
+    assert "Messages</dt>" not in some
+    assert ">Database</a></dt>" not in some
+    assert "Your key may not list queues" in none

@@ -1,0 +1,54 @@
+"""GetOverview: totals, the database, and what needs attention."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from support.http import eventually
+
+Ask = Callable[..., dict[str, Any]]
+
+
+def test_overview_has_what_needs_attention_and_the_state_of_the_broker(
+    sqs: Any, name: str, ask: Ask
+) -> None:
+    dead = f"{name}-dead"
+    sqs.create_queue(QueueName=dead)
+    arn = f"arn:aws:sqs:us-east-1:000000000000:{dead}"
+    policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 1})
+    url = sqs.create_queue(QueueName=name, Attributes={"RedrivePolicy": policy})["QueueUrl"]
+    sqs.send_message(QueueUrl=url, MessageBody="poison")
+    for _ in range(2):
+        sqs.receive_message(QueueUrl=url, VisibilityTimeout=0)
+
+    def found() -> Any:  # Counts are added up once a second.
+        overview = ask("GetOverview", MaxResults=100)
+        own = [each for each in overview["Troubles"] if each.get("QueueName") == name]
+        return (*own, overview) if own else None
+
+    trouble, overview = eventually(found)
+
+    assert trouble == {
+        "Trouble": "dead-lettered",
+        "Severity": "warning",
+        "Summary": f"Messages of {name} moved to its dead-letter queue in a quarter of an hour: 1",
+        "QueueName": name,
+        "DeadLetterQueue": dead,
+        "Messages": 1,
+        "Alert": "DeadLetters",
+        "Runbook": "app/docs/operate/runbook.md#the-dead-letter-queue-fills",
+    }
+    assert overview["Found"] >= len(overview["Troubles"])
+    assert overview["Totals"]["Queues"] >= 2
+    assert overview["Totals"]["Messages"] >= 1
+    database = overview["Database"]
+    assert (database["State"], database["StandbyCount"]) == ("writable", 0)
+    assert eventually(lambda: ask("GetOverview")["Nodes"]["Workers"] >= 2)
+    assert len(ask("GetOverview", MaxResults=1)["Troubles"]) == 1
+
+
+@pytest.mark.parametrize("most", [0, 101])
+def test_overview_refuses_another_number_of_results(ask: Ask, most: int) -> None:
+    assert "InvalidParameterValue" in ask("GetOverview", status=400, MaxResults=most)["__type"]

@@ -1,0 +1,157 @@
+from typing import Any
+
+import pytest
+from psycopg.rows import dict_row
+
+from support.fifo import FifoQueue
+from support.postgres import Connection
+from support.sql import Queue, redrive_policy
+from support.sql import advance as move_clock
+
+
+def troubles(owner: Connection, limit: int = 100) -> list[dict[str, Any]]:
+    """Return what needs attention, once the sums are up to date."""
+    owner.execute("select skipmq.fold_counts()")
+    cursor = owner.cursor(row_factory=dict_row)
+    return cursor.execute(
+        "select * from skipmq.queue_troubles('000000000000', 'us-east-1', %s)", (limit,)
+    ).fetchall()
+
+
+def kinds(owner: Connection) -> dict[str, str]:
+    return {each["queue"]: each["trouble"] for each in troubles(owner)}
+
+
+def advance(owner: Connection, by: str) -> None:
+    """Move the clock, after what happened was added up under its minute."""
+    owner.execute("select skipmq.fold_counts()")
+    move_clock(owner, by)
+
+
+def received(owner: Connection, queue: Queue, number: int = 1) -> None:
+    """Count receives, as nodes do."""
+    owner.execute(
+        "insert into skipmq.queue_delta (at, queue_id, change, event, number)"
+        " values (skipmq.write_time(), %s, 0, 'received', %s)",
+        (queue.id, number),
+    )
+
+
+def test_queue_that_works_or_is_empty_is_no_trouble(owner: Connection, orders: Queue) -> None:
+    Queue(owner, "empty")
+    orders.send("a", "b")
+    orders.delete(*orders.receive(1))
+    received(owner, orders)
+
+    assert troubles(owner) == []
+
+
+def test_messages_that_no_client_receives_are_trouble(owner: Connection, orders: Queue) -> None:
+    flying = Queue(owner, "flying")
+    orders.send("a")
+    flying.send("a")
+    flying.receive(timeout=3600)
+    received(owner, flying)
+    advance(owner, "700 seconds")
+
+    (found,) = troubles(owner)
+
+    assert (found["trouble"], found["queue"], found["messages"]) == ("not-received", "orders", 1)
+    assert 700 <= found["seconds"] < 760
+
+
+def test_queue_that_nobody_uses_any_more_is_no_trouble(owner: Connection, orders: Queue) -> None:
+    orders.send("a")
+    advance(owner, "2 hours")
+
+    assert troubles(owner) == []
+
+
+def test_queue_is_behind_while_its_clients_delete(owner: Connection, orders: Queue) -> None:
+    orders.send("a", "b", "c")
+    advance(owner, "700 seconds")
+    orders.delete(*orders.receive(1))
+    received(owner, orders)
+
+    assert kinds(owner) == {"orders": "behind"}
+
+
+def test_messages_that_are_received_and_not_deleted_are_trouble(
+    owner: Connection, orders: Queue, fifo: FifoQueue
+) -> None:
+    fifo.put("a:1")
+    orders.send("a")
+    advance(owner, "1900 seconds")
+    received(owner, orders, 3)
+    received(owner, fifo, 30)
+
+    assert kinds(owner) == {"orders": "not-deleted", "orders.fifo": "not-deleted"}
+
+
+def test_messages_that_are_redelivered_are_trouble(owner: Connection, orders: Queue) -> None:
+    orders.send("a", "b")
+    orders.delete(*orders.receive(1))
+    received(owner, orders, 30)
+
+    assert kinds(owner) == {"orders": "redelivered"}
+
+
+def test_messages_that_are_dead_lettered_are_trouble_for_a_quarter_of_an_hour(
+    owner: Connection,
+) -> None:
+    Queue(owner, "dead")
+    source = Queue(owner, "source", RedrivePolicy=redrive_policy())
+    source.send("a", "b")
+    source.receive(timeout=0)
+    source.receive(timeout=0)
+
+    (found,) = troubles(owner)
+
+    assert (found["trouble"], found["queue"], found["messages"]) == ("dead-lettered", "source", 2)
+    assert found["dead_letter_queue"] == "dead"
+    advance(owner, "17 minutes")
+    assert troubles(owner) == []
+
+
+def test_task_that_failed_is_trouble_until_another_begins(owner: Connection, orders: Queue) -> None:
+    del orders
+    arn = "arn:aws:sqs:us-east-1:000000000000:orders"
+    task = (
+        "insert into skipmq.move_task (task_id, source_arn, status, to_move, failure_reason,"
+        " started_at, paid_until) values (gen_random_uuid(), %s, %s, 5, %s,"
+        " skipmq.write_time(), skipmq.write_time())"
+    )
+    owner.execute(task, (arn, "FAILED", "the target is gone"))
+    owner.execute(task, (f"{arn}-gone", "FAILED", "the target is gone"))
+
+    (found,) = troubles(owner)
+
+    assert (found["trouble"], found["queue"]) == ("task-failed", "orders")
+    assert found["reason"] == "the target is gone"
+    advance(owner, "1 minute")
+    owner.execute(task, (arn, "COMPLETED", None))
+    assert troubles(owner) == []
+
+
+def test_worst_come_first_and_all_are_counted(owner: Connection, orders: Queue) -> None:
+    behind = Queue(owner, "behind")
+    for queue in (orders, behind):
+        queue.send("a", "b")
+    advance(owner, "700 seconds")
+    received(owner, behind)
+
+    every, first = troubles(owner), troubles(owner, 1)
+
+    assert [each["trouble"] for each in every] == ["not-received", "behind"]
+    assert [(each["queue"], each["found"]) for each in first] == [("orders", 2)]
+
+
+@pytest.mark.parametrize("place", [("000000000001", "us-east-1"), ("000000000000", "eu-west-1")])
+def test_queues_of_other_accounts_and_regions_are_left_out(
+    owner: Connection, orders: Queue, place: tuple[str, str]
+) -> None:
+    orders.send("a")
+    advance(owner, "700 seconds")
+    assert kinds(owner) == {"orders": "not-received"}
+
+    assert owner.execute("select * from skipmq.queue_troubles(%s, %s)", place).fetchall() == []

@@ -1,18 +1,19 @@
--- Does: returns what needs attention in the queues of an account and region, the worst first, up to p_limit, each with the
---   number of all: of a queue with waiting messages and clients its worst state (not-received, not-deleted, redelivered,
---   behind) with the age of its oldest message; dead-lettered with their number in 15 minutes; task-failed with its age.
+-- Does: returns what needs attention in the queues of an account and region, the worst first, up to p_limit: of a queue
+--   with waiting messages and clients its worst state (not-received, not-deleted, redelivered, behind) with the age of its
+--   oldest message; dead-lettered with their number in 15 minutes; task-failed with its age.
 -- Called by: the GetOverview action.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: queue_pkey, queue_dead_letter, queue_count_pkey, queue_minute_minute, and those of oldest_message and
 --   count_messages.
+-- Routed: to all partitions; the rows are merged, order by rank, seconds desc nulls last, messages desc, queue limit p_limit.
 --
 -- The bounds are those of the alerts in deploy/prometheus. A queue without sends for an hour and receives for half an hour
 -- is no trouble, nor are a dead-letter queue's messages: no client waits for them. Of the queues with clients the 1,000 with
 -- most messages are examined.
 create function skipmq.queue_troubles(p_account text, p_region text, p_limit integer default 100)
 returns table (
-  trouble text, queue text, policy text, seconds float8, messages bigint, dead_letter_queue text, reason text, found bigint
+  rank integer, trouble text, queue text, policy text, seconds float8, messages bigint, dead_letter_queue text, reason text
 )
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
@@ -85,7 +86,7 @@ begin
     join skipmq.queue q on q.account = p_account and q.region = p_region and q.name = substr(t.source_arn, length(v_prefix) + 1)
     where t.status = 'FAILED' and t.started_at > v_now - interval '1 day'
   )
-  select t.trouble, t.queue, t.policy, t.seconds, t.messages, t.dead_letter_queue, t.reason, count(*) over ()
+  select t.rank, t.trouble, t.queue, t.policy, t.seconds, t.messages, t.dead_letter_queue, t.reason
   from troubles t
   order by t.rank, t.seconds desc nulls last, t.messages desc, t.queue
   limit p_limit;

@@ -117,14 +117,12 @@ async def get_overview(node: Node, call: Call[extensions.GetOverview]) -> dict[s
         rows = await node.troubles.queues(account, region, _READ, call.deadline)
         if access.allows(node, call, "GetQueueAttributes", every, ""):
             answer["Totals"] = await _totals(node, call)
-    allowed = [row for row in rows if _may_read(node, call, row)]
-    unread = max(rows[0].found - len(rows), 0) if rows else 0
-    found += [_shown(row) for row in allowed]
+    found += [_shown(row) for row in rows if _may_read(node, call, row)]
     found.sort(key=lambda each: each["Severity"] != "critical")
     for each in found:
         each["Runbook"] = f"{node.settings.runbook_url}#{each['Runbook']}"
     answer["Troubles"] = found[:limit]
-    answer["Found"] = len(found) + unread
+    answer["Found"] = len(found)
     return answer
 
 

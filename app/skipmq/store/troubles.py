@@ -6,14 +6,14 @@ from skipmq.database import Database, Search
 from skipmq.database.statement import INTEGER, TEXT
 
 _TROUBLES = Search(
-    "select trouble, queue, policy, seconds, messages, dead_letter_queue, reason, found"
+    "select trouble, queue, policy, seconds, messages, dead_letter_queue, reason"
     " from skipmq.queue_troubles($1, $2, $3)",
     TEXT, TEXT, INTEGER,
 )  # fmt: skip
 
 
 class QueueTrouble(NamedTuple):
-    """A queue, or a task of it, that needs attention; `found` is the number of all troubles."""
+    """A queue, or a task of it, that needs attention."""
 
     trouble: str
     queue: str
@@ -22,7 +22,6 @@ class QueueTrouble(NamedTuple):
     messages: int
     dead_letter_queue: str | None
     reason: str | None
-    found: int
 
 
 class Troubles:

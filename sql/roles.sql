@@ -66,7 +66,7 @@ begin
       skipmq.has_forbidden_character(text),
       skipmq.is_attribute_name(text),
       skipmq.is_identifier(text),
-      skipmq.is_number(text), skipmq.latin(text), skipmq.shown(text), skipmq.note_failure(text, text), skipmq.note_consumer(integer),
+      skipmq.is_number(text), skipmq.latin(text), skipmq.shown(text), skipmq.note_failure(text, text), skipmq.failure_kind(text), skipmq.note_consumer(integer),
       skipmq.check_redrive(integer, text, text[]),
       skipmq.check_grant(text, text, text, text),
       skipmq.announce_access_keys()

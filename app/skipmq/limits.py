@@ -35,6 +35,8 @@ PEEKED = 100
 PEEKED_BYTES = 6 * MESSAGE_BYTES
 # Messages that are read to order them otherwise: rank_messages.sql.
 RANKED = 1_000
+# Messages that are grouped by kind of failure: message_failures.sql.
+GROUPED = 10_000
 COUNTED_QUEUES = 200
 PICKED = 1_000
 POLICY_BYTES = 8_192

@@ -171,6 +171,17 @@ class PeekedMessage(NamedTuple):
     deduplication_id: str | None
 
 
+class MessageFailures(NamedTuple):
+    """Messages of one kind of failure from one source; sends in microseconds since 1970."""
+
+    kind: str | None
+    source: str | None
+    source_exists: bool
+    messages: int
+    oldest: int
+    newest: int
+
+
 class Need(NamedTuple):
     """A permission that a call needs, on a queue, or on all queues of an account (name `*`)."""
 

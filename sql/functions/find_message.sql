@@ -13,7 +13,8 @@ create function skipmq.find_message(
   p_queue_id integer, p_message_id uuid, p_id bigint default null, p_limit integer default 10000
 ) returns table (
   id bigint, account text, region text, name text, policy text, state text, state_at timestamptz, sent_at timestamptz,
-  first_received_at timestamptz, receives integer, dead_letter_source text, is_whole boolean
+  first_received_at timestamptz, receives integer, dead_letter_source text, is_whole boolean,
+  failure text
 )
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
@@ -40,12 +41,13 @@ begin
   if v_id is null then
     return query select
       null::bigint, null, null, null, null, null, null::timestamptz, null::timestamptz, null::timestamptz, null::integer, null,
-      v_passed < p_limit;
+      v_passed < p_limit, null;
     return;
   end if;
   return query
   select m.id, g.account, g.region, g.name, coalesce(q.policy, ''), s.state, s.at, m.sent_at, m.first_received_at,
-    m.receive_count - m.receive_base, m.dead_letter_source, true
+    m.receive_count - m.receive_base, m.dead_letter_source, true,
+    m.attributes::jsonb -> 'FailureReason' ->> 'StringValue'
   from skipmq.message m
   join skipmq.generation g on g.queue_id = m.queue_id
   left join skipmq.queue q on q.account = g.account and q.region = g.region and q.name = g.name

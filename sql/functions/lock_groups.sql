@@ -1,7 +1,7 @@
 -- Does: locks the groups of the given messages of a FIFO queue; returns the numbers of the groups locked, without those
 --   deleted meanwhile and, where p_waits is false, without those that another transaction has locked.
 -- Called by: delete_fifo_messages, change_fifo_visibility, receive_fifo_attempt, return_fifo_messages, return_message,
---   dead_letter_message, move_messages,
+--   dead_letter_message, move_messages, record_failure,
 --   delete_picked_messages, advance_message_task, erase_messages.
 -- Locks, in order: group rows by number.
 -- Raises: nothing.

@@ -173,6 +173,14 @@ def _change(shop: Shop) -> Act:
     )
 
 
+def _fail(shop: Shop) -> Act:
+    shop.fill("one")
+    (handle,) = shop.received()
+    return lambda: shop.extension(
+        "FailMessage", QueueUrl=shop.queue, ReceiptHandle=handle, FailureReason="KeyError: 'sku'"
+    )
+
+
 def _change_batch(shop: Shop) -> Act:
     shop.fill("one", "two")
     entries = [
@@ -359,6 +367,12 @@ OF_QUEUES = [
         "skipmq.delete_picked_messages(",
         _picked("DeletePickedMessages"),
         _messages(0),
+    ),
+    Write(
+        "FailMessage",
+        "skipmq.record_failure(",
+        _fail,
+        _messages(1, "attributes like '%%KeyError%%'"),
     ),
     Write(
         "StartMessageTask",

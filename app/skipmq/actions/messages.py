@@ -71,7 +71,7 @@ async def change_message_visibility(
     node: Node, call: Call[requests.ChangeMessageVisibility], queue: Queue
 ) -> None:
     """Set the visibility timeout of a message in flight, from now on."""
-    (failure,) = await change_visibilities(node, call, queue, [call.parameters], _gone)
+    (failure,) = await change_visibilities(node, call, queue, [call.parameters], gone)
     if failure is not None:
         raise failure
 
@@ -242,7 +242,8 @@ def _decoded(
     return failures, good, decoded
 
 
-def _gone(handle: str) -> errors.SqsError:
+def gone(handle: str) -> errors.SqsError:
+    """Return the error for the receipt handle of a message that the queue no longer has."""
     return checks.invalid(handle, "ReceiptHandle", f"{GONE}.")
 
 

@@ -32,6 +32,11 @@ class Visit:
         self.broker, self.request, self.identity = broker, request, identity
         self._loop = loop
 
+    @property
+    def mask(self) -> Mask:
+        """Return the mask of the fields in SKIPMQ_CONSOLE_MASK."""
+        return Mask(self.broker.node.settings.masked_fields)
+
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the node's event loop and return its result."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
@@ -45,8 +50,7 @@ class Visit:
         call = self._call(action, parameters)
         result: dict[str, Any] = msgspec.to_builtins(self.run(self.broker.act(call)) or {})
         if "Messages" in result:
-            mask = Mask(self.broker.node.settings.masked_fields)
-            result["Messages"] = [mask.message(each) for each in result["Messages"]]
+            result["Messages"] = [self.mask.message(each) for each in result["Messages"]]
         return result
 
     def attempt(

@@ -9,6 +9,7 @@ from skipmq.extensions import (
     consumers,
     database,
     dead_letters,
+    failures,
     inspection,
     overview,
     tasks,
@@ -30,6 +31,7 @@ EXTENSIONS: Mapping[str, Action] = {
     "DescribeDatabase": Action(
         run=database.describe_database, needs=access.account_needs("DescribeDatabase"), is_read=True
     ),
+    "FailMessage": on_queue(failures.fail_message, "ChangeMessageVisibility"),
     "GetMessageTimeline": on_queue(
         timeline.get_message_timeline, "PeekMessages", is_read=True, seconds=5.0
     ),
@@ -47,6 +49,9 @@ EXTENSIONS: Mapping[str, Action] = {
         run=dead_letters.list_dead_letter_queues,
         needs=access.account_needs("ListQueues"),
         is_read=True,
+    ),
+    "ListMessageFailures": on_queue(
+        failures.list_message_failures, "PeekMessages", is_read=True, seconds=2.0
     ),
     "ListMessageTasks": on_queue(tasks.list_message_tasks, "ListMessageMoveTasks", is_read=True),
     "ListNodes": Action(

@@ -135,6 +135,8 @@ def _events(rows: Sequence[SettledMessage], live: LiveMessage | None) -> list[di
                 moved = {"QueueName": first, "DestinationQueueName": stay.queue}
                 events.append({"Event": "dead-lettered", **moved})
             event = {"Event": stay.state, "At": stay.state_at, "QueueName": stay.queue}
+            if stay.failure is not None:
+                event["FailureReason"] = stay.failure
         else:
             event = {"Event": stay.outcome, "At": stay.settled_at, "QueueName": stay.queue}
             if stay.node is not None:

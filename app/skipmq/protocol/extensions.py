@@ -20,6 +20,12 @@ class DeletePickedMessages(QueueParameters, kw_only=True):
 class DescribeDatabase(Parameters): ...
 
 
+class FailMessage(QueueParameters, kw_only=True):
+    ReceiptHandle: str
+    FailureReason: str
+    VisibilityTimeout: Integer | None = None
+
+
 class GetMessageTimeline(QueueParameters, kw_only=True):
     MessageId: str
     MessageReference: str | None = None
@@ -51,6 +57,9 @@ class ListDeadLetterQueues(Parameters, kw_only=True):
     Search: str | None = None
     Offset: Integer | None = None
     MaxResults: Integer | None = None
+
+
+class ListMessageFailures(QueueParameters): ...
 
 
 class ListMessageTasks(QueueParameters, kw_only=True):
@@ -102,12 +111,14 @@ REQUESTS: dict[str, type[Parameters]] = {
         CopyMessages,
         DeletePickedMessages,
         DescribeDatabase,
+        FailMessage,
         GetMessageTimeline,
         GetOverview,
         GetQueueActivity,
         ListAuditRecords,
         ListConsumers,
         ListDeadLetterQueues,
+        ListMessageFailures,
         ListMessageTasks,
         ListNodes,
         ListQueueStatistics,

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from skipmq import limits
 from skipmq.database import Database, Search, Statement
-from skipmq.database.statement import BIGINTS, INTEGER, TEXT, TIME
-from skipmq.model import NewMessage, PeekedMessage, Queue
+from skipmq.database.statement import BIGINT, BIGINTS, INTEGER, TEXT, TIME
+from skipmq.model import MessageFailures, NewMessage, PeekedMessage, Queue
 
 _PEEKED = (
     "select place, id, state, extract(epoch from visible_in)::float8, message_id::text, body,"
@@ -33,6 +33,14 @@ _NEWEST = Search(
     "select id, came_at, state, message_id::text, group_id, characters, body"
     " from skipmq.newest_messages($1, $2, $3, $4)",
     INTEGER, TIME, INTEGER, INTEGER,
+)  # fmt: skip
+_RECORD_FAILURE = Statement(
+    "select skipmq.record_failure($1, $2, $3, $4)", INTEGER, BIGINT, INTEGER, TEXT
+)
+_FAILURES = Search(
+    "select kind, source, source_exists, messages, oldest, newest"
+    " from skipmq.message_failures($1, $2)",
+    INTEGER, INTEGER,
 )  # fmt: skip
 _CLOCK = Statement("select extract(epoch from skipmq.clock())::float8")
 
@@ -120,3 +128,19 @@ class Inspection:
             _DELETE, (queue.id, messages), deadline=deadline, tenant=queue.id
         )
         return [outcome for (outcome,) in rows]
+
+    async def record_failure(
+        self, queue: Queue, message: int, receive_count: int, reason: str, deadline: float
+    ) -> bool:
+        """Keep a reason with a message; return False if it was settled or received again."""
+        parameters = (queue.id, message, receive_count, reason)
+        ((recorded,),) = await self._database.rows(
+            _RECORD_FAILURE, parameters, deadline=deadline, tenant=queue.id
+        )
+        return bool(recorded)
+
+    async def failures(self, queue: Queue, deadline: float) -> list[MessageFailures]:
+        """Group the first messages, up to `limits.GROUPED`, by kind of failure and by source."""
+        parameters = (queue.id, limits.GROUPED)
+        rows = await self._database.rows(_FAILURES, parameters, deadline=deadline, tenant=queue.id)
+        return [MessageFailures(*row) for row in rows]

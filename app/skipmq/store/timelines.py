@@ -7,7 +7,7 @@ from skipmq.database.statement import BIGINT, INTEGER, TEXT, TIME, UUID
 
 _LIVE = Search(
     "select id, account, region, name, policy, state, state_at, sent_at, first_received_at,"
-    " receives, dead_letter_source, is_whole from skipmq.find_message($1, $2, $3)",
+    " receives, dead_letter_source, is_whole, failure from skipmq.find_message($1, $2, $3)",
     INTEGER, UUID, BIGINT,
 )  # fmt: skip
 _SETTLED = Search(
@@ -23,7 +23,8 @@ BLOCKS = 8_192
 class LiveMessage(NamedTuple):
     """A message in a queue; times in microseconds since 1970.
 
-    Without an id it was not found; `is_whole`: the whole queue was searched.
+    Without an id it was not found; `is_whole`: the whole queue was searched. `failure` is what a
+    consumer left with it.
     """
 
     id: int | None
@@ -38,6 +39,7 @@ class LiveMessage(NamedTuple):
     receives: int
     dead_letter_source: str | None
     is_whole: bool
+    failure: str | None
 
 
 class SettledMessage(NamedTuple):

@@ -1,0 +1,80 @@
+"""Beyond SQS: why messages failed, as their consumers leave it with them."""
+
+from typing import Any
+
+from skipmq import errors, limits
+from skipmq.actions import checks, messages
+from skipmq.delivery import receipts
+from skipmq.model import MessageFailures, Queue
+from skipmq.node import Node
+from skipmq.protocol import Call, extensions, requests
+
+_MOST_KINDS, _MOST_SOURCES = 50, 20
+
+
+async def fail_message(
+    node: Node, call: Call[extensions.FailMessage], queue: Queue
+) -> dict[str, Any]:
+    """Keep why its work failed with a received message; with a timeout, hide it for that long."""
+    parameters = call.parameters
+    reason = parameters.FailureReason
+    if not reason.strip() or "\0" in reason:
+        raise errors.InvalidParameterValueException(
+            "FailureReason must have a character other than spaces, and no NUL."
+        )
+    checks.visibility_timeout(parameters.VisibilityTimeout)
+    receipt = receipts.decode(parameters.ReceiptHandle, node.receipt_keys.accepted, queue.name.arn)
+    if not await node.inspection.record_failure(
+        queue, receipt.message, receipt.receive_count, reason, call.deadline
+    ):
+        raise messages.gone(parameters.ReceiptHandle)
+    if parameters.VisibilityTimeout is not None:
+        change = requests.ChangeMessageVisibility(
+            QueueUrl=parameters.QueueUrl,
+            ReceiptHandle=parameters.ReceiptHandle,
+            VisibilityTimeout=parameters.VisibilityTimeout,
+        )
+        (failure,) = await messages.change_visibilities(node, call, queue, [change], messages.gone)
+        if failure is not None:
+            raise failure
+    return {}
+
+
+async def list_message_failures(
+    node: Node, call: Call[extensions.ListMessageFailures], queue: Queue
+) -> dict[str, Any]:
+    """Group the first messages of a queue by kind of failure, and by the queue they came from."""
+    found = await node.inspection.failures(queue, call.deadline)
+    counted = sum(each.messages for each in found)
+    kinds: dict[str | None, list[MessageFailures]] = {}
+    sources: dict[str | None, list[MessageFailures]] = {}
+    for each in found:
+        kinds.setdefault(each.kind, []).append(each)
+        sources.setdefault(each.source, []).append(each)
+    return {
+        "Kinds": [
+            ({} if kind is None else {"FailureKind": kind}) | _sum(groups)
+            for kind, groups in _largest(kinds)[:_MOST_KINDS]
+        ],
+        "Sources": [
+            ({} if arn is None else {"QueueArn": arn, "Exists": groups[0].source_exists})
+            | {"Messages": sum(each.messages for each in groups)}
+            for arn, groups in _largest(sources)[:_MOST_SOURCES]
+        ],
+        "Counted": counted,
+        "IsWhole": counted < limits.GROUPED,
+    }
+
+
+def _largest(
+    groups: dict[str | None, list[MessageFailures]],
+) -> list[tuple[str | None, list[MessageFailures]]]:
+    return sorted(groups.items(), key=lambda item: -sum(each.messages for each in item[1]))
+
+
+def _sum(groups: list[MessageFailures]) -> dict[str, int]:
+    return {
+        "Messages": sum(each.messages for each in groups),
+        "OldestTimestamp": min(each.oldest for each in groups) // 1_000,
+        "NewestTimestamp": max(each.newest for each in groups) // 1_000,
+    }

@@ -1,0 +1,19 @@
+-- Does: keeps p_reason with a received message as its attribute FailureReason; returns false when the message was settled,
+--   or received again after the receive named by p_receive_count.
+-- Called by: the FailMessage action; SQL users.
+-- Locks, in order: for FIFO group row by number; message row.
+-- Raises: nothing.
+-- Routed: to the partition of p_queue_id.
+-- Relies on index: message_pkey, and those of lock_groups.
+create function skipmq.record_failure(p_queue_id integer, p_id bigint, p_receive_count integer, p_reason text)
+returns boolean
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  -- Of a standard queue there are none.
+  perform skipmq.lock_groups(p_queue_id, array[p_id]);
+  update skipmq.message m set attributes = skipmq.note_failure(m.attributes, p_reason)
+  where m.id = p_id and m.queue_id = p_queue_id and m.receive_count = p_receive_count;
+  return found;
+end $$;

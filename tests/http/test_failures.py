@@ -1,0 +1,67 @@
+"""Why messages failed: left by HTTP, grouped by kind, shown in a timeline."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Ask = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(params=["standard", "fifo"])
+def handle(request: pytest.FixtureRequest, sqs: Any, name: str) -> tuple[str, str, str]:
+    """Give a queue of each type, its message's ID, and the receipt handle of a receive."""
+    fifo = {"FifoQueue": "true", "ContentBasedDeduplication": "true"}
+    is_fifo = request.param == "fifo"
+    queue = sqs.create_queue(
+        QueueName=f"{name}-failing{'.fifo' * is_fifo}", Attributes=fifo if is_fifo else {}
+    )["QueueUrl"]
+    group = {"MessageGroupId": "g"} if is_fifo else {}
+    sent = sqs.send_message(QueueUrl=queue, MessageBody="x", **group)
+    (message,) = sqs.receive_message(QueueUrl=queue)["Messages"]
+    return queue, sent["MessageId"], message["ReceiptHandle"]
+
+
+def test_reason_is_left_and_the_message_hidden(
+    sqs: Any, ask: Ask, handle: tuple[str, str, str]
+) -> None:
+    queue, message, receipt = handle
+    left = {"QueueUrl": queue, "ReceiptHandle": receipt, "FailureReason": "KeyError: 'sku'"}
+
+    assert ask("FailMessage", **left, VisibilityTimeout=0) == {}
+
+    (again,) = sqs.receive_message(QueueUrl=queue, MessageAttributeNames=["All"])["Messages"]
+    assert again["MessageAttributes"]["FailureReason"]["StringValue"] == "KeyError: 'sku'"
+    last = ask("GetMessageTimeline", QueueUrl=queue, MessageId=message)["Events"][-1]
+    assert (last["Event"], last["FailureReason"]) == ("in-flight", "KeyError: 'sku'")
+
+
+def test_reason_without_a_timeout_leaves_the_visibility(
+    ask: Ask, handle: tuple[str, str, str]
+) -> None:
+    queue, _, receipt = handle
+
+    ask("FailMessage", QueueUrl=queue, ReceiptHandle=receipt, FailureReason="Timeout 30 s")
+
+    (message,) = ask("PeekMessages", QueueUrl=queue)["Messages"]
+    assert message["State"] == "in-flight"
+    assert message["VisibleInSeconds"] > 20
+    found = ask("ListMessageFailures", QueueUrl=queue)
+    assert [(each["FailureKind"], each["Messages"]) for each in found["Kinds"]] == [
+        ("Timeout # s", 1)
+    ]
+    assert (found["Counted"], found["IsWhole"], found["Sources"]) == (1, True, [{"Messages": 1}])
+
+
+def test_reason_after_the_delete_is_refused(
+    sqs: Any, ask: Ask, handle: tuple[str, str, str]
+) -> None:
+    queue, _, receipt = handle
+    left = {"QueueUrl": queue, "ReceiptHandle": receipt, "FailureReason": "late"}
+    for wrong in ({"FailureReason": " "}, {"VisibilityTimeout": -1}, {"ReceiptHandle": "x"}):
+        ask("FailMessage", status=400, **(left | wrong))
+    sqs.delete_message(QueueUrl=queue, ReceiptHandle=receipt)
+
+    answer = ask("FailMessage", status=400, **left)
+
+    assert "InvalidParameterValue" in answer["__type"]

@@ -178,7 +178,7 @@ def test_what_has_no_counterpart_is_named_with_what_to_do(file: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "why"),
     [
-        ("queues {\n orders {\n}", 3, "not HOCON"),
+        ("queues {\n orders {\n}", 3, "not HOCON: check the braces, quotes and commas up to here"),
         ("queues {\n orders { delay = 1 s ]\n}", 2, "not HOCON"),
         ("queues {\n orders { delay = ${?X}${NOWHERE} }\n}", 2, "${NOWHERE} is neither a key"),
         ("\nqueues = 3", 2, "write { } with its keys"),

@@ -131,8 +131,11 @@ def _explained(error: Any, file: Path) -> str:
             f"{where}: ${{{name}}} is neither a key nor a variable of the environment: set it, or"
             f" write ${{?{name}}} where it may be missing"
         )
+    where = f"{where}, column {error.column}"
+    if error.name == "UnexpectedToken":
+        return f"{where}: this is not HOCON: check the braces, quotes and commas up to here"
     what = _WORD.sub(" ", error.name).lower()
-    return f"{where}, column {error.column}: this is not HOCON ({what})"
+    return f"{where}: this is not HOCON ({what})"
 
 
 def _omitted(found: re.Match[str], document: Document) -> str:

@@ -55,6 +55,16 @@ def test_queue_that_differs_is_left_until_it_is_overwritten(url: str, tmp_path: 
     assert "unchanged jobs" in run(url, "import", str(file)).stdout
 
 
+def test_queue_that_cannot_be_created_is_named_with_its_value(url: str, tmp_path: Path) -> None:
+    file = tmp_path / "queues.toml"
+    file.write_text("[queues.jobs]\nVisibilityTimeout = 50000\n[queues.others]\n")
+
+    lines = run(url, "import", str(file), code=1).stdout.splitlines()
+
+    why = "Invalid value for the parameter VisibilityTimeout. It is 50000."
+    assert lines[:2] == [f"failed jobs: {why}", "created others"]
+
+
 def fill(sqs: Any) -> None:
     """Create queues that name each other, with a policy and tags."""
     made = {

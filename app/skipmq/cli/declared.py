@@ -112,11 +112,20 @@ def _created(local: LocalNode, queue: DeclaredQueue, *, dry_run: bool) -> Outcom
         # Another node has created it meanwhile.
         found = _found(local, name)
     except errors.SqsError as error:
-        return Outcome(name, is_new=False, error=error.message)
+        return Outcome(name, is_new=False, error=error.message + _values(error, declared))
     return Outcome(
         name,
         is_new=found is None,
         mismatches=() if found is None else tuple(_mismatches(queue, stored, found)),
+    )
+
+
+def _values(error: errors.SqsError, declared: dict[str, str]) -> str:
+    """Return the declared value of the attribute that an error names."""
+    return "".join(
+        f" It is {value}."
+        for name, value in declared.items()
+        if f"for the parameter {name}." in error.message
     )
 
 

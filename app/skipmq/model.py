@@ -238,6 +238,8 @@ class QueueStatistics(NamedTuple):
     policy: str | None
     # Whether a redrive policy of another queue names this one.
     dead_letters: bool | None
+    # What is wrong, as in the overview; read for one account and region only.
+    trouble: str | None = None
 
 
 class QueueMinute(NamedTuple):

@@ -93,10 +93,12 @@ def test_search_is_a_key_away_and_answers_as_it_is_typed(
 
     eventually(lambda: browser.text("#matches") == "1 match")
     assert browser.texts("tbody th") == [f"{name}-pear"]
-    assert browser.driver.current_url.endswith(f"?q={name}-PEA&sort=name&dir=asc")
+    assert browser.driver.current_url.endswith(f"?q={name}-PEA&tag=&sort=trouble")
     browser.press(KEYS.BACKSPACE, KEYS.BACKSPACE, KEYS.BACKSPACE)
     eventually(lambda: browser.text("#matches") == "2 matches")
     browser.tab_to("Queue")
+    browser.press(KEYS.ENTER)
+    eventually(lambda: browser.each("thead [aria-sort]", "e.ariaSort") == ["ascending"])
     browser.press(KEYS.ENTER)
     eventually(lambda: browser.text("tbody th") == f"{name}-pear")
     assert browser.focused().startswith("Queue")

@@ -166,3 +166,79 @@ def test_rates_are_those_of_the_last_two_minutes(orders: Queue) -> None:
     advance(owner, "3 minutes")
 
     assert statistics(owner, *ALL, columns=rates)[0] == (0, 0)
+
+
+@pytest.fixture
+def shop(owner: Connection) -> Connection:
+    """Give queues in different states, in us-east-1 of the default account."""
+    Queue(owner, "dead")
+    failing = Queue(owner, "failing", RedrivePolicy=redrive_policy())
+    failing.send("a")
+    old = Queue(owner, "old")
+    old.send("a")
+    fold(owner)
+    advance(owner, "700 seconds")
+    for _ in range(2):
+        failing.receive(timeout=0)
+    owner.execute("select skipmq.add_receives(%s, %s, %s)", ([failing.id], [1], [0]))
+    flying = Queue(owner, "flying")
+    flying.send("a", "b", "c")
+    flying.receive(2)
+    owner.execute("select skipmq.add_receives(%s, %s, %s)", ([flying.id], [2], [0]))
+    FifoQueue(owner, "line.fifo")
+    owner.execute("select skipmq.tag_queue(%s, %s)", (old.id, '{"team": "search", "a": "b=c"}'))
+    fold(owner)
+    return owner
+
+
+PLACE = ("000000000000", "us-east-1")
+
+
+@pytest.mark.parametrize(
+    ("order", "first"),
+    [
+        ("oldest", ["dead", "old", "flying"]),
+        ("visible", ["flying", "dead", "old"]),
+        ("in-flight", ["flying", "dead", "old"]),
+        ("sent", ["flying"]),
+        ("deleted", ["flying"]),
+        ("trouble", ["old", "failing", "flying"]),
+        ("dead-lettered", ["failing", "flying"]),
+    ],
+)
+def test_queues_are_ordered_by_each_number(shop: Connection, order: str, first: list[str]) -> None:
+    assert names(shop, *PLACE, "", order, 100, 0)[: len(first)] == first
+
+
+def test_troubles_are_those_of_one_account_and_region(shop: Connection) -> None:
+    of_place = dict(statistics(shop, *PLACE, "", "name", 100, 0, columns="queue, trouble"))
+    of_all = dict(statistics(shop, columns="queue, trouble"))
+
+    assert {k: v for k, v in of_place.items() if v} == {
+        "old": "not-received", "failing": "dead-lettered",
+    }  # fmt: skip
+    assert not any(of_all.values())
+
+
+@pytest.mark.parametrize(
+    ("only", "tag", "found"),
+    [
+        ("backlog", None, ["flying", "old"]),
+        ("failing", None, ["failing"]),
+        ("not-received", None, ["old"]),
+        ("dead-letters", None, ["dead"]),
+        ("fifo", None, ["line.fifo"]),
+        (None, "team", ["old"]),
+        (None, "team=search", ["old"]),
+        (None, "team=other", []),
+        (None, "a=b=c", ["old"]),
+        ("fifo", "team", []),
+    ],
+)
+def test_queues_are_filtered(
+    shop: Connection, only: str | None, tag: str | None, found: list[str]
+) -> None:
+    query = "select queue from skipmq.queue_statistics(%s, %s, p_filter => %s, p_tag => %s)"
+    rows = shop.execute(query, (*PLACE, only, tag)).fetchall()
+
+    assert [name for (name,) in rows if name is not None] == found

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from skipmq import limits
+from skipmq import errors, limits
 from skipmq.actions import access, checks
 from skipmq.model import QueueMinute, QueueName, QueueStatistics
 from skipmq.node import Node
@@ -53,6 +53,14 @@ async def list_queue_statistics(
         raise checks.invalid(
             order, "Order", f"Must be one of {', '.join(statistics.ORDERS)}, if provided."
         )
+    if parameters.Filter is not None and parameters.Filter not in statistics.FILTERS:
+        raise checks.invalid(
+            parameters.Filter,
+            "Filter",
+            f"Must be one of {', '.join(statistics.FILTERS)}, if provided.",
+        )
+    if "\0" in (parameters.Tag or ""):
+        raise errors.InvalidParameterValueException("A text cannot contain NUL.")
     search, offset, limit = checks.page(parameters, limits.COUNTED_QUEUES)
     reason = f"Must be between 1 and {MAXIMUM_MINUTES}."
     checks.between(parameters.Minutes, 1, MAXIMUM_MINUTES, "Minutes", reason)
@@ -65,6 +73,8 @@ async def list_queue_statistics(
         order=order,
         descending=parameters.Descending,
         offset=offset,
+        only=parameters.Filter,
+        tag=parameters.Tag or None,
         deadline=call.deadline,
     )
     minutes: dict[int, list[QueueMinute]] = {}
@@ -89,7 +99,8 @@ def _shown(
     rates = {member: round(60 * getattr(row, field)) for member, field in _RATES.items()}
     oldest = None if row.oldest is None else int(row.oldest)
     last = {"OldestSeconds": oldest, "Minutes": shown_minutes(minutes)}
-    return shown | numbers | rates | last
+    trouble = {} if row.trouble is None else {"Trouble": row.trouble}
+    return shown | numbers | rates | last | trouble
 
 
 def shown_minutes(minutes: Sequence[QueueMinute]) -> list[dict[str, int]]:

@@ -7,16 +7,20 @@ from skipmq.database import Database, Search, Statement
 from skipmq.database.statement import BOOLEAN, INTEGER, INTEGERS, TEXT
 from skipmq.model import MessageCounts, QueueMinute, QueueStatistics, TimeInQueue
 
-Order: TypeAlias = Literal["name", "messages", "rate", "dead-lettered"]
+Order: TypeAlias = Literal[
+    "name", "messages", "rate", "dead-lettered", "trouble", "oldest", "visible", "in-flight",
+    "sent", "deleted",
+]  # fmt: skip
 ORDERS: tuple[str, ...] = get_args(Order)
+FILTERS = ("backlog", "failing", "not-received", "dead-letters", "fifo")
 
 _COUNT = Statement("select visible, in_flight, delayed from skipmq.count_messages($1)", INTEGER)
 _STATISTICS = Search(
     "select account, region, queue, queue_id, queues, messages, visible, in_flight, delayed,"
     " oldest, sent, bytes_sent, received, empty_receives, deleted, expired, dead_lettered,"
-    " redriven, moved_in, send_rate, receive_rate, delete_rate, fifo, policy, dead_letters"
-    " from skipmq.queue_statistics($1, $2, $3, $4, $5, $6, $7)",
-    TEXT, TEXT, TEXT, TEXT, INTEGER, INTEGER, BOOLEAN,
+    " redriven, moved_in, send_rate, receive_rate, delete_rate, fifo, policy, dead_letters,"
+    " trouble from skipmq.queue_statistics($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+    TEXT, TEXT, TEXT, TEXT, INTEGER, INTEGER, BOOLEAN, TEXT, TEXT,
 )  # fmt: skip
 _MINUTES = Search(
     "select queue_id, extract(epoch from minute)::bigint, sent, received, deleted, dead_lettered,"
@@ -52,13 +56,16 @@ class Statistics:
         order: str = "name",
         descending: bool | None = None,
         offset: int = 0,
+        only: str | None = None,
+        tag: str | None = None,
         deadline: float = 0.0,
     ) -> tuple[list[QueueStatistics], QueueStatistics]:
         """Return the statistics of up to `limit` queues, and the sum of all others that match.
 
-        By default the order is ascending for names and descending for numbers.
+        By default the order is ascending for names and descending for numbers. `only` is one of
+        FILTERS, `tag` is a tag's key, or its key and value as `key=value`.
         """
-        parameters = (account, region, search, order, limit, offset, descending)
+        parameters = (account, region, search, order, limit, offset, descending, only, tag)
         rows = await self._database.rows(_STATISTICS, parameters, deadline=deadline)
         *queues, others = (QueueStatistics(*row) for row in rows)
         return queues, others

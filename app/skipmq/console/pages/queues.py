@@ -1,6 +1,7 @@
 """The page that lists queues."""
 
 import re
+from typing import Any, NamedTuple
 
 import flask
 from flask.typing import ResponseReturnValue
@@ -8,31 +9,74 @@ from flask.typing import ResponseReturnValue
 from skipmq import errors
 from skipmq.console import site
 from skipmq.console.visit import current
+from skipmq.server import web
 
 PAGE = 50
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\.fifo")
-_ORDERS = ("name", "messages", "rate", "dead-lettered")
 # The length of the sparklines.
 _MINUTES = 60
 _MAXIMUM_PAGE = 100_000
+_COOKIE, _YEAR = "skipmq_columns", 365 * 86_400
+_ORDER = "trouble"
+
+
+class Column(NamedTuple):
+    """A column of the list: its key, which is an order if it has a member of the answer."""
+
+    key: str
+    label: str
+    member: str | None
+    is_default: bool = True
+
+
+COLUMNS = (
+    Column("oldest", "Oldest", "OldestSeconds"),
+    Column("visible", "Visible", "Visible"),
+    Column("in-flight", "In flight", "InFlight"),
+    Column("delayed", "Delayed", None, is_default=False),
+    Column("messages", "Messages", "Messages", is_default=False),
+    Column("dead-lettered", "Dead-lettered", "DeadLettered"),
+    Column("sent", "In /min", "SentPerMinute"),
+    Column("deleted", "Out /min", "DeletedPerMinute"),
+    Column("curve", "Last hour", None),
+)
+ORDERS = {"trouble": "Trouble", "name": "Name", **{c.key: c.label for c in COLUMNS if c.member}}
+FILTERS = {
+    "backlog": "Backlog",
+    "not-received": "Not received",
+    "failing": "Failing",
+    "dead-letters": "Dead letters",
+    "fifo": "FIFO",
+}
 
 
 def add(pages: flask.Blueprint) -> None:
     """Add the views."""
     pages.add_url_rule("/queues", "queues", _queues)
+    pages.add_url_rule("/columns", "columns", _columns, methods=["POST"])
     pages.add_url_rule("/open", "open", _open)
 
 
 def _queues() -> ResponseReturnValue:
     arguments = flask.request.args
-    search = arguments.get("q", "").strip()
-    order = arguments.get("sort", "name")
-    order = order if order in _ORDERS else "name"
-    descending = arguments.get("dir", "asc") == "desc"
+    order = arguments.get("sort", _ORDER)
+    order = order if order in ORDERS else _ORDER
+    direction = arguments.get("dir", "")
+    only = arguments.get("only", "")
+    given: dict[str, Any] = {
+        "q": arguments.get("q", "").strip() or None,
+        "only": only if only in FILTERS else None,
+        "tag": arguments.get("tag", "").strip() or None,
+        "sort": order if order != _ORDER else None,
+        "dir": direction if direction in ("asc", "desc") else None,
+    }
+    descending = (given["dir"] or ("asc" if order == "name" else "desc")) == "desc"
     page = min(max(arguments.get("page", 1, int), 1), _MAXIMUM_PAGE)
     result, error = current().attempt(
         "ListQueueStatistics",
-        Search=search,
+        Search=given["q"],
+        Filter=given["only"],
+        Tag=given["tag"],
         Order=order,
         Descending=descending,
         Offset=(page - 1) * PAGE,
@@ -43,21 +87,50 @@ def _queues() -> ResponseReturnValue:
         raise error
     if not result.get("Queues") and page > 1:
         # Queues were deleted; the number of matches is only known on a page with rows.
-        return site.see("queues", q=search or None, sort=order, dir="desc" if descending else None)
+        return site.see("queues", **given)
     return flask.render_template(
         "queues.html",
         error=error,
-        queues=result.get("Queues", []),
+        queues=[_with_sum(each) for each in result.get("Queues", [])],
         clock=result.get("Clock"),
         matches=result.get("Matches", 0),
-        search=search,
+        given=given,
         order=order,
+        orders=ORDERS,
+        filters=FILTERS,
+        columns=COLUMNS,
+        shown=_shown_columns(),
         descending=descending,
         page=page,
         pages=-(-result.get("Matches", 0) // PAGE),
         # Screen readers must not announce the number of matches on each refresh.
         is_poll=flask.request.headers.get("HX-Trigger") == "queues",
     )
+
+
+def _with_sum(queue: dict[str, Any]) -> dict[str, Any]:
+    """Add the number of all messages."""
+    if "Visible" not in queue:
+        return queue
+    return queue | {"Messages": queue["Visible"] + queue["InFlight"] + queue["Delayed"]}
+
+
+def _shown_columns() -> set[str]:
+    """Return the keys of the columns that the browser's cookie names, else the default ones."""
+    chosen = flask.request.cookies.get(_COOKIE)
+    if chosen is None:
+        return {each.key for each in COLUMNS if each.is_default}
+    return {each.key for each in COLUMNS} & set(chosen.split("."))
+
+
+def _columns() -> ResponseReturnValue:
+    """Remember which columns the browser shows."""
+    chosen = [each.key for each in COLUMNS if each.key in flask.request.form.getlist("column")]
+    answer = site.see("queues")
+    answer.set_cookie(
+        _COOKIE, ".".join(chosen), path=web.PAGES, samesite="Strict", httponly=True, max_age=_YEAR
+    )
+    return answer
 
 
 def _open() -> ResponseReturnValue:

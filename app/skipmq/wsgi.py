@@ -53,7 +53,7 @@ def application() -> flask.Flask:
         node = Node(settings, settings.database_url, tracing=traces)
         await node.open()
         janitor = Janitor(Upkeep(node.database), settings)
-        node.start(janitor, TaskListener(node.database.session, janitor.wake))
+        node.start(janitor, TaskListener(node.database.partitions, janitor.wake))
         return Broker(node)
 
     broker = asyncio.run_coroutine_threadsafe(start(), loop).result()

@@ -7,33 +7,18 @@ as $$
   select skipmq.database_state();
 $$;
 
--- A node serves while one partition can: requests for queues of the others wait or fail by themselves.
+-- The router's own state, whatever that of the partitions is: nodes see each of those themselves.
 create function skipmq.database_state() returns text
-language plpgsql volatile
+language sql stable
+as $$ select 'writable' $$;
+
+create function skipmq.partition_addresses() returns text[]
+language sql stable
 as $$
-declare
-  v_state text;
-  v_worst text;
-  v_sqlstate text := '08006';
-  v_message text := 'no partition answers';
-begin
-  for v_partition in 0 .. skipmq_router.partitions() - 1 loop
-    begin
-      v_state := skipmq_router.database_state(v_partition);
-      if v_state = 'writable' then
-        return v_state;
-      end if;
-      v_worst := coalesce(v_worst, v_state);
-    exception
-      when others then
-        get stacked diagnostics v_sqlstate = returned_sqlstate, v_message = message_text;
-    end;
-  end loop;
-  if v_worst is null then
-    raise exception '%', v_message using errcode = v_sqlstate;
-  end if;
-  return v_worst;
-end $$;
+  select array_agg(substr(o.text, strpos(o.text, '=') + 1) order by substr(o.text, 2, strpos(o.text, '=') - 2)::integer)
+  from pg_foreign_server s, unnest(s.srvoptions) o (text)
+  where s.srvname = 'skipmq' and o.text ~ '^p[0-9]+='
+$$;
 
 create function skipmq_router.replication(
   out names text, out required integer, out listed integer, out connected integer

@@ -1,10 +1,12 @@
 """A node behind a router serves as behind one database, and while a partition is unavailable."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 from time import monotonic
 
+import psutil
 import psycopg
 import pytest
 from botocore.exceptions import ClientError
@@ -96,4 +98,63 @@ def test_queues_of_other_partitions_are_served_while_one_is_unavailable(
         sqs.send_message(QueueUrl=urls[0], MessageBody="served")
 
     assert refused == {503}
+    assert 'skipmq_partition_available{partition="0"} 1.0' in process.metrics()
+    assert 'skipmq_partition_available{partition="1"} 0.0' in process.metrics()
     assert len(sqs.receive_message(QueueUrl=urls[0], MaxNumberOfMessages=10)["Messages"]) == 3
+
+
+def test_queues_of_other_partitions_are_served_while_one_hangs(
+    node: tuple[NodeProcess, Partitions], second: Databases
+) -> None:
+    """More requests wait for it than the node has connections."""
+    process, made = node
+    sqs = client(process.url)
+    urls = [sqs.create_queue(QueueName=made.name_at(number))["QueueUrl"] for number in (0, 1)]
+    others = [sqs.create_queue(QueueName=made.name_at(1))["QueueUrl"] for _ in range(12)]
+    server = psutil.Process(
+        int(
+            (second.server.data_dir / "postgresql")
+            .joinpath("postmaster.pid")
+            .read_text()
+            .split()[0]
+        )
+    )
+    frozen = [server, *server.children(recursive=True)]
+    with ThreadPoolExecutor(len(others)) as pool:
+        try:
+            for each in frozen:
+                each.suspend()
+            sends = [
+                pool.submit(client(process.url).send_message, QueueUrl=url, MessageBody="waits")
+                for url in others
+            ]
+            for number in range(20):
+                sqs.send_message(QueueUrl=urls[0], MessageBody=str(number))
+            assert not any(each.done() for each in sends)
+        finally:
+            for each in frozen:
+                each.resume()
+
+        assert all(each.result()["MessageId"] for each in sends)
+
+
+def test_receiver_is_woken_by_a_send_through_another_router(
+    node: tuple[NodeProcess, Partitions], router_server: Databases
+) -> None:
+    process, made = node
+    other = made.another_router(router_server)
+    name = made.name_at(1)
+    url = client(process.url).create_queue(QueueName=name)["QueueUrl"]
+    with (
+        NodeProcess(database_url=as_node(other), workers=1) as second_process,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        second_process.ready()
+        there = client(second_process.url).get_queue_url(QueueName=name)["QueueUrl"]
+        waiting = pool.submit(client(process.url).receive_message, QueueUrl=url, WaitTimeSeconds=20)
+        eventually(lambda: "skipmq_waiting_receivers 1.0" in process.metrics())
+        sent = client(second_process.url).send_message(QueueUrl=there, MessageBody="tea")
+
+        (message,) = waiting.result()["Messages"]
+
+    assert message["MessageId"] == sent["MessageId"]

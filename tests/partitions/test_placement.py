@@ -1,5 +1,6 @@
 """Each queue lives in one partition, and its name is unique across them."""
 
+import asyncio
 import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from skipmq.database import Database
 from support.partitions import Partitions
 from support.postgres import Connection, as_node
 
@@ -124,3 +126,32 @@ def test_concurrent_creates_of_a_name_make_one_queue(two: Partitions, router: Co
         held = [queues_of(url, name) for url in two.urls]
         assert len([row for rows in held for row in rows]) == 1, (name, held)
     assert {each for each in outcomes if isinstance(each, str)} <= {"SQ002", "SQ008"}
+
+
+def test_node_computes_the_home_of_a_name_as_the_router_does(
+    two: Partitions, router: Connection
+) -> None:
+    names = [
+        "tea",
+        "tea-dlq",
+        "Tea_DLQ.fifo",
+        "dlq",
+        "errors",
+        "a-dead-letters",
+        "x.fifo",
+        "-failed",
+    ]
+
+    async def homes() -> list[int | None]:
+        database = Database(as_node(two.router), size=1)
+        await database.open_partitions()
+        found = [database.home("000000000000", "us-east-1", name) for name in names]
+        database.close()
+        return found
+
+    row = router.execute(
+        "select array_agg(skipmq_router.home('000000000000', 'us-east-1', n)) from unnest(%s::text[]) n",
+        (names,),
+    ).fetchone()
+    assert row is not None
+    assert asyncio.run(homes()) == row[0]

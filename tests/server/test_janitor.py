@@ -229,7 +229,7 @@ async def test_task_that_is_started_is_continued_before_the_next_round(
     await janitor.tick()
     running = [
         asyncio.create_task(part.run())
-        for part in (janitor, TaskListener(pool.session, janitor.wake))
+        for part in (janitor, TaskListener(pool.partitions, janitor.wake))
     ]
     status = "select status from skipmq.move_task order by started_at desc limit 1"
     try:

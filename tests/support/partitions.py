@@ -45,6 +45,13 @@ class Partitions:
         given = [word for url in urls or self.urls for word in ("--partition", url)]
         return run("init", "--router", self.router, *given)
 
+    def another_router(self, server: Databases) -> str:
+        """Make another router of the same partitions; return its owner's address."""
+        router = server.empty()
+        given = [word for url in self.urls for word in ("--partition", url)]
+        assert run("init", "--router", router, *given).exit_code == 0
+        return router
+
     def name_at(self, partition: int, suffix: str = "") -> str:
         """Return a new name of a queue whose home is a partition."""
         with psycopg.connect(self.router, autocommit=True) as connection:

@@ -5,7 +5,8 @@ from psycopg.errors import InsufficientPrivilege
 
 from skipmq.database.availability import NoObserver, Observer
 from skipmq.database.monitor import Monitor
-from skipmq.database.pool import Database
+from skipmq.database.partitions import Database
+from skipmq.database.pool import Pool
 from skipmq.database.replication import Level, Replication
 from skipmq.database.statement import Rows, Search, Statement
 
@@ -17,6 +18,7 @@ __all__ = [
     "Monitor",
     "NoObserver",
     "Observer",
+    "Pool",
     "Replication",
     "Rows",
     "Search",

@@ -11,7 +11,8 @@ import psycopg
 
 from skipmq import errors
 from skipmq.database.availability import Observer
-from skipmq.database.pool import Database, has_no_slot, is_read_only
+from skipmq.database.partitions import Database
+from skipmq.database.pool import has_no_slot, is_read_only
 from skipmq.database.statement import Statement
 from skipmq.telemetry.logs import log
 

@@ -84,7 +84,7 @@ def has_no_slot(error: Exception) -> bool:
     )
 
 
-class Database:
+class Pool:
     """A pool of connections to one database, or to the servers of one cluster; for one loop.
 
     Every statement is a transaction of its own. It waits `connection_wait` seconds at most for a

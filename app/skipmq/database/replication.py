@@ -6,7 +6,8 @@ from time import monotonic
 from typing import NamedTuple
 
 from skipmq import errors
-from skipmq.database.pool import Database
+from skipmq.database.partitions import Database
+from skipmq.database.pool import Pool
 from skipmq.database.statement import TEXT, Statement
 from skipmq.telemetry.logs import log
 
@@ -70,15 +71,17 @@ class Replication:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._cached: tuple[float, Level] | None = None
+        self._cached: dict[Pool, tuple[float, Level]] = {}
 
-    async def level(self, deadline: float = 0.0) -> Level:
-        """Return the replication level, at most a second old."""
-        if self._cached is not None and self._cached[0] > monotonic():
-            return self._cached[1]
-        (row,) = await self._database.rows(_LEVEL, deadline=deadline)
+    async def level(self, deadline: float = 0.0, queue_id: int | None = None) -> Level:
+        """Return the replication level, at most a second old: that of a queue's partition."""
+        database = self._database.partition(queue_id)
+        cached = self._cached.get(database)
+        if cached is not None and cached[0] > monotonic():
+            return cached[1]
+        (row,) = await database.rows(_LEVEL, deadline=deadline)
         level = Level(*row)
-        self._cached = (monotonic() + _VALID_SECONDS, level)
+        self._cached[database] = (monotonic() + _VALID_SECONDS, level)
         return level
 
     async def check(self, mode: str, deadline: float, *, refuses: bool) -> None:
@@ -95,7 +98,7 @@ class Replication:
             )
         log.warning("the cluster does not support a ReplicationMode", mode=mode, lacking=lacking)
 
-    async def confirm(self, mode: str, deadline: float) -> bool:
+    async def confirm(self, mode: str, deadline: float, queue_id: int) -> bool:
         """Wait until the servers that a ReplicationMode requires have all that is committed.
 
         Return whether they have; they may not when the database was interrupted meanwhile. Raises
@@ -105,24 +108,25 @@ class Replication:
         if mode in ("none", "any"):
             return True  # The commit itself has waited.
         try:
-            return await self._acknowledged(mode, deadline)
+            return await self._acknowledged(mode, deadline, queue_id)
         except errors.OutcomeUnknown:
             raise
         except Exception as error:
             raise errors.OutcomeUnknown from error
 
-    async def _acknowledged(self, mode: str, deadline: float) -> bool:
-        interruptions = self._database.availability.interruptions
-        level = await self.level(deadline)
+    async def _acknowledged(self, mode: str, deadline: float, queue_id: int) -> bool:
+        database = self._database.partition(queue_id)
+        interruptions = database.availability.interruptions
+        level = await self.level(deadline, queue_id)
         needed = level.needed(mode)
         if needed <= level.required:
             return True
         pause, position = _PAUSE, None
         while True:
-            ((position, acknowledged),) = await self._database.rows(
+            ((position, acknowledged),) = await database.rows(
                 _ACKNOWLEDGED, (position,), deadline=deadline
             )
-            if interruptions != self._database.availability.interruptions:
+            if interruptions != database.availability.interruptions:
                 return False  # A new primary may lack the commit.
             if acknowledged >= needed:
                 return True

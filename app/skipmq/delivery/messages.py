@@ -91,7 +91,7 @@ class Messages:
                 durable=durable,
                 may_be_done=may_be_done,
             )
-            if await self._replication.confirm(mode, deadline):
+            if await self._replication.confirm(mode, deadline, queue_id):
                 return rows
             parameters, may_be_done = again or parameters, True
 

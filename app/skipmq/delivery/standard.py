@@ -112,7 +112,7 @@ class StandardMessages(Messages):
 
     async def _probe(self, queue_id: int, scan: Scan) -> None:
         """Probe the low watermark if that is due; log an error and keep the watermark."""
-        pending = scan.begin_probe(self._database.generation)
+        pending = scan.begin_probe(self._database.partition(queue_id).generation)
         if pending is None:
             return
         probe: Probe | None = None

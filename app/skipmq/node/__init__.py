@@ -69,7 +69,7 @@ class Node:
         self.in_flight = InFlight(self.database)
         self.inspection = Inspection(self.database)
         self.moves = Moves(self.database)
-        self.notifier = Notifier(self.database.session, self.process)
+        self.notifier = Notifier(self.database.any_session, self.process)
         self.queues = Queues(self.database, self.notifier.changed)
         self.activity = Activity(self.database)
         self.consumers = Consumers(self.database, self.process)
@@ -85,7 +85,7 @@ class Node:
         # The access keys, if requests must be signed.
         self.keys = _key_store(settings, self.database) if settings.checks_signatures else None
         self._listener = Listener(
-            self.database.session,
+            self.database.partitions,
             self.process,
             self.waiters,
             self.notifier,
@@ -102,6 +102,7 @@ class Node:
         """
         if await self.monitor.check() != monitor.WRITABLE:
             raise self.monitor.refusal()
+        await self.database.open_partitions()
         await self.receipt_keys.refresh()
         if self.keys is not None:
             await self.keys.refresh()

@@ -91,13 +91,7 @@ def find_map(url: str) -> PartitionMap:
 def partition_urls(router: str) -> list[str]:
     """Return the addresses of a router's partitions, without users and passwords."""
     with psycopg.connect(router, autocommit=True, connect_timeout=5) as connection:
-        options = _one(
-            connection.execute(
-                "select srvoptions from pg_foreign_server where srvname = 'skipmq'"
-            ).fetchone()
-        )[0]
-    urls = dict(option.split("=", 1) for option in options)
-    return [urls[f"p{number}"] for number in range(len(urls)) if f"p{number}" in urls]
+        return list(_one(connection.execute("select skipmq.partition_addresses()").fetchone())[0])
 
 
 def assign(

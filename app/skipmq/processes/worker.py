@@ -12,7 +12,6 @@ import socket
 from collections.abc import Callable, Collection, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -168,8 +167,7 @@ class _Worker:
         if self._is_first:
             janitor = Janitor(Upkeep(database), self._settings, self._metrics)
             # The console counts nodes by sessions named "skipmq janitor": one for each node.
-            listen = partial(database.session, "skipmq task listener")
-            tasks += [janitor, TaskListener(listen, janitor.wake)]
+            tasks += [janitor, TaskListener(database.partitions, janitor.wake)]
         if (folder := self._work.metrics_folder) is not None:
             tasks.append(Publisher(folder, self._snapshot))
         return tasks

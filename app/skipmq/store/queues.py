@@ -22,6 +22,7 @@ _GET = Statement(
     " extract(epoch from modified_at)::bigint from skipmq.get_queue($1, $2, $3)",
     TEXT, TEXT, TEXT,
 )  # fmt: skip
+_PLACE = Statement("select skipmq.queue_place($1, $2, $3)", TEXT, TEXT, TEXT)
 _LIST = Statement(
     "select name from skipmq.list_queues($1, $2, $3, $4, $5) name",
     TEXT, TEXT, TEXT, TEXT, INTEGER,
@@ -71,6 +72,8 @@ class Queues:
         # By ARN and account, lookups by other accounts than the owner's; None for absent queues.
         self._seen: dict[str, dict[str, tuple[float, Queue | None]]] = {}
         self._changes = 0
+        # The partitions of queues that are not at home, by ARN.
+        self._places: dict[str, int] = {}
 
     @property
     def cached(self) -> int:
@@ -160,15 +163,33 @@ class Queues:
     async def _look_up(
         self, name: QueueName, requests: Sequence[None], deadline: float
     ) -> list[Queue | None]:
-        rows = await self._database.rows(
-            _GET, (name.name, name.account, name.region), deadline=deadline
-        )
+        key = (name.name, name.account, name.region)
+        home = self._database.home(name.account, name.region, name.name)
+        place = self._places.get(name.arn, home)
+        rows = await self._database.rows(_GET, key, deadline=deadline, tenant=place)
+        if not rows and place is not None and place == home:
+            rows = await self._look_up_elsewhere(name, home, deadline)
         if not rows:
             return [None] * len(requests)
         id_, fifo, attributes, tags, created_at, modified_at = rows[0]
         typed = QueueAttributes.from_texts(attributes)
         queue = Queue(name, id_, fifo, typed, tags, created_at, modified_at)
         return [queue] * len(requests)
+
+    async def _look_up_elsewhere(self, name: QueueName, home: int, deadline: float) -> Rows:
+        """Look a queue up in the partition for which its home has reserved the name.
+
+        The place is kept: it never changes, and the queue no longer depends on its home.
+        """
+        key = (name.account, name.region, name.name)
+        ((place,),) = await self._database.rows(_PLACE, key, deadline=deadline, tenant=home)
+        if place is None:
+            return []
+        if len(self._places) >= CACHED_QUEUES:
+            self._places.clear()
+        self._places[name.arn] = place
+        found = (name.name, name.account, name.region)
+        return await self._database.rows(_GET, found, deadline=deadline, tenant=place)
 
     async def create(  # noqa: PLR0913 - each is a column.
         self,

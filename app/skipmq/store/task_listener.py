@@ -1,10 +1,9 @@
 """Wake the janitor when a message move task is started or cancelled on any node."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
-from skipmq.database import DatabaseError
-from skipmq.database.listener import Session
+from skipmq.database import DatabaseError, Pool
 from skipmq.telemetry.logs import log
 
 # The SQL functions that start and cancel tasks notify it.
@@ -13,22 +12,31 @@ _RETRY_SECONDS = 1.0
 
 
 class TaskListener:
-    """A task that listens on its own connection and calls `on_change`; for one loop.
+    """A task that listens on a connection of its own to each database; for one loop.
+
+    Calls `on_change`. `databases` are several where queues are spread over partitions.
 
     While it is disconnected, tasks wait for the janitor's next round.
     """
 
     def __init__(
-        self, connect: Callable[[], Awaitable[Session]], on_change: Callable[[], None]
+        self,
+        databases: Callable[[], Awaitable[Sequence[Pool]]],
+        on_change: Callable[[], None],
     ) -> None:
-        self._connect = connect
+        self._databases = databases
         self._on_change = on_change
 
     async def run(self) -> None:
         """Listen until cancelled; connect again when the connection breaks."""
+        async with asyncio.TaskGroup() as group:
+            for database in await self._databases():
+                group.create_task(self._run(database))
+
+    async def _run(self, database: Pool) -> None:
         while True:
             try:
-                await self._listen()
+                await self._listen(database)
             except DatabaseError as error:
                 log.warning("janitor's listener disconnected", error=" ".join(str(error).split()))
                 await asyncio.sleep(_RETRY_SECONDS)
@@ -36,8 +44,8 @@ class TaskListener:
                 log.exception("janitor's listener failed")
                 await asyncio.sleep(_RETRY_SECONDS)
 
-    async def _listen(self) -> None:
-        session = await self._connect()
+    async def _listen(self, database: Pool) -> None:
+        session = await database.session("skipmq task listener")
         try:
             await session.execute(f"listen {CHANNEL}")
             self._on_change()  # Earlier notifications are not delivered.

@@ -100,6 +100,12 @@ GAUGES = {
     "database available": Definition(
         "skipmq_database_available", "Whether the database accepts writes", merge="min"
     ),
+    "partition available": Definition(
+        "skipmq_partition_available",
+        "Whether a partition behind the router accepts writes",
+        ("partition",),
+        "min",
+    ),
     "database state": Definition(
         "skipmq_database_state",
         "1 for the state of the database as a worker of this node sees it, 0 for the others",

@@ -1,10 +1,9 @@
 """Listen for notifications of other processes: new messages, waiting receivers, changes."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
-from skipmq.database import DatabaseError
-from skipmq.database.listener import Session
+from skipmq.database import DatabaseError, Pool
 from skipmq.delivery.waiters.notifier import (
     CHANGED,
     CHANNEL,
@@ -23,18 +22,21 @@ _RETRY_SECONDS = 1.0
 
 
 class Listener:
-    """A task that listens on its own connection, which it opens again when it breaks."""
+    """A task that listens on a connection of its own to each database, opened again when it breaks.
+
+    `databases` are several where queues are spread over partitions.
+    """
 
     def __init__(  # noqa: PLR0913, PLR0917 - each is a part of the node.
         self,
-        connect: Callable[[], Awaitable[Session]],
+        databases: Callable[[], Awaitable[Sequence[Pool]]],
         process: str,
         waiters: Waiters,
         notifier: Notifier,
         forget: Callable[[str | None], None],
         keys_changed: Callable[[], None] = lambda: None,
     ) -> None:
-        self._connect = connect
+        self._databases = databases
         self._process = process
         self._waiters = waiters
         self._notifier = notifier
@@ -44,9 +46,14 @@ class Listener:
 
     async def run(self) -> None:
         """Listen until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for database in await self._databases():
+                group.create_task(self._run(database))
+
+    async def _run(self, database: Pool) -> None:
         while True:
             try:
-                await self._listen()
+                await self._listen(database)
             except DatabaseError as error:
                 log.warning("listener disconnected", error=" ".join(str(error).split()))
                 await asyncio.sleep(_RETRY_SECONDS)
@@ -54,8 +61,8 @@ class Listener:
                 log.exception("listener failed")
                 await asyncio.sleep(_RETRY_SECONDS)
 
-    async def _listen(self) -> None:
-        session = await self._connect()
+    async def _listen(self, database: Pool) -> None:
+        session = await database.session()
         try:
             await session.execute(f"listen {CHANNEL}")
             # Earlier notifications are lost: reset the caches and poll each queue.

@@ -150,7 +150,8 @@ def test_node_computes_the_home_of_a_name_as_the_router_does(
         return found
 
     row = router.execute(
-        "select array_agg(skipmq_router.home('000000000000', 'us-east-1', n)) from unnest(%s::text[]) n",
+        "select array_agg(skipmq_router.home('000000000000', 'us-east-1', n))"
+        " from unnest(%s::text[]) n",
         (names,),
     ).fetchone()
     assert row is not None

@@ -16,7 +16,7 @@ pytest.importorskip("pyspark")
 from pyarrow import parquet
 
 from skipmq.analytics import page, report
-from skipmq.analytics.page.findings import findings, folded
+from skipmq.analytics.page.findings import Finding, findings, folded
 from skipmq.analytics.page.numbers import count, duration
 from skipmq.analytics.period import Period
 from support import busy_day
@@ -66,6 +66,14 @@ def test_report_says_in_words_what_is_wrong(written: tuple[Path, page.ReportData
     assert weights == sorted(weights, key=["bad", "watch", "good"].index)
 
 
+def found_in(*, live: bool = True, **tables: list[dict[str, Any]]) -> list[Finding]:
+    """Return the findings of a report that has only these rows."""
+    names = ("backlog", "dead_letters", "forecast", "groups", "latency", "redelivery", "summary")
+    return findings(
+        {**dict.fromkeys((*names, "traffic", "visibility"), ()), **tables}, DAY, live=live
+    )
+
+
 def forecast(name: str, waiting: int, came: float, went: float) -> dict[str, Any]:
     gained = went - came
     return {
@@ -82,9 +90,8 @@ def test_queue_grows_only_when_more_comes_than_goes() -> None:
         forecast("growing", 5_000, 2, 1),
         forecast("draining", 5_000, 1, 2),
     ]
-    tables = dict.fromkeys(("summary", "redelivery", "visibility", "groups", "dead_letters"), ())
 
-    found = {f.queue: (f.weight, f.text) for f in findings({**tables, "forecast": rows}, live=True)}
+    found = {f.queue: (f.weight, f.text) for f in found_in(forecast=rows)}
 
     waits = "waiting, the oldest for 10 min"
     assert found == {
@@ -95,11 +102,82 @@ def test_queue_grows_only_when_more_comes_than_goes() -> None:
     }
 
 
+def deleted(count: int) -> dict[str, Any]:
+    return {
+        "name": "orders", "settled": count, "deleted": count, "expired": 0, "dead_lettered": 0,
+        "send_to_delete_p50": 1.0, "send_to_delete_p99": 2.0,
+    }  # fmt: skip
+
+
+def step(minute: int, came: int, went: int, waiting: int, oldest: float) -> dict[str, Any]:
+    return {
+        "name": "orders", "at": NOON + timedelta(minutes=minute), "seconds": 60.0, "came": came,
+        "went": went, "waiting": waiting, "oldest_age_seconds": oldest,
+    }  # fmt: skip
+
+
+def test_stall_has_its_time_and_figures() -> None:
+    calm = [step(n, 60, 60, 1, 0.5) for n in range(1, 11)]
+    stall = [step(10 + n, 60, 0, 60 * n, 60.0 * n) for n in range(1, 6)]
+    after = [step(16, 60, 360, 1, 0.5), step(17, 60, 60, 1, 0.5)]
+
+    (found,) = found_in(summary=[deleted(1_020)], backlog=[*calm, *stall, *after])
+
+    assert (found.weight, found.section, found.messages) == ("bad", "backlog", 300)
+    assert found.text == (
+        "from 2026-11-20 12:11 to 2026-11-20 12:15 up to 300 waiting, the longest wait 5 min;"
+        " nothing was settled for 5 min"
+    )
+    assert (found.since, found.until) == tuple(NOON + timedelta(minutes=n) for n in (11, 15))
+    assert found.values == {
+        "seconds": 300.0, "waiting": 300, "stalled_seconds": 300.0, "arrived": 240, "settled": 0,
+    }  # fmt: skip
+
+
+def test_burst_has_its_time_and_figures() -> None:
+    steps = [
+        step(1, 10, 10, 0, 0), step(2, 6_000, 2_000, 4_000, 58), step(3, 10, 2_000, 2_010, 100),
+        step(4, 10, 2_000, 20, 90), step(5, 10, 30, 0, 0),
+    ]  # fmt: skip
+
+    (found,) = found_in(summary=[deleted(6_040)], backlog=steps)
+
+    assert (found.weight, found.since, found.until) == (
+        "watch",
+        NOON + timedelta(minutes=2),
+        NOON + timedelta(minutes=4),
+    )
+    assert "up to 2,010 waiting, the longest wait 100 s; 20 arrived, 4,000 were" in found.text
+
+
+def test_wait_between_two_steps_of_the_backlog_shows_by_its_latency() -> None:
+    rows = [
+        {"name": "orders", "since": NOON + timedelta(minutes=30 * n), "send_to_receive_p99": p99}
+        for n, p99 in enumerate((0.1, 250.0, 240.0, None, 61.0))
+    ]
+
+    (found,) = found_in(summary=[deleted(100)], latency=rows)
+
+    assert found.text.endswith("the longest wait 4.2 min; and 1 shorter wait")
+    assert (found.since, found.until) == (rows[1]["since"], rows[3]["since"])
+
+
+@pytest.mark.parametrize(("live", "weight"), [(True, "good"), (False, "unknown")])
+def test_queue_is_good_only_where_that_can_be_known(live: bool, weight: str) -> None:
+    rows = [step(n, 60, 60, 1, 59.9) for n in range(1, 11)]
+
+    (found,) = found_in(summary=[deleted(600)], backlog=rows, live=live)
+
+    assert found.weight == weight
+    assert (found.since, found.until) == (DAY.since, DAY.until)
+    assert ("hardly one waited longer than 1 min" in found.text) is live
+    assert found.values["deleted"] == 600
+
+
 def test_many_findings_are_in_the_order_of_what_they_cost_and_the_last_is_for_the_rest() -> None:
-    tables = dict.fromkeys(("summary", "redelivery", "visibility", "groups", "dead_letters"), ())
     rows = [forecast(f"q{n}", 1_000 + n, 2, 1) for n in range(300)]
 
-    found = folded(findings({**tables, "forecast": rows}, live=True))
+    found = folded(found_in(forecast=rows))
 
     assert [f.queue for f in found[:3]] == ["q299", "q298", "q297"]
     assert len(found) == 21

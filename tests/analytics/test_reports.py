@@ -162,6 +162,29 @@ def test_visibility_advice_wants_a_hundred_messages(spark: "SparkSession") -> No
     assert pick(found, "timed_out", "given_back", "advice") == [(99, 0, None)]
 
 
+def test_dead_letters_do_not_count_as_timed_out(spark: "SparkSession") -> None:
+    rows = [row(n, received=0, settled=2, queue="q0") for n in range(200)] + [
+        row(n, received=0, settled=100, queue="q0", receive_count=3, outcome="dead-lettered")
+        for n in range(200, 456)
+    ]
+
+    found = visibility(frame(spark, *rows), _timeouts(spark, 30)).collect()
+
+    columns = ("timed_out", "given_back", "timed_out_rate", "advice")
+    assert pick(found, *columns) == [(0, 0, 0.0, "keep")]
+
+
+def test_percentiles_are_exact_where_the_last_hundredth_decides(spark: "SparkSession") -> None:
+    # An approximation with a rank error of 1/1000 gives 0.479.
+    rows = [
+        row(n, received=0, settled=0.479 if n < 4_945 else 3.2, queue="q0") for n in range(5_000)
+    ]
+
+    found = visibility(frame(spark, *rows), _timeouts(spark, 2)).collect()
+
+    assert pick(found, "processing_p50", "processing_p99") == [(0.479, 3.2)]
+
+
 def _timeouts(spark: "SparkSession", *timeouts: int | None) -> "DataFrame":
     return spark.createDataFrame(
         [("000000000000", "us-east-1", f"q{n}", timeout) for n, timeout in enumerate(timeouts)],

@@ -30,6 +30,9 @@ _TEMPLATES = {
     "isNull": "({} is null)",
     "isNotNull": "({} is not null)",
     "avg": "avg({})",
+    "ceil": "cast(ceil({}) as bigint)",
+    # Spark ignores nulls.
+    "collect_list": "list({0}) filter (where {0} is not null)",
     "count": "count({})",
     # DuckDB's count_if is null if all values are null.
     "count_if": "count(*) filter (where {})",
@@ -43,13 +46,13 @@ _TEMPLATES = {
     # Unlike arg_max, returns null if the first argument is null for the greatest second one.
     "max_by": "arg_max_null({}, {})",
     "min": "min({})",
-    # Exact, and so within the requested accuracy.
-    "percentile_approx": "quantile_disc({}, {})",
     "pmod": "((({0} % {1}) + {1}) % {1})",
     "row_number": "row_number()",
     # Variants are only used for their schema, so json_schema returns that.
     "schema_of_variant": "{}",
     "sequence": "generate_series({}, {})",
+    # Only used in ascending order.
+    "sort_array": "list_sort({})",
     "sum": "sum({})",
     "timestamp_micros": "make_timestamptz({})",
     "transform": "list_transform({}, {})",

@@ -1,26 +1,31 @@
 """The findings of a report, the worst first."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
-from skipmq.analytics.page.numbers import count, duration, figures, percent, rate
+from skipmq.analytics.page import waits
+from skipmq.analytics.page.numbers import count, duration, figures, moment, percent, rate
+from skipmq.analytics.period import Period
 
 Row: TypeAlias = Mapping[str, Any]
 Tables: TypeAlias = Mapping[str, Sequence[Row]]
-Weight: TypeAlias = Literal["bad", "watch", "good"]
-_WEIGHTS: Sequence[Weight] = ("bad", "watch", "good")
+Weight: TypeAlias = Literal["bad", "watch", "unknown", "good"]
+_WEIGHTS: Sequence[Weight] = ("bad", "watch", "unknown", "good")
 # A FIFO group is hot with this multiple of the even share and this share of the time in flight.
 _HOT_FACTOR, _HOT_SHARE = 5, 0.2
-# A backlog is reported if it exceeds the arrivals of this time or is older.
-_BACKLOG_SECONDS = 60
+# A wait is bad from this number of seconds on.
+_BAD_WAIT_SECONDS = 300
+# A queue with a higher share of redelivered messages is not good.
+_REDELIVERY_RATE = 0.05
 # A backlog is growing if it grew recently by this number of messages and this share.
 _GROWTH, _GROWTH_SHARE = 10, 0.01
 # A cause is reported with at least this lift and this share of the dead letters.
 _LIFT, _EXPLAINED_SHARE = 2, 0.2
 _DEAD_LETTER_RATE = 0.01
 # Findings of each weight with a line of their own, and queues listed in the summary line.
-_LIMITS: Mapping[Weight, int] = {"bad": 20, "watch": 8, "good": 4}
+_LIMITS: Mapping[Weight, int] = {"bad": 20, "watch": 8, "unknown": 4, "good": 4}
 _LISTED_QUEUES = 10
 
 
@@ -28,7 +33,8 @@ _LISTED_QUEUES = 10
 class Finding:
     """A finding on a queue; `section` is the ID of its section of the page.
 
-    `messages` is the number of affected messages.
+    `messages` is the number of affected messages, `since` and `until` are the time of what was
+    found, None for the whole period; `values` has the figures of the text, times in seconds.
     """
 
     weight: Weight
@@ -36,26 +42,32 @@ class Finding:
     text: str
     section: str
     messages: int = 0
+    since: datetime | None = None
+    until: datetime | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
 
 
-def findings(tables: Tables, *, live: bool) -> list[Finding]:
+def findings(tables: Tables, period: Period, *, live: bool) -> list[Finding]:
     """Return the findings, sorted by weight and messages; rows must have their queue's `name`.
 
-    Without live messages (`live` false) there are no findings on backlogs.
+    Without live messages (`live` false) there are no findings on the present backlog, and no queue
+    is good: messages that still wait are unknown.
     """
+    backlogs = list(_backlogs(tables)) if live else []
     found = [
         *_timeouts(tables),
-        *_dead_letters(tables),
-        *_expired(tables),
-        *(_backlogs(tables) if live else ()),
+        *_dead_letters(tables, period),
+        *_expired(tables, period),
+        *backlogs,
+        *_waits(tables, period, {finding.queue for finding in backlogs}),
         *_groups(tables),
     ]
-    healthy = [
-        Finding("good", row["name"], _deletes(row), "latency", row["deleted"])
-        for row in tables["summary"]
-        if row["deleted"] and row["name"] not in {f.queue for f in found}
+    found += _redelivered(tables, {finding.queue for finding in found})
+    found += _others(tables, {finding.queue for finding in found}, live=live)
+    return [
+        replace(each, since=each.since or period.since, until=each.until or period.until)
+        for each in sorted(found, key=lambda f: (_WEIGHTS.index(f.weight), -f.messages))
     ]
-    return sorted([*found, *healthy], key=lambda f: (_WEIGHTS.index(f.weight), -f.messages))
 
 
 def folded(found: Sequence[Finding]) -> list[Finding]:
@@ -72,17 +84,80 @@ def _folded(weight: Weight, ordered: Sequence[Finding]) -> Sequence[Finding]:
     names = list(dict.fromkeys(finding.queue for finding in rest))
     listed = f"{', '.join(names[:_LISTED_QUEUES])}{' and others' if names[_LISTED_QUEUES:] else ''}"
     messages = sum(finding.messages for finding in rest)
-    state = "without findings" if weight == "good" else "affected"
+    state = "affected" if weight in {"bad", "watch"} else "without findings"
     text = f"{count(messages)} messages {state}, see the tables: {listed}"
-    return [*found[:limit], Finding(weight, f"{len(rest)} more", text, rest[0].section, messages)]
+    more = Finding(
+        weight, f"{len(rest)} more", text, rest[0].section, messages, rest[0].since, rest[0].until,
+        {"queues": names},
+    )  # fmt: skip
+    return [*found[:limit], more]
 
 
-def _deletes(row: Row) -> str:
-    return (
-        f"{count(row['deleted'])} messages deleted, half of them within"
-        f" {duration(row['send_to_delete_p50'])} of their send and 99 % within"
-        f" {duration(row['send_to_delete_p99'])}"
-    )
+def _others(tables: Tables, found: set[str], *, live: bool) -> Iterator[Finding]:
+    """Yield the queues without findings."""
+    for row in tables["summary"]:
+        if not row["deleted"] or row["name"] in found:
+            continue
+        text = (
+            f"{count(row['deleted'])} messages deleted, half of them within"
+            f" {duration(row['send_to_delete_p50'])} of their send and 99 % within"
+            f" {duration(row['send_to_delete_p99'])}"
+        )
+        text += (
+            f"; hardly one waited longer than {duration(waits.LIMIT_SECONDS)}"
+            if live
+            else "; a lake has no messages that still wait"
+        )
+        yield Finding(
+            "good" if live else "unknown", row["name"], text, "latency", row["deleted"],
+            values=_values(row, "deleted", "send_to_delete_p50", "send_to_delete_p99"),
+        )  # fmt: skip
+
+
+def _values(row: Row, *names: str, **others: Any) -> dict[str, Any]:
+    return {**{name: row[name] for name in names}, **others}
+
+
+def _time(
+    tables: Tables, name: str, outcome: str, period: Period
+) -> tuple[datetime | None, datetime | None]:
+    """Return the time of a queue's settlements with an outcome, by the steps of its traffic."""
+    steps = [row["since"] for row in tables["traffic"] if row["name"] == name and row[outcome]]
+    if not steps:
+        return None, None
+    return max(min(steps), period.since), min(max(steps) + period.bar, period.until)
+
+
+def _waits(tables: Tables, period: Period, backlogged: set[str]) -> Iterator[Finding]:
+    """Yield the longest waits, except in a backlog that is another finding."""
+    for name, episodes in waits.episodes(tables["backlog"], tables["latency"], period).items():
+        past = [e for e in episodes if name not in backlogged or e.until < period.until]
+        if not past:
+            continue
+        longest = max(past, key=lambda episode: episode.seconds)
+        text = f"from {moment(longest.since)} to {moment(longest.until)}"
+        text += f" up to {count(longest.waiting)} waiting," if longest.waiting else ""
+        text += f" the longest wait {duration(longest.seconds)}"
+        if longest.stalled_seconds > waits.LIMIT_SECONDS:
+            text += f"; nothing was settled for {duration(longest.stalled_seconds)}"
+        elif longest.arrived or longest.settled:
+            text += f"; {count(longest.arrived)} arrived, {count(longest.settled)} were settled"
+        if others := len(past) - 1:
+            text += f"; and {others} shorter wait{'s' if others > 1 else ''}"
+        yield Finding(
+            "bad" if longest.seconds >= _BAD_WAIT_SECONDS else "watch", name, text, "backlog",
+            longest.waiting, longest.since, longest.until, longest.values,
+        )  # fmt: skip
+
+
+def _redelivered(tables: Tables, found: set[str]) -> Iterator[Finding]:
+    for row in tables["redelivery"]:
+        if row["name"] not in found and (row["redelivery_rate"] or 0) > _REDELIVERY_RATE:
+            text = f"{percent(row['redelivery_rate'])} redelivered"
+            yield Finding(
+                "watch", row["name"], text, "redelivery", row["redelivered"],
+                values=_values(row, "redelivered", "redelivery_rate"),
+            )  # fmt: skip
 
 
 def _timeouts(tables: Tables) -> Iterator[Finding]:
@@ -93,29 +168,33 @@ def _timeouts(tables: Tables) -> Iterator[Finding]:
         rate_text = f"{percent(redelivered.get(name))} redelivered"
         work, timeout = duration(row["processing_p99"]), duration(row["visibility_timeout"])
         suggested = duration(row["suggested_timeout"])
+        values = _values(
+            row, "processing_p99", "visibility_timeout", "suggested_timeout", "timed_out",
+            "timed_out_rate", "deleted",
+        )  # fmt: skip
         if row["advice"] == "raise":
             exceeds = row["processing_p99"] > row["visibility_timeout"]
             text = (
                 f"{rate_text}, p99 processing {work} {'exceeds' if exceeds else 'is close to'}"
                 f" its visibility timeout of {timeout}: raise it to {suggested}"
             )
-            yield Finding("bad", name, text, "redelivery", messages.get(name, 0))
+            yield Finding("bad", name, text, "redelivery", messages.get(name, 0), values=values)
         elif row["advice"] == "investigate":
             text = (
                 f"{percent(row['timed_out_rate'])} timed out and were redelivered, although p99"
                 f" processing is {work} with a visibility timeout of {timeout}: look for consumers"
                 " that die or stall"
             )
-            yield Finding("bad", name, text, "redelivery", row["timed_out"])
+            yield Finding("bad", name, text, "redelivery", row["timed_out"], values=values)
         elif row["advice"] == "lower":
             text = (
                 f"p99 processing is {work} with a visibility timeout of {timeout}: with {suggested}"
                 " the messages of a consumer that dies are redelivered sooner"
             )
-            yield Finding("watch", name, text, "redelivery")
+            yield Finding("watch", name, text, "redelivery", values=values)
 
 
-def _dead_letters(tables: Tables) -> Iterator[Finding]:
+def _dead_letters(tables: Tables, period: Period) -> Iterator[Finding]:
     for row in tables["summary"]:
         dead = row["dead_lettered"]
         if not dead:
@@ -135,46 +214,61 @@ def _dead_letters(tables: Tables) -> Iterator[Finding]:
                 f" ({count(likely['dead_lettered'])} of {count(likely['settled'])})"
             )
         is_bad = likely or dead / row["settled"] >= _DEAD_LETTER_RATE
-        yield Finding("bad" if is_bad else "watch", row["name"], text, "dead-letters", dead)
+        values = _values(row, "dead_lettered", "settled")
+        if likely:
+            values |= _values(likely, "kind", "cause", "rate", "lift", "example")
+        yield Finding(
+            "bad" if is_bad else "watch", row["name"], text, "dead-letters", dead,
+            *_time(tables, row["name"], "dead_lettered", period), values,
+        )  # fmt: skip
 
 
-def _expired(tables: Tables) -> Iterator[Finding]:
+def _expired(tables: Tables, period: Period) -> Iterator[Finding]:
     for row in tables["summary"]:
         if row["expired"]:
             text = (
                 f"{count(row['expired'])} messages ({percent(row['expired'] / row['settled'])})"
                 " expired: they were not deleted within their retention period"
             )
-            yield Finding("bad", row["name"], text, "traffic", row["expired"])
+            yield Finding(
+                "bad", row["name"], text, "traffic", row["expired"],
+                *_time(tables, row["name"], "expired", period), _values(row, "expired", "settled"),
+            )  # fmt: skip
 
 
 def _backlogs(tables: Tables) -> Iterator[Finding]:
     for row in tables["forecast"]:
         waiting, age = row["waiting"], row["oldest_age_seconds"]
-        is_small = waiting <= max(row["in_per_second"] * _BACKLOG_SECONDS, 1)
-        if is_small and age <= _BACKLOG_SECONDS:
+        is_small = waiting <= max(row["in_per_second"] * waits.LIMIT_SECONDS, 1)
+        if is_small and age <= waits.LIMIT_SECONDS:
             continue
+        values = _values(
+            row, "waiting", "oldest_age_seconds", "in_per_second", "out_per_second",
+            "drains_in_seconds",
+        )  # fmt: skip
         text = f"{count(waiting)} waiting, the oldest for {duration(age)}"
         growth = row["in_per_second"] - row["out_per_second"]
         recent_growth = growth * row["recent_seconds"]
         if row["drains_in_seconds"] is not None:
             text += f"; empty in {duration(row['drains_in_seconds'])} at the present rates"
-            yield Finding("watch", row["name"], text, "backlog", waiting)
+            yield Finding("watch", row["name"], text, "backlog", waiting, values=values)
         elif recent_growth >= max(_GROWTH, waiting * _GROWTH_SHARE):
             text += f"; it grows by {rate(growth)}, with {rate(row['out_per_second'])} settled"
-            yield Finding("bad", row["name"], text, "backlog", waiting)
+            yield Finding("bad", row["name"], text, "backlog", waiting, values=values)
         else:
             state = "the backlog is steady" if row["in_per_second"] else "no activity"
-            yield Finding("watch", row["name"], f"{text}; {state}", "backlog", waiting)
+            text = f"{text}; {state}"
+            yield Finding("watch", row["name"], text, "backlog", waiting, values=values)
 
 
 def _groups(tables: Tables) -> Iterator[Finding]:
     for row in tables["groups"]:
         share = f"has {percent(row['in_flight_share'])} of the time in flight"
         among = f"of {count(row['groups'])}"
+        values = _values(row, "group_id", "in_flight_share", "even_share", "messages", "wait_p99")
         if row["noisy"] and not row["fifo"]:
             text = f"tenant “{row['group_id']}” {share} (one {among})"
-            yield Finding("watch", row["name"], text, "groups", row["messages"])
+            yield Finding("watch", row["name"], text, "groups", row["messages"], values=values)
         elif (
             row["fifo"]
             and row["in_flight_share"] >= _HOT_SHARE
@@ -184,4 +278,4 @@ def _groups(tables: Tables) -> Iterator[Finding]:
                 f"hot group “{row['group_id']}” {share} (one {among}): its messages wait for one"
                 f" another (p99 {duration(row['wait_p99'])})"
             )
-            yield Finding("watch", row["name"], text, "groups", row["messages"])
+            yield Finding("watch", row["name"], text, "groups", row["messages"], values=values)

@@ -32,7 +32,7 @@ def render(data: ReportData) -> str:
     """
     tables = named(data.tables)
     names = busiest(tables)
-    found = findings.findings(tables, live=data.live)
+    found = findings.findings(tables, data.period, live=data.live)
     page_sections = sections(data, tables, names)
     environment = _environment()
     script = _text("report.js").replace("LAYOUT", json.dumps(scales.LAYOUT))
@@ -57,7 +57,7 @@ def render(data: ReportData) -> str:
 
 def report_findings(data: ReportData) -> list[Finding]:
     """Return the findings of the page, the worst first."""
-    return findings.folded(findings.findings(named(data.tables), live=data.live))
+    return findings.folded(findings.findings(named(data.tables), data.period, live=data.live))
 
 
 @cache

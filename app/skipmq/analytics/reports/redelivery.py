@@ -78,7 +78,8 @@ def visibility(history: DataFrame, queues: DataFrame, *, arrived: bool = False) 
     `visibility_timeout` (null if unknown), `deleted`, `processing_p50` … `processing_p99` (first
     receive to delete of messages received once, in seconds), `timed_out` (messages received again
     after their timeout) and `given_back` (received again before it, because a consumer reset it),
-    `timed_out_rate` (of all received), `advice` and `suggested_timeout`.
+    `timed_out_rate` (of all received), `advice` and `suggested_timeout`. Dead letters count as
+    neither: a message that no consumer can process is left to time out each time.
 
     A receipt is void once its message was received again, so processing that exceeds the timeout
     shows as timed out deliveries and not as a long processing time. advice: `raise` if processing
@@ -88,7 +89,7 @@ def visibility(history: DataFrame, queues: DataFrame, *, arrived: bool = False) 
     """
     counts = without_dead_letters(history, arrived=arrived).join(queues, QUEUE, "left")
     elapsed = seconds("first_received_at", "settled_at")
-    redelivered = fn.col("receive_count") > 1
+    redelivered = (fn.col("receive_count") > 1) & ~is_outcome("dead-lettered")
     has_expired = elapsed >= (fn.col("receive_count") - 1) * fn.col("visibility_timeout")
     once = is_outcome("deleted") & (fn.col("receive_count") == 1)
     timed_out = fn.count_if(redelivered & has_expired)

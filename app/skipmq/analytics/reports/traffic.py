@@ -7,10 +7,10 @@ from pyspark.sql import functions as fn
 
 from skipmq.analytics.period import HOUR
 from skipmq.analytics.reports.measures import (
-    ACCURACY,
     QUEUE,
     in_order,
     outcomes,
+    quantile,
     since,
     with_arrival,
 )
@@ -22,12 +22,11 @@ def arrivals(history: DataFrame, *keys: Column | str) -> DataFrame:
     Columns: the keys, `arrived`, `arrived_bytes` (bodies and attributes) and the sizes of bodies
     in bytes `body_p50`, `body_p95`, `body_max`.
     """
-    body = fn.percentile_approx("body_bytes", [0.5, 0.95], ACCURACY)
     return history.groupBy(*keys).agg(
         fn.count("*").alias("arrived"),
         fn.sum(_size()).alias("arrived_bytes"),
-        body[0].alias("body_p50"),
-        body[1].alias("body_p95"),
+        quantile(fn.col("body_bytes"), 0.5).alias("body_p50"),
+        quantile(fn.col("body_bytes"), 0.95).alias("body_p95"),
         fn.max("body_bytes").alias("body_max"),
     )
 

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from skipmq.analytics.forget import MessageCount
     from skipmq.analytics.jdbc import Source
 
+_COLOURS = {"bad": "red", "watch": "yellow", "unknown": "blue", "good": "green"}
 # Messages were lost or duplicated, or not erased.
 _FAILED = 1
 
@@ -110,7 +111,7 @@ def report_command(
         click.echo(json.dumps(result, indent=2, default=str))
         return
     for finding in findings:
-        colour = {"bad": "red", "watch": "yellow", "good": "green"}[finding.weight]
+        colour = _COLOURS[finding.weight]
         out.print(f"[{colour}]●[/] [bold]{escape(finding.queue)}[/]: {escape(finding.text)}")
     out.print(f"{len(computed)} reports and {file}; computed by {source.description}")
 

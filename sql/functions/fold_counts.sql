@@ -1,9 +1,10 @@
 -- Does: adds the pending changes of message counts to the sums and to the current minute; returns the number of changes
---   folded. Minutes are kept for six hours.
+--   folded. Minutes are kept for six hours, and then as periods of ten minutes for seven days.
 -- Called by: the janitor.
 -- Locks, in order: row of the job (does nothing when it is locked), changes by time, sums by queue_id.
 -- Raises: nothing.
--- Relies on index: queue_delta_at, queue_count_pkey, queue_minute_pkey, queue_minute_minute, generation_pkey; the first
+-- Relies on index: queue_delta_at, queue_count_pkey, queue_minute_pkey, queue_minute_minute, queue_period_pkey,
+--   queue_period_start, generation_pkey; the first
 --   time message_visible, message_enqueued.
 -- Routed: to each partition; the results are added.
 --
@@ -93,7 +94,24 @@ begin
   select count(*) into v_count from folded;
   if p_all then
     update skipmq.cluster c set counted_to = v_now;
-    delete from skipmq.queue_minute m where m.minute < v_now - interval '6 hours';
+    with old as (
+      delete from skipmq.queue_minute m where m.minute < v_now - interval '6 hours'
+      returning m.*
+    )
+    insert into skipmq.queue_period as p (queue_id, start, sent, received, deleted, dead_lettered, messages)
+    select
+      o.queue_id, date_bin('10 minutes', o.minute, 'epoch'), sum(o.sent), sum(o.received), sum(o.deleted),
+      sum(o.dead_lettered), (array_agg(o.messages order by o.minute desc))[1]
+    from old o
+    group by 1, 2
+    order by 1, 2
+    on conflict (queue_id, start) do update set
+      sent = p.sent + excluded.sent,
+      received = p.received + excluded.received,
+      deleted = p.deleted + excluded.deleted,
+      dead_lettered = p.dead_lettered + excluded.dead_lettered,
+      messages = excluded.messages;
+    delete from skipmq.queue_period p where p.start < v_now - interval '7 days';
   end if;
   return v_count;
 end $$;

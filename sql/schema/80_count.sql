@@ -47,3 +47,18 @@ create table skipmq.queue_minute (
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);
 -- For fold_counts, which deletes old minutes.
 create index queue_minute_minute on skipmq.queue_minute using brin (minute) with (pages_per_range = 32);
+
+-- The same by ten minutes, for minutes that are older than six hours; kept for seven days.
+create table skipmq.queue_period (
+  start timestamptz not null,
+  queue_id integer not null,
+  sent bigint not null,
+  received bigint not null,
+  deleted bigint not null,
+  dead_lettered bigint not null,
+  -- At the last change in the period.
+  messages bigint not null,
+  primary key (queue_id, start)
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);
+-- For fold_counts, which deletes old periods.
+create index queue_period_start on skipmq.queue_period using brin (start) with (pages_per_range = 32);

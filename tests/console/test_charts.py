@@ -151,8 +151,99 @@ def test_last_minute_of_the_charts_is_the_databases(node: NodeProcess, busy: str
         page = Visitor(node.url).get(f"queues/{busy}/charts").body
         after = owner.execute(minute).fetchone()
 
-    (last, *_) = re.findall(r'<th scope="row">([0-9:]+)</th>', page)
+    (last, *_) = re.findall(r'<th scope="row"><time[^>]*>([0-9:]+)</time></th>', page)
     assert (last,) in (before, after)
+
+
+def test_one_crosshair_shows_the_values_of_all_charts(
+    node: NodeProcess, browser: Browser, busy: str
+) -> None:
+    browser.look("desktop", "light")
+    browser.open(f"{node.url}/console/queues/{busy}/charts?minutes=360")
+    charts = browser.count(".drawing")
+
+    browser.point(".drawing", right=40)
+
+    places = "Math.round(e.getAttribute('x1'))"
+    eventually(lambda: min(browser.each(".crosshair", places)) > 56)
+    crosshairs, times = browser.each(".crosshair", places), browser.texts(".at")
+    assert charts == len(crosshairs) == 4
+    assert max(crosshairs) - min(crosshairs) < 20
+    assert all(re.fullmatch("[0-9]{2}:[0-9]{2}", each) for each in times)
+    row = "[...e.querySelectorAll('tbody tr')].find((r) => r.cells[0].textContent === '%s')"
+    cells = f"[...({row % times[0]}).cells].map((cell) => cell.textContent)"
+    (values,) = browser.each("#numbers-1", cells)
+    assert browser.texts(".chart:first-child .legend b") == values[1:]
+
+    browser.point("h1")
+    eventually(lambda: browser.texts(".chart:first-child .legend b") == [""] * 4)
+    assert browser.complaints() == []
+
+
+def test_times_are_local_by_choice(node: NodeProcess, browser: Browser, busy: str) -> None:
+    zone = {"timezoneId": "Asia/Kathmandu"}
+    browser.driver.execute_cdp_cmd("Emulation.setTimezoneOverride", zone)
+    browser.look("desktop", "light")
+    browser.open(f"{node.url}/console/queues/{busy}/charts?minutes=15")
+    (time, utc) = browser.each(
+        "#numbers-1 tbody tr:first-child time", "[e.dataset.time, e.innerHTML]"
+    )[0]
+    try:
+        browser.click("#zone")
+
+        eventually(lambda: browser.text("#zone") == "Local time")
+        local = "select to_char(to_timestamp(%s) at time zone 'Asia/Kathmandu', 'HH24:MI')"
+        with psycopg.connect(node.owner_url) as owner:
+            row = owner.execute(local, (int(time),)).fetchone()
+        shown = browser.each("#numbers-1 tbody tr:first-child time", "e.innerHTML")
+        assert (shown[0],) == row
+        assert shown[0] != utc
+        browser.open(f"{node.url}/console/queues/{busy}/settings")
+        assert "UTC+05:45" in browser.text("#attributes")
+    finally:
+        browser.click("#zone")
+        browser.driver.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": "UTC"})
+    assert browser.complaints() == []
+
+
+def test_changes_of_the_queue_are_marked(
+    node: NodeProcess, browser: Browser, sqs: Any, name: str
+) -> None:
+    url = sqs.create_queue(QueueName=name)["QueueUrl"]
+    sqs.set_queue_attributes(QueueUrl=url, Attributes={"DelaySeconds": "1"})
+    page = f"{node.url}/console/queues/{name}/charts?minutes=15"
+
+    eventually(lambda: "Settings changed" in Visitor(node.url).get(f"queues/{name}/charts").body)
+    browser.look("desktop", "light")
+    browser.open(page)
+
+    texts = browser.texts(".events li")
+    assert ["Settings changed" in texts[0], "Queue created" in texts[1]] == [True, True]
+    assert browser.count(".chart:first-child .event-mark") == 2
+    assert browser.complaints() == []
+
+
+def test_week_has_its_hours_and_says_where_data_begins(node: NodeProcess, busy: str) -> None:
+    with psycopg.connect(node.owner_url, autocommit=True) as owner:
+        owner.execute(
+            "insert into skipmq.queue_period (start, queue_id, sent, received, deleted,"
+            " dead_lettered, messages) select date_bin('10 minutes', skipmq.clock(), 'epoch')"
+            " - n * interval '10 minutes', queue_id, 7, 0, 0, 0, n from skipmq.queue,"
+            " generate_series(288, 293) n where name = %s",
+            (busy,),
+        )
+
+    page = Visitor(node.url).get(f"queues/{busy}/charts?minutes=10080").body
+
+    assert "Messages per hour" in page
+    assert "Nothing is recorded before" in page
+    numbers = page.partition('id="numbers-1"')[2].partition("</table>")[0]
+    assert numbers.count("<tr><th scope") == 168 + 1
+    sent = [
+        int(each.replace(",", ""))
+        for each in re.findall(r'</th><td class="num">([0-9,]+)', numbers)
+    ]
+    assert 42 in {sum(pair) for pair in zip(sent, [*sent[1:], 0], strict=True)}
 
 
 VALUES = {"a": [0, None, 7, 1234], "b": [1, 1, 1, 1]}
@@ -163,10 +254,13 @@ def test_axis_has_round_ticks_and_lines_stay_on_it() -> None:
     chart = drawing.chart("t", range(0, 240, 60), 60, colours, VALUES, unit=drawing.COUNT)
 
     assert [text for _, text in chart.ticks] == ["0", "500", "1,000", "1,500"]
-    assert [text for _, text in chart.marks] == ["00:00", "00:01", "00:02", "00:03"]
+    assert [time for _, time in chart.marks] == [0, 60, 120, 180]
     # A missing value ends a line, and what stands by itself is a point.
     assert [len(parts) for _, _, parts in chart.lines] == [2, 1]
+    # The line to the present step is drawn apart.
+    assert [len(part.split()) for _, part in chart.unfinished] == [2, 2]
     points = [point for _, _, parts in chart.lines for part in parts for point in part.split()]
+    points += [point for _, part in chart.unfinished for point in part.split()]
     for across, down in (map(float, point.split(",")) for point in points):
         assert drawing.LEFT <= across <= drawing.WIDTH - drawing.RIGHT
         assert drawing.TOP <= down <= drawing.HEIGHT - drawing.BOTTOM

@@ -1,5 +1,5 @@
 from support.postgres import Connection
-from support.sql import Queue, advance
+from support.sql import Queue, advance, number
 
 MINUTES = (
     "select queue_id, sent, received, deleted, dead_lettered, messages"
@@ -48,4 +48,27 @@ def test_minutes_are_kept_for_six_hours(orders: Queue) -> None:
     advance(owner, "6 hours 2 minutes")
     fold(owner, everything=True)
 
-    assert minutes(owner, orders, last=400) == []
+    assert minutes(owner, orders, last=360) == []
+
+
+def test_older_minutes_are_kept_by_ten_minutes_for_seven_days(orders: Queue) -> None:
+    owner = orders.connection
+    advance(owner, "1 day")
+    owner.execute("select skipmq.create_history_partitions(9)")
+    for n in range(3):
+        advance(owner, f"1 day {7 * n} minutes")
+        orders.send("a", "b")
+        fold(owner)
+
+    advance(owner, "1 day 10 hours")
+    fold(owner, everything=True)
+    week = "select sent, messages from skipmq.queue_minutes(array[%s], 10080, %s)"
+    by_ten = owner.execute(week, (orders.id, 10)).fetchall()
+    by_hour = owner.execute(week, (orders.id, 60)).fetchall()
+
+    assert number(owner, "select count(*) from skipmq.queue_minute") == 0
+    assert (len(by_ten) in (2, 3), sum(sent for sent, _ in by_ten)) == (True, 6)
+    assert (sum(sent for sent, _ in by_hour), by_hour[-1][1]) == (6, 6)
+    advance(owner, "9 days")
+    fold(owner, everything=True)
+    assert owner.execute(week, (orders.id, 10)).fetchall() == []

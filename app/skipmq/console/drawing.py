@@ -2,16 +2,16 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
 from skipmq.console import formats
 
 WIDTH, HEIGHT = 600, 180
 LEFT, RIGHT, TOP, BOTTOM = 56, 8, 10, 24
 _TICKS = 4
+_DAY = 1_440
 # Minutes between two labels of a time axis, and the maximum number of labels.
-_STEPS = (1, 2, 5, 10, 15, 30, 60, 120)
-_MARKS = 6
+_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 240, 720, _DAY)
+_MARKS = 7
 _MICROSECONDS = ((60_000_000, "min"), (1_000_000, "s"), (1_000, "ms"), (1, "µs"))
 
 Values = Sequence[int | None]
@@ -26,11 +26,15 @@ class Chart:
     peak: str
     # Name, colour and points of each line, in several parts if values are missing.
     lines: list[tuple[str, str, list[str]]]
-    # Position and label on the y axis and on the x axis.
+    # Colour and points of the part of each line that leads to the present, incomplete step.
+    unfinished: list[tuple[str, str]]
+    # Position and label on the y axis; position and time in seconds on the x axis.
     ticks: list[tuple[float, str]]
-    marks: list[tuple[float, str]]
+    marks: list[tuple[float, int]]
     # Position, width, time and the values of all lines for each time.
-    columns: list[tuple[float, float, str, list[str]]]
+    columns: list[tuple[float, float, int, list[str]]]
+    # Whether times are days.
+    has_days: bool
     summary: dict[str, str] = field(default_factory=dict)
 
 
@@ -80,7 +84,7 @@ def chart(  # noqa: PLR0913 - the parts of a chart.
         (
             round(LEFT + index * width, 1),
             round(width, 2),
-            _clock(time),
+            time,
             [_formatted(line[index], unit) for line in values.values()],
         )
         for index, time in enumerate(times)
@@ -88,20 +92,34 @@ def chart(  # noqa: PLR0913 - the parts of a chart.
     minutes = len(times) * step // 60
     every = 60 * next(each for each in _STEPS if minutes / each <= _MARKS)
     marks = [
-        (round(LEFT + (time - first) / step * width + width / 2, 1), _clock(time))
+        (round(LEFT + (time - first) / step * width + width / 2, 1), time)
         for time in range(-(-first // every) * every, times[-1] + 1, every)
     ]
+
+    def across(index: int) -> float:
+        return LEFT + (index + 0.5) * width
+
     return Chart(
         title,
         unit.value(peak),
+        [(name, colours[name], _parts(line[:-1], across, down)) for name, line in values.items()],
         [
-            (name, colours[name], _parts(line, lambda index: LEFT + (index + 0.5) * width, down))
+            (colours[name], " ".join(parts))
             for name, line in values.items()
+            if line[-1] is not None
+            and (parts := _parts([*[None] * (len(line) - 2), *line[-2:]], across, down))
         ],
         [(down(value), unit.tick(value)) for value in range(0, top + 1, tick)],
         marks,
         columns,
+        every >= 60 * _DAY,
     )
+
+
+def position(time: float, times: Sequence[int], step: int) -> float | None:
+    """Return the position of a time on the x axis, or None outside of it."""
+    share = (time - times[0]) / (len(times) * step)
+    return round(LEFT + share * (WIDTH - LEFT - RIGHT), 1) if 0 <= share <= 1 else None
 
 
 def _parts(line: Values, across: Callable[[int], float], down: Callable[[int], float]) -> list[str]:
@@ -128,7 +146,3 @@ def _tick(maximum: int, unit: Unit) -> int:
 
 def _formatted(value: int | None, unit: Unit) -> str:
     return "none" if value is None else unit.value(value)
-
-
-def _clock(time: int) -> str:
-    return f"{datetime.fromtimestamp(time, UTC):%H:%M}"

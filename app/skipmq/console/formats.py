@@ -53,6 +53,16 @@ def moment(seconds: float | str) -> str:
     return f"{datetime.fromtimestamp(float(seconds), UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
+def clock(seconds: float) -> str:
+    """Format the time of day of a time in seconds since 1970."""
+    return f"{datetime.fromtimestamp(seconds, UTC):%H:%M}"
+
+
+def day(seconds: float) -> str:
+    """Format the day of a time in seconds since 1970."""
+    return f"{datetime.fromtimestamp(seconds, UTC):%b %-d}"
+
+
 def exact_moment(seconds: float) -> str:
     """Format a time in seconds since 1970 to the millisecond."""
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S.%f}"[:-3] + " UTC"
@@ -124,5 +134,6 @@ def curves(minutes: Sequence[Mapping[str, int]], clock: int) -> dict[str, Any]:
 
 
 FILTERS = (
-    count, exact, duration, size, moment, exact_moment, machine_moment, pretty, age, curves
+    count, exact, duration, size, moment, clock, day, exact_moment, machine_moment, pretty, age,
+    curves,
 )  # fmt: skip

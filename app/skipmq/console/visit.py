@@ -75,10 +75,12 @@ class Visit:
 
     def may_list(self, region: str | None = None) -> bool:
         """Return whether the signed-in identity may list queues, here or in another region."""
+        return self.may("ListQueues", region)
+
+    def may(self, permission: str, region: str | None = None) -> bool:
+        """Return whether the signed-in identity has a permission on all queues."""
         every = QueueName(self.identity.account, region or self.identity.region, "*")
-        return access.allows(
-            self.broker.node, self._call("ListQueues", {}), "ListQueues", every, ""
-        )
+        return access.allows(self.broker.node, self._call("ListQueues", {}), permission, every, "")
 
     def places(self, limit: int) -> list[tuple[str, str, int]]:
         """Return up to `limit` accounts and regions with queues that the identity may list.

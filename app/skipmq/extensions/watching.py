@@ -11,6 +11,8 @@ from skipmq.node import Node
 from skipmq.protocol import Call, extensions
 
 _DEFAULT_MINUTES, _MAXIMUM_STEP = 60, 60
+# Minutes of a step in which activity beyond overview.MAXIMUM_MINUTES is kept.
+_MAXIMUM_MINUTES, _KEPT_STEP = 10_080, 10
 # Messages of an answer, and characters of each body, so that it has at most 256 kB.
 _DEFAULT_MESSAGES, _MAXIMUM_MESSAGES, _CHARACTERS = 50, 100, 2_048
 _MICROSECONDS = 1_000_000
@@ -28,12 +30,21 @@ async def get_queue_activity(
     """
     minutes = call.parameters.Minutes or _DEFAULT_MINUTES
     step = call.parameters.StepMinutes or 1
-    most = overview.MAXIMUM_MINUTES
+    most = _MAXIMUM_MINUTES
     checks.between(minutes, 1, most, "Minutes", f"Must be between 1 and {most}.")
     checks.between(step, 1, _MAXIMUM_STEP, "StepMinutes", f"Must be between 1 and {_MAXIMUM_STEP}.")
+    is_long = minutes > overview.MAXIMUM_MINUTES
+    if is_long and step % _KEPT_STEP:
+        raise checks.invalid(
+            step,
+            "StepMinutes",
+            f"Must be a multiple of {_KEPT_STEP} for more than {overview.MAXIMUM_MINUTES} Minutes.",
+        )
     deadline = call.deadline
     clock = await node.inspection.clock(deadline)
-    found = await node.statistics.minutes([queue.id], minutes, deadline)
+    found = await node.statistics.minutes(
+        [queue.id], minutes, deadline, step=step if is_long else 1
+    )
     mode = queue.attributes.history_mode
     result: dict[str, Any] = {
         "Clock": int(clock),

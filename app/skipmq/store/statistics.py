@@ -24,8 +24,8 @@ _STATISTICS = Search(
 )  # fmt: skip
 _MINUTES = Search(
     "select queue_id, extract(epoch from minute)::bigint, sent, received, deleted, dead_lettered,"
-    " messages from skipmq.queue_minutes($1, $2)",
-    INTEGERS, INTEGER,
+    " messages from skipmq.queue_minutes($1, $2, $3)",
+    INTEGERS, INTEGER, INTEGER,
 )  # fmt: skip
 _TIME_IN_QUEUE = Search(
     "select extract(epoch from step)::bigint, settled, deleted, send_to_receive[1],"
@@ -71,14 +71,15 @@ class Statistics:
         return queues, others
 
     async def minutes(
-        self, queues: Sequence[int], minutes: int, deadline: float = 0.0
+        self, queues: Sequence[int], minutes: int, deadline: float = 0.0, step: int = 1
     ) -> dict[int, list[QueueMinute]]:
-        """Return the counters of queues, by id, for each of the last minutes, oldest first.
+        """Return the counters of queues, by id, for the last minutes by steps, oldest first.
 
-        Minutes without activity are omitted; the database keeps six hours.
+        Steps without activity are omitted. The database keeps six hours by the minute, and seven
+        days by ten minutes.
         """
         found: dict[int, list[QueueMinute]] = {queue: [] for queue in queues}
-        parameters = ([*queues], minutes)
+        parameters = ([*queues], minutes, step)
         for queue, *row in await self._database.rows(_MINUTES, parameters, deadline=deadline):
             found[queue].append(QueueMinute(*row))
         return found

@@ -38,7 +38,7 @@ def _audit() -> ResponseReturnValue:
     return flask.render_template(
         "audit.html",
         error=error,
-        records=[_shown(each) for each in result.get("Records", [])],
+        records=[shown(each) for each in result.get("Records", [])],
         next_token=result.get("NextToken"),
         token=token,
         given=given,
@@ -47,7 +47,7 @@ def _audit() -> ResponseReturnValue:
     )
 
 
-def _shown(record: dict[str, Any]) -> dict[str, Any]:
+def shown(record: dict[str, Any]) -> dict[str, Any]:
     """Add short names of the caller, the queue and the outcome to a record."""
     user, key = record.get("User") or "", record.get("AccessKeyId")
     arn = record.get("QueueArn") or ""

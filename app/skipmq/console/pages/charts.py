@@ -9,11 +9,12 @@ from flask.typing import ResponseReturnValue
 
 from skipmq import errors
 from skipmq.console import drawing
-from skipmq.console.pages import heading
+from skipmq.console.pages import audit, heading
 from skipmq.console.visit import current
 
-# Lengths of the charts, and of the steps of percentiles, in minutes.
-PERIODS = {15: 1, 60: 2, 360: 12}
+# Lengths of the charts, and of the steps of counts and of percentiles, in minutes.
+PERIODS = {15: (1, 1), 60: (1, 2), 360: (1, 12), 1_440: (10, 30), 10_080: (60, 60)}
+_HOUR, _MINUTE = 60, 1
 _DEFAULT = 60
 # The charts of one page are read at a time, because probes and metrics share the two threads of
 # pages; opening another page waits for at most two seconds.
@@ -24,6 +25,16 @@ _FLOWS = (
     ("Deleted", "Deleted", "deleted"),
     ("DeadLettered", "Dead-lettered", "dead"),
 )
+# The changes that charts mark, by action.
+_CHANGES = {
+    "CancelMessageMoveTask": "Task cancelled",
+    "CreateQueue": "Queue created",
+    "PurgeQueue": "Purge",
+    "SetQueueAttributes": "Settings changed",
+    "StartMessageMoveTask": "Redrive started",
+    "StartMessageTask": "Task started",
+}
+_RECORDS = 100
 _WAITING = (("Messages", "Messages", "sent"),)
 _QUANTILES = (("P50", "p50", "deleted"), ("P95", "p95", "received"), ("P99", "p99", "dead"))
 _MEASURES = (
@@ -47,27 +58,77 @@ def _charts(name: str) -> ResponseReturnValue:
         raise errors.ServiceUnavailable("Other charts are being read; try again in a moment.")
     try:
         activity, error = current().attempt(
-            "GetQueueActivity", QueueUrl=name, Minutes=minutes, StepMinutes=PERIODS[minutes]
+            "GetQueueActivity", QueueUrl=name, Minutes=minutes, StepMinutes=_asked_step(minutes)
         )
     finally:
         _reading.release()
     if error is not None and not isinstance(error, errors.AccessDenied):
         raise error
+    times = _times(activity["Clock"], minutes) if activity else range(0)
+    first = min((each["Minute"] for each in activity.get("Minutes", [])), default=None)
+    head = heading.build(name, "charts")
     return flask.render_template(
         "charts.html",
-        **heading.build(name, "charts"),
+        **head,
         minutes=minutes,
         periods=PERIODS,
         error=error,
         activity=activity,
-        charts=_drawn(activity, minutes) if activity else [],
+        charts=_drawn(activity, minutes, times) if activity else [],
+        first=first if first is not None and first > times[0] else None,
+        events=_events(head["arn"], activity["Clock"], times) if activity else [],
     )
 
 
-def _drawn(activity: Mapping[str, Any], minutes: int) -> list[drawing.Chart]:
-    """Return the charts, which end at the present minute of the database."""
-    end = activity["Clock"] // 60 * 60
-    times = range(end - (minutes - 1) * 60, end + 60, 60)
+def _asked_step(minutes: int) -> int:
+    """Return the step to ask for: of percentiles, and of counts that are not kept by the minute."""
+    step, quantiles = PERIODS[minutes]
+    return quantiles if step == _MINUTE else step
+
+
+def _times(clock: int, minutes: int) -> range:
+    """Return the beginnings of the steps of the counts; the last one holds the present."""
+    step = PERIODS[minutes][0] * 60
+    end = clock // step * step
+    return range(end + step - minutes * 60, end + step, step)
+
+
+def _events(arn: str, clock: int, times: range) -> list[dict[str, Any]]:
+    """Return what changed in the period, oldest first: settings, tasks, purges, outages."""
+    found: list[dict[str, Any]] = []
+    # A refused request would be recorded in the audit log at each refresh.
+    if current().may("ListAuditRecords"):
+        records, _ = current().attempt(
+            "ListAuditRecords", Queue=arn, Outcome="done", MaxResults=_RECORDS
+        )
+        found = [
+            {
+                "time": each["RecordedTimestamp"] / 1000,
+                "text": _CHANGES[each["Action"]],
+                "who": audit.shown(each)["caller"],
+            }
+            for each in records.get("Records", [])
+            if each["Action"] in _CHANGES
+        ]
+    if current().may("DescribeDatabase"):
+        database, _ = current().attempt("DescribeDatabase")
+        node = database.get("Node", {})
+        if "LastOutageEndedSeconds" in node:
+            ended = clock - node["LastOutageEndedSeconds"]
+            began = ended - node["LastOutageSeconds"]
+            found.append({"time": began, "text": "Database unavailable", "who": ""})
+    shown = []
+    for each in sorted(found, key=lambda event: event["time"]):
+        across = drawing.position(each["time"], times, times.step)
+        if across is not None:
+            shown.append({**each, "across": across})
+    return shown
+
+
+def _drawn(activity: Mapping[str, Any], minutes: int, times: range) -> list[drawing.Chart]:
+    """Return the charts, which end at the present step of the database."""
+    width = times.step
+    unit = "minute" if width == 60 * _MINUTE else "hour" if width == 60 * _HOUR else "10 minutes"
     by_minute = {each["Minute"]: each for each in activity["Minutes"]}
     flows = {
         label: [by_minute[time][name] if time in by_minute else 0 for time in times]
@@ -75,19 +136,19 @@ def _drawn(activity: Mapping[str, Any], minutes: int) -> list[drawing.Chart]:
     }
     charts = [
         drawing.chart(
-            "Messages per minute", times, 60, _colours(_FLOWS), flows, unit=drawing.COUNT
+            f"Messages per {unit}", times, width, _colours(_FLOWS), flows, unit=drawing.COUNT
         ),
         drawing.chart(
             "Messages in the queue",
             times,
-            60,
+            width,
             _colours(_WAITING),
             {"Messages": _carried(by_minute, times)},
             unit=drawing.COUNT,
         ),
     ]
-    step = PERIODS[minutes] * 60
-    starts = range(times[0] // step * step, end + 60, step)
+    step = PERIODS[minutes][1] * 60 if width == 60 * _MINUTE else width
+    starts = range(times[0] // step * step, times[-1] + width, step)
     by_step = {each["Start"]: each for each in activity.get("Steps", [])}
     for measure, title in _MEASURES:
         values = {

@@ -53,16 +53,65 @@
     setFailing(false);
   });
 
-  // Times are in UTC; tooltips have the local time.
+  // Times are in UTC or, by choice, local; tooltips of moments have the other.
+  const zone = find("#zone");
+  const isLocal = () => zone !== null && localStorage.getItem("zone") === "local";
+  const pad = (number) => String(number).padStart(2, "0");
+  const inZone = (date) => (isLocal() ? new Date(date - date.getTimezoneOffset() * 60000) : date).toISOString();
   const localise = (root) => {
+    const hours = -new Date().getTimezoneOffset() / 60;
+    const name = isLocal() ? `UTC${hours < 0 ? "−" : "+"}${pad(Math.floor(Math.abs(hours)))}:${pad((Math.abs(hours) % 1) * 60)}` : "UTC";
     for (const time of all("time[datetime]", root)) {
-      time.title = new Date(time.dateTime).toLocaleString();
+      const date = new Date(time.dateTime);
+      if (time.dataset.utc === undefined) time.dataset.utc = time.textContent;
+      const milliseconds = / [0-9:]+[.][0-9]/.test(time.dataset.utc) ? 23 : 19;
+      time.textContent = isLocal() ? `${inZone(date).slice(0, milliseconds).replace("T", " ")} ${name}` : time.dataset.utc;
+      time.title = isLocal() ? time.dataset.utc : date.toLocaleString();
     }
+    for (const each of all("[data-time]", root)) {
+      const text = inZone(new Date(each.dataset.time * 1000));
+      const day = new Date(text).toLocaleDateString("en", { month: "short", day: "numeric", timeZone: "UTC" });
+      const clock = text.slice(11, 16);
+      each.textContent = each.dataset.days === undefined ? clock : each.closest("svg") && clock === "00:00" ? day : `${day} ${clock}`;
+    }
+    for (const each of all(".zone-name", root)) each.textContent = name;
+    if (zone) zone.textContent = isLocal() ? "Local time" : "UTC";
   };
+  if (zone) {
+    zone.hidden = false;
+    zone.addEventListener("click", () => {
+      localStorage.setItem("zone", isLocal() ? "utc" : "local");
+      localise(document);
+    });
+  }
   localise(document);
   document.body.addEventListener("htmx:afterSettle", () => localise(document));
 
   for (const each of all("nav [aria-current]")) each.scrollIntoView({ block: "nearest", inline: "center" });
+
+  // Charts: one crosshair for all of a page, whose values are in the legends and its time in the titles.
+  const [LEFT, RIGHT, WIDTH] = [56, 592, 600];
+  const point = (share) => {
+    for (const chart of all(".chart")) {
+      const rows = all("tbody tr", chart);
+      const place = Math.floor(share * rows.length);
+      const row = rows[rows.length - 1 - place];
+      const at = share < 0 || row === undefined ? -9 : LEFT + ((place + 0.5) / rows.length) * (RIGHT - LEFT);
+      for (const end of ["x1", "x2"]) find(".crosshair", chart).setAttribute(end, at);
+      const cells = at < 0 ? [] : all("td", row);
+      find(".at", chart).textContent = at < 0 ? "" : find("th", row).textContent;
+      all(".legend b", chart).forEach((value, index) => {
+        if (value.dataset.total === undefined) value.dataset.total = value.textContent;
+        value.textContent = at < 0 ? value.dataset.total : cells[index].textContent;
+      });
+    }
+  };
+  document.addEventListener("pointermove", (event) => {
+    const drawing = event.target.closest(".drawing");
+    if (drawing === null && find(".crosshair[x1='-9']")) return;
+    const box = drawing ? drawing.getBoundingClientRect() : null;
+    point(box ? (((event.clientX - box.left) / box.width) * WIDTH - LEFT) / (RIGHT - LEFT) : -1);
+  });
 
   // The key `/` focuses the search.
   document.addEventListener("keydown", (event) => {

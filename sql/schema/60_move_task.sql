@@ -31,3 +31,5 @@ create unique index move_task_active on skipmq.move_task (source_arn)
   where status in ('RUNNING', 'CANCELLING');
 -- For list_move_tasks.
 create index move_task_source on skipmq.move_task (source_arn, started_at desc);
+-- For account_tasks.
+create index move_task_started on skipmq.move_task (started_at desc);

@@ -63,6 +63,9 @@ EXTENSIONS: Mapping[str, Action] = {
     "ListQueueStatistics": Action(
         run=overview.list_queue_statistics, needs=access.account_needs("ListQueues"), is_read=True
     ),
+    "ListTasks": Action(
+        run=tasks.list_tasks, needs=access.account_needs("ListMessageMoveTasks"), is_read=True
+    ),
     "MoveMessages": Action(
         run=inspection.move_messages,
         needs=access.picked_needs("ReceiveMessage", "DeleteMessage"),

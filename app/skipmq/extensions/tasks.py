@@ -4,17 +4,22 @@ They are stored and run like message move tasks: CancelMessageMoveTask accepts t
 queue has one task at a time.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from skipmq import errors, limits
 from skipmq.actions import access, checks, moves
-from skipmq.model import MessageFilter, MoveTask, Queue
+from skipmq.model import MessageFilter, MoveTask, Queue, QueueName
 from skipmq.node import Node
 from skipmq.protocol import Call, extensions
+from skipmq.store.audit_log import AuditRecord
 
 KINDS = ("move", "copy", "delete")
 # Characters of each text of a filter.
 _TEXT = 256
+# Tasks in an answer, and the records of starts that are searched for who started them.
+_TASKS, _MAXIMUM_TASKS, _RECORDS, _START_SECONDS = 50, 100, 100, 5.0
+_STARTS = ("StartMessageMoveTask", "StartMessageTask")
 
 
 async def start_message_task(node: Node, call: Call[extensions.StartMessageTask]) -> dict[str, Any]:
@@ -52,6 +57,36 @@ async def list_message_tasks(
     policy = queue.attributes.policy
     may_peek = access.allows(node, call, "PeekMessages", name, policy)
     return {"Tasks": [_shown(task, name.arn, may_peek=may_peek) for task in tasks]}
+
+
+async def list_tasks(node: Node, call: Call[extensions.ListTasks]) -> dict[str, Any]:
+    """List the tasks of all queues of the caller's account and region, those that run first.
+
+    Filters are omitted; who started a task is known from the audit log, to callers that may read
+    it.
+    """
+    identity, limit = call.identity, call.parameters.MaxResults or _TASKS
+    checks.between(limit, 1, _MAXIMUM_TASKS, "MaxResults", f"Must be 1 to {_MAXIMUM_TASKS}.")
+    tasks = await node.moves.account(identity.account, identity.region, limit, call.deadline)
+    every = QueueName(identity.account, identity.region, "*")
+    starts: list[AuditRecord] = []
+    if tasks and access.allows(node, call, "ListAuditRecords", every, ""):
+        for action in _STARTS:
+            starts += await node.audit.records(
+                identity.account, _RECORDS, action=action, outcome="done", deadline=call.deadline
+            )
+    return {"Tasks": [_account_task(task, source, starts) for source, task in tasks]}
+
+
+def _account_task(task: MoveTask, source: str, starts: Sequence[AuditRecord]) -> dict[str, Any]:
+    shown = _shown(task, source, may_peek=False)
+    for each in starts:
+        # The record has the time of the request, which waits before the task exists.
+        delay = task.started_at / 1000 - each.recorded_at
+        if each.queue == source and abs(delay) < _START_SECONDS:
+            user = (each.user or "").rpartition(":user/")[2]
+            return shown | {"StartedBy": user or each.access_key or each.account}
+    return shown
 
 
 def _shown(task: MoveTask, source: str, *, may_peek: bool) -> dict[str, Any]:

@@ -80,6 +80,10 @@ class ListQueueStatistics(Parameters, kw_only=True):
     Minutes: Integer | None = None
 
 
+class ListTasks(Parameters, kw_only=True):
+    MaxResults: Integer | None = None
+
+
 class MoveMessages(QueueParameters, kw_only=True):
     DestinationQueueUrl: str
     MessageReferences: Annotated[list[str], elements("MessageReference")]
@@ -124,6 +128,7 @@ REQUESTS: dict[str, type[Parameters]] = {
         ListMessageTasks,
         ListNodes,
         ListQueueStatistics,
+        ListTasks,
         MoveMessages,
         PeekMessages,
         PeekNewestMessages,

@@ -26,6 +26,12 @@ _LIST = Statement(
     " attribute_name, attribute_value, passed from skipmq.list_move_tasks($1, $2, $3)",
     TEXT, INTEGER, BOOLEAN,
 )  # fmt: skip
+_ACCOUNT = Statement(
+    "select source_arn, task_id::text, status, destination_arn, messages_per_second, moved,"
+    " to_move, failure_reason, (extract(epoch from started_at) * 1000)::bigint, kind, null, null,"
+    " null, passed from skipmq.account_tasks($1, $2, $3)",
+    TEXT, TEXT, INTEGER,
+)  # fmt: skip
 _CANCEL = Statement(
     "select skipmq.cancel_move_task($1, $2)", statement.UUID, TEXT, repeatable=False
 )
@@ -93,6 +99,13 @@ class Moves:
         """
         rows = await self._database.rows(_LIST, (source, limit, every), deadline=deadline)
         return tuple(MoveTask(*row) for row in rows)
+
+    async def account(
+        self, account: str, region: str, limit: int, deadline: float
+    ) -> tuple[tuple[str, MoveTask], ...]:
+        """Return the tasks of all queues with their sources, those that run first; no filters."""
+        rows = await self._database.rows(_ACCOUNT, (account, region, limit), deadline=deadline)
+        return tuple((source, MoveTask(*task)) for source, *task in rows)
 
     async def cancel(self, task: UUID, source: str, deadline: float) -> int:
         """Cancel a running task of a source; return the number of messages that it has moved."""

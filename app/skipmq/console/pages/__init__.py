@@ -21,6 +21,7 @@ from skipmq.console.pages import (
     settings,
     sign_in,
     tail,
+    tasks,
     timeline,
 )
 from skipmq.console.site import Page
@@ -32,6 +33,7 @@ ALL: tuple[Page, ...] = (
     dead_letters.add,
     database.add,
     nodes.add,
+    tasks.add,
     audit.add,
     create.add,
     messages.add,

@@ -1,7 +1,6 @@
 """Migrations by an owner who may not make roles: what is missing is named until it is made."""
 
 import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,8 @@ import pytest
 
 from skipmq import embedded
 from skipmq.database import rights, schema
-from support.http import SKIPMQ, environment, free_port
+from support.commands import invoke
+from support.http import environment, free_port
 from support.postgres import DEBIAN, Databases, as_node, as_reader, debian_servers
 
 ROLES = {"skipmq_node", "skipmq_reader", "skipmq_application"}
@@ -40,16 +40,8 @@ def administer(server: Databases, statements: str) -> None:
 
 def run(url: str, *words: str, code: int = 0) -> tuple[str, str]:
     """Run `skipmq` on a database; return what it printed and what it complained of."""
-    done = subprocess.run(
-        [*SKIPMQ, *words],
-        env=environment({"database_url": url}),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr
+    done = invoke(words, environment({"database_url": url}))
+    assert done.code == code, done.stderr
     return done.stdout, done.stderr
 
 
@@ -60,14 +52,8 @@ def reported(url: str, *words: str) -> dict[str, Any]:
 
 def roles_by_doctor(url: str) -> dict[str, Any]:
     """Return what `skipmq doctor` finds about roles and rights."""
-    done = subprocess.run(
-        [*SKIPMQ, "doctor", "--json"],
-        env=environment({"database_url": url, "port": free_port()}),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    settings = {"database_url": url, "port": free_port()}
+    done = invoke(("doctor", "--json"), environment(settings))
     found: dict[str, Any]
     (found,) = (f for f in json.loads(done.stdout) if f["check"] == "roles")
     return found

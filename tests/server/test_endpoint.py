@@ -2,16 +2,14 @@
 
 import json
 import signal
-import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from support.certificates import Files
-from support.commands import Done, invoke
-from support.http import SKIPMQ, NodeProcess, environment, eventually, free_port
+from support.commands import Done, following, invoke
+from support.http import NodeProcess, environment, eventually, free_port
 from support.key_commands import ACCOUNT, MASTER_KEY, Keys
 from support.postgres import Databases, as_node
 
@@ -152,24 +150,6 @@ def test_statistics_are_those_of_the_key(laptop: Laptop) -> None:
     assert "sent" in laptop.run("stats", "busy")
 
 
-@contextmanager
-def following(laptop: Laptop, *words: str) -> Iterator[subprocess.Popen[str]]:
-    """Give a `queue tail` that follows already."""
-    with subprocess.Popen(
-        [*SKIPMQ, "queue", "tail", *words],
-        env=variables(laptop.made, endpoint=laptop.url),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stderr is not None
-        assert "Ctrl-C stops" in process.stderr.readline()
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
 @pytest.mark.parametrize("name", ["orders", "orders.fifo"])
 def test_tail_shows_each_new_message_once_and_receives_none(laptop: Laptop, name: str) -> None:
     own = ("--group", "g", "--dedup-id") if name.endswith(".fifo") else ()
@@ -177,7 +157,7 @@ def test_tail_shows_each_new_message_once_and_receives_none(laptop: Laptop, name
     laptop.run("send", name, "old", *own, *(["old"] if own else []))
     bodies = ["one", "two", "x" * 3_000]
 
-    with following(laptop, name, "--json") as tail:
+    with following(variables(laptop.made, endpoint=laptop.url), name, "--json") as tail:
         assert tail.stdout is not None
         shown = []
         for number, body in enumerate(bodies):

@@ -1,27 +1,20 @@
 """Secrets that stand where none belongs: nothing shows them."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from support.http import SKIPMQ, environment
+from support.commands import invoke
+from support.http import environment
 
 PASSWORD = "Pl4ntedPassw0rd"
 
 
 def run(*words: str, code: int, **settings: object) -> str:
     """Run a command that refuses its settings; return what it printed, without the secret."""
-    done = subprocess.run(
-        [*SKIPMQ, *words],
-        env=environment(settings),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = invoke(words, environment(settings))
     said = done.stdout + done.stderr
-    assert done.returncode == code, said
+    assert done.code == code, said
     assert PASSWORD.lower() not in "".join(said.split()).lower()
     return said
 

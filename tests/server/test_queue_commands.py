@@ -3,14 +3,13 @@
 import json
 import signal
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support import commands
+from support.commands import following
 from support.http import SKIPMQ, environment
 from support.postgres import Databases, as_node
 
@@ -194,31 +193,13 @@ def test_attributes_are_set_and_tags_come_and_go(url: str) -> None:
     assert "stage" in run(url, "tag", "orders")
 
 
-@contextmanager
-def following(url: str, *words: str) -> Iterator[subprocess.Popen[str]]:
-    """Give a `queue tail` that follows already."""
-    with subprocess.Popen(
-        [*SKIPMQ, "queue", "tail", *words],
-        env=environment({"database_url": url}) | {"COLUMNS": "80"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stderr is not None
-        assert "Ctrl-C stops" in process.stderr.readline()
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
 @pytest.mark.parametrize("name", ["orders", "orders.fifo"])
 def test_tail_shows_each_new_message_once_and_receives_none(url: str, name: str) -> None:
     own = ("--group", "g", "--dedup-id") if name.endswith(".fifo") else ()
     run(url, "create", name)
     run(url, "send", name, "old", *own, *(["0"] if own else ["--delay", "900"]))
 
-    with following(url, name, "--json") as tail:
+    with following(environment({"database_url": url}) | {"COLUMNS": "80"}, name, "--json") as tail:
         assert tail.stdout is not None
         shown = []
         for n in range(3):
@@ -244,7 +225,9 @@ def test_tail_shows_dead_letters_that_arrive(url: str) -> None:
     run(url, "create", "work", "-a", "VisibilityTimeout=0", "-a", f"RedrivePolicy={policy}")
     run(url, "send", "work", "hopeless")
 
-    with following(url, "dead", "--json") as tail:
+    with following(
+        environment({"database_url": url}) | {"COLUMNS": "80"}, "dead", "--json"
+    ) as tail:
         assert tail.stdout is not None
         for _ in range(2):
             received(url, "work")

@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,8 @@ import psycopg
 
 from skipmq import embedded
 from skipmq.database import schema
-from support.http import ROOT, SKIPMQ, environment, free_port
+from support.commands import invoke
+from support.http import ROOT, environment, free_port
 from support.postgres import Databases
 from support.sql import Queue, number
 
@@ -27,17 +27,11 @@ def doctor(data: Path, settings: str) -> dict[str, Any]:
     (data / "local.conf").chmod(0o644)
     with embedded.start(data) as server:
         schema.migrate(server.url)
-        done = subprocess.run(
-            [*SKIPMQ, "doctor", "--json"],
-            env=environment({"database_url": server.url, "port": free_port()}),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        settings = {"database_url": server.url, "port": free_port()}
+        done = invoke(("doctor", "--json"), environment(settings))
     findings = {each["check"]: each for each in json.loads(done.stdout)}
     found: dict[str, Any] = findings["vacuum"]
-    assert done.returncode == int(not found["ok"]), done.stdout
+    assert done.code == int(not found["ok"]), done.stdout
     return found
 
 

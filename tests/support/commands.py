@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import NamedTuple
 from unittest import mock
 
@@ -56,6 +56,24 @@ def run(*words: str, code: int = 0, given: str | bytes = "", **settings: object)
     done = invoke(words, environment(settings) | {"COLUMNS": "200"}, given)
     assert done.code == code, done.stdout + done.stderr
     return done.stdout + done.stderr
+
+
+@contextmanager
+def following(variables: Mapping[str, str], *words: str) -> Iterator[subprocess.Popen[str]]:
+    """Give a `queue tail` in a process of its own that follows already."""
+    with subprocess.Popen(
+        [*SKIPMQ, "queue", "tail", *words],
+        env=variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        assert "Ctrl-C stops" in process.stderr.readline()
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def _text(stream: io.TextIOWrapper) -> str:

@@ -1,10 +1,10 @@
 """What is imported, and the command that imports it."""
 
 import json
-import subprocess
 from typing import Any
 
-from support.http import SKIPMQ, environment
+from support.commands import Done, invoke
+from support.http import environment
 
 # As in ElasticMQ's README.
 DOCUMENTED = """include classpath("application.conf")
@@ -54,18 +54,11 @@ AWS = {
 }
 
 
-def run(url: str, *words: str, code: int = 0, **variables: str) -> subprocess.CompletedProcess[str]:
+def run(url: str, *words: str, code: int = 0, **variables: str) -> Done:
     """Run a command on a database; fail unless it ends with a code."""
-    done = subprocess.run(
-        [*SKIPMQ, *words],
-        env=environment({"database_url": url}) | AWS | {"COLUMNS": "200"} | variables,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == code, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
+    own = environment({"database_url": url}) | AWS | {"COLUMNS": "200"}
+    done = invoke(words, own | variables)
+    assert done.code == code, done.stdout + done.stderr
     return done
 
 

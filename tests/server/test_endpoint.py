@@ -1,8 +1,14 @@
 """Queue commands by HTTP: a real node that checks signatures, and no database in the settings."""
 
 import json
+import re
 import signal
+import socket
+import ssl
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -236,6 +242,92 @@ def test_certificate_is_checked_and_its_authority_can_be_named(node_url: str, fi
         assert said.startswith(f"the certificate of {node.url} is not valid here (")
         assert said.endswith("): set SSL_CERT_FILE to the PEM file of the CA that issued it")
         assert Laptop(plain, None).refused("list").startswith(plain)
+
+
+@pytest.mark.parametrize(
+    ("names", "validity", "reason", "remedy"),
+    [
+        (["127.0.0.1"], {"begins": -2, "ends": -1}, "certificate has expired", "renew it"),
+        (["elsewhere"], {}, "not valid for '127.0.0.1'", "write a host name that is in it"),
+    ],
+    ids=["expired", "other name"],
+)
+def test_certificate_that_is_not_valid_is_one_sentence(
+    files: Files, names: list[str], validity: dict[str, float], reason: str, remedy: str
+) -> None:
+    files.put(files.authority.issue(*names, **validity))
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(files.settings["tls_certificate"], files.settings["tls_key"])
+    with tls_server(server) as url:
+        said = Laptop(url, None).invoke("list", SSL_CERT_FILE=str(files.ca)).stderr
+
+    assert said.startswith(f"skipmq: the certificate of {url} is not valid here (")
+    assert reason in said
+    assert said.endswith(f"): {remedy}\n")
+    assert len(said.splitlines()) == 1
+
+
+@contextmanager
+def tls_server(context: ssl.SSLContext) -> Iterator[str]:
+    """Give the URL of a server that shakes hands with a certificate, and does nothing else."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def accept() -> None:
+            with suppress(OSError), listening.accept()[0] as connection:
+                context.wrap_socket(connection, server_side=True).close()
+
+        thread = threading.Thread(target=accept, daemon=True)
+        thread.start()
+        yield f"https://127.0.0.1:{listening.getsockname()[1]}"
+        thread.join(timeout=20)
+
+
+def test_node_that_asks_for_a_certificate_gets_it(
+    node_url: str, files: Files, tmp_path: Path
+) -> None:
+    own, key = tmp_path / "me.pem", tmp_path / "me.key"
+    files.authority.issue("me").write(own, key)
+    context = files.context()
+    context.load_cert_chain(own, key)
+    trusted = {"SSL_CERT_FILE": str(files.ca)}
+    with NodeProcess(
+        database_url=node_url, context=context, tls_client_ca=files.ca, workers=1, **files.settings
+    ) as node:
+        laptop = Laptop(node.ready().url, None)
+        shown = ("--client-certificate", str(own), "--client-key", str(key))
+
+        assert laptop.run("list", *shown, **trusted).startswith("no queues yet")
+        variables = {"SKIPMQ_CLIENT_CERTIFICATE": str(own), "SKIPMQ_CLIENT_KEY": str(key)}
+        assert laptop.run("list", **trusted, **variables).startswith("no queues yet")
+        refused = laptop.invoke("list", **trusted)
+        missing = laptop.invoke("list", "--client-certificate", "/nowhere.pem", **trusted)
+
+    assert refused.code == 1
+    assert len(refused.stderr.splitlines()) == 1
+    assert missing.stderr == (
+        "skipmq: the client certificate /nowhere.pem cannot be used (No such file or directory):"
+        " name its PEM file, and its key's\n"
+    )
+
+
+def test_throttled_call_is_tried_again(
+    signed: tuple[NodeProcess, Keys, dict[str, str]],
+) -> None:
+    _, keys, key = signed
+    with NodeProcess(
+        database_url=as_node(keys.url),
+        auth="on",
+        master_key=MASTER_KEY,
+        rate_limit_key=2,
+        metrics_main_port="on",
+        workers=1,
+    ) as node:
+        laptop = Laptop(node.ready().url, key)
+        for _ in range(6):
+            assert laptop.read("list", "--names", "absent") == []
+        metrics = node.metrics()
+
+    assert re.search(r'"(RequestThrottled|ThrottlingException)"[^}]*} [1-9]', metrics), metrics
 
 
 def test_tls_with_a_node_without_a_certificate_is_refused(laptop: Laptop) -> None:

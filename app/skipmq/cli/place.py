@@ -111,15 +111,21 @@ def queue_url(text: str, account: str | None, region: str) -> str:
 
 def reached(command: Decorated) -> Decorated:
     """Add the option `--endpoint`, which `configuration` puts into the settings, and a place's."""
-    option = click.option(
-        "--endpoint",
-        metavar="URL",
-        is_eager=True,  # As the region.
-        expose_value=False,
-        callback=_option,
-        help="Node to call by HTTP in place of the database (default: SKIPMQ_ENDPOINT).",
-    )
-    return in_place(option(command))
+    for name, metavar, text in (
+        ("--client-key", "FILE", "Private key of that certificate, in PEM."),
+        ("--client-certificate", "FILE", "Certificate to show to the endpoint, in PEM."),
+        (
+            "--endpoint",
+            "URL",
+            "Node to call by HTTP in place of the database (default: SKIPMQ_ENDPOINT).",
+        ),
+    ):
+        # Eager as the region, for the shell that completes names.
+        option = click.option(
+            name, metavar=metavar, is_eager=True, expose_value=False, callback=_option, help=text
+        )
+        command = option(command)
+    return in_place(command)
 
 
 def in_place(command: Decorated) -> Decorated:

@@ -3,6 +3,8 @@
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from random import uniform
+from time import sleep
 from typing import Any
 
 from skipmq.cli import place
@@ -10,8 +12,9 @@ from skipmq.cli.arrivals import RemoteArrivals
 from skipmq.cli.source import Activity, RemoteError
 from skipmq.client import signing
 from skipmq.client.errors import ClientError
-from skipmq.client.http import Caller, RefusedError, UnavailableError
+from skipmq.client.http import BUSY, Caller, RefusedError, UnavailableError
 from skipmq.config import Configuration
+from skipmq.config.settings import Settings
 from skipmq.limits import COUNTED_QUEUES, WAIT_SECONDS
 from skipmq.model import QueueMinute, QueueStatistics
 from skipmq.protocol.extensions import REQUESTS as EXTENSIONS
@@ -19,6 +22,8 @@ from skipmq.store.statistics import Order
 
 # The longest that a node waits for messages, or for a database that fails over, and then answers.
 _SECONDS = WAIT_SECONDS + 20.0
+# Seconds before the first retry of a throttled call, and before the last one.
+_PAUSE, _LONGEST_PAUSE = 0.1, 3.2
 # Actions on what is the caller's own.
 _OWN = {"CreateQueue", "GetOverview", "ListQueues", "ListQueueStatistics"}
 # OpenSSL's X509_V_ERR_CERT_HAS_EXPIRED, _HOSTNAME_MISMATCH and _IP_ADDRESS_MISMATCH.
@@ -52,11 +57,16 @@ class RemoteNode:
     """A node at a URL; queues are of an account, by default the key's, and of a region."""
 
     def __init__(
-        self, url: str, account: str | None, region: str, seconds: float = _SECONDS
+        self,
+        settings: Settings,
+        account: str | None,
+        region: str,
+        seconds: float = _SECONDS,
     ) -> None:
         self._account, self._region = account, region
+        files = (settings.client_certificate, settings.client_key)
         try:
-            self._caller = Caller(url, seconds)
+            self._caller = Caller(settings.endpoint, seconds, files if files[0] else None)
         except ClientError as error:
             raise RemoteError(str(error)) from error
 
@@ -73,7 +83,7 @@ class RemoteNode:
             given["QueueUrl"] = f"/{self._account}/{name}"
         target = f"SkipMQ.{action}" if action in EXTENSIONS else action
         try:
-            answer: dict[str, Any] = self._caller.call(target, given, self._region)
+            answer = self._called(target, given)
         except (ClientError, UnavailableError) as error:
             raise RemoteError(self._explained(error, name)) from error
         return answer
@@ -82,6 +92,20 @@ class RemoteNode:
     def own(self) -> tuple[None, None]:
         """Return the place of statistics, which a node gives of the key's queues alone."""
         return None, None
+
+    def _called(self, target: str, given: dict[str, Any]) -> dict[str, Any]:
+        """Call an action; retry while it is throttled, as AWS's clients do."""
+        pause = _PAUSE
+        while True:
+            try:
+                answer: dict[str, Any] = self._caller.call(target, given, self._region)
+            except UnavailableError as error:
+                if error.code not in BUSY or pause > _LONGEST_PAUSE:
+                    raise
+            else:
+                return answer
+            sleep(pause * uniform(0.5, 1))  # noqa: S311 - spreads the retries of several.
+            pause *= 2
 
     def queue_url(self, text: str) -> str:
         """Return the URL of a queue by its name, URL or ARN, as `place.queue_url` does."""
@@ -184,7 +208,7 @@ def opened(
         )
     is_set = loaded.sources["region"] != "default"
     region = settings.region if is_set else signing.default_region()
-    node = RemoteNode(settings.endpoint, given.get("account"), region, seconds)
+    node = RemoteNode(settings, given.get("account"), region, seconds)
     try:
         yield node
     finally:

@@ -14,7 +14,8 @@ from skipmq.client.signing import headers
 # The answer to a receive that waits comes within a second of its wait.
 _SECONDS = 10.0
 _SERVER_ERROR, _OK = 500, 200
-_BUSY = {"RequestThrottled", "ThrottlingException", "OverLimit", "KmsThrottled"}
+# A call that was refused so has not been executed.
+BUSY = {"RequestThrottled", "ThrottlingException", "OverLimit", "KmsThrottled"}
 
 
 class UnavailableError(Exception):
@@ -39,14 +40,20 @@ class RefusedError(ClientError):
 class Caller:
     """Calls the actions at a URL; of any thread, each on a connection of its own meanwhile.
 
-    An answer may take `seconds`. Raises ClientError for a URL that is no address.
+    An answer may take `seconds`; `certificate` are the files of a certificate to show and of its
+    key, "" if the first has both. Raises ClientError for a URL that is no address, and for files
+    that cannot be used.
     """
 
-    def __init__(self, url: str, seconds: float = _SECONDS) -> None:
+    def __init__(
+        self, url: str, seconds: float = _SECONDS, certificate: tuple[str, str] | None = None
+    ) -> None:
         if (host := _host(url)) is None:
             raise ClientError(f"{url} is no address of a broker: give it as https://HOST:PORT")
         self.url, self._host, self._seconds = url, host, seconds
         self._tls = ssl.create_default_context() if url.startswith("https:") else None
+        if certificate is not None:
+            _show(self._tls, url, *certificate)
         self._idle: list[HTTPConnection] = []
         self._is_closed = False
         self._urls: dict[tuple[str, str | None, str | None], str] = {}
@@ -119,7 +126,7 @@ class Caller:
         code = str(given.get("__type", "")).rpartition("#")[2]
         message = str(given.get("message", ""))
         said = f"{self.url} answered {action} with {status} {code}: {message}"
-        if status >= _SERVER_ERROR or code in _BUSY:
+        if status >= _SERVER_ERROR or code in BUSY:
             raise UnavailableError(said, code, message)
         if not code:
             raise ClientError(f"{self.url} is no broker: it answered {action} with {status}")
@@ -135,6 +142,20 @@ class Caller:
         connection.request("POST", "/", body, sent)
         answer = connection.getresponse()
         return answer.status, answer.read()
+
+
+def _show(tls: ssl.SSLContext | None, url: str, certificate: str, key: str) -> None:
+    """Have a certificate shown; raise ClientError."""
+    if tls is None:
+        raise ClientError(f"{url} takes no certificate: write https://, or leave {certificate} out")
+    try:
+        tls.load_cert_chain(certificate, key or None)
+    except OSError as error:  # Also of ssl.
+        reason = error.strerror or "not a certificate and its key in PEM"
+        raise ClientError(
+            f"the client certificate {certificate} cannot be used ({reason}): name its PEM file,"
+            " and its key's"
+        ) from error
 
 
 def _host(url: str) -> str | None:

@@ -106,6 +106,12 @@ class Settings:
         "URL of a node that `skipmq queue …` calls, with the key of AWS's variables, in place of"
         " the database; empty: the database",
     )
+    client_certificate: str = _setting(
+        "", "PEM file of the certificate that `skipmq queue …` shows to the node at the endpoint"
+    )
+    client_key: str = _setting(
+        "", "PEM file of that certificate's private key; empty: it is in the certificate's file"
+    )
     allowed_hosts: str = _setting(
         "",
         "host names, separated by spaces, by which clients may call a node that checks no"

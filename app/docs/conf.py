@@ -45,7 +45,7 @@ html_copy_source = html_show_sourcelink = html_show_sphinx = html_use_index = Fa
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
 
-# Pygments knows no HOCON.
+# Pygments has no lexer for HOCON.
 lexer_classes["hocon"] = lexer_classes["none"]
 
 

@@ -1,4 +1,4 @@
--- Does: returns the kind of failure that a message's attribute FailureReason tells of: its first line, up to 100
+-- Does: returns the kind of failure in a message's attribute FailureReason: its first line, up to 100
 --   characters, with # for numbers and UUIDs; null without the attribute.
 -- Called by: message_failures, match_messages.
 -- Locks, in order: none.

@@ -11,7 +11,7 @@
 -- Relies on index: message_visible.
 -- Routed: to the partition of p_queue_id.
 --
--- Transaction ids are in the order of time, and snapshots tell which of them have ended (PostgreSQL manual, 9.27.8).
+-- Transaction ids are in the order of time, and snapshots show which of them have ended (PostgreSQL manual, 9.27.8).
 -- Read-only transactions have no id, so that a long snapshot does not hold the watermark back.
 create function skipmq.low_watermark(
   p_queue_id integer, p_from timestamptz default null, p_held bigint[] default null, p_held_low bigint[] default null,

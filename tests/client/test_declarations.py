@@ -104,10 +104,10 @@ def of_a_list(batch: list[Order]) -> None: ...
         (
             of_orders,
             {},
-            "of_orders wants a Order, and the queue 'orders' has str: make its first parameter a"
+            "of_orders takes a Order, and the queue 'orders' has str: make its first parameter a"
             " str",
         ),
-        (of_a_number, {}, "wants a int as its second parameter, which is the skipmq.Context"),
+        (of_a_number, {}, "takes a int as its second parameter, which is the skipmq.Context"),
         (body, {"batch": 5}, "its first parameter is a str: make it a list[str]"),
         (of_a_list, {"batch": 5}, "has str: make its first parameter a list[str]"),
         (body, {"concurrency": 0}, "concurrency=0 is too little: 1 is the least"),

@@ -193,7 +193,7 @@ def test_handler_whose_message_another_received_meanwhile_is_rolled_back(
     assert app.drain() == Counter(lost=1)
     assert bought(owner) == []
     assert [str(error) for error in lost] == [
-        f"the message was received from {name} by another meanwhile"
+        f"the message was received from {name} by another consumer meanwhile"
     ]
     assert len(hidden(owner)) == 1
 
@@ -231,7 +231,7 @@ def test_second_transaction_within_the_first_is_refused(
 
     assert app.drain() == Counter(done=1)
     assert bought(owner) == ["tea"]
-    text = "a transaction that deletes the message has begun: do all that belongs to it there"
+    text = "a transaction that deletes the message has begun: do all of its work there"
     assert refused == [text, text]
 
 

@@ -164,7 +164,7 @@ def test_transaction_is_refused_with_the_remedy(sqs: Any, app: App) -> None:
 
     send(sqs, "orders", "tea")
 
-    with pytest.raises(ClientError, match=r"needs the database, and this app speaks to http:"):
+    with pytest.raises(ClientError, match=r"needs the database, and this app uses http:"):
         app.drain()
     assert counts(sqs, "orders") == (0, 1)
 

@@ -24,9 +24,9 @@ orders = Queue("orders", str)
     ("queue", "options", "text"),
     [
         ("nowhere", {}, "role shop may not send to the queue nowhere: the owner of the schema"),
-        ("orders.fifo", {}, "'orders.fifo' is a FIFO queue: say within which group"),
-        ("orders.fifo", {"group": "g", "delay": 5}, "delays all its messages alike"),
-        ("orders", {"deduplication_id": "x"}, "is a standard queue, which deduplicates nothing"),
+        ("orders.fifo", {}, "'orders.fifo' is a FIFO queue: name the group"),
+        ("orders.fifo", {"group": "g", "delay": 5}, "has one delay for all messages"),
+        ("orders", {"deduplication_id": "x"}, "is a standard queue, which does not deduplicate"),
         ("orders", {"delay": 901}, "DelaySeconds must be >= 0 and <= 900"),
         ("orders", {"attributes": {"a": None}}, "the attribute 'a' is None: an attribute is a"),
         ("orders", {"attributes": {"a": True}}, "the attribute 'a' is True"),

@@ -248,7 +248,7 @@ def test_app_that_is_not_there_is_an_error_with_the_remedy(app: str, text: str) 
     ("dsn", "text"),
     [
         ("http://127.0.0.1:1", "the broker cannot be reached: http://127.0.0.1:1 does not answer"),
-        ("https://localhost/path", "is no address of a broker: give it as https://HOST:PORT"),
+        ("https://localhost/path", "is not a broker's URL: write https://HOST:PORT"),
         ("postgresql://a b", "the URL of the database cannot be read"),
         ("mysql://shop:Pl4nted@h/x", "cannot be read: write it as postgresql://ROLE"),
         ("postgresql+psycopg://shop@127.0.0.1:1/x", "the database cannot be reached: "),

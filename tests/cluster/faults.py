@@ -227,8 +227,8 @@ def missing(name: str) -> str:
 
 FAULTS: Mapping[str, Fault] = {
     "switchover": Fault(_switchover, in_gate=True),
-    "postgres-crash": Fault(_postgres_crash, in_gate=True),
-    "terminations": Fault(_terminations, lasts=8, in_gate=True),
+    "postgres-crash": Fault(_postgres_crash),
+    "terminations": Fault(_terminations, lasts=8),
     "patroni-crash": Fault(_patroni_crash),
     "server-crash": Fault(_server_crash, in_gate=True),
     "server-death": Fault(_server_death, lasts=28),

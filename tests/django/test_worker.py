@@ -151,7 +151,7 @@ def test_worker_says_how_it_is(shop: Any) -> None:
     with shop.start("skipmq_work") as worker:
         eventually(lambda: worker.lines, why="it begins")
         assert worker.lines[0] == (
-            "skipmq: works on orders, sessions, async-sessions. Ctrl-C stops it."
+            "skipmq: consuming orders, sessions, async-sessions. Ctrl-C stops it."
         )
 
 
@@ -159,10 +159,10 @@ def test_worker_starts_again_when_code_changes(shop: Any) -> None:
     consumers = shop.folder / "shop" / "consumers.py"
 
     with shop.start("skipmq_work", "--reload") as worker:
-        eventually(lambda: "works on orders, sessions, async" in worker.log, why="it begins")
+        eventually(lambda: "consuming orders, sessions, async" in worker.log, why="it begins")
         text = consumers.read_text().replace('Queue("sessions"', 'Queue("letters"')
         consumers.write_text(text)
-        began = "works on orders, letters, async"
+        began = "consuming orders, letters, async"
         # The first look at a file is what later ones are compared with.
         eventually(lambda: began in worker.log or consumers.touch(), why="it begins again")
 

@@ -10,6 +10,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 # What speaks of people where requests, callers and connections are meant, or is out of use.
 DIALECT = re.compile(
     r"\b(nobody|whoever|whosoever|somebody|told|whence|upon|whereby|henceforth|thereof|anew|shall"
+    r"|beside|besides|likewise|thereby|tells?|aside|deaf|surroundings|on behalf of|heard out"
+    r"|goes on|given up|thrown away|gives? up"
     r"|outlasts?|hinder\w*|so many|as many as|who comes|of whom|incarnation|saboteur|nemesis)\b"
     r"|\b(_LAX|SOMEBODY|PATIENCE|scout)\b|\bdef _?of(_\w+)?\(",
     re.IGNORECASE,

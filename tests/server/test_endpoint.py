@@ -225,7 +225,7 @@ def test_endpoint_that_does_not_answer_is_named_with_the_remedy() -> None:
     )
     for wrong in ("localhost:9324", "ftp://localhost", "http://localhost:x", "http://h/?q=1"):
         said = Laptop(wrong, None).refused("list")
-        assert said == f"{wrong} is no address of a broker: give it as https://HOST:PORT"
+        assert said == f"{wrong} is not a broker's URL: write https://HOST:PORT"
     said = Laptop("http://user:secret@localhost", None).refused("list", code=2)
     assert "write the URL without a user and a password" in said
     assert "secret" not in said

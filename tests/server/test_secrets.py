@@ -15,7 +15,6 @@ import click
 import psutil
 import psycopg
 import pytest
-import structlog
 from botocore.exceptions import ClientError
 
 from skipmq import cli, embedded
@@ -107,12 +106,6 @@ def run(*words: str, code: int | None = None, **settings: object) -> str:
     return clean(said)
 
 
-@pytest.fixture(autouse=True)
-def _logs_as_they_were() -> Iterator[None]:
-    yield
-    structlog.reset_defaults()
-
-
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     (tmp_path / "secret").write_text(PASSWORD)
@@ -124,38 +117,26 @@ def place(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("setting", ["database_url", "analytics_url"])
 @pytest.mark.parametrize("origin", ["variable", "file of the secret", "TOML"])
 def test_mistyped_url_is_refused_without_its_password(
-    place: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    name: str,
-    command: str,
-    setting: str,
-    origin: str,
+    place: Path, name: str, command: str, setting: str, origin: str
 ) -> None:
     url = (MISTYPED | UNREACHABLE)[name].format(PASSWORD)
-    monkeypatch.setenv("SKIPMQ_PORT", str(free_port()))
-    monkeypatch.setenv("COLUMNS", "250")
+    settings: dict[str, object] = {"port": free_port()}
     if setting == "analytics_url":
-        monkeypatch.setenv("SKIPMQ_DATABASE_URL", f"postgresql://u:{READERS}@127.0.0.1:1/db")
-    words = ["skipmq", command]
+        settings["database_url"] = f"postgresql://u:{READERS}@127.0.0.1:1/db"
+    words = [command]
     match origin:
         case "variable":
-            monkeypatch.setenv(f"SKIPMQ_{setting.upper()}", url)
+            settings[setting] = url
         case "TOML":
             (place / "skipmq.toml").write_text(f"{setting} = {json.dumps(url)}\n")
-            words[1:1] = ["--config", str(place / "skipmq.toml")]
+            words[:0] = ["--config", str(place / "skipmq.toml")]
         case _:
             (place / "url").write_text(url)
-            monkeypatch.setenv(f"SKIPMQ_{setting.upper()}_FILE", str(place / "url"))
-    monkeypatch.setattr("sys.argv", words)
-    status = 0
-    try:
-        cli.main()
-    except SystemExit as left:
-        status = int(left.code or 0)
+            settings[f"{setting}_file"] = place / "url"
 
-    said = clean("".join(capfd.readouterr()))
+    status, *printed = invoke(tuple(words), environment(settings) | {"COLUMNS": "250"})
 
+    said = clean("".join(map(str, printed)))
     if name in MISTYPED:
         assert status == 2
         assert "postgresql://USER:PASSWORD@HOST:PORT/DATABASE" in said

@@ -43,9 +43,9 @@ class Outcome(NamedTuple):
 
 
 def report(differences: Iterable[Difference]) -> None:
-    """Log what a file of queues says, and is not the same here."""
+    """Log the settings of a file of queues that have no exact counterpart."""
     for each in differences:
-        log.warning("not the same here as in the file of queues", at=each.where, remedy=each.remedy)
+        log.warning("no exact counterpart of a setting", at=each.where, remedy=each.remedy)
 
 
 def declare_queues(settings: Settings, database_url: str) -> None:

@@ -84,7 +84,7 @@ def import_command(
         found = _from_file(file, settings)
     if not as_json:
         for difference in found.differences:
-            click.echo(f"not the same here: {difference}", err=True)
+            click.echo(f"no exact counterpart: {difference}", err=True)
     if as_toml:
         click.echo(toml.write(found.queues), nl=False)
         return

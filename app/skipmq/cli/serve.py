@@ -55,7 +55,7 @@ _STDIN = 0
 @click.option(
     "--stop-on-eof",
     is_flag=True,
-    help="Stop when standard input ends, as a pipe does with the program that holds it.",
+    help="Stop when standard input ends: when the program at the other end of the pipe exits.",
 )
 def serve_command(
     *,

@@ -15,7 +15,7 @@ from skipmq.client.worker import UnfinishedError
 
 @click.command("work")
 @click.argument("app", metavar="MODULE:APP")
-@click.option("--concurrency", type=click.IntRange(1), help="Handlers at once, of each consumer.")
+@click.option("--concurrency", type=click.IntRange(1), help="Concurrent handlers of each consumer.")
 @click.option("--once", is_flag=True, help="Stop when no message is visible; 1 if any failed.")
 @click.option(
     "--grace",
@@ -54,7 +54,7 @@ def work(
     )
     names = ", ".join(consumer.queue.name for consumer in found.consumers)
     if names:
-        click.echo(f"skipmq: works on {names}. Ctrl-C stops it.", err=True)
+        click.echo(f"skipmq: consuming {names}. Ctrl-C stops it.", err=True)
     try:
         outcomes = found.run(
             once=once, concurrency=concurrency, grace=grace, health_port=health_port

@@ -36,7 +36,7 @@ _DEFAULTS = {
 _LONGEST_PAUSE = 5.0
 # As SQLAlchemy writes a URL, with the driver.
 _DRIVER = re.compile(r"^(postgres(?:ql)?)\+[a-z0-9]+:")
-# Besides all that psycopg takes for operational: a server that only reads since a failover, and a
+# Not operational for psycopg: a server that only reads since a failover, and a
 # queue that was purged in that instant.
 _PASSING = {"25006", "SQ005"}
 

@@ -74,7 +74,7 @@ def consumer(queue: Queue[Any], handler: Callable[..., Any], options: Options) -
     takes_context = rest == [Context] or positional[-1] in needed[1:]
     if takes_context and rest[0] not in (Any, Context):
         raise ClientError(
-            f"{name} wants a {bodies.shown(rest[0])} as its second parameter, which is the"
+            f"{name} takes a {bodies.shown(rest[0])} as its second parameter, which is the"
             " skipmq.Context"
         )
     kind = _kind(name, queue, body, is_batch=is_batch)
@@ -106,7 +106,7 @@ def _kind(name: str, queue: Queue[Any], annotation: Any, *, is_batch: bool) -> A
     if not _takes(annotation, wanted):
         shown = f"list[{bodies.shown(wanted)}]" if is_batch else bodies.shown(wanted)
         raise ClientError(
-            f"{name} wants a {bodies.shown(annotation)}, and the queue {queue.name!r} has"
+            f"{name} takes a {bodies.shown(annotation)}, and the queue {queue.name!r} has"
             f" {bodies.shown(wanted)}: make its first parameter a {shown}"
         )
     return wanted

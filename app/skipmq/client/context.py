@@ -108,17 +108,17 @@ class Context:
     def _begin(self) -> None:
         if self._is_open:
             raise ClientError(
-                "a transaction that deletes the message has begun: do all that belongs to it there"
+                "a transaction that deletes the message has begun: do all of its work there"
             )
         if self.is_deleted or self.is_delegated:
             raise ClientError(
-                "the message is deleted already: do all that belongs to it in one transaction"
+                "the message is deleted already: do all of its work in one transaction"
             )
 
     def _check(self, deleted: transactions.Rows) -> None:
         if not all(each for (each,) in deleted):
             raise LostMessageError(
-                f"the message was received from {self.queue.name} by another meanwhile"
+                f"the message was received from {self.queue.name} by another consumer meanwhile"
             )
 
 

@@ -49,7 +49,7 @@ class Caller:
         self, url: str, seconds: float = _SECONDS, certificate: tuple[str, str] | None = None
     ) -> None:
         if (host := _host(url)) is None:
-            raise ClientError(f"{url} is no address of a broker: give it as https://HOST:PORT")
+            raise ClientError(f"{url} is not a broker's URL: write https://HOST:PORT")
         self.url, self._host, self._seconds = url, host, seconds
         self._tls = ssl.create_default_context() if url.startswith("https:") else None
         if certificate is not None:
@@ -97,7 +97,7 @@ class Caller:
                     raise
                 raise RefusedError(
                     f"{self.url} has no queue {name!r} in this account and region: create it, or"
-                    " say Queue(…, account=…, region=…)",
+                    " write Queue(…, account=…, region=…)",
                     error.code,
                     error.message,
                 ) from error
@@ -129,7 +129,7 @@ class Caller:
         if status >= _SERVER_ERROR or code in BUSY:
             raise UnavailableError(said, code, message)
         if not code:
-            raise ClientError(f"{self.url} is no broker: it answered {action} with {status}")
+            raise ClientError(f"{self.url} is not a broker: it answered {action} with {status}")
         raise RefusedError(said, code, message)
 
     def _exchange(

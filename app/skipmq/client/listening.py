@@ -39,7 +39,7 @@ async def listen(connections: Connections, runners: Sequence[Wakened]) -> None:
                             if arn in named:
                                 named[arn].wake()
         except psycopg.Error as error:
-            log.debug("nothing is heard of nodes for now: %s", error)
+            log.debug("no notifications from nodes for now: %s", error)
             await asyncio.sleep(_RETRY_SECONDS)
 
 

@@ -161,17 +161,17 @@ class Queue(Generic[T]):
         typed = message_attributes.typed(attributes or {})
         if not self.fifo and any(deduplication_ids or ()):
             raise ClientError(
-                f"{self.name!r} is a standard queue, which deduplicates nothing: leave the"
+                f"{self.name!r} is a standard queue, which does not deduplicate: leave the"
                 " deduplication id out, or take a queue whose name ends in .fifo"
             )
         if self.fifo and group is None:
             raise ClientError(
-                f"{self.name!r} is a FIFO queue: say within which group the order counts, as in"
-                " group='customer-7'"
+                f"{self.name!r} is a FIFO queue: name the group within which messages are"
+                " ordered, as in group='customer-7'"
             )
         if self.fifo and delay is not None:
             raise ClientError(
-                f"{self.name!r} is a FIFO queue, which delays all its messages alike: leave delay"
+                f"{self.name!r} is a FIFO queue, which has one delay for all messages: leave delay"
                 " out, and set the queue's DelaySeconds"
             )
         ids = iter(deduplication_ids or ())

@@ -79,7 +79,7 @@ class Runner:
             except (ClientError, self._source.failure) as error:
                 if not self._has_claimed:
                     raise
-                log.error("nothing can be claimed from %s: %s", self.queue.name, error)  # noqa: TRY400
+                log.error("cannot receive from %s: %s", self.queue.name, error)  # noqa: TRY400
                 await self._wait(_SECONDS_AFTER_ERROR)
                 continue
             await self._start(found)

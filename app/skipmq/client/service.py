@@ -27,7 +27,7 @@ _WAIT_SECONDS = 1
 _MOST, _MOST_ATTRIBUTES = 10, 10
 _LONGEST_PAUSE = 5.0
 _MOST_REASON = 1_000
-# Calls at once: a receive that waits for each consumer, and what settles messages beside them.
+# Calls at once: a receive that waits for each consumer, and what settles messages meanwhile.
 _THREADS = 64
 
 
@@ -108,8 +108,8 @@ class Service:
     def transaction(self) -> AbstractContextManager[Any]:
         """Raise ClientError: there is none."""
         raise ClientError(
-            f"context.transaction() needs the database, and this app speaks to {self._caller.url}:"
-            " return, which deletes the message, or give the App a postgresql:// URL"
+            f"context.transaction() needs the database, and this app uses {self._caller.url}:"
+            " return, which deletes the message, or pass the App a postgresql:// URL"
         )
 
     def atransaction(self) -> AbstractAsyncContextManager[Any]:
@@ -122,7 +122,7 @@ class Service:
         del messages
         raise ClientError(
             f"a message of {queue.name!r} came from {self._caller.url} and cannot be deleted by"
-            " SQL: return, which deletes it, or give the App a postgresql:// URL"
+            " SQL: return, which deletes it, or pass the App a postgresql:// URL"
         )
 
     async def _batches(

@@ -79,7 +79,7 @@ def java_home() -> str | None:
 class Configuration:
     """The effective settings, and the source of each: `default`, a variable, or the file.
 
-    `differences` are what a file of another broker says, and is not the same here.
+    `differences` are the settings of another broker without an exact counterpart.
     """
 
     settings: Settings

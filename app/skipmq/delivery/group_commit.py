@@ -32,7 +32,7 @@ class _Entry(msgspec.Struct, Generic[Request, Result], frozen=True):
     request: Request
     weight: int
     deadline: float
-    # The time at which the request times out, even if its transaction goes on.
+    # The time at which the request times out, even if its transaction continues.
     expires_at: float
     result: asyncio.Future[Result]
     # The span of the request, with tracing.

@@ -6,7 +6,7 @@ from django.conf import settings
 from django.db import connections
 from psycopg.conninfo import make_conninfo
 
-# What Django gives to psycopg besides parameters of libpq.
+# What Django passes to psycopg in addition to parameters of libpq.
 _PSYCOPG = {"autocommit", "context", "cursor_factory", "prepare_threshold", "row_factory"}
 # The names of the databases in the settings.
 _names: dict[str, Any] = {}

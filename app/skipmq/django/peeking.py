@@ -89,7 +89,7 @@ def _rows(alias: str, statement: str, *parameters: Any) -> list[Any]:
         if state == "42501":
             role = connection.settings_dict["USER"] or "of this connection"
             raise ClientError(
-                f"the role {role} may not look into queues: the owner of the schema permits it, and"
+                f"the role {role} may not read queues: the owner of the schema grants it, and"
                 f" every change of queues too, by `grant skipmq_node to {role}`",
                 state,
             ) from error

@@ -31,7 +31,7 @@ _UNSAFE = "fsync = off\nfull_page_writes = off\n"
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a template has besides PostgreSQL's own: `install` puts it in, `key` names it."""
+    """What a template has in addition to PostgreSQL's own: `install` puts it in, `key` names it."""
 
     key: str
     install: Callable[[str], None]

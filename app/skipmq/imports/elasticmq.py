@@ -186,7 +186,7 @@ class _Reading:
             elif by_content:
                 self._differ(
                     ("queues", key, "contentBasedDeduplication"),
-                    "a standard queue deduplicates nothing; write fifo = true for a FIFO queue",
+                    "a standard queue does not deduplicate; write fifo = true for a FIFO queue",
                 )
         if "deadLettersQueue" in values:
             attributes["RedrivePolicy"] = self._redrive(key, name, values, known)

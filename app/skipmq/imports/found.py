@@ -1,4 +1,4 @@
-"""What an import has found: queues, settings, and what is not the same here."""
+"""What an import has found: queues, settings, and what has no exact counterpart."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ class UnreadableError(Exception):
 
 
 class Difference(NamedTuple):
-    """Something that is not the same here: where it was found, and what to do instead.
+    """A setting without an exact counterpart: where it was found, and what to do instead.
 
     With a setting, it is of no account where that is set.
     """

@@ -121,7 +121,7 @@ class Connection(asyncio.Protocol):
         return self._task is not None and not self._door.is_tls
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Remove the connection; its running action goes on."""
+        """Remove the connection; its running action continues."""
         del exc
         self._is_ending = self._is_half_closed = True
         self._door.remove(self)

@@ -220,7 +220,7 @@ class Account:
         """Keep the state of the account's queues and messages; its `restore()` brings it back.
 
         Attributes, tags, receive counts, receipt handles, delays and deduplication ids are part of
-        it, and so is how far the clock is ahead. Its clock goes on meanwhile.
+        it, and so is how far the clock is ahead. Its clock runs on meanwhile.
         """
         return Snapshot(self._control)
 

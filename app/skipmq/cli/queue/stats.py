@@ -118,7 +118,7 @@ order_option = click.option(
     type=click.IntRange(1, 1000),
     default=20,
     show_default=True,
-    help="Maximum number of queues; the others are summed up.",
+    help="Maximum number of queues; the rest are one row.",
 )
 @click.option("--search", default="", metavar="TEXT", help="Only queues whose names contain TEXT.")
 @printing_json

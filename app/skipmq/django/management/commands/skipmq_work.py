@@ -28,7 +28,9 @@ class Command(BaseCommand):
         parser.add_argument(
             "app", nargs="*", metavar="APP", help="Label of an app; all by default."
         )
-        parser.add_argument("--concurrency", type=_count, help="Handlers at once of each consumer.")
+        parser.add_argument(
+            "--concurrency", type=_count, help="Concurrent handlers of each consumer."
+        )
         parser.add_argument(
             "--once", action="store_true", help="Stop when no message is visible; 1 if any failed."
         )
@@ -62,7 +64,7 @@ class Command(BaseCommand):
         try:
             app = worker.app(options["app"])
             names = ", ".join(consumer.queue.name for consumer in app.consumers)
-            self._say(f"skipmq: works on {names or 'no queue'}. Ctrl-C stops it.")
+            self._say(f"skipmq: consuming {names or 'no queue'}. Ctrl-C stops it.")
             outcomes = app.run(
                 once=options["once"],
                 concurrency=options["concurrency"],

@@ -279,3 +279,54 @@ def _made(sqs: Any) -> bool:
         return bool(sqs.create_queue(QueueName="looked-at"))
     except sqs.exceptions.ClientError:
         return False
+
+
+def test_keys_go_to_pages_and_walk_through_rows(page: str, browser: Browser, sqs: Any) -> None:
+    for name in ("walked-a", "walked-b"):
+        sqs.create_queue(QueueName=name)
+    browser.look("desktop", "light")
+    browser.open(f"{page}/database")
+
+    browser.press("g", "q")
+    browser.wait("Queues")
+    browser.open(f"{page}/queues?q=walked-")
+    seen = []
+    for key in "jjjk":
+        browser.press(key)
+        seen.append(browser.focused())
+    browser.press(KEYS.ENTER)
+
+    assert seen == ["walked-a", "walked-b", "walked-b", "walked-a"]
+    eventually(lambda: browser.text("h1") == "walked-a")
+    assert browser.complaints() == []
+
+
+def test_list_of_keys_opens_and_closes_and_typing_is_not_a_key(page: str, browser: Browser) -> None:
+    browser.look("desktop", "light")
+    browser.open(f"{page}/create")
+    browser.enter("[name=name]", "gq?jk")
+    assert browser.each("[name=name]", "e.value") == ["gq?jk"]
+    browser.run("document.activeElement.blur()")
+
+    browser.press("?")
+
+    assert browser.shows("#shortcuts")
+    assert "Next row" in browser.text("#shortcuts")
+    assert browser.complaints() == []
+    browser.press(KEYS.ESCAPE)
+    assert not browser.shows("#shortcuts")
+
+
+def test_page_has_the_command_that_does_the_same(page: str, browser: Browser, sqs: Any) -> None:
+    sqs.create_queue(QueueName="commanded")
+    browser.open(f"{page}/queues/commanded/charts")
+
+    assert browser.text("#terminal") == "skipmq queue stats commanded"
+    assert browser.shows("[data-copy]")
+    browser.driver.execute_cdp_cmd(
+        "Browser.grantPermissions",
+        {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]},
+    )
+    browser.click("[data-copy]")
+
+    eventually(lambda: browser.text("[data-copy]") == "Copied")

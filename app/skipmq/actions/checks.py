@@ -13,7 +13,9 @@ from skipmq import errors, limits
 from skipmq.model import AttributeValue, Identity, QueueName
 from skipmq.protocol import extensions, requests
 
-Paged: TypeAlias = extensions.ListDeadLetterQueues | extensions.ListQueueStatistics
+Paged: TypeAlias = (
+    extensions.GetAccessKeyRights | extensions.ListDeadLetterQueues | extensions.ListQueueStatistics
+)
 Entry: TypeAlias = (
     requests.ChangeMessageVisibilityBatchRequestEntry
     | requests.DeleteMessageBatchRequestEntry

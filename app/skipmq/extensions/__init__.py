@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from skipmq.actions import access
 from skipmq.actions.action import Action, on_queue
 from skipmq.extensions import (
+    access_keys,
     audit,
     consumers,
     database,
@@ -32,6 +33,11 @@ EXTENSIONS: Mapping[str, Action] = {
         run=database.describe_database, needs=access.account_needs("DescribeDatabase"), is_read=True
     ),
     "FailMessage": on_queue(failures.fail_message, "ChangeMessageVisibility"),
+    "GetAccessKeyRights": Action(
+        run=access_keys.get_access_key_rights,
+        needs=access.account_needs("ListAccessKeys"),
+        is_read=True,
+    ),
     "GetMessageTimeline": on_queue(
         timeline.get_message_timeline, "PeekMessages", is_read=True, seconds=5.0
     ),
@@ -40,6 +46,11 @@ EXTENSIONS: Mapping[str, Action] = {
     ),
     "GetQueueActivity": on_queue(
         watching.get_queue_activity, "GetQueueAttributes", is_read=True, seconds=2.0
+    ),
+    "ListAccessKeys": Action(
+        run=access_keys.list_access_keys,
+        needs=access.account_needs("ListAccessKeys"),
+        is_read=True,
     ),
     "ListAuditRecords": Action(
         run=audit.list_audit_records, needs=access.account_needs("ListAuditRecords"), is_read=True

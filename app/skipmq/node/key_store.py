@@ -86,6 +86,10 @@ class KeyStore:
         self._used.add(key_id)
         return identity
 
+    async def all(self) -> list[StoredKey]:
+        """Return all keys as they are stored; raise errors.ServiceUnavailable."""
+        return await self._stored.all()
+
     def is_stored(self, key_id: str) -> bool:
         """Return whether a key with this id is stored, usable or not."""
         return key_id in self._ids

@@ -26,6 +26,13 @@ class FailMessage(QueueParameters, kw_only=True):
     VisibilityTimeout: Integer | None = None
 
 
+class GetAccessKeyRights(Parameters, kw_only=True):
+    AccessKeyId: str
+    Search: str | None = None
+    Offset: Integer | None = None
+    MaxResults: Integer | None = None
+
+
 class GetMessageTimeline(QueueParameters, kw_only=True):
     MessageId: str
     MessageReference: str | None = None
@@ -39,6 +46,9 @@ class GetOverview(Parameters, kw_only=True):
 class GetQueueActivity(QueueParameters, kw_only=True):
     Minutes: Integer | None = None
     StepMinutes: Integer | None = None
+
+
+class ListAccessKeys(Parameters): ...
 
 
 class ListAuditRecords(Parameters, kw_only=True):
@@ -118,9 +128,11 @@ REQUESTS: dict[str, type[Parameters]] = {
         DeletePickedMessages,
         DescribeDatabase,
         FailMessage,
+        GetAccessKeyRights,
         GetMessageTimeline,
         GetOverview,
         GetQueueActivity,
+        ListAccessKeys,
         ListAuditRecords,
         ListConsumers,
         ListDeadLetterQueues,

@@ -1,6 +1,7 @@
 """The views of the console, in a module for each page."""
 
 from skipmq.console.pages import (
+    access_keys,
     audit,
     charts,
     completion,
@@ -33,6 +34,7 @@ ALL: tuple[Page, ...] = (
     dead_letters.add,
     database.add,
     nodes.add,
+    access_keys.add,
     tasks.add,
     audit.add,
     create.add,

@@ -1,0 +1,47 @@
+"""The pages of access keys, and of what one of them may do."""
+
+import flask
+from flask.typing import ResponseReturnValue
+
+from skipmq import errors
+from skipmq.console.visit import current
+from skipmq.extensions.access_keys import ACCOUNT_PERMISSIONS, PERMISSIONS
+
+_PAGE = 50
+
+
+def add(pages: flask.Blueprint) -> None:
+    """Add the views."""
+    pages.add_url_rule("/keys", "access_keys", _keys)
+    pages.add_url_rule("/keys/<key_id>", "access_key", _key)
+
+
+def _keys() -> ResponseReturnValue:
+    result, error = current().attempt("ListAccessKeys")
+    if error is not None and not isinstance(
+        error, errors.AccessDenied | errors.UnsupportedOperation
+    ):
+        raise error
+    return flask.render_template("access_keys.html", error=error, keys=result.get("Keys", []))
+
+
+def _key(key_id: str) -> ResponseReturnValue:
+    search = flask.request.args.get("q", "").strip()
+    page = max(flask.request.args.get("page", 1, int), 1)
+    rights = current().act(
+        "GetAccessKeyRights",
+        AccessKeyId=key_id,
+        Search=search,
+        Offset=(page - 1) * _PAGE,
+        MaxResults=_PAGE,
+    )
+    return flask.render_template(
+        "access_key.html",
+        rights=rights,
+        key=rights["Key"],
+        search=search,
+        page=page,
+        pages=-(-rights["Matches"] // _PAGE),
+        permissions=PERMISSIONS,
+        account_permissions=ACCOUNT_PERMISSIONS,
+    )

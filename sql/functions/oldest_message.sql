@@ -1,9 +1,10 @@
 -- Does: returns for how many seconds the oldest message of a queue has been in it: of those that are visible or in flight,
 --   not of delayed ones (null: there is none).
--- Called by: queue_statistics, dead_letter_queues.
+-- Called by: queue_statistics, dead_letter_queues, queue_troubles, the GetQueueActivity action.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: message_received, message_visible; for FIFO message_enqueued.
+-- Routed: to the partition of p_queue_id.
 --
 -- In a standard queue messages that were never received are in the order of the times at which they became visible, so
 -- that of those with a delay of their own the first may not be the oldest, by at most that delay.

@@ -227,14 +227,14 @@ def test_redrive_shows_its_progress_and_is_cancelled(
         browser.tab_to("Rate limit")
         browser.press("1", KEYS.ENTER)
         browser.wait("Started the redrive.")
-    progress = "return document.querySelector('progress')?.value"
+    progress = "return document.querySelector('#tasks progress')?.value"
     eventually(lambda: browser.run(progress))
     browser.picture(screenshots / "redrive-runs.png")
     browser.tab_to("Cancel")
     browser.press(KEYS.ENTER)
 
     browser.wait("Cancelled the task")
-    eventually(lambda: browser.sees("cancelled") and not browser.count("progress"))
+    eventually(lambda: browser.sees("cancelled") and not browser.count("#tasks progress"))
     assert browser.complaints() == []
 
 

@@ -73,6 +73,8 @@ PAGES = {
     "queues": ("queues?q=orders", "orders-dead"),
     "queues-none": ("queues?q=nothing-of-this-name", "No queue name contains"),
     "create": ("create", "Create queue"),
+    "queue": ("queues/orders/overview", "Oldest message"),
+    "queue-dead": ("queues/orders-dead/overview", "Dead-letter queue of"),
     "messages": ("queues/orders", "Per page"),
     "messages-fifo": ("queues/mails.fifo", "mail 0"),
     "messages-empty": (f"queues/{LONG}", "The queue is empty"),

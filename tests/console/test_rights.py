@@ -81,7 +81,7 @@ def test_key_for_some_queues_sees_those(signing: NodeProcess, keys: Keys, sqs: A
 
     assert "Open a queue by name" in visitor.get("queues").body
     found = visitor.get("open?name=orders").headers["Location"]
-    assert found == visitor.address_of("queues/orders")
+    assert found == visitor.address_of("queues/orders/overview")
     assert visitor.get("queues/orders").status == 200
     assert visitor.get("queues/hidden").status == 403
     # Of a queue that is not there it learns as little.

@@ -25,8 +25,8 @@ async def get_queue_activity(
 ) -> dict[str, Any]:
     """Return the counters of a queue for the last minutes, and its messages' times in queue.
 
-    The times are omitted if the queue keeps no history, or if it cannot be read in time; `Unread`
-    is then the error text.
+    The times are omitted if `Times` is false or the queue keeps no history, or if it cannot be
+    read in time; `Unread` is then the error text.
     """
     minutes = call.parameters.Minutes or _DEFAULT_MINUTES
     step = call.parameters.StepMinutes or 1
@@ -45,13 +45,15 @@ async def get_queue_activity(
     found = await node.statistics.minutes(
         [queue.id], minutes, deadline, step=step if is_long else 1
     )
+    oldest = await node.statistics.oldest(queue, deadline)
     mode = queue.attributes.history_mode
     result: dict[str, Any] = {
         "Clock": int(clock),
+        "OldestSeconds": None if oldest is None else int(oldest),
         "Minutes": overview.shown_minutes(found[queue.id]),
         "HistoryMode": mode,
     }
-    if mode != "off":
+    if mode != "off" and call.parameters.Times is not False:
         try:
             *steps, every = await node.statistics.time_in_queue(queue.id, minutes, step, deadline)
         except errors.SqsError as error:

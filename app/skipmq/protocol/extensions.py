@@ -46,6 +46,7 @@ class GetOverview(Parameters, kw_only=True):
 class GetQueueActivity(QueueParameters, kw_only=True):
     Minutes: Integer | None = None
     StepMinutes: Integer | None = None
+    Times: bool | None = None
 
 
 class ListAccessKeys(Parameters): ...

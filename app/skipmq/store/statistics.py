@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias, get_args
 
 from skipmq.database import Database, Search, Statement
 from skipmq.database.statement import BOOLEAN, INTEGER, INTEGERS, TEXT
-from skipmq.model import MessageCounts, QueueMinute, QueueStatistics, TimeInQueue
+from skipmq.model import MessageCounts, Queue, QueueMinute, QueueStatistics, TimeInQueue
 
 Order: TypeAlias = Literal[
     "name", "messages", "rate", "dead-lettered", "trouble", "oldest", "visible", "in-flight",
@@ -22,6 +22,7 @@ _STATISTICS = Search(
     " trouble from skipmq.queue_statistics($1, $2, $3, $4, $5, $6, $7, $8, $9)",
     TEXT, TEXT, TEXT, TEXT, INTEGER, INTEGER, BOOLEAN, TEXT, TEXT,
 )  # fmt: skip
+_OLDEST = Search("select skipmq.oldest_message($1, $2)", INTEGER, BOOLEAN)
 _MINUTES = Search(
     "select queue_id, extract(epoch from minute)::bigint, sent, received, deleted, dead_lettered,"
     " messages from skipmq.queue_minutes($1, $2, $3)",
@@ -69,6 +70,12 @@ class Statistics:
         rows = await self._database.rows(_STATISTICS, parameters, deadline=deadline)
         *queues, others = (QueueStatistics(*row) for row in rows)
         return queues, others
+
+    async def oldest(self, queue: Queue, deadline: float = 0.0) -> float | None:
+        """Return the age in seconds of the oldest message that is visible or in flight."""
+        parameters = (queue.id, queue.fifo)
+        ((age,),) = await self._database.rows(_OLDEST, parameters, deadline=deadline)
+        return None if age is None else float(age)
 
     async def minutes(
         self, queues: Sequence[int], minutes: int, deadline: float = 0.0, step: int = 1

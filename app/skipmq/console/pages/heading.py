@@ -1,4 +1,4 @@
-"""The heading of a queue's pages: counts, type and tabs."""
+"""The heading of a queue's pages: counts, type, buttons and tabs."""
 
 from typing import Any
 
@@ -8,7 +8,9 @@ from skipmq.console.visit import current
 OWN = ("HistoryMode", "ReplicationMode")
 _ACTIONS = (
     "DeleteQueue",
+    "ListDeadLetterSourceQueues",
     "ListMessageMoveTasks",
+    "ListQueueTags",
     "PeekMessages",
     "PurgeQueue",
     "SendMessage",
@@ -17,6 +19,8 @@ _ACTIONS = (
     "TagQueue",
     "UntagQueue",
 )
+# The number of source queues that are named.
+_SOURCES = 20
 _COUNTS = ("", "NotVisible", "Delayed")
 
 
@@ -41,6 +45,12 @@ def build(name: str, tab: str) -> dict[str, Any]:
     attributes: dict[str, str] = result.get("Attributes", {})
     names = (f"ApproximateNumberOfMessages{each}" for each in _COUNTS)
     counts = [int(attributes[each]) for each in names] if attributes else None
+    sources: list[str] = []
+    if "ListDeadLetterSourceQueues" in rights:
+        found, _ = current().attempt(
+            "ListDeadLetterSourceQueues", QueueUrl=name, MaxResults=_SOURCES
+        )
+        sources = [url.rpartition("/")[2] for url in found.get("queueUrls", [])]
     return {
         "name": name,
         "arn": current().arn(name),
@@ -49,4 +59,6 @@ def build(name: str, tab: str) -> dict[str, Any]:
         "attributes": attributes,
         "counts": counts,
         "rights": rights,
+        "source_queues": sources,
+        "may_redrive": bool(sources and counts and counts[0]),
     }

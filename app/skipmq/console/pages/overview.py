@@ -8,7 +8,7 @@ from skipmq.console.visit import current
 
 # The number of troubles on the page; the others are counted.
 _SHOWN = 12
-_RUNBOOK = ("http://", "https://")
+_LINKS = ("http://", "https://")
 
 
 def add(pages: flask.Blueprint) -> None:
@@ -29,5 +29,10 @@ def _overview() -> ResponseReturnValue:
         totals=overview.get("Totals"),
         database=overview.get("Database"),
         nodes=overview.get("Nodes"),
-        is_linked=current().broker.node.settings.runbook_url.startswith(_RUNBOOK),
+        is_linked=is_linked(),
     )
+
+
+def is_linked() -> bool:
+    """Return whether the runbook has an address to which pages can link."""
+    return current().broker.node.settings.runbook_url.startswith(_LINKS)

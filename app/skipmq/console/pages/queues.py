@@ -137,4 +137,4 @@ def _open() -> ResponseReturnValue:
     name = flask.request.args.get("name", "").strip()
     if not _NAME.fullmatch(name):
         raise errors.QueueDoesNotExist
-    return site.see("messages", name=name)
+    return site.see("queue", name=name)

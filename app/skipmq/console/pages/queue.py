@@ -1,0 +1,67 @@
+"""The overview of a queue: its age, rates, consumers, trouble, dead letters and tags."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import flask
+from flask.typing import ResponseReturnValue
+
+from skipmq import errors
+from skipmq.console.pages import heading, settings
+from skipmq.console.pages.overview import is_linked
+from skipmq.console.visit import current
+
+_MINUTES, _TROUBLES, _TASKS = 60, 100, 5
+_RATES = {"In /min": "Sent", "Received /min": "Received", "Out /min": "Deleted"}
+_ACTIVE = ("RUNNING", "CANCELLING")
+
+
+def add(pages: flask.Blueprint) -> None:
+    """Add the view."""
+    pages.add_url_rule("/queues/<name>/overview", "queue", _queue)
+
+
+def _queue(name: str) -> ResponseReturnValue:
+    head = heading.build(name, "overview")
+    may_read = bool(head["attributes"])
+    activity = _known("GetQueueActivity", may_read, QueueUrl=name, Minutes=_MINUTES, Times=False)
+    consumers = _known("ListConsumers", "PeekMessages" in head["rights"], QueueUrl=name)
+    may_list_tasks = "ListMessageMoveTasks" in head["rights"]
+    tasks = _known("ListMessageTasks", may_list_tasks, QueueUrl=name, MaxResults=_TASKS)
+    tags = _known("ListQueueTags", "ListQueueTags" in head["rights"], QueueUrl=name)
+    overview = _known("GetOverview", current().may_list(), MaxResults=_TROUBLES)
+    target, receives = settings.redrive(head["attributes"])
+    return flask.render_template(
+        "overview_of_queue.html",
+        **head,
+        activity=activity,
+        rates=_rates(activity) if activity else {},
+        consumers=consumers,
+        tasks=[each for each in tasks.get("Tasks", []) if each["Status"] in _ACTIVE],
+        tags=tags.get("Tags", {}),
+        troubles=[each for each in overview.get("Troubles", []) if each.get("QueueName") == name],
+        dead_letter_queue=target,
+        receives=receives,
+        is_linked=is_linked(),
+    )
+
+
+def _known(action: str, allowed: bool, **parameters: Any) -> dict[str, Any]:
+    """Return the result of an action, empty without the right, of which no refusal is recorded."""
+    if not allowed:
+        return {}
+    result, error = current().attempt(action, **parameters)
+    if error is not None and not isinstance(error, errors.AccessDenied):
+        raise error
+    return result
+
+
+def _rates(activity: Mapping[str, Any]) -> dict[str, int]:
+    """Return the events per minute in the present and the last minute."""
+    minute = activity["Clock"] // 60 * 60
+    recent = [each for each in activity["Minutes"] if each["Minute"] >= minute - 60]
+    seconds = 60 + activity["Clock"] - minute
+    return {
+        label: round(60 * sum(each[member] for each in recent) / seconds)
+        for label, member in _RATES.items()
+    }

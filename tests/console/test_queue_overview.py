@@ -1,0 +1,102 @@
+"""The overview of a queue, to which its name leads."""
+
+import json
+from typing import Any
+
+import pytest
+
+from support.browser import Browser
+from support.http import NodeProcess, client, eventually
+from support.key_commands import ACCOUNT, Keys
+from support.visitor import Visitor, signed_in
+
+ARN = "arn:aws:sqs:us-east-1:000000000000"
+
+
+@pytest.fixture(scope="module")
+def sqs(node: NodeProcess) -> Any:
+    return client(node.url)
+
+
+@pytest.fixture(scope="module")
+def viewed(sqs: Any) -> str:
+    """Return the name of a queue with a dead-letter queue, into which a message moved."""
+    sqs.create_queue(QueueName="viewed-dead")
+    policy = json.dumps({"deadLetterTargetArn": f"{ARN}:viewed-dead", "maxReceiveCount": 1})
+    attributes = {"RedrivePolicy": policy, "MessageRetentionPeriod": "86400"}
+    url = sqs.create_queue(QueueName="viewed", Attributes=attributes, tags={"team": "search"})[
+        "QueueUrl"
+    ]
+    sqs.send_message(QueueUrl=url, MessageBody="poison")
+    for _ in range(2):
+        sqs.receive_message(QueueUrl=url, VisibilityTimeout=0)
+    return "viewed"
+
+
+def test_name_in_the_list_leads_to_the_overview(
+    node: NodeProcess, browser: Browser, viewed: str
+) -> None:
+    browser.look("desktop", "light")
+    browser.open(f"{node.url}/console/us-east-1/000000000000/queues?q={viewed}")
+
+    browser.click(f"#queue-{viewed}")
+
+    browser.wait("Oldest message")
+    assert browser.text("[aria-label=Path]").split("/")[-1].strip() == viewed
+    facts = browser.text(".facts")
+    for each in ("viewed-dead after 1 receive", "1 day", "team=search"):
+        assert each in facts
+    eventually(lambda: "moved to its dead-letter queue" in browser.text(".troubles"))
+    assert "Redrive messages" not in browser.text("#acts")
+    assert browser.complaints() == []
+
+
+def test_dead_letter_queue_names_its_sources_and_can_be_redriven(
+    node: NodeProcess, browser: Browser, viewed: str
+) -> None:
+    browser.look("phone", "dark")
+    browser.open(f"{node.url}/console/us-east-1/000000000000/queues/{viewed}-dead/overview")
+
+    assert "Dead-letter queue of\nviewed" in browser.text(".facts")
+    eventually(lambda: "1" in browser.text("#counts"))
+    browser.driver.refresh()
+    assert browser.text("#acts").split("\n") == ["Send message", "Redrive messages", "Purge queue"]
+    browser.run("document.querySelectorAll('#acts a')[1].click()")
+    browser.wait("Rate limit")
+
+
+def test_consumers_and_age_are_counted(node: NodeProcess, sqs: Any) -> None:
+    url = sqs.create_queue(QueueName="consumed")["QueueUrl"]
+    sqs.send_message(QueueUrl=url, MessageBody="a")
+    sqs.receive_message(QueueUrl=url)
+    visitor = Visitor(node.url)
+
+    body = eventually(
+        lambda: (
+            '<dd><span>1</span></dd><dd class="hint">0 waiting now'
+            in (page := visitor.get("queues/consumed/overview").body)
+            and page
+        )
+    )
+
+    assert '<span title="' in body.partition("Oldest message</dt>")[2][:40]
+
+
+def test_key_sees_what_it_may_and_no_refusal_is_recorded(signing: NodeProcess, keys: Keys) -> None:
+    admin = keys.create()
+    signed_in(signing, admin)
+    client(signing.url, **admin).create_queue(QueueName="shown")
+    consumer = signed_in(signing, keys.create(ACCOUNT, "--role", "consumer", "--queue", "shown"))
+
+    page = consumer.get("queues/shown/overview")
+
+    assert (page.status, "Oldest message" in page.body) == (200, True)
+    assert "Consumers</a></dt>" not in page.body
+    for act in ("Send message", "Purge queue", "Redrive messages"):
+        assert act not in page.body
+    refused = [
+        line
+        for line in signing.lines
+        if '"AccessDenied"' in line and f'"client": "{consumer.address}"' in line
+    ]
+    assert refused == []

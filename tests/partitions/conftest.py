@@ -17,9 +17,17 @@ def router_server(public_folder: Path) -> Iterator[Databases]:
         yield Databases(it)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def two(embedded_databases: Databases, router_server: Databases) -> Iterator[Partitions]:
-    """Give two partitions, on one server, behind a router."""
+    """Give two partitions, on one server, behind a router: the tests of a file share them."""
+    made = Partitions([embedded_databases, embedded_databases], router_server)
+    yield made
+    made.drop()
+
+
+@pytest.fixture
+def fresh(embedded_databases: Databases, router_server: Databases) -> Iterator[Partitions]:
+    """Give two partitions of the test's own."""
     made = Partitions([embedded_databases, embedded_databases], router_server)
     yield made
     made.drop()

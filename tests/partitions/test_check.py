@@ -47,20 +47,20 @@ def test_partition_of_another_map_is_refused(
 
 
 def test_queues_whose_numbers_belong_elsewhere_are_refused_and_found(
-    two: Partitions, embedded_databases: Databases
+    fresh: Partitions, embedded_databases: Databases
 ) -> None:
     database = embedded_databases.migrated()
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("select skipmq.create_queue('one')")
         connection.execute("select skipmq.create_queue('two')")
 
-    refused = two.init(database, two.urls[1])
-    with psycopg.connect(two.urls[1], autocommit=True) as connection:
+    refused = fresh.init(database, fresh.urls[1])
+    with psycopg.connect(fresh.urls[1], autocommit=True) as connection:
         connection.execute("alter sequence skipmq.queue_id_seq increment by 1 restart with 4")
         connection.execute("select skipmq.create_queue('astray')")
 
     assert "has queues whose numbers belong to another partition" in str(refused.exception)
-    assert "partition 1 has 1 queues whose numbers belong elsewhere" in doctor(two)
+    assert "partition 1 has 1 queues whose numbers belong elsewhere" in doctor(fresh)
     embedded_databases.drop(database)
 
 
@@ -81,10 +81,10 @@ def test_partition_is_no_router(two: Partitions) -> None:
     assert "is a partition: give a router's address" in str(refused.exception)
 
 
-def test_restored_partition_is_found_by_its_receipt_keys(two: Partitions) -> None:
-    with psycopg.connect(two.urls[1], autocommit=True) as connection:
+def test_restored_partition_is_found_by_its_receipt_keys(fresh: Partitions) -> None:
+    with psycopg.connect(fresh.urls[1], autocommit=True) as connection:
         connection.execute("select skipmq.rotate_receipt_key()")
 
-    assert "different keys for receipt handles" in doctor(two)
-    assert two.init().exit_code == 0
-    assert "fit" in doctor(two)
+    assert "different keys for receipt handles" in doctor(fresh)
+    assert fresh.init().exit_code == 0
+    assert "fit" in doctor(fresh)

@@ -11,8 +11,8 @@ SQL = files.folder("sql")
 HERE = "'000000000000', 'us-east-1'"
 
 
-def names(two: Partitions, router: Connection, count: int) -> list[str]:
-    made = [two.name_at(number % 2) for number in range(count)]
+def names(two: Partitions, router: Connection, count: int, prefix: str) -> list[str]:
+    made = [two.name_at(number % 2, prefix=prefix) for number in range(count)]
     for name in made:
         router.execute("select skipmq.create_queue(%s)", (name,))
     return made
@@ -42,7 +42,7 @@ def test_router_has_the_functions_that_nodes_may_call_with_their_signatures(
 
 
 def test_lists_are_merged_in_order_and_paged(two: Partitions, router: Connection) -> None:
-    made = sorted(names(two, router, 7))
+    made = sorted(names(two, router, 7, "listed"))
 
     def pages(query: str, start: object, step: int) -> list[str]:
         found: list[str] = []
@@ -52,10 +52,11 @@ def test_lists_are_merged_in_order_and_paged(two: Partitions, router: Connection
             after = found[-1] if isinstance(start, str) else len(found)
         return found
 
-    assert pages(f"select skipmq.list_queues({HERE}, '', %s, %s)", "", 3) == made
+    assert pages(f"select skipmq.list_queues({HERE}, 'listed', %s, %s)", "", 3) == made
     assert (
         pages(
-            "select queue from skipmq.queue_statistics(p_offset => %s, p_limit => %s)"
+            "select queue from skipmq.queue_statistics("
+            "p_search => 'listed', p_offset => %s, p_limit => %s)"
             " where queue is not null",
             0,
             2,
@@ -67,13 +68,14 @@ def test_lists_are_merged_in_order_and_paged(two: Partitions, router: Connection
 def test_statistics_sum_the_other_matches_of_all_partitions(
     two: Partitions, router: Connection
 ) -> None:
-    made = sorted(names(two, router, 5))
+    made = sorted(names(two, router, 5, "summed"))
     for name in made:
         router.execute("select skipmq.send_message(%s, 'tea')", (name,))
     router.execute("select skipmq.fold_counts(true)")
 
     rows = router.execute(
-        "select queue, queues, messages, sent from skipmq.queue_statistics(p_limit => 2)"
+        "select queue, queues, messages, sent"
+        " from skipmq.queue_statistics(p_search => 'summed', p_limit => 2)"
     ).fetchall()
 
     assert rows == [(made[0], 1, 1, 1), (made[1], 1, 1, 1), (None, 3, 3, 3)]
@@ -89,7 +91,7 @@ def test_error_of_a_partition_keeps_its_sqlstate(router: Connection) -> None:
 def test_counts_by_queue_are_split_between_partitions(two: Partitions, router: Connection) -> None:
     ids = [
         router.execute("select skipmq.queue_id(%s)", (name,)).fetchone()
-        for name in names(two, router, 4)
+        for name in names(two, router, 4, "counted")
     ]
     numbers = [row[0] for row in ids if row]
 
@@ -97,6 +99,7 @@ def test_counts_by_queue_are_split_between_partitions(two: Partitions, router: C
     router.execute("select skipmq.fold_counts(true)")
 
     received = router.execute(
-        "select sum(received), sum(empty_receives) from skipmq.queue_statistics()"
+        "select sum(received), sum(empty_receives)"
+        " from skipmq.queue_statistics(p_search => 'counted')"
     ).fetchone()
     assert received == (12, 4)

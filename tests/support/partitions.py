@@ -52,11 +52,11 @@ class Partitions:
         assert run("init", "--router", router, *given).exit_code == 0
         return router
 
-    def name_at(self, partition: int, suffix: str = "") -> str:
+    def name_at(self, partition: int, suffix: str = "", prefix: str = "queue") -> str:
         """Return a new name of a queue whose home is a partition."""
         with psycopg.connect(self.router, autocommit=True) as connection:
             while True:
-                name = f"queue-{next(_number)}{suffix}"
+                name = f"{prefix}-{next(_number)}{suffix}"
                 row = connection.execute(
                     "select skipmq_router.home('000000000000', 'us-east-1', %s)", (name,)
                 ).fetchone()

@@ -1,7 +1,9 @@
 """`skipmq partitions init` and `doctor` name what is wrong, in a sentence with its remedy."""
 
 import psycopg
+import pytest
 
+from skipmq.database import schema
 from support.partitions import Partitions, run
 from support.postgres import Databases
 
@@ -88,3 +90,8 @@ def test_restored_partition_is_found_by_its_receipt_keys(fresh: Partitions) -> N
     assert "different keys for receipt handles" in doctor(fresh)
     assert fresh.init().exit_code == 0
     assert "fit" in doctor(fresh)
+
+
+def test_router_is_not_migrated_by_itself(two: Partitions) -> None:
+    with pytest.raises(schema.SchemaError, match="run `skipmq partitions init`"):
+        schema.migrate(two.router)

@@ -73,6 +73,16 @@ def _found(connection: psycopg.Connection[Any]) -> str | None:
     return str(row[0]) if row else None
 
 
+def is_router(url: str) -> bool:
+    """Return whether the database routes to partitions, and has no tables of its own.
+
+    Raises psycopg.OperationalError when the database is unavailable.
+    """
+    with psycopg.connect(url, autocommit=True, connect_timeout=5) as connection:
+        row = connection.execute("select to_regclass('skipmq_router.map')").fetchone()
+    return row is not None and row[0] is not None
+
+
 def check(url: str) -> State:
     """Return the state of the schema if this release can use it.
 
@@ -155,6 +165,8 @@ def migrate(url: str, on_migrated: Callable[[str], None] = lambda _: None) -> St
     what needs an administrator; `rights.missing` lists it. Raises SchemaError when the server is
     too old, the schema newer than this release or another role's, and psycopg.Error.
     """
+    if is_router(url):
+        raise SchemaError("this database is a router: run `skipmq partitions init`, which migrates")
     state, migrations = plan(url)
     if state.is_current:
         _grant_again(url)

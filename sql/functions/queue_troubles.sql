@@ -1,6 +1,6 @@
--- Does: returns what needs attention in the queues of an account and region, the worst first, up to p_limit: of a queue
---   with waiting messages and clients its worst state (not-received, not-deleted, redelivered, behind) with the age of its
---   oldest message; dead-lettered with their number in 15 minutes; task-failed with its age.
+-- Does: returns what needs attention in the queues of an account and region, or in one, the worst first, up to p_limit:
+--   of a queue with waiting messages and clients its worst state (not-received, not-deleted, redelivered, behind) with the
+--   age of its oldest message; dead-lettered with their number in 15 minutes; task-failed with its age.
 -- Called by: the GetOverview action.
 -- Locks, in order: none.
 -- Raises: nothing.
@@ -9,9 +9,11 @@
 -- Routed: to all partitions; the rows are merged, order by rank, seconds desc nulls last, messages desc, queue limit p_limit.
 --
 -- The bounds are those of the alerts in deploy/prometheus. A queue without sends for an hour and receives for half an hour
--- is no trouble, nor are a dead-letter queue's messages: no client waits for them. Of the queues with clients the 1,000 with
--- most messages are examined.
-create function skipmq.queue_troubles(p_account text, p_region text, p_limit integer default 100)
+-- is no trouble, nor are a dead-letter queue's messages: no client waits for them. The 1,000 queues with most messages are
+-- examined, of these in detail those whose oldest message is older than a minute.
+create function skipmq.queue_troubles(
+  p_account text, p_region text, p_limit integer default 100, p_queue text default null
+)
 returns table (
   rank integer, trouble text, queue text, policy text, seconds float8, messages bigint, dead_letter_queue text, reason text
 )
@@ -25,62 +27,63 @@ declare
   v_prefix text := format('arn:aws:sqs:%s:%s:', p_region, p_account);
 begin
   return query
-  with recent as materialized (
-    select
-      m.queue_id, sum(m.sent) as sent, sum(m.dead_lettered) filter (where m.age <= 15) as dead_lettered,
-      sum(m.received) filter (where m.age <= 10) as received_10, sum(m.received) filter (where m.age <= 15) as received_15,
-      sum(m.deleted + m.dead_lettered) filter (where m.age <= 15) as ended_15,
-      sum(m.received) filter (where m.age <= 30) as received_30,
-      sum(m.deleted + m.dead_lettered) filter (where m.age <= 30) as ended_30
+  with waiting as materialized (
+    select q.queue_id, q.name, q.policy, q.messages, skipmq.oldest_message(q.queue_id, q.fifo) as oldest
     from (
-      select m.*, extract(epoch from v_now - m.minute) / 60 as age
-      from skipmq.queue_minute m
-      where m.minute >= v_now - interval '1 hour'
-    ) m
-    group by m.queue_id
-  ), active as materialized (
-    select q.name, q.fifo, q.policy, q.dead_letter_name, c.messages, r.*
-    from skipmq.queue q
-    join skipmq.queue_count c on c.queue_id = q.queue_id
-    join recent r on r.queue_id = q.queue_id
-    where q.account = p_account and q.region = p_region
-  ), waiting as materialized (
-    select a.*, skipmq.oldest_message(a.queue_id, a.fifo) as oldest
-    from (
-      select a.*
-      from active a
-      where a.messages > 0 and (a.sent > 0 or a.received_30 > 0) and not exists (
+      select q.queue_id, q.name, q.fifo, q.policy, c.messages
+      from skipmq.queue q
+      join skipmq.queue_count c on c.queue_id = q.queue_id
+      where q.account = p_account and q.region = p_region and (p_queue is null or q.name = p_queue)
+        and c.messages > 0 and not exists (
         select from skipmq.queue s
-        where s.dead_letter_account = p_account and s.region = p_region and s.dead_letter_name = a.name)
-      order by a.messages desc
+        where s.dead_letter_account = p_account and s.region = p_region and s.dead_letter_name = q.name)
+      order by c.messages desc
       limit 1000
-    ) a
+    ) q
   ), troubles (rank, trouble, queue, policy, seconds, messages, dead_letter_queue, reason) as (
     select
       case s.trouble when 'not-received' then 1 when 'not-deleted' then 2 when 'redelivered' then 3 else 5 end,
       s.trouble, w.name, w.policy, w.oldest, w.messages, null::text, null::text
     from waiting w
     cross join lateral (
+      select
+        sum(m.received) filter (where m.minute >= v_now - interval '10 minutes') as received_10,
+        sum(m.received) filter (where m.minute >= v_now - interval '15 minutes') as received_15,
+        sum(m.deleted + m.dead_lettered) filter (where m.minute >= v_now - interval '15 minutes') as ended_15,
+        sum(m.received) as received_30, sum(m.deleted + m.dead_lettered) as ended_30
+      from skipmq.queue_minute m
+      where m.queue_id = w.queue_id and m.minute >= v_now - interval '30 minutes'
+    ) r
+    cross join lateral (
       select case
-        when w.oldest > 600 and coalesce(w.received_10, 0) = 0 and w.sent > 0
-          then case when (select n.visible > 0 from skipmq.count_messages(w.queue_id) n) then 'not-received' end
-        when w.oldest > 1800 and w.received_30 > 0 and w.ended_30 = 0 then 'not-deleted'
-        when w.received_15 > 20 and w.received_15 > 3 * w.ended_15 then 'redelivered'
-        when w.oldest > 600 and w.received_10 > 0 then 'behind'
+        when w.oldest > 600 and coalesce(r.received_10, 0) = 0
+          then case when (
+            select sum(m.sent) > 0 from skipmq.queue_minute m
+            where m.queue_id = w.queue_id and m.minute >= v_now - interval '1 hour'
+          ) and (select n.visible > 0 from skipmq.count_messages(w.queue_id) n) then 'not-received' end
+        when w.oldest > 1800 and r.received_30 > 0 and r.ended_30 = 0 then 'not-deleted'
+        when r.received_15 > 20 and r.received_15 > 3 * r.ended_15 then 'redelivered'
+        when w.oldest > 600 and r.received_10 > 0 then 'behind'
       end as trouble
     ) s
-    where s.trouble is not null
+    where w.oldest > 60 and s.trouble is not null
     union all
-    select 4, 'dead-lettered', a.name, a.policy, null, a.dead_lettered::bigint, a.dead_letter_name, null
-    from active a
-    where a.dead_lettered > 0
+    select 4, 'dead-lettered', q.name, q.policy, null, m.dead_lettered, q.dead_letter_name, null
+    from (
+      select m.queue_id, sum(m.dead_lettered)::bigint as dead_lettered
+      from skipmq.queue_minute m
+      where m.minute >= v_now - interval '15 minutes' and m.dead_lettered > 0
+      group by m.queue_id
+    ) m
+    join skipmq.queue q on q.queue_id = m.queue_id
+    where q.account = p_account and q.region = p_region and (p_queue is null or q.name = p_queue)
     union all
     select 6, 'task-failed', q.name, q.policy, extract(epoch from v_now - t.started_at)::float8, t.to_move - t.moved, null,
       t.failure_reason
     from (
       select distinct on (t.source_arn) t.*
       from skipmq.move_task t
-      where starts_with(t.source_arn, v_prefix)
+      where starts_with(t.source_arn, v_prefix) and (p_queue is null or t.source_arn = v_prefix || p_queue)
       order by t.source_arn, t.started_at desc
     ) t
     join skipmq.queue q on q.account = p_account and q.region = p_region and q.name = substr(t.source_arn, length(v_prefix) + 1)

@@ -92,6 +92,7 @@ def test_messages_that_are_redelivered_are_trouble(owner: Connection, orders: Qu
     orders.send("a", "b")
     orders.delete(*orders.receive(1))
     received(owner, orders, 30)
+    advance(owner, "90 seconds")
 
     assert kinds(owner) == {"orders": "redelivered"}
 
@@ -155,3 +156,16 @@ def test_queues_of_other_accounts_and_regions_are_left_out(
     assert kinds(owner) == {"orders": "not-received"}
 
     assert owner.execute("select * from skipmq.queue_troubles(%s, %s)", place).fetchall() == []
+
+
+def test_troubles_of_one_queue_leave_out_those_of_others(owner: Connection, orders: Queue) -> None:
+    other = Queue(owner, "other")
+    for queue in (orders, other):
+        queue.send("a")
+    advance(owner, "700 seconds")
+    query = (
+        "select queue from skipmq.queue_troubles('000000000000', 'us-east-1', p_queue => 'other')"
+    )
+
+    assert kinds(owner) == {"orders": "not-received", "other": "not-received"}
+    assert owner.execute(query).fetchall() == [("other",)]

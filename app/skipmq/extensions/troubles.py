@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+from skipmq import errors
 from skipmq.actions import access, checks
 from skipmq.database import monitor
 from skipmq.extensions.database import describe_database
@@ -87,7 +88,7 @@ async def get_overview(node: Node, call: Call[extensions.GetOverview]) -> dict[s
     """Return totals, the state of the database, and what needs attention, the worst first.
 
     Queues whose attributes the caller may not read are omitted, the totals without the right on all
-    queues, and the database without the right to describe it.
+    queues, and the database without the right to describe it. Of one queue they are left out.
     """
     given = call.parameters.MaxResults
     limit = _SHOWN if given is None else given
@@ -95,7 +96,10 @@ async def get_overview(node: Node, call: Call[extensions.GetOverview]) -> dict[s
     every = QueueName(call.identity.account, call.identity.region, "*")
     answer: dict[str, Any] = {}
     found: list[dict[str, Any]] = []
-    if access.allows(node, call, "DescribeDatabase", every, ""):
+    queue = call.parameters.QueueName
+    if "\0" in (queue or ""):
+        raise errors.InvalidParameterValueException("A text cannot contain NUL.")
+    if queue is None and access.allows(node, call, "DescribeDatabase", every, ""):
         described = await describe_database(node)
         answer["Database"] = _database(described)
         found += _database_troubles(described)
@@ -114,8 +118,8 @@ async def get_overview(node: Node, call: Call[extensions.GetOverview]) -> dict[s
                 if each.seen >= _SILENT
             ]
         account, region = every.account, every.region
-        rows = await node.troubles.queues(account, region, _READ, call.deadline)
-        if access.allows(node, call, "GetQueueAttributes", every, ""):
+        rows = await node.troubles.queues(account, region, _READ, queue, call.deadline)
+        if queue is None and access.allows(node, call, "GetQueueAttributes", every, ""):
             answer["Totals"] = await _totals(node, call)
     found += [_shown(row) for row in rows if _may_read(node, call, row)]
     found.sort(key=lambda each: each["Severity"] != "critical")

@@ -40,6 +40,7 @@ class GetMessageTimeline(QueueParameters, kw_only=True):
 
 
 class GetOverview(Parameters, kw_only=True):
+    QueueName: str | None = None
     MaxResults: Integer | None = None
 
 

@@ -7,8 +7,8 @@ from skipmq.database.statement import INTEGER, TEXT
 
 _TROUBLES = Search(
     "select trouble, queue, policy, seconds, messages, dead_letter_queue, reason"
-    " from skipmq.queue_troubles($1, $2, $3)",
-    TEXT, TEXT, INTEGER,
+    " from skipmq.queue_troubles($1, $2, $3, $4)",
+    TEXT, TEXT, INTEGER, TEXT,
 )  # fmt: skip
 
 
@@ -31,8 +31,14 @@ class Troubles:
         self._database = database
 
     async def queues(
-        self, account: str, region: str, limit: int, deadline: float = 0.0
+        self,
+        account: str,
+        region: str,
+        limit: int,
+        queue: str | None = None,
+        deadline: float = 0.0,
     ) -> list[QueueTrouble]:
-        """Return up to `limit` troubles of queues, the worst first."""
-        rows = await self._database.rows(_TROUBLES, (account, region, limit), deadline=deadline)
+        """Return up to `limit` troubles of queues, or of one, the worst first."""
+        parameters = (account, region, limit, queue)
+        rows = await self._database.rows(_TROUBLES, parameters, deadline=deadline)
         return [QueueTrouble(*row) for row in rows]

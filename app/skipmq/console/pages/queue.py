@@ -11,7 +11,7 @@ from skipmq.console.pages import heading, settings
 from skipmq.console.pages.overview import is_linked
 from skipmq.console.visit import current
 
-_MINUTES, _TROUBLES, _TASKS = 60, 100, 5
+_MINUTES, _TASKS = 60, 5
 _RATES = {"In /min": "Sent", "Received /min": "Received", "Out /min": "Deleted"}
 _ACTIVE = ("RUNNING", "CANCELLING")
 
@@ -29,7 +29,7 @@ def _queue(name: str) -> ResponseReturnValue:
     may_list_tasks = "ListMessageMoveTasks" in head["rights"]
     tasks = _known("ListMessageTasks", may_list_tasks, QueueUrl=name, MaxResults=_TASKS)
     tags = _known("ListQueueTags", "ListQueueTags" in head["rights"], QueueUrl=name)
-    overview = _known("GetOverview", current().may_list(), MaxResults=_TROUBLES)
+    overview = _known("GetOverview", current().may_list(), QueueName=name)
     target, receives = settings.redrive(head["attributes"])
     return flask.render_template(
         "overview_of_queue.html",
@@ -39,7 +39,7 @@ def _queue(name: str) -> ResponseReturnValue:
         consumers=consumers,
         tasks=[each for each in tasks.get("Tasks", []) if each["Status"] in _ACTIVE],
         tags=tags.get("Tags", {}),
-        troubles=[each for each in overview.get("Troubles", []) if each.get("QueueName") == name],
+        troubles=overview.get("Troubles", []),
         dead_letter_queue=target,
         receives=receives,
         is_linked=is_linked(),

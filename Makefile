@@ -18,6 +18,7 @@ AWSCLI := .cache/clients/awscli/.installed
 RUNNERS := .cache/clients/runners/.installed
 JAVASCRIPT := tests/clients/javascript/node_modules/.installed
 SIMULATOR := tests/unit/auth/simulator/node_modules/.installed
+AXE := tests/console/accessibility/node_modules/.installed
 JAVA := tests/clients/java/target/.installed
 GO := tests/clients/go/target/.installed
 # What the benchmark compares with, and a test of `elasticmq.conf`.
@@ -86,7 +87,7 @@ docs: $(VENV)/.dev ## Build the documentation into dist/docs/
 packages: ## Install the Debian packages that tests want (as root; otherwise name them)
 	@.ci/packages
 
-clients: $(BOTO3_QUERY) $(AIOBOTOCORE) $(DRAMATIQ) $(TASKIQ) $(FASTSTREAM) $(AWSCLI) $(RUNNERS) $(JAVASCRIPT) $(SIMULATOR) $(JAVA) $(GO) $(ELASTICMQ) ## Install the SQS clients and the peer that tests run
+clients: $(BOTO3_QUERY) $(AIOBOTOCORE) $(DRAMATIQ) $(TASKIQ) $(FASTSTREAM) $(AWSCLI) $(RUNNERS) $(JAVASCRIPT) $(SIMULATOR) $(AXE) $(JAVA) $(GO) $(ELASTICMQ) ## Install the SQS clients and the peer that tests run
 
 bench: bench-peers ## Compare with peers under the same load: hours; CASES="fifo pgmq" for some
 	$(BENCH) bench $(addprefix --case ,$(CASES))
@@ -131,7 +132,7 @@ audit: $(VENV)/.dev ## Check licences, and the tested versions for known vulnera
 
 clean: ## Remove what was built and installed here
 	rm -rf $(VENV) .cache .cluster dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	rm -rf $(dir $(JAVASCRIPT)) $(dir $(SIMULATOR)) $(dir $(JAVA)) $(dir $(GO)) $(dir $(ELASTICMQ))
+	rm -rf $(dir $(JAVASCRIPT)) $(dir $(SIMULATOR)) $(dir $(AXE)) $(dir $(JAVA)) $(dir $(GO)) $(dir $(ELASTICMQ))
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -173,7 +174,7 @@ $(AWSCLI): tests/clients/python/awscli.txt | $(VENV)/bin/python
 	@$(PIP) install -q --no-deps --target $(@D) -r $<
 	@touch $@
 
-$(JAVASCRIPT) $(SIMULATOR): %/node_modules/.installed: %/package.json %/package-lock.json %/.npmrc | packages
+$(JAVASCRIPT) $(SIMULATOR) $(AXE): %/node_modules/.installed: %/package.json %/package-lock.json %/.npmrc | packages
 	@if command -v node >/dev/null && command -v npm >/dev/null; then \
 	  echo "installing the packages of $*" && \
 	  cd $* && npm ci --loglevel=error >/dev/null && touch node_modules/.installed; \

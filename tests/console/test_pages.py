@@ -8,9 +8,11 @@ import pytest
 
 from support.browser import SCHEMES, WIDTHS, Browser
 from support.http import NodeProcess, client
+from support.programs import not_here
 
 LONG = "a-name-as-long-as-names-of-queues-may-be-which-is-eighty-characters-0123456789ab"
 
+AXE = Path(__file__).parent / "accessibility" / "node_modules" / "axe-core" / "axe.min.js"
 NOBODY = "00000000-0000-4000-8000-000000000000"
 
 
@@ -92,6 +94,10 @@ PAGES = {
     "database": ("database", "Primary uptime"),
     "nodes": ("nodes", "Worker"),
     "consumers": ("queues/orders/consumers", "in the last ten minutes"),
+    "tasks": ("tasks", "Tasks"),
+    "keys": ("keys", "Signatures are off"),
+    "charts": ("queues/orders/charts", "Messages per minute"),
+    "tail": ("queues/orders/tail", "tail"),
     "timeline-none": (f"queues/orders/timeline?message={NOBODY}", "Message not found"),
     "no-queue": ("queues/nothing", "Queue not found"),
     "no-page": ("nothing/here", "Page not found"),
@@ -118,3 +124,29 @@ def test_page_is_sound_in_both_widths_and_schemes(
             browser.click(FOLDED[page])
         browser.picture(screenshots / f"{page}-{width}-{scheme}.png")
         assert browser.complaints() == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.usefixtures("queues")
+def test_axe_finds_nothing_serious(node: NodeProcess, browser: Browser, page: str) -> None:
+    if not AXE.exists():
+        not_here("axe-core is not installed: `make clients` installs it")
+    path, text = PAGES[page]
+    for scheme in SCHEMES:
+        browser.look("desktop", scheme)
+        browser.open(f"{node.url}/console/us-east-1/000000000000/{path}")
+        browser.wait(text)
+        if page in FOLDED:
+            browser.click(FOLDED[page])
+        assert browser.findings(AXE.read_text()) == []
+
+
+def test_axe_finds_a_button_without_a_name(node: NodeProcess, browser: Browser) -> None:
+    if not AXE.exists():
+        not_here("axe-core is not installed: `make clients` installs it")
+    browser.open(f"{node.url}/console/us-east-1/000000000000/database")
+    browser.run("document.querySelector('main').append(document.createElement('button'))")
+
+    (found,) = browser.findings(AXE.read_text())
+
+    assert found.startswith("button-name")

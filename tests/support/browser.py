@@ -189,6 +189,19 @@ class Browser:
         }  # fmt: skip
         self.driver.execute_cdp_cmd("Network.emulateNetworkConditions", conditions)
 
+    def findings(self, axe: str) -> list[str]:
+        """Return what axe-core, whose script is given, finds serious or critical."""
+        script = (
+            "const done = arguments[0];"
+            "axe.run().then((found) => done(found.violations"
+            ".filter((each) => ['serious', 'critical'].includes(each.impact))"
+            ".map((each) => `${each.id}: ${each.nodes.map((node) => node.html).join(' ')}`)),"
+            " (error) => done([String(error)]))"
+        )
+        self.run(axe)
+        found: list[str] = self.driver.execute_async_script(script)
+        return found
+
     def complaints(self) -> list[str]:
         """Return what is wrong with the page: errors on its console, what is unsound.
 

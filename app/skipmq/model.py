@@ -283,11 +283,26 @@ class NewMessage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MessageFilter:
-    """A filter of messages by a text in the body, by an attribute's name and by its value."""
+    """A filter of messages by a text in the body, by an attribute's name and by its value.
+
+    `further` is JSON, the members of matches_filter.sql.
+    """
 
     body_contains: str | None = None
     attribute_name: str | None = None
     attribute_value: str | None = None
+    further: str | None = None
+
+
+class SearchedMessages(NamedTuple):
+    """The ids that a step of a search found, and the place after it, in microseconds since 1970."""
+
+    ids: list[int]
+    found: int
+    searched: int
+    at: int | None
+    number: int | None
+    finished: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,6 +326,7 @@ class MoveTask:
     attribute_name: str | None
     attribute_value: str | None
     passed: int
+    further: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@
 create function skipmq.add_move_task(
   p_source integer, p_source_arn text, p_destination_arn text, p_messages_per_second integer,
   p_kind text default 'redrive', p_body_contains text default null, p_attribute_name text default null,
-  p_attribute_value text default null
+  p_attribute_value text default null, p_filter jsonb default null
 ) returns uuid
 language plpgsql volatile
 as $$
@@ -21,10 +21,10 @@ begin
     and t.started_at < skipmq.queue_since(p_source_arn);
   insert into skipmq.move_task (
     task_id, source_arn, destination_arn, status, messages_per_second, to_move, started_at, paid_until,
-    kind, body_contains, attribute_name, attribute_value)
+    kind, body_contains, attribute_name, attribute_value, filter)
   select
     gen_random_uuid(), p_source_arn, p_destination_arn, 'RUNNING', p_messages_per_second, c.visible, v_now, v_now,
-    p_kind, p_body_contains, p_attribute_name, p_attribute_value
+    p_kind, p_body_contains, p_attribute_name, p_attribute_value, p_filter
   from skipmq.count_messages(p_source) c
   on conflict (source_arn) where status in ('RUNNING', 'CANCELLING') do nothing
   returning task_id into v_task;

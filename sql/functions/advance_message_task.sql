@@ -18,6 +18,8 @@ as $$
 #variable_conflict use_variable
 declare
   v_fifo boolean := p_task.source_arn like '%.fifo';
+  -- A search that the task continues came before it.
+  v_until timestamptz := least(p_task.started_at, (p_task.filter ->> 'until')::timestamptz);
   v_groups bigint[];
   v_found record;
   v_free bigint[];
@@ -32,11 +34,11 @@ begin
   finished := false;
   while not v_full and passed < p_limit loop
     select array_agg(c.id) as ids, array_agg(c.at) as times, array_agg(c.number) as numbers,
-      coalesce(array_agg(c.id) filter (where c.matches), '{}') as matching
+      coalesce(array_agg(c.id) filter (where c.matches and c.free), '{}') as matching
     into v_found
     from skipmq.match_messages(
-      p_source, place_at, place_number, p_task.started_at, p_task.body_contains, p_task.attribute_name,
-      p_task.attribute_value, least(100, p_limit - passed)) c;
+      p_source, place_at, place_number, v_until, p_task.body_contains, p_task.attribute_name,
+      p_task.attribute_value, least(100, p_limit - passed), p_task.filter) c;
     if v_found.ids is null then
       finished := true;
       exit;
@@ -49,7 +51,7 @@ begin
       from skipmq.message m
       where m.id = any (v_found.matching) and m.queue_id = p_source and case
         when v_fifo then m.group_no = any (v_groups) and (m.visible_at <= skipmq.clock() or m.receive_count = m.receive_base)
-        else m.visible_at <= p_task.started_at end
+        else m.visible_at <= v_until end
       for no key update skip locked);
     -- A separate statement: messages that another transaction has changed and committed no longer match.
     v_held := array(
@@ -57,7 +59,7 @@ begin
       from skipmq.message m
       where m.id = any (v_found.matching) and m.id <> all (v_free) and m.queue_id = p_source and case
         when v_fifo then m.group_no <> all (v_groups)
-        else m.visible_at <= p_task.started_at end);
+        else m.visible_at <= v_until end);
     v_taken := '{}';
     for v_n in 1 .. cardinality(v_found.ids) loop
       exit when v_found.ids[v_n] = any (v_held);
@@ -88,7 +90,7 @@ begin
   -- Finishes in this call where p_limit ended the loop at the last message.
   finished := finished or not v_full and not exists (
     select from skipmq.match_messages(
-      p_source, place_at, place_number, p_task.started_at, p_task.body_contains, p_task.attribute_name,
-      p_task.attribute_value, 1));
+      p_source, place_at, place_number, v_until, p_task.body_contains, p_task.attribute_name,
+      p_task.attribute_value, 1, p_task.filter));
   return next;
 end $$;

@@ -9,7 +9,7 @@ create function skipmq.list_move_tasks(p_source_arn text, p_limit integer defaul
 returns table (
   task_id uuid, status text, destination_arn text, messages_per_second integer, moved bigint,
   to_move bigint, failure_reason text, started_at timestamptz, kind text, body_contains text, attribute_name text,
-  attribute_value text, passed bigint
+  attribute_value text, passed bigint, filter jsonb
 )
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
@@ -24,7 +24,8 @@ begin
   return query
   select
     t.task_id, t.status, t.destination_arn, t.messages_per_second, t.moved, t.to_move, t.failure_reason,
-    t.started_at, t.kind, t.body_contains, t.attribute_name, t.attribute_value, t.passed
+    t.started_at, t.kind, t.body_contains, t.attribute_name, t.attribute_value, t.passed,
+    t.filter
   from skipmq.move_task t
   where t.source_arn = p_source_arn and t.started_at >= v_since and (p_every or t.kind = 'redrive')
   order by t.started_at desc

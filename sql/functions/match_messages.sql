@@ -1,8 +1,8 @@
 -- Does: returns up to p_limit messages of a generation after a place, in the order of their places, and whether each is
---   not in flight, within retention and matches a filter: a text in the body, the name of an attribute, its value. A
---   place is a time up to p_until and a number: in a standard queue the time at which a message became visible and its
+--   within retention and matches a filter (a text in the body, the name of an attribute, its value, and p_filter, the
+--   members of matches_filter), and whether it is free: not in flight. A place is a time up to p_until and a number: in a standard queue the time at which a message became visible and its
 --   id, in a FIFO queue the time of its arrival and its sequence number.
--- Called by: advance_message_task.
+-- Called by: advance_message_task, search_messages.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: queue_id, message_visible; for FIFO message_enqueued.
@@ -10,8 +10,8 @@
 -- A message that is deprioritised keeps its place.
 create function skipmq.match_messages(
   p_queue_id integer, p_after timestamptz, p_number bigint, p_until timestamptz, p_body text, p_name text, p_value text,
-  p_limit integer
-) returns table (id bigint, at timestamptz, number bigint, matches boolean)
+  p_limit integer, p_filter jsonb default null
+) returns table (id bigint, at timestamptz, number bigint, matches boolean, free boolean)
 language plpgsql stable
 as $$
 #variable_conflict use_column
@@ -23,12 +23,14 @@ begin
   from skipmq.queue q where q.queue_id = p_queue_id;
   return query
   select s.id, s.at, s.number,
-    (s.visible_at <= v_now or s.receive_count = s.receive_base)
-    and s.enqueued_at > v_horizon
+    s.enqueued_at > v_horizon
     and (p_body is null or strpos(s.body, p_body) > 0)
     and (p_name is null or case
       when p_value is null then s.attributes::jsonb ? p_name
       else s.attributes::jsonb -> p_name ->> 'StringValue' = p_value end) is true
+    and (p_filter is null or skipmq.matches_filter(
+      s.body, s.attributes, s.receive_count - s.receive_base, s.sent_at, p_filter)),
+    s.visible_at <= v_now or s.receive_count = s.receive_base
   from (
     (select m.visible_at as at, m.id as number, m.*
     from skipmq.message m

@@ -21,6 +21,8 @@ create table skipmq.move_task (
   body_contains text,
   attribute_name text,
   attribute_value text,
+  -- Its further members (matches_filter), and until: the time by which a message was visible.
+  filter jsonb,
   -- The number of messages examined, and the place of the last one (match_messages).
   passed bigint not null default 0,
   place_at timestamptz,

@@ -85,7 +85,7 @@ PAGES = {
     "settings": ("queues/orders/settings", "Visibility timeout"),
     "settings-fifo": ("queues/mails.fifo/settings", "Deduplication scope"),
     "redrive": ("queues/orders-dead/redrive", "Dead-letter queue of"),
-    "matching": ("queues/orders/matching?body=order", "Move or delete by filter"),
+    "search": ("queues/orders/search?body=order", "Searched 26 messages"),
     "removal": ("queues/orders/delete", "to confirm"),
     "dead-letters": ("dead-letters?q=orders", "orders-dead"),
     "dead-letters-none": ("dead-letters?q=nothing-of-this-name", "No dead-letter queue"),

@@ -5,7 +5,7 @@ from support.fifo import FifoQueue
 from support.sql import Queue, number
 
 MATCH = (
-    "select m.body, f.matches"
+    "select m.body, f.matches and f.free"
     " from skipmq.match_messages(%s, %s::timestamptz, %s, %s, %s, %s, %s, %s) f"
     " join skipmq.message m using (id) order by f.at, f.number"
 )

@@ -13,6 +13,7 @@ from skipmq.extensions import (
     failures,
     inspection,
     overview,
+    search,
     tasks,
     timeline,
     troubles,
@@ -87,6 +88,7 @@ EXTENSIONS: Mapping[str, Action] = {
     "PeekNewestMessages": on_queue(
         watching.peek_newest_messages, "PeekMessages", is_read=True, seconds=2.0
     ),
+    "SearchMessages": on_queue(search.search_messages, "PeekMessages", is_read=True, seconds=5.0),
     "StartMessageTask": Action(
         run=tasks.start_message_task, needs=access.task_start_needs, is_change=True
     ),

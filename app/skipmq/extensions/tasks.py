@@ -5,21 +5,29 @@ queue has one task at a time.
 """
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
-from skipmq import errors, limits
+from skipmq import limits
 from skipmq.actions import access, checks, moves
-from skipmq.model import MessageFilter, MoveTask, Queue, QueueName
+from skipmq.extensions import search
+from skipmq.model import MoveTask, Queue, QueueName
 from skipmq.node import Node
 from skipmq.protocol import Call, extensions
 from skipmq.store.audit_log import AuditRecord
 
 KINDS = ("move", "copy", "delete")
-# Characters of each text of a filter.
-_TEXT = 256
 # Tasks in an answer, and the records of starts that are searched for who started them.
 _TASKS, _MAXIMUM_TASKS, _RECORDS, _START_SECONDS = 50, 100, 100, 5.0
 _STARTS = ("StartMessageMoveTask", "StartMessageTask")
+# The further members of a filter, by their names in the database.
+_FURTHER = {
+    "path": "BodyPath",
+    "receives": "MinimumReceiveCount",
+    "failure": "FailureKind",
+    "sent_before": "SentBefore",
+    "until": "VisibleBefore",
+}
 
 
 async def start_message_task(node: Node, call: Call[extensions.StartMessageTask]) -> dict[str, Any]:
@@ -29,16 +37,12 @@ async def start_message_task(node: Node, call: Call[extensions.StartMessageTask]
     if kind not in KINDS:
         raise checks.invalid(kind, "Kind", f"Must be one of {', '.join(KINDS)}.")
     checks.moves_per_second(rate)
-    texts = (parameters.BodyContains, parameters.AttributeName, parameters.AttributeValue)
-    if any(text is not None and (not text or "\0" in text or len(text) > _TEXT) for text in texts):
-        raise errors.InvalidParameterValueException(
-            f"A text of a filter must have 1 to {_TEXT} characters and no NUL."
-        )
+    matching = search.message_filter(parameters, parameters.VisibleBefore)
     source = checks.queue_name(parameters.QueueUrl, identity).arn
     target = parameters.DestinationQueueUrl
     destination = None if target is None else checks.queue_name(target, identity).arn
     task = await node.moves.start_matching(
-        kind, source, destination, rate=rate, matching=MessageFilter(*texts), deadline=call.deadline
+        kind, source, destination, rate=rate, matching=matching, deadline=call.deadline
     )
     return {"TaskHandle": moves.task_handle(task, source)}
 
@@ -96,5 +100,12 @@ def _shown(task: MoveTask, source: str, *, may_peek: bool) -> dict[str, Any]:
     shown["ApproximateNumberOfMessagesPassed"] = task.passed
     texts = (task.body_contains, task.attribute_name, task.attribute_value)
     names = ("BodyContains", "AttributeName", "AttributeValue")
-    filters = {name: text for name, text in zip(names, texts, strict=True) if text is not None}
+    filters: dict[str, Any] = {
+        name: text for name, text in zip(names, texts, strict=True) if text is not None
+    }
+    for name, value in (task.further or {}).items():
+        is_time = name in ("sent_before", "until")
+        filters[_FURTHER[name]] = (
+            int(datetime.fromisoformat(value).timestamp() * 1_000) if is_time else value
+        )
     return shown | (filters if may_peek else {})

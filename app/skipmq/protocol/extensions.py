@@ -8,6 +8,18 @@ from typing import Annotated
 from skipmq.protocol.requests import Integer, Long, Parameters, QueueParameters, elements
 
 
+class FilterParameters(QueueParameters, kw_only=True):
+    """The filter of a search, or of a task; times in milliseconds since 1970."""
+
+    BodyContains: str | None = None
+    BodyPath: str | None = None
+    AttributeName: str | None = None
+    AttributeValue: str | None = None
+    MinimumReceiveCount: Integer | None = None
+    SentBefore: Long | None = None
+    FailureKind: str | None = None
+
+
 class CopyMessages(QueueParameters, kw_only=True):
     DestinationQueueUrl: str
     MessageReferences: Annotated[list[str], elements("MessageReference")]
@@ -114,12 +126,15 @@ class PeekNewestMessages(QueueParameters, kw_only=True):
     MaxResults: Integer | None = None
 
 
-class StartMessageTask(QueueParameters, kw_only=True):
+class SearchMessages(FilterParameters, kw_only=True):
+    MaxResults: Integer | None = None
+    NextToken: str | None = None
+
+
+class StartMessageTask(FilterParameters, kw_only=True):
     Kind: str
     DestinationQueueUrl: str | None = None
-    BodyContains: str | None = None
-    AttributeName: str | None = None
-    AttributeValue: str | None = None
+    VisibleBefore: Long | None = None
     MaxNumberOfMessagesPerSecond: Integer | None = None
 
 
@@ -146,6 +161,7 @@ REQUESTS: dict[str, type[Parameters]] = {
         MoveMessages,
         PeekMessages,
         PeekNewestMessages,
+        SearchMessages,
         StartMessageTask,
     )
 }

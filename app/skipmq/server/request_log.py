@@ -23,7 +23,7 @@ from skipmq.store import Audit
 from skipmq.telemetry.logs import log
 
 # Parameters with filter texts, which may be parts of messages.
-_MASKED = frozenset({"AttributeValue", "BodyContains"})
+_MASKED = frozenset({"AttributeValue", "BodyContains", "BodyPath", "FailureKind", "FailureReason"})
 _REFUSALS = (
     errors.AccessDenied,
     errors.ExpiredToken,

@@ -4,8 +4,15 @@ from collections.abc import Sequence
 
 from skipmq import limits
 from skipmq.database import Database, Search, Statement
-from skipmq.database.statement import BIGINT, BIGINTS, INTEGER, TEXT, TIME
-from skipmq.model import MessageFailures, NewMessage, PeekedMessage, Queue
+from skipmq.database.statement import BIGINT, BIGINTS, INTEGER, JSONB, TEXT, TIME
+from skipmq.model import (
+    MessageFailures,
+    MessageFilter,
+    NewMessage,
+    PeekedMessage,
+    Queue,
+    SearchedMessages,
+)
 
 _PEEKED = (
     "select place, id, state, extract(epoch from visible_in)::float8, message_id::text, body,"
@@ -33,6 +40,11 @@ _NEWEST = Search(
     "select id, came_at, state, message_id::text, group_id, characters, body"
     " from skipmq.newest_messages($1, $2, $3, $4)",
     INTEGER, TIME, INTEGER, INTEGER,
+)  # fmt: skip
+_SEARCH = Search(
+    "select ids, matched, searched, at, number, finished"
+    " from skipmq.search_messages($1, $2, $3, $4, $5, $6, $7)",
+    INTEGER, TEXT, TEXT, TEXT, JSONB, TIME, BIGINT,
 )  # fmt: skip
 _RECORD_FAILURE = Statement(
     "select skipmq.record_failure($1, $2, $3, $4)", INTEGER, BIGINT, INTEGER, TEXT
@@ -144,3 +156,16 @@ class Inspection:
         parameters = (queue.id, limits.GROUPED)
         rows = await self._database.rows(_FAILURES, parameters, deadline=deadline, tenant=queue.id)
         return [MessageFailures(*row) for row in rows]
+
+    async def search(
+        self,
+        queue: Queue,
+        matching: MessageFilter,
+        place: tuple[int | None, ...],
+        deadline: float,
+    ) -> SearchedMessages:
+        """Search messages after a place, for a second at most."""
+        texts = (matching.body_contains, matching.attribute_name, matching.attribute_value)
+        parameters = (queue.id, *texts, matching.further, *place)
+        (row,) = await self._database.rows(_SEARCH, parameters, deadline=deadline, tenant=queue.id)
+        return SearchedMessages(*row)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from skipmq.database import Database, Statement, statement
-from skipmq.database.statement import BOOLEAN, INTEGER, TEXT, TEXTS
+from skipmq.database.statement import BOOLEAN, INTEGER, JSONB, TEXT, TEXTS
 from skipmq.model import MessageFilter, MoveTask
 
 _START = Statement(
@@ -17,13 +17,13 @@ _START = Statement(
 )
 _ORIGINS = Statement("select skipmq.dead_letter_origins($1)", TEXT)
 _START_MATCHING = Statement(
-    "select skipmq.start_message_task($1, $2, $3, $4, $5, $6, $7)::text",
-    TEXT, TEXT, TEXT, INTEGER, TEXT, TEXT, TEXT, repeatable=False,
+    "select skipmq.start_message_task($1, $2, $3, $4, $5, $6, $7, $8)::text",
+    TEXT, TEXT, TEXT, INTEGER, TEXT, TEXT, TEXT, JSONB, repeatable=False,
 )  # fmt: skip
 _LIST = Statement(
     "select task_id::text, status, destination_arn, messages_per_second, moved, to_move,"
     " failure_reason, (extract(epoch from started_at) * 1000)::bigint, kind, body_contains,"
-    " attribute_name, attribute_value, passed from skipmq.list_move_tasks($1, $2, $3)",
+    " attribute_name, attribute_value, passed, filter from skipmq.list_move_tasks($1, $2, $3)",
     TEXT, INTEGER, BOOLEAN,
 )  # fmt: skip
 _ACCOUNT = Statement(
@@ -86,6 +86,7 @@ class Moves:
         parameters = (
             *(source, kind, destination, rate),
             *(matching.body_contains, matching.attribute_name, matching.attribute_value),
+            matching.further,
         )
         ((task,),) = await self._database.rows(_START_MATCHING, parameters, deadline=deadline)
         return str(task)

@@ -61,7 +61,7 @@ def _page(name: str, error: errors.SqsError | None = None) -> ResponseReturnValu
         states=STATES,
         orders=inspection.ORDERS,
         sizes=SIZES,
-        messages=[_listed(each) for each in result.get("Messages", [])],
+        messages=[listed(each) for each in result.get("Messages", [])],
         ranked=result.get("Ranked"),
         most_ranked=limits.RANKED,
         next_token=result.get("NextToken", ""),
@@ -106,7 +106,7 @@ def find(name: str, reference: str) -> dict[str, Any] | None:
     return next(iter(result["Messages"]), None)
 
 
-def _listed(message: Mapping[str, Any]) -> dict[str, Any]:
+def listed(message: Mapping[str, Any]) -> dict[str, Any]:
     """Add what the row of a list shows to a message."""
     attributes = message.get("MessageAttributes", {})
     body = bodies.decoded(message["Body"], bodies.PREVIEW)
@@ -123,7 +123,7 @@ def _listed(message: Mapping[str, Any]) -> dict[str, Any]:
 def _whole(message: Mapping[str, Any]) -> dict[str, Any]:
     """Add what the page of a message shows to it."""
     body = bodies.decoded(message["Body"])
-    return _listed(message) | {
+    return listed(message) | {
         "text": body.text,
         "encodings": message.get("Encodings", body.encodings),
     }
@@ -137,29 +137,34 @@ def source(message: Mapping[str, Any]) -> str:
 def _transfer(name: str) -> ResponseReturnValue:
     """Copy, move, redrive or delete the selected messages."""
     form = flask.request.form
-    how, references = form.get("how", ""), form.getlist("reference")
     target = form.get("destination", "").strip()
     try:
-        if not references:
-            raise errors.InvalidParameterValueException("Select messages first.")
-        if how == "redrive":
-            target, outcomes = "", _redrive(name, references)
-        elif how == "delete":
-            target, outcomes = "", _act("delete", name, None, references)
-        elif not target:
-            raise errors.InvalidParameterValueException("Specify the destination queue.")
-        else:
-            outcomes = _act("move" if how == "move" else "copy", name, target, references)
+        notice = transfer(name, form.get("how", ""), target, form.getlist("reference"))
     except errors.SqsError as error:
         return _page(name, error)
+    site.notice(notice)
+    return site.see("messages", name=name, state=form.get("state") or None)
+
+
+def transfer(name: str, how: str, target: str, references: Sequence[str]) -> str:
+    """Copy, move, redrive or delete messages; return what came of it, in a sentence."""
+    if not references:
+        raise errors.InvalidParameterValueException("Select messages first.")
+    if how == "redrive":
+        target, outcomes = "", _redrive(name, references)
+    elif how == "delete":
+        target, outcomes = "", _act("delete", name, None, references)
+    elif not target:
+        raise errors.InvalidParameterValueException("Specify the destination queue.")
+    else:
+        outcomes = _act("move" if how == "move" else "copy", name, target, references)
     parts = [
-        text.format(outcomes.count(outcome))
+        text.format(f"{outcomes.count(outcome):,}")
         for outcome, text in _OUTCOMES.items()
         if outcome in outcomes
     ]
     back = " back to their source queues" if how == "redrive" and "moved" in outcomes else ""
-    site.notice(f"{f'To {target}: ' if target else ''}{', '.join(parts)}{back}.")
-    return site.see("messages", name=name, state=form.get("state") or None)
+    return f"{f'To {target}: ' if target else ''}{', '.join(parts)}{back}."
 
 
 def _act(how: str, name: str, target: str | None, references: Sequence[str]) -> list[str]:

@@ -161,7 +161,7 @@
       if (item.hidden) find("[name=reference]", item).checked = false;
     }
     const left = items.filter((item) => !item.hidden).length;
-    for (const link of all("[data-matching]")) link.search = filter.value ? `?body=${encodeURIComponent(filter.value)}` : "";
+    for (const link of all("[data-search]")) link.search = filter.value ? `?body=${encodeURIComponent(filter.value)}` : "";
     find("#filtered").textContent = text ? `${left} of ${items.length} shown` : "";
     count();
   };

@@ -1,0 +1,168 @@
+"""The page that searches a queue, and that moves, copies or deletes what it has found."""
+
+import threading
+from typing import Any
+
+import flask
+from flask.typing import ResponseReturnValue
+
+from skipmq import errors, limits
+from skipmq.console import site
+from skipmq.console.pages import heading, messages
+from skipmq.console.visit import current
+
+# What makes a request for the page a search.
+_FIELDS = ("body", "path", "attribute", "value", "receives", "minutes", "failure", "none", "go")
+_SHOWN = 50
+_NOTICES = {
+    "move": "Started to move messages.",
+    "copy": "Started to copy messages.",
+    "delete": "Started to delete messages.",
+}
+# One search at a time, which may take a second: probes and metrics share the two threads of pages.
+_reading = threading.Lock()
+
+
+def add(pages: flask.Blueprint) -> None:
+    """Add the views."""
+    path = "/queues/<name>/search"
+    pages.add_url_rule(path, "search", _search)
+    pages.add_url_rule(path, "start_task", _start, methods=["POST"])
+
+
+def _search(name: str) -> ResponseReturnValue:
+    return _page(name)
+
+
+def _page(name: str, error: errors.SqsError | None = None) -> ResponseReturnValue:
+    head = heading.build(name, "messages")
+    values = flask.request.values
+    step: dict[str, Any] = {}
+    refused = None
+    if error is None and any(values.get(field) for field in _FIELDS):
+        try:
+            step = _step(name)
+        except errors.SqsError as failure:
+            if isinstance(failure, errors.ServiceUnavailable | errors.QueueDoesNotExist):
+                raise
+            refused = failure
+    found_before, searched_before, _ = _progress()
+    found = found_before + step.get("Found", 0)
+    searched = searched_before + step.get("Searched", 0)
+    following = step.get("NextToken", "")
+    # Exactly what one step has found, where that is all and not too much for a request.
+    is_exact = not searched_before and not following and found <= limits.PICKED
+    page = flask.render_template(
+        "search.html",
+        **head,
+        given=values,
+        messages=[messages.listed(each) for each in step.get("Messages", [])],
+        found=found,
+        searched=searched,
+        in_queue=sum(head["counts"] or []),
+        step=step,
+        # A later step, or a task, has the times of the first one.
+        fields=_fields() | {"until": values.get("until") or str(step.get("Clock", ""))},
+        after=f"{found}.{searched}.{following}" if following else "",
+        searched_before=searched_before,
+        references=" ".join(step.get("MessageReferences", [])) if is_exact else "",
+        fastest=limits.MOVES_PER_SECOND,
+        refused=refused,
+        error=error,
+    )
+    failed = error or refused
+    return page, 200 if failed is None else failed.status
+
+
+def _step(name: str) -> dict[str, Any]:
+    """Run one step of the search."""
+    if not _reading.acquire(timeout=2):
+        raise errors.ServiceUnavailable("Another search is running; try again in a moment.")
+    try:
+        return current().act(
+            "SearchMessages",
+            QueueUrl=name,
+            MaxResults=_SHOWN,
+            NextToken=_progress()[2] or None,
+            **_filter(),
+        )
+    finally:
+        _reading.release()
+
+
+def _start(name: str) -> ResponseReturnValue:
+    """Move, copy, redrive or delete what was found, or start a task on all that match."""
+    form = flask.request.form
+    how, target = form.get("how", ""), form.get("destination", "").strip()
+    references = form.get("references", "").split()
+    try:
+        if references:
+            site.notice(messages.transfer(name, how, target, references))
+            return site.see("messages", name=name)
+        current().act(
+            "StartMessageTask",
+            QueueUrl=name,
+            Kind=how,
+            DestinationQueueUrl=target if target and how != "delete" else None,
+            VisibleBefore=_number("until"),
+            MaxNumberOfMessagesPerSecond=_number("rate"),
+            **_filter(),
+        )
+    except errors.SqsError as error:
+        return _page(name, error)
+    site.notice(_NOTICES[how])
+    return site.see("redrive", name=name)
+
+
+def _filter() -> dict[str, Any]:
+    """Return the members of the filter in the fields of a form."""
+    values = flask.request.values
+    return {
+        "BodyContains": _text("body"),
+        "BodyPath": _text("path"),
+        "AttributeName": _text("attribute"),
+        "AttributeValue": _text("value"),
+        "MinimumReceiveCount": _number("receives"),
+        "SentBefore": _sent_before(),
+        "FailureKind": "" if values.get("none") else _text("failure"),
+    }
+
+
+def _fields() -> dict[str, str]:
+    """Return the fields of the filter that is searched for, with a fixed time."""
+    values = flask.request.values
+    given = {field: values[field] for field in _FIELDS if values.get(field)}
+    before = _sent_before() if given.get("minutes", "").isdecimal() else None
+    return given | ({} if before is None else {"before": str(before)})
+
+
+def _sent_before() -> int | None:
+    """Return the time in milliseconds of an age in minutes."""
+    before, minutes = _number("before"), _number("minutes")
+    if before is not None or minutes is None:
+        return before
+    return int(current().clock() * 1_000) - minutes * 60_000
+
+
+def _progress() -> tuple[int, int, str]:
+    """Return what the steps before found and searched, and the token of the next one."""
+    found, _, rest = flask.request.values.get("after", "").partition(".")
+    searched, _, token = rest.partition(".")
+    if not (found.isdecimal() and searched.isdecimal()):
+        return 0, 0, ""
+    return int(found[:18]), int(searched[:18]), token
+
+
+def _text(field: str) -> str | None:
+    return flask.request.values.get(field, "").replace("\r\n", "\n") or None
+
+
+def _number(field: str) -> int | None:
+    text = flask.request.values.get(field, "").strip()
+    if not text:
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) <= 18):  # noqa: PLR2004 - of a bigint.
+        raise errors.InvalidParameterValueException(
+            f"Value {errors.shown(text)} for {field} is invalid. Reason: Must be an integer."
+        )
+    return int(text)

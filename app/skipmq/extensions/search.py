@@ -1,0 +1,85 @@
+"""Beyond SQS: search the messages of a queue, without receiving them, and the filters of tasks."""
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from skipmq import errors, limits
+from skipmq.actions import checks, paging
+from skipmq.extensions import inspection
+from skipmq.model import MessageFilter, Queue
+from skipmq.node import Node
+from skipmq.protocol import Call, extensions
+
+# Characters of each text of a filter, and the shown messages of an answer.
+_TEXT, _SHOWN = 256, 50
+_LATEST = 253_402_300_799_000
+# The place where a search continues: a time in microseconds, and a number.
+_PLACE = re.compile("[0-9]{1,18}/[0-9]{1,18}")
+
+
+async def search_messages(
+    node: Node, call: Call[extensions.SearchMessages], queue: Queue
+) -> dict[str, Any]:
+    """Return the first messages of a queue that match a filter, and how many were searched.
+
+    A step reads 200,000 messages for a second at most; each NextToken continues.
+    """
+    limit = _SHOWN if call.parameters.MaxResults is None else call.parameters.MaxResults
+    checks.between(limit, 1, limits.PEEKED, "MaxResults", f"Must be between 1 and {limits.PEEKED}.")
+    token = paging.after(call)
+    if token and not _PLACE.fullmatch(token):
+        raise errors.InvalidParameterValueException("Invalid or expired next token.")
+    place = tuple(map(int, token.split("/"))) if token else (None, None)
+    clock = await node.inspection.clock(call.deadline)
+    matching = message_filter(call.parameters)
+    step = await node.inspection.search(queue, matching, place, call.deadline)
+    found = await node.inspection.picked(queue, step.ids[:limit], call.deadline)
+    result: dict[str, Any] = {
+        "Messages": inspection.page(found),
+        "MessageReferences": [str(each) for each in step.ids],
+        "Found": step.found,
+        "Searched": step.searched,
+        "Clock": int(clock * 1_000),
+    }
+    if not step.finished:
+        result["NextToken"] = paging.token(f"{step.at}/{step.number}")
+    return result
+
+
+def message_filter(
+    parameters: extensions.FilterParameters, visible_before: int | None = None
+) -> MessageFilter:
+    """Check the members of a filter, and return it; `visible_before` is in milliseconds."""
+    texts = (parameters.BodyContains, parameters.AttributeName, parameters.AttributeValue)
+    for text in (*texts, parameters.BodyPath, parameters.FailureKind or None):
+        if text is not None and (not text or "\0" in text or len(text) > _TEXT):
+            raise errors.InvalidParameterValueException(
+                f"A text of a filter must have 1 to {_TEXT} characters and no NUL."
+            )
+    if parameters.AttributeValue is not None and parameters.AttributeName is None:
+        raise errors.InvalidParameterValueException(
+            "A filter by attribute value requires an attribute name."
+        )
+    for time in (parameters.SentBefore, visible_before):
+        if time is not None and not 0 <= time <= _LATEST:
+            raise errors.InvalidParameterValueException("A time must be in milliseconds.")
+    members = {
+        "path": parameters.BodyPath,
+        "receives": parameters.MinimumReceiveCount,
+        "failure": parameters.FailureKind,
+        "sent_before": _time(parameters.SentBefore),
+        "until": _time(visible_before),
+    }
+    given = {name: value for name, value in members.items() if value is not None}
+    return MessageFilter(*texts, msgspec.json.encode(given).decode() if given else None)
+
+
+def _time(milliseconds: int | None) -> str | None:
+    """Return a time as PostgreSQL reads it."""
+    if milliseconds is None:
+        return None
+    moment = datetime.fromtimestamp(milliseconds / 1_000, UTC)
+    return moment.isoformat()

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from skipmq.analytics import delta, frames, verify
+from skipmq.analytics import frames, verify
 from skipmq.analytics.duck import stored_rows
 from skipmq.analytics.errors import LakeError
 from skipmq.analytics.export import COMPARED_EVERY, export
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.lake import Lake
 from skipmq.analytics.postgres import history
+from skipmq.analytics.table_files import QueueDay
 from skipmq.database import session
 from support.analytics import age, lake_rows, rows_of, settle, settle_copies
 from support.postgres import Connection, as_node
@@ -43,7 +44,7 @@ def flip(file: Path, chance: random.Random) -> None:
     file.write_bytes(content)
 
 
-def keys(lake: Lake) -> set[delta.QueueDay]:
+def keys(lake: Lake) -> set[QueueDay]:
     return {file.queue_day for file in lake.files}
 
 

@@ -8,7 +8,8 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from skipmq.analytics import delta, queue_settings
-from skipmq.analytics.delta import Table, Written
+from skipmq.analytics.delta import Table
+from skipmq.analytics.table_files import Written
 from support.settled import NOON, at_noon
 
 _WITHIN = (int(NOON.timestamp()) * 1_000_000, int(at_noon(90_000).timestamp()) * 1_000_000)

@@ -8,25 +8,25 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, date, datetime, timedelta
 from itertools import starmap
 from pathlib import Path
 from secrets import token_hex
 from types import MappingProxyType
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction, WriterProperties
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.fs import DeltaStorageHandler
-from deltalake.transaction import AddAction, RemoveAction
 from pyarrow import fs
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from skipmq.analytics.columns import HISTORY
 from skipmq.analytics.digest import MODULUS
 from skipmq.analytics.errors import ConflictError, LakeError
+from skipmq.analytics.table_files import File, QueueDay, Written, digests_of, remove_action
 from skipmq.analytics.windows import Window
 
 # The table of a lake.
@@ -37,68 +37,10 @@ SCHEMA = to_arrow_schema(HISTORY, timezone="UTC")
 # the key of our data in commits.
 _WRITER = "skipmq"
 _DATABASE = "skipmq.database"
-_DATA_CHANGE = True
 # The application ID of the transaction whose version is the digest of a queue's rows of a day.
 _DIGEST = "skipmq.digest/{}/{}"
 # Commits read first when searching for recent windows.
 _COMMITS = 64
-
-# A queue's rows of a day.
-QueueDay: TypeAlias = tuple[date, str]
-
-
-@dataclass(frozen=True, slots=True)
-class File:
-    """A file of the table: its path in the table, bytes, rows, and lowest and highest xid."""
-
-    path: str
-    day: date
-    queue: str
-    size: int
-    rows: int
-    first: int
-    last: int
-
-    @property
-    def queue_day(self) -> QueueDay:
-        """The day and queue of its rows."""
-        return self.day, self.queue
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A new file as it was read back, with the digest of its rows; times are in microseconds."""
-
-    path: str
-    size: int
-    written_at: int
-    rows: int
-    digest: int
-    xids: tuple[int, int]
-    settled_at: tuple[int, int]
-
-    @property
-    def queue_day(self) -> QueueDay:
-        """The day and queue of its rows."""
-        day, queue = self.path.split("/")[-3:-1]
-        return date.fromisoformat(day.removeprefix("day=")), queue.removeprefix("queue=")
-
-    def action(self) -> AddAction:
-        """Return the action that adds the file, with statistics for data skipping."""
-        day, queue = self.queue_day
-        partition: dict[str, str | None] = {"day": str(day), "queue": queue}
-        # Times in statistics are in milliseconds: round the maximum up.
-        first, last = self.settled_at[0] // 1000, -(-self.settled_at[1] // 1000)
-        statistics = {
-            "numRecords": self.rows,
-            "minValues": {"xid": self.xids[0], "settled_at": _time(first)},
-            "maxValues": {"xid": self.xids[1], "settled_at": _time(last)},
-            "nullCount": {"xid": 0, "settled_at": 0},
-        }
-        return AddAction(
-            self.path, self.size, partition, self.written_at // 1000, _DATA_CHANGE,
-            json.dumps(statistics),
-        )  # fmt: skip
 
 
 class Table:
@@ -106,7 +48,7 @@ class Table:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self._opened = DeltaTable(url)
+        self.reopen()
 
     @classmethod
     def create(cls, url: str, database: str) -> Self:
@@ -218,11 +160,11 @@ class Table:
         if window is not None:
             position = window.first if kind == "rewind" else window.until
         if digests is None:
-            digests = self.changed(total(add))
+            digests = self.changed(digests_of(add))
         self.sync()
         try:
             self._opened.create_write_transaction(
-                [*(file.action() for file in add), *map(_remove_action, remove)],
+                [*(file.action() for file in add), *map(remove_action, remove)],
                 "append",
                 SCHEMA,
                 PARTITIONS,
@@ -263,21 +205,43 @@ class Table:
             self.reopen()
 
     def reopen(self) -> None:
-        """Open the newest version."""
-        self._opened = DeltaTable(self.url)
+        """Open the newest version; raise LakeError if the log is damaged."""
+        try:
+            self._opened = DeltaTable(self.url)
+        except DeltaError as error:
+            entry = next(_damaged_entries(self.url), "")
+            first = str(error).strip().partition("\n")[0].rstrip(".")
+            reason = f"{entry} is damaged" if entry else first
+            raise LakeError(
+                f"the log of the lake {self.lake} cannot be read: {reason}. Restore it from a"
+                " backup, or export to another lake"
+            ) from error
+
+    def add_columns(self) -> None:
+        """Add the columns that the table lacks, because it is older than they are.
+
+        Raises LakeError if a column has another type, ConflictError.
+        """
+        present = {column.name: column.type for column in self._opened.schema().fields}
+        missing = []
+        for column in Schema.from_arrow(SCHEMA).fields:
+            if column.name not in present:
+                missing.append(column)
+            elif present[column.name] != column.type:
+                raise LakeError(
+                    f"the lake {self.lake} has the column {column.name} of the type"
+                    f" {present[column.name]} instead of {column.type}: use another lake"
+                )
+        if missing:
+            with _conflicts():
+                properties = _properties({"kind": "columns"})
+                self._opened.alter.add_columns(missing, commit_properties=properties)
+            self.reopen()
 
     def sync(self) -> None:
         """Flush written files to disk if the table is in a local folder."""
         if self.url.startswith("file:"):
             os.sync()
-
-
-def total(files: Iterable[Written]) -> dict[QueueDay, int]:
-    """Return the digests of files by queue and day."""
-    digests: dict[QueueDay, int] = {}
-    for file in files:
-        digests[file.queue_day] = (digests.get(file.queue_day, 0) + file.digest) % MODULUS
-    return digests
 
 
 def url_of(path: str) -> str:
@@ -306,6 +270,19 @@ def find(lake: str) -> Table | None:
 def files(url: str) -> fs.FileSystem:
     """Return the file system of delta-rs below a URL."""
     return fs.PyFileSystem(DeltaStorageHandler(url))
+
+
+def _damaged_entries(url: str) -> Iterator[str]:
+    """Yield the paths of the entries of a table's log that are not JSON lines."""
+    file_system = files(url)
+    for entry in file_system.get_file_info(fs.FileSelector("_delta_log")):
+        if entry.path.endswith(".json"):
+            try:
+                with file_system.open_input_stream(entry.path) as stream:
+                    for line in stream.read().splitlines():
+                        json.loads(line)
+            except ValueError:
+                yield f"{url}/{entry.path}"
 
 
 @contextmanager
@@ -343,14 +320,3 @@ def _windows(commits: Iterable[Mapping[str, Any]]) -> list[Window]:
         else:
             windows.append(window)
     return windows
-
-
-def _remove_action(file: File) -> RemoveAction:
-    partition: dict[str, str | None] = {"day": str(file.day), "queue": file.queue}
-    # With the deletion time 0, the next vacuum deletes the file.
-    return RemoveAction(file.path, _DATA_CHANGE, 0, file.size, partition)
-
-
-def _time(milliseconds: int) -> str:
-    moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

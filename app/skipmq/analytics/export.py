@@ -9,7 +9,6 @@ from typing import Protocol
 from pyspark.sql import SparkSession
 
 from skipmq.analytics import jdbc, queue_settings, verify, windows
-from skipmq.analytics.delta import QueueDay
 from skipmq.analytics.duck import stored_rows
 from skipmq.analytics.errors import LakeError
 from skipmq.analytics.frames import as_history
@@ -17,6 +16,7 @@ from skipmq.analytics.jdbc import Source
 from skipmq.analytics.lake import Lake
 from skipmq.analytics.postgres import history
 from skipmq.analytics.postgres.history import RecordedDay, Server
+from skipmq.analytics.table_files import QueueDay
 from skipmq.database.session import Session
 from skipmq.telemetry.logs import log
 

@@ -22,9 +22,10 @@ from pyspark.sql.types import StructType
 
 from skipmq.analytics import delta, digest, storage
 from skipmq.analytics.columns import HISTORY
-from skipmq.analytics.delta import PARTITIONS, File, QueueDay, Table, Written
+from skipmq.analytics.delta import PARTITIONS, Table
 from skipmq.analytics.duck import stored_rows
 from skipmq.analytics.errors import ConflictError, LakeError
+from skipmq.analytics.table_files import File, QueueDay, Written
 from skipmq.analytics.windows import Window
 
 # Prefix of the folders of a commit's files.
@@ -72,9 +73,15 @@ class Lake:
 
     @classmethod
     def find(cls, spark: SparkSession, path: str) -> Self | None:
-        """Open the lake at a path, or return None if there is none."""
+        """Open the lake at a path to write to it, or return None if there is none.
+
+        Adds the columns that it lacks. Raises LakeError if it has columns of other types.
+        """
         table = delta.find(storage.qualified(spark, path))
-        return cls(spark, table) if table else None
+        if table is None:
+            return None
+        table.add_columns()
+        return cls(spark, table)
 
     @classmethod
     def create(cls, spark: SparkSession, path: str, database: str) -> Self:

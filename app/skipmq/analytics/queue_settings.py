@@ -39,11 +39,19 @@ def from_lake(lake: str) -> pa.Table:
     """Read the settings as of the last export from the lake at a URL; empty if it has none."""
     if not DeltaTable.is_deltatable(f"{lake}/{NAME}"):
         return SCHEMA.empty_table()
-    table = DeltaTable(f"{lake}/{NAME}").to_pyarrow_table(columns=SCHEMA.names)
-    return table.cast(SCHEMA).sort_by([(name, "ascending") for name in SCHEMA.names[:3]])
+    table = DeltaTable(f"{lake}/{NAME}").to_pyarrow_table()
+    # A table that is older than a column lacks it.
+    for column in SCHEMA:
+        if column.name not in table.column_names:
+            table = table.append_column(column, pa.nulls(len(table), column.type))
+    return (
+        table.select(SCHEMA.names)
+        .cast(SCHEMA)
+        .sort_by([(name, "ascending") for name in SCHEMA.names[:3]])
+    )
 
 
 def write(lake: str, settings: pa.Table) -> None:
     """Replace the settings in the lake at a URL if they have changed."""
     if not settings.equals(from_lake(lake)):
-        write_deltalake(f"{lake}/{NAME}", settings, mode="overwrite")
+        write_deltalake(f"{lake}/{NAME}", settings, mode="overwrite", schema_mode="overwrite")

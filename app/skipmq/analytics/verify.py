@@ -11,11 +11,12 @@ from pyarrow import fs, parquet
 from pyspark.sql import SparkSession
 
 from skipmq.analytics import delta, digest, frames
-from skipmq.analytics.delta import File, QueueDay, Table
+from skipmq.analytics.delta import Table
 from skipmq.analytics.duck import stored_rows
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.lake import Lake
 from skipmq.analytics.postgres import history
+from skipmq.analytics.table_files import File, QueueDay
 
 # Files checked in parallel: an object store takes some 50 ms for each.
 _THREADS = 16

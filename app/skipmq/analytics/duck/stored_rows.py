@@ -8,7 +8,8 @@ import pyarrow as pa
 from pyarrow import fs, parquet
 
 from skipmq.analytics import delta, digest
-from skipmq.analytics.delta import File, QueueDay, Table
+from skipmq.analytics.delta import Table
+from skipmq.analytics.table_files import File, QueueDay
 
 # Queues and days read in parallel, each with one thread of DuckDB's.
 _THREADS = 4

@@ -18,6 +18,7 @@ from skipmq.analytics.errors import AnalyticsError
 from skipmq.analytics.postgres.erasure import ConditionError
 
 _MINIMUM_JAVA, _MINIMUM_SPARK = 17, (4, 2)
+_COLOUR, _BRANCH = re.compile(r"\x1b\[\d*m"), re.compile(r"\n\s*↳")
 DUCKDB = ("duckdb", "DuckDB")
 _INSTALL = "pip install 'skipmq[analytics]'"
 _JAVA = f"Spark needs Java {_MINIMUM_JAVA} or newer: apt-get install default-jre-headless"
@@ -69,7 +70,7 @@ def one_line_errors(command: Callable[..., Any]) -> Callable[..., Any]:
             raise click.ClickException(str(error)) from error
         except OSError as error:
             path = f": {error.filename}; correct the path or specify another"
-            reason = f"{error.strerror}{path}" if error.filename else str(error).strip()
+            reason = f"{error.strerror}{path}" if error.filename else _store_reason(str(error))
             raise click.ClickException(reason) from error
         except Exception as error:
             if text := _explain(error):
@@ -79,10 +80,25 @@ def one_line_errors(command: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
+def _store_reason(text: str) -> str:
+    """Return the first and the last line of an object store's error, which is a tree of causes."""
+    causes = [cause.strip() for cause in _BRANCH.split(_COLOUR.sub("", text)) if cause.strip()]
+    if len(causes) < 2:  # noqa: PLR2004 - a single cause.
+        return " ".join(text.split())
+    message = re.search(r"<Message>(.*?)</Message>", causes[-1])
+    last = " ".join((message[1] if message else causes[-1]).split())
+    return (
+        f"{causes[0]}: {last}. Check the address of the lake, and the region, the endpoint and the"
+        " keys of its object store"
+    )
+
+
 def _explain(error: Exception) -> str | None:
     # PySpark is an extra: only if it was imported can the error be one of Spark's.
     if sys.modules.get("pyspark") is None:
         return None
+    if type(error).__name__ in {"DeltaError", "TableNotFoundError", "SchemaMismatchError"}:
+        return f"the lake failed: {str(error).strip().splitlines()[0]}"
     from skipmq.analytics import spark_errors  # noqa: PLC0415 - as above.
 
     return spark_errors.explain(error)

@@ -37,6 +37,17 @@ def test_conf_is_imported_once_with_a_cycle_of_dead_letters(url: str, tmp_path: 
     assert dead["redrive_policy"]["deadLetterTargetArn"] == jobs["queue_arn"]
 
 
+def test_name_in_fifo_declares_a_fifo_queue(url: str, tmp_path: Path) -> None:
+    file = tmp_path / "queues.toml"
+    file.write_text('[queues."lines.fifo"]\nDelaySeconds = 1\n')
+
+    run(url, "import", str(file))
+    again = run(url, "import", str(file))
+
+    assert shown(url, "lines.fifo")["fifo_queue"] is True
+    assert "1 unchanged" in again.stdout
+
+
 def test_queue_that_differs_is_left_until_it_is_overwritten(url: str, tmp_path: Path) -> None:
     file = tmp_path / "queues.toml"
     file.write_text("[queues.jobs]\nDelaySeconds = 5\n[queues.jobs.tags]\nteam = 'shop'\n")

@@ -10,7 +10,7 @@ import pytest
 
 from support import commands
 from support.commands import following
-from support.http import SKIPMQ, environment
+from support.http import SKIPMQ, environment, eventually
 from support.postgres import Databases, as_node
 
 
@@ -271,6 +271,28 @@ def test_completion_without_a_database_is_silent_and_starts_none(data: Path) -> 
     ):
         assert completed(words, **variables) == ([], "")
     assert not data.exists()
+
+
+def test_redrive_goes_on_after_it_is_interrupted(url: str) -> None:
+    policy = '{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dead","maxReceiveCount":1}'
+    run(url, "create", "dead")
+    run(url, "create", "work", "-a", f"RedrivePolicy={policy}")
+    run(url, "send", "dead", "tea", "--count", "100")
+    with subprocess.Popen(
+        [*SKIPMQ, "queue", "redrive", "dead", "--to", "work", "--rate", "1"],
+        env=environment({"database_url": url}),
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as redrive:
+        eventually(lambda: "running" in run(url, "tasks", "dead"))
+        redrive.send_signal(signal.SIGINT)
+        _, said = redrive.communicate(timeout=60)
+
+    assert redrive.returncode == 130
+    assert "the task continues on the nodes: `skipmq queue tasks dead` shows it" in said
+    (task,) = json.loads(run(url, "tasks", "dead", "--json"))
+    assert (task["kind"], task["status"]) == ("redrive", "RUNNING")
+    assert "cancelled" in run(url, "tasks", "dead", "--cancel")
 
 
 def test_wait_is_ended_by_a_message(url: str) -> None:

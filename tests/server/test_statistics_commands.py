@@ -89,6 +89,8 @@ def test_order_and_search_choose_the_queues(url: str) -> None:
     assert names(url, "--order", "name") == ["busy", "dead", "hopeless", "idle"]
     assert names(url, "--order", "messages", "--limit", "2") == ["busy", "dead"]
     assert names(url, "--order", "dead-lettered", "--limit", "1") == ["hopeless"]
+    assert names(url, "--order", "oldest", "--limit", "1") == ["busy"]
+    assert set(names(url, "--order", "trouble")) == {"busy", "dead", "hopeless", "idle"}
     found = stats(url, "--search", "D", "--limit", "1", "--order", "messages")
     assert [each["queue"] for each in found["queues"]] == ["dead"]
     assert (found["others"]["queues"], found["others"]["messages"]) == (1, 1)

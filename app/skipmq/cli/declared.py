@@ -102,6 +102,8 @@ def _created(local: LocalNode, queue: DeclaredQueue, *, dry_run: bool) -> Outcom
         for attribute, value in queue.attributes.items()
         if attribute != REDRIVE_POLICY
     }
+    if queue.name.endswith(".fifo"):
+        declared.setdefault("FifoQueue", "true")
     try:
         found = _found(local, name)
         stored = attributes.stored(declared, fifo=attributes.is_fifo(declared))

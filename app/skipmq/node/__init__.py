@@ -139,9 +139,12 @@ class Node:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self.audit.flush()
-        await self.workers.leave()
-        self.database.close()
+        try:
+            await self.audit.flush()
+            if self._tasks:  # A command's node is not listed among the workers.
+                await self.workers.leave()
+        finally:
+            self.database.close()
         if self.tracing is not None:
             await asyncio.to_thread(self.tracing.close)
 

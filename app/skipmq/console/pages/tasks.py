@@ -31,8 +31,9 @@ def _page(failure: errors.SqsError | None = None) -> ResponseReturnValue:
         "all_tasks.html",
         error=error,
         failure_of_cancel=failure,
-        tasks=[_shown(each) for each in result.get("Tasks", [])],
-        may_cancel=current().may("CancelMessageMoveTask"),
+        tasks=[
+            _shown(each) | {"may_cancel": _may_cancel(each)} for each in result.get("Tasks", [])
+        ],
     )
     return page, 200 if failure is None else failure.status
 
@@ -44,6 +45,16 @@ def _shown(task: dict[str, Any]) -> dict[str, Any]:
         "done": task.get("ApproximateNumberOfMessagesPassed")
         or task.get("ApproximateNumberOfMessagesMoved", 0),
     }
+
+
+def _may_cancel(task: dict[str, Any]) -> bool:
+    if "TaskHandle" not in task:
+        return False
+    permission = "CancelMessageMoveTask"
+    try:
+        return permission in current().rights(task["SourceArn"].rpartition(":")[2], permission)
+    except errors.QueueDoesNotExist:  # Deleted since the tasks were listed.
+        return False
 
 
 def _running() -> ResponseReturnValue:

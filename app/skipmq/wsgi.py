@@ -10,6 +10,7 @@ import asyncio
 import atexit
 import os
 import threading
+from contextlib import suppress
 from dataclasses import replace
 
 import flask
@@ -17,6 +18,7 @@ import flask
 from skipmq import config, console
 from skipmq.database import address, schema
 from skipmq.node import Node
+from skipmq.processes.heartbeat import Heartbeat
 from skipmq.processes.janitor import Janitor
 from skipmq.server import web
 from skipmq.server.answer import Broker
@@ -24,6 +26,10 @@ from skipmq.server.request_trace import tracing
 from skipmq.store import Upkeep
 from skipmq.store.task_listener import TaskListener
 from skipmq.telemetry import logs
+from skipmq.telemetry.metrics import Metrics, Snapshot
+
+# Seconds that the end of the server waits for the node's.
+_CLOSE_SECONDS = 5
 
 
 def application() -> flask.Flask:
@@ -44,17 +50,30 @@ def application() -> flask.Flask:
     logs.configure(settings)
     schema.check(settings.database_url)
     traces = tracing(settings, str(os.getpid()))
-    if traces is not None:
-        atexit.register(traces.close)
+    metrics = Metrics(janitor=True)
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="broker", daemon=True).start()
 
     async def start() -> Broker:
-        node = Node(settings, settings.database_url, tracing=traces)
+        node = Node(settings, settings.database_url, metrics, traces)
         await node.open()
-        janitor = Janitor(Upkeep(node.database), settings)
-        node.start(janitor, TaskListener(node.database.partitions, janitor.wake))
-        return Broker(node)
+        broker = Broker(node)
+
+        def snapshot() -> Snapshot:
+            broker.show()
+            return metrics.snapshot()
+
+        janitor = Janitor(Upkeep(node.database), settings, metrics)
+        tasks = TaskListener(node.database.partitions, janitor.wake)
+        # The server has the connections of clients, and does not tell their number.
+        node.start(janitor, tasks, Heartbeat(node.workers, snapshot, lambda: None))
+        atexit.register(_close, node, loop)
+        return broker
 
     broker = asyncio.run_coroutine_threadsafe(start(), loop).result()
     return web.create_app(broker, loop, console.mount)
+
+
+def _close(node: Node, loop: asyncio.AbstractEventLoop) -> None:
+    with suppress(TimeoutError):
+        asyncio.run_coroutine_threadsafe(node.close(), loop).result(_CLOSE_SECONDS)

@@ -17,7 +17,10 @@ class Heartbeat:
     """Writes the figures of this process every few seconds."""
 
     def __init__(
-        self, workers: Workers, snapshot: Callable[[], Snapshot], connections: Callable[[], int]
+        self,
+        workers: Workers,
+        snapshot: Callable[[], Snapshot],
+        connections: Callable[[], int | None],
     ) -> None:
         self._workers, self._snapshot, self._connections = workers, snapshot, connections
         self._snapshots: deque[Snapshot] = deque(maxlen=_BEATS + 1)

@@ -221,4 +221,5 @@ def test_database_without_the_schema_is_an_error_with_the_remedy(manage: Any) ->
         assert worker.ended() == 1
 
     assert "CommandError: this database has no schema of SkipMQ" in worker.log
+    assert "`manage.py migrate`" in worker.log
     assert "Traceback" not in worker.log

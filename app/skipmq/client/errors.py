@@ -4,6 +4,8 @@ from collections.abc import Iterator
 
 # What the functions refuse with an error text of their own, which says all.
 _REFUSED = {"SQ006", "SQ007", "SQ008", "SQ009", "SQ011", "SQ012"}
+# In a project of Django its migrations install the schema.
+_MIGRATE = "`skipmq migrate` (with skipmq.django: `manage.py migrate`)"
 
 
 class ClientError(Exception):
@@ -49,10 +51,10 @@ def explained(
         case "3F000":
             text = (
                 "this database has no schema of SkipMQ: connect to the broker's database, or"
-                " install it here with `skipmq migrate`"
+                f" install it here with {_MIGRATE}"
             )
         case "42883":
-            text = f"the schema of SkipMQ here is of another release: `skipmq migrate` ({text})"
+            text = f"the schema of SkipMQ here is of another release: run {_MIGRATE} ({text})"
         case "42501" if "skipmq sql grant" not in text:
             text = (
                 f"this role may not use SkipMQ ({text}): the owner of the schema grants it by"

@@ -14,6 +14,7 @@ AIOBOTOCORE := .cache/clients/aiobotocore/.installed
 DRAMATIQ := .cache/clients/dramatiq/.installed
 TASKIQ := .cache/clients/taskiq/.installed
 FASTSTREAM := .cache/clients/faststream/.installed
+DBT := .cache/clients/dbt/.installed
 AWSCLI := .cache/clients/awscli/.installed
 RUNNERS := .cache/clients/runners/.installed
 JAVASCRIPT := tests/clients/javascript/node_modules/.installed
@@ -48,7 +49,7 @@ test: $(VENV)/.dev packages clients lint ## Lint, type-check and run all tests t
 	$(BIN)/pytest $(WORKERS) tests/http $(WSGI_CONSOLE) --door wsgi $(WSGI_SKIPS)
 	$(BIN)/pytest $(WORKERS)
 
-test-all: $(VENV)/.dev packages clients lint ## The same with the slow tests
+test-all: $(VENV)/.dev packages clients $(DBT) lint ## The same with the slow tests
 	$(BIN)/pytest $(WORKERS) tests/http $(WSGI_CONSOLE) --door wsgi $(WSGI_SKIPS)
 	$(BIN)/pytest $(WORKERS) -m "slow or not slow"
 

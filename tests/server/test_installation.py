@@ -91,7 +91,7 @@ def test_wheel_has_sql_and_migrations_and_serves(place: Path) -> None:
     assert body == "first"
     assert files == [200] * 4
     assert (installed / "skipmq" / "console" / "static" / "htmx.LICENSE").exists()
-    assert (installed / "skipmq" / "analytics" / "dbt" / "sources.yml").exists()
+    assert (installed / "skipmq" / "analytics" / "dbt" / "dbt_project.yml").exists()
     assert (installed / "pyspark_skipmq.py").exists()
 
 

@@ -65,7 +65,7 @@ def application() -> flask.Flask:
 
         janitor = Janitor(Upkeep(node.database), settings, metrics)
         tasks = TaskListener(node.database.partitions, janitor.wake)
-        # The server has the connections of clients, and does not tell their number.
+        # The server has the connections of clients, whose number is unknown here.
         node.start(janitor, tasks, Heartbeat(node.workers, snapshot, lambda: None))
         atexit.register(_close, node, loop)
         return broker

@@ -1,4 +1,5 @@
--- Does: settles up to p_limit messages of purged and deleted queues as purged; returns their number. A generation is
+-- Does: settles up to p_limit messages of purged and deleted queues as purged, and deletes those that another partition has
+--   since their queue was moved there, without history; returns their number. A generation is
 --   marked as cleared an hour after it was retired, when it has no messages: until then a send that looked up the queue
 --   earlier may still commit.
 -- Called by: the janitor.
@@ -21,9 +22,10 @@ begin
     return 0;
   end if;
   for v_retired in
-    select i.queue_id, i.retired_at
+    select i.queue_id, i.retired_at, i.retired_as
     from skipmq.generation i
     where i.retired_at is not null and i.cleared_at is null
+      and not exists (select from skipmq.relocation l where l.queue_id = i.queue_id)
     order by i.retired_at
   loop
     select array_agg(h.tid) into v_tids
@@ -44,7 +46,11 @@ begin
         for no key update skip locked
       ) f
     ) h;
-    if v_tids is not null then
+    if v_tids is not null and v_retired.retired_as = 'moved' then
+      delete from skipmq.message m where m.ctid = any (v_tids);
+      get diagnostics v_groups = row_count;
+      v_count := v_count + v_groups;
+    elsif v_tids is not null then
       v_count := v_count + skipmq.settle(v_tids, 'purged');
     else
       delete from skipmq.message_group g

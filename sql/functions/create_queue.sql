@@ -4,7 +4,8 @@
 -- Locks, in order: the advisory lock of the name, which reserve_queue takes too; queue row.
 -- Raises: SQ002 when an attribute differs, SQ003 within p_cooldown of the deletion of the same name, SQ013 when the name is
 --   reserved for another partition.
--- Relies on index: queue_pkey, generation_name, queue_place_pkey.
+-- Relies on index: queue_pkey, generation_name, queue_place_pkey,
+--   relocation_account_region_name_key.
 -- Routed: by sql/router/.
 create function skipmq.create_queue(
   p_name text,
@@ -28,6 +29,9 @@ begin
   if exists (
     select from skipmq.queue_place e
     where e.account = p_account and e.region = p_region and e.name = p_name)
+    or exists (
+      select from skipmq.relocation l
+      where l.account = p_account and l.region = p_region and l.name = p_name)
   then
     raise exception 'queue % is reserved for another partition', skipmq.shown(p_name) using errcode = 'SQ013',
       hint = 'call create_queue in the router''s database';

@@ -22,7 +22,13 @@ begin
   select q.queue_id into v_id from skipmq.queue q
   where q.account = p_account and q.region = p_region and q.name = p_name;
   if v_id is null then
-    if p_name ~ '^arn:' or p_name ~ '/' then
+    if exists (
+      select from skipmq.queue_place e where e.account = p_account and e.region = p_region and e.name = p_name)
+      or exists (
+        select from skipmq.relocation l where l.account = p_account and l.region = p_region and l.name = p_name)
+    then
+      v_hint := 'it is in another partition: connect there, or call the function in the router''s database';
+    elsif p_name ~ '^arn:' or p_name ~ '/' then
       v_hint := 'write its name, and its account and region as p_account => …, p_region => …';
     elsif pg_has_role(session_user, (select n.nspowner from pg_namespace n where n.nspname = 'skipmq'), 'member')
       or pg_has_role(session_user, to_regrole('skipmq_node'), 'member')

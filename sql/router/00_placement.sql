@@ -5,10 +5,12 @@
 create schema skipmq_router;
 grant usage on schema skipmq_router to skipmq_node;
 
--- The map: the number of partitions, a power of two, and what identifies the partitions that belong together.
+-- The map: the number of partitions, how many there were when they were made, and what identifies those that belong
+-- together. The upper bits of a queue id, queue_id >> 25, are the number of its partition.
 create table skipmq_router.map (
   one boolean primary key default true check (one),
-  partitions integer not null check (partitions > 0 and partitions & (partitions - 1) = 0),
+  partitions integer not null check (partitions between 1 and 64),
+  homes integer not null check (homes between 1 and partitions),
   map_id uuid not null
 );
 grant select on skipmq_router.map to skipmq_node;
@@ -17,15 +19,25 @@ create function skipmq_router.partitions() returns integer
 language sql stable
 as 'select m.partitions from skipmq_router.map m';
 
--- The home of a name: the partition in which its queue is created, unless its dead-letter queue is elsewhere. A name and
--- that name with a usual suffix of dead-letter queues have the same home. md5 and not hashtext, whose values may change with
--- the version of the server.
+-- The partition among p_partitions that a name chooses: that with the greatest hash of name and number, so that another
+-- partition takes its share from all and moves nothing else. A name and that name with a usual suffix of dead-letter queues
+-- choose the same. md5 and not hashtext, whose values may change with the version of the server.
+create function skipmq_router.chosen(p_account text, p_region text, p_name text, p_partitions integer) returns integer
+language sql immutable
+as $$
+  select n
+  from generate_series(0, p_partitions - 1) n
+  order by md5(p_account || ':' || p_region || ':' || regexp_replace(
+    regexp_replace(p_name, '\.fifo$', ''), '[-_.]?(dlq|dead|dead-?letters?|dead_letters?|errors?|failed)$', '', 'i')
+    || ':' || n) collate "C" desc
+  limit 1
+$$;
+
+-- The home of a name: the partition that knows where its queue is. It never changes: partitions that were added are no home.
 create function skipmq_router.home(p_account text, p_region text, p_name text) returns integer
 language sql stable
 as $$
-  select ('x' || left(md5(p_account || ':' || p_region || ':' || regexp_replace(
-    regexp_replace(p_name, '\.fifo$', ''), '[-_.]?(dlq|dead|dead-?letters?|dead_letters?|errors?|failed)$', '', 'i')), 7)
-  )::bit(28)::integer & (skipmq_router.partitions() - 1)
+  select skipmq_router.chosen(p_account, p_region, p_name, m.homes) from skipmq_router.map m
 $$;
 
 create function skipmq_router.has_queue(p_partition integer, p_account text, p_region text, p_name text) returns boolean
@@ -36,13 +48,27 @@ as $$
   select exists (select from skipmq.get_queue(p_name, p_account, p_region));
 $$;
 
-create function skipmq_router.place(p_partition integer, p_account text, p_region text, p_name text) returns integer
+create function skipmq_router.queue_place(p_partition integer, p_account text, p_region text, p_name text) returns integer
 language plproxy
 as $$
   cluster 'skipmq';
   run on p_partition;
   select skipmq.queue_place(p_account, p_region, p_name);
 $$;
+
+-- The partition for which the home has reserved a name; null when it is the home.
+create function skipmq_router.place(p_partition integer, p_account text, p_region text, p_name text) returns integer
+language plpgsql stable
+as $$
+declare
+  v_place integer := skipmq_router.queue_place(p_partition, p_account, p_region, p_name);
+begin
+  if v_place >= skipmq_router.partitions() then
+    raise exception 'this router does not have partition %', v_place using errcode = '40001',
+      hint = 'run `skipmq partitions add` for it';
+  end if;
+  return v_place;
+end $$;
 
 create function skipmq_router.reserve(
   p_partition integer, p_account text, p_region text, p_name text, p_place integer
@@ -84,12 +110,12 @@ as $$
   select skipmq_router.partition_of(split_part(p_arn, ':', 5), split_part(p_arn, ':', 4), split_part(p_arn, ':', 6))
 $$;
 
--- Refuses what would need a transaction in two partitions.
+-- Refuses what would need a transaction in two partitions, given by their numbers.
 create function skipmq_router.check_same(p_one integer, p_other integer, p_what text) returns void
 language plpgsql stable
 as $$
 begin
-  if (p_one # p_other) & (skipmq_router.partitions() - 1) <> 0 then
+  if p_one <> p_other then
     raise exception '%', p_what || ' in another partition. Create both queues in one partition: with names that differ only'
       ' in a suffix such as -dlq, or the source with a RedrivePolicy that names the other.' using errcode = 'SQ008';
   end if;

@@ -1,4 +1,5 @@
--- Queues by name. A create goes to the name's home, or to the partition of its dead-letter queue, which the home reserves.
+-- Queues by name. A create goes to the partition that the name chooses, or to that of its dead-letter queue; the home
+-- reserves it.
 create function skipmq_router.create_queue(
   p_partition integer, p_name text, p_attributes jsonb, p_tags jsonb, p_account text, p_region text, p_history_mode text,
   p_cooldown interval
@@ -27,7 +28,9 @@ declare
   v_place integer;
   v_wanted integer;
 begin
-  v_wanted := coalesce(skipmq_router.partition_of_arn(v_target), v_home);
+  v_wanted := coalesce(
+    skipmq_router.partition_of_arn(v_target),
+    skipmq_router.chosen(p_account, p_region, p_name, skipmq_router.partitions()));
   -- Twice: meanwhile the home may have reserved the name.
   for v_try in 1 .. 2 loop
     v_place := coalesce(skipmq_router.place(v_home, p_account, p_region, p_name), v_home);
@@ -68,21 +71,32 @@ returns table (
 language plpgsql stable
 as $$
 declare
-  v_home integer := skipmq_router.home(p_account, p_region, p_name);
+  v_asked integer := skipmq_router.home(p_account, p_region, p_name);
   v_place integer;
+  v_found record;
 begin
   begin
-    return query select * from skipmq_router.get_queue(v_home, p_name, p_account, p_region);
-    if found then
-      return;
+    select g.* into v_found from skipmq_router.get_queue(v_asked, p_name, p_account, p_region) g;
+    if not found then
+      v_place := skipmq_router.place(v_asked, p_account, p_region, p_name);
     end if;
   exception
     when others then
       v_place := skipmq_router.partition_of(p_account, p_region, p_name);
   end;
-  v_place := coalesce(v_place, skipmq_router.place(v_home, p_account, p_region, p_name));
-  if v_place <> v_home then
-    return query select * from skipmq_router.get_queue(v_place, p_name, p_account, p_region);
+  if v_place is not null then
+    v_asked := v_place;
+    select g.* into v_found from skipmq_router.get_queue(v_asked, p_name, p_account, p_region) g;
+  end if;
+  if v_found.queue_id >> 25 <> v_asked then -- It is being moved, and may have arrived.
+    return query select g.* from skipmq_router.get_queue(v_found.queue_id >> 25, p_name, p_account, p_region) g;
+    if found then
+      return;
+    end if;
+  end if;
+  if v_found.queue_id is not null then
+    return query select
+      v_found.queue_id, v_found.fifo, v_found.attributes, v_found.tags, v_found.created_at, v_found.modified_at;
   end if;
 end $$;
 
@@ -90,7 +104,7 @@ create function skipmq_router.set_queue_attributes(p_queue_id integer, p_attribu
 language plproxy
 as $$
   cluster 'skipmq';
-  run on p_queue_id;
+  run on int4shr(p_queue_id, 25);
   select skipmq.set_queue_attributes(p_queue_id, p_attributes);
 $$;
 
@@ -101,7 +115,7 @@ declare
   v_target text := (nullif(p_attributes ->> 'RedrivePolicy', '')::jsonb) ->> 'deadLetterTargetArn';
 begin
   if v_target is not null then
-    perform skipmq_router.check_same(p_queue_id, skipmq_router.partition_of_arn(v_target), 'The dead-letter queue is');
+    perform skipmq_router.check_same(p_queue_id >> 25, skipmq_router.partition_of_arn(v_target), 'The dead-letter queue is');
   end if;
   perform skipmq_router.set_queue_attributes(p_queue_id, p_attributes);
 end $$;

@@ -4,7 +4,7 @@ returns table (place bigint, outcome text)
 language plproxy
 as $$
   cluster 'skipmq';
-  run on p_queue_id;
+  run on int4shr(p_queue_id, 25);
   target skipmq.copy_messages;
 $$;
 
@@ -13,7 +13,7 @@ returns table (place bigint, outcome text)
 language plpgsql volatile
 as $$
 begin
-  perform skipmq_router.check_same(p_queue_id, p_target, 'The target is');
+  perform skipmq_router.check_same(p_queue_id >> 25, p_target >> 25, 'The target is');
   return query select * from skipmq_router.copy_messages(p_queue_id, p_ids, p_target, p_sender);
 end $$;
 
@@ -22,7 +22,7 @@ returns table (place bigint, outcome text)
 language plproxy
 as $$
   cluster 'skipmq';
-  run on p_queue_id;
+  run on int4shr(p_queue_id, 25);
   target skipmq.move_messages;
 $$;
 
@@ -31,7 +31,7 @@ returns table (place bigint, outcome text)
 language plpgsql volatile
 as $$
 begin
-  perform skipmq_router.check_same(p_queue_id, p_target, 'The target is');
+  perform skipmq_router.check_same(p_queue_id >> 25, p_target >> 25, 'The target is');
   return query select * from skipmq_router.move_messages(p_queue_id, p_ids, p_target);
 end $$;
 

@@ -12,12 +12,19 @@ create function skipmq.database_state() returns text
 language sql stable
 as $$ select 'writable' $$;
 
-create function skipmq.partition_addresses() returns text[]
+create function skipmq.partition_map(
+  out partition integer, out partitions integer, out homes integer, out map_id uuid, out addresses text[]
+)
 language sql stable
 as $$
-  select array_agg(substr(o.text, strpos(o.text, '=') + 1) order by substr(o.text, 2, strpos(o.text, '=') - 2)::integer)
-  from pg_foreign_server s, unnest(s.srvoptions) o (text)
-  where s.srvname = 'skipmq' and o.text ~ '^p[0-9]+='
+  select null::integer, m.partitions, m.homes, m.map_id, a.addresses
+  from skipmq_router.map m
+  cross join (
+    select array_agg(substr(o.text, strpos(o.text, '=') + 1)
+      order by substr(o.text, 2, strpos(o.text, '=') - 2)::integer) as addresses
+    from pg_foreign_server s, unnest(s.srvoptions) o (text)
+    where s.srvname = 'skipmq' and o.text ~ '^p[0-9]+='
+  ) a
 $$;
 
 create function skipmq_router.replication(

@@ -62,7 +62,7 @@ create table skipmq.generation (
   history_mode text not null,
   created_at timestamptz not null,
   retired_at timestamptz,
-  retired_as text check (retired_as in ('purged', 'deleted')),
+  retired_as text check (retired_as in ('purged', 'deleted', 'moved')),
   cleared_at timestamptz
 );
 -- For create_queue: whether a queue of the name was deleted recently.
@@ -79,4 +79,17 @@ create table skipmq.queue_place (
   name text collate "C" not null,
   partition integer not null,
   primary key (account, region, name)
+);
+
+-- The queues that are being moved from this partition to another one: no longer in the table queue, and current there under
+-- new_queue_id once their messages are. The row is deleted when the home knows their new place.
+create table skipmq.relocation (
+  queue_id integer primary key,
+  new_queue_id integer not null unique,
+  account text collate "C" not null,
+  region text collate "C" not null,
+  name text collate "C" not null,
+  -- The row of the table queue.
+  queue jsonb not null,
+  unique (account, region, name)
 );

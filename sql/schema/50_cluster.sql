@@ -6,12 +6,14 @@ create table skipmq.cluster (
   access_key_version bigint not null default 0,
   -- The time up to which fold_counts has folded all changes.
   counted_to timestamptz not null default '-infinity',
-  -- The place of this database among partitions: its number, how many there are, and what identifies those that belong
-  -- together (null: it is the only one). Queue ids are congruent to the number.
+  -- The place of this database among partitions: its number, how many there are, how many there were when they were made
+  -- (the homes of names are among these, and never change), and what identifies those that belong together (null: it is the
+  -- only one). The upper bits of a queue id, queue_id >> 25, are the number.
   partition integer not null default 0,
   partitions integer not null default 1,
+  homes integer not null default 1,
   map_id uuid,
-  check (partition >= 0 and partition < partitions and partitions & (partitions - 1) = 0)
+  check (partition >= 0 and partition < partitions and homes between 1 and partitions and partitions <= 64)
 );
 insert into skipmq.cluster default values;
 

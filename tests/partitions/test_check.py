@@ -1,11 +1,13 @@
 """`skipmq partitions init` and `doctor` name what is wrong, in a sentence with its remedy."""
 
+import json
+
 import psycopg
 import pytest
 
 from skipmq.database import schema
 from support.partitions import Partitions, run
-from support.postgres import Databases
+from support.postgres import Databases, as_node
 
 
 def doctor(two: Partitions) -> str:
@@ -25,10 +27,10 @@ def test_partitions_that_fit_have_no_problem_and_init_again_changes_nothing(
     assert doctor(two) == "the router and its partitions fit"
 
 
-def test_number_of_partitions_must_be_a_power_of_two(two: Partitions) -> None:
-    refused = two.init(*two.urls, two.urls[0])
+def test_more_partitions_than_queue_numbers_have_room_for_are_refused(two: Partitions) -> None:
+    refused = two.init(*two.urls, *two.urls[:1] * 63)
 
-    assert "3 partitions: use 1, 2, 4 or another power of two" in str(refused.exception)
+    assert "65 partitions: use 1 to 64" in str(refused.exception)
 
 
 def test_partitions_in_another_order_are_refused(two: Partitions) -> None:
@@ -56,9 +58,9 @@ def test_queues_whose_numbers_belong_elsewhere_are_refused_and_found(
         connection.execute("select skipmq.create_queue('one')")
         connection.execute("select skipmq.create_queue('two')")
 
-    refused = fresh.init(database, fresh.urls[1])
+    refused = fresh.init(fresh.urls[0], database)
     with psycopg.connect(fresh.urls[1], autocommit=True) as connection:
-        connection.execute("alter sequence skipmq.queue_id_seq increment by 1 restart with 4")
+        connection.execute("alter sequence skipmq.queue_id_seq restart with 4")
         connection.execute("select skipmq.create_queue('astray')")
 
     assert "has queues whose numbers belong to another partition" in str(refused.exception)
@@ -89,6 +91,76 @@ def test_restored_partition_is_found_by_its_receipt_keys(fresh: Partitions) -> N
 
     assert "different keys for receipt handles" in doctor(fresh)
     assert fresh.init().exit_code == 0
+    assert "fit" in doctor(fresh)
+
+
+def test_node_refuses_to_start_on_partitions_of_another_map(fresh: Partitions) -> None:
+    with psycopg.connect(fresh.urls[1], autocommit=True) as connection:
+        connection.execute("update skipmq.cluster set map_id = gen_random_uuid()")
+
+    with pytest.raises(schema.SchemaError, match="partition 1 of the router is another map"):
+        schema.check_partitions(as_node(fresh.router))
+    assert "partition 1 of the router says that it is another map" in doctor(fresh)
+
+
+def test_node_refuses_to_start_on_exchanged_partitions(fresh: Partitions) -> None:
+    with psycopg.connect(fresh.urls[1], autocommit=True) as connection:
+        connection.execute("update skipmq.cluster set partition = 0")
+
+    with pytest.raises(schema.SchemaError, match="partition 1 of the router is partition 0"):
+        schema.check_partitions(as_node(fresh.router))
+
+
+def test_router_with_fewer_partitions_than_there_are_is_found(
+    fresh: Partitions, embedded_databases: Databases, router_server: Databases
+) -> None:
+    other = fresh.another_router(router_server)
+    assert fresh.add(embedded_databases).exit_code == 0
+
+    found = " ".join(run("doctor", "--router", other).output.split())
+    again = run("add", "--router", other, "--partition", fresh.urls[2])
+
+    assert "partition 0 is one of 3 and the router's map has 2" in found
+    assert again.exit_code == 0
+    assert "fit" in run("doctor", "--router", other).output
+    router_server.drop(other)
+
+
+def test_partition_restored_from_an_old_backup_is_found(fresh: Partitions) -> None:
+    """What a backup from before the create, and before a rebalance, would bring back."""
+    name, moved = fresh.name_at(0), fresh.name_at(1)
+    with psycopg.connect(as_node(fresh.router), autocommit=True) as router:
+        for each in (name, moved):
+            router.execute("select skipmq.create_queue(%s)", (each,))
+    key = ("000000000000", "us-east-1")
+    with psycopg.connect(fresh.urls[0], autocommit=True) as first:
+        first.execute("select skipmq.create_queue(%s)", (moved,))
+        first.execute("insert into skipmq.queue_place values (%s, %s, 'never', 1)", key)
+    with psycopg.connect(fresh.urls[1], autocommit=True) as second:
+        second.execute("insert into skipmq.queue_place values (%s, %s, %s, 1)", (*key, "astray"))
+
+    found = doctor(fresh)
+
+    assert f"several partitions have 1 queues ({moved})" in found
+    assert "partition 1 never had 2 queues (astray, never)" in found
+
+
+def test_rebalance_records_places_that_a_home_has_forgotten(fresh: Partitions) -> None:
+    dead, name = fresh.name_at(1), fresh.name_at(0)
+    arn = f"arn:aws:sqs:us-east-1:000000000000:{dead}"
+    policy = f'{{"deadLetterTargetArn": "{arn}", "maxReceiveCount": 3}}'
+    with psycopg.connect(as_node(fresh.router), autocommit=True) as router:
+        router.execute("select skipmq.create_queue(%s)", (dead,))
+        attributes = json.dumps({"RedrivePolicy": policy})
+        router.execute("select skipmq.create_queue(%s, %s)", (name, attributes))
+    with psycopg.connect(fresh.urls[0], autocommit=True) as first:
+        first.execute("delete from skipmq.queue_place")
+
+    found = doctor(fresh)
+    done = run("rebalance", "--router", fresh.router)
+
+    assert f"the homes of 1 queues ({name}) do not know where they are" in found
+    assert done.exit_code == 0
     assert "fit" in doctor(fresh)
 
 

@@ -1,24 +1,20 @@
 """No acknowledged message is lost while a partition crashes, and the other one notices nothing."""
 
 import signal
-import threading
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import count
 from pathlib import Path
-from typing import Any
 
 import psutil
 import psycopg
 import pytest
-from botocore.exceptions import BotoCoreError, ClientError
 
 from skipmq import embedded
 from support.http import NodeProcess, client, eventually
 from support.partitions import Partitions
 from support.postgres import Databases, as_node
+from support.queue_traffic import Traffic
 
 CRASHES = 3
 
@@ -30,58 +26,6 @@ def made(
     """Give two partitions, of which the second has a server that may crash."""
     with embedded.start(public_folder / "crashing", ephemeral=True) as server:
         yield Partitions([embedded_databases, Databases(server)], router_server)
-
-
-class Traffic:
-    """A producer and a consumer of each queue, until they are stopped."""
-
-    def __init__(self, endpoint: str, urls: list[str]) -> None:
-        self.endpoint, self.urls = endpoint, urls
-        self.sent: dict[str, list[str]] = {url: [] for url in urls}
-        self.received: dict[str, Counter[str]] = {url: Counter() for url in urls}
-        self.errors: dict[str, list[Exception]] = {url: [] for url in urls}
-        self._stopped = threading.Event()
-        self._threads = [
-            threading.Thread(target=target, args=(client(endpoint), url))
-            for url in urls
-            for target in (self._produce, self._consume)
-        ]
-        for thread in self._threads:
-            thread.start()
-
-    def _produce(self, sqs: Any, url: str) -> None:
-        for number in count():
-            if self._stopped.is_set():
-                return
-            try:
-                sqs.send_message(QueueUrl=url, MessageBody=str(number))
-            except (ClientError, BotoCoreError) as error:
-                self.errors[url].append(error)
-            else:
-                self.sent[url].append(str(number))
-
-    def _consume(self, sqs: Any, url: str) -> None:
-        while not self._stopped.is_set():
-            self.consume(sqs, url)
-
-    def consume(self, sqs: Any, url: str) -> None:
-        try:
-            answer = sqs.receive_message(
-                QueueUrl=url, MaxNumberOfMessages=10, VisibilityTimeout=5, WaitTimeSeconds=1
-            )
-            for message in answer.get("Messages", []):
-                self.received[url][message["Body"]] += 1
-                sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
-        except (ClientError, BotoCoreError) as error:
-            self.errors[url].append(error)
-
-    def stop(self) -> None:
-        self._stopped.set()
-        for thread in self._threads:
-            thread.join()
-
-    def lost(self, url: str) -> set[str]:
-        return set(self.sent[url]) - set(self.received[url])
 
 
 def test_crashes_of_a_partition_lose_nothing_and_leave_the_other_alone(made: Partitions) -> None:

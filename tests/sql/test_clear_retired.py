@@ -80,3 +80,25 @@ def test_nothing_is_left_of_the_counts_of_a_finished_generation(orders: Queue) -
     number(orders.connection, "select skipmq.fold_counts(true)")
 
     assert number(orders.connection, "select count(*) from skipmq.queue_count") == 0
+
+
+def test_clear_deletes_what_another_partition_has_without_history(orders: Queue) -> None:
+    connection = orders.connection
+    orders.send("a", "b")
+    connection.execute("delete from skipmq.queue")
+    connection.execute(
+        "update skipmq.generation set retired_at = skipmq.clock(), retired_as = 'moved'"
+    )
+    connection.execute(
+        "insert into skipmq.relocation values"
+        " (%s, 33554433, '000000000000', 'us-east-1', 'orders', '{}')",
+        (orders.id,),
+    )
+
+    held = number(connection, "select skipmq.clear_retired()")
+    connection.execute("delete from skipmq.relocation")
+    cleared = number(connection, "select skipmq.clear_retired()")
+
+    assert (held, cleared) == (0, 2)
+    assert history(connection) == []
+    assert number(connection, "select count(*) from skipmq.message where queue_id > 0") == 0

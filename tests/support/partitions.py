@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from skipmq.cli import cli
+from skipmq.database.partitions import chosen
 from support.postgres import DEBIAN, Databases
 
 _number = count(1)
@@ -29,6 +30,12 @@ def plproxy_server() -> Path:
 def run(*arguments: str) -> Result:
     """Run `skipmq partitions …`."""
     return CliRunner().invoke(cli, ["partitions", *arguments])
+
+
+def in_second(stem: str, suffix: str = "") -> str:
+    """Return a name that chooses the second of two partitions."""
+    names = (f"{stem}-{number}{suffix}" for number in count())
+    return next(n for n in names if chosen("000000000000", "us-east-1", n, 2) == 1)
 
 
 class Partitions:
@@ -51,6 +58,13 @@ class Partitions:
         given = [word for url in self.urls for word in ("--partition", url)]
         assert run("init", "--router", router, *given).exit_code == 0
         return router
+
+    def add(self, server: Databases) -> Result:
+        """Add a partition, an empty database, with `skipmq partitions add`."""
+        url = server.empty()
+        self._servers = [*self._servers, server]
+        self.urls.append(url)
+        return run("add", "--router", self.router, "--partition", url)
 
     def name_at(self, partition: int, suffix: str = "", prefix: str = "queue") -> str:
         """Return a new name of a queue whose home is a partition."""

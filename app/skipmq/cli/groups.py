@@ -142,6 +142,17 @@ _SQL = (
 )
 _PARTITIONS = (
     Deferred("init", "partitions:init", "Make databases partitions, and a database their router."),
+    Deferred("add", "partitions:add", "Add partitions, empty databases, to those of a router."),
+    Deferred(
+        "rebalance-plan",
+        "partitions:rebalance_plan",
+        "List the queues that `rebalance` would move, with their numbers of messages.",
+    ),
+    Deferred(
+        "rebalance",
+        "partitions:rebalance",
+        "Move queues with their messages to the partitions that their names choose.",
+    ),
     Deferred("list", "partitions:list_", "List the partitions of a router."),
     Deferred(
         "doctor",

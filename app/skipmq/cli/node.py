@@ -69,5 +69,6 @@ def open_node(settings: Settings, *, create: bool = False) -> Iterator[LocalNode
     """
     with open_database(settings, create=create) as (_, url):
         schema.check(url)
+        schema.check_partitions(url)
         with local.opened(settings, url, _account_name()) as node:
             yield node

@@ -1,11 +1,13 @@
 """The commands `partitions …`: queues spread over several databases."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import Progress
 from rich.table import Table
 
 from skipmq import partitions
@@ -64,17 +66,117 @@ def init(router: str, urls: tuple[str, ...], node_password_file: Path | None) ->
 
 def _map(urls: tuple[str, ...]) -> partitions.PartitionMap:
     """Return the map that the first partition has already, or a new one."""
-    whole = partitions.new_map(len(urls))
+    partitions.new_map(len(urls))
     schema.migrate(urls[0])
     found = partitions.find_map(urls[0])
     if found.map_id is None:
-        return whole
+        return partitions.new_map(len(urls), has_queues=partitions.has_queues(urls[0]))
     if found.partitions != len(urls):
         raise partitions.MapError(
             f"{address.shown(urls[0])} is one of {found.partitions} partitions and {len(urls)} are"
             " given: give all of them, in order"
         )
-    return partitions.PartitionMap(found.map_id, found.partitions, None)
+    return replace(found, partition=None)
+
+
+@click.command()
+@_router
+@_partition
+@printing_json
+def add(router: str, urls: tuple[str, ...]) -> tuple[Any, Any]:
+    """Add partitions, empty databases, to those of a router.
+
+    New queues go there too; `rebalance` moves queues that exist. Run it for one router after the
+    other, with the same partitions: nodes may use both meanwhile.
+    """
+    if not urls:
+        raise click.UsageError("give the new partitions: --partition URL")
+    present = _router_map(router)
+    whole = partitions.grown(present, len(urls))
+    known, password = partitions.owner_urls(router)
+    every = [*known, *urls]
+    with Console(stderr=True).status("adding partitions"):
+        keys: list[Any] = []
+        for number, url in enumerate(every):
+            if number >= len(known):
+                schema.migrate(url)
+            keys = partitions.assign(url, number, whole, keys)
+        partitions.install(router, every, whole, password)
+    added = {"router": address.shown(router), "partitions": len(every)}
+    return added, f"{escape(address.shown(router))} routes to {len(every)} partitions"
+
+
+@click.command("rebalance-plan")
+@_router
+@printing_json
+def rebalance_plan(router: str) -> tuple[Any, Any]:
+    """List the queues that `rebalance` would move, with their numbers of messages."""
+    whole = _router_map(router)
+    moves = partitions.plan(partitions.owner_urls(router)[0], whole)
+    table = Table("Queues", "From", "To", "Messages", box=None, pad_edge=False)
+    for move in moves:
+        row = (move.source, move.target, move.messages)
+        table.add_row(escape(_names(move)), *(str(number) for number in row))
+    listed = [
+        {
+            "queues": [":".join(queue) for queue in move.queues],
+            "from": move.source,
+            "to": move.target,
+            "messages": move.messages,
+        }
+        for move in moves
+    ]
+    return {"moves": listed}, table if moves else "each queue is where its name belongs"
+
+
+@click.command()
+@_router
+@click.option("--limit", type=click.IntRange(1), help="Groups of queues to move at most.")
+@click.option(
+    "--wait",
+    type=click.FloatRange(0, 600),
+    default=10.0,
+    show_default=True,
+    help="Seconds to wait for transactions that were open when a queue's move began.",
+)
+@printing_json
+def rebalance(router: str, limit: int | None, wait: float) -> tuple[Any, Any]:
+    """Move queues with their messages to the partitions that their names choose.
+
+    Requests for a queue wait while it is moved; messages, receipt handles and the order of groups
+    are kept. An interrupted move is continued. Queues that cannot be moved stay, and are listed.
+    """
+    whole = _router_map(router)
+    urls = partitions.owner_urls(router)[0]
+    mover = partitions.Mover(urls, whole, wait)
+    kept, moved = [], 0
+    with mover.alone():
+        mover.resume()
+        partitions.record_places(urls, whole)
+        with Progress(console=Console(stderr=True), transient=True) as progress:
+            for move in progress.track(partitions.plan(urls, whole)[:limit], description="moving"):
+                try:
+                    mover.move(move)
+                    moved += len(move.queues)
+                except partitions.BusyError as error:
+                    kept.append({"queues": _names(move), "reason": str(error)})
+    text = "\n".join(
+        [f"moved {moved} queues", *(f"kept {each['queues']}: {each['reason']}" for each in kept)]
+    )
+    return {"moved": moved, "kept": kept}, escape(text)
+
+
+def _router_map(router: str) -> partitions.PartitionMap:
+    whole = partitions.find_map(router)
+    if whole.partition is not None:
+        raise partitions.MapError(
+            f"{address.shown(router)} is a partition: give a router's address"
+        )
+    return whole
+
+
+def _names(move: partitions.Move) -> str:
+    return ", ".join(name for _, _, name in move.queues)
 
 
 @click.command("list")

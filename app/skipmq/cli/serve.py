@@ -161,6 +161,7 @@ def _serve(
     from skipmq.processes import serve  # noqa: PLC0415
 
     schema.check(url)
+    schema.check_partitions(url)
     declared.declare_queues(settings, url)
     serve.run(
         *(settings, address, url, own, is_ready),

@@ -6,7 +6,7 @@ alone. Lists, creates and keys go through the router, where PL/Proxy sends them 
 
 import asyncio
 import re
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import suppress
 from hashlib import md5
 from typing import Any
@@ -21,8 +21,9 @@ from skipmq.database.fairness import Tenant
 from skipmq.database.listener import Session
 from skipmq.database.pool import Parameters, Pool
 from skipmq.database.statement import Rows, Statement
+from skipmq.telemetry.logs import log
 
-_ADDRESSES = Statement("select skipmq.partition_addresses()")
+_MAP = Statement("select homes, addresses from skipmq.partition_map()")
 # As in sql/router/00_placement.sql.
 _SUFFIX = re.compile(
     r"[-_.]?(dlq|dead|dead-?letters?|dead_letters?|errors?|failed)$", re.IGNORECASE
@@ -30,6 +31,8 @@ _SUFFIX = re.compile(
 # Where a server is; the rest of an address says as whom to connect, and how.
 _PLACE = ("host", "hostaddr", "port", "dbname", "target_session_attrs")
 _PAUSE = 0.25
+# The bits of a queue id below the number of its partition.
+_QUEUE_BITS = 25
 
 
 class Database(Pool):
@@ -43,6 +46,8 @@ class Database(Pool):
         self._url, self._settings = url, settings
         # By number; empty without a router, and None until open_partitions has run.
         self._partitions: list[Pool] | None = None
+        self._homes = 0
+        self._grown = asyncio.Event()
 
     async def open_partitions(self) -> None:
         """Find out whether the database is a router; if so, make a pool for each partition.
@@ -50,42 +55,89 @@ class Database(Pool):
         Raises errors.ServiceUnavailable.
         """
         if self._partitions is None:
-            ((addresses,),) = await self.rows(_ADDRESSES)
-            self._partitions = [
-                Pool(url, **self._settings | {"observer": PartitionObserver(self.observer, number)})
-                for number, url in enumerate(_urls(self._url, addresses))
-            ]
-            self.on_needs_operator(self._needs_operator)
+            await self._find_partitions()
+
+    async def _find_partitions(self) -> None:
+        """Make a pool for each partition that is new in the router's map."""
+        ((homes, addresses),) = await self.rows(_MAP)
+        known = self._partitions or []
+        added = [
+            Pool(url, **self._settings | {"observer": PartitionObserver(self.observer, number)})
+            for number, url in enumerate(partition_urls(self._url, addresses))
+            if number >= len(known)
+        ]
+        for pool in added:
+            pool.on_needs_operator(self._needs_operator)
+        self._homes, self._partitions = homes, [*known, *added]
+        grown, self._grown = self._grown, asyncio.Event()
+        grown.set()
 
     def partition(self, queue_id: Tenant) -> Pool:
         """Return the pool of the partition that has a queue; this one for anything but an id."""
         if not self._partitions or not isinstance(queue_id, int):
             return self
-        return self._partitions[queue_id & (len(self._partitions) - 1)]
+        number = queue_id >> _QUEUE_BITS
+        return self._partitions[number] if number < len(self._partitions) else self
 
-    async def partitions(self) -> Sequence[Pool]:
-        """Return the pools of all partitions, once they are known; without a router this one."""
+    async def partitions(self) -> AsyncIterator[Pool]:
+        """Yield the pool of each partition, also of those added later; without a router this one.
+
+        Waits until they are known.
+        """
         while self._partitions is None:
             try:
                 await self.open_partitions()
             except errors.ServiceUnavailable:
                 await asyncio.sleep(_PAUSE)
-        return self._partitions or (self,)
+        if not self._partitions:
+            yield self
+            return
+        known = 0
+        while True:
+            grown = self._grown
+            for pool in self._partitions[known:]:
+                known += 1
+                yield pool
+            await grown.wait()
 
     def home(self, account: str, region: str, name: str) -> int | None:
         """Return the partition in which a queue is looked up first; None without a router."""
         if not self._partitions:
             return None
-        stem = _SUFFIX.sub("", name.removesuffix(".fifo"))
-        text = f"{account}:{region}:{stem}".encode()
-        digest = md5(text, usedforsecurity=False).hexdigest()
-        return int(digest[:7], 16) & (len(self._partitions) - 1)
+        return chosen(account, region, name, self._homes)
+
+    @staticmethod
+    def tenant(partition: int | None) -> int | None:
+        """Return the tenant of statements in a partition that are on no queue's id."""
+        return None if partition is None else partition << _QUEUE_BITS
+
+    @staticmethod
+    def number(queue_id: int) -> int:
+        """Return the number of the partition that has a queue."""
+        return queue_id >> _QUEUE_BITS
 
     def rows(
         self, statement: Statement, parameters: Parameters = (), **how: Any
     ) -> Coroutine[Any, Any, Rows]:
         """Run one statement as Pool does: on a queue, in its partition."""
-        return Pool.rows(self.partition(how.get("tenant")), statement, parameters, **how)
+        tenant = how.get("tenant")
+        if self._partitions and isinstance(tenant, int):
+            number = tenant >> _QUEUE_BITS
+            if number >= len(self._partitions):
+                return self._rows_in_added(number, statement, parameters, how)
+            return Pool.rows(self._partitions[number], statement, parameters, **how)
+        return Pool.rows(self, statement, parameters, **how)
+
+    async def _rows_in_added(
+        self, number: int, statement: Statement, parameters: Parameters, how: dict[str, Any]
+    ) -> Rows:
+        """Run a statement in a partition that was added since the map was read."""
+        await self._find_partitions()
+        assert self._partitions is not None
+        if number >= len(self._partitions):
+            log.warning("the router lacks a partition", partition=number)
+            raise errors.ServiceUnavailable
+        return await Pool.rows(self._partitions[number], statement, parameters, **how)
 
     async def any_session(self) -> Session:
         """Open a session with the first partition that is available.
@@ -143,7 +195,16 @@ class PartitionObserver:
         self._observer.observe(event, value, labels, request_id)
 
 
-def _urls(router: str, addresses: Sequence[str]) -> list[str]:
+def chosen(account: str, region: str, name: str, partitions: int) -> int:
+    """Return the partition that a queue's name chooses, as skipmq_router.chosen does."""
+    stem = f"{account}:{region}:{_SUFFIX.sub('', name.removesuffix('.fifo'))}"
+    return max(
+        range(partitions),
+        key=lambda n: md5(f"{stem}:{n}".encode(), usedforsecurity=False).hexdigest(),
+    )
+
+
+def partition_urls(router: str, addresses: Sequence[str]) -> list[str]:
     """Return the addresses of partitions with the user, the password and TLS of the router's."""
     how = {key: value for key, value in address.parameters(router).items() if key not in _PLACE}
     places = [address.parameters(each) for each in addresses]

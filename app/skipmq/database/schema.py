@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 import psycopg
 
 from skipmq.database import address, files, pooler
 from skipmq.database.connection import parameters
+from skipmq.database.partitions import partition_urls
 
 OLDEST_SERVER, FIRST_UNTESTED_SERVER = 150000, 190000
 # An advisory lock: "SkipMQ" in ASCII.
@@ -108,6 +110,35 @@ def check(url: str) -> State:
         f"the schema is at {state.found} and this release supports {state.required} only:"
         " install the SkipMQ release that migrated it, or restore the database"
     )
+
+
+def check_partitions(url: str) -> None:
+    """Raise SchemaError where a router's partitions are not those of its map.
+
+    A statement on a queue would go astray. A partition that is unavailable is not checked. Raises
+    psycopg.OperationalError when the router is unavailable.
+    """
+    with psycopg.connect(url, autocommit=True, connect_timeout=5) as connection:
+        router = _map(connection)
+    for number, partition in enumerate(partition_urls(url, router[2])):
+        try:
+            with psycopg.connect(partition, autocommit=True, connect_timeout=2) as connection:
+                found = _map(connection)
+        except psycopg.OperationalError:
+            continue
+        if found[:2] != (number, router[1]):
+            what = "another map" if found[1] != router[1] else f"partition {found[0]}"
+            raise SchemaError(
+                f"partition {number} of the router is {what}: see `skipmq partitions doctor`"
+            )
+
+
+def _map(connection: psycopg.Connection[Any]) -> tuple[int | None, UUID | None, list[str]]:
+    """Return the number, the map and the addresses of a database, as partition_map has them."""
+    query = "select partition, map_id, addresses from skipmq.partition_map()"
+    row = connection.execute(query).fetchone()
+    assert row is not None
+    return row[0], row[1], row[2]
 
 
 def check_sessions(url: str, state: State) -> None:

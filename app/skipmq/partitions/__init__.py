@@ -6,24 +6,37 @@ has the queue. It keeps nothing but the map, so that a lost one is made again.
 """
 
 from skipmq.partitions.check import Problem, problems
+from skipmq.partitions.rebalance import plan, record_places
+from skipmq.partitions.relocation import BusyError, Move, Mover
 from skipmq.partitions.routers import (
     MapError,
     PartitionMap,
     assign,
     find_map,
+    grown,
+    has_queues,
     install,
     new_map,
+    owner_urls,
     partition_urls,
 )
 
 __all__ = [
+    "BusyError",
     "MapError",
+    "Move",
+    "Mover",
     "PartitionMap",
     "Problem",
     "assign",
     "find_map",
+    "grown",
+    "has_queues",
     "install",
     "new_map",
+    "owner_urls",
     "partition_urls",
+    "plan",
     "problems",
+    "record_places",
 ]

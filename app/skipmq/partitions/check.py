@@ -1,20 +1,38 @@
 """What is wrong with a router and its partitions, each with its remedy."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import psycopg
 
 from skipmq.database import address, schema
-from skipmq.partitions.routers import MapError, PartitionMap, find_map, partition_urls
+from skipmq.database.partitions import chosen
+from skipmq.partitions.routers import (
+    MESSAGE_BITS,
+    QUEUE_BITS,
+    MapError,
+    PartitionMap,
+    find_map,
+    owner_urls,
+    partition_urls,
+)
 
-# Whether a partition has queues whose numbers belong to another one, and its receipt keys.
-_UNFIT = "select count(*) from skipmq.queue where queue_id & %s <> %s"
-_STEP = "select seqincrement from pg_sequence where seqrelid = 'skipmq.queue_id_seq'::regclass"
+# The queues of a partition whose numbers belong to another one, and whether its sequences would
+# give such numbers.
+_UNFIT = "select count(*) from skipmq.queue where queue_id >> %s <> %s"
+_NEXT = """
+select q.last_value >> %s <> %s or m.last_value >> %s <> %s
+  from skipmq.queue_id_seq q, skipmq.message_id_seq m
+"""
 _KEYS = "select md5(string_agg(encode(key, 'hex'), ',' order by made_at)) from skipmq.receipt_key"
 _PLACES = "select account, region, name, partition from skipmq.queue_place"
+_QUEUES = "select account, region, name from skipmq.queue"
 _HAS = (
     "select exists (select from skipmq.generation where account = %s and region = %s and name = %s)"
 )
+_RELOCATED = "select string_agg(name, ', ' order by name) from skipmq.relocation"
+_AGAIN = "run `skipmq partitions init` again"
+_Name = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,120 +55,150 @@ def problems(router: str, partitions: list[str] | None = None) -> list[Problem]:
     if whole.partition is not None:
         raise MapError(f"{address.shown(router)} is a partition: give a router's address")
     named = partition_urls(router)
-    found = []
+    examined = _Examined(whole, schema.inspect(router).found)
     if len(named) != whole.partitions:
-        found.append(
-            Problem(
-                f"the router's map has {whole.partitions} partitions and it connects to"
-                f" {len(named)}",
-                "make the router again with `skipmq partitions init`",
-                is_fatal=True,
-            )
+        examined.add(
+            f"the router's map has {whole.partitions} partitions and it connects to {len(named)}",
+            "make the router again with `skipmq partitions init`",
         )
-    keys: dict[int, str] = {}
-    places: list[tuple[int, tuple[str, str, str], int]] = []
-    reachable: dict[int, str] = {}
-    release = schema.inspect(router).found
-    for number, url in enumerate(partitions or named):
+    for number, url in enumerate(partitions or _urls(router)):
         try:
-            found += _in_partition(url, number, whole, release, keys, places)
-            reachable[number] = url
+            examined.examine(number, url)
         except psycopg.OperationalError as error:
-            reason = " ".join(str(error).split())
-            found.append(
-                Problem(
-                    f"partition {number} does not answer ({reason})",
-                    "its queues wait until it does; start it, or repair its cluster",
-                    is_fatal=False,
-                )
+            examined.add(
+                f"partition {number} does not answer ({' '.join(str(error).split())})",
+                "its queues wait until it does; start it, or repair its cluster",
+                is_fatal=False,
             )
-    if len(set(keys.values())) > 1:
-        found.append(
-            Problem(
-                "partitions have different keys for receipt handles, as after a restore",
-                "run `skipmq partitions init` again: it copies those of the first partition",
-                is_fatal=True,
-            )
-        )
-    found += _lost_queues(places, reachable)
-    return found
+    examined.compare()
+    return examined.found
 
 
-def _in_partition(  # noqa: PLR0913, PLR0917 - it collects.
-    url: str,
-    number: int,
-    whole: PartitionMap,
-    release: str | None,
-    keys: dict[int, str],
-    places: list[tuple[int, tuple[str, str, str], int]],
-) -> list[Problem]:
-    found = []
-    state = schema.inspect(url)
-    if state.found is None:
-        return [_fatal(f"partition {number} has no SkipMQ", "run `skipmq partitions init` again")]
-    if state.found != release:
-        found.append(
-            _fatal(
-                f"partition {number} is at {state.found} and the router at {release}",
-                "run `skipmq partitions init` again: it migrates partitions, then the router",
+def _urls(router: str) -> list[str]:
+    try:
+        return owner_urls(router)[0]
+    except MapError:
+        return partition_urls(router)
+
+
+@dataclass(slots=True)
+class _Examined:
+    """What was found in the partitions so far; `release` is the router's."""
+
+    whole: PartitionMap
+    release: str | None
+    found: list[Problem] = field(default_factory=list)
+    keys: set[str] = field(default_factory=set)
+    # The partitions that each queue is in, and the one where its home says that it is.
+    queues: dict[_Name, list[int]] = field(default_factory=dict)
+    places: dict[_Name, int] = field(default_factory=dict)
+    reachable: dict[int, str] = field(default_factory=dict)
+
+    def add(self, what: str, remedy: str, *, is_fatal: bool = True) -> None:
+        self.found.append(Problem(what, remedy, is_fatal))
+
+    def examine(self, number: int, url: str) -> None:
+        """Examine one partition; raise psycopg.OperationalError."""
+        state = schema.inspect(url)
+        if state.found is None:
+            self.add(f"partition {number} has no SkipMQ", _AGAIN)
+            return
+        if state.found != self.release:
+            self.add(
+                f"partition {number} is at {state.found} and the router at {self.release}",
+                f"{_AGAIN}: it migrates partitions, then the router",
             )
-        )
-    present = find_map(url)
-    if present != PartitionMap(whole.map_id, whole.partitions, number):
-        place = f"number {present.partition} of {present.partitions}"
-        what = "another map" if present.map_id != whole.map_id else place
-        found.append(
-            _fatal(
+        present = find_map(url)
+        if (present.map_id, present.homes, present.partition) != (
+            self.whole.map_id,
+            self.whole.homes,
+            number,
+        ):
+            place = f"number {present.partition} of {present.partitions}"
+            what = "another map" if present.map_id != self.whole.map_id else place
+            self.add(
                 f"partition {number} of the router says that it is {what}",
                 "give the partitions in the order in which they were made",
             )
-        )
-        return found
-    with psycopg.connect(url, autocommit=True, connect_timeout=5) as connection:
-        unfit = connection.execute(_UNFIT, (whole.partitions - 1, number)).fetchone()
-        step = connection.execute(_STEP).fetchone()
-        key = connection.execute(_KEYS).fetchone()
-        assert unfit is not None
-        assert step is not None
-        assert key is not None
-        if unfit[0] or step[0] != whole.partitions:
-            found.append(
-                _fatal(
-                    f"partition {number} has {unfit[0]} queues whose numbers belong elsewhere, and"
-                    f" its sequence counts in steps of {step[0]} instead of {whole.partitions}",
-                    "run `skipmq partitions init` again; move such queues to a partition of theirs",
-                )
+            return
+        if present.partitions != self.whole.partitions:
+            self.add(
+                f"partition {number} is one of {present.partitions} and the router's map has"
+                f" {self.whole.partitions}",
+                "run `skipmq partitions add` again, for this router",
             )
-        keys[number] = key[0]
-        for account, region, name, place in connection.execute(_PLACES):
-            places.append((number, (account, region, name), place))
-    return found
-
-
-def _lost_queues(
-    places: list[tuple[int, tuple[str, str, str], int]], urls: dict[int, str]
-) -> list[Problem]:
-    """Return a problem for each partition that lacks queues which another one says are there."""
-    missing: dict[int, list[str]] = {}
-    for number, url in urls.items():
-        wanted = [name for _, name, place in places if place == number]
-        if not wanted:
-            continue
         with psycopg.connect(url, autocommit=True, connect_timeout=5) as connection:
-            for name in wanted:
-                row = connection.execute(_HAS, name).fetchone()
-                if row is not None and not row[0]:
-                    missing.setdefault(number, []).append(name[2])
-    return [
-        Problem(
-            f"partition {number} never had {len(names)} queues that their home says are there"
-            f" ({', '.join(sorted(names)[:3])}), as after a restore from an old backup",
-            "restore a newer backup, or create the queues again: they go there",
-            is_fatal=False,
-        )
-        for number, names in missing.items()
-    ]
+            self._examine_queues(number, connection)
+        self.reachable[number] = url
+
+    def _examine_queues(self, number: int, connection: psycopg.Connection[Any]) -> None:
+        (unfit,) = _row(connection, _UNFIT, QUEUE_BITS, number)
+        (is_astray,) = _row(connection, _NEXT, QUEUE_BITS, number, MESSAGE_BITS, number)
+        if unfit or is_astray:
+            self.add(
+                f"partition {number} has {unfit} queues whose numbers belong elsewhere"
+                + (", and so do the next numbers of its sequences" if is_astray else ""),
+                "restore a backup of this partition, or make it again from an empty database",
+            )
+        (relocated,) = _row(connection, _RELOCATED)
+        if relocated is not None:
+            self.add(
+                f"queues of partition {number} wait on their way to another one ({relocated})",
+                "run `skipmq partitions rebalance`, which continues",
+                is_fatal=False,
+            )
+        self.keys.add(_row(connection, _KEYS)[0])
+        for row in connection.execute(_QUEUES):
+            self.queues.setdefault(row[:3], []).append(number)
+        for account, region, name, place in connection.execute(_PLACES):
+            self.places[account, region, name] = place
+
+    def compare(self) -> None:
+        """Compare the partitions with each other."""
+        if len(self.keys) > 1:
+            self.add(
+                "partitions have different keys for receipt handles, as after a restore",
+                f"{_AGAIN}: it copies those of the first partition",
+            )
+        missing: dict[int, list[str]] = {}
+        for name, place in self.places.items():
+            if place in self.reachable and place not in self.queues.get(name, []):
+                with psycopg.connect(self.reachable[place], connect_timeout=5) as connection:
+                    if not _row(connection, _HAS, *name)[0]:
+                        missing.setdefault(place, []).append(name[2])
+        for number, names in missing.items():
+            self.add(
+                f"partition {number} never had {_listed(names)} that their home says are there,"
+                " as after a restore from an old backup",
+                "restore a newer backup, or create the queues again: they go there",
+                is_fatal=False,
+            )
+        doubled = [name[2] for name, there in self.queues.items() if len(there) > 1]
+        if doubled:
+            self.add(
+                f"several partitions have {_listed(doubled)}, as after a restore from an old"
+                " backup of the partition that they were moved from",
+                "compare their messages, and delete the older one of each in its partition, by SQL",
+            )
+        astray = [
+            name[2]
+            for name, there in self.queues.items()
+            if len(there) == 1
+            and there[0] != self.places.get(name, chosen(*name, self.whole.homes))
+        ]
+        if astray and len(self.reachable) == self.whole.partitions:
+            self.add(
+                f"the homes of {_listed(astray)} do not know where they are, as after a restore"
+                " from an old backup",
+                "run `skipmq partitions rebalance`, which records their places",
+            )
 
 
-def _fatal(what: str, remedy: str) -> Problem:
-    return Problem(what, remedy, is_fatal=True)
+def _listed(names: list[str]) -> str:
+    return f"{len(names)} queues ({', '.join(sorted(names)[:3])})"
+
+
+def _row(connection: psycopg.Connection[Any], query: Any, *parameters: object) -> Any:
+    row = connection.execute(query, parameters).fetchone()
+    assert row is not None
+    return row

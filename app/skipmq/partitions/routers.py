@@ -5,7 +5,7 @@ Source: PL/Proxy 2.10, "Cluster Configuration", SQL/MED cluster definitions.
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, LiteralString
 from uuid import UUID, uuid4
 
@@ -25,6 +25,7 @@ _PARAMETERS = {
     "options": "-c lock_timeout=1s -c statement_timeout=0 -c idle_session_timeout=0"
     " -c idle_in_transaction_session_timeout=0 -c timezone=UTC",
 }
+_ADDRESSES = "select addresses from skipmq.partition_map()"
 _SIGNATURES: LiteralString = """
 select
   p.proname, pg_get_function_arguments(p.oid), pg_get_function_result(p.oid), p.proretset,
@@ -50,6 +51,9 @@ select
 from pg_proc p
 where p.pronamespace = 'skipmq'::regnamespace
 """
+# A queue id is an integer of 31 bits: the number of its partition, and 25 bits of a sequence. A
+# message keeps its id when its queue is moved: each partition has a range of its own.
+MOST_PARTITIONS, QUEUE_BITS, MESSAGE_BITS = 64, 25, 48
 _VOLATILITY = {"i": "immutable", "s": "stable", "v": "volatile"}
 
 
@@ -59,18 +63,42 @@ class MapError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PartitionMap:
-    """What a database or a router has of the map: its own number is None in a router."""
+    """What a database or a router has of the map: its own number is None in a router.
+
+    `homes` is the number of partitions when they were made.
+    """
 
     map_id: UUID | None
     partitions: int
+    homes: int
     partition: int | None
 
 
-def new_map(partitions: int) -> PartitionMap:
-    """Return the map of a new set of partitions; raise MapError unless it is a power of two."""
-    if partitions < 1 or partitions & (partitions - 1):
-        raise MapError(f"{partitions} partitions: use 1, 2, 4 or another power of two")
-    return PartitionMap(uuid4(), partitions, None)
+def new_map(partitions: int, *, has_queues: bool = False) -> PartitionMap:
+    """Return the map of a new set of partitions, of which the first may have queues already.
+
+    It is then the home of all names. Raises MapError for more partitions than there may be.
+    """
+    _check_number(partitions)
+    return PartitionMap(uuid4(), partitions, 1 if has_queues else partitions, None)
+
+
+def has_queues(url: str) -> bool:
+    """Return whether a database has, or had, queues; raise psycopg.OperationalError."""
+    with psycopg.connect(url, autocommit=True, connect_timeout=5) as connection:
+        query = "select exists (select from skipmq.generation)"
+        return bool(_one(connection.execute(query).fetchone())[0])
+
+
+def grown(whole: PartitionMap, by: int) -> PartitionMap:
+    """Return a map with more partitions; raise MapError for more than there may be."""
+    _check_number(whole.partitions + by)
+    return replace(whole, partitions=whole.partitions + by)
+
+
+def _check_number(partitions: int) -> None:
+    if not 1 <= partitions <= MOST_PARTITIONS:
+        raise MapError(f"{partitions} partitions: use 1 to {MOST_PARTITIONS}")
 
 
 def find_map(url: str) -> PartitionMap:
@@ -80,9 +108,13 @@ def find_map(url: str) -> PartitionMap:
     """
     with psycopg.connect(url, autocommit=True, connect_timeout=5) as connection:
         if _exists(connection, "skipmq_router.map"):
-            row = connection.execute("select map_id, partitions, null from skipmq_router.map")
+            row = connection.execute(
+                "select map_id, partitions, homes, null from skipmq_router.map"
+            )
         elif _exists(connection, "skipmq.cluster"):
-            row = connection.execute("select map_id, partitions, partition from skipmq.cluster")
+            row = connection.execute(
+                "select map_id, partitions, homes, partition from skipmq.cluster"
+            )
         else:
             raise MapError(f"{address.shown(url)} has no SkipMQ: run `skipmq partitions init`")
         return PartitionMap(*_one(row.fetchone()))
@@ -91,7 +123,25 @@ def find_map(url: str) -> PartitionMap:
 def partition_urls(router: str) -> list[str]:
     """Return the addresses of a router's partitions, without users and passwords."""
     with psycopg.connect(router, autocommit=True, connect_timeout=5) as connection:
-        return list(_one(connection.execute("select skipmq.partition_addresses()").fetchone())[0])
+        return list(_one(connection.execute(_ADDRESSES).fetchone())[0])
+
+
+def owner_urls(router: str) -> tuple[list[str], str]:
+    """Return the addresses of a router's partitions as their owner, and the nodes' password.
+
+    `router` is a superuser's address, the one with which the router was made. Raises MapError.
+    """
+    with psycopg.connect(router, autocommit=True, connect_timeout=5) as connection:
+        rows = connection.execute(
+            "select usename, pg_options_to_table(umoptions) from pg_user_mappings"
+            " where srvname = 'skipmq' and usename in (current_user, 'skipmq_node')"
+        ).fetchall()
+    owner = {option[0]: option[1] for user, option in rows if user != "skipmq_node"}
+    if not owner:
+        raise MapError(f"{address.shown(router)} was made by another user: use that one's address")
+    node = {option[0]: option[1] for user, option in rows if user == "skipmq_node"}
+    urls = [psycopg.conninfo.make_conninfo(url, **owner) for url in partition_urls(router)]
+    return urls, node.get("password", "")
 
 
 def assign(
@@ -99,47 +149,48 @@ def assign(
 ) -> list[Any]:
     """Make a migrated database a partition; return its receipt keys.
 
-    It gets `receipt_keys` where given: handles of all partitions are signed alike. Raises MapError
-    where it belongs to another map or has queues that do not fit.
+    It gets `receipt_keys` where given: handles of all partitions are signed alike. The first one
+    may have queues already. Raises MapError where it belongs to another map or has queues that do
+    not fit.
     """
     with psycopg.connect(url, connect_timeout=5) as connection:
         schema.lock(connection)
         present = PartitionMap(
             *_one(
                 connection.execute(
-                    "select map_id, partitions, partition from skipmq.cluster for update"
+                    "select map_id, partitions, homes, partition from skipmq.cluster for update"
                 ).fetchone()
             )
         )
-        wanted = PartitionMap(whole.map_id, whole.partitions, number)
-        if present.map_id is not None and present != wanted:
+        if present.map_id is not None and (present.map_id, present.homes, present.partition) != (
+            whole.map_id,
+            whole.homes,
+            number,
+        ):
             raise MapError(
                 f"{address.shown(url)} is partition {present.partition} of {present.partitions} of"
                 f" another map: use an empty database"
             )
+        if present.map_id is not None and present.partitions > whole.partitions:
+            raise MapError(
+                f"{address.shown(url)} is one of {present.partitions} partitions and"
+                f" {whole.partitions} are given: give all of them, in order"
+            )
         unfit = connection.execute(
-            "select queue_id from skipmq.generation where queue_id & %s <> %s limit 1",
-            (whole.partitions - 1, number),
+            "select queue_id from skipmq.generation where queue_id >> %s <> %s limit 1",
+            (QUEUE_BITS, number),
         ).fetchone()
         if unfit is not None:
             raise MapError(
                 f"{address.shown(url)} has queues whose numbers belong to another partition"
-                f" (queue_id {unfit[0]}): use an empty database, and move its queues there"
+                f" (queue_id {unfit[0]}): use an empty database, or give it as the first partition"
             )
-        last = _one(
-            connection.execute(
-                "select coalesce(max(queue_id), 0) from skipmq.generation"
-            ).fetchone()
-        )[0]
-        start = (last // whole.partitions + 1) * whole.partitions + number
+        if present.map_id is None:
+            _number_from(connection, "skipmq.queue_id_seq", number, QUEUE_BITS)
+            _number_from(connection, "skipmq.message_id_seq", number, MESSAGE_BITS)
         connection.execute(
-            sql.SQL("alter sequence skipmq.queue_id_seq increment by {} restart with {}").format(
-                sql.Literal(whole.partitions), sql.Literal(start)
-            )
-        )
-        connection.execute(
-            "update skipmq.cluster set map_id = %s, partitions = %s, partition = %s",
-            (whole.map_id, whole.partitions, number),
+            "update skipmq.cluster set map_id = %s, partitions = %s, homes = %s, partition = %s",
+            (whole.map_id, whole.partitions, whole.homes, number),
         )
         if receipt_keys:
             connection.execute("delete from skipmq.receipt_key")
@@ -148,6 +199,19 @@ def assign(
                     "insert into skipmq.receipt_key (made_at, key) values (%s, %s)", receipt_keys
                 )
         return connection.execute("select made_at, key from skipmq.receipt_key").fetchall()
+
+
+def _number_from(
+    connection: psycopg.Connection[Any], sequence: str, number: int, bits: int
+) -> None:
+    """Give a sequence the range of a partition; that of the first continues where it is."""
+    first = (number << bits) + 1
+    query = sql.SQL("alter sequence {} minvalue 1 maxvalue {}{}").format(
+        sql.SQL(sequence),
+        sql.Literal(((number + 1) << bits) - 1),
+        sql.SQL(" restart with {}").format(sql.Literal(first)) if number else sql.SQL(""),
+    )
+    connection.execute(query)
 
 
 def install(
@@ -175,8 +239,8 @@ def install(
         for file in sorted((files.folder("sql") / "router").glob("*.sql")):
             connection.execute(file.read_bytes())
         connection.execute(
-            "insert into skipmq_router.map (partitions, map_id) values (%s, %s)",
-            (whole.partitions, whole.map_id),
+            "insert into skipmq_router.map (partitions, homes, map_id) values (%s, %s, %s)",
+            (whole.partitions, whole.homes, whole.map_id),
         )
         made = _functions(signatures)
         for function in made.values():
@@ -240,7 +304,7 @@ def _server(
     connection.execute("create foreign data wrapper skipmq_partitions")
     connection.execute(
         sql.SQL("create server skipmq foreign data wrapper skipmq_partitions options ({})").format(
-            sql.SQL(", ").join(options)
+            sql.SQL(", ").join([sql.SQL("modular_mapping '1'"), *options])
         )
     )
     connection.execute("grant usage on foreign server skipmq to skipmq_node")

@@ -10,6 +10,8 @@ from pathlib import Path
 
 # Partition numbers are found by these, in schema skipmq_router (sql/router/).
 _BY_NAME = "skipmq_router.partition_of(p_account, p_region, {})"
+# The upper bits of a queue id are the number of its partition.
+_BY_ID = "int4shr({}, 25)"
 _BY_ARN = "skipmq_router.partition_of_arn({})"
 _BY_TASK = "skipmq_router.partition_of_task(p_source_arn, p_destination_arn)"
 _ROUTED = re.compile(r"^-- Routed: (.*(?:\n--   .*)*)", re.MULTILINE)
@@ -94,7 +96,7 @@ def _for_argument(signature: Signature, argument: str) -> str:
         return _found(signature, _BY_NAME.format(argument))
     if argument.endswith("_arn") or argument == "p_target":
         return _found(signature, _BY_ARN.format(argument))
-    return _direct(signature, argument)
+    return _direct(signature, _BY_ID.format(argument))
 
 
 def _for_task(signature: Signature) -> str:
@@ -113,7 +115,7 @@ def _for_each_id(signature: Signature) -> str:
             f"create function skipmq_router.{signature.name}({_inputs(signature)})\n"
             f"returns {result}\n"
             f"language plproxy\nas $$\n  cluster 'skipmq';\n  split {', '.join(arrays)};\n"
-            f"  run on p_queue_ids;\n  target skipmq.{signature.name};\n$$;\n"
+            f"  run on {_BY_ID.format('p_queue_ids')};\n  target skipmq.{signature.name};\n$$;\n"
         )
         + _head(signature)
         + (

@@ -1,8 +1,10 @@
 """The catalogue of queues, with a cache of those in use."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import count
 from time import monotonic
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -47,8 +49,10 @@ _PURGE = Statement("select skipmq.purge_queue($1, $2)", INTEGER, INTERVAL, repea
 # this time.
 CACHE_SECONDS = 5.0
 CACHED_QUEUES = 10_000
-# Tries of an operation on a queue that is purged or created again meanwhile.
+# Tries of an operation on a queue that is purged or created again meanwhile, and the pause between
+# further ones: a queue that exists is then on its way to another partition.
 _TRIES = 3
+_PAUSE = 0.1
 # One lookup answers all requests for a queue.
 _UNLIMITED = 2**31
 
@@ -72,7 +76,7 @@ class Queues:
         # By ARN and account, lookups by other accounts than the owner's; None for absent queues.
         self._seen: dict[str, dict[str, tuple[float, Queue | None]]] = {}
         self._changes = 0
-        # The partitions of queues that are not at home, by ARN.
+        # The partitions of queues that are not at home, by ARN; an old one is replaced when used.
         self._places: dict[str, int] = {}
 
     @property
@@ -127,15 +131,21 @@ class Queues:
     ) -> T:
         """Run an operation on a queue, and retry if it was purged or created again meanwhile.
 
-        `queue` is the queue if the caller has looked it up. Raises errors.QueueDoesNotExist.
+        While the queue is being moved to another partition it waits, until the deadline. `queue` is
+        the queue if the caller has looked it up. Raises errors.QueueDoesNotExist,
+        errors.ServiceUnavailable.
         """
-        for _ in range(_TRIES):
+        for tries in count(1):
             try:
                 return await operation(queue or await self.find(name, deadline))
             except errors.QueueMoved:
                 self.forget(name.arn)
                 queue = None
-        raise errors.QueueDoesNotExist
+            if tries >= _TRIES:
+                if monotonic() + _PAUSE > deadline:
+                    break
+                await asyncio.sleep(_PAUSE)
+        raise errors.ServiceUnavailable
 
     def forget(self, arn: str | None) -> None:
         """Remove a queue, or all, from the cache."""
@@ -163,33 +173,50 @@ class Queues:
     async def _look_up(
         self, name: QueueName, requests: Sequence[None], deadline: float
     ) -> list[Queue | None]:
-        key = (name.name, name.account, name.region)
         home = self._database.home(name.account, name.region, name.name)
-        place = self._places.get(name.arn, home)
-        rows = await self._database.rows(_GET, key, deadline=deadline, tenant=place)
-        if not rows and place is not None and place == home:
-            rows = await self._look_up_elsewhere(name, home, deadline)
-        if not rows:
+        asked = self._places.get(name.arn, home)
+        row = await self._get(name, asked, deadline)
+        if row is None and asked is not None:
+            before, asked = asked, await self._place(name, home, deadline)
+            row = await self._get(name, asked, deadline) if asked != before else None
+        if row is not None and asked is not None:
+            there = self._database.number(row[0])
+            if there != asked:  # It is being moved, and may have arrived.
+                row = await self._get(name, there, deadline) or row
+        if row is None:
             return [None] * len(requests)
-        id_, fifo, attributes, tags, created_at, modified_at = rows[0]
+        id_, fifo, attributes, tags, created_at, modified_at = row
         typed = QueueAttributes.from_texts(attributes)
         queue = Queue(name, id_, fifo, typed, tags, created_at, modified_at)
         return [queue] * len(requests)
 
-    async def _look_up_elsewhere(self, name: QueueName, home: int, deadline: float) -> Rows:
-        """Look a queue up in the partition for which its home has reserved the name.
+    async def _get(
+        self, name: QueueName, partition: int | None, deadline: float
+    ) -> Sequence[Any] | None:
+        """Return the row of a queue in a partition, or None."""
+        rows = await self._database.rows(
+            _GET,
+            (name.name, name.account, name.region),
+            deadline=deadline,
+            tenant=self._database.tenant(partition),
+        )
+        return rows[0] if rows else None
 
-        The place is kept: it never changes, and the queue no longer depends on its home.
+    async def _place(self, name: QueueName, home: int | None, deadline: float) -> int | None:
+        """Return the partition that has a queue, as its home knows it.
+
+        It is kept, so that the queue no longer depends on its home.
         """
         key = (name.account, name.region, name.name)
-        ((place,),) = await self._database.rows(_PLACE, key, deadline=deadline, tenant=home)
-        if place is None:
-            return []
+        tenant = self._database.tenant(home)
+        ((place,),) = await self._database.rows(_PLACE, key, deadline=deadline, tenant=tenant)
         if len(self._places) >= CACHED_QUEUES:
             self._places.clear()
+        if place is None:
+            self._places.pop(name.arn, None)
+            return home
         self._places[name.arn] = place
-        found = (name.name, name.account, name.region)
-        return await self._database.rows(_GET, found, deadline=deadline, tenant=place)
+        return int(place)
 
     async def create(  # noqa: PLR0913 - each is a column.
         self,

@@ -1,7 +1,7 @@
 """Wake the janitor when a message move task is started or cancelled on any node."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 
 from skipmq.database import DatabaseError, Pool
 from skipmq.telemetry.logs import log
@@ -14,14 +14,14 @@ _RETRY_SECONDS = 1.0
 class TaskListener:
     """A task that listens on a connection of its own to each database; for one loop.
 
-    Calls `on_change`. `databases` are several where queues are spread over partitions.
+    Calls `on_change`. `databases` yields several where queues are spread over partitions.
 
     While it is disconnected, tasks wait for the janitor's next round.
     """
 
     def __init__(
         self,
-        databases: Callable[[], Awaitable[Sequence[Pool]]],
+        databases: Callable[[], AsyncIterator[Pool]],
         on_change: Callable[[], None],
     ) -> None:
         self._databases = databases
@@ -30,7 +30,7 @@ class TaskListener:
     async def run(self) -> None:
         """Listen until cancelled; connect again when the connection breaks."""
         async with asyncio.TaskGroup() as group:
-            for database in await self._databases():
+            async for database in self._databases():
                 group.create_task(self._run(database))
 
     async def _run(self, database: Pool) -> None:

@@ -1,7 +1,7 @@
 """Listen for notifications of other processes: new messages, waiting receivers, changes."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 
 from skipmq.database import DatabaseError, Pool
 from skipmq.delivery.waiters.notifier import (
@@ -24,12 +24,12 @@ _RETRY_SECONDS = 1.0
 class Listener:
     """A task that listens on a connection of its own to each database, opened again when it breaks.
 
-    `databases` are several where queues are spread over partitions.
+    `databases` yields several where queues are spread over partitions.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - each is a part of the node.
         self,
-        databases: Callable[[], Awaitable[Sequence[Pool]]],
+        databases: Callable[[], AsyncIterator[Pool]],
         process: str,
         waiters: Waiters,
         notifier: Notifier,
@@ -47,7 +47,7 @@ class Listener:
     async def run(self) -> None:
         """Listen until cancelled."""
         async with asyncio.TaskGroup() as group:
-            for database in await self._databases():
+            async for database in self._databases():
                 group.create_task(self._run(database))
 
     async def _run(self, database: Pool) -> None:

@@ -1,0 +1,391 @@
+"""Move queues with their messages from one partition to another, so that a kill loses nothing.
+
+The steps, each a transaction of one partition, and what the queue is after each:
+
+1. Source: the queue's row becomes one of `relocation`, with the id that it will have in the target.
+   Calls with the old id fail, lookups return the new one, and requests wait until it exists.
+2. Source: all transactions that began before are awaited, so that no message is added or changed.
+3. Target: the rows of its messages are copied under the new id, with the queue's row: it is served.
+4. Home: the place of the name becomes the target.
+5. Source: the row of `relocation` is deleted; the janitor deletes the old messages.
+
+The next run continues an interrupted move. The new generation's row decides between the two ends:
+whether step 3 or `_cancel` has inserted it first.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import monotonic, sleep
+from typing import Any, LiteralString
+
+import psycopg
+from psycopg import sql
+
+from skipmq.database.partitions import chosen
+from skipmq.partitions.routers import QUEUE_BITS, MapError, PartitionMap
+
+# An advisory lock of the first partition: one process moves queues at a time.
+_LOCK = 0x536B69704D72
+_PAUSE = 0.02
+_BY_KEY: LiteralString = "where account = %s and region = %s and name = %s"
+_ID = f"select queue_id from skipmq.queue {_BY_KEY}"
+_TASKS = """
+select count(*) from skipmq.move_task t
+where t.status in ('RUNNING', 'CANCELLING') and (
+  t.source_arn = any (%(arns)s) or t.destination_arn = any (%(arns)s))
+"""
+# Redrive policies that would tie these queues to others.
+_TIES = """
+select count(*) from skipmq.queue q
+join skipmq.queue d
+  on d.account = q.dead_letter_account and d.region = q.region and d.name = q.dead_letter_name
+where (q.queue_id = any (%(ids)s)) <> (d.queue_id = any (%(ids)s))
+"""
+_BEGIN = """
+with gone as (
+  delete from skipmq.queue q where q.queue_id = %(old)s returning q.*
+), retired as (
+  update skipmq.generation g
+  set retired_at = skipmq.clock(), retired_as = 'moved', history_mode = q.history_mode
+  from gone q where g.queue_id = q.queue_id
+)
+insert into skipmq.relocation (queue_id, new_queue_id, account, region, name, queue)
+select q.queue_id, %(new)s, q.account, q.region, q.name, to_jsonb(q) from gone q
+"""
+_RELOCATED = """
+select queue_id, new_queue_id, account, region, name, queue::text
+from skipmq.relocation order by queue_id
+"""
+# Every transaction has such a lock from its beginning on. Readers change nothing.
+_OPEN = """
+select l.pid, l.virtualtransaction from pg_locks l join pg_stat_activity a on a.pid = l.pid
+where l.locktype = 'virtualxid' and l.granted and l.pid <> pg_backend_pid()
+  and a.datname = current_database() and a.usename <> 'skipmq_reader'
+  and coalesce(a.backend_type, '') <> 'autovacuum worker'
+union all
+select 0, 'prepared ' || p.gid from pg_prepared_xacts p where p.database = current_database()
+"""
+_GENERATIONS = """
+insert into skipmq.generation (
+  queue_id, account, region, name, history_mode, created_at, retired_at, retired_as)
+select r.id, q.account, q.region, q.name, q.history_mode, skipmq.clock(),
+  case when %(cancelled)s then skipmq.clock() end, case when %(cancelled)s then 'moved' end
+from unnest(%(new)s::integer[], %(queues)s::text[]) r (id, queue)
+cross join lateral jsonb_populate_record(null::skipmq.queue, r.queue::jsonb) q
+order by r.id
+on conflict do nothing
+"""
+_IS_CANCELLED = """
+select g.retired_as is not distinct from 'moved' from skipmq.generation g
+where g.queue_id = any (%(new)s) limit 1
+"""
+_QUEUES = """
+insert into skipmq.queue select q.*
+from unnest(%(new)s::integer[], %(queues)s::text[]) r (id, queue)
+cross join lateral jsonb_populate_record(
+  null::skipmq.queue, r.queue::jsonb || jsonb_build_object('queue_id', r.id)) q
+"""
+_RESTORE = """
+with back as (
+  delete from skipmq.relocation l where l.queue_id = any (%s) returning l.*
+), current as (
+  update skipmq.generation g set retired_at = null, retired_as = null
+  from back where g.queue_id = back.queue_id
+)
+insert into skipmq.queue select q.* from back
+cross join lateral jsonb_populate_record(null::skipmq.queue, back.queue) q
+"""
+_COUNT = """
+insert into skipmq.queue_delta (at, queue_id, change, event)
+values (skipmq.clock(), %s, %s, 'moved-in')
+"""
+_COLUMNS = """
+select attname from pg_attribute
+where attrelid = %s::regclass and attnum > 0 and not attisdropped order by attnum
+"""
+# The messages of standard and FIFO queues have indexes of their own.
+_TABLES = (
+    ("skipmq.message", "and x.group_no is null"),
+    ("skipmq.message", "and x.group_no is not null"),
+    ("skipmq.deduplication", ""),
+    ("skipmq.receive_attempt", ""),
+    ("skipmq.noisy_tenant", ""),
+)
+_GROUPS: LiteralString = """
+select {new}, hashtextextended(m.group_id, {new}), min(g.available_at), min(m.sequence_number)
+from skipmq.message m
+join skipmq.message_group g on g.queue_id = m.queue_id and g.group_no = m.group_no
+where m.queue_id = {old} and m.group_no is not null
+group by 2
+"""
+_GROUP_NO: LiteralString = (
+    "case when x.group_no is not null then hashtextextended(x.group_id, {new}) end"
+)
+_PLACE = """
+insert into skipmq.queue_place (account, region, name, partition) values (%s, %s, %s, %s)
+on conflict (account, region, name) do update set partition = excluded.partition
+"""
+
+
+class BusyError(MapError):
+    """Queues that cannot be moved now, and are where they were; the message has the remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Queues that go together, by account, region and name, and their number of messages."""
+
+    source: int
+    target: int
+    queues: tuple[tuple[str, str, str], ...]
+    messages: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Relocated:
+    """A row of the table relocation; `queue` is the JSON of its row in the table queue."""
+
+    old: int
+    new: int
+    account: str
+    region: str
+    name: str
+    queue: str
+
+
+class Mover:
+    """Moves queues between partitions, whose owners' addresses are given.
+
+    Its methods raise MapError and psycopg.Error; `resume` continues what they began.
+    """
+
+    def __init__(self, urls: Sequence[str], whole: PartitionMap, seconds: float = 10.0) -> None:
+        self._urls, self._map = urls, whole
+        # That the transactions of the source are awaited; requests for the queues wait longer.
+        self._seconds = seconds
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Exclude other processes that move queues of this map; raise BusyError if there is one."""
+        with self._connected(0) as first:
+            row = first.execute("select pg_try_advisory_lock(%s)", (_LOCK,)).fetchone()
+            if row is None or not row[0]:
+                raise BusyError("another process moves queues of these partitions: wait for it")
+            yield
+
+    def resume(self) -> int:
+        """Finish or undo the moves that were interrupted; return the number of queues."""
+        number = 0
+        for source in range(len(self._urls)):
+            with self._connected(source) as connection:
+                number += self._finish(connection)
+        return number
+
+    def move(self, move: Move) -> None:
+        """Move queues with their messages; requests for them wait meanwhile.
+
+        Raises BusyError when an open transaction or a task keeps them where they are.
+        """
+        with self._connected(move.target) as target:
+            query = "select nextval('skipmq.queue_id_seq') from generate_series(1, %s)"
+            ids = [row[0] for row in target.execute(query, (len(move.queues),))]
+        with self._connected(move.source) as connection:
+            try:
+                with connection.transaction():
+                    _begin(connection, move.queues, ids)
+            except psycopg.errors.LockNotAvailable as error:
+                names = ", ".join(name for _, _, name in move.queues)
+                raise BusyError(f"an open transaction has sent to {names}: end it") from error
+            try:
+                self._finish(connection)
+            except psycopg.errors.UniqueViolation as error:
+                raise BusyError(
+                    f"partition {move.target} has the same queue or messages already: run `skipmq"
+                    " partitions doctor`"
+                ) from error
+
+    def _finish(self, source: psycopg.Connection[Any]) -> int:
+        rows = [_Relocated(*row) for row in source.execute(_RELOCATED)]
+        for target in sorted({row.new >> QUEUE_BITS for row in rows}):
+            self._finish_in(target, source, [r for r in rows if r.new >> QUEUE_BITS == target])
+        return len(rows)
+
+    def _finish_in(
+        self, target: int, source: psycopg.Connection[Any], rows: list[_Relocated]
+    ) -> None:
+        try:
+            _await_transactions(source, self._seconds)
+            with self._connected(target) as connection:
+                is_there = _copy(source, connection, rows)
+        except (BusyError, psycopg.Error):
+            with self._connected(target) as connection:
+                if not _claim(connection, rows, is_cancelled=True):
+                    raise
+            _restore(source, rows)
+            raise
+        if not is_there:
+            _restore(source, rows)
+            return
+        for row in rows:
+            self._set_place(row, target)
+        query = "delete from skipmq.relocation where queue_id = any (%s)"
+        source.execute(query, ([row.old for row in rows],))
+
+    def _set_place(self, row: _Relocated, target: int) -> None:
+        key = (row.account, row.region, row.name)
+        home = chosen(*key, self._map.homes)
+        with self._connected(home) as connection:
+            if home == target:
+                connection.execute(f"delete from skipmq.queue_place {_BY_KEY}", key)
+            else:
+                connection.execute(_PLACE, (*key, target))
+
+    def _connected(self, number: int) -> psycopg.Connection[Any]:
+        return psycopg.connect(
+            self._urls[number],
+            autocommit=True,
+            connect_timeout=5,
+            application_name="skipmq partitions",
+        )
+
+
+def _begin(
+    connection: psycopg.Connection[Any],
+    queues: Sequence[tuple[str, str, str]],
+    new_ids: Sequence[int],
+) -> None:
+    """Take queues out of service; raise BusyError, psycopg.errors.LockNotAvailable."""
+    connection.execute("set local lock_timeout = '10s'")
+    for key in sorted(queues):
+        # As create_queue does.
+        connection.execute(
+            "select pg_advisory_xact_lock(hashtext('skipmq queue'), hashtext(%s))", (":".join(key),)
+        )
+    ids = [row[0] for key in queues for row in connection.execute(_ID, key)]
+    for old in sorted(ids):
+        # As purge_queue does: it waits for the sends of SQL users.
+        connection.execute("select pg_advisory_xact_lock(hashtext('skipmq.queue'), %s)", (old,))
+    now = [row[0] for key in queues for row in connection.execute(_ID, key)]
+    arns = [f"arn:aws:sqs:{region}:{account}:{name}" for account, region, name in queues]
+    ties = connection.execute(_TIES, {"ids": ids}).fetchone()
+    if now != ids or len(ids) < len(queues) or ties != (0,):
+        raise BusyError("queues were created, deleted, purged or tied meanwhile: try again")
+    if connection.execute(_TASKS, {"arns": arns}).fetchone() != (0,):
+        names = ", ".join(name for _, _, name in queues)
+        raise BusyError(f"a task moves messages of {names}: wait for its end, or cancel it")
+    for old, new in zip(ids, new_ids, strict=True):
+        connection.execute(_BEGIN, {"old": old, "new": new})
+
+
+def _await_transactions(connection: psycopg.Connection[Any], seconds: float) -> None:
+    """Wait for the transactions that may not have seen the last commit; raise BusyError."""
+    waiting = set(connection.execute(_OPEN))
+    until = monotonic() + seconds
+    while waiting:
+        waiting &= set(connection.execute(_OPEN))
+        if waiting and monotonic() > until:
+            found = ", ".join(sorted({f"pid {pid}" if pid else text for pid, text in waiting}))
+            raise BusyError(f"transactions were open for {seconds:.0f} s: end them ({found})")
+        sleep(_PAUSE)
+
+
+def _claim(
+    target: psycopg.Connection[Any], rows: Sequence[_Relocated], *, is_cancelled: bool
+) -> bool:
+    """Insert the new generations; return whether they were not there yet."""
+    parameters = _arrays(rows) | {"cancelled": is_cancelled}
+    return target.execute(_GENERATIONS, parameters).rowcount > 0
+
+
+def _arrays(rows: Sequence[_Relocated]) -> dict[str, Any]:
+    return {"new": [row.new for row in rows], "queues": [row.queue for row in rows]}
+
+
+def _restore(source: psycopg.Connection[Any], rows: Sequence[_Relocated]) -> None:
+    source.execute(_RESTORE, ([row.old for row in rows],))
+
+
+def _copy(
+    source: psycopg.Connection[Any],
+    target: psycopg.Connection[Any],
+    rows: Sequence[_Relocated],
+) -> bool:
+    """Copy queues, in one transaction of the target; return whether they are there.
+
+    They are not where the move was cancelled.
+    """
+    _check_hashes(source, target)
+    _advance_sequence(source, target)
+    with source.transaction(), target.transaction():
+        source.execute("set transaction isolation level repeatable read read only")
+        if not _claim(target, rows, is_cancelled=False):
+            return target.execute(_IS_CANCELLED, _arrays(rows)).fetchone() == (False,)
+        for row in rows:
+            messages = 0
+            for table, condition in _TABLES:
+                copied = _copy_table(source, target, row, table, condition)
+                messages += copied if table == "skipmq.message" else 0
+            query = sql.SQL(_GROUPS).format(old=sql.Literal(row.old), new=sql.Literal(row.new))
+            _pipe(source, target, query, sql.SQL("skipmq.message_group"))
+            target.execute(_COUNT, (row.new, messages))
+        target.execute(_QUEUES, _arrays(rows))
+    return True
+
+
+def _check_hashes(source: psycopg.Connection[Any], target: psycopg.Connection[Any]) -> None:
+    """Raise MapError if the servers number groups differently: their numbers are copied."""
+    query = "select hashtextextended('skipmq', 1)"
+    if source.execute(query).fetchone() != target.execute(query).fetchone():
+        raise MapError("the servers' hashtextextended differ: use one processor architecture")
+
+
+def _advance_sequence(source: psycopg.Connection[Any], target: psycopg.Connection[Any]) -> None:
+    """Let sequence numbers of the target follow those of the source."""
+    row = source.execute("select last_value from skipmq.sequence_number_seq").fetchone()
+    with target.transaction():
+        # It takes a lock, so that no number is drawn meanwhile.
+        target.execute("alter sequence skipmq.sequence_number_seq owned by none")
+        target.execute(
+            "select setval('skipmq.sequence_number_seq', greatest(last_value, %s))"
+            " from skipmq.sequence_number_seq",
+            row,
+        )
+
+
+def _copy_table(
+    source: psycopg.Connection[Any],
+    target: psycopg.Connection[Any],
+    row: _Relocated,
+    table: LiteralString,
+    condition: LiteralString,
+) -> int:
+    """Copy the rows of a queue in a table; return their number."""
+    columns = [name for (name,) in source.execute(_COLUMNS, (table,))]
+    new = sql.Literal(row.new)
+    changed = {"queue_id": new, "group_no": sql.SQL(_GROUP_NO).format(new=new)}
+    selected = sql.SQL(", ").join(
+        changed.get(name, sql.SQL("x.{}").format(sql.Identifier(name))) for name in columns
+    )
+    query = sql.SQL("select {} from {} x where x.queue_id = {} {}").format(
+        selected, sql.SQL(table), sql.Literal(row.old), sql.SQL(condition)
+    )
+    named = sql.SQL("{} ({})").format(
+        sql.SQL(table), sql.SQL(", ").join(map(sql.Identifier, columns))
+    )
+    return _pipe(source, target, query, named)
+
+
+def _pipe(
+    source: psycopg.Connection[Any],
+    target: psycopg.Connection[Any],
+    query: sql.Composable,
+    table: sql.Composable,
+) -> int:
+    with source.cursor() as reader, target.cursor() as writer:
+        read = sql.SQL("copy ({}) to stdout (format binary)").format(query)
+        written = sql.SQL("copy {} from stdin (format binary)").format(table)
+        with reader.copy(read) as rows, writer.copy(written) as into:
+            for part in rows:
+                into.write(part)
+        return writer.rowcount

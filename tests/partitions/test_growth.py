@@ -1,0 +1,118 @@
+"""`skipmq partitions add` and `rebalance` move queues with their messages and lose nothing."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from support.http import NodeProcess, client
+from support.partitions import Partitions, in_second, run
+from support.postgres import Databases, as_node
+
+
+@pytest.fixture
+def one(embedded_databases: Databases, router_server: Databases) -> Iterator[Partitions]:
+    """Give one partition, to which the test adds others."""
+    made = Partitions([embedded_databases], router_server)
+    yield made
+    made.drop()
+
+
+def rebalance(made: Partitions, *options: str) -> dict[str, Any]:
+    done = run("rebalance", "--router", made.router, "--json", *options)
+    assert done.exit_code == 0, done.exception
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def plan(made: Partitions) -> list[dict[str, Any]]:
+    listed = run("rebalance-plan", "--router", made.router, "--json")
+    assert listed.exit_code == 0, listed.exception
+    moves: list[dict[str, Any]] = json.loads(listed.stdout)["moves"]
+    return moves
+
+
+def doctor(made: Partitions) -> str:
+    return " ".join(run("doctor", "--router", made.router).output.split())
+
+
+def place(made: Partitions, name: str) -> list[int]:
+    """Return the partitions that have a queue."""
+    found = []
+    for number, url in enumerate(made.urls):
+        with psycopg.connect(url) as connection:
+            row = connection.execute(
+                "select queue_id >> 25 from skipmq.queue where name = %s", (name,)
+            ).fetchone()
+            if row is not None:
+                assert row == (number,)
+                found.append(number)
+    return found
+
+
+def test_growth_from_one_database_keeps_messages_receipts_and_order(
+    one: Partitions, embedded_databases: Databases
+) -> None:
+    with NodeProcess(database_url=as_node(one.router), workers=1) as process:
+        process.ready()
+        sqs = client(process.url)
+        names = [f"grown-{number}" for number in range(8)]
+        urls = {name: sqs.create_queue(QueueName=name)["QueueUrl"] for name in names}
+        fifo = sqs.create_queue(
+            QueueName=in_second("ordered", ".fifo"), Attributes={"FifoQueue": "true"}
+        )
+        for name, url in urls.items():
+            sqs.send_message(QueueUrl=url, MessageBody=f"{name} received")
+        handles = {
+            url: sqs.receive_message(QueueUrl=url)["Messages"][0]["ReceiptHandle"]
+            for url in urls.values()
+        }
+        for name, url in urls.items():
+            sqs.send_message(QueueUrl=url, MessageBody=f"{name} waits")
+        for number in range(6):
+            sqs.send_message(
+                QueueUrl=fifo["QueueUrl"],
+                MessageBody=str(number),
+                MessageGroupId=f"g{number % 2}",
+                MessageDeduplicationId=str(number),
+            )
+
+        assert one.add(embedded_databases).exit_code == 0
+        moves = plan(one)
+        moved = rebalance(one)
+
+        assert moved["kept"] == []
+        assert moved["moved"] == sum(len(move["queues"]) for move in moves) > 0
+        assert plan(one) == []
+        assert doctor(one) == "the router and its partitions fit"
+        assert {tuple(place(one, name)) for name in names} == {(0,), (1,)}
+        for name, url in urls.items():
+            sqs.delete_message(QueueUrl=url, ReceiptHandle=handles[url])
+            (message,) = sqs.receive_message(QueueUrl=url, VisibilityTimeout=0)["Messages"]
+            assert message["Body"] == f"{name} waits"
+            counts = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
+            assert counts["ApproximateNumberOfMessages"] == "1"
+            assert counts["ApproximateNumberOfMessagesNotVisible"] == "0"
+        again = sqs.send_message(
+            QueueUrl=fifo["QueueUrl"],
+            MessageBody="5",
+            MessageGroupId="g1",
+            MessageDeduplicationId="5",
+        )
+        last = sqs.send_message(
+            QueueUrl=fifo["QueueUrl"],
+            MessageBody="6",
+            MessageGroupId="g0",
+            MessageDeduplicationId="6",
+        )
+        received = sqs.receive_message(
+            QueueUrl=fifo["QueueUrl"], MaxNumberOfMessages=10, AttributeNames=["All"]
+        )["Messages"]
+        groups: dict[str, list[str]] = {}
+        for message in received:
+            groups.setdefault(message["Attributes"]["MessageGroupId"], []).append(message["Body"])
+        assert groups == {"g0": ["0", "2", "4", "6"], "g1": ["1", "3", "5"]}
+        numbers = {m["Body"]: m["Attributes"]["SequenceNumber"] for m in received}
+        assert numbers["5"] == again["SequenceNumber"] < last["SequenceNumber"]

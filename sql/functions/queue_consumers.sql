@@ -13,6 +13,8 @@ returns table (
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
+  -- As a subquery of the join it could be evaluated again for each row, and its times be groups.
+  with n as materialized (select skipmq.clock() as at)
   select
     c.caller, c.address, c.application, array_agg(c.process order by c.process)::text[],
     extract(epoch from n.at - min(c.since))::float8, extract(epoch from n.at - max(c.last_receive_at))::float8,
@@ -20,7 +22,7 @@ as $$
     -- A process that was killed has no receivers any more.
     coalesce(sum(c.waiting) filter (where c.seen_at > n.at - interval '20 seconds'), 0)::integer
   from skipmq.consumer c
-  cross join (select skipmq.clock() as at) n
+  cross join n
   where c.queue_id = p_queue_id and c.seen_at > n.at - interval '10 minutes'
   group by n.at, c.caller, c.address, c.application
   order by max(c.last_receive_at) desc nulls last, c.caller, c.address

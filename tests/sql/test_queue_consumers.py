@@ -33,3 +33,14 @@ def test_waiting_receivers_of_a_silent_process_do_not_count(
     assert waiting == 0
     advance(owner, "11 minutes")
     assert owner.execute(LIST, (orders.id,)).fetchall() == []
+
+
+def test_caller_is_one_in_any_plan(owner: Connection, node: Connection, orders: Queue) -> None:
+    for process in "abcdefgh":
+        note(node, process, orders.id, 1, 10, 5, 1)
+
+    for method in ("nestloop", "hashjoin", "mergejoin"):
+        owner.execute(f"set enable_{method} = off")
+        rows = owner.execute(LIST, (orders.id,)).fetchall()
+
+        assert [row[3] for row in rows] == [[*"abcdefgh"]]

@@ -96,6 +96,7 @@ begin
       when 'oldest' then case when m.messages > 0 then coalesce(skipmq.oldest_message(m.queue_id, m.fifo), 0) else 0 end
       when 'visible' then case when m.messages > 0 then (select n.visible from skipmq.count_messages(m.queue_id) n) else 0 end
       when 'in-flight' then case when m.messages > 0 then (select n.in_flight from skipmq.count_messages(m.queue_id) n) else 0 end
+      when 'delayed' then case when m.messages > 0 then (select n.delayed from skipmq.count_messages(m.queue_id) n) else 0 end
       end::float8 as sort
     from matching m
   ), given as materialized (

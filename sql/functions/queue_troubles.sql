@@ -1,6 +1,7 @@
 -- Does: returns what needs attention in the queues of an account and region, or in one, the worst first, up to p_limit:
 --   of a queue with waiting messages and clients its worst state (not-received, not-deleted, redelivered, behind) with the
---   age of its oldest message; dead-lettered with their number in 15 minutes; task-failed with its age.
+--   age of its oldest message; dead-lettered with their number in 15 minutes and the time since the first after an hour
+--   without; task-failed with its age.
 -- Called by: the GetOverview action.
 -- Locks, in order: none.
 -- Raises: nothing.
@@ -68,7 +69,8 @@ begin
     ) s
     where w.oldest > 60 and s.trouble is not null
     union all
-    select 4, 'dead-lettered', q.name, q.policy, null, m.dead_lettered, q.dead_letter_name, null
+    select 4, 'dead-lettered', q.name, q.policy, extract(epoch from v_now - b.minute)::float8, m.dead_lettered,
+      q.dead_letter_name, null
     from (
       select m.queue_id, sum(m.dead_lettered)::bigint as dead_lettered
       from skipmq.queue_minute m
@@ -76,6 +78,15 @@ begin
       group by m.queue_id
     ) m
     join skipmq.queue q on q.queue_id = m.queue_id
+    cross join lateral (
+      select max(d.minute) as minute
+      from (
+        select d.minute, lag(d.minute) over (order by d.minute) as before
+        from skipmq.queue_minute d
+        where d.queue_id = m.queue_id and d.dead_lettered > 0
+      ) d
+      where d.before is null or d.before < d.minute - interval '1 hour'
+    ) b
     where q.account = p_account and q.region = p_region and (p_queue is null or q.name = p_queue)
     union all
     select 6, 'task-failed', q.name, q.policy, extract(epoch from v_now - t.started_at)::float8, t.to_move - t.moved, null,

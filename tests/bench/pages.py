@@ -12,12 +12,20 @@ from bench.clients import percentile
 from bench.load import Failed, Outcome, Shape
 from bench.record import Pair
 from bench.run import Measure, Run
+from support.http import ACCOUNT
 from support.visitor import Visitor
 
-# Those of the whole broker, and those of a queue; a message that was never sent is looked for
-# as far as a search goes.
-_PAGES = ("queues", "dead-letters", "database", "audit")
-_OF_QUEUE = ("", "/charts", "/tail", "/settings", "/redrive", "/matching", "/timeline?message={id}")
+# Those of the whole broker, with the mark of running tasks that each has, and those of a queue. A
+# text and a message that were never sent are looked for as far as a search goes.
+_PAGES = (
+    *("overview", "queues", "queues?sort=oldest", "dead-letters", "database", "nodes", "tasks"),
+    *("tasks/running", "keys", "audit"),
+)
+_OF_QUEUE = (
+    *("", "/overview", "/consumers", "/charts", "/charts?minutes=10080", "/tail", "/settings"),
+    *("/redrive", "/failures", "/search?body={id}", "/timeline?message={id}"),
+)
+_HOME = f"/console/us-east-1/{ACCOUNT}/"
 # Seconds from page to page.
 _PACE = 1.0
 _UNAVAILABLE = 503
@@ -32,7 +40,7 @@ class Looking:
         self.refused = 0
         self.failure = ""
         self._visitor = Visitor(url)
-        self._pages = cycle([*_PAGES, *(f"queues/{queue}{page}" for page in _OF_QUEUE)])
+        self._pages = cycle(addresses(queue).values())
         self._over = Event()
 
     @contextmanager
@@ -61,6 +69,12 @@ class Looking:
             self._over.wait(max(0.0, _PACE - took / 1000))
 
 
+def addresses(queue: str) -> dict[str, str]:
+    """Return the addresses of all pages by their names; `{id}` is new each time."""
+    pages = {page: page for page in _PAGES} | {"overview": _HOME}
+    return pages | {f"queue{page.split('{')[0]}": f"queues/{queue}{page}" for page in _OF_QUEUE}
+
+
 def _opened(visitor: Visitor, page: str) -> tuple[float, int]:
     """Open a page; return how many milliseconds that took, and the status: 200 or 503.
 
@@ -86,7 +100,7 @@ def console(run: Run) -> None:
         alone = run.cycles(node, Shape(), queue)
         looking = Looking(node.url, name)
         measures = {"nobody looks": alone, "pages opened": _watched(alone, looking)}
-        pairs = [Pair("pages opened", "nobody looks", 0.95)]
+        pairs = [Pair("pages opened", "nobody looks", 0.97)]
         title = f"{messages:,} messages wait, a page a second"
         run.compare(title, "messages/s", measures, "nobody looks", pairs=pairs)
         # Page by page, with no load beside them.
@@ -125,6 +139,4 @@ def _each(url: str, queue: str) -> dict[str, Measure]:
 
         return measured
 
-    names = {page: page for page in _PAGES}
-    names |= {f"queue{page.partition('?')[0]}": f"queues/{queue}{page}" for page in _OF_QUEUE}
-    return {name: of(page) for name, page in names.items()}
+    return {name: of(page) for name, page in addresses(queue).items()}

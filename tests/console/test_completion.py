@@ -44,7 +44,7 @@ def test_attributes_of_messages_complete_a_filter(node: NodeProcess) -> None:
         }
         sqs.send_message(QueueUrl=queue, MessageBody="x", MessageAttributes=attributes)
 
-    page = Visitor(node.url).get("queues/attributed/matching").body
+    page = Visitor(node.url).get("queues/attributed/search").body
 
     assert options(page, "attributes") == ["colour", "key"]
     assert options(page, "values") == ["gr&#34;een", "red"]
@@ -64,7 +64,7 @@ def test_nothing_is_offered_to_whoever_may_not_see_it(signing: NodeProcess, keys
 
     assert options(boss.get(begun).body) == ["secret-plans"]
     assert options(worker.get(begun).body) == []
-    assert "escape" in boss.get("queues/secret-plans/matching").body
-    assert "escape" not in worker.get("queues/secret-plans/matching").body
+    assert "escape" in boss.get("queues/secret-plans/search").body
+    assert "escape" not in worker.get("queues/secret-plans/search").body
     assert records(signing, worker, "ListQueues") == []
     assert Visitor(signing.url).get(begun).status in {302, 303, 401}

@@ -19,7 +19,7 @@ _PAUSED = "Paused while messages are selected, open or filtered."
 
 @pytest.fixture
 def name() -> str:
-    return f"listed-{next(_number)}"
+    return f"rows-{next(_number)}"
 
 
 @pytest.fixture
@@ -149,6 +149,8 @@ def test_dead_letter_is_redriven_from_its_row(
     browser.look("desktop", "light")
     browser.open(f"{node.url}/console/us-east-1/000000000000/queues/{name}-dead")
     assert browser.texts(".message .reason") == ["KeyError: 'sku'"] * 2
+    # Where a move out of a dead-letter queue leads to by default.
+    assert browser.each("[name=destination]", "e.value") == [name]
     browser.click(".message .preview")
     browser.wait(f"Redrive to {name}")
 

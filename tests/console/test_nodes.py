@@ -32,7 +32,7 @@ def test_consumer_appears_in_the_open_page(node: NodeProcess, browser: Browser) 
 
 
 def test_consumer_with_a_key_is_named_by_it(signing: NodeProcess, keys: Keys) -> None:
-    key = keys.create()
+    key = keys.create(ACCOUNT, "--name", "mailer")
     visitor = signed_in(signing, key)
     sqs = client(signing.url, **key)
     queue = sqs.create_queue(QueueName="consumed-by-key")["QueueUrl"]
@@ -40,7 +40,7 @@ def test_consumer_with_a_key_is_named_by_it(signing: NodeProcess, keys: Keys) ->
 
     page = visitor.get("queues/consumed-by-key/consumers").body
 
-    assert f"<code>{key['key']}</code>" in page
+    assert f'mailer <code class="faint">{key["key"]}</code>' in page
 
 
 def test_key_without_the_right_sees_no_nodes(signing: NodeProcess, keys: Keys) -> None:
@@ -65,8 +65,8 @@ def worker(name: str, **members: Any) -> dict[str, Any]:
     ("members", "found"),
     [
         ({}, ""),
-        ({"LatencyMilliseconds": 250.0}, "slow"),
-        ({"LoopLagMilliseconds": 180.0}, "busy"),
+        ({"LatencyMilliseconds": 250.0}, "slow: p99"),
+        ({"LoopLagMilliseconds": 180.0}, "slow: loop lag"),
         ({"LatencyMilliseconds": 90.0}, ""),
         ({"SeenSeconds": 60}, "no heartbeat"),
     ],

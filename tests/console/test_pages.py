@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from bench.pages import addresses
 from support.browser import SCHEMES, WIDTHS, Browser
 from support.http import NodeProcess, client
 from support.programs import not_here
+from support.visitor import Visitor
 
 LONG = "a-name-as-long-as-names-of-queues-may-be-which-is-eighty-characters-0123456789ab"
 
@@ -124,6 +126,17 @@ def test_page_is_sound_in_both_widths_and_schemes(
             browser.click(FOLDED[page])
         browser.picture(screenshots / f"{page}-{width}-{scheme}.png")
         assert browser.complaints() == []
+
+
+@pytest.mark.usefixtures("queues")
+def test_benchmark_opens_pages_that_there_are(node: NodeProcess) -> None:
+    visitor = Visitor(node.url)
+
+    found = {
+        page: visitor.get(page.format(id=NOBODY)).status for page in addresses("orders").values()
+    }
+
+    assert set(found.values()) == {200}, found
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -1,6 +1,7 @@
 """The overview of a queue, to which its name leads."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -63,6 +64,49 @@ def test_dead_letter_queue_names_its_sources_and_can_be_redriven(
     assert browser.text("#acts").split("\n") == ["Send message", "Redrive messages", "Purge queue"]
     browser.run("document.querySelectorAll('#acts a')[1].click()")
     browser.wait("Rate limit")
+
+
+def tabs(page: str) -> list[str]:
+    """Return the names of the tabs of a queue's page."""
+    shown = page.partition('aria-label="Pages of this queue"')[2].partition("</nav>")[0]
+    return re.findall(r"<a [^>]*>([^<]*)</a>", shown)
+
+
+def test_redrive_is_offered_where_there_is_something_to_redrive(
+    node: NodeProcess, viewed: str
+) -> None:
+    visitor = Visitor(node.url)
+
+    assert "Redrive" in tabs(visitor.get(f"queues/{viewed}-dead/overview").body)
+    assert "Redrive" not in tabs(visitor.get(f"queues/{viewed}/overview").body)
+    # Its page has the tasks of any queue.
+    tasks = visitor.get(f"queues/{viewed}/redrive").body
+    assert "Tasks" in tabs(tasks)
+    assert ("Recent tasks" in tasks, "Start redrive" in tasks) == (True, False)
+
+
+def test_messages_of_a_queue_that_was_a_dead_letter_queue_go_back(
+    node: NodeProcess, sqs: Any
+) -> None:
+    sqs.create_queue(QueueName="former-dead")
+    policy = json.dumps({"deadLetterTargetArn": f"{ARN}:former-dead", "maxReceiveCount": 1})
+    url = sqs.create_queue(QueueName="former", Attributes={"RedrivePolicy": policy})["QueueUrl"]
+    sqs.send_message(QueueUrl=url, MessageBody="poison")
+    for _ in range(2):
+        sqs.receive_message(QueueUrl=url, VisibilityTimeout=0)
+    sqs.set_queue_attributes(QueueUrl=url, Attributes={"RedrivePolicy": ""})
+    visitor = Visitor(node.url)
+    page = visitor.get("queues/former-dead/redrive").body
+    assert "Redrive" in tabs(page)
+    assert 'name="destination" value="former"' in page
+
+    answer = visitor.post("queues/former-dead/redrive", {"destination": "former"})
+
+    assert answer.status == 303
+    assert eventually(lambda: sqs.receive_message(QueueUrl=url).get("Messages"))
+    done = visitor.get("queues/former-dead/redrive").body
+    assert "moved to former" in done
+    assert "Redrive" not in tabs(done)
 
 
 def test_consumers_and_age_are_counted(node: NodeProcess, sqs: Any) -> None:

@@ -50,7 +50,7 @@ def test_queues_in_trouble_come_first_and_say_why(browser: Browser, page: str) -
     browser.open(page)
 
     assert rows(browser) == ["listed-failing", "listed-full", "listed-dead", "listed-line.fifo"]
-    assert browser.texts("tbody .badge") == ["dead lettered", "dead letters"]
+    assert browser.texts("tbody .badge") == ["dead-lettered", "dead letters"]
 
 
 @pytest.mark.parametrize(
@@ -108,9 +108,12 @@ def test_columns_are_chosen_and_remembered(node: NodeProcess, shop: str) -> None
     visitor = Visitor(node.url)
     assert 'id="sort-visible"' in visitor.get(f"queues?q={shop}").body
 
-    answer = visitor.post("columns", {"column": ["messages", "curve", "<script>"]})
+    form = {"column": ["messages", "curve", "<script>"], "only": "backlog", "sort": "delayed"}
+    answer = visitor.post("columns", form)
 
     assert answer.status == 303
+    # The list stays as it was filtered and sorted.
+    assert answer.headers["Location"].endswith("/queues?only=backlog&sort=delayed")
     body = visitor.get(f"queues?q={shop}").body
     assert ('id="sort-messages"' in body, "Last hour" in body) == (True, True)
     assert 'id="sort-visible"' not in body

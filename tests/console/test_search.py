@@ -160,18 +160,20 @@ def test_large_queue_is_searched_in_steps_and_a_task_takes_what_was_there(
 
 def test_task_shows_its_progress_and_is_cancelled(node: NodeProcess) -> None:
     sqs = client(node.url)
-    url, other = filled(sqs, "slow")
+    url, other = filled(sqs, "copied-slowly")
     visitor = Visitor(node.url)
-    form = {"how": "copy", "destination": "slow-other", "rate": "1", "path": "$.red"}
-    assert visitor.post("queues/slow/search", form).status == 303
+    form = {"how": "copy", "destination": "copied-slowly-other", "rate": "1", "path": "$.red"}
+    assert visitor.post("queues/copied-slowly/search", form).status == 303
     eventually(lambda: int(waiting(sqs, other)) > 1)
 
-    page = visitor.get("queues/slow/redrive").body
+    page = visitor.get("queues/copied-slowly/redrive").body
 
     assert "<progress" in page
     assert "with <code>$.red</code>" in page
-    assert visitor.post("queues/slow/redrive/cancel", {"handle": field(page, "handle")}).status
-    eventually(lambda: ">cancelled<" in visitor.get("queues/slow/redrive").body)
+    assert visitor.post(
+        "queues/copied-slowly/redrive/cancel", {"handle": field(page, "handle")}
+    ).status
+    eventually(lambda: ">cancelled<" in visitor.get("queues/copied-slowly/redrive").body)
     assert waiting(sqs, url) == "20"
 
 

@@ -1,5 +1,6 @@
 """The page of all tasks, and the mark in the head of pages."""
 
+import re
 from typing import Any
 
 import pytest
@@ -7,7 +8,9 @@ import pytest
 from support.browser import Browser
 from support.http import NodeProcess, client, eventually
 from support.key_commands import ACCOUNT, Keys
-from support.visitor import signed_in
+from support.visitor import Visitor, signed_in
+
+ARN = "arn:aws:sqs:us-east-1:000000000000:"
 
 
 @pytest.fixture
@@ -15,8 +18,8 @@ def sqs(node: NodeProcess) -> Any:
     return client(node.url)
 
 
-def start(sqs: Any, name: str, rate: int | None = None) -> None:
-    """Start a redrive of ten messages of a dead-letter queue to a queue."""
+def start(sqs: Any, name: str, rate: int | None = None, tens: int = 1) -> None:
+    """Start a redrive of tens of messages of a dead-letter queue to a queue."""
     dead = sqs.create_queue(QueueName=f"{name}-dead")["QueueUrl"]
     sqs.create_queue(
         QueueName=name,
@@ -25,12 +28,12 @@ def start(sqs: Any, name: str, rate: int | None = None) -> None:
             f'{name}-dead", "maxReceiveCount": 3}}'
         },
     )
-    for n in range(10):
-        sqs.send_message(QueueUrl=dead, MessageBody=f"{n}")
-    arn = "arn:aws:sqs:us-east-1:000000000000:"
+    entries = [{"Id": f"{n}", "MessageBody": f"{n}"} for n in range(10)]
+    for _ in range(tens):
+        sqs.send_message_batch(QueueUrl=dead, Entries=entries)
     sqs.start_message_move_task(
-        SourceArn=f"{arn}{name}-dead",
-        DestinationArn=f"{arn}{name}",
+        SourceArn=f"{ARN}{name}-dead",
+        DestinationArn=f"{ARN}{name}",
         **({} if rate is None else {"MaxNumberOfMessagesPerSecond": rate}),
     )
 
@@ -94,3 +97,16 @@ def test_key_that_may_not_cancel_has_the_button_off(signing: NodeProcess, keys: 
 
 def key_of(page: str) -> str:
     return page.partition('data-label="By">')[2].partition("<")[0]
+
+
+def test_running_task_says_how_long_it_takes(node: NodeProcess, sqs: Any) -> None:
+    start(sqs, "timed", rate=1, tens=30)
+    visitor = Visitor(node.url)
+    assert "messages per second, 1 to 500; at 10, " in visitor.get("queues/timed-dead/redrive").body
+
+    for page in ("queues/timed-dead/redrive", "tasks"):
+        eventually(
+            lambda page=page: re.search("about [0-9a-z ]+ left", visitor.get(page).body), why=page
+        )
+    (task,) = sqs.list_message_move_tasks(SourceArn=f"{ARN}timed-dead")["Results"]
+    sqs.cancel_message_move_task(TaskHandle=task["TaskHandle"])

@@ -146,6 +146,17 @@ def test_no_file_is_too_long_to_read(pattern: str, most: int) -> None:
     assert {path: n for path, n in lengths.items() if n > most} == {}
 
 
+def test_console_has_little_script_and_style_of_its_own() -> None:
+    own = {
+        path.name: len(path.read_text().splitlines())
+        for path in (APP / "console" / "static").iterdir()
+        if path.suffix in {".js", ".css"} and not path.name.endswith(".min.js")
+    }
+
+    assert {"console.css", "console.js"} <= own.keys()
+    assert sum(own.values()) <= 1_500, own
+
+
 def test_no_module_is_a_drawer() -> None:
     drawers = {"utils", "helpers", "common", "manager", "base", "misc"}
 

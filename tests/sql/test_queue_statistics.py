@@ -184,6 +184,7 @@ def shop(owner: Connection) -> Connection:
     flying = Queue(owner, "flying")
     flying.send("a", "b", "c")
     flying.receive(2)
+    flying.send("later", delay=900)
     owner.execute("select skipmq.add_receives(%s, %s, %s)", ([flying.id], [2], [0]))
     FifoQueue(owner, "line.fifo")
     owner.execute("select skipmq.tag_queue(%s, %s)", (old.id, '{"team": "search", "a": "b=c"}'))
@@ -200,6 +201,7 @@ PLACE = ("000000000000", "us-east-1")
         ("oldest", ["dead", "old", "flying"]),
         ("visible", ["flying", "dead", "old"]),
         ("in-flight", ["flying", "dead", "old"]),
+        ("delayed", ["flying"]),
         ("sent", ["flying"]),
         ("deleted", ["flying"]),
         ("trouble", ["old", "failing", "flying"]),

@@ -169,3 +169,26 @@ def test_troubles_of_one_queue_leave_out_those_of_others(owner: Connection, orde
 
     assert kinds(owner) == {"orders": "not-received", "other": "not-received"}
     assert owner.execute(query).fetchall() == [("other",)]
+
+
+def test_dead_letters_have_the_time_since_the_first_after_an_hour_without(
+    owner: Connection,
+) -> None:
+    Queue(owner, "dead")
+    source = Queue(owner, "source", RedrivePolicy=redrive_policy())
+
+    def die() -> None:
+        source.send("a")
+        source.receive(timeout=0)
+        source.receive(timeout=0)
+
+    die()
+    advance(owner, "80 minutes")
+    die()
+    advance(owner, "130 minutes")
+    die()
+
+    (found,) = troubles(owner)
+
+    assert (found["trouble"], found["messages"]) == ("dead-lettered", 1)
+    assert 50 * 60 <= found["seconds"] <= 53 * 60

@@ -14,12 +14,20 @@ async def list_consumers(
     """List the callers that received from a queue, deleted or waited in the last ten minutes."""
     rows = await node.consumers.queue(queue.id, call.deadline)
     return {
-        "Consumers": [_shown(row) for row in rows],
+        "Consumers": [_shown(row, _user(node, call, row)) for row in rows],
         "WaitingReceivers": sum(row.waiting for row in rows),
     }
 
 
-def _shown(row: ConsumerRow) -> dict[str, Any]:
+def _user(node: Node, call: Call[Any], row: ConsumerRow) -> str | None:
+    """Return the ARN of the user whose key a consumer has, if this node knows the key."""
+    if node.keys is None or row.application is not None or not row.caller:
+        return None
+    identity = node.keys.identity(row.caller, call.identity.region)
+    return None if identity is None else identity.user
+
+
+def _shown(row: ConsumerRow, user: str | None) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "Interface": "HTTP" if row.application is None else "SQL",
         "ClientAddress": row.address,
@@ -30,6 +38,7 @@ def _shown(row: ConsumerRow) -> dict[str, Any]:
     if row.application is None:
         # An unsigned request has no key.
         shown |= {"AccessKeyId": row.caller} if row.caller else {}
+        shown |= {"User": user} if user else {}
         shown |= {"Receives": row.receives, "Received": row.received, "Deleted": row.deleted}
     else:
         shown |= {"Role": row.caller, "Application": row.application}

@@ -9,7 +9,7 @@ from skipmq.model import MessageCounts, Queue, QueueMinute, QueueStatistics, Tim
 
 Order: TypeAlias = Literal[
     "name", "messages", "rate", "dead-lettered", "trouble", "oldest", "visible", "in-flight",
-    "sent", "deleted",
+    "delayed", "sent", "deleted",
 ]  # fmt: skip
 ORDERS: tuple[str, ...] = get_args(Order)
 FILTERS = ("backlog", "failing", "not-received", "dead-letters", "fifo")

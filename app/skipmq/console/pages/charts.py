@@ -1,5 +1,6 @@
 """The page with charts of a queue's activity and of the time that messages spend in it."""
 
+import json
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -105,6 +106,7 @@ def _events(arn: str, clock: int, times: range) -> list[dict[str, Any]]:
             {
                 "time": each["RecordedTimestamp"] / 1000,
                 "text": _CHANGES[each["Action"]],
+                "attributes": _attributes(each),
                 "who": audit.shown(each)["caller"],
             }
             for each in records.get("Records", [])
@@ -116,13 +118,23 @@ def _events(arn: str, clock: int, times: range) -> list[dict[str, Any]]:
         if "LastOutageEndedSeconds" in node:
             ended = clock - node["LastOutageEndedSeconds"]
             began = ended - node["LastOutageSeconds"]
-            found.append({"time": began, "text": "Database unavailable", "who": ""})
+            found.append(
+                {"time": began, "text": "Database unavailable", "attributes": "", "who": ""}
+            )
     shown = []
     for each in sorted(found, key=lambda event: event["time"]):
         across = drawing.position(each["time"], times, times.step)
         if across is not None:
             shown.append({**each, "across": across})
     return shown
+
+
+def _attributes(record: dict[str, Any]) -> str:
+    """Return the attributes that a record has set, or nothing."""
+    parameters = json.loads(record.get("Parameters") or "{}")
+    attributes = parameters.get("Attributes") if record["Action"] == "SetQueueAttributes" else None
+    pairs = (f"{name}={errors.shown(value)}" for name, value in (attributes or {}).items())
+    return ", ".join(pairs)
 
 
 def _drawn(activity: Mapping[str, Any], minutes: int, times: range) -> list[drawing.Chart]:

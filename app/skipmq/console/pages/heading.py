@@ -51,6 +51,10 @@ def build(name: str, tab: str) -> dict[str, Any]:
             "ListDeadLetterSourceQueues", QueueUrl=name, MaxResults=_SOURCES
         )
         sources = [url.rpartition("/")[2] for url in found.get("queueUrls", [])]
+    may_redrive = "StartMessageMoveTask" in rights
+    # The fragment of the counts, which has no tab, shows no way to redrive.
+    is_asked = bool(tab and may_redrive and not sources and any(counts or []))
+    origin = _origin(name, rights) if is_asked else ""
     return {
         "name": name,
         "arn": current().arn(name),
@@ -60,5 +64,19 @@ def build(name: str, tab: str) -> dict[str, Any]:
         "counts": counts,
         "rights": rights,
         "source_queues": sources,
-        "may_redrive": bool(sources and counts and counts[0]),
+        "origin": origin,
+        "has_redrive": bool(sources or origin),
+        "may_redrive": may_redrive and bool((sources or origin) and counts and counts[0]),
     }
+
+
+def _origin(name: str, rights: frozenset[str]) -> str:
+    """Return the ARN of the queue that dead-lettered the first message of a queue, or nothing.
+
+    Messages keep it when no queue names theirs as its dead-letter queue any more.
+    """
+    if "PeekMessages" not in rights:
+        return ""
+    found, _ = current().attempt("PeekMessages", QueueUrl=name, MaxResults=1)
+    attributes = [each["Attributes"] for each in found.get("Messages", [])]
+    return str(attributes[0].get("DeadLetterQueueSourceArn", "")) if attributes else ""

@@ -44,7 +44,10 @@ def problem(worker: dict[str, Any], workers: list[dict[str, Any]]) -> str:
         for each in workers
         if each["Process"] != worker["Process"] and each["SeenSeconds"] <= SILENT
     ]
-    for member, text in (("LatencyMilliseconds", "slow"), ("LoopLagMilliseconds", "busy")):
+    for member, text in (
+        ("LatencyMilliseconds", "slow: p99"),
+        ("LoopLagMilliseconds", "slow: loop lag"),
+    ):
         own = worker[member] or 0
         usual = median([each[member] or 0 for each in others]) if others else 0
         if own > SLOW_MILLISECONDS and own >= SLOW_FACTOR * usual:

@@ -33,7 +33,7 @@ COLUMNS = (
     Column("oldest", "Oldest", "OldestSeconds"),
     Column("visible", "Visible", "Visible"),
     Column("in-flight", "In flight", "InFlight"),
-    Column("delayed", "Delayed", None, is_default=False),
+    Column("delayed", "Delayed", "Delayed", is_default=False),
     Column("messages", "Messages", "Messages", is_default=False),
     Column("dead-lettered", "Dead-lettered", "DeadLettered"),
     Column("sent", "In /min", "SentPerMinute"),
@@ -124,9 +124,10 @@ def _shown_columns() -> set[str]:
 
 
 def _columns() -> ResponseReturnValue:
-    """Remember which columns the browser shows."""
+    """Remember which columns the browser shows, and lead back to the list as it was."""
     chosen = [each.key for each in COLUMNS if each.key in flask.request.form.getlist("column")]
-    answer = site.see("queues")
+    kept = ("q", "only", "tag", "sort", "dir")
+    answer = site.see("queues", **{key: flask.request.form.get(key) or None for key in kept})
     answer.set_cookie(
         _COOKIE, ".".join(chosen), path=web.PAGES, samesite="Strict", httponly=True, max_age=_YEAR
     )

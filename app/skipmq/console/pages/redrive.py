@@ -7,7 +7,7 @@ from flask.typing import ResponseReturnValue
 
 from skipmq import errors, limits
 from skipmq.console import site
-from skipmq.console.pages import heading, settings
+from skipmq.console.pages import heading, tasks
 from skipmq.console.visit import current, text, whole_number
 
 _SOURCES = 100
@@ -31,7 +31,6 @@ def _page(name: str, error: errors.SqsError | None = None) -> ResponseReturnValu
     sources, source_error = current().attempt(
         "ListDeadLetterSourceQueues", QueueUrl=name, MaxResults=_SOURCES
     )
-    target, receives = settings.redrive(head["attributes"])
     page = flask.render_template(
         "redrive.html",
         **head,
@@ -39,8 +38,7 @@ def _page(name: str, error: errors.SqsError | None = None) -> ResponseReturnValu
         sources=[url.rpartition("/")[2] for url in sources.get("queueUrls", [])],
         has_more_sources="NextToken" in sources,
         source_error=source_error,
-        dead_letter_queue=target,
-        receives=receives,
+        messages=sum(head["counts"] or []),
         fastest=limits.MOVES_PER_SECOND,
         error=error,
         given=flask.request.form if error is not None else {},
@@ -49,27 +47,38 @@ def _page(name: str, error: errors.SqsError | None = None) -> ResponseReturnValu
 
 
 def _tasks(name: str) -> ResponseReturnValue:
-    return flask.render_template("tasks.html", **heading.build(name, "redrive"), **_task_list(name))
+    return flask.render_template("tasks.html", **heading.build(name, ""), **_task_list(name))
 
 
 def _task_list(name: str) -> dict[str, Any]:
     result, error = current().attempt(
         "ListMessageTasks", QueueUrl=name, MaxResults=limits.MOVE_TASKS_LISTED
     )
-    tasks = result.get("Tasks", [])
-    is_running = any(each["Status"] in ("RUNNING", "CANCELLING") for each in tasks)
-    return {"tasks": tasks, "task_error": error, "is_running": is_running}
+    shown = tasks.shown(result.get("Tasks", []))
+    is_running = any(each["Status"] in tasks.ACTIVE for each in shown)
+    return {"tasks": shown, "task_error": error, "is_running": is_running}
 
 
 def _start(name: str) -> ResponseReturnValue:
+    """Start a redrive; of a queue that is no dead-letter queue any more, a move to a queue."""
     target = (text("destination") or "").strip()
     try:
-        current().act(
-            "StartMessageMoveTask",
-            SourceArn=current().arn(name),
-            DestinationArn=_arn(target) if target else None,
-            MaxNumberOfMessagesPerSecond=whole_number("rate"),
-        )
+        rate = whole_number("rate")
+        if target and heading.build(name, "redrive")["origin"]:
+            current().act(
+                "StartMessageTask",
+                QueueUrl=name,
+                Kind="move",
+                DestinationQueueUrl=target,
+                MaxNumberOfMessagesPerSecond=rate,
+            )
+        else:
+            current().act(
+                "StartMessageMoveTask",
+                SourceArn=current().arn(name),
+                DestinationArn=_arn(target) if target else None,
+                MaxNumberOfMessagesPerSecond=rate,
+            )
     except errors.SqsError as error:
         return _page(name, error)
     site.notice("Started the redrive.")

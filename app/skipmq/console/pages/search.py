@@ -8,12 +8,15 @@ from flask.typing import ResponseReturnValue
 
 from skipmq import errors, limits
 from skipmq.console import site
+from skipmq.console.masking import HIDDEN
 from skipmq.console.pages import heading, messages
 from skipmq.console.visit import current
 
 # What makes a request for the page a search.
 _FIELDS = ("body", "path", "attribute", "value", "receives", "minutes", "failure", "none", "go")
 _SHOWN = 50
+# The number of messages whose attributes complete the fields, before there are found ones.
+_SAMPLE = 20
 _NOTICES = {
     "move": "Started to move messages.",
     "copy": "Started to copy messages.",
@@ -46,6 +49,7 @@ def _page(name: str, error: errors.SqsError | None = None) -> ResponseReturnValu
             if isinstance(failure, errors.ServiceUnavailable | errors.QueueDoesNotExist):
                 raise
             refused = failure
+    attributes = _attributes(step.get("Messages") or _sample(name, head["rights"]))
     found_before, searched_before, _ = _progress()
     found = found_before + step.get("Found", 0)
     searched = searched_before + step.get("Searched", 0)
@@ -56,6 +60,8 @@ def _page(name: str, error: errors.SqsError | None = None) -> ResponseReturnValu
         "search.html",
         **head,
         given=values,
+        attribute_names=sorted({key for key, _ in attributes}),
+        attribute_values=sorted({value for _, value in attributes if value not in (None, HIDDEN)}),
         messages=[messages.listed(each) for each in step.get("Messages", [])],
         found=found,
         searched=searched,
@@ -72,6 +78,24 @@ def _page(name: str, error: errors.SqsError | None = None) -> ResponseReturnValu
     )
     failed = error or refused
     return page, 200 if failed is None else failed.status
+
+
+def _sample(name: str, rights: frozenset[str]) -> list[dict[str, Any]]:
+    """Return some messages of a queue, none without the right to peek."""
+    if "PeekMessages" not in rights:
+        return []
+    result, _ = current().attempt("PeekMessages", QueueUrl=name, MaxResults=_SAMPLE)
+    found: list[dict[str, Any]] = result.get("Messages", [])
+    return found
+
+
+def _attributes(found: list[dict[str, Any]]) -> list[tuple[str, str | None]]:
+    """Return the names and the texts of the attributes of messages."""
+    return [
+        (key, value.get("StringValue"))
+        for message in found
+        for key, value in message.get("MessageAttributes", {}).items()
+    ]
 
 
 def _step(name: str) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The page of the tasks of all queues, and the mark in the head of pages while one runs."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import flask
@@ -9,7 +10,7 @@ from skipmq import errors
 from skipmq.console import site
 from skipmq.console.visit import current, text
 
-_ACTIVE = ("RUNNING", "CANCELLING")
+ACTIVE = ("RUNNING", "CANCELLING")
 
 
 def add(pages: flask.Blueprint) -> None:
@@ -31,20 +32,37 @@ def _page(failure: errors.SqsError | None = None) -> ResponseReturnValue:
         "all_tasks.html",
         error=error,
         failure_of_cancel=failure,
-        tasks=[
-            _shown(each) | {"may_cancel": _may_cancel(each)} for each in result.get("Tasks", [])
-        ],
+        tasks=[each | {"may_cancel": _may_cancel(each)} for each in shown(result.get("Tasks", []))],
     )
     return page, 200 if failure is None else failure.status
 
 
-def _shown(task: dict[str, Any]) -> dict[str, Any]:
-    return task | {
-        "queue": task["SourceArn"].rpartition(":")[2],
-        "target": task.get("DestinationArn", "").rpartition(":")[2],
-        "done": task.get("ApproximateNumberOfMessagesPassed")
-        or task.get("ApproximateNumberOfMessagesMoved", 0),
-    }
+def shown(tasks: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Add the names of queues, what is done, and the seconds that are left, to tasks."""
+    found = [
+        each
+        | {
+            "queue": each["SourceArn"].rpartition(":")[2],
+            "target": each.get("DestinationArn", "").rpartition(":")[2],
+            "done": each.get("ApproximateNumberOfMessagesPassed")
+            or each.get("ApproximateNumberOfMessagesMoved", 0),
+        }
+        for each in tasks
+    ]
+    if not any(each["Status"] == "RUNNING" for each in found):
+        return found
+    clock = current().clock()
+    return [each | {"left": _left(each, clock)} for each in found]
+
+
+def _left(task: dict[str, Any], clock: float) -> int | None:
+    """Return the seconds until a task ends at the speed that it had so far, if that is known."""
+    rest: int = task.get("ApproximateNumberOfMessagesToMove", 0) - task["done"]
+    took: float = clock - task["StartedTimestamp"] / 1000
+    if task["Status"] != "RUNNING" or not task["done"] or rest <= 0:
+        return None
+    done: int = task["done"]
+    return round(rest * took / done)
 
 
 def _may_cancel(task: dict[str, Any]) -> bool:
@@ -62,8 +80,8 @@ def _running() -> ResponseReturnValue:
     if not current().may("ListMessageMoveTasks"):
         return "", 204
     result, _ = current().attempt("ListTasks", MaxResults=10)
-    running = [each for each in result.get("Tasks", []) if each["Status"] in _ACTIVE]
-    return flask.render_template("running.html", tasks=[_shown(each) for each in running])
+    running = [each for each in result.get("Tasks", []) if each["Status"] in ACTIVE]
+    return flask.render_template("running.html", tasks=running)
 
 
 def _cancel() -> ResponseReturnValue:

@@ -134,7 +134,7 @@ def test_submitted_commands_export_report_and_replay_each_row_once(
     assert on_executors(cluster)
     sent, again = (json.loads(submit(cluster, database, *replay)) for _ in range(2))
 
-    assert "120 rows in 1 windows" in first
+    assert "120 rows in 1 window," in first
     assert "nothing new" in next_
     assert counted(lake) == len(rows_of(owner)) == 120
     assert rows_in(lake) == rows_of(owner)
@@ -156,7 +156,7 @@ def test_setting_names_a_master_of_a_cluster(
         "--lake", str(tmp_path / "lake"), SKIPMQ_SPARK_MASTER=cluster.url,
     )  # fmt: skip
 
-    assert "20 rows in 1 windows" in output
+    assert "20 rows in 1 window," in output
     assert on_executors(cluster)
     assert rows_in(tmp_path / "lake") == rows_of(owner)
 

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from skipmq.analytics.postgres import history
+from skipmq.cli.analytics import lineage
 from skipmq.cli.analytics.errors import DUCKDB, check_spark, one_line_errors
 from skipmq.cli.environment import configuration, open_database
 from skipmq.cli.output import out
@@ -127,7 +128,14 @@ def export_command(*, lake: str | None, compact: bool, keep: int | None, as_json
     """
     settings = configuration().settings
     path = lake_path(settings, lake)
-    with spark_and_database(settings) as (spark, source, url):
+    with (
+        spark_and_database(settings) as (spark, source, url),
+        lineage.recorded(
+            "export",
+            [lineage.database_view(url, "history")],
+            [lineage.folder(path, "history")],
+        ) as run,
+    ):
         from skipmq.analytics import export  # noqa: PLC0415 - as above.
 
         columns = (BarColumn(), MofNCompleteColumn(), TextColumn("transactions"))
@@ -150,16 +158,17 @@ def export_command(*, lake: str | None, compact: bool, keep: int | None, as_json
             done = export.export(
                 spark, source, path, record=record, progress=progress, compact=compact, keep=keep
             )
-    if as_json:
-        click.echo(json.dumps({"lake": path, **asdict(done)}, default=str))
-    else:
-        _print_summary(done, path)
-    if done.damage:
-        more = f", and {len(done.damage) - 1} more are damaged" if done.damage[1:] else ""
-        raise click.ClickException(
-            f"{done.damage[0]}{more}: `skipmq analytics verify --lake {path} --repair` exports"
-            " again the days that the database still has; it keeps the days of damaged files"
-        )
+        run.rows = done.rows
+        if as_json:
+            click.echo(json.dumps({"lake": path, **asdict(done)}, default=str))
+        else:
+            _print_summary(done, path)
+        if done.damage:
+            more = f", and {len(done.damage) - 1} more are damaged" if done.damage[1:] else ""
+            raise click.ClickException(
+                f"{done.damage[0]}{more}: `skipmq analytics verify --lake {path} --repair` exports"
+                " again the days that the database still has; it keeps the days of damaged files"
+            )
 
 
 def _print_summary(done: "Summary", path: str) -> None:
@@ -168,7 +177,8 @@ def _print_summary(done: "Summary", path: str) -> None:
         f"; removed {done.taken_back} rows that the server does not have" if done.taken_back else ""
     )
     expired = f"; expired {done.expired} rows" if done.expired else ""
-    new = f"{done.rows} rows in {done.windows} windows" if done.rows else "nothing new"
+    windows = f"{done.windows} window{'s' if done.windows > 1 else ''}"
+    new = f"{done.rows} rows in {windows}" if done.rows else "nothing new"
     out.print(f"{new}, up to transaction {done.until}, to {path}{removed}{expired}{days}")
 
 

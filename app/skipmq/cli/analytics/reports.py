@@ -17,6 +17,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from skipmq.cli import place
+from skipmq.cli.analytics import lineage
 from skipmq.cli.analytics.engine import Selection, opened
 from skipmq.cli.analytics.errors import one_line_errors
 from skipmq.cli.analytics.exports import JSON, spark_and_database
@@ -77,7 +78,16 @@ def report_command(
     """
     check_order(since, until)
     selection = Selection(lake, since, until, queues)
-    with opened(configuration().settings, selection, engine) as source:
+    settings = configuration().settings
+    read = (
+        lineage.folder(lake, "history")
+        if lake
+        else lineage.database_view(settings.database_url or settings.analytics_url, "history")
+    )
+    with (
+        lineage.recorded("report", [read], [lineage.folder(str(output))]),
+        opened(settings, selection, engine) as source,
+    ):
         from skipmq.analytics import page, report  # noqa: PLC0415
 
         tables = {}

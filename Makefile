@@ -33,6 +33,9 @@ WSGI_SKIPS := --ignore tests/http/test_wire_http.py --ignore tests/http/test_wir
   --ignore tests/http/test_fifo_locks.py --ignore tests/http/test_conformance_in_flight.py
 WSGI_CONSOLE := tests/console/test_rights.py tests/console/test_sign_in.py
 BENCH := cd tests && PYTHONPATH=../deploy ../$(BIN)/python -m
+# As images of containers set it. The tests start thousands of processes, which would each compile
+# the package again, a third of what a command costs; and each worker would compile all tests.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help run cluster test test-all coverage test-unit lint format hooks docs packages clients bench bench-quick soak fuzz faults bench-history bench-peers freeze constraints audit wheel release clean
 

@@ -33,7 +33,7 @@ TOGETHER = {"analytics": "analytics", "cluster": "clusters", "deploy": "clusters
 # What takes longest begins first, so that no worker is left alone with it.
 FIRST = (
     *("analytics", "cluster", "deploy", "docs", "django", "testing", "clients", "client"),
-    *("server", "http", "migration", "console"),
+    *("server", "http", "migration", "console", "concurrency", "imports", "partitions", "alerts"),
 )
 # What a browser is made of, and the packages that have it.
 BROWSER = {"chromium": "chromium", "chromedriver": "chromium-driver"}

@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from skipmq.config.settings import Settings
+from support.analytics import SHORT_LIVED
 from support.http import eventually
 from support.programs import need
 from support.sql import number
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 # Seconds that a test may take, on a machine with much else to do.
 LONGEST = 240
-# Of a JVM that lives for a minute: it would compile for longer than what that saves.
-SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 @pytest.fixture(scope="session")
@@ -29,16 +28,11 @@ def spark() -> Iterator["SparkSession"]:
     need("java")
     from skipmq.analytics import session  # noqa: PLC0415 - only when a test asks for it.
 
-    # The JVM reads it when it starts.
-    os.environ["PYSPARK_SUBMIT_ARGS"] = (  # noqa: TID251
-        f"--driver-memory 1g --driver-java-options '{SHORT_LIVED}' pyspark-shell"
-    )
+    # The JVM reads it when it starts, and those of commands do.
+    os.environ["PYSPARK_SUBMIT_ARGS"] = SHORT_LIVED  # noqa: TID251
     started = session.start(Settings(spark_master="local[2]"), "skipmq tests")
     started.sparkContext.setLogLevel("ERROR")
     started.conf.set("spark.sql.shuffle.partitions", "2")
-    # A frame of ten rows is computed sooner than code for it is compiled.
-    started.conf.set("spark.sql.codegen.wholeStage", "false")
-    started.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     yield started
     started.stop()
 

@@ -20,17 +20,11 @@ from skipmq.analytics.export import export
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.lake import Lake
 from support import trees
-from support.analytics import FACTS, Writers, rows_of, settle
+from support.analytics import FACTS, SHORT_LIVED, Writers, rows_of, settle
 from support.postgres import Connection, as_reader
 from support.processes import until_gone
 
 PATIENCE = 300
-# A driver that lives for seconds has no time to compile what it does.
-SHORT_LIVED = (
-    "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC'"
-    " --conf spark.sql.codegen.wholeStage=false --conf spark.sql.codegen.factoryMode=NO_CODEGEN"
-    " pyspark-shell"
-)
 # Moments at which a process is killed, from its beginning to its end.
 MOMENTS = 12
 TIDY = """

@@ -17,17 +17,11 @@ from skipmq.cli.analytics import engine as analytics_engine
 from skipmq.cli.analytics.engine import Selection
 from skipmq.config.settings import Settings
 from support import lakes
+from support.analytics import SHORT_LIVED
 from support.http import SKIPMQ, environment
 from support.postgres import Databases
 from support.programs import need
 from support.settled import NOON, row
-
-# Of a few rows: compiled code would come too late.
-SHORT_LIVED = (
-    "--driver-memory 1g --driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC'"
-    " --conf spark.sql.codegen.wholeStage=false --conf spark.sql.codegen.factoryMode=NO_CODEGEN"
-    " pyspark-shell"
-)
 
 
 @pytest.fixture

@@ -13,17 +13,12 @@ import psycopg
 from deltalake import DeltaTable
 
 from local_cluster import LocalCluster
+from support.analytics import SHORT_LIVED
 
 PATIENCE = 240
 # A statement as PostgreSQL logs it with all its lines, of which the first has the time.
 _READ = re.compile(r"LOG:  (?:statement|execute [^:]*): (?:(?!\n\d{4}-).)*?skipmq_views", re.DOTALL)
 FACTS = ["id", "xid", "message_id", "outcome"]
-# A driver that lives for seconds has no time to compile what it does.
-SHORT_LIVED = (
-    "--driver-memory 1g --driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC'"
-    " --conf spark.sql.codegen.wholeStage=false --conf spark.sql.codegen.factoryMode=NO_CODEGEN"
-    " pyspark-shell"
-)
 
 # Spark itself looks for a server that answers: nothing else asks one before.
 COUNT = """

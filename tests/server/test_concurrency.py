@@ -8,20 +8,24 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+import pytest
+
 from support.http import client, eventually
 from support.nodes import Client, Nodes, two_nodes
 from support.postgres import Databases
 
-MESSAGES = 20_000
 PRODUCERS = CONSUMERS = 8
+# The slow size goes on while autovacuum runs.
+SIZES = [4_000, pytest.param(20_000, marks=pytest.mark.slow)]
 VISIBILITY = 120
 PATIENCE = 300
 
 
 @dataclass
 class Record:
-    """What the clients saw; times by the one monotonic clock of this process."""
+    """What the clients saw of a number of messages; times by one monotonic clock."""
 
+    messages: int
     acknowledged: set[str] = field(default_factory=set)
     uncertain: set[str] = field(default_factory=set)
     # When each receive began and was answered.
@@ -32,7 +36,7 @@ class Record:
 
 def produce(record: Record, nodes: Nodes, queue: str, number: int) -> None:
     sqs = Client(nodes, number)
-    share = [f"{number}-{n}" for n in range(MESSAGES // PRODUCERS)]
+    share = [f"{number}-{n}" for n in range(record.messages // PRODUCERS)]
     for start in range(0, len(share), 10):
         bodies = share[start : start + 10]
         entries = [{"Id": str(n), "MessageBody": body} for n, body in enumerate(bodies)]
@@ -74,7 +78,7 @@ def run(record: Record, nodes: Nodes, queue: str, during: Callable[[], None]) ->
     deadline = time.monotonic() + PATIENCE
 
     def done() -> bool:
-        everything = len(record.deleted) == MESSAGES
+        everything = len(record.deleted) == record.messages
         return everything or time.monotonic() > deadline
 
     with ThreadPoolExecutor(PRODUCERS + CONSUMERS + 1) as pool:
@@ -86,7 +90,7 @@ def run(record: Record, nodes: Nodes, queue: str, during: Callable[[], None]) ->
 
 
 def check(record: Record, visibility: float) -> None:
-    assert len(record.acknowledged) == MESSAGES
+    assert len(record.acknowledged) == record.messages
     assert set(record.deliveries) == record.acknowledged, "lost or invented"
     for body, times in record.deliveries.items():
         # A body whose send had an unknown outcome may be stored twice. No other message comes again
@@ -97,33 +101,37 @@ def check(record: Record, visibility: float) -> None:
             assert all(gap > visibility * 0.9 for gap in gaps), (body, gaps)
 
 
-def test_two_nodes_deliver_every_message_once(embedded_databases: Databases) -> None:
+@pytest.mark.parametrize("messages", SIZES)
+def test_two_nodes_deliver_every_message_once(embedded_databases: Databases, messages: int) -> None:
     with two_nodes(embedded_databases.migrated()) as nodes:
         sqs = client(nodes[0].url)
         queue = sqs.create_queue(
             QueueName="orders", Attributes={"VisibilityTimeout": str(VISIBILITY)}
         )["QueueUrl"]
-        record = Record()
+        record = Record(messages)
 
         run(record, nodes, queue, during=lambda: None)
 
         check(record, VISIBILITY)
         assert record.uncertain == set()
-        assert Counter(len(times) for times in record.deliveries.values()) == {1: MESSAGES}
+        assert Counter(len(times) for times in record.deliveries.values()) == {1: messages}
         counts = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["All"])["Attributes"]
         assert {v for key, v in counts.items() if key.startswith("Approximate")} == {"0"}
 
 
-def test_death_of_a_node_in_the_middle_loses_nothing(embedded_databases: Databases) -> None:
+@pytest.mark.parametrize("messages", SIZES)
+def test_death_of_a_node_in_the_middle_loses_nothing(
+    embedded_databases: Databases, messages: int
+) -> None:
     with two_nodes(embedded_databases.migrated()) as nodes:
         sqs = client(nodes[0].url)
         queue = sqs.create_queue(QueueName="orders", Attributes={"VisibilityTimeout": "10"})[
             "QueueUrl"
         ]
-        record = Record()
+        record = Record(messages)
 
         def kill_one() -> None:
-            eventually(lambda: len(record.deleted) >= MESSAGES // 3, PATIENCE)
+            eventually(lambda: len(record.deleted) >= messages // 3, PATIENCE)
             nodes[1].kill()
 
         run(record, nodes, queue, during=kill_one)

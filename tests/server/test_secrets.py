@@ -18,6 +18,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from skipmq import cli, embedded
+from support.analytics import SHORT_LIVED
 from support.commands import invoke, loaded
 from support.http import SKIPMQ, NodeProcess, client, environment, eventually, free_port
 from support.key_commands import Keys
@@ -86,7 +87,7 @@ def clean(text: str, planted: set[str] = PLANTED) -> str:
 
 def run(*words: str, code: int | None = None, **settings: object) -> str:
     """Run a command; return what it printed, which has no secret in it."""
-    variables = environment(settings) | {"COLUMNS": "250"}
+    variables = environment(settings) | {"COLUMNS": "250", "PYSPARK_SUBMIT_ARGS": SHORT_LIVED}
     if not {*words} & IN_A_PROCESS:
         here = invoke(words, variables)
         assert code is None or here.code == code, here
@@ -96,7 +97,7 @@ def run(*words: str, code: int | None = None, **settings: object) -> str:
         env=variables,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
         input="",
     )

@@ -64,7 +64,7 @@ def refused(*options: str, **settings: object) -> str:
 
 
 def test_start_says_where_it_serves_and_how_long_it_took(node_url: str) -> None:
-    with NodeProcess(database_url=node_url) as node:
+    with NodeProcess(database_url=node_url, workers=1) as node:
         node.ready()
 
         line = eventually(lambda: [text for text in node.lines if "serves SQS at" in text])[0]
@@ -171,14 +171,16 @@ def test_address_open_to_others_needs_to_be_told_insecure(node_url: str) -> None
 
 
 def test_public_url_is_the_base_of_queue_urls(node_url: str) -> None:
-    with NodeProcess(database_url=node_url, public_url="https://sqs.example.test/") as node:
+    with NodeProcess(
+        database_url=node_url, workers=1, public_url="https://sqs.example.test/"
+    ) as node:
         url = client(node.ready().url).create_queue(QueueName="orders")["QueueUrl"]
 
     assert url == "https://sqs.example.test/000000000000/orders"
 
 
 def test_cooldowns_can_be_turned_off(node_url: str) -> None:
-    with NodeProcess(database_url=node_url, purge_cooldown=0, name_cooldown=0) as node:
+    with NodeProcess(database_url=node_url, workers=1, purge_cooldown=0, name_cooldown=0) as node:
         sqs = client(node.ready().url)
         for _ in range(2):
             url = sqs.create_queue(QueueName="orders")["QueueUrl"]
@@ -190,7 +192,7 @@ def test_cooldowns_can_be_turned_off(node_url: str) -> None:
 def test_declared_queues_are_there_from_the_start(node_url: str, tmp_path: Path) -> None:
     file = tmp_path / "skipmq.toml"
     file.write_text("[queues.orders]\nVisibilityTimeout = 60\n[queues.mails]\n")
-    with NodeProcess(database_url=node_url, config=file) as node:
+    with NodeProcess(database_url=node_url, workers=1, config=file) as node:
         sqs = client(node.ready().url)
         url = sqs.get_queue_url(QueueName="orders")["QueueUrl"]
         sqs.get_queue_url(QueueName="mails")
@@ -207,7 +209,7 @@ def test_example_file_declares_queues(node_url: str, tmp_path: Path) -> None:
     example = (ROOT / "deploy" / "env" / "skipmq.toml.example").read_text()
     file = tmp_path / "skipmq.toml"
     file.write_text(example.replace("port = 9324\n", ""))
-    with NodeProcess(database_url=node_url, config=file) as node:
+    with NodeProcess(database_url=node_url, workers=1, config=file) as node:
         urls = client(node.ready().url).list_queues()["QueueUrls"]
         assert "differs from its declaration" not in node.log
 
@@ -225,7 +227,7 @@ def test_declared_queues_may_name_each_other_in_any_order(node_url: str, tmp_pat
         redrivePermission = "byQueue"
         sourceQueueArns = ["{arn}:first"]
         """)
-    with NodeProcess(database_url=node_url, config=file) as node:
+    with NodeProcess(database_url=node_url, workers=1, config=file) as node:
         sqs = client(node.ready().url)
         url = sqs.get_queue_url(QueueName="first")["QueueUrl"]
         found = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["RedrivePolicy"])
@@ -239,7 +241,7 @@ def test_declared_queues_may_name_each_other_in_any_order(node_url: str, tmp_pat
     )
     for delay in ("1", "2"):
         file.write_text(file.read_text().replace("DelaySeconds = 1", f"DelaySeconds = {delay}"))
-        with NodeProcess(database_url=node_url, config=file) as node:
+        with NodeProcess(database_url=node_url, workers=1, config=file) as node:
             node.ready()
             differing = [line for line in node.lines if "differs from its declaration" in line]
             assert any("first" in line and "RedrivePolicy" in line for line in differing)

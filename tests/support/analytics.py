@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 
     from skipmq.analytics.jdbc import Source
 
+# PYSPARK_SUBMIT_ARGS of a JVM that lives for a minute and has a few rows: it would compile for
+# longer than what that saves.
+SHORT_LIVED = (
+    "--driver-memory 1g --driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC'"
+    " --conf spark.sql.codegen.wholeStage=false --conf spark.sql.codegen.factoryMode=NO_CODEGEN"
+    " pyspark-shell"
+)
 # What a test wants to know of a row.
 FACTS = "id, xid, outcome, queue, message_id"
 

@@ -13,6 +13,7 @@ import psutil
 import psycopg
 
 from support import pages, programs
+from support.analytics import SHORT_LIVED
 from support.http import NodeProcess, environment
 from support.pages import Page
 from support.postgres import Databases, as_node
@@ -30,7 +31,7 @@ def run(page: Page, databases: Databases, folder: Path, *, then: str = "") -> st
     blocks, home = folder / "blocks", folder / "reader"
     blocks.mkdir()
     home.mkdir()
-    with roles_dropped(url), NodeProcess(database_url=as_node(url)) as node:
+    with roles_dropped(url), NodeProcess(database_url=as_node(url), workers=1) as node:
         node.ready()
         text = pages.script(page, blocks, node.port, url)
         variables = _variables(url, node.port, folder) | _sdks(page, home)
@@ -90,6 +91,7 @@ def _variables(url: str, port: int, folder: Path) -> dict[str, str]:
         "AWS_EC2_METADATA_DISABLED": "true",
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONUNBUFFERED": "1",
+        "PYSPARK_SUBMIT_ARGS": SHORT_LIVED,
     }
 
 

@@ -7,7 +7,6 @@ from skipmq import extras
 extras.require_server("skipmq.wsgi")
 
 import asyncio
-import atexit
 import os
 import threading
 from contextlib import suppress
@@ -68,13 +67,18 @@ def application() -> flask.Flask:
         tasks = TaskListener(node.database.partitions, janitor.wake)
         # The server has the connections of clients, whose number is unknown here.
         node.start(janitor, tasks, Heartbeat(node.workers, snapshot, lambda: None))
-        atexit.register(_close, node, loop)
         return broker
 
     broker = asyncio.run_coroutine_threadsafe(start(), loop).result()
+    threading.Thread(target=_close_at_the_end, args=(broker.node, loop), daemon=False).start()
     return web.create_app(broker, loop, console.mount)
 
 
-def _close(node: Node, loop: asyncio.AbstractEventLoop) -> None:
+def _close_at_the_end(node: Node, loop: asyncio.AbstractEventLoop) -> None:
+    """Close the node when the main thread has ended, for which the interpreter waits.
+
+    Not by atexit: by then no thread can be started, as the last export does.
+    """
+    threading.main_thread().join()
     with suppress(TimeoutError):
         asyncio.run_coroutine_threadsafe(node.close(), loop).result(_CLOSE_SECONDS)

@@ -146,7 +146,8 @@ class Node:
         finally:
             self.database.close()
         if self.tracing is not None:
-            await asyncio.to_thread(self.tracing.close)
+            # Not in a thread of the loop's: there are none any more where a WSGI server ends.
+            self.tracing.close()
 
     def messages(self, queue: Queue) -> StandardMessages | FifoMessages:
         """Return the functions for messages of a queue's type."""

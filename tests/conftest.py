@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -92,6 +93,14 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
             asyncio.run(test(**fixtures))
 
         pyfuncitem.obj = run
+
+
+def pytest_configure() -> None:
+    """Take Ctrl-C, so that the programs do that tests start and interrupt.
+
+    A shell starts what it runs in the background deaf to it, as does all that is started by that.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

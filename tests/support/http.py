@@ -54,7 +54,7 @@ def environment(settings: Mapping[str, Any]) -> dict[str, str]:
     return kept | {f"SKIPMQ_{key.upper()}": str(value) for key, value in settings.items()}
 
 
-def eventually(condition: Callable[[], Any], seconds: float = 30, why: str = "") -> Any:
+def eventually(condition: Callable[[], Any], seconds: float = 120, why: str = "") -> Any:
     """Return the condition's first true value; fail when it does not come."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):
@@ -115,7 +115,7 @@ class NodeProcess:
 
     def ready(self) -> Self:
         """Wait until the node takes requests."""
-        eventually(self._answers, seconds=60, why=f"ready; the node said:\n{self.log}")
+        eventually(self._answers, why=f"ready; the node said:\n{self.log}")
         return self
 
     def _answers(self) -> bool:

@@ -7,7 +7,7 @@ from time import monotonic
 from typing import Any
 
 
-async def eventually(condition: Callable[[], Any], seconds: float = 30, why: str = "") -> Any:
+async def eventually(condition: Callable[[], Any], seconds: float = 120, why: str = "") -> Any:
     """Return the first true value of a condition, which may be a coroutine; fail without one."""
     deadline = monotonic() + seconds
     while True:

@@ -14,7 +14,7 @@ import pytest
 
 from skipmq.embedded import keeper
 
-PATIENCE = 30
+PATIENCE = 120
 HOLD = """
 import json, sys
 from pathlib import Path

@@ -41,7 +41,7 @@ class WorkerProcess:
     def signal(self, number: int = signal.SIGTERM) -> None:
         self.process.send_signal(number)
 
-    def ended(self, seconds: float = 30) -> int:
+    def ended(self, seconds: float = 120) -> int:
         """Return the exit code when the process has ended by itself."""
         code = self.process.wait(seconds)
         self._reader.join(10)

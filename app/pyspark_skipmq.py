@@ -1,4 +1,4 @@
-"""The source `skipmq`, where PySpark looks for it: in modules whose names begin with pyspark_.
+"""The format `skipmq`, where PySpark looks for it: in modules whose names begin with pyspark_.
 
 PySpark imports them all at a session's first source in Python, and none works when one cannot be
 imported.
@@ -9,7 +9,7 @@ from skipmq import extras
 __all__ = ["DefaultSource"]
 
 if extras.has_server():
-    from skipmq.analytics.stream import SettledMessages as DefaultSource
+    from skipmq.analytics.spark_format import SkipMQ as DefaultSource
 else:
     from pyspark.sql.datasource import DataSource
 
@@ -24,4 +24,4 @@ else:
         def __init__(self, options: dict[str, str]) -> None:
             """Raise MissingExtraError."""
             super().__init__(options)
-            extras.require_server("Spark's source skipmq", "analytics")
+            extras.require_server("Spark's format skipmq", "analytics")

@@ -54,8 +54,7 @@ begin
       skipmq.lock_groups(integer, bigint[], boolean),
       skipmq.resend(integer, tid[], integer[], timestamptz),
       skipmq.hold_generation(integer), skipmq.hold_job(text, boolean),
-      skipmq.lock_for_sending(integer, text[], integer[]),
-      skipmq.hold_queue(text, text, text),
+      skipmq.lock_for_sending(integer, text[], integer[]), skipmq.hold_queue(text, text, text),
       skipmq.refresh_groups(integer, bigint[]),
       skipmq.check_messages(integer, text[], text[], integer[], text[], text[], text[]),
       skipmq.check_message(boolean, integer, text, bigint, integer, text, text, text),
@@ -64,8 +63,7 @@ begin
       skipmq.check_timeouts(integer[]),
       skipmq.deduplication_ids(integer, text[], text[]),
       skipmq.has_forbidden_character(text),
-      skipmq.is_attribute_name(text),
-      skipmq.is_identifier(text),
+      skipmq.is_attribute_name(text), skipmq.is_identifier(text),
       skipmq.is_number(text), skipmq.latin(text), skipmq.shown(text), skipmq.note_failure(text, text), skipmq.failure_kind(text), skipmq.note_consumer(integer),
       skipmq.check_redrive(integer, text, text[]),
       skipmq.check_grant(text, text, text, text),
@@ -103,7 +101,9 @@ begin
       skipmq.delete_message(text, bigint, integer, text, text),
       skipmq.change_message_visibility(text, bigint, integer, integer, text, text, text),
       skipmq.return_message(text, bigint, integer, text, text),
-      skipmq.dead_letter_message(text, bigint, integer, text, text, text)
+      skipmq.dead_letter_message(text, bigint, integer, text, text, text),
+      skipmq.stage_messages(text, text, uuid, bigint[], text[], text[], integer[], text[], text[], text[], text, text),
+      skipmq.send_staged(text, text, bigint, uuid[], bigint, integer, bigint, text, text), skipmq.discard_staged(text, text, uuid[], text, text)
       to skipmq_application;
   end if;
   if exists (select from pg_roles where rolname = 'skipmq_reader') then

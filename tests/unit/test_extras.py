@@ -166,6 +166,6 @@ def test_source_of_spark_says_it_when_it_is_used(tmp_path: Path) -> None:
 
     assert done.stdout == "skipmq\n"
     assert done.stderr.splitlines()[-1] == (
-        "skipmq.extras.MissingExtraError: Spark's source skipmq needs the server:"
+        "skipmq.extras.MissingExtraError: Spark's format skipmq needs the server:"
         " pip install 'skipmq[analytics]'"
     )

@@ -22,6 +22,10 @@ class ReplayError(AnalyticsError):
     """A replay cannot be run."""
 
 
+class SendError(AnalyticsError):
+    """Rows cannot be sent as messages."""
+
+
 class AuditError(AnalyticsError):
     """A log of sends cannot be read."""
 

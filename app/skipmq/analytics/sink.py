@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from skipmq.analytics import storage
-from skipmq.analytics.stream import SettledMessages
+from skipmq.analytics.spark_format import SkipMQ
 
 CHECKPOINT = "_checkpoint"
 
@@ -29,7 +29,7 @@ def start(
     place = storage.qualified(spark, output)
     storage.make(spark, place)
     storage.check_shared(spark, place)
-    spark.dataSource.register(SettledMessages)
+    spark.dataSource.register(SkipMQ)
     writer = (
         spark.readStream.format("skipmq")
         .options(**options)

@@ -17,7 +17,6 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
-    DataSource,
     DataSourceReader,
     DataSourceStreamReader,
     InputPartition,
@@ -29,7 +28,6 @@ from pyspark.sql.streaming.datasource import (
     ReadMaxRows,
     SupportsTriggerAvailableNow,
 )
-from pyspark.sql.types import StructType
 
 from skipmq.analytics import windows
 from skipmq.analytics.columns import CONTENT, HISTORY, VIEW
@@ -51,36 +49,17 @@ class Settled(InputPartition):
     fetch: int
 
 
-class SettledMessages(DataSource):
-    """The history of a SkipMQ database."""
-
-    @classmethod
-    def name(cls) -> str:
-        """Return the name for `format`."""
-        return "skipmq"
-
-    def schema(self) -> StructType:
-        """Return the columns of the history."""
-        return HISTORY
-
-    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - fixed columns.
-        """Return a reader of the whole history."""
-        return _BatchReader(_Access.from_options(self.options))
-
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802
-        """Return a reader of the history as it grows."""
-        return _StreamReader(_Access.from_options(self.options))
-
-
 @dataclass(frozen=True, slots=True)
-class _Access:
+class Access:
+    """What to read, and how: the options."""
+
     url: str
     bodies: bool
     row_limit: int
     from_latest: bool
 
     @classmethod
-    def from_options(cls, options: Any) -> "_Access":
+    def from_options(cls, options: Any) -> "Access":
         """Parse the options; raise ValueError for invalid ones."""
         url = options.get("url")
         if not url:
@@ -97,9 +76,11 @@ class _Access:
         return cls(url, bodies, row_limit, begin == "latest")
 
     def connect(self) -> Session:
+        """Connect for short queries; raise session.Unavailable."""
         return session.connect(self.url, "skipmq stream")
 
     def partitions(self, first: int, until: int) -> list[Settled]:
+        """Return the queries on the transactions from `first` to before `until`."""
         with self.connect() as connection:
             parts = windows.divide(connection, first, until, windows.CHUNK)
         if not parts:
@@ -122,7 +103,7 @@ class _Access:
 class _PartitionReader:
     """The part that both readers share."""
 
-    def __init__(self, access: _Access) -> None:
+    def __init__(self, access: Access) -> None:
         self._access = access
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -131,7 +112,7 @@ class _PartitionReader:
         return self._access.read(partition)
 
 
-class _BatchReader(_PartitionReader, DataSourceReader):
+class BatchReader(_PartitionReader, DataSourceReader):
     """Reads the history below the horizon, without holding a snapshot."""
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -141,7 +122,7 @@ class _BatchReader(_PartitionReader, DataSourceReader):
         return self._access.partitions(0, horizon)
 
 
-class _StreamReader(_PartitionReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
+class StreamReader(_PartitionReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads by transactions; an offset has those of its batch, [first, until).
 
     After a failover a batch begins an hour before the last one, because rows that were read may
@@ -149,7 +130,7 @@ class _StreamReader(_PartitionReader, DataSourceStreamReader, SupportsTriggerAva
     settled_at if they matter.
     """
 
-    def __init__(self, access: _Access) -> None:
+    def __init__(self, access: Access) -> None:
         super().__init__(access)
         self._target: int | None = None
 

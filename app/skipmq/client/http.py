@@ -9,7 +9,7 @@ import msgspec
 
 from skipmq.client import tracing
 from skipmq.client.errors import ClientError
-from skipmq.client.signing import headers
+from skipmq.client.signing import Key, headers
 
 # The answer to a receive that waits comes within a second of its wait.
 _SECONDS = 10.0
@@ -41,16 +41,20 @@ class Caller:
     """Calls the actions at a URL; of any thread, each on a connection of its own meanwhile.
 
     An answer may take `seconds`; `certificate` are the files of a certificate to show and of its
-    key, "" if the first has both. Raises ClientError for a URL that is no address, and for files
-    that cannot be used.
+    key, "" if the first has both; `key` signs, or without it that of AWS's variables. Raises
+    ClientError for a URL that is no address, and for files that cannot be used.
     """
 
     def __init__(
-        self, url: str, seconds: float = _SECONDS, certificate: tuple[str, str] | None = None
+        self,
+        url: str,
+        seconds: float = _SECONDS,
+        certificate: tuple[str, str] | None = None,
+        key: Key | None = None,
     ) -> None:
         if (host := _host(url)) is None:
             raise ClientError(f"{url} is not a broker's URL: write https://HOST:PORT")
-        self.url, self._host, self._seconds = url, host, seconds
+        self.url, self._host, self._seconds, self._key = url, host, seconds, key
         self._tls = ssl.create_default_context() if url.startswith("https:") else None
         if certificate is not None:
             _show(self._tls, url, *certificate)
@@ -67,7 +71,7 @@ class Caller:
         kept = self._idle.pop() if self._idle else None
         connection = kept or self._connection()
         target = action if "." in action else f"AmazonSQS.{action}"
-        sent = dict(headers(self._host, target, body, region)) | tracing.carried()
+        sent = dict(headers(self._host, target, body, region, self._key)) | tracing.carried()
         try:
             try:
                 status, text = self._exchange(connection, body, sent)

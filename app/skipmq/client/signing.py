@@ -8,6 +8,7 @@ import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
+from typing import NamedTuple
 
 from skipmq import limits
 
@@ -17,7 +18,7 @@ _SIGNED_WITH_TOKEN = "content-type;host;x-amz-date;x-amz-security-token;x-amz-ta
 
 def has_key() -> bool:
     """Return whether there is a key to sign by."""
-    return all(_key())
+    return all(_key()[:2])
 
 
 def default_region() -> str:
@@ -26,37 +27,51 @@ def default_region() -> str:
     return named or limits.DEFAULT_REGION
 
 
-def headers(host: str, target: str, body: bytes, region: str | None = None) -> Mapping[str, str]:
+class Key(NamedTuple):
+    """An access key to sign by; nothing is signed where a part of it is empty."""
+
+    id: str | None
+    secret: str | None
+    token: str | None = None
+
+
+def headers(
+    host: str, target: str, body: bytes, region: str | None = None, key: Key | None = None
+) -> Mapping[str, str]:
     """Return the headers of a request with a JSON body to a target: `AmazonSQS.NAME`.
 
-    Reads AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN.
+    Without a key that of AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN is used.
     """
     given = {
         "content-type": "application/x-amz-json-1.0",
         "host": host,
         "x-amz-target": target,
     }
-    key, secret = _key()
-    if not key or not secret:
+    key = key or _key()
+    if not key.id or not key.secret:
         return given
     moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     scope = f"{moment[:8]}/{region or default_region()}/sqs/aws4_request"
     given["x-amz-date"] = moment
     names = _SIGNED
-    if token := os.environ.get("AWS_SESSION_TOKEN"):
-        given["x-amz-security-token"], names = token, _SIGNED_WITH_TOKEN
+    if key.token:
+        given["x-amz-security-token"], names = key.token, _SIGNED_WITH_TOKEN
     lines = "".join(f"{name}:{given[name]}\n" for name in names.split(";"))
     request = f"POST\n/\n\n{lines}\n{names}\n{sha256(body).hexdigest()}"
     text = f"AWS4-HMAC-SHA256\n{moment}\n{scope}\n{sha256(request.encode()).hexdigest()}"
-    signing = f"AWS4{secret}".encode()
+    signing = f"AWS4{key.secret}".encode()
     for part in scope.split("/"):
         signing = hmac.digest(signing, part.encode(), "sha256")
     given["authorization"] = (
-        f"AWS4-HMAC-SHA256 Credential={key}/{scope}, SignedHeaders={names},"
+        f"AWS4-HMAC-SHA256 Credential={key.id}/{scope}, SignedHeaders={names},"
         f" Signature={hmac.digest(signing, text.encode(), 'sha256').hex()}"
     )
     return given
 
 
-def _key() -> tuple[str | None, str | None]:
-    return os.environ.get("AWS_ACCESS_KEY_ID"), os.environ.get("AWS_SECRET_ACCESS_KEY")
+def _key() -> Key:
+    return Key(
+        os.environ.get("AWS_ACCESS_KEY_ID"),
+        os.environ.get("AWS_SECRET_ACCESS_KEY"),
+        os.environ.get("AWS_SESSION_TOKEN"),
+    )

@@ -91,6 +91,12 @@ def jobs(settings: Settings) -> list[Job]:
             (CHUNK,),
         ),
         Job(
+            "expire staged messages",
+            3600.0,
+            Statement("select skipmq.expire_staged_messages($1)", INTEGER),
+            (CHUNK,),
+        ),
+        Job(
             "forget consumers",
             60.0,
             Statement("select skipmq.expire_consumers($1)", INTEGER),

@@ -1,0 +1,27 @@
+-- Does: deletes up to p_limit messages that were staged more than a day ago and belong to no batch that send_staged has
+--   begun: those of tasks and drivers that failed; returns their number.
+-- Called by: the janitor.
+-- Locks, in order: staged messages, skipping locked ones.
+-- Raises: nothing.
+-- Relies on index: staged_message_staged, staged_batch_pkey.
+-- Routed: to each partition; the results are added.
+create function skipmq.expire_staged_messages(p_limit integer default 5000) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_before timestamptz := skipmq.clock() - interval '1 day';
+  v_deleted integer;
+begin
+  delete from skipmq.staged_message m
+  where m.ctid = any (array(
+    select o.ctid
+    from skipmq.staged_message o
+    where o.staged_at <= v_before and not exists (
+      select from skipmq.staged_batch b where b.target = o.target and b.stream = o.stream and o.part = any (b.parts))
+    order by o.staged_at
+    limit p_limit
+    for update skip locked));
+  get diagnostics v_deleted = row_count;
+  return v_deleted;
+end $$;

@@ -1,0 +1,28 @@
+import pytest
+
+from support.postgres import Connection
+from support.sql import advance, number
+from support.staging import FIRST, SECOND, send, stage, staged
+
+EXPIRE = "select skipmq.expire_staged_messages(%s::int)"
+
+
+@pytest.mark.usefixtures("orders")
+def test_messages_of_no_batch_are_deleted_after_a_day_up_to_the_limit(owner: Connection) -> None:
+    stage(owner, "a", "b", "c")
+    assert number(owner, EXPIRE, 10) == 0
+    advance(owner, "25 hours")
+    stage(owner, "d", part=SECOND)
+
+    assert [number(owner, EXPIRE, 2) for _ in range(3)] == [2, 1, 0]
+    assert staged(owner) == 1
+
+
+@pytest.mark.usefixtures("orders")
+def test_batch_that_was_interrupted_is_kept_until_it_is_sent(owner: Connection) -> None:
+    stage(owner, "a", "b")
+    assert send(owner, 0, 2, FIRST, limit=1) == 1
+    advance(owner, "48 hours")
+
+    assert number(owner, EXPIRE, 10) == 0
+    assert [send(owner, 0, 2) for _ in range(2)] == [1, 0]

@@ -225,6 +225,10 @@ class ServiceUnavailable(SqsError, status=503, fault="Receiver", namespace=CORAL
     """The database cannot be reached at the moment; try again."""
 
 
+class RouterUnavailable(ServiceUnavailable, wire=ServiceUnavailable):
+    """The router cannot be reached at the moment: queues are served, but neither created nor listed; try again."""
+
+
 class DatabaseReadOnly(ServiceUnavailable, wire=ServiceUnavailable):
     """The database takes no writes at the moment: it is read-only; try again."""
 

@@ -12,8 +12,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from skipmq import embedded
-from support.http import NodeProcess, client, eventually
-from support.partitions import Partitions
+from support.http import NodeProcess, client, eventually, raw
+from support.partitions import Partitions, plproxy_server
 from support.postgres import Databases, as_node
 
 _number = count(1)
@@ -33,7 +33,11 @@ def node(
 ) -> Iterator[tuple[NodeProcess, Partitions]]:
     made = Partitions([embedded_databases, second], router_server)
     with NodeProcess(
-        database_url=as_node(made.router), workers=1, failover_wait=2, purge_cooldown=0
+        database_url=as_node(made.router),
+        workers=1,
+        failover_wait=2,
+        database_deadline=60,
+        purge_cooldown=0,
     ) as process:
         yield process.ready(), made
 
@@ -130,6 +134,8 @@ def test_queues_of_other_partitions_are_served_while_one_hangs(
             ]
             for number in range(20):
                 sqs.send_message(QueueUrl=urls[0], MessageBody=str(number))
+            # Else the load balancer would send requests for no queue any more.
+            assert raw(f"{process.url}/health/ready").status == 200
             assert not any(each.done() for each in sends)
         finally:
             for each in frozen:
@@ -158,3 +164,49 @@ def test_receiver_is_woken_by_a_send_through_another_router(
         (message,) = waiting.result()["Messages"]
 
     assert message["MessageId"] == sent["MessageId"]
+
+
+@pytest.fixture
+def lost(
+    embedded_databases: Databases, public_folder: Path
+) -> Iterator[tuple[NodeProcess, Partitions, Databases]]:
+    """Give a node whose router has a server of its own, to be taken down."""
+    folder = public_folder / f"router-{next(_number)}"
+    server = embedded.start(folder, ephemeral=True, bin_dir=plproxy_server())
+    router_server = Databases(server)
+    made = Partitions([embedded_databases, embedded_databases], router_server)
+    with NodeProcess(
+        database_url=as_node(made.router), workers=1, failover_wait=1, purge_cooldown=0
+    ) as process:
+        yield process.ready(), made, router_server
+    server.release()
+
+
+def test_lost_router_stops_nothing_but_creates_and_lists(
+    lost: tuple[NodeProcess, Partitions, Databases],
+) -> None:
+    process, made, router_server = lost
+    sqs = client(process.url)
+    urls = [sqs.create_queue(QueueName=made.name_at(number))["QueueUrl"] for number in (0, 1)]
+    # One that the node has not used yet.
+    unused = made.name_at(1)
+    with psycopg.connect(made.urls[1], autocommit=True) as owner:
+        owner.execute("select skipmq.create_queue(%s)", (unused,))
+    fresh = made.name_at(0)
+    router_server.server.release()
+    eventually(lambda: not is_up(router_server), seconds=30)
+
+    for request in (lambda: sqs.create_queue(QueueName=fresh), sqs.list_queues):
+        with pytest.raises(ClientError) as raised:
+            request()
+        response = raised.value.response
+        assert response["ResponseMetadata"]["HTTPStatusCode"] == 503
+        assert response["Error"]["Message"].startswith("The router cannot be reached")
+    urls.append(sqs.get_queue_url(QueueName=unused)["QueueUrl"])
+    for url in urls:
+        sqs.send_message(QueueUrl=url, MessageBody="tea")
+        (message,) = sqs.receive_message(QueueUrl=url, WaitTimeSeconds=5)["Messages"]
+        sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+        sqs.purge_queue(QueueUrl=url)
+    assert raw(f"{process.url}/health/ready").status == 200
+    assert 'skipmq_partition_available{partition="1"} 1.0' in process.metrics()

@@ -13,6 +13,7 @@ from skipmq import errors
 from skipmq.database.availability import Observer
 from skipmq.database.partitions import Database
 from skipmq.database.pool import has_no_slot, is_read_only
+from skipmq.database.shared import SharedRead
 from skipmq.database.statement import Statement
 from skipmq.telemetry.logs import log
 
@@ -29,6 +30,8 @@ _HEALTH = "health"
 # Seconds that a node stays ready while the database takes no writes; longer where requests wait
 # longer. If a failover emptied the load balancer, it would refuse requests that nodes let wait.
 READY_GRACE = 5.0
+# The longest time for which readiness waits for the state: load balancers wait for a second.
+_GLANCE = 0.3
 
 
 class Monitor:
@@ -41,6 +44,7 @@ class Monitor:
         self._observer = observer
         self._checked = -_INTERVAL
         self._watching: asyncio.Task[None] | None = None
+        self._check = SharedRead(self.check)
         self.state = WRITABLE
         # The time of time.monotonic of the last change, and its cause in the server's words.
         self.since, self.reason = monotonic(), ""
@@ -57,14 +61,20 @@ class Monitor:
         return self.state
 
     async def can_serve(self) -> tuple[bool, str]:
-        """Return whether requests are served, or wait through a transient state; and the state."""
-        state = await self.check()
-        if state == WRITABLE:
+        """Return whether requests are served, or wait through a transient state; and the state.
+
+        Where queues are spread over partitions, one that is available is enough, without a router.
+        While the database hangs, the state is the last one.
+        """
+        checked = await self._check.within(_GLANCE)
+        state = checked.result() if checked else self.state
+        serves = self._database.has_available_partition()
+        if serves or (serves is None and state == WRITABLE):
             self._failing_since = None
             return True, state
         now = monotonic()
         self._failing_since = self._failing_since or now
-        waits = self._failover_wait if state in TRANSIENT else 0.0
+        waits = self._failover_wait if serves is False or state in TRANSIENT else 0.0
         return now - self._failing_since <= max(READY_GRACE, waits), state
 
     async def run(self) -> None:

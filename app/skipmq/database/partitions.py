@@ -100,6 +100,16 @@ class Database(Pool):
                 yield pool
             await grown.wait()
 
+    def known(self) -> Sequence[Pool]:
+        """Return the pools of the partitions that are known; without a router this one."""
+        return self._partitions or (self,)
+
+    def has_available_partition(self) -> bool | None:
+        """Return whether a partition is available; None without a router."""
+        if not self._partitions:
+            return None
+        return not all(partition.availability.is_unavailable for partition in self._partitions)
+
     def home(self, account: str, region: str, name: str) -> int | None:
         """Return the partition in which a queue is looked up first; None without a router."""
         if not self._partitions:
@@ -156,6 +166,12 @@ class Database(Pool):
         super().on_needs_operator(callback)
         for partition in self._partitions or ():
             partition.on_needs_operator(callback)
+
+    def _raise_unavailable(self, error: Exception, unknown: bool) -> None:
+        # A partition that a router cannot use leaves the router available.
+        if self._partitions and not unknown and self.availability.is_unavailable:
+            raise errors.RouterUnavailable from error
+        super()._raise_unavailable(error, unknown)
 
     def stop(self) -> None:
         """End all waits for the database, present and future."""

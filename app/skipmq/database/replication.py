@@ -8,6 +8,7 @@ from typing import NamedTuple
 from skipmq import errors
 from skipmq.database.partitions import Database
 from skipmq.database.pool import Pool
+from skipmq.database.shared import SharedRead
 from skipmq.database.statement import TEXT, Statement
 from skipmq.telemetry.logs import log
 
@@ -24,6 +25,8 @@ _NEEDED: dict[str, Callable[[int], int]] = {
 }
 # Seconds for which a level is cached.
 _VALID_SECONDS = 1.0
+# The longest time for which a glance waits for the level, in seconds.
+_GLANCE = 0.3
 # Seconds between two polls of a wait for standbys: the first, doubled up to the longest.
 _PAUSE, _LONGEST_PAUSE = 0.001, 0.05
 
@@ -66,16 +69,44 @@ class Level(NamedTuple):
         return _NEEDED[mode](self.listed)
 
 
+def _rank(level: Level) -> tuple[int, int, int]:
+    return level.required, level.listed, level.connected or 0
+
+
 class Replication:
     """The replication of the cluster, as its primary reports it; for one loop."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._cached: dict[Pool, tuple[float, Level]] = {}
+        self._look = SharedRead(self.level)
+
+    async def glance(self) -> Level | None:
+        """Return the level, or the last one where the database hangs, if there is one.
+
+        Raises errors.SqsError.
+        """
+        if found := await self._look.within(_GLANCE):
+            return found.result()
+        return min((level for _, level in self._cached.values()), key=_rank, default=None)
 
     async def level(self, deadline: float = 0.0, queue_id: int | None = None) -> Level:
-        """Return the replication level, at most a second old: that of a queue's partition."""
-        database = self._database.partition(queue_id)
+        """Return the replication level, at most a second old: that of a queue's partition.
+
+        Without a queue it is that of the available partition whose commits the fewest servers have.
+        """
+        if queue_id is not None:
+            return await self._level(self._database.partition(queue_id), deadline)
+        await self._database.open_partitions()
+        found = await asyncio.gather(
+            *(self._level(database, deadline) for database in self._database.known()),
+            return_exceptions=True,
+        )
+        if levels := [each for each in found if isinstance(each, Level)]:
+            return min(levels, key=_rank)
+        raise next(each for each in found if isinstance(each, BaseException))
+
+    async def _level(self, database: Pool, deadline: float) -> Level:
         cached = self._cached.get(database)
         if cached is not None and cached[0] > monotonic():
             return cached[1]

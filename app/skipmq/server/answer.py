@@ -258,7 +258,8 @@ class Broker:
             found["status"] = "stopping" if node.is_stopping else "not ready"
             return 503, found
         try:
-            found["replication"] = str(await node.replication.level())
+            level = await node.replication.glance()
+            found["replication"] = str(level or "unknown: the database does not answer")
         except errors.SqsError as error:  # The database has just become unavailable.
             found["replication"] = f"unknown: {error.message}"
         skew = self.node.keys.skew() if self.node.keys is not None else None

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from skipmq import errors
 from skipmq.database import Database, Level, Replication, Search
+from skipmq.database.shared import SharedRead
 from skipmq.store.upkeep import Upkeep
 
 _SERVER = Search(
@@ -60,23 +61,19 @@ class Overview:
     def __init__(self, database: Database, replication: Replication) -> None:
         self._database, self._replication = database, replication
         self._upkeep = Upkeep(database)
-        self._reading: asyncio.Task[OverviewSnapshot] | None = None
+        self._reading = SharedRead(self._read)
         self.latest: OverviewSnapshot | None = None
 
     async def current(self) -> tuple[OverviewSnapshot | None, errors.SqsError | None]:
         """Return the latest overview, and the error that keeps it from being current, if any."""
         if self.latest is not None and monotonic() - self.latest.at < _VALID_SECONDS:
             return self.latest, None
-        if self._reading is None or self._reading.done():
-            self._reading = asyncio.get_running_loop().create_task(self._read())
-            # Retrieve the exception, which asyncio logs otherwise if all callers have timed out.
-            self._reading.add_done_callback(lambda task: task.cancelled() or task.exception())
-        done, _ = await asyncio.wait({self._reading}, timeout=_TIMEOUT)
-        if not done:
+        reading = await self._reading.within(_TIMEOUT)
+        if reading is None:
             return self.latest, errors.ServiceUnavailable()
-        error = self._reading.exception()
+        error = reading.exception()
         if error is None:
-            self.latest = self._reading.result()
+            self.latest = reading.result()
         elif not isinstance(error, errors.SqsError):
             raise error
         return self.latest, error

@@ -158,14 +158,22 @@ class Queues:
             self._seen.pop(arn, None)
 
     async def _write(
-        self, statement: Statement, parameters: Sequence[object], name: QueueName, deadline: float
+        self,
+        statement: Statement,
+        parameters: Sequence[object],
+        name: QueueName,
+        deadline: float,
+        queue_id: int | None = None,
     ) -> Rows:
         """Run a statement that changes a queue, and remove the queue from all nodes' caches.
 
-        Also if the statement fails: it may have been done.
+        Also if the statement fails: it may have been done. With `queue_id` it runs in the queue's
+        partition.
         """
         try:
-            return await self._database.rows(statement, parameters, deadline=deadline)
+            return await self._database.rows(
+                statement, parameters, deadline=deadline, tenant=queue_id
+            )
         finally:
             self.forget(name.arn)
             self._announce(name.arn)
@@ -281,27 +289,29 @@ class Queues:
         Raises errors.QueueMoved if the queue was deleted or purged.
         """
         parameters = (queue.id, old, new)
-        ((replaced,),) = await self._write(_REPLACE_POLICY, parameters, queue.name, deadline)
+        ((replaced,),) = await self._write(
+            _REPLACE_POLICY, parameters, queue.name, deadline, queue.id
+        )
         return bool(replaced)
 
     async def tag(self, queue: Queue, tags: Mapping[str, str], deadline: float) -> None:
         """Add tags; raise errors.InvalidParameterValueException beyond the limit of tags."""
-        await self._write(_TAG, (queue.id, _json(tags)), queue.name, deadline)
+        await self._write(_TAG, (queue.id, _json(tags)), queue.name, deadline, queue.id)
 
     async def untag(self, queue: Queue, keys: Sequence[str], deadline: float) -> None:
         """Remove tags by their keys."""
-        await self._write(_UNTAG, (queue.id, keys), queue.name, deadline)
+        await self._write(_UNTAG, (queue.id, keys), queue.name, deadline, queue.id)
 
     async def delete(self, queue: Queue, deadline: float) -> None:
         """Delete a queue; raise errors.QueueMoved if it was deleted or purged."""
-        await self._write(_DELETE, (queue.id,), queue.name, deadline)
+        await self._write(_DELETE, (queue.id,), queue.name, deadline, queue.id)
 
     async def purge(self, queue: Queue, cooldown: float, deadline: float) -> None:
         """Delete all messages of a queue.
 
         Raises errors.PurgeQueueInProgress within `cooldown` seconds of the last purge.
         """
-        await self._write(_PURGE, (queue.id, cooldown), queue.name, deadline)
+        await self._write(_PURGE, (queue.id, cooldown), queue.name, deadline, queue.id)
 
 
 def _json(mapping: Mapping[str, str]) -> str:

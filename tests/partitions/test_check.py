@@ -1,11 +1,18 @@
 """`skipmq partitions init` and `doctor` name what is wrong, in a sentence with its remedy."""
 
 import json
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 import psycopg
 import pytest
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from skipmq.database import schema
+from skipmq.partitions import partition_urls
+from support import commands
 from support.partitions import Partitions, run
 from support.postgres import Databases, as_node
 
@@ -90,6 +97,7 @@ def test_restored_partition_is_found_by_its_receipt_keys(fresh: Partitions) -> N
         connection.execute("select skipmq.rotate_receipt_key()")
 
     assert "different keys for receipt handles" in doctor(fresh)
+    commands.run("partitions", "doctor", "--router", fresh.router, code=1)
     assert fresh.init().exit_code == 0
     assert "fit" in doctor(fresh)
 
@@ -162,6 +170,36 @@ def test_rebalance_records_places_that_a_home_has_forgotten(fresh: Partitions) -
     assert f"the homes of 1 queues ({name}) do not know where they are" in found
     assert done.exit_code == 0
     assert "fit" in doctor(fresh)
+
+
+@contextmanager
+def silent_server() -> Iterator[int]:
+    """Give the port of a server that answers no attempt to connect, as one that is off."""
+    with socket.socket() as listening, ExitStack() as held:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(0)
+        # The kernel drops further attempts while its queue of unaccepted ones is full.
+        for _ in range(4):
+            attempt = held.enter_context(socket.socket())
+            attempt.settimeout(0)
+            attempt.connect_ex(listening.getsockname())
+        yield listening.getsockname()[1]
+
+
+def test_router_passes_over_a_server_that_is_off(fresh: Partitions) -> None:
+    name = fresh.name_at(1)
+    with silent_server() as port, psycopg.connect(fresh.router, autocommit=True) as router:
+        (address,) = partition_urls(fresh.router)[1:]
+        there = conninfo_to_dict(address)
+        both = {"host": f"127.0.0.1,{there['host']}", "port": f"{port},{there['port']}"}
+        option = sql.Literal(make_conninfo("", **there | both))
+        router.execute(sql.SQL("alter server skipmq options (set p1 {})").format(option))
+        router.execute("set statement_timeout = '60s'")
+        router.execute("select skipmq.create_queue(%s)", (name,))
+
+    with psycopg.connect(fresh.urls[1]) as owner:
+        found = owner.execute("select name from skipmq.queue").fetchall()
+    assert found == [(name,)]
 
 
 def test_router_is_not_migrated_by_itself(two: Partitions) -> None:

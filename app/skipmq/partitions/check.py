@@ -47,7 +47,8 @@ class Problem:
 def problems(router: str, partitions: list[str] | None = None) -> list[Problem]:
     """Return what is wrong with a router and its partitions.
 
-    `partitions` are addresses as the schema's owner; without them the router's own are used.
+    `partitions` are addresses as the schema's owner; without them those with which the router was
+    made are used, which only superusers may read.
     Raises MapError where the database is no router, psycopg.OperationalError where it is
     unavailable.
     """

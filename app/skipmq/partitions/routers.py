@@ -19,6 +19,8 @@ from skipmq.partitions import routing
 _PARAMETERS = {
     "application_name": "skipmq router",
     "connect_timeout": "2",
+    # Also for the attempt to connect, for which PL/Proxy has no limit: the next server is tried.
+    "tcp_user_timeout": "3000",
     "keepalives_idle": "5",
     "keepalives_interval": "2",
     "keepalives_count": "3",
@@ -296,6 +298,14 @@ def _server(
 ) -> None:
     """Create the list of partitions, with the users as which the router connects to them."""
     connection.execute(_ROLE)
+    if node_password:
+        # Encrypted here, so that the server's log cannot have it.
+        encrypted = connection.pgconn.encrypt_password(
+            node_password.encode(), b"skipmq_node", b"scram-sha-256"
+        ).decode()
+        connection.execute(
+            sql.SQL("alter role skipmq_node password {}").format(sql.Literal(encrypted))
+        )
     options = [
         sql.SQL("{} {}").format(sql.Identifier(f"p{number}"), sql.Literal(_without_user(partition)))
         for number, partition in enumerate(partitions)

@@ -45,7 +45,7 @@ help: ## Show this help
 run: $(VENV)/.installed ## Run a broker on an embedded PostgreSQL at http://localhost:9324
 	@$(BIN)/skipmq serve
 
-cluster: $(VENV)/.installed ## Run a cluster: 3 PostgreSQL, 3 nodes, HAProxy; OPTIONS="--replica --second-site"
+cluster: $(VENV)/.installed ## Run a cluster: 3 PostgreSQL, 3 nodes, HAProxy; OPTIONS="--replica --second-site" or "--partitions 2"
 	@.ci/packages cluster
 	@cd deploy && exec ../$(BIN)/python -m local_cluster $(OPTIONS)
 

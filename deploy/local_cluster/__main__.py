@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.live import Live
 
 from local_cluster import ClusterError, LocalCluster, table
-from local_cluster.cluster import FIRST_SCOPE, SECOND_SCOPE
+from local_cluster.layout import SECOND_SCOPE
 from local_cluster.programs import ROOT
 
 _INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -25,6 +25,18 @@ _POLL_SECONDS = 1.0
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.option(
     "--nodes", type=click.IntRange(1, 5), default=3, show_default=True, help="Number of nodes."
+)
+@click.option(
+    "--partitions",
+    type=click.Choice(["1", "2", "4"]),
+    default="1",
+    show_default=True,
+    help="Number of PostgreSQL clusters that queues are spread over; each node has a router then.",
+)
+@click.option(
+    "--servers",
+    type=click.IntRange(1, 5),
+    help="Number of PostgreSQL servers, of each partition (default: 3, of a partition 2).",
 )
 @click.option(
     "--connect",
@@ -46,6 +58,8 @@ _POLL_SECONDS = 1.0
 def main(
     *,
     nodes: int,
+    partitions: str,
+    servers: int | None,
     connect: Literal["multi-host", "haproxy"],
     replica: bool,
     second_site: bool,
@@ -53,7 +67,7 @@ def main(
     free_ports: bool,
     folder: Path,
 ) -> None:
-    """Run three PostgreSQL servers under Patroni and etcd, nodes in front, and HAProxy.
+    """Run PostgreSQL servers under Patroni and etcd, nodes in front, and HAProxy.
 
     Everything listens on 127.0.0.1, the balancer in front of the nodes on port 9324. While it runs,
     .cluster/addresses.json has the address of each part. Ctrl-C stops it and deletes its data.
@@ -73,6 +87,8 @@ def main(
                 cluster = LocalCluster(
                     folder,
                     nodes=nodes,
+                    partitions=int(partitions),
+                    servers=servers or (3 if partitions == "1" else 2),
                     connect=connect,
                     fixed_ports=not free_ports,
                     reader=replica,
@@ -107,12 +123,19 @@ def _greet(console: Console, cluster: LocalCluster, *, second_site: bool) -> Non
     console.print(f"\nSQS           {addresses['endpoint']}")
     if cluster.layout.ca:
         console.print(f"CA            {cluster.layout.ca}", soft_wrap=True)
-    console.print(f"SQL, owner    {addresses['owner_url']}", soft_wrap=True)
-    console.print(f"SQL, reader   {addresses['analytics_url']}", soft_wrap=True)
-    console.print(f"HAProxy       primary {haproxy['primary']}, standbys {haproxy['replica']}")
+    if partitions := addresses["partitions"]:
+        console.print(f"SQL, routers  {addresses['database_url']}", soft_wrap=True)
+        for number, each in enumerate(partitions):
+            console.print(f"partition {number}   {each['owner_url']}", soft_wrap=True)
+            console.print(f"  to read it  {each['analytics_url']}", soft_wrap=True)
+    else:
+        console.print(f"SQL, owner    {addresses['owner_url']}", soft_wrap=True)
+        console.print(f"SQL, reader   {addresses['analytics_url']}", soft_wrap=True)
+        console.print(f"HAProxy       primary {haproxy['primary']}, standbys {haproxy['replica']}")
     console.print(f"addresses     {cluster.folder / 'addresses.json'}", soft_wrap=True)
     console.print(f"logs          {cluster.folder / 'logs'}", soft_wrap=True)
-    console.print(f"Patroni       {command} list {FIRST_SCOPE}", soft_wrap=True)
+    scopes = " ".join(scope for scope in cluster.layout.scopes() if scope != SECOND_SCOPE)
+    console.print(f"Patroni       {command} list {scopes}", soft_wrap=True)
     if second_site:
         command = shlex.join(cluster.patronictl_words("second"))
         words = f"edit-config {SECOND_SCOPE} --force --set standby_cluster=null"

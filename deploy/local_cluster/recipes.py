@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlencode
 
-from local_cluster.layout import LOOPBACK, Layout, Node, Server
+from local_cluster.layout import LOOPBACK, Layout, Node, Router, Server
 from local_cluster.networks import Network
 from local_cluster.parts import Part
 from local_cluster.patroni import USER
@@ -52,7 +52,7 @@ class Recipes:
 
     def etcd(self, server: Server) -> Part:
         """Return the member of etcd on a server."""
-        peers = [peer for peer in self.layout.site(server.site) if peer.etcd]
+        peers = self.layout.etcd(server.site)
         command = [str(self.programs.etcd), "--name", server.etcd]
         command += ["--data-dir", str(self.data / server.etcd)]
         command += ["--listen-client-urls", server.etcd_url]
@@ -82,24 +82,45 @@ class Recipes:
         part.hook = [*self._on(server), *forget]
         return part
 
-    def haproxy(self) -> Part:
-        """Return HAProxy with both its roles."""
-        variables = {
-            "LISTEN": f"{LOOPBACK}:{self.layout.endpoint_port}",
-            "PRIMARY": f"{LOOPBACK}:{self.layout.primary_port}",
-            "REPLICA": f"{LOOPBACK}:{self.layout.replica_port}",
+    def router(self, router: Router, server: Path) -> Part:
+        """Return a router on the PostgreSQL of a folder of programs; its data is made first."""
+        own = {
+            "listen_addresses": LOOPBACK,
+            "port": str(router.port),
+            "unix_socket_directories": "",
+            "shared_buffers": "16MB",
+            "jit": "off",
+            # What it has can be made again.
+            "fsync": "off",
         }
+        if self.layout.ca:
+            files = self._own(router.name, "crt"), self._own(router.name, "key")
+            own |= {"ssl": "on", "ssl_cert_file": files[0], "ssl_key_file": files[1]}
+        command = [*self.programs.account.words(), str(server / "postgres")]
+        command += ["-D", str(self.data / router.name)]
+        command += [word for name, value in own.items() for word in ("-c", f"{name}={value}")]
+        return self._part(router.name, command, {})
+
+    def haproxy(self) -> Part:
+        """Return HAProxy in front of the nodes and, without routers, of the servers."""
+        variables = {"LISTEN": f"{LOOPBACK}:{self.layout.endpoint_port}"}
+        names = ["nodes.cfg"]
         for number, node in enumerate(self.layout.nodes, 1):
             variables[f"NODE{number}"] = f"{LOOPBACK}:{node.port}"
-        for number, server in enumerate(self.layout.site("first"), 1):
-            variables[f"POSTGRES{number}"] = server.postgres
-            variables[f"PATRONI{number}"] = str(server.rest_port)
+        if not self.layout.routers:
+            names.append("postgres.cfg")
+            variables["PRIMARY"] = f"{LOOPBACK}:{self.layout.primary_port}"
+            variables["REPLICA"] = f"{LOOPBACK}:{self.layout.replica_port}"
+            for number, server in enumerate(self.layout.site("first"), 1):
+                variables[f"POSTGRES{number}"] = server.postgres
+                variables[f"PATRONI{number}"] = str(server.rest_port)
         if self.layout.ca:
             variables |= dict.fromkeys(("NODE_CA", "PATRONI_CA"), str(self.layout.ca))
             variables |= {"NODE_NAME": "localhost", "CERTIFICATE": self._own("haproxy", "pem")}
-        files = [str(shutil.copy(HAPROXY / f, self.data)) for f in ("nodes.cfg", "postgres.cfg")]
         command = [*self.programs.account.words(), str(self.programs.haproxy), "-db"]
-        return self._part("haproxy", [*command, "-f", files[0], "-f", files[1]], variables)
+        for name in names:
+            command += ["-f", str(shutil.copy(HAPROXY / name, self.data))]
+        return self._part("haproxy", command, variables)
 
     def node(self, node: Node, skipmq: Sequence[str], variables: Mapping[str, str]) -> Part:
         """Return a node, which runs as the current account."""
@@ -122,14 +143,18 @@ class Recipes:
 
     def url(
         self,
-        role: Literal["skipmq", "skipmq_node", "skipmq_reader"],
+        role: Literal["skipmq", "skipmq_node", "skipmq_reader", "postgres"],
         hosts: str,
         target: Literal["read-write", "prefer-standby"] = "read-write",
     ) -> str:
         """Return the URL of SkipMQ's database for a role, on `host:port,host:port`."""
         passwords = self.passwords
-        own = {"skipmq": passwords.owner, "skipmq_node": passwords.node}
-        password = own.get(role, passwords.reader)
+        password = {
+            "skipmq": passwords.owner,
+            "skipmq_node": passwords.node,
+            "skipmq_reader": passwords.reader,
+            "postgres": passwords.superuser,
+        }[role]
         words: dict[str, str] = {"target_session_attrs": target}
         if self.layout.ca:
             words |= {"sslmode": "verify-full", "sslrootcert": str(self.layout.ca)}
@@ -189,10 +214,11 @@ class Recipes:
         return {"host": LOOPBACK, "port": self.layout.primary_port}
 
     def _variables(self, server: Server) -> dict[str, str]:
-        peers = [peer for peer in self.layout.site(server.site) if peer.etcd]
+        peers = self.layout.etcd(server.site)
         passwords = self.passwords
         return {
             "PATRONI_NAME": server.name,
+            "PATRONI_SCOPE": server.scope,
             "PATRONI_POSTGRESQL_LISTEN": server.postgres,
             "PATRONI_POSTGRESQL_CONNECT_ADDRESS": server.postgres,
             "PATRONI_RESTAPI_LISTEN": f"{server.host}:{server.rest_port}",

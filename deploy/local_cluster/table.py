@@ -13,21 +13,27 @@ _BYTES_A_MIB = 1024 * 1024
 def rows(addresses: dict[str, Any], members: list[Member], ready: dict[str, bool]) -> Rows:
     """Return a row for each part; equal rows mean that nothing has changed."""
     reports = {member.name: member for member in members}
-    leader = max((m for m in members if m.is_primary), key=lambda m: m.timeline, default=None)
+    leaders: dict[str, Member] = {}
+    for server in addresses["postgres"]:
+        found_there, known = reports[server["name"]], leaders.get(server["scope"])
+        if found_there.is_primary and (known is None or known.timeline < found_there.timeline):
+            leaders[server["scope"]] = found_there
     haproxy = {"name": "haproxy", "url": addresses["endpoint"], "pid": addresses["haproxy"]["pid"]}
     found: Rows = []
     for part in (haproxy, *addresses["nodes"]):
         state = "[green]ready[/]" if ready[part["name"]] else "[red]not ready[/]"
         found.append((part["name"], part["url"], _pid(part["pid"]), state))
+    for router in addresses["routers"]:
+        found.append((router["name"], router["address"], _pid(router["pid"]), _up(router)))
     for server in addresses["postgres"]:
         member = reports[server["name"]]
         where = f"{server['host']}:{server['port']}"
         timeline = str(member.timeline or "-")
         pid = _pid(server["postmaster_pid"])
-        found.append((member.name, where, pid, _state(member), timeline, _lag(member, leader)))
+        lag = _lag(member, leaders.get(server["scope"]))
+        found.append((member.name, where, pid, _state(member), timeline, lag))
     for etcd in addresses["etcd"]:
-        state = "[green]up[/]" if etcd["pid"] else "[red]down[/]"
-        found.append((etcd["name"], etcd["url"], _pid(etcd["pid"]), state))
+        found.append((etcd["name"], etcd["url"], _pid(etcd["pid"]), _up(etcd)))
     return found
 
 
@@ -37,6 +43,10 @@ def render(found: Rows) -> Table:
     for row in found:
         table.add_row(*row)
     return table
+
+
+def _up(part: dict[str, Any]) -> str:
+    return "[green]up[/]" if part["pid"] else "[red]down[/]"
 
 
 def _pid(number: int | None) -> str:

@@ -7,8 +7,9 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 from rich.console import Console
@@ -16,7 +17,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 from bench import machine
 from bench.report import console as wide_console
-from cluster import chart, report
+from cluster import chart, neighbours, report
 from cluster.faults import FAULTS, missing
 from cluster.history import Op, read
 from cluster.injector import Injector
@@ -30,6 +31,8 @@ WAYS = ("multi-host", "haproxy")
 FIXED_SEED = 1
 # A fault may take twice as long as it should before that is called wrong: all share one machine.
 SLACK = 2.0
+# Seconds of load before and since a strike, of which the queues of another partition are measured.
+_MEASURED = 30.0
 
 
 @dataclass(slots=True)
@@ -70,6 +73,11 @@ def subtitle(about: dict[str, Any]) -> str:
     "--fault", "names", multiple=True, type=click.Choice([*FAULTS]), help="Only this one."
 )
 @click.option("--connect", "only", type=click.Choice(WAYS), help="Only this way to PostgreSQL.")
+@click.option(
+    "--partitions",
+    is_flag=True,
+    help="Strike one of two partitions, and measure the queues of the other one.",
+)
 @click.option("--output", type=click.Path(path_type=Path), default=RESULTS, help="Folder of files.")
 @click.option("--judge", "recorded", type=click.Path(exists=True, path_type=Path),
               help="Only judge a recorded history.")  # fmt: skip
@@ -80,6 +88,7 @@ def command(
     seed: int | None,
     names: Sequence[str],
     only: str | None,
+    partitions: bool,
     output: Path,
     recorded: Path | None,
     listing: bool,
@@ -108,17 +117,41 @@ def command(
     console.print(f"seeds: {', '.join(map(str, seeds))}")
     output.mkdir(parents=True, exist_ok=True)
     try:
+        if partitions:
+            _measure_neighbours(console, output, seeds, names or ["server-death"])
         outcomes = _session(console, output, ways, seeds, faults, minutes * 60)
     except ClusterError as error:
         raise click.ClickException(str(error)) from error
     _finish(console, outcomes)
 
 
-def _finish(console: Console, outcomes: Sequence[Outcome]) -> None:
+def _finish(console: Console, outcomes: Sequence[Outcome]) -> NoReturn:
     console.print(report.recovery_table(outcomes), "")
     console.print(report.counts_table(outcomes), "")
     console.print(report.verdicts(outcomes))
     sys.exit(0 if all(outcome.good for outcome in outcomes) else 1)
+
+
+def _measure_neighbours(
+    console: Console, output: Path, seeds: Sequence[int], faults: Sequence[str]
+) -> NoReturn:
+    """Strike one of two partitions by each fault; print what the queues of the other noticed."""
+    found: list[dict[str, Any]] = []
+    outcomes: list[Outcome] = []
+    with LocalCluster(
+        ROOT / ".cache" / "faults" / "partitions", partitions=2, servers=2
+    ) as cluster:
+        results = Results(output, about(cluster))
+        for seed, fault in product(seeds, faults):
+            struck = neighbours.strike(
+                cluster, output, fault, seed=seed, seconds=_MEASURED, slack=SLACK
+            )
+            found += neighbours.rows(fault, seed, struck)
+            outcomes += [struck.struck, struck.other]
+    file = results.folder / f"{results.name}-partitions.json"
+    file.write_text(json.dumps(results.about | {"rows": found}, indent=2) + "\n")
+    console.print(neighbours.table(found), "", str(file), "")
+    _finish(console, outcomes)
 
 
 def _session(

@@ -8,7 +8,7 @@
 -- Relies on index: queue_id, message_visible; for FIFO message_enqueued.
 -- Routed: to the partition of p_queue_id.
 --
--- Messages of another state are read and skipped. A message that is received between two pages may be returned twice.
+-- Messages of another state are read and skipped in a FIFO queue. A message that is received between two pages may be returned twice.
 create function skipmq.peek_messages(
   p_queue_id integer, p_state text default null, p_limit integer default 10, p_after text default null,
   p_bytes bigint default null
@@ -66,29 +66,42 @@ begin
     order by m.enqueued_at, m.sequence_number;
     return;
   end if;
+  -- A state is a range of times in each shard, so that a backlog of another state is not read.
   return query
   select concat_ws('/', m.shard, extract(epoch from m.visible_at), m.id), m.id, m.state,
     greatest(m.visible_at - v_now, '0'), m.message_id, m.body, m.attributes, m.receive_count - m.receive_base,
     m.sent_at, m.first_received_at, m.group_id, m.sender, m.trace_header, m.dead_letter_source, null::bigint,
     null::text
   from (
-    select m.*, s.state,
+    select m.*,
       sum(octet_length(m.body) + coalesce(octet_length(m.attributes), 0)) over (
         order by m.shard, m.visible_at, m.id rows between unbounded preceding and 1 preceding) as bytes_before
-    from skipmq.message m
-    cross join lateral (
-      select case
-        when m.visible_at <= v_now then 'visible'
-        when m.receive_count = m.receive_base then 'delayed'
-        else 'in-flight' end as state
-    ) s
-    where m.queue_id = p_queue_id and m.group_no is null
-      and (m.shard, m.visible_at, m.id) > (
-        coalesce(v_after[1]::smallint, -1), coalesce(to_timestamp(v_after[2]::numeric), '-infinity'),
-        coalesce(v_after[3]::bigint, -1))
-      and m.enqueued_at > v_horizon and (p_state is null or s.state = p_state)
-    order by m.shard, m.visible_at, m.id
-    limit p_limit
+    from (
+      select m.*
+      from unnest('{0,1,2}'::smallint[]) s (shard)
+      cross join lateral (
+        select m.*, t.state
+        from skipmq.message m
+        cross join lateral (
+          select case
+            when m.visible_at <= v_now then 'visible'
+            when m.receive_count = m.receive_base then 'delayed'
+            else 'in-flight' end as state
+        ) t
+        where m.queue_id = p_queue_id and m.group_no is null and m.shard = s.shard
+          and s.shard >= coalesce(v_after[1]::smallint, -1)
+          and (m.visible_at, m.id) > (
+            case when s.shard = v_after[1]::smallint then to_timestamp(v_after[2]::numeric) else '-infinity' end,
+            case when s.shard = v_after[1]::smallint then v_after[3]::bigint else -1 end)
+          and m.visible_at >= case when p_state in ('in-flight', 'delayed') then v_now else '-infinity' end
+          and m.visible_at <= case when p_state = 'visible' then v_now else 'infinity' end
+          and m.enqueued_at > v_horizon and (p_state is null or t.state = p_state)
+        order by m.visible_at, m.id
+        limit p_limit
+      ) m
+      order by m.shard, m.visible_at, m.id
+      limit p_limit
+    ) m
   ) m
   where p_bytes is null or coalesce(m.bytes_before, 0) < p_bytes
   order by m.shard, m.visible_at, m.id;

@@ -1,3 +1,5 @@
+import re
+
 import psycopg
 import pytest
 
@@ -34,3 +36,47 @@ def test_page_ends_with_the_message_that_fills_its_bytes(orders: Queue) -> None:
     found = {size: number(orders.connection, paged, orders.id, size) for size in (1, 100, 101, 999)}
 
     assert found == {1: ["0"], 100: ["0"], 101: ["0", "1"], 999: ["0", "1", "2", "3", "4"]}
+
+
+def test_pages_of_a_state_go_on_through_the_shards(orders: Queue) -> None:
+    for n in range(9):
+        orders.send(f"{n}")
+        orders.connection.execute(
+            "update skipmq.message set shard = %s, receive_count = %s, visible_at ="
+            " skipmq.clock() + %s * interval '1 minute' where body = %s",
+            (n % 3, int(n % 3 == 2), (n // 3) - 1, f"{n}"),
+        )
+    page = "select array(select array[place, body] from skipmq.peek_messages(%s, %s, 1, %s))"
+
+    found: dict[str | None, list[str]] = {}
+    for state in (None, "visible", "in-flight", "delayed"):
+        place = None
+        while rows := number(orders.connection, page, orders.id, state, place):
+            ((place, body),) = rows
+            found.setdefault(state, []).append(body)
+
+    assert found == {
+        None: ["0", "3", "6", "1", "4", "7", "2", "5", "8"],
+        "visible": ["0", "3", "1", "4", "2", "5"],
+        "in-flight": ["8"],
+        "delayed": ["6", "7"],
+    }
+
+
+def test_backlog_of_another_state_is_not_read(orders: Queue) -> None:
+    connection = orders.connection
+    orders.send(*[f"{n}" for n in range(3000)])
+    orders.receive(2)
+    connection.execute("vacuum analyze skipmq.message")
+    number(connection, PEEK, orders.id, "in-flight")
+
+    rows = connection.execute(
+        "explain (analyze, buffers, timing off)"
+        " select * from skipmq.peek_messages(%s, 'in-flight', 100)",
+        (orders.id,),
+    ).fetchall()
+
+    # Of 3,000 messages in more than 60 blocks.
+    hits = re.search(r"shared hit=(\d+)", "\n".join(row[0] for row in rows))
+    assert hits
+    assert int(hits[1]) < 60

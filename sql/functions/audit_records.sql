@@ -2,7 +2,8 @@
 -- Called by: the ListAuditRecords action, `skipmq audit`.
 -- Locks, in order: none.
 -- Raises: nothing.
--- Relies on index: audit_record_pkey, audit_record_queue, audit_record_access_key, audit_record_action.
+-- Relies on index: audit_record_pkey, audit_record_account, audit_record_owner, audit_record_queue,
+--   audit_record_access_key, audit_record_action, audit_record_refusal.
 -- Routed: to the first partition.
 --
 -- With p_account: actions by the account, actions on its queues, and refusals of requests without a known account;
@@ -20,17 +21,52 @@ set plan_cache_mode = force_custom_plan
 as $$
 #variable_conflict use_column
 begin
+  -- A branch for each index, since the log is that of all accounts: the records of one may be few and old.
   return query
   select
     r.id, extract(epoch from r.recorded_at)::float8, r.account, r.access_key, r.claimed, r.user_arn, r.action, r.queue,
     r.client, r.door, r.request_id, r.outcome, r.parameters
-  from skipmq.audit_record r
-  where (p_before is null or r.id < p_before)
-    and (p_account is null or r.account is null or r.account = p_account or split_part(r.queue, ':', 5) = p_account)
-    and (p_queue is null or r.queue = p_queue)
-    and (p_access_key is null or r.access_key = p_access_key)
-    and (p_action is null or r.action = p_action)
-    and (p_outcome is null or r.outcome = p_outcome)
+  from (
+    (
+      select r.* from skipmq.audit_record r
+      where p_account is null
+        and (p_before is null or r.id < p_before) and (p_queue is null or r.queue = p_queue)
+        and (p_access_key is null or r.access_key = p_access_key) and (p_action is null or r.action = p_action)
+        and (p_outcome is null or r.outcome = p_outcome)
+      order by r.id desc
+      limit p_limit
+    )
+    union all
+    (
+      select r.* from skipmq.audit_record r
+      where r.account = p_account
+        and (p_before is null or r.id < p_before) and (p_queue is null or r.queue = p_queue)
+        and (p_access_key is null or r.access_key = p_access_key) and (p_action is null or r.action = p_action)
+        and (p_outcome is null or r.outcome = p_outcome)
+      order by r.id desc
+      limit p_limit
+    )
+    union all
+    (
+      select r.* from skipmq.audit_record r
+      where p_account is not null and r.account is null
+        and (p_before is null or r.id < p_before) and (p_queue is null or r.queue = p_queue)
+        and (p_access_key is null or r.access_key = p_access_key) and (p_action is null or r.action = p_action)
+        and (p_outcome is null or r.outcome = p_outcome)
+      order by r.id desc
+      limit p_limit
+    )
+    union all
+    (
+      select r.* from skipmq.audit_record r
+      where split_part(r.queue, ':', 5) = p_account and r.account <> split_part(r.queue, ':', 5)
+        and (p_before is null or r.id < p_before) and (p_queue is null or r.queue = p_queue)
+        and (p_access_key is null or r.access_key = p_access_key) and (p_action is null or r.action = p_action)
+        and (p_outcome is null or r.outcome = p_outcome)
+      order by r.id desc
+      limit p_limit
+    )
+  ) r
   order by r.id desc
   limit p_limit;
 end $$;

@@ -23,6 +23,10 @@ create table skipmq.audit_record (
   constraint audit_record_pkey primary key (id)
 );
 -- For audit_records.
+create index audit_record_account on skipmq.audit_record (account, id);
+create index audit_record_owner on skipmq.audit_record (split_part(queue, ':', 5), id)
+  where account <> split_part(queue, ':', 5);
 create index audit_record_queue on skipmq.audit_record (queue, id) where queue is not null;
 create index audit_record_access_key on skipmq.audit_record (access_key, id) where access_key is not null;
 create index audit_record_action on skipmq.audit_record (action, id);
+create index audit_record_refusal on skipmq.audit_record (outcome, id) where outcome <> 'done';

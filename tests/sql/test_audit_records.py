@@ -1,3 +1,4 @@
+import re
 from typing import Any
 
 import pytest
@@ -49,3 +50,22 @@ def test_pages_continue_before_the_last_record(log: Connection) -> None:
         before = page[-1]["id"]
 
     assert seen == "3210"
+
+
+@pytest.mark.parametrize("filters", [{"account": OTHER}, {"outcome": "AccessDenied"}])
+def test_records_of_others_are_not_read(
+    owner: Connection, node: Connection, filters: dict[str, str]
+) -> None:
+    for first in range(0, 5000, 1000):
+        write(node, *[record(request_id=f"{n}") for n in range(first, first + 1000)])
+    owner.execute("vacuum analyze skipmq.audit_record")
+    ((name, value),) = filters.items()
+    query = f"select * from skipmq.audit_records(p_{name} => '{value}')"
+    owner.execute(query.encode())
+
+    rows = owner.execute(f"explain (analyze, buffers, timing off) {query}".encode()).fetchall()
+
+    # The 5,000 records are in more than 80 blocks.
+    hits = re.search(r"shared hit=(\d+)", "\n".join(row[0] for row in rows))
+    assert hits
+    assert int(hits[1]) < 60

@@ -1,7 +1,7 @@
 -- Does: returns what needs attention in the queues of an account and region, or in one, the worst first, up to p_limit:
 --   of a queue with waiting messages and clients its worst state (not-received, not-deleted, redelivered, behind) with the
---   age of its oldest message; dead-lettered with their number in 15 minutes and the time since the first after an hour
---   without; task-failed with its age.
+--   age of its oldest message; dead-lettered with their number in 15 minutes and, of the 20 with most, the time since the
+--   first after an hour without; task-failed with its age.
 -- Called by: the GetOverview action.
 -- Locks, in order: none.
 -- Raises: nothing.
@@ -58,36 +58,44 @@ begin
     cross join lateral (
       select case
         when w.oldest > 600 and coalesce(r.received_10, 0) = 0
-          then case when (
-            select sum(m.sent) > 0 from skipmq.queue_minute m
-            where m.queue_id = w.queue_id and m.minute >= v_now - interval '1 hour'
+          then case when exists (
+            select from skipmq.queue_minute m
+            where m.queue_id = w.queue_id and m.minute >= v_now - interval '1 hour' and m.sent > 0
           ) and (select n.visible > 0 from skipmq.count_messages(w.queue_id) n) then 'not-received' end
         when w.oldest > 1800 and r.received_30 > 0 and r.ended_30 = 0 then 'not-deleted'
         when r.received_15 > 20 and r.received_15 > 3 * r.ended_15 then 'redelivered'
         when w.oldest > 600 and r.received_10 > 0 then 'behind'
       end as trouble
+      -- Merged into the query it would be evaluated twice, by its filter and its result.
+      offset 0
     ) s
     where w.oldest > 60 and s.trouble is not null
     union all
-    select 4, 'dead-lettered', q.name, q.policy, extract(epoch from v_now - b.minute)::float8, m.dead_lettered,
-      q.dead_letter_name, null
+    select 4, 'dead-lettered', m.name, m.policy, extract(epoch from v_now - b.minute)::float8, m.dead_lettered,
+      m.dead_letter_name, null
     from (
-      select m.queue_id, sum(m.dead_lettered)::bigint as dead_lettered
-      from skipmq.queue_minute m
-      where m.minute >= v_now - interval '15 minutes' and m.dead_lettered > 0
-      group by m.queue_id
+      select q.*, m.dead_lettered, row_number() over (order by m.dead_lettered desc) as place
+      from (
+        select m.queue_id, sum(m.dead_lettered)::bigint as dead_lettered
+        from skipmq.queue_minute m
+        where m.minute >= v_now - interval '15 minutes' and m.dead_lettered > 0
+          and (p_queue is null or m.queue_id = (
+            select q.queue_id from skipmq.queue q
+            where q.account = p_account and q.region = p_region and q.name = p_queue))
+        group by m.queue_id
+      ) m
+      join skipmq.queue q on q.queue_id = m.queue_id
+      where q.account = p_account and q.region = p_region and (p_queue is null or q.name = p_queue)
     ) m
-    join skipmq.queue q on q.queue_id = m.queue_id
     cross join lateral (
       select max(d.minute) as minute
       from (
         select d.minute, lag(d.minute) over (order by d.minute) as before
         from skipmq.queue_minute d
-        where d.queue_id = m.queue_id and d.dead_lettered > 0
+        where m.place <= 20 and d.queue_id = m.queue_id and d.dead_lettered > 0
       ) d
       where d.before is null or d.before < d.minute - interval '1 hour'
     ) b
-    where q.account = p_account and q.region = p_region and (p_queue is null or q.name = p_queue)
     union all
     select 6, 'task-failed', q.name, q.policy, extract(epoch from v_now - t.started_at)::float8, t.to_move - t.moved, null,
       t.failure_reason

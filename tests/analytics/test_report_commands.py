@@ -98,7 +98,7 @@ def test_commands_report_replay_audit_and_forget(url: str, tmp_path: Path) -> No
 
     assert "orders: 30 waiting, the oldest for" in reported
     assert "orders: 120 messages deleted" in from_lake
-    assert '<svg class="plot"' in (output / "report.html").read_text()
+    assert 'data-chart="latency-plots"' in (output / "report.html").read_text()
     assert (tmp_path / "two" / "latency.csv").exists()
     assert [finding["queue"] for finding in alone["findings"]] == ["orders"]
     with (tmp_path / "three" / "visibility.csv").open() as file:

@@ -139,7 +139,7 @@ def test_submitted_commands_export_report_and_replay_each_row_once(
     assert counted(lake) == len(rows_of(owner)) == 120
     assert rows_in(lake) == rows_of(owner)
     assert "orders: 120 messages deleted" in output
-    assert '<svg class="plot"' in (page / "report.html").read_text()
+    assert 'data-chart="latency-plots"' in (page / "report.html").read_text()
     assert (sent["sent"], again["sent"], again["sent_before"]) == (119, 0, 119)
     assert orders.counts() == (119, 0, 0)
     ids = "select count(distinct message_id) from skipmq.message where queue_id = %s"

@@ -167,6 +167,7 @@ def test_types_are_checked_alike_without_spark() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     analytics = project["project"]["optional-dependencies"]["analytics"]
     names = {re.split(r"[^a-z0-9-]", each)[0] for each in analytics}
+    names = {name.removesuffix("-python").replace("-", "_") for name in names}
     skipped = {
         module.removesuffix(".*")
         for override in project["tool"]["mypy"]["overrides"]

@@ -1,60 +1,68 @@
-"""The charts of the page; each draws panels of some queues on a common scale."""
+"""The charts of the page: what Vega draws, and the rows of each queue that it draws."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cache
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
-from markupsafe import Markup
-
-from skipmq.analytics.page import marks, scales
+from skipmq.analytics.page import marks
 from skipmq.analytics.page.findings import Row
-from skipmq.analytics.page.numbers import count, duration, percent
-from skipmq.analytics.page.scales import FLOOR, LEFT, RIGHT, WIDTH, Scale, Times
+from skipmq.analytics.page.numbers import count, duration, percent, spelled, time
 from skipmq.analytics.period import Period
 
-# The number of queues drawn initially.
-DEFAULT_QUEUES = 6
 Rows: TypeAlias = Mapping[str, Sequence[Row]]
 Legend: TypeAlias = Sequence[tuple[str, str]]
 
+# The number of queues drawn initially.
+_QUEUES = 6
 _LATENCIES = (
     ("send_to_receive", "send to first receive"),
     ("receive_to_delete", "first receive to delete"),
     ("send_to_delete", "send to delete"),
 )
-_QUANTILES = (("p99", "orange"), ("p95", "gold"), ("p50", "teal"))
-_OUTCOMES = (
-    ("deleted", "teal"),
-    ("dead_lettered", "orange"),
-    ("redriven", "gold"),
-    ("expired", "violet"),
-    ("purged", "grey"),
-)
+_QUANTILES = {"p50": "teal", "p95": "gold", "p99": "orange"}
+_OUTCOMES = {
+    "deleted": "teal", "dead_lettered": "orange", "redriven": "gold", "expired": "violet",
+    "purged": "grey",
+}  # fmt: skip
 _NODES = ("teal", "orange", "green", "violet", "gold")
-_OTHERS = "grey"
-# The minimum of a logarithmic axis in seconds, at which 0 is drawn.
-SHORTEST = 1e-4
+_RECEIVES = {"never": "grey", "once": "teal", "repeatedly": "gold", "10 times or more": "orange"}
+_BULLETS = (
+    ("teal", "work, p50 to p95"),
+    ("teal thin", "to p99"),
+    ("ink upright", "visibility timeout"),
+    ("orange diamond", "recommended timeout"),
+)
 # The length of the forecast relative to the period.
 _FORECAST = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Chart:
-    """Panels of one kind.
+class Panel:
+    """A drawing of a queue: a note, and rows, each with the `text` of its tooltip."""
 
-    `names` are its queues, the most important first; `draw` draws the panels of some of them on a
-    common scale, `most` is how many are drawn initially. `title` may be empty.
+    queue: str
+    note: str
+    rows: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Panels of one kind, which are drawn on a common scale: the range of the columns `measures`.
+
+    `specification` is Vega's, `panels` has those of each queue, the most important first, `most`
+    is how many queues are drawn initially. `title` may be empty. The panels of a chart that is
+    `single` become one.
     """
 
     id: str
     title: str
     legend: Legend
-    names: Sequence[str]
-    draw: Callable[[Sequence[str]], Markup]
-    kind: Literal["grid", "bullets"] = "grid"
-    most: int = DEFAULT_QUEUES
+    specification: Mapping[str, Any]
+    panels: Mapping[str, Sequence[Panel]]
+    measures: Sequence[str]
+    single: bool = False
+    most: int = _QUEUES
 
 
 def by_name(rows: Sequence[Row]) -> Rows:
@@ -65,187 +73,119 @@ def by_name(rows: Sequence[Row]) -> Rows:
     return groups
 
 
-def _step_start(moment: datetime, step: timedelta) -> datetime:
+def milliseconds(moment: datetime) -> int:
+    """Return a time as Vega has it."""
+    return round(moment.timestamp() * 1000)
+
+
+def _figures(number: float) -> float:
+    """Round a number to what a drawing shows: the page has many of them."""
+    return float(f"{number:.4g}") if isinstance(number, float) else number
+
+
+def _start(moment: datetime, step: timedelta) -> datetime:
     """Return the beginning of a time's step, which must be the same as in the reports."""
     return moment - (moment - datetime.fromtimestamp(0, moment.tzinfo)) % step
 
 
-def _axis(period: Period) -> Times:
-    """Return the common time axis of bar charts, which has whole steps."""
-    end = _step_start(period.until - timedelta(microseconds=1), period.bar) + period.bar
-    return Times(_step_start(period.since, period.bar), end)
+def _axis(period: Period) -> marks.Times:
+    """Return the common time axis of charts with steps, which has whole ones."""
+    end = _start(period.until - timedelta(microseconds=1), period.bar) + period.bar
+    since = _start(period.since, period.bar)
+    return marks.Times(milliseconds(since), milliseconds(end), _length(period.bar))
 
 
-def _middles(times: Times, step: timedelta) -> Callable[[Row], float]:
-    """Return a function that returns the x of the middle of a row's step."""
-    across = cache(lambda since: times.across(since + step / 2))
-    return lambda row: across(row["since"])
+def _length(step: timedelta) -> int:
+    return round(step / timedelta(milliseconds=1))
 
 
-def _joined(panels: Sequence[Markup]) -> Markup:
-    return Markup("").join(panels)
+def _step(row: Row, period: Period, lines: Sequence[str], **values: float | None) -> dict[str, Any]:
+    text = "\n".join([spelled(row["since"], period.bar), *lines])
+    return {"at": milliseconds(row["since"]), "text": text} | values
 
 
 def latency(rows: Rows, names: Sequence[str], period: Period) -> Chart:
     """Draw the percentiles of the three latencies on a logarithmic scale."""
-    times, step = _axis(period), period.bar
-    ticks, width, middle = times.ticks(), marks.width_of(times, step), _middles(times, step)
 
-    def values(queues: Sequence[str]) -> list[float]:
-        columns = [f"{c}_{q}" for c, _ in _LATENCIES for q, _ in _QUANTILES]
-        return [r[c] for name in queues for r in rows[name] for c in columns if r[c]]
-
-    def one(name: str, column: str, label: str, scale: Scale) -> Markup:
+    def steps(name: str, column: str) -> Iterator[dict[str, Any]]:
         measured = [row for row in rows[name] if row[f"{column}_p50"] is not None]
-        drawn = [
-            marks.line(_points(measured, f"{column}_{q}", step, middle, scale), colour)
-            for q, colour in _QUANTILES
-        ]
-        tooltips = (
-            (
-                middle(row),
-                "\n".join(
-                    [scales.spelled(row["since"], step)]
-                    + [f"{q} {duration(row[f'{column}_{q}'])}" for q, _ in reversed(_QUANTILES)]
-                ),
-            )
-            for row in measured
-        )
-        return marks.panel((name, label), scale, ticks, drawn, marks.steps(tooltips, width))
+        times = {row["since"] for row in measured}
+        for row in measured:
+            before, after = (row["since"] + step in times for step in (-period.bar, period.bar))
+            values = {q: row[f"{column}_{q}"] for q in _QUANTILES}
+            lines = [f"{q} {duration(value)}" for q, value in values.items()]
+            shown = {q: _figures(max(value, marks.SHORTEST)) for q, value in values.items()}
+            if not before and not after:
+                shown["alone"] = True
+            yield _step(row, period, lines, **shown)
+            if not after:
+                # Without values: a gap in the lines.
+                yield {"at": milliseconds(row["since"] + period.bar)}
 
-    def draw(queues: Sequence[str]) -> Markup:
-        latencies = values(queues)
-        low = max(min(latencies, default=0.1), SHORTEST)
-        scale = scales.durations(low / 1.3, max([*latencies, low * 10]) * 1.3)
-        return _joined([one(n, c, label, scale) for n in queues for c, label in _LATENCIES])
-
-    legend = [(colour, q) for q, colour in reversed(_QUANTILES)]
-    return Chart("latency-plots", "", legend, _with_rows(rows, names), draw)
-
-
-def _points(
-    rows: Sequence[Row],
-    column: str,
-    step: timedelta,
-    middle: Callable[[Row], float],
-    scale: Scale,
-) -> list[marks.Point]:
-    """Return the points of a line, with gaps for missing steps."""
-    points: list[marks.Point] = []
-    last = None
-    for row in rows:
-        if last is not None and row["since"] - last > step:
-            points.append((0, None))
-        last = row["since"]
-        points.append((middle(row), scale.down(row[column])))
-    return points
-
-
-def _with_rows(rows: Rows, names: Sequence[str]) -> Sequence[str]:
-    return [name for name in names if rows.get(name)]
+    panels = {
+        name: [Panel(name, label, list(steps(name, column))) for column, label in _LATENCIES]
+        for name in names
+        if rows.get(name)
+    }
+    legend = [(colour, q) for q, colour in _QUANTILES.items()]
+    drawn = marks.latencies(_QUANTILES, _axis(period))
+    return Chart("latency-plots", "", legend, drawn, panels, tuple(_QUANTILES))
 
 
 def traffic(rows: Rows, names: Sequence[str], period: Period) -> Chart:
     """Draw arrivals as a line over settlements as bars."""
-    times, step = _axis(period), period.bar
-    ticks, width, middle = times.ticks(), marks.width_of(times, step), _middles(times, step)
-    rows = {n: [r for r in each if r["since"] >= times.since] for n, each in rows.items()}
-    starts = [times.since + n * step for n in range((times.until - times.since) // step)]
+    times = _axis(period)
+    starts = range(times.since, times.until, times.step)
 
-    def maximum(name: str) -> int:
-        return int(max(max(r["arrived"], sum(r[o] for o, _ in _OUTCOMES)) for r in rows[name]))
+    def steps(name: str) -> Iterator[dict[str, Any]]:
+        quiet = set(starts)
+        for row in (row for row in rows[name] if milliseconds(row["since"]) in quiet):
+            settled = {o: row[o] for o in _OUTCOMES if row[o]}
+            lines = [
+                f"{_word(o)} {count(n)}" for o, n in [("arrived", row["arrived"]), *settled.items()]
+            ]
+            total = sum(settled.values())
+            yield _step(row, period, lines, arrived=row["arrived"], total=total, **settled)
+            quiet.remove(milliseconds(row["since"]))
+        yield from ({"at": at, "arrived": 0} for at in quiet)
 
-    def one(name: str, scale: Scale) -> Markup:
-        arrivals = {row["since"]: row["arrived"] for row in rows[name]}
-        line = [(times.across(at + step / 2), scale.down(arrivals.get(at, 0))) for at in starts]
-        drawn = [*_stacked(rows[name], _OUTCOMES, middle, width, scale), marks.line(line, "ink")]
-        tooltips = (
-            (
-                middle(row),
-                "\n".join(
-                    [scales.spelled(row["since"], step), f"arrived {count(row['arrived'])}"]
-                    + [f"{_word(o)} {count(row[o])}" for o, _ in _OUTCOMES if row[o]]
-                ),
-            )
-            for row in rows[name]
-        )
-        note = f"messages in {duration(step.total_seconds())}"
-        return marks.panel((name, note), scale, ticks, drawn, marks.steps(tooltips, width))
-
-    def draw(queues: Sequence[str]) -> Markup:
-        scale = scales.counts(max(map(maximum, queues), default=1))
-        return _joined([one(name, scale) for name in queues])
-
-    outcomes = {o for each in rows.values() for row in each for o, _ in _OUTCOMES if row[o]}
-    legend = [("ink", "arrived"), *((c, _word(o)) for o, c in _OUTCOMES if o in outcomes)]
-    return Chart("traffic-plots", "", legend, _with_rows(rows, names), draw)
+    note = f"messages in {duration(period.bar.total_seconds())}"
+    panels = {n: [Panel(n, note, list(steps(n)))] for n in names if rows.get(n)}
+    present = {o for each in rows.values() for row in each for o in _OUTCOMES if row[o]}
+    legend = [("ink", "arrived"), *((c, _word(o)) for o, c in _OUTCOMES.items() if o in present)]
+    drawn = marks.bars(_OUTCOMES, times, line="arrived")
+    return Chart("traffic-plots", "", legend, drawn, panels, ("arrived", "total"))
 
 
 def _word(outcome: str) -> str:
     return outcome.replace("_", "-")
 
 
-def _stacked(
-    rows: Sequence[Row],
-    parts: Sequence[tuple[str, str]],
-    middle: Callable[[Row], float],
-    width: float,
-    scale: Scale,
-) -> list[str]:
-    """Draw the columns of rows as stacked bars."""
-    below = dict.fromkeys((row["since"] for row in rows), 0)
-    drawn = []
-    for column, colour in parts:
-        boxes = []
-        for row in rows:
-            low = below[row["since"]]
-            high = below[row["since"]] = low + row.get(column, 0)
-            boxes.append((middle(row), scale.down(high), scale.down(low)))
-        drawn.append(marks.bars(boxes, colour, width))
-    return drawn
-
-
 def receive_counts(rows: Rows, names: Sequence[str]) -> Chart:
     """Draw the receive counts of messages as bars on a logarithmic scale of shares."""
-    width = (WIDTH - LEFT - RIGHT) / 11
-    across = [LEFT + width * (n + 0.5) for n in range(11)]
+    never, once, repeatedly, often = _RECEIVES.values()
+    colours = [never, once, *[repeatedly] * 8, often]
     texts = [*map(str, range(10)), "10+"]
-    ticks = list(zip(across, texts, strict=True))
-    colours = ("grey", "teal", *("gold",) * 8, "orange")
 
-    def one(name: str) -> Markup:
-        by_receives = {row["receives"]: row for row in rows[name]}
-        shares = {n: row["share"] for n, row in by_receives.items()}
-        drawn = [
-            marks.bars([(across[n], scales.SHARES.down(share), FLOOR)], colours[n], width)
-            for n, share in shares.items()
-        ]
-        tooltips = (
-            (
-                across[n],
-                f"received {'never' if n == 0 else _times(texts[n])}\n"
-                f"{percent(row['share'])}, {count(row['messages'])} messages",
-            )
-            for n, row in by_receives.items()
-        )
-        note = f"{percent(sum(share for n, share in shares.items() if n > 1))} redelivered"
-        return marks.panel((name, note), scales.SHARES, ticks, drawn, marks.steps(tooltips, width))
+    def bars(name: str) -> Iterator[dict[str, Any]]:
+        for row in rows[name]:
+            times = ("never", "once", *(f"{text} times" for text in texts[2:]))[row["receives"]]
+            share = f"{percent(row['share'])}, {count(row['messages'])} messages"
+            text = f"received {times}\n{share}"
+            yield {
+                "receives": texts[row["receives"]],
+                "share": _figures(row["share"]),
+                "text": text,
+            }
 
-    def draw(queues: Sequence[str]) -> Markup:
-        return _joined([one(name) for name in queues])
+    def note(name: str) -> str:
+        share = sum(row["share"] for row in rows[name] if row["receives"] > 1)
+        return f"{percent(share)} redelivered"
 
-    legend = [
-        ("grey", "never"),
-        ("teal", "once"),
-        ("gold", "repeatedly"),
-        ("orange", "10 times or more"),
-    ]
-    title = "Receives per message"
-    return Chart("receive-plots", title, legend, _with_rows(rows, names), draw)
-
-
-def _times(text: str) -> str:
-    return "once" if text == "1" else f"{text} times"
+    panels = {n: [Panel(n, note(n), list(bars(n)))] for n in names if rows.get(n)}
+    legend = [(colour, text) for text, colour in _RECEIVES.items()]
+    drawn = marks.shares(dict(zip(texts, colours, strict=True)))
+    return Chart("receive-plots", "Receives per message", legend, drawn, panels, ())
 
 
 def waiting(
@@ -253,119 +193,112 @@ def waiting(
 ) -> Chart:
     """Draw the backlog; with live messages also the forecast."""
     length = (period.until - period.since) * _FORECAST if live else timedelta(0)
-    times = Times(period.since, period.until + length)
-    ticks, across = times.ticks(), cache(times.across)
+    times = marks.Times(
+        milliseconds(period.since), milliseconds(period.until + length), _length(period.step)
+    )
 
-    def forecast(name: str) -> list[tuple[datetime, float]]:
-        """Return the first and the last point of the forecast."""
+    def forecast(name: str) -> Iterator[dict[str, Any]]:
+        """Yield the first and the last point of the forecast."""
         for row in forecasts.get(name, ()) if live else ():
-            net, drains = row["in_per_second"] - row["out_per_second"], row["drains_in_seconds"]
-            if not row["waiting"]:
-                return []
-            until = length if drains is None else min(length, timedelta(seconds=drains))
-            end = max(row["waiting"] + net * until.total_seconds(), 0)
-            return [(row["at"], row["waiting"]), (row["at"] + until, end)]
-        return []
+            if row["waiting"]:
+                net, drains = row["in_per_second"] - row["out_per_second"], row["drains_in_seconds"]
+                until = length if drains is None else min(length, timedelta(seconds=drains))
+                end = max(row["waiting"] + net * until.total_seconds(), 0)
+                begin = row["at"] - period.step / 2
+                yield {"at": milliseconds(begin), "ahead": row["waiting"]}
+                yield {"at": milliseconds(begin + until), "ahead": _figures(end)}
 
-    def one(name: str, scale: Scale) -> Markup:
-        points = [(across(r["at"]), scale.down(r["waiting"])) for r in rows[name]]
-        ahead = [(times.across(at), scale.down(value)) for at, value in forecast(name)]
-        drawn = [
-            marks.area(points, "teal"),
-            marks.line(points, "teal"),
-            marks.line(ahead, "muted", " ahead"),
-        ]
-        tooltips = _backlog_tooltips(rows[name], across)
-        width = marks.width_of(times, period.step)
-        return marks.panel((name, "messages"), scale, ticks, drawn, marks.steps(tooltips, width))
-
-    def draw(queues: Sequence[str]) -> Markup:
-        values = [
-            *(row["waiting"] for name in queues for row in rows[name]),
-            *(value for name in queues for _, value in forecast(name)),
-        ]
-        scale = scales.counts(max(values, default=1))
-        return _joined([one(name, scale) for name in queues])
-
+    panels = {
+        n: [Panel(n, "messages", [*_backlog(rows[n], period.step, "waiting"), *forecast(n)])]
+        for n in names
+    }
     legend = [("teal", "messages"), *([("muted dashed", "at the present rates")] if live else ())]
-    return Chart("waiting-plots", "Messages not yet settled", legend, names, draw)
+    title, drawn = "Messages not yet settled", marks.backlog(times)
+    return Chart("waiting-plots", title, legend, drawn, panels, ("waiting", "ahead"))
 
 
-def _backlog_tooltips(
-    rows: Sequence[Row], across: Callable[[datetime], float]
-) -> Sequence[tuple[float, str]]:
-    """Return the tooltips of both backlog charts, which are equal so that they compress well."""
-    return [
-        (
-            across(row["at"]),
-            f"{scales.moment(row['at'])}\n{count(row['waiting'])} not settled"
-            f"\noldest {duration(row['oldest_age_seconds'])}",
-        )
-        for row in rows
-    ]
+def _backlog(rows: Sequence[Row], step: timedelta, column: str) -> Iterator[dict[str, Any]]:
+    for row in rows:
+        waits = f"{count(row['waiting'])} not settled"
+        text = f"{time(row['at'])}\n{waits}\noldest {duration(row['oldest_age_seconds'])}"
+        yield {
+            "at": milliseconds(row["at"] - step / 2),
+            "text": text,
+            column: _figures(row[column]),
+        }
 
 
 def ages(rows: Rows, names: Sequence[str], period: Period) -> Chart:
     """Draw the age of the oldest message."""
-    times = Times(period.since, period.until)
-    ticks, width = times.ticks(), marks.width_of(times, period.step)
-    across = cache(times.across)
-
-    def one(name: str, scale: Scale) -> Markup:
-        points = [(across(r["at"]), scale.down(r["oldest_age_seconds"])) for r in rows[name]]
-        tooltips = _backlog_tooltips(rows[name], across)
-        drawn = [marks.line(points, "violet")]
-        return marks.panel((name, "age"), scale, ticks, drawn, marks.steps(tooltips, width))
-
-    def draw(queues: Sequence[str]) -> Markup:
-        values = [row["oldest_age_seconds"] for name in queues for row in rows[name]]
-        scale = scales.seconds(max(values, default=1))
-        return _joined([one(name, scale) for name in queues])
-
-    return Chart("age-plots", "Age of the oldest message", [], names, draw)
+    since, until = milliseconds(period.since), milliseconds(period.until)
+    drawn = marks.ages(marks.Times(since, until, _length(period.step)))
+    age = "oldest_age_seconds"
+    panels = {n: [Panel(n, "age", list(_backlog(rows[n], period.step, age)))] for n in names}
+    return Chart("age-plots", "Age of the oldest message", (), drawn, panels, (age,))
 
 
 def consumers(rows: Rows, names: Sequence[str], period: Period) -> Chart:
     """Draw the messages deleted through each node as stacked bars."""
-    times, step = _axis(period), period.bar
-    ticks, width, middle = times.ticks(), marks.width_of(times, step), _middles(times, step)
     totals: dict[str, int] = {}
     for row in (row for each in rows.values() for row in each):
         totals[row["node"]] = totals.get(row["node"], 0) + row["deleted"]
     busiest = sorted(totals, key=lambda node: (-totals[node], node))[: len(_NODES)]
     # Keyed by rank, because a node's name could collide with other keys.
-    parts = [(str(rank), colour) for rank, colour in enumerate(_NODES[: len(busiest)])]
-    ranks = {node: str(rank) for rank, node in enumerate(busiest)}
+    ranks = {node: f"node{rank}" for rank, node in enumerate(busiest)}
+    parts = dict(zip(ranks.values(), _NODES, strict=False)) | {"others": "grey"}
 
-    @cache
-    def by_step(name: str) -> list[Row]:
-        """Return a row for each step, with the count of each rank and the lines of the tooltip."""
-        steps: dict[datetime, dict[str, Any]] = {}
+    def steps(name: str) -> Iterator[dict[str, Any]]:
+        since: dict[datetime, list[Row]] = {}
         for row in rows[name]:
-            one = steps.setdefault(row["since"], {"since": row["since"], "all": 0, "lines": []})
-            rank = ranks.get(row["node"], "others")
-            one[rank] = one.get(rank, 0) + row["deleted"]
-            one["all"] += row["deleted"]
-            one["lines"].append(f"{row['node']} {count(row['deleted'])}")
-        return list(steps.values())
+            since.setdefault(row["since"], []).append(row)
+        for each in since.values():
+            deleted = dict.fromkeys(parts, 0)
+            for row in each:
+                deleted[ranks.get(row["node"], "others")] += row["deleted"]
+            total = sum(deleted.values())
+            lines = [f"{row['node']} {count(row['deleted'])}" for row in each]
+            shown = {part: number for part, number in deleted.items() if number}
+            yield _step(each[0], period, lines, total=total, **shown)
 
-    def one(name: str, scale: Scale) -> Markup:
-        steps = by_step(name)
-        drawn = _stacked(steps, [*parts, ("others", _OTHERS)], middle, width, scale)
-        tooltips = (
-            (
-                middle(row),
-                "\n".join([scales.spelled(row["since"], step), *row["lines"]]),
-            )
-            for row in steps
-        )
-        note = f"deleted in {duration(step.total_seconds())}"
-        return marks.panel((name, note), scale, ticks, drawn, marks.steps(tooltips, width))
+    note = f"deleted in {duration(period.bar.total_seconds())}"
+    panels = {n: [Panel(n, note, list(steps(n)))] for n in names if rows.get(n)}
+    others = [("grey", "others")] if len(totals) > len(busiest) else []
+    legend = [*zip(_NODES, busiest, strict=False), *others]
+    drawn = marks.bars(parts, _axis(period))
+    return Chart("consumers-plots", "", legend, drawn, panels, ("total",))
 
-    def draw(queues: Sequence[str]) -> Markup:
-        maximum = max((row["all"] for name in queues for row in by_step(name)), default=1)
-        return _joined([one(name, scales.counts(maximum)) for name in queues])
 
-    others = [(_OTHERS, "others")] if len(totals) > len(busiest) else []
-    legend = [*((_NODES[rank], node) for rank, node in enumerate(busiest)), *others]
-    return Chart("consumers-plots", "", legend, _with_rows(rows, names), draw)
+def visibility(rows: Rows, names: Sequence[str]) -> Chart:
+    """Draw the processing times of each queue, p50 to p99, against its visibility timeout."""
+
+    def text(row: Row) -> str:
+        suggested = row["suggested_timeout"]
+        lines = [
+            f"{row['name']}, first receive to delete",
+            *(f"{q} {duration(row[f'processing_{q}'])}" for q in _QUANTILES),
+            f"visibility timeout {duration(row['visibility_timeout'])}",
+        ]
+        if suggested and suggested != row["visibility_timeout"]:
+            lines.append(f"recommended timeout {duration(suggested)}")
+        return "\n".join(lines)
+
+    def bullet(row: Row) -> dict[str, Any]:
+        values = {q: max(row[f"processing_{q}"], marks.SHORTEST) for q in _QUANTILES}
+        timeout, suggested = row["visibility_timeout"] or None, row["suggested_timeout"]
+        if suggested and suggested != timeout:
+            values["suggested"] = suggested
+        return {"queue": row["name"], "text": text(row), "timeout": timeout} | values
+
+    panels = {
+        name: [Panel(name, "processing time", [bullet(rows[name][0])])]
+        for name in names
+        if rows.get(name) and rows[name][0]["processing_p50"] is not None
+    }
+    title, measures = (
+        "Processing time and visibility timeout",
+        ("p50", "p99", "timeout", "suggested"),
+    )
+    return Chart(
+        "visibility-plots", title, _BULLETS, marks.bullets(), panels, measures, single=True,
+        most=2 * _QUEUES,
+    )  # fmt: skip

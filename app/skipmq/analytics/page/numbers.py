@@ -1,6 +1,7 @@
 """Formatting of numbers and times."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import cache
 
 # An en dash for unknown values.
 _UNKNOWN = "\u2013"
@@ -34,14 +35,6 @@ def count(number: float | None) -> str:
     return f"{number:,.0f}"
 
 
-def tick(number: float) -> str:
-    """Format a tick label such as `950`, `12 k` or `1.2 M`."""
-    for size_, unit in ((_MILLION, "M"), (_FULL_DIGITS, "k")):
-        if number >= size_:
-            return f"{figures(number / (_MILLION if unit == 'M' else 1_000))} {unit}"
-    return f"{number:,.0f}"
-
-
 def percent(share: float | None) -> str:
     """Format a share such as `0.04 %`, `2.1 %` or `48 %`."""
     return _UNKNOWN if share is None else f"{figures(share * 100)} %" if share else "0 %"
@@ -69,6 +62,18 @@ def rate(per_second: float) -> str:
 def moment(at: datetime | None) -> str:
     """Format a time in UTC to the minute."""
     return _UNKNOWN if at is None else f"{at:%Y-%m-%d %H:%M}"
+
+
+@cache
+def time(at: datetime) -> str:
+    """Format a time as `20 Nov 09:30`, with seconds unless they are 0."""
+    return f"{at.day} {at:%b} " + at.strftime("%H:%M:%S" if at.second else "%H:%M")
+
+
+@cache
+def spelled(since: datetime, length: timedelta) -> str:
+    """Format a step as `20 Nov 09:30, for 30 min`."""
+    return f"{time(since)}, for {duration(length.total_seconds())}"
 
 
 def figures(number: float) -> str:

@@ -1,7 +1,6 @@
 """Rendering of the report page."""
 
 import gzip
-import json
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -9,11 +8,12 @@ from hashlib import sha256
 from importlib import resources
 from typing import Any
 
+import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 import skipmq
-from skipmq.analytics.page import charts, findings, numbers, scales
+from skipmq.analytics.page import charts, findings, numbers
 from skipmq.analytics.page.findings import Finding, Tables
 from skipmq.analytics.page.numbers import count, duration, percent, size
 from skipmq.analytics.page.report_data import ReportData, busiest, named
@@ -35,8 +35,7 @@ def render(data: ReportData) -> str:
     found = findings.findings(tables, data.period, live=data.live)
     page_sections = sections(data, tables, names)
     environment = _environment()
-    script = _text("report.js").replace("LAYOUT", json.dumps(scales.LAYOUT))
-    style = _text("report.css")
+    script, library = _text("report.js"), _text("vega.min.js")
     return environment.get_template("report.html").render(
         data=data,
         version=skipmq.__version__,
@@ -49,9 +48,11 @@ def render(data: ReportData) -> str:
         body=body,
         queues=names,
         packed=list(_packed(environment, names, found, page_sections)),
+        charts=_pack(_charts(page_sections)),
+        library=_pack(library),
         script=Markup(script),  # noqa: S704 - not user input.
-        style=Markup(style),  # noqa: S704 - not user input.
-        digest=b64encode(sha256(script.encode()).digest()).decode(),
+        style=Markup(_text("report.css")),  # noqa: S704 - not user input.
+        digests=[b64encode(sha256(s.encode()).digest()).decode() for s in (script, library)],
     )
 
 
@@ -83,21 +84,42 @@ def _packed(
     found: Sequence[Finding],
     page_sections: Sequence[Section],
 ) -> Iterator[tuple[str, str]]:
-    """Yield each queue's name and its compressed content, HTML by the part of the page."""
+    """Yield each queue's name and its compressed content: HTML, and the panels of charts."""
     template: Any = environment.get_template("findings.html").module
     rows = {section.id: charts.by_name(section.rows) for section in page_sections}
-    drawn = {chart.id: set(chart.names) for section in page_sections for chart in section.charts}
     for name in names:
-        parts = {"findings": template.findings([f for f in found if f.queue == name])}
+        parts: dict[str, Any] = {
+            "findings": template.findings([f for f in found if f.queue == name])
+        }
         for section in page_sections:
             if section.is_open or len(names) <= _EMBEDDED_QUEUES:
                 queue_rows = rows[section.id].get(name, ())[:_MAXIMUM_QUEUE_ROWS]
                 parts[f"{section.id}-rows"] = body(section.columns, queue_rows)
             for chart in section.charts:
-                if name in drawn[chart.id]:
-                    parts[chart.id] = chart.draw([name])
-        text = json.dumps(parts, ensure_ascii=False, separators=(",", ":"))
-        yield name, b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+                parts[chart.id] = chart.panels.get(name, ())
+        yield name, _pack(parts)
+
+
+def _charts(page_sections: Sequence[Section]) -> dict[str, Any]:
+    """Return for each chart what the script in the page needs to draw it."""
+    return {
+        chart.id: {
+            "specification": chart.specification,
+            "measures": chart.measures,
+            "single": chart.single,
+            "queues": list(chart.panels)[: chart.most],
+        }
+        for section in page_sections
+        for chart in section.charts
+        if chart.panels
+    }
+
+
+def _pack(content: Any) -> str:
+    """Return JSON as compressed text."""
+    # Markup is a subclass of str.
+    text = msgspec.json.encode(content, enc_hook=str)
+    return b64encode(gzip.compress(text, mtime=0)).decode()
 
 
 def _tiles(tables: Tables, *, live: bool) -> list[tuple[str, str, str]]:

@@ -1,88 +1,15 @@
-
 "use strict";
-// Filters the page by queue, and shows the tooltips of chart steps.
-(() => {
+// Draws the charts, filters the page by queue, and shows the tooltips of chart steps.
+(async () => {
   const MAXIMUM_QUEUES = 12;
-  const { FLOOR, ROOM, LEFT, RIGHT, TICK_DISTANCE } = LAYOUT;
+  const STEPS = ".steps_marks path";
   const all = (selector, within = document) => [...within.querySelectorAll(selector)];
   const one = (id) => document.getElementById(id);
-  const packed = JSON.parse(one("packed").textContent);
   const field = one("queue");
 
-  // The filter. Its state is in the fragment: #queue=NAME&at=SECTION.
-  const state = () => new URLSearchParams(location.hash.slice(1));
-  const unpacked = async ([, text]) => {
-    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-    return JSON.parse(await new Response(stream).text());
-  };
-  const matching = (text) => {
-    const exact = packed.filter(([name]) => name === text);
-    const part = text.toLowerCase();
-    return exact.length ? exact : packed.filter(([name]) => name.toLowerCase().includes(part));
-  };
-  const summary = (found) => {
-    if (!found.length) return "No matching queue.";
-    if (found.length > MAXIMUM_QUEUES) return `The ${MAXIMUM_QUEUES} busiest of ${found.length} matching queues.`;
-    return found.length > 1 ? `${found.length} queues.` : "";
-  };
-  // Rescale the charts of a grid to a common axis.
-  const rescale = (grid) => {
-    const plots = all("[data-low]", grid).map((plot) => ({ plot, low: Number(plot.dataset.low), high: Number(plot.dataset.high) }));
-    if (!plots.length) return;
-    const low = Math.min(...plots.map((each) => each.low));
-    const high = Math.max(...plots.map((each) => each.high));
-    const position = (at) => FLOOR - (ROOM * (at - low)) / (high - low);
-    const longest = plots.reduce((best, each) => (each.high - each.low > best.high - best.low ? each : best));
-    const axis = longest.plot.querySelector(".y").cloneNode(true);
-    const within = (at) => at >= longest.low && at <= longest.high;
-    for (const tick of plots.flatMap(({ plot }) => all(".y text", plot))) {
-      const distances = all("text", axis).map((other) => Math.abs(position(other.dataset.at) - position(tick.dataset.at)));
-      if (!within(Number(tick.dataset.at)) && Math.min(...distances) > TICK_DISTANCE) axis.append(tick.cloneNode(true));
-    }
-    for (const tick of all("text", axis)) tick.setAttribute("y", position(tick.dataset.at) + 4);
-    const rules = all("text", axis).map((tick) => `M${LEFT} ${position(tick.dataset.at)}H${RIGHT}`);
-    axis.querySelector("path").setAttribute("d", rules.join(""));
-    for (const each of plots) {
-      const factor = (each.high - each.low) / (high - low);
-      const offset = position(each.low) - FLOOR * factor;
-      each.plot.querySelector(".marks").setAttribute("transform", `translate(0 ${offset}) scale(1 ${factor})`);
-      each.plot.querySelector(".y").replaceWith(axis.cloneNode(true));
-    }
-  };
-  let latest = 0;
-  const show = async (text) => {
-    latest += 1;
-    const number = latest;
-    const found = text ? matching(text) : [];
-    const parts = await Promise.all(found.slice(0, MAXIMUM_QUEUES).map(unpacked));
-    // Another call has replaced this one.
-    if (number !== latest) return;
-    point(null);
-    for (const target of all("[data-part]")) {
-      target.innerHTML = parts.map((part) => part[target.dataset.part] ?? "").join("");
-    }
-    all(".grid.chosen").forEach(rescale);
-    document.documentElement.classList.toggle("filtered", Boolean(text));
-    one("found").textContent = text ? summary(found) : "";
-  };
-  const applyFragment = async () => {
-    field.value = state().get("queue") ?? "";
-    await show(field.value);
-    one(state().get("at"))?.scrollIntoView();
-  };
-
-  // The tooltip of a step, whose <title> is its text without a script.
+  // The tooltip of a step.
   const tip = one("tip");
-  const texts = new WeakMap();
   let pointed = null;
-  const text = (step) => {
-    for (const title of all("title", step.ownerSVGElement)) {
-      texts.set(title.parentNode, title.textContent);
-      title.remove();
-    }
-    return texts.get(step);
-  };
   const point = (step) => {
     if (step === pointed) return;
     pointed?.classList.remove("on");
@@ -90,43 +17,116 @@
     tip.hidden = !step;
     if (!step) return;
     step.classList.add("on");
-    const [first, ...rest] = text(step).split("\n");
-    const lines = [first, ...rest].map((line, index) => {
+    const lines = step.ariaLabel.split("\n").map((line, index) => {
       const element = document.createElement(index ? "div" : "b");
       element.textContent = line;
       return element;
     });
     tip.replaceChildren(...lines);
     const box = step.getBoundingClientRect();
-    const plot = step.ownerSVGElement.getBoundingClientRect();
     const left = box.left + box.width / 2 - tip.offsetWidth / 2;
-    const above = plot.top - tip.offsetHeight - 6;
+    const above = box.top - tip.offsetHeight - 6;
     tip.style.left = `${Math.max(8, Math.min(left, innerWidth - tip.offsetWidth - 8))}px`;
-    tip.style.top = `${above < 4 ? plot.bottom + 6 : above}px`;
+    tip.style.top = `${above < 4 ? box.bottom + 6 : above}px`;
   };
   const pointAtPointer = (event) => {
-    point(document.elementFromPoint(event.clientX, event.clientY)?.closest(".steps > *") ?? null);
+    point(document.elementFromPoint(event.clientX, event.clientY)?.closest(STEPS) ?? null);
   };
-  const KEYS = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity };
+  const KEYS = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1, Home: -Infinity, End: Infinity };
   const pointByKey = (event) => {
     const plot = document.activeElement.closest(".plot");
     if (event.key === "Escape") point(null);
     if (!plot || !(event.key in KEYS)) return;
     event.preventDefault();
-    const steps = all(".steps > *", plot);
+    const steps = all(STEPS, plot);
     const at = steps.indexOf(pointed) + KEYS[event.key];
     point(steps[Math.max(0, Math.min(at, steps.length - 1))] ?? null);
   };
-
   document.addEventListener("pointermove", pointAtPointer);
   document.addEventListener("pointerdown", pointAtPointer);
   document.addEventListener("keydown", pointByKey);
   document.addEventListener("scroll", () => point(null), true);
   document.addEventListener("focusin", ({ target }) => {
     const plot = target.closest(".plot:focus-visible");
-    point(plot ? all(".steps > *", plot).at(-1) ?? null : null);
+    point(plot ? all(STEPS, plot).at(-1) ?? null : null);
   });
   if (!field || !("DecompressionStream" in window)) return;
+
+  // The content of the page is compressed: Vega, the charts, and the parts of each queue.
+  const read = (id) => JSON.parse(one(id).textContent);
+  const unpacked = async (text) => {
+    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return JSON.parse(await new Response(stream).text());
+  };
+  const packed = new Map(read("packed"));
+  const partsOf = (queues) => Promise.all(queues.map((queue) => unpacked(packed.get(queue))));
+  const charts = await unpacked(read("charts"));
+  const library = document.createElement("script");
+  library.textContent = await unpacked(read("library"));
+  document.head.append(library);
+  for (const chart of Object.values(charts)) chart.flow = vega.parse(chart.specification, null, { ast: true });
+
+  // Draws a chart's panels of some queues, on the range of their measures.
+  const draw = (place, parts) => {
+    const { flow, measures, single } = charts[place.dataset.chart];
+    let panels = parts.flatMap((part) => part[place.dataset.chart] ?? []);
+    const rows = panels.flatMap((panel) => panel.rows);
+    const values = rows.flatMap((row) => measures.map((name) => row[name])).filter(Boolean);
+    const low = Math.min(...values, Infinity) === Infinity ? 0.1 : Math.min(...values);
+    const high = Math.max(...values, 1e-3);
+    if (single) panels = panels.slice(0, 1).map(({ note }) => ({ queue: "all queues", note, rows }));
+    const figures = panels.map(({ queue, note }) => {
+      const figure = one("panel").content.firstChild.cloneNode(true);
+      const [name, about, plot] = all("b, span, .plot", figure);
+      name.textContent = queue;
+      about.textContent = note;
+      plot.ariaLabel = `${queue}, ${note}: use the arrow keys to step through the values`;
+      return figure;
+    });
+    place.replaceChildren(...figures);
+    return Promise.all(all(".plot", place).map(async (plot, index) => {
+      const view = new vega.View(flow, { expr: vega.expressionInterpreter, renderer: "none" });
+      view.width(plot.clientWidth).signal("low", low).signal("high", high).data("rows", panels[index].rows);
+      plot.innerHTML = await view.toSVG();
+    }));
+  };
+
+  // The filter. Its state is in the fragment: #queue=NAME&at=SECTION.
+  const state = () => new URLSearchParams(location.hash.slice(1));
+  const matching = (text) => {
+    const part = text.toLowerCase();
+    return packed.has(text) ? [text] : [...packed.keys()].filter((name) => name.toLowerCase().includes(part));
+  };
+  const summary = (found) => {
+    if (!found.length) return "No matching queue.";
+    if (found.length > MAXIMUM_QUEUES) return `The ${MAXIMUM_QUEUES} busiest of ${found.length} matching queues.`;
+    return found.length > 1 ? `${found.length} queues.` : "";
+  };
+  let latest = 0;
+  const show = async (text) => {
+    latest += 1;
+    const number = latest;
+    const found = text ? matching(text) : [];
+    const parts = await partsOf(found.slice(0, MAXIMUM_QUEUES));
+    // Another call has replaced this one.
+    if (number !== latest) return;
+    point(null);
+    for (const target of all("[data-part]")) {
+      target.innerHTML = parts.map((part) => part[target.dataset.part] ?? "").join("");
+    }
+    document.documentElement.classList.toggle("filtered", Boolean(text));
+    one("found").textContent = text ? summary(found) : "";
+    await Promise.all(all(`[data-chart].${text ? "chosen" : "all"}`).map(async (place) => {
+      const shown = text ? parts : await partsOf(charts[place.dataset.chart].queues);
+      if (number === latest) await draw(place, shown);
+    }));
+  };
+  const applyFragment = async () => {
+    field.value = state().get("queue") ?? "";
+    await show(field.value);
+    one(state().get("at"))?.scrollIntoView();
+  };
   one("filter").hidden = false;
   one("filter").addEventListener("submit", (event) => event.preventDefault());
   field.addEventListener("input", () => {
@@ -143,5 +143,15 @@
     else location.hash = next;
   });
   addEventListener("hashchange", applyFragment);
+  // Another width, as of a phone that is turned, is drawn when it stays.
+  let [width, resized] = [innerWidth, null];
+  addEventListener("resize", () => {
+    clearTimeout(resized);
+    if (innerWidth === width) return;
+    resized = setTimeout(() => {
+      width = innerWidth;
+      show(field.value);
+    }, 100);
+  });
   applyFragment();
 })();

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from markupsafe import Markup, escape
 
-from skipmq.analytics.page import bullets, charts, comparison, numbers
+from skipmq.analytics.page import charts, comparison, numbers
 from skipmq.analytics.page.charts import Chart
 from skipmq.analytics.page.findings import Row, Tables
 from skipmq.analytics.page.numbers import count, duration, percent, size
@@ -162,7 +162,7 @@ def _redelivery(_: ReportData, tables: Tables, names: Sequence[str]) -> Section:
         " a consumer gave it back. skipmq analytics advise --apply sets the recommended timeouts.",
         "No message was received.",
         [
-            bullets.visibility(charts.by_name(tables["visibility"]), names),
+            charts.visibility(charts.by_name(tables["visibility"]), names),
             charts.receive_counts(charts.by_name(tables["receive_counts"]), names),
         ],
         columns, rows, ("redelivery", "receive_counts", "visibility"), is_open=True,

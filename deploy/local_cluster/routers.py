@@ -58,6 +58,9 @@ class Routers:
         words = ["-D", folder, "-U", _SUPERUSER, "--pwfile", str(password), "--no-sync"]
         words += ["--auth=scram-sha-256", "--encoding=UTF8", "--locale=C.UTF-8"]
         _run([*account, str(self._server / "initdb"), *words])
+        if self._recipes.layout.ca:
+            rules = self._recipes.data / router.name / "pg_hba.conf"
+            rules.write_text(rules.read_text().replace("\nhost ", "\nhostssl "))
         single = [*account, str(self._server / "postgres"), "--single", "-D", folder, "postgres"]
         _run(single, f"create database {_DATABASE}\n")
 

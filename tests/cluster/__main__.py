@@ -31,6 +31,8 @@ WAYS = ("multi-host", "haproxy")
 FIXED_SEED = 1
 # A fault may take twice as long as it should before that is called wrong: all share one machine.
 SLACK = 2.0
+# Of two servers both must have what is acknowledged: a lost one has to come back.
+_SLACK_OF_TWO = 2 * SLACK
 # Seconds of load before and since a strike, of which the queues of another partition are measured.
 _MEASURED = 30.0
 
@@ -144,7 +146,7 @@ def _measure_neighbours(
         results = Results(output, about(cluster))
         for seed, fault in product(seeds, faults):
             struck = neighbours.strike(
-                cluster, output, fault, seed=seed, seconds=_MEASURED, slack=SLACK
+                cluster, output, fault, seed=seed, seconds=_MEASURED, slack=_SLACK_OF_TWO
             )
             found += neighbours.rows(fault, seed, struck)
             outcomes += [struck.struck, struck.other]

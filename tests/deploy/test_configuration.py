@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from local_cluster import ClusterError, layout, programs
+from local_cluster import ClusterError, LocalCluster, layout, programs
 from local_cluster.programs import Programs
 from support.http import ROOT
 from support.programs import need, not_here
@@ -99,6 +99,32 @@ def test_systemd_takes_the_unit(unit: str, tmp_path: Path) -> None:
     (tmp_path / unit).write_text(re.sub(r"/opt/\w+/bin/\w+", "/bin/true", text))
 
     run(["systemd-analyze", "verify", "--man=no", tmp_path / unit])
+
+
+def test_partitions_have_scopes_and_share_an_etcd() -> None:
+    plan = layout.plan(
+        partitions=2,
+        servers=2,
+        nodes=3,
+        fixed_ports=True,
+        subnet="",
+        reader=False,
+        second_site=False,
+    )
+
+    assert plan.scopes() == ("skipmq-0", "skipmq-1")
+    assert [len(plan.scope(name)) for name in plan.scopes()] == [2, 2]
+    assert len(plan.etcd("first")) == len(plan.routers) == 3
+    assert plan.partition(1).writable() == "127.0.0.1:54323,127.0.0.1:54324"
+    assert len(set(plan.ports())) == len(plan.ports())
+
+
+@pytest.mark.parametrize("option", ["reader", "second site"])
+def test_options_that_do_not_go_with_partitions_are_refused(option: str, tmp_path: Path) -> None:
+    with pytest.raises(ClusterError, match="with partitions there is no reader"):
+        LocalCluster(
+            tmp_path, partitions=2, reader=option == "reader", second_site=option == "second site"
+        )
 
 
 def test_a_taken_port_is_named() -> None:

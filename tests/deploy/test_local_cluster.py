@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ import pytest
 
 from local_cluster import ClusterError, LocalCluster, parts, programs
 from support.http import ROOT, eventually
+from support.partitions import plproxy_server
 from support.processes import is_alive
 from support.programs import not_here
 from support.trees import frozen
@@ -54,13 +55,14 @@ class Started:
         return addresses
 
 
-@pytest.fixture
-def started(tmp_path: Path) -> Iterator[Started]:
+@contextmanager
+def start(tmp_path: Path, *options: str) -> Iterator[Started]:
+    """Start a cluster by the command line, and stop it at the end of the block."""
     folder = tmp_path / "folder"
     log = folder.with_name("output.txt")
     with log.open("w") as output:
         process = subprocess.Popen(
-            [*COMMAND, "--nodes", "1", "--free-ports", "--folder", folder],
+            [*COMMAND, "--nodes", "1", "--free-ports", "--folder", folder, *options],
             cwd=ROOT / "deploy",
             stdout=output,
             stderr=output,
@@ -76,6 +78,33 @@ def started(tmp_path: Path) -> Iterator[Started]:
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(60)
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Iterator[Started]:
+    with start(tmp_path) as started:
+        yield started
+
+
+@pytest.mark.slow
+def test_command_line_names_the_partitions(tmp_path: Path) -> None:
+    plproxy_server()
+    with start(tmp_path, "--partitions", "2") as started:
+        addresses = started.addresses()
+        shown = re.compile(r"^partition[01]-[12] .*(primary|quorum standby)", re.MULTILINE)
+        eventually(lambda: len(shown.findall(started.log.read_text())) >= 4)
+        text = started.log.read_text()
+        printed = re.search(r"^Patroni +(.*)$", text, re.MULTILINE)
+        assert printed
+        listed = subprocess.run(
+            shlex.split(printed[1]), capture_output=True, text=True, check=True
+        ).stdout
+
+    for number, partition in enumerate(addresses["partitions"]):
+        assert f"partition {number}   {partition['owner_url']}" in text
+        assert f"Cluster: skipmq-{number} " in listed
+    assert f"SQL, routers  {addresses['database_url']}" in text
+    assert [router["name"] for router in addresses["routers"]] == ["router1"]
 
 
 def pids(addresses: dict[str, Any]) -> dict[str, int]:

@@ -56,6 +56,12 @@ def test_plain_read_gives_every_view_and_as_owner_every_table(
         for name, is_view in named
         if is_view
     }
+    bounds = "(select min(id), max(id) + 1 from skipmq_views.history) t"
+    first, last = spark.read.jdbc(url, bounds, properties=properties).collect()[0]
+    parted = spark.read.jdbc(
+        url, "skipmq_views.history", column="id", lowerBound=first, upperBound=last,
+        numPartitions=4, properties=properties,
+    )  # fmt: skip
     as_owner = notebook.connection("postgres")
     tables = {
         name: spark.read.jdbc(as_owner[0], name, properties=as_owner[1]).collect()
@@ -63,6 +69,7 @@ def test_plain_read_gives_every_view_and_as_owner_every_table(
     }
 
     assert [(row.queue, row.body) for row in history.collect()] == [("done", "coffee")]
+    assert parted.collect() == history.collect()
     assert [(row.queue, row.body) for row in waiting.collect()] == [("orders", "tea")]
     assert {row.queue for row in views["skipmq_views.queue"]} == {"orders", "done"}
     assert {row.name for row in tables["skipmq.queue"]} == {"orders", "done"}

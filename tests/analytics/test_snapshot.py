@@ -1,9 +1,11 @@
 """One snapshot for several tables and many tasks."""
 
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import timedelta
 
 import psycopg
 import pytest
@@ -11,8 +13,10 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from skipmq.analytics import snapshot, sources
+from skipmq.analytics import frames, snapshot, sources
+from skipmq.analytics.export import export
 from skipmq.analytics.jdbc import Source
+from support.analytics import settle
 from support.http import eventually
 from support.postgres import Connection
 from support.sql import Queue, number
@@ -131,3 +135,35 @@ def test_read_without_a_cursor_is_refused(spark: SparkSession, source: Source) -
         pytest.raises(ValueError, match="without a cursor"),
     ):
         taken.read(spark, "select 1 as one", fetch=0)
+
+
+def test_report_on_a_past_time_reads_nothing_that_was_sent_after_it(
+    spark: SparkSession, source: Source, owner: Connection, place: str
+) -> None:
+    settle(owner, 20)
+    waiting = Queue(owner, "mails")
+    waiting.send("settled later")
+    orders = Queue(owner, "news")
+    orders.send("still here")
+    until = number(owner, "select clock_timestamp()")
+    waiting.delete(*waiting.receive())
+    settle(owner, 300, "later")
+    orders.send("later")
+    export(spark, source, place)
+    since = number(owner, "select now() - interval '1 day'")
+
+    by_queue = [
+        Counter(row.queue for row in found.collect())
+        for found in (
+            sources.from_database(spark, source, since, as_of=until),
+            sources.from_lake(spark, place, since, as_of=until),
+        )
+    ]
+
+    assert by_queue == [{"orders": 20, "mails": 1, "news": 1}, {"orders": 20, "mails": 1}]
+    # No day of the lake is for a time so long after it.
+    long_ago = until - frames.LONGEST_LIFE - timedelta(days=1)
+    before = long_ago - timedelta(days=1)
+    assert frames.lake(spark, place, since=before, as_of=long_ago).inputFiles() == []
+    direct = frames.history(spark, source, since=before, as_of=long_ago)
+    assert direct.count() == 0

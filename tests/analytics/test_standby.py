@@ -4,17 +4,25 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
 
+pytest.importorskip("pyspark")
+
 from skipmq import embedded
+from skipmq.analytics import export, jdbc
 from skipmq.database import session
+from support.analytics import lake_rows, rows_of, settle
 from support.clock import connect
 from support.http import eventually
 from support.postgres import Connection, Databases
 from support.sql import number
 from support.standby import copy
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 LOCK = 7
 WAITS = (
@@ -76,6 +84,31 @@ def test_statement_that_a_standby_cancels_is_run_again(
     holder.execute("select pg_advisory_unlock_all()")
 
     assert answer.result() == (5,)
+
+
+def test_export_from_a_standby_that_is_behind_has_what_it_has_applied_and_then_the_rest(
+    spark: "SparkSession", both: tuple[Connection, str], place: str
+) -> None:
+    primary, url = both
+    settle(primary, 20)
+    with connect(url) as standby, jdbc.opened(url) as source:
+        eventually(lambda: len(rows_of(standby)) == 20)
+        standby.execute("select pg_wal_replay_pause()")
+        settle(primary, 10, "mails")
+        written = number(primary, "select pg_current_wal_flush_lsn()")
+        received = "select pg_last_wal_receive_lsn() >= %s::pg_lsn"
+        eventually(lambda: number(standby, received, written))
+
+        behind = export.export(spark, source, place)
+        rows = lake_rows(spark, place)
+        standby.execute("select pg_wal_replay_resume()")
+        eventually(lambda: len(rows_of(standby)) == 30)
+        rest = export.export(spark, source, place)
+
+    assert (behind.rows, rows) == (20, rows_of(primary)[:20])
+    assert behind.standby_lag
+    assert rest.standby_lag is not None
+    assert (rest.rows, lake_rows(spark, place)) == (10, rows_of(primary))
 
 
 def test_statement_that_a_standby_always_cancels_fails(

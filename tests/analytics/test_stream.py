@@ -15,6 +15,7 @@ from skipmq import embedded
 from skipmq.analytics import frames
 from skipmq.analytics.columns import HISTORY
 from skipmq.analytics.jdbc import Source
+from skipmq.analytics.stream import Access, BatchReader
 from support import standby
 from support.analytics import FACTS, Writers, age, rows_of, settle
 from support.postgres import Connection, Databases, as_reader
@@ -105,6 +106,35 @@ def test_format_skipmq_reads_what_the_view_has(
     )
     lean = stream.read.format("skipmq").options(**options, bodies="false").load()
     assert {row.body for row in lean.collect()} == {None}
+
+
+def test_filter_reads_the_rows_that_match_it_and_no_others(
+    stream: SparkSession, database: str, owner: Connection, tmp_path: Path
+) -> None:
+    settle(owner, 20, HistoryMode="full")
+    settle(owner, 10, "mails")
+    options = {"url": as_reader(database), "filter": "queue = 'mails' or body = 'body 7' -- or all"}
+    access = Access.from_options(options)
+
+    reader = BatchReader(access)
+    read = sum(batch.num_rows for part in reader.partitions() for batch in reader.read(part))
+    found = stream.read.format("skipmq").options(**options).load()
+    drain(stream.readStream.format("skipmq").options(**options).load(), tmp_path)
+
+    # PySpark would remember filters that a source takes: filter a frame, and then not.
+    counts = [found.count(), found.where("queue = 'mails'").count(), found.count()]
+    assert (read, counts) == (11, [11, 10, 11])
+    assert len(written(stream, tmp_path)) == 11
+
+
+def test_filter_that_postgresql_refuses_is_named_in_the_error(
+    stream: SparkSession, database: str, owner: Connection
+) -> None:
+    settle(owner, 10)
+    frame = stream.read.format("skipmq").options(url=as_reader(database), filter="colour = 1")
+
+    with pytest.raises(PySparkException, match='column "colour" does not exist'):
+        frame.load().count()
 
 
 def test_stream_that_begins_at_the_latest_brings_only_what_follows(

@@ -40,7 +40,9 @@ class Summary:
     `rows` and `windows` (commits of the lake) were written, `taken_back` rows removed because a
     failover undid them, `days` recorded as archived in the database, `compacted` files saved by
     compaction, `expired` rows removed by `keep`. The lake now has the transactions before `until`.
-    `damage` has the problems of damaged files.
+    `damage` has the problems of damaged files. `standby_lag` is None if a primary was read, and
+    else how far the standby was behind, in seconds: what it had not applied comes with a later
+    export.
     """
 
     rows: int
@@ -51,6 +53,7 @@ class Summary:
     expired: int
     until: int
     damage: tuple[str, ...]
+    standby_lag: float | None
 
 
 def export(  # noqa: PLR0913 - the last four have defaults.
@@ -111,8 +114,9 @@ def export(  # noqa: PLR0913 - the last four have defaults.
             archived = _archived(lake, kept, recorded, damage, server, record)
         problems = tuple(chain.from_iterable(damage.values()))
         return Summary(
-            rows, count, taken_back, tuple(archived), saved, expired, server.horizon, problems
-        )
+            rows, count, taken_back, tuple(archived), saved, expired, server.horizon, problems,
+            server.lag,
+        )  # fmt: skip
 
 
 def _rewind_after_failover(lake: Lake, session: Session, server: Server, days: list[date]) -> int:

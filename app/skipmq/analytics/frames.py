@@ -4,16 +4,20 @@ Both have the columns of `columns.HISTORY` in that order, so reports do not depe
 """
 
 from collections.abc import Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from skipmq import limits
 from skipmq.analytics import jdbc, windows
 from skipmq.analytics.columns import HISTORY, VIEW
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.lake import Lake
 from skipmq.analytics.period import day_bounds
+
+# The maximum retention, twice: that of a dead-letter queue may begin when a message comes to it.
+LONGEST_LIFE = 2 * timedelta(seconds=limits.MAXIMUM_RETENTION)
 
 
 def history(  # noqa: PLR0913 - optional filters.
@@ -25,16 +29,20 @@ def history(  # noqa: PLR0913 - optional filters.
     queues: Sequence[str] = (),
     bodies: bool = False,
     condition: str = "",
+    as_of: datetime | None = None,
 ) -> DataFrame:
     """Read the messages settled from `since` to before `until` in these queues (none: all).
 
-    Reads by short queries with a cursor each. Without `bodies`, attributes and body are null.
-    `condition` is an additional predicate in PostgreSQL's SQL. Raises database.session.Error.
+    With `as_of`, those that were sent and settled after it are left out. Reads by short queries
+    with a cursor each. Without `bodies`, attributes and body are null. `condition` is an additional
+    predicate in PostgreSQL's SQL. Raises database.session.Error.
     """
+    until = _limited(until, as_of)
     days = [day for day in jdbc.days(source) if _overlaps(day, since, until)]
     time = [
         *([f"settled_at >= '{_text(since)}'"] if since else []),
         *([f"settled_at < '{_text(until)}'"] if until else []),
+        *([f"least(settled_at, sent_at) < '{_text(as_of)}'"] if as_of else []),
     ]
     with source.connect() as connection:
         plan = windows.plan_within(
@@ -56,18 +64,21 @@ def selected(spark: SparkSession, source: Source, condition: str) -> DataFrame:
     return as_history(frame).coalesce(plan.tasks)
 
 
-def lake(
+def lake(  # noqa: PLR0913 - optional filters.
     spark: SparkSession,
     path: str,
     *,
     since: datetime | None = None,
     until: datetime | None = None,
     queues: Sequence[str] = (),
+    as_of: datetime | None = None,
 ) -> DataFrame:
     """Read one version of the lake at `path`, filtered by a period and queues (none: all).
 
-    Raises errors.LakeError if there is no lake.
+    With `as_of`, messages that were sent and settled after it are left out. Raises errors.LakeError
+    if there is no lake.
     """
+    until = _limited(until, as_of)
     opened = Lake.open(spark, path)
     files = set(opened.table.within(since, queues, until))
     frame = opened.frame(files.__contains__)
@@ -75,7 +86,16 @@ def lake(
         frame = frame.where(f.col("settled_at") >= f.lit(since))
     if until is not None:
         frame = frame.where(f.col("settled_at") < f.lit(until))
+    if as_of is not None:
+        frame = frame.where(f.least("settled_at", "sent_at") < f.lit(as_of))
     return frame
+
+
+def _limited(until: datetime | None, as_of: datetime | None) -> datetime | None:
+    """Return the time before which messages that existed at `as_of` are settled."""
+    if as_of is None:
+        return until
+    return min(until or as_of + LONGEST_LIFE, as_of + LONGEST_LIFE)
 
 
 def as_history(frame: DataFrame) -> DataFrame:

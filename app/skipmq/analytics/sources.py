@@ -6,6 +6,7 @@ from datetime import datetime
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
 
 from skipmq.analytics import frames, jdbc, snapshot
 from skipmq.analytics.delta import Table
@@ -15,9 +16,16 @@ from skipmq.analytics.postgres import history
 
 
 def from_database(
-    spark: SparkSession, source: Source, since: datetime, queues: Sequence[str] = ()
+    spark: SparkSession,
+    source: Source,
+    since: datetime,
+    queues: Sequence[str] = (),
+    *,
+    as_of: datetime | None = None,
 ) -> DataFrame:
     """Read the messages settled since a time and the live ones, consistent with one snapshot.
+
+    With `as_of`, those that were sent and settled after it are left out.
 
     Live messages are read and cached here, so that the snapshot is released. The history is read
     lazily, in short queries without a snapshot; messages settled after the snapshot are excluded by
@@ -27,6 +35,8 @@ def from_database(
         view = taken.read(spark, "skipmq_views.message_metadata", ["not retired"], fetch=jdbc.FETCH)
         if queues:
             view = view.where(view["queue"].isin(list(queues)))
+        if as_of:
+            view = view.where(view["sent_at"] < fn.lit(as_of))
         live = frames.as_history(view).persist(StorageLevel.MEMORY_AND_DISK)
         live.count()
     settled = frames.history(
@@ -36,18 +46,25 @@ def from_database(
         queues=queues,
         bodies=True,
         condition=taken.settled(),
+        as_of=as_of,
     )
     return settled.unionByName(live)
 
 
 def from_lake(
-    spark: SparkSession, path: str, since: datetime, queues: Sequence[str] = ()
+    spark: SparkSession,
+    path: str,
+    since: datetime,
+    queues: Sequence[str] = (),
+    *,
+    as_of: datetime | None = None,
 ) -> DataFrame:
     """Read the messages settled since a time from a lake.
 
-    Raises errors.LakeError if there is no lake.
+    With `as_of`, those that were sent and settled after it are left out. Raises errors.LakeError
+    if there is no lake.
     """
-    return frames.lake(spark, path, since=since, queues=queues)
+    return frames.lake(spark, path, since=since, queues=queues, as_of=as_of)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """The file systems that Spark writes to: a local folder, or any that Hadoop supports."""
 
 from collections.abc import Iterable
+from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
@@ -12,7 +13,12 @@ _RECURSIVE = True
 
 
 def qualified(spark: SparkSession, path: str) -> str:
-    """Return the fully qualified URL of a path that Spark accepts."""
+    """Return the fully qualified URL of a path that Spark accepts.
+
+    A client of Spark Connect has no file systems: there a path without a scheme is a local one.
+    """
+    if not hasattr(spark, "_jvm"):
+        return path if "://" in path else f"file://{Path(path).absolute()}"
     given = _path(spark, path)
     url = str(given.getFileSystem(_configuration(spark)).makeQualified(given).toString())
     return url.replace("file:/", "file:///", 1) if not url.startswith("file://") else url

@@ -3,8 +3,12 @@
     spark.readStream.format("skipmq").option("url", URL).load()
 
 Options: `url` (libpq), `maxRowsPerTrigger`, `startingPosition` (earliest, the default, or latest),
-`bodies` (true, the default; with false, attributes and body are null). The columns are those of
-`columns.HISTORY`. spark.read.format("skipmq") reads the whole history.
+`bodies` (true, the default; with false, attributes and body are null), `filter` (a condition in
+PostgreSQL's SQL on the rows to read). The columns are those of `columns.HISTORY`.
+spark.read.format("skipmq") reads the whole history.
+
+It has no pushFilters: PySpark 4.3 keeps the filters of one query of a frame for the next one, which
+then lacks rows.
 
 The executors connect to the database with psycopg, and need SkipMQ installed.
 """
@@ -57,6 +61,7 @@ class Access:
     bodies: bool
     row_limit: int
     from_latest: bool
+    filter: str
 
     @classmethod
     def from_options(cls, options: Any) -> "Access":
@@ -73,7 +78,7 @@ class Access:
         if row_limit < 0:
             raise ValueError("maxRowsPerTrigger must not be negative")
         bodies = options.get("bodies", "true").lower() == "true"
-        return cls(url, bodies, row_limit, begin == "latest")
+        return cls(url, bodies, row_limit, begin == "latest", options.get("filter", ""))
 
     def connect(self) -> Session:
         """Connect for short queries; raise session.Unavailable."""
@@ -86,7 +91,9 @@ class Access:
         if not parts:
             return []
         plan = windows.plan(first, until, parts, windows.CHUNK)
-        return [Settled(condition, plan.fetch) for condition in plan.conditions]
+        # The line break ends a comment in the filter.
+        also = f" and ({self.filter}\n)" if self.filter else ""
+        return [Settled(f"{condition}{also}", plan.fetch) for condition in plan.conditions]
 
     def read(self, partition: Settled) -> Iterator[pa.RecordBatch]:
         """Read through a server-side cursor, an Arrow batch at a time."""

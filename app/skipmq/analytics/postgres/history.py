@@ -20,13 +20,16 @@ _KEEPALIVE_SECONDS = 10.0
 class Server:
     """The state of a server: the identifier of its database, its timeline, horizon and time.
 
-    The timeline is 0 if unknown. All transactions below `horizon` have ended.
+    The timeline is 0 if unknown. All transactions below `horizon` have ended. `lag` is None on a
+    primary, or unknown; on a standby the age in seconds of what it has applied, 0 if that is all
+    that it received.
     """
 
     database: str
     timeline: int
     horizon: int
     now: datetime
+    lag: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +62,20 @@ def server(session: Session) -> Server:
     flushes and replicates all asynchronous commits before it. A standby replays WAL that it has
     flushed; a failover that undoes some of it changes the timeline.
     """
-    standby, timeline, now, horizon, system = _one(
+    standby, timeline, now, horizon, lag, system = _one(
         session,
         "select s.standby, coalesce(s.timeline, 0), clock_timestamp(),"
         " pg_snapshot_xmin(pg_current_snapshot())::text::bigint,"
+        " case when not s.standby then null"
+        " when pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() then 0"
+        " else extract(epoch from clock_timestamp() - pg_last_xact_replay_timestamp()) end::float8,"
         " (select system_identifier::text from pg_control_system())"
         " from skipmq_views.server s",
     )
     if not standby:
         session.execute("set synchronous_commit = on")
         session.execute("select pg_logical_emit_message(true, 'skipmq', 'export')")
-    return Server(f"{system}/{session.info.dbname}", timeline, horizon, now)
+    return Server(f"{system}/{session.info.dbname}", timeline, horizon, now, lag)
 
 
 def now(session: Session) -> datetime:

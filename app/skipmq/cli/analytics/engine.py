@@ -119,12 +119,12 @@ def _with_spark(settings: Settings, selection: Selection) -> Iterator[ReportInpu
         begin, names = period.before.since, selection.queues
         with out.status("reading"):
             if selection.lake and table:
-                history = sources.from_lake(spark, selection.lake, begin, names)
+                history = sources.from_lake(spark, selection.lake, begin, names, as_of=period.until)
                 since = sources.lake_since(table)
                 present = queue_settings.from_lake(table.lake)
             else:
                 assert source is not None
-                history = sources.from_database(spark, source, begin, names)
+                history = sources.from_database(spark, source, begin, names, as_of=period.until)
                 since = sources.history_scope(source).since
                 present = queue_settings.from_database(source)
             # An Arrow table, unlike a list, needs no Python on the executors.

@@ -179,7 +179,8 @@ def _print_summary(done: "Summary", path: str) -> None:
     expired = f"; expired {done.expired} rows" if done.expired else ""
     windows = f"{done.windows} window{'s' if done.windows > 1 else ''}"
     new = f"{done.rows} rows in {windows}" if done.rows else "nothing new"
-    out.print(f"{new}, up to transaction {done.until}, to {path}{removed}{expired}{days}")
+    lag = f"; the standby is {done.standby_lag:.0f} s behind" if done.standby_lag else ""
+    out.print(f"{new}, up to transaction {done.until}, to {path}{removed}{expired}{days}{lag}")
 
 
 @click.command("stream")

@@ -80,9 +80,10 @@ def test_server_without_the_extension_is_refused(
 ) -> None:
     database = embedded_databases.empty()
 
-    refused = run("init", "--router", database, "--partition", two.urls[0])
+    given = [word for url in two.urls for word in ("--partition", url)]
+    refused = run("init", "--router", database, *given)
 
-    assert refused.exit_code == 1
+    assert "has no extension plproxy: install its package" in str(refused.exception)
     embedded_databases.drop(database)
 
 
@@ -200,6 +201,13 @@ def test_router_passes_over_a_server_that_is_off(fresh: Partitions) -> None:
     with psycopg.connect(fresh.urls[1]) as owner:
         found = owner.execute("select name from skipmq.queue").fetchall()
     assert found == [(name,)]
+
+
+def test_router_that_cannot_call_a_partition_is_found(fresh: Partitions) -> None:
+    with psycopg.connect(fresh.router, autocommit=True) as router:
+        router.execute("alter server skipmq options (set p1 'host=/nowhere port=1')")
+
+    assert "the router cannot call partition 1" in doctor(fresh)
 
 
 def test_router_is_not_migrated_by_itself(two: Partitions) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from botocore.exceptions import ClientError
 
 from support.http import NodeProcess, client
 from support.partitions import Partitions, in_second, run
@@ -116,3 +117,54 @@ def test_growth_from_one_database_keeps_messages_receipts_and_order(
         assert groups == {"g0": ["0", "2", "4", "6"], "g1": ["1", "3", "5"]}
         numbers = {m["Body"]: m["Attributes"]["SequenceNumber"] for m in received}
         assert numbers["5"] == again["SequenceNumber"] < last["SequenceNumber"]
+
+
+def test_node_behind_an_old_router_serves_a_moved_queue_when_that_has_the_partition(
+    one: Partitions, embedded_databases: Databases, router_server: Databases
+) -> None:
+    old = one.another_router(router_server)
+    with NodeProcess(database_url=as_node(old), workers=1) as process:
+        sqs = client(process.ready().url)
+        url = sqs.create_queue(QueueName=in_second("two-maps"))["QueueUrl"]
+        sqs.send_message(QueueUrl=url, MessageBody="tea")
+        assert one.add(embedded_databases).exit_code == 0
+        assert rebalance(one)["moved"] == 1
+
+        with pytest.raises(ClientError) as refused:
+            sqs.receive_message(QueueUrl=url)
+        added = run("add", "--router", old, "--partition", one.urls[1])
+        (message,) = sqs.receive_message(QueueUrl=url)["Messages"]
+
+    assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] == 503
+    assert "the router lacks a partition" in process.log
+    assert added.exit_code == 0
+    assert message["Body"] == "tea"
+    router_server.drop(old)
+
+
+def test_queues_with_a_redrive_policy_move_together(
+    one: Partitions, embedded_databases: Databases
+) -> None:
+    dead = in_second("dead")
+    with psycopg.connect(as_node(one.router), autocommit=True) as router:
+        policy = json.dumps(
+            {
+                "deadLetterTargetArn": f"arn:aws:sqs:us-east-1:000000000000:{dead}",
+                "maxReceiveCount": 3,
+            }
+        )
+        names = [dead, "source-1", "source-2", "source-3"]
+        router.execute("select skipmq.create_queue(%s)", (dead,))
+        for name in names[1:]:
+            attributes = json.dumps({"RedrivePolicy": policy})
+            router.execute("select skipmq.create_queue(%s, %s)", (name, attributes))
+        assert one.add(embedded_databases).exit_code == 0
+
+        (move,) = plan(one)
+        moved = rebalance(one)
+        router.execute(
+            "select skipmq.set_queue_attributes(skipmq.queue_id('source-1'), %s)", (attributes,)
+        )
+
+    assert len(move["queues"]) == moved["moved"] == 4
+    assert {tuple(place(one, name)) for name in names} == {(1,)}

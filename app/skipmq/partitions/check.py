@@ -31,6 +31,7 @@ _HAS = (
     "select exists (select from skipmq.generation where account = %s and region = %s and name = %s)"
 )
 _RELOCATED = "select string_agg(name, ', ' order by name) from skipmq.relocation"
+_CALL = "select skipmq_router.queue_place(%s, '000000000000', 'us-east-1', 'skipmq')"
 _AGAIN = "run `skipmq partitions init` again"
 _Name = tuple[str, str, str]
 
@@ -62,6 +63,7 @@ def problems(router: str, partitions: list[str] | None = None) -> list[Problem]:
             f"the router's map has {whole.partitions} partitions and it connects to {len(named)}",
             "make the router again with `skipmq partitions init`",
         )
+    examined.call(router)
     for number, url in enumerate(partitions or _urls(router)):
         try:
             examined.examine(number, url)
@@ -97,6 +99,22 @@ class _Examined:
 
     def add(self, what: str, remedy: str, *, is_fatal: bool = True) -> None:
         self.found.append(Problem(what, remedy, is_fatal))
+
+    def call(self, router: str) -> None:
+        """Call each partition by way of the router, with the rights of a node."""
+        with psycopg.connect(router, autocommit=True, connect_timeout=5) as connection:
+            connection.execute("set role skipmq_node")
+            for number in range(self.whole.partitions):
+                try:
+                    connection.execute(_CALL, (number,))
+                except psycopg.Error as error:
+                    self.add(
+                        f"the router cannot call partition {number}"
+                        f" ({' '.join(str(error).split())})",
+                        "start it; install PL/Proxy on the router's server; or make the router"
+                        " again with `skipmq partitions init` and the nodes' password",
+                        is_fatal=False,
+                    )
 
     def examine(self, number: int, url: str) -> None:
         """Examine one partition; raise psycopg.OperationalError."""

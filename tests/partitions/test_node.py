@@ -36,7 +36,9 @@ def node(
         database_url=as_node(made.router),
         workers=1,
         failover_wait=2,
-        database_deadline=60,
+        # Requests for a partition that hangs wait for longer than the test does.
+        connection_wait=60,
+        database_deadline=600,
         purge_cooldown=0,
     ) as process:
         yield process.ready(), made

@@ -4,11 +4,11 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import cycle
+from statistics import median
 from threading import Event, Thread
 from uuid import uuid4
 
 from bench import peers
-from bench.clients import percentile
 from bench.load import Failed, Outcome, Shape
 from bench.record import Pair
 from bench.run import Measure, Run
@@ -135,7 +135,7 @@ def _each(url: str, queue: str) -> dict[str, Measure]:
                 if status == _UNAVAILABLE:
                     raise Failed(f"the page {page} was answered with {status}, without load")
                 took.append(milliseconds)
-            return Outcome(percentile(took, 50), {"worst_ms": max(took), "pages": len(took)})
+            return Outcome(median(took), {"worst_ms": max(took), "pages": len(took)})
 
         return measured
 

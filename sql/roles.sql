@@ -44,7 +44,7 @@ begin
       skipmq.is_redrivable(integer, integer, boolean), skipmq.redrive_failure(integer, text), skipmq.queue_since(text),
       skipmq.match_messages(integer, timestamptz, bigint, timestamptz, text, text, text, integer, jsonb), skipmq.check_filter(jsonb),
       skipmq.add_move_task(integer, text, text, integer, text, text, text, text, jsonb), skipmq.matches_filter(text, text, integer, timestamptz, jsonb),
-      skipmq.lock_picked(integer, bigint[], timestamptz),
+      skipmq.lock_picked(integer, bigint[], timestamptz), skipmq.fifo_in_flight(integer, timestamptz),
       skipmq.advance_message_task(skipmq.move_task, integer, integer, integer, integer),
       skipmq.expire_fifo(integer, timestamptz, integer),
       skipmq.move_fifo_batch(integer, integer, integer, text[]),

@@ -5,10 +5,11 @@
 -- Called by: the PeekMessages action; SQL users.
 -- Locks, in order: none.
 -- Raises: SQ005 when the generation does not exist.
--- Relies on index: queue_id, message_visible; for FIFO message_enqueued.
+-- Relies on index: queue_id, message_visible; for FIFO message_enqueued, and those of fifo_in_flight.
 -- Routed: to the partition of p_queue_id.
 --
--- Messages of another state are read and skipped in a FIFO queue. A message that is received between two pages may be returned twice.
+-- A state is a range of times, so that a backlog of another state is not read. A message that is received between two
+-- pages may be returned twice.
 create function skipmq.peek_messages(
   p_queue_id integer, p_state text default null, p_limit integer default 10, p_after text default null,
   p_bytes bigint default null
@@ -26,6 +27,9 @@ declare
   v_queue skipmq.queue;
   v_delay interval;
   v_horizon timestamptz;
+  -- Of the arrivals of messages in the state, in a FIFO queue.
+  v_from timestamptz := '-infinity';
+  v_until timestamptz := 'infinity';
   v_after text[] := string_to_array(p_after, '/');
 begin
   select q.* into v_queue from skipmq.queue q where q.queue_id = p_queue_id;
@@ -35,6 +39,12 @@ begin
   v_horizon := v_now - make_interval(secs => v_queue.message_retention_period);
   if v_queue.fifo then
     v_delay := make_interval(secs => v_queue.delay_seconds);
+    if p_state = 'delayed' then
+      v_from := v_now - v_delay;
+    elsif p_state = 'in-flight' then
+      select coalesce(min(f.enqueued_at), 'infinity'), coalesce(max(f.enqueued_at), '-infinity') into v_from, v_until
+      from skipmq.fifo_in_flight(p_queue_id, v_now) f;
+    end if;
     return query
     select concat_ws('/', extract(epoch from m.enqueued_at), m.sequence_number), m.id, m.state,
       greatest(m.due_at - v_now, '0'), m.message_id, m.body, m.attributes, m.receive_count - m.receive_base,
@@ -58,7 +68,8 @@ begin
       where m.queue_id = p_queue_id and m.group_no is not null
         and (m.enqueued_at, m.sequence_number) > (
           coalesce(to_timestamp(v_after[1]::numeric), '-infinity'), coalesce(v_after[2]::bigint, -1))
-        and m.enqueued_at > v_horizon and (p_state is null or s.state = p_state)
+        and m.enqueued_at > v_horizon and m.enqueued_at between v_from and v_until
+        and (p_state is null or s.state = p_state)
       order by m.enqueued_at, m.sequence_number
       limit p_limit
     ) m
@@ -66,7 +77,6 @@ begin
     order by m.enqueued_at, m.sequence_number;
     return;
   end if;
-  -- A state is a range of times in each shard, so that a backlog of another state is not read.
   return query
   select concat_ws('/', m.shard, extract(epoch from m.visible_at), m.id), m.id, m.state,
     greatest(m.visible_at - v_now, '0'), m.message_id, m.body, m.attributes, m.receive_count - m.receive_base,

@@ -54,7 +54,8 @@ begin
   ), troubles as materialized (
     select t.queue, min(t.rank) as rank, (array_agg(t.trouble order by t.rank))[1] as trouble
     from skipmq.queue_troubles(p_account, p_region, 1000) t
-    where p_account is not null and p_region is not null
+    -- Not for the sums alone.
+    where p_account is not null and p_region is not null and p_limit > 0
     group by t.queue
   ), matching as materialized (
     select

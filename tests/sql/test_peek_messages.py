@@ -3,9 +3,22 @@ import re
 import psycopg
 import pytest
 
+from support.fifo import FifoQueue
+from support.postgres import Connection
 from support.sql import Queue, number
 
 PEEK = "select array(select body from skipmq.peek_messages(%s, %s, 100))"
+
+
+def blocks(connection: Connection, queue: int, state: str) -> int:
+    """Return how many blocks a peek reads."""
+    query = "select * from skipmq.peek_messages(%s, %s, 100)"
+    rows = connection.execute(
+        f"explain (analyze, buffers, timing off) {query}".encode(), (queue, state)
+    ).fetchall()
+    found = re.search(r"Buffers: shared hit=(\d+)", "\n".join(row[0] for row in rows))
+    assert found
+    return int(found[1])
 
 
 def test_peek_skips_expired_messages_and_shows_deprioritised_ones(orders: Queue) -> None:
@@ -70,13 +83,18 @@ def test_backlog_of_another_state_is_not_read(orders: Queue) -> None:
     connection.execute("vacuum analyze skipmq.message")
     number(connection, PEEK, orders.id, "in-flight")
 
-    rows = connection.execute(
-        "explain (analyze, buffers, timing off)"
-        " select * from skipmq.peek_messages(%s, 'in-flight', 100)",
-        (orders.id,),
-    ).fetchall()
-
     # Of 3,000 messages in more than 60 blocks.
-    hits = re.search(r"shared hit=(\d+)", "\n".join(row[0] for row in rows))
-    assert hits
-    assert int(hits[1]) < 60
+    assert blocks(connection, orders.id, "in-flight") < 60
+
+
+def test_backlog_of_another_state_is_not_read_of_a_fifo_queue(
+    owner: Connection, fifo: FifoQueue
+) -> None:
+    for first in range(0, 3000, 1000):
+        fifo.put(*[f"g{n % 3}:{n}" for n in range(first, first + 1000)])
+    fifo.take(2)
+    owner.execute("vacuum analyze skipmq.message")
+
+    for state, bodies in (("in-flight", ["0", "3"]), ("delayed", [])):
+        assert number(owner, PEEK, fifo.id, state) == bodies
+        assert blocks(owner, fifo.id, state) < 60

@@ -110,7 +110,7 @@ def test_messages_of_a_queue_that_was_a_dead_letter_queue_go_back(
 
 
 def test_consumers_and_age_are_counted(node: NodeProcess, sqs: Any) -> None:
-    url = sqs.create_queue(QueueName="consumed")["QueueUrl"]
+    url = sqs.create_queue(QueueName="aged")["QueueUrl"]
     sqs.send_message(QueueUrl=url, MessageBody="a")
     sqs.receive_message(QueueUrl=url)
     visitor = Visitor(node.url)
@@ -118,7 +118,7 @@ def test_consumers_and_age_are_counted(node: NodeProcess, sqs: Any) -> None:
     body = eventually(
         lambda: (
             '<dd><span>1</span></dd><dd class="hint">0 waiting now'
-            in (page := visitor.get("queues/consumed/overview").body)
+            in (page := visitor.get("queues/aged/overview").body)
             and page
         )
     )
@@ -129,10 +129,10 @@ def test_consumers_and_age_are_counted(node: NodeProcess, sqs: Any) -> None:
 def test_key_sees_what_it_may_and_no_refusal_is_recorded(signing: NodeProcess, keys: Keys) -> None:
     admin = keys.create()
     signed_in(signing, admin)
-    client(signing.url, **admin).create_queue(QueueName="shown")
-    consumer = signed_in(signing, keys.create(ACCOUNT, "--role", "consumer", "--queue", "shown"))
+    client(signing.url, **admin).create_queue(QueueName="narrow")
+    consumer = signed_in(signing, keys.create(ACCOUNT, "--role", "consumer", "--queue", "narrow"))
 
-    page = consumer.get("queues/shown/overview")
+    page = consumer.get("queues/narrow/overview")
 
     assert (page.status, "Oldest message" in page.body) == (200, True)
     assert "Consumers</a></dt>" not in page.body

@@ -213,4 +213,4 @@ def _compiled(*layers: alt.Chart, height: int | alt.Step = _HEIGHT) -> dict[str,
         .configure_axisX(grid=False, labelPadding=7)
         .configure_axisY(minExtent=46, maxExtent=46)
     )  # fmt: skip
-    return vl_convert.vegalite_to_vega(chart.to_dict())
+    return dict(vl_convert.vegalite_to_vega(chart.to_dict()))

@@ -83,7 +83,7 @@ public class Listeners {
     take("manual", body);
   }
 
-  @SqsListener(value = "${prefix}-again", messageVisibilitySeconds = "1")
+  @SqsListener(value = "${prefix}-again", messageVisibilitySeconds = "5")
   void again(
       String body,
       @Header(MessageSystemAttributes.SQS_APPROXIMATE_RECEIVE_COUNT) String receives) {
@@ -99,7 +99,7 @@ public class Listeners {
     throw new IllegalStateException("never");
   }
 
-  @SqsListener(value = "${prefix}-ordered.fifo", messageVisibilitySeconds = "2")
+  @SqsListener(value = "${prefix}-ordered.fifo", messageVisibilitySeconds = "10")
   void ordered(
       String body,
       @Header(MessageSystemAttributes.SQS_APPROXIMATE_RECEIVE_COUNT) String receives) {

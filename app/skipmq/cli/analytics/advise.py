@@ -15,8 +15,7 @@ from rich.table import Table
 from skipmq import errors, limits
 from skipmq.cli.analytics.engine import ReportInput, Selection, opened
 from skipmq.cli.analytics.errors import one_line_errors
-from skipmq.cli.analytics.exports import JSON
-from skipmq.cli.analytics.options import ENGINE, LAKE, QUEUES, SINCE, UNTIL, check_order
+from skipmq.cli.analytics.options import ENGINE, JSON, LAKE, QUEUES, SINCE, UNTIL, check_order
 from skipmq.cli.environment import configuration, open_database
 from skipmq.cli.local import LocalNode
 from skipmq.cli.node import open_node

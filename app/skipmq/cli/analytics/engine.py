@@ -11,12 +11,8 @@ import click
 
 from skipmq import config
 from skipmq.cli.analytics.errors import DUCKDB, check_packages
-from skipmq.cli.analytics.options import (
-    check_queues,
-    lake_table,
-    report_period,
-    spark_and_source,
-)
+from skipmq.cli.analytics.options import check_queues, report_period
+from skipmq.cli.analytics.sources import lake_table, spark_and_source
 from skipmq.cli.output import out
 from skipmq.config.settings import Settings
 

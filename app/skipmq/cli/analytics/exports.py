@@ -1,14 +1,9 @@
-"""The commands `analytics export` and `analytics stream`, and their Spark session."""
+"""The commands `analytics export` and `analytics stream`."""
 
 import json
-import logging
-import os
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from datetime import date
-from tempfile import TemporaryFile
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
@@ -16,100 +11,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from skipmq.analytics.postgres import history
 from skipmq.cli.analytics import lineage
-from skipmq.cli.analytics.errors import DUCKDB, check_spark, one_line_errors
-from skipmq.cli.environment import configuration, open_database
+from skipmq.cli.analytics.errors import one_line_errors
+from skipmq.cli.analytics.options import JSON
+from skipmq.cli.analytics.sources import lake_path, spark_and_database
+from skipmq.cli.environment import configuration
 from skipmq.cli.output import out
-from skipmq.config.settings import Settings
-from skipmq.database import schema, session
+from skipmq.database import session
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from skipmq.analytics.export import Summary
-    from skipmq.analytics.jdbc import Source
-
-
-JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-
-
-@contextmanager
-def spark_started(settings: Settings) -> Iterator["SparkSession"]:
-    """Yield a Spark session; raise click.ClickException if PySpark or Java is missing."""
-    check_spark(settings.spark_master)
-    from skipmq.analytics import session as spark_session  # noqa: PLC0415 - PySpark is an extra.
-
-    with out.status("starting Spark"), _captured_standard_error() as captured:
-        try:
-            spark = spark_session.start(settings)
-        except Exception as error:
-            captured.seek(0)
-            lines = captured.read().decode("utf-8", "replace").splitlines()
-            reason = next((line for line in lines if "Exception" in line), str(error))
-            raise click.ClickException(f"Spark did not start: {reason.strip()}") from error
-    # Errors are shown in one line, without the stack traces in Spark's logs.
-    spark.sparkContext.setLogLevel("FATAL")
-    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
-        logging.getLogger(name).disabled = True
-    try:
-        yield spark
-    finally:
-        spark.stop()
-
-
-@contextmanager
-def _captured_standard_error() -> Iterator[IO[bytes]]:
-    """Redirect standard error to a file, including that of a JVM started in the block."""
-    standard_error = 2
-    with TemporaryFile() as file:
-        saved = os.dup(standard_error)
-        os.dup2(file.fileno(), standard_error)
-        try:
-            yield file
-        finally:
-            os.dup2(saved, standard_error)
-            os.close(saved)
-
-
-@contextmanager
-def spark_and_database(
-    settings: Settings,
-) -> Iterator[tuple["SparkSession", "Source", str]]:
-    """Yield a Spark session, the database to read, and the URL of the nodes' database.
-
-    Raises click.ClickException if PySpark or Java is missing or SKIPMQ_ANALYTICS_URL cannot be
-    read, and the errors of schema.check.
-    """
-    check_spark(settings.spark_master, DUCKDB)
-    with ExitStack() as stack:
-        _, url = stack.enter_context(open_database(settings))
-        schema.check(url)
-        if settings.analytics_url:
-            _check_readable(settings.analytics_url)
-        spark = stack.enter_context(spark_started(settings))
-        from skipmq.analytics import jdbc  # noqa: PLC0415 - as above.
-
-        reader = settings.database_url or session.as_role(url, "skipmq_reader")
-        yield spark, stack.enter_context(jdbc.opened(settings.analytics_url or reader)), url
-
-
-def _check_readable(url: str) -> None:
-    name = "SKIPMQ_ANALYTICS_URL"
-    try:
-        with session.connect(url, "skipmq analytics") as connection:
-            history.queue_settings(connection, ["queue"])
-    except session.Unavailable as error:
-        raise click.ClickException(session.explain(error, name)) from error
-    except session.Error as error:
-        raise click.ClickException(
-            f"{name} is not a database of SkipMQ, or its role may not read it (skipmq_reader may)"
-        ) from error
-
-
-def lake_path(settings: Settings, option: str | None) -> str:
-    """Return the path of the lake; raise click.UsageError if none is configured."""
-    if not (option or settings.archive):
-        raise click.UsageError("specify the lake: --lake DIR, or SKIPMQ_ARCHIVE")
-    return option or settings.archive
 
 
 @click.command("export")

@@ -11,7 +11,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from skipmq.cli.analytics.errors import DUCKDB, check_spark, one_line_errors
-from skipmq.cli.analytics.exports import JSON, lake_path, spark_started
+from skipmq.cli.analytics.options import JSON
+from skipmq.cli.analytics.sources import lake_path, spark_started
 from skipmq.cli.environment import configuration
 from skipmq.cli.output import out
 

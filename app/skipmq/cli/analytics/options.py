@@ -1,19 +1,14 @@
-"""Options and data sources shared by the analytics commands."""
+"""Options of the analytics commands, and their checks."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import click
 
 from skipmq.analytics.postgres import history
-from skipmq.cli.analytics.exports import spark_and_database, spark_started
-from skipmq.config.settings import Settings
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from skipmq.analytics.delta import Table
     from skipmq.analytics.jdbc import Source
     from skipmq.analytics.period import Period
@@ -27,6 +22,7 @@ ENGINE = click.option(
     help="Default: DuckDB, which needs no Java, for a lake in a local folder with up to 10,000,000"
     " rows in the period; otherwise Spark.",
 )
+JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 LAKE = click.option("--lake", help="Read the lake in this local folder or Hadoop path.")
 QUEUES = click.option("--queue", "queues", multiple=True, help="Only this queue; may be repeated.")
 SINCE = click.option("--since", type=_TIME, help="Begin in UTC (default: a day before the end).")
@@ -34,30 +30,10 @@ UNTIL = click.option("--until", type=_TIME, help="End in UTC (default: now, or t
 WHERE = click.option("--where", "condition", required=True, help="SQL over the history's columns.")
 
 
-@contextmanager
-def spark_and_source(
-    settings: Settings, lake: str | None
-) -> Iterator[tuple["SparkSession", "Source | None"]]:
-    """Yield a Spark session, and the database unless only a lake is configured."""
-    if lake and not (settings.analytics_url or settings.database_url):
-        with spark_started(settings) as spark:
-            yield spark, None
-        return
-    with spark_and_database(settings) as (spark, source, _):
-        yield spark, source
-
-
 def check_order(since: datetime | None, until: datetime | None) -> None:
     """Raise click.UsageError if a period ends before it begins."""
     if since and until and since >= until:
         raise click.UsageError(f"--since {since} is not before --until {until}")
-
-
-def lake_table(spark: "SparkSession", lake: str | None) -> "Table | None":
-    """Return the table of a lake that Spark reads; raise LakeError if there is no lake."""
-    from skipmq.analytics.lake import Lake  # noqa: PLC0415 - PySpark is an extra.
-
-    return Lake.open(spark, lake).table if lake else None
 
 
 def check_queues(source: "Source | None", table: "Table | None", queues: Sequence[str]) -> None:

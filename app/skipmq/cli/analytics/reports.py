@@ -20,9 +20,9 @@ from skipmq.cli import place
 from skipmq.cli.analytics import lineage
 from skipmq.cli.analytics.engine import Selection, opened
 from skipmq.cli.analytics.errors import one_line_errors
-from skipmq.cli.analytics.exports import JSON, spark_and_database
 from skipmq.cli.analytics.options import (
     ENGINE,
+    JSON,
     LAKE,
     QUEUES,
     SINCE,
@@ -30,10 +30,10 @@ from skipmq.cli.analytics.options import (
     WHERE,
     check_order,
     check_queues,
-    lake_table,
     now,
     utc,
 )
+from skipmq.cli.analytics.sources import lake_table, spark_and_database
 from skipmq.cli.environment import configuration, open_database
 from skipmq.cli.output import out
 from skipmq.config.settings import Settings

@@ -7,7 +7,7 @@
 -- Relies on index: none (sample_history), queue_id, queue_dead_letter.
 -- Routed: to the partition of p_queue_id.
 --
--- The measures are those of the reports (app/skipmq/analytics/reports/latency.py): the same columns of the history, and
+-- The measures are those of the reports (app/skipmq/analytics/reports/latency.sql): the same columns of the history, and
 -- percentiles that are actual values. Dead-lettered messages were first received in another queue, so that a dead-letter
 -- queue has only the time to delete.
 create function skipmq.time_in_queue(p_queue_id integer, p_minutes integer, p_step integer default 1)

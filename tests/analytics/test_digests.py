@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from skipmq.analytics import frames, verify
-from skipmq.analytics.duck import stored_rows
+from skipmq.analytics import frames, stored_rows, verify
 from skipmq.analytics.errors import LakeError
 from skipmq.analytics.export import COMPARED_EVERY, export
 from skipmq.analytics.jdbc import Source

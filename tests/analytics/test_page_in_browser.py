@@ -10,8 +10,10 @@ import pytest
 
 pytest.importorskip("pyspark")
 pytest.importorskip("duckdb")
+pytest.importorskip("sqlglot")
 
 from skipmq.analytics import delta, page, queue_settings, report
+from skipmq.analytics.engines import duckdb
 from skipmq.analytics.page.numbers import count, duration
 from skipmq.analytics.period import Period
 from support import lakes
@@ -47,16 +49,13 @@ def rows() -> Iterator[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def facts(tmp_path_factory: pytest.TempPathFactory) -> page.ReportData:
-    from skipmq.analytics.duck import lake as source  # noqa: PLC0415 - PySpark's client.
-    from skipmq.analytics.duck import session  # noqa: PLC0415
-
     folder = tmp_path_factory.mktemp("pages")
     lake = lakes.write(folder / "lake", rows(), dict.fromkeys(QUEUES, 30))
     url = delta.url_of(lake)
-    with session.opened() as duck:
-        history = source.history(duck, delta.open_(url), DAY.before.since)
-        queues = source.queues(duck, queue_settings.from_lake(url))
-        with report.reports(history, queues, DAY) as computed:
+    with duckdb.opened() as engine:
+        history = engine.history(delta.open_(url), DAY.before.since)
+        queues = engine.queues(queue_settings.from_lake(url))
+        with report.reports(engine, history, queues, DAY) as computed:
             tables = dict(report.write(computed, folder))
     # No queue is called so today; nodes, senders and groups may be.
     for each in (each for found in tables.values() for each in found):

@@ -99,4 +99,4 @@ def test_example_runs_from_top_to_bottom(
 
     output = capsys.readouterr().out
     assert "|orders|deleted|       2|" in output
-    assert "object<price: number>" in output
+    assert "OBJECT<price: DECIMAL(2,1)>" in output

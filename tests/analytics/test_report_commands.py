@@ -179,7 +179,7 @@ def test_report_compares_unless_the_time_before_is_too_much_for_duckdb(
 
     def rows() -> tuple[int, bool]:
         with analytics_engine.opened(Settings(), wanted, "auto") as read:
-            return read.history.toArrow().num_rows, read.uncompared == ""
+            return read.engine.rows(read.history).num_rows, read.uncompared == ""
 
     assert rows() == (7, True)
 

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from skipmq.analytics import frames
-from skipmq.analytics.reports.latency import summary
+from skipmq.analytics.reports import summary
 from support.postgres import Connection
 from support.sql import Queue
 

@@ -28,10 +28,3 @@ class SendError(AnalyticsError):
 
 class AuditError(AnalyticsError):
     """A log of sends cannot be read."""
-
-
-class EngineError(AnalyticsError):
-    """DuckDB does not support a feature of Spark."""
-
-    def __init__(self, feature: str) -> None:
-        super().__init__(f"DuckDB does not support {feature}: use --engine spark")

@@ -8,8 +8,7 @@ from typing import Protocol
 
 from pyspark.sql import SparkSession
 
-from skipmq.analytics import jdbc, queue_settings, verify, windows
-from skipmq.analytics.duck import stored_rows
+from skipmq.analytics import jdbc, queue_settings, stored_rows, verify, windows
 from skipmq.analytics.errors import LakeError
 from skipmq.analytics.frames import as_history
 from skipmq.analytics.jdbc import Source

@@ -20,10 +20,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
-from skipmq.analytics import delta, digest, storage
+from skipmq.analytics import delta, digest, storage, stored_rows
 from skipmq.analytics.columns import HISTORY
 from skipmq.analytics.delta import PARTITIONS, Table
-from skipmq.analytics.duck import stored_rows
 from skipmq.analytics.errors import ConflictError, LakeError
 from skipmq.analytics.table_files import File, QueueDay, Written
 from skipmq.analytics.windows import Window

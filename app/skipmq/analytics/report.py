@@ -1,42 +1,25 @@
 """All reports on a period, as Parquet, CSV and an HTML page."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from functools import partial
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 from pyarrow import csv, parquet
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as fn
 
 from skipmq.analytics import page
+from skipmq.analytics.engines import Engine, Parameter, Relation
 from skipmq.analytics.period import Period
-from skipmq.analytics.reports.backlog import backlog, forecast
-from skipmq.analytics.reports.comparison import comparison
-from skipmq.analytics.reports.consumers import consumers
-from skipmq.analytics.reports.dead_letters import dead_letter_causes
-from skipmq.analytics.reports.groups import groups
-from skipmq.analytics.reports.latency import latency, summary
-from skipmq.analytics.reports.measures import is_outcome, moves, with_arrival, within
-from skipmq.analytics.reports.redelivery import receive_counts, redelivery, visibility
-from skipmq.analytics.reports.traffic import traffic
+from skipmq.analytics.reports import backlog_parameters, comparison_parameters, micros
 
-Compute: TypeAlias = Callable[[], DataFrame]
-
-# The columns that the reports and with_arrival use; only these are cached.
-_CACHED_COLUMNS = [
-    *("settled_at", "sent_at", "first_received_at", "id", "queue_id", "account", "region", "queue"),
-    *("fifo", "receive_count", "body_bytes", "attribute_bytes", "outcome", "group_id", "node"),
-]
-# The limit on dead letters for a broadcast join.
-_BROADCAST_ROWS = 1_000_000
+Compute: TypeAlias = Callable[[], pa.Table]
 
 
 @contextmanager
 def reports(
-    history: DataFrame, queues: DataFrame, period: Period
+    engine: Engine[Relation], history: Relation, queues: Relation, period: Period
 ) -> Iterator[Mapping[str, Compute]]:
     """Yield the functions that compute the reports, by name, callable during the block.
 
@@ -45,57 +28,63 @@ def reports(
     and the `visibility_timeout` of each queue. The source is read once here, without bodies; the
     bodies of queues with dead letters are read when that report is computed.
     """
-    moved = moves(history).persist()
-    is_small = moved.count() <= _BROADCAST_ROWS
-    cached = (
-        with_arrival(history.select(*_CACHED_COLUMNS), fn.broadcast(moved) if is_small else moved)
-        .drop("id", "queue_id")
-        .persist()
-    )
-    cached.count()
-    is_live = fn.col("settled_at").isNull()
-    settled = cached.where(within("settled_at", period))
-    present = cached.where(
-        (fn.col("sent_at") < fn.lit(period.until))
-        & (is_live | (fn.col("settled_at") >= fn.lit(period.since)))
-    )
-    active = cached.where(is_live | within("settled_at", period))
-    # Also the input of the forecast.
-    backlogs = backlog(present, period, arrived=True).persist()
-    try:
-        yield {
-            "comparison": partial(comparison, cached, period, arrived=True),
-            "summary": partial(summary, settled, arrived=True),
-            "latency": partial(latency, settled, step=period.bar, arrived=True),
-            "traffic": partial(traffic, active, step=period.bar, arrived=True),
-            "redelivery": partial(redelivery, settled, arrived=True),
-            "receive_counts": partial(receive_counts, settled, arrived=True),
-            "visibility": partial(visibility, settled, queues, arrived=True),
-            "dead_letters": lambda: dead_letter_causes(
-                _with_dead_letters(history, settled, period)
+    within: Mapping[str, Parameter] = {"since": period.since, "until": period.until}
+    bar: Mapping[str, Parameter] = {"step": micros(period.bar)}
+    with ExitStack() as stack:
+
+        def query(name: str, parameters: Mapping[str, Parameter], **tables: Relation) -> Relation:
+            return engine.query(name, tables, parameters)
+
+        def kept(relation: Relation) -> Relation:
+            return stack.enter_context(engine.kept(relation))
+
+        moves = kept(query("moves", {}, history=history))
+        message = kept(query("message", {}, history=history, moves=moves))
+        settled = query("settled", within, message=message)
+        active = query("active", within, message=message)
+
+        @cache
+        def summary() -> Relation:
+            return kept(query("summary", {}, settled=settled))
+
+        @cache
+        def backlog() -> Relation:
+            return kept(query("backlog", backlog_parameters(period), message=message))
+
+        def dead_letters() -> Relation:
+            rows = engine.rows(summary()).to_pylist()
+            names = sorted({row["queue"] for row in rows if row["dead_lettered"]})
+            bodies = engine.filtered(history, names)
+            return query("dead_letters", {}, history=query("settled", within, message=bodies))
+
+        queries: Mapping[str, Callable[[], Relation]] = {
+            "comparison": lambda: query(
+                "comparison", comparison_parameters(period), message=message
             ),
-            "groups": partial(groups, settled),
-            "backlog": lambda: backlogs,
-            "forecast": partial(forecast, backlogs),
-            "consumers": partial(consumers, settled, step=period.bar),
+            "summary": summary,
+            "latency": lambda: query("latency", bar, settled=settled),
+            "traffic": lambda: query("traffic", bar, active=active),
+            "redelivery": lambda: query("redelivery", {}, settled=settled),
+            "receive_counts": lambda: query("receive_counts", {}, settled=settled),
+            "visibility": lambda: query("visibility", {}, settled=settled, queues=queues),
+            "dead_letters": dead_letters,
+            "groups": lambda: query("groups", {}, settled=settled),
+            "backlog": backlog,
+            "forecast": lambda: query("forecast", {}, backlog=backlog()),
+            "consumers": lambda: query("consumers", bar, settled=settled),
         }
-    finally:
-        for frame in (backlogs, cached, moved):
-            frame.unpersist()
+        yield {name: _computed(engine, make) for name, make in queries.items()}
 
 
-def _with_dead_letters(history: DataFrame, settled: DataFrame, period: Period) -> DataFrame:
-    """Return the messages, with bodies, settled in queues that have dead letters."""
-    rows = settled.where(is_outcome("dead-lettered")).select("queue").distinct().collect()
-    names = [row["queue"] for row in rows]
-    return history.where(fn.col("queue").isin(names) & within("settled_at", period))
+def _computed(engine: Engine[Relation], make: Callable[[], Relation]) -> Compute:
+    return lambda: engine.rows(make())
 
 
 def write(computed: Mapping[str, Compute], output: Path) -> Iterator[tuple[str, list[Any]]]:
     """Compute each report and write it to the folder; yield its name and rows."""
     output.mkdir(parents=True, exist_ok=True)
     for name, compute in computed.items():
-        table: pa.Table = compute().toArrow()
+        table = compute()
         parquet.write_table(table, output / f"{name}.parquet")
         csv.write_csv(table, output / f"{name}.csv")
         yield name, table.to_pylist()

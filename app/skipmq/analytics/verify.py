@@ -10,9 +10,8 @@ import pyarrow as pa
 from pyarrow import fs, parquet
 from pyspark.sql import SparkSession
 
-from skipmq.analytics import delta, digest, frames
+from skipmq.analytics import delta, digest, frames, stored_rows
 from skipmq.analytics.delta import Table
-from skipmq.analytics.duck import stored_rows
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.lake import Lake
 from skipmq.analytics.postgres import history

@@ -10,7 +10,6 @@ from skipmq.config.environment import (
     load,
     prepare_spark,
     service_manager,
-    spark_connect_mode,
     submitted,
 )
 
@@ -24,6 +23,5 @@ __all__ = [
     "load",
     "prepare_spark",
     "service_manager",
-    "spark_connect_mode",
     "submitted",
 ]

@@ -3,8 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -49,20 +48,6 @@ def prepare_spark(master: str) -> None:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if not submitted() and master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-
-
-@contextmanager
-def spark_connect_mode() -> Iterator[None]:
-    """Make PySpark's functions create columns of Spark Connect, without a JVM, in the block."""
-    name = "SPARK_CONNECT_MODE_ENABLED"
-    before = os.environ.get(name)
-    os.environ[name] = "1"
-    try:
-        yield
-    finally:
-        del os.environ[name]
-        if before is not None:
-            os.environ[name] = before
 
 
 def submitted() -> bool:

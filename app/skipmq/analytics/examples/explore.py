@@ -11,7 +11,6 @@ from pyspark.sql import functions as fn
 
 from skipmq import config
 from skipmq.analytics import frames, reports, session
-from skipmq.analytics.reports.dead_letters import body_shape
 
 settings = config.load().settings
 spark = session.start(settings, "explore")
@@ -39,9 +38,8 @@ reports.redelivery(history).select("queue", "received", "redelivery_rate").show(
 # The history has bodies if a queue's `HistoryMode` is `full`; VARIANT makes them queryable.
 
 # %%
-history.groupBy("queue", body_shape().alias("shape")).count().orderBy(fn.desc("count")).show(
-    truncate=80
-)
+shape = fn.schema_of_variant(fn.try_parse_json("body"))
+history.groupBy("queue", shape.alias("shape")).count().orderBy(fn.desc("count")).show(truncate=80)
 
 # %%
 bodies = history.withColumn("json", fn.try_parse_json("body"))

@@ -7,7 +7,7 @@ from typing import Any
 
 from skipmq.analytics.page.findings import Row, Tables
 from skipmq.analytics.period import Period
-from skipmq.analytics.reports.measures import QUEUE
+from skipmq.analytics.reports import QUEUE
 
 
 @dataclass(frozen=True, slots=True)

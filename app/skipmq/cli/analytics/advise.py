@@ -110,7 +110,7 @@ def advise_command(
         result = {
             "since": source.period.since,
             "until": source.period.until,
-            "engine": source.engine,
+            "engine": source.engine.name,
             "changes": [asdict(each) for each in changes],
         }
         click.echo(json.dumps(result, indent=2, default=str))
@@ -131,9 +131,9 @@ def _recommendations(
 
         with (
             out.status("reporting"),
-            report.reports(source.history, source.queues, source.period) as computed,
+            report.reports(source.engine, source.history, source.queues, source.period) as computed,
         ):
-            rows = computed["visibility"]().toArrow().to_pylist()
+            rows = computed["visibility"]().to_pylist()
     return source, [
         row for row in rows if row["suggested_timeout"] not in (None, row["visibility_timeout"])
     ]

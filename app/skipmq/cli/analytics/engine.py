@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,9 +17,8 @@ from skipmq.cli.output import out
 from skipmq.config.settings import Settings
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from skipmq.analytics.delta import Table
+    from skipmq.analytics.engines import Engine
     from skipmq.analytics.period import Period
 
 # The limit on rows for DuckDB if it is not requested: 5,000,000 rows took it 1.1 GiB.
@@ -46,14 +45,14 @@ class Selection:
 class ReportInput:
     """The input of a report, and the engine that computes it.
 
-    `history_since` is the beginning of the source's history; `uncompared` is the reason if the
-    previous period was not read.
+    `history` and `queues` are the engine's; `history_since` is the beginning of the source's
+    history, `uncompared` the reason if the previous period was not read.
     """
 
-    engine: str
+    engine: "Engine[Any]"
     description: str
-    history: "DataFrame"
-    queues: "DataFrame"
+    history: Any
+    queues: Any
     period: "Period"
     history_since: datetime | None
     uncompared: str = ""
@@ -75,7 +74,7 @@ def opened(
         )
     has_cluster = not settings.spark_master.startswith("local") or config.submitted()
     if engine == "duckdb" or (engine == "auto" and is_local and not has_cluster):
-        check_packages(DUCKDB, ("grpc", "PySpark's client"))
+        check_packages(DUCKDB, ("sqlglot", "sqlglot"))
         from skipmq.analytics import delta  # noqa: PLC0415 - PySpark is an extra.
 
         assert lake is not None
@@ -94,20 +93,21 @@ def _with_duckdb(
     table: "Table", period: "Period", queues: Sequence[str], begin: datetime, rows: int
 ) -> Iterator[ReportInput]:
     from skipmq.analytics import queue_settings, sources  # noqa: PLC0415
-    from skipmq.analytics.duck import lake, session  # noqa: PLC0415
+    from skipmq.analytics.engines import duckdb  # noqa: PLC0415
 
-    with session.opened() as duck:
-        history = lake.history(duck, table, begin, queues)
-        settings = lake.queues(duck, queue_settings.from_lake(table.lake))
+    with duckdb.opened() as engine:
+        history = engine.history(table, begin, queues)
+        settings = engine.queues(queue_settings.from_lake(table.lake))
         uncompared = "" if begin < period.since else _UNCOMPARED
         description, since = f"DuckDB from {rows:,} rows", sources.lake_since(table)
-        yield ReportInput("duckdb", description, history, settings, period, since, uncompared)
+        yield ReportInput(engine, description, history, settings, period, since, uncompared)
 
 
 @contextmanager
 def _with_spark(settings: Settings, selection: Selection) -> Iterator[ReportInput]:
     with spark_and_source(settings, selection.lake) as (spark, source):
         from skipmq.analytics import queue_settings, sources  # noqa: PLC0415
+        from skipmq.analytics.engines.spark import SparkEngine  # noqa: PLC0415
 
         table = lake_table(spark, selection.lake)
         check_queues(source, table, selection.queues)
@@ -125,4 +125,4 @@ def _with_spark(settings: Settings, selection: Selection) -> Iterator[ReportInpu
                 present = queue_settings.from_database(source)
             # An Arrow table, unlike a list, needs no Python on the executors.
             queues = spark.createDataFrame(present.select(queue_settings.TIMEOUTS))
-        yield ReportInput("spark", "Spark", history, queues, period, since)
+        yield ReportInput(SparkEngine(), "Spark", history, queues, period, since)

@@ -93,7 +93,7 @@ def report_command(
         tables = {}
         with (
             Progress(console=Console(stderr=True), transient=True) as progress,
-            report.reports(source.history, source.queues, source.period) as computed,
+            report.reports(source.engine, source.history, source.queues, source.period) as computed,
         ):
             bar = progress.add_task("reporting", total=len(computed))
             for name, rows in report.write(computed, output):
@@ -113,7 +113,7 @@ def report_command(
         result = {
             "since": source.period.since,
             "until": source.period.until,
-            "engine": source.engine,
+            "engine": source.engine.name,
             "page": file,
             "reports": sorted(tables),
             "findings": [asdict(finding) for finding in findings],

@@ -10,14 +10,18 @@ import pytest
 
 pytest.importorskip("pyspark")
 pytest.importorskip("duckdb")
+pytest.importorskip("sqlglot")
 
 import pyarrow as pa
+from sqlglot.errors import UnsupportedError
 
 from skipmq.analytics import delta, queue_settings, report, sources
-from skipmq.analytics.errors import EngineError
+from skipmq.analytics.engines import duckdb
+from skipmq.analytics.engines.spark import SparkEngine
 from skipmq.analytics.period import Period
+from skipmq.analytics.reports import definition, latency, message
 from support import lakes
-from support.settled import NOON, at_noon, row
+from support.settled import NOON, at_noon, frame, row
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,22 +77,20 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def by_duckdb(lake: str) -> Mapping[str, pa.Table]:
-    from skipmq.analytics.duck import lake as source  # noqa: PLC0415 - PySpark's client.
-    from skipmq.analytics.duck import session  # noqa: PLC0415
-
     url = delta.url_of(lake)
-    with session.opened() as duck:
-        history = source.history(duck, delta.open_(url), PERIOD.before.since)
-        queues = source.queues(duck, queue_settings.from_lake(url))
-        with report.reports(history, queues, PERIOD) as computed:
-            return {name: compute().toArrow() for name, compute in computed.items()}
+    with duckdb.opened() as engine:
+        history = engine.history(delta.open_(url), PERIOD.before.since)
+        queues = engine.queues(queue_settings.from_lake(url))
+        with report.reports(engine, history, queues, PERIOD) as computed:
+            return {name: compute() for name, compute in computed.items()}
 
 
 def by_spark(spark: "SparkSession", lake: str) -> Mapping[str, pa.Table]:
     history = sources.from_lake(spark, lake, PERIOD.before.since)
     found = queue_settings.from_lake(delta.url_of(lake)).select(queue_settings.TIMEOUTS)
-    with report.reports(history, spark.createDataFrame(found), PERIOD) as computed:
-        return {name: compute().toArrow() for name, compute in computed.items()}
+    queues = spark.createDataFrame(found)
+    with report.reports(SparkEngine(), history, queues, PERIOD) as computed:
+        return {name: compute() for name, compute in computed.items()}
 
 
 def alike(one: Any, other: Any) -> bool:
@@ -112,22 +114,19 @@ def test_every_report_has_the_rows_that_spark_gives(spark: "SparkSession", lake:
     assert {"object<a: array<boolean>, b: number>", "array<mixed>", "not JSON"} <= shapes
 
 
-def test_what_duckdb_is_not_known_to_compute_is_refused() -> None:
-    from pyspark.sql import functions as fn  # noqa: PLC0415 - as above.
+def test_queries_run_as_they_are_on_views_of_their_names(spark: "SparkSession") -> None:
+    session = spark.newSession()
+    history = frame(session, *(row(n, settled=n + 2) for n in range(9)))
+    message(history).createOrReplaceTempView("settled")
 
-    from skipmq.analytics.duck import lake as source  # noqa: PLC0415
-    from skipmq.analytics.duck import session  # noqa: PLC0415
+    found = session.sql(definition("latency"), args={"step": 3_600_000_000}).collect()
 
-    with session.opened() as duck:
-        queues = source.queues(duck, queue_settings.SCHEMA.empty_table())
-        assert queues.where(fn.col("queue") == "it's").collect() == []
-        for refused in (
-            duck.spark.range(1),
-            queues.select(fn.soundex("queue").alias("said")),
-            queues.join(queues, fn.lit(1) == 1),
-            queues.select(fn.col("queue").cast("binary").alias("bytes")),
-        ):
-            with pytest.raises(
-                EngineError, match=r"^DuckDB does not support .+: use --engine spark$"
-            ):
-                refused.collect()
+    assert found == latency(history).collect()
+    assert [(each.queue, each.settled, each.send_to_delete_p50) for each in found] == [
+        ("orders", 9, 6.0)
+    ]
+
+
+def test_what_duckdb_does_not_have_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="SOUNDEX is not supported in DuckDB"):
+        duckdb.translated("select soundex(queue) from history", {}, {})

@@ -1,1 +1,0 @@
-"""Execution of PySpark DataFrames by DuckDB in this process, for reports."""

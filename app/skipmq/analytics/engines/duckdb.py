@@ -1,0 +1,162 @@
+"""DuckDB in this process, as an engine of reports on a lake in a local folder."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from itertools import count
+from tempfile import TemporaryDirectory
+
+import duckdb
+import pyarrow as pa
+import sqlglot
+from duckdb.func import FunctionNullHandling, PythonUDFType
+from sqlglot import exp
+
+from skipmq.analytics import queue_settings, reports
+from skipmq.analytics.columns import HISTORY
+from skipmq.analytics.delta import SCHEMA, Table
+from skipmq.analytics.engines import Parameter, json_schema
+from skipmq.analytics.errors import AnalyticsError, LakeError
+
+# Functions of Spark that sqlglot does not translate.
+_MACROS = (
+    "get(list, position) as list[position + 1]",
+    # Variants are only used for their schema.
+    "schema_of_variant(schema) as schema",
+    "timestamp_micros(micros) as make_timestamptz(micros)",
+)
+# The Arrow type of DuckDB's HUGEINT, the type of integer sums, which are bigint in Spark.
+_HUGEINT = pa.decimal128(38, 0)
+
+
+class DuckEngine:
+    """Computes reports with a connection of DuckDB; relations are names of its tables and views."""
+
+    name = "duckdb"
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+        self._numbers = count()
+        connection.execute("set TimeZone = 'UTC'")
+        for macro in _MACROS:
+            connection.execute(f"create temp macro {macro}")
+        connection.create_function(
+            "try_parse_json", json_schema.schemas, ["varchar"], "varchar",
+            type=PythonUDFType.ARROW, null_handling=FunctionNullHandling.SPECIAL,
+        )  # fmt: skip
+
+    def history(self, table: Table, since: datetime, queues: Sequence[str] = ()) -> str:
+        """Return the messages settled since a time in a lake, the same rows as Spark reads."""
+        folder = table.url.removeprefix("file://")
+        paths = [f"{folder}/{file.path}" for file in table.within(since, queues)]
+        self._connection.register("nothing", SCHEMA.empty_table())
+        # The empty table determines the types of columns that no file has.
+        files = "" if not paths else (
+            f" union all by name from read_parquet({_list(paths)}, union_by_name = true,"
+            " hive_partitioning = true, hive_types = {'day': date, 'queue': varchar})"
+        )  # fmt: skip
+        names = ", ".join(HISTORY.names)
+        return self._view(
+            f"select {names} from (from nothing{files}) where settled_at >= '{since.isoformat()}'"
+        )
+
+    def queues(self, settings: pa.Table) -> str:
+        """Return the queue settings that reports use."""
+        self._connection.register("queues", settings.select(queue_settings.TIMEOUTS))
+        return "queues"
+
+    def query(
+        self, report: str, tables: Mapping[str, str], parameters: Mapping[str, Parameter]
+    ) -> str:
+        """Return a report on these tables."""
+        return self._view(translated(reports.definition(report), tables, parameters))
+
+    def filtered(self, relation: str, queues: Sequence[str]) -> str:
+        """Return the rows of these queues, of which only the files are read."""
+        return self._view(f"from {relation} where list_contains({_list(queues)}, queue)")
+
+    @contextmanager
+    def kept(self, relation: str) -> Iterator[str]:
+        """Store a relation in a temporary table during the block."""
+        table = f"kept_{relation}"
+        self._connection.execute(f"create temp table {table} as from {relation}")
+        yield table
+        self._connection.execute(f"drop table {table}")
+
+    def rows(self, relation: str) -> pa.Table:
+        """Compute a relation; its types are those of Spark."""
+        table = self._connection.sql(f"from {relation}").to_arrow_table()
+        return table.cast(
+            pa.schema(
+                [
+                    field.with_type(pa.int64()) if field.type == _HUGEINT else field
+                    for field in table.schema
+                ]
+            )
+        )
+
+    def _view(self, query: str) -> str:
+        view = f"relation_{next(self._numbers)}"
+        self._connection.execute(f"create temp view {view} as {query}")
+        return view
+
+
+def translated(query: str, tables: Mapping[str, str], parameters: Mapping[str, Parameter]) -> str:
+    """Translate a query from Spark's SQL to DuckDB's, with tables and parameters filled in.
+
+    Raises sqlglot.errors.UnsupportedError for what it knows to be missing in DuckDB.
+    """
+    tree = exp.replace_tables(sqlglot.parse_one(query, read="spark"), tables, dialect="spark")
+    tree = exp.replace_placeholders(tree, **parameters)
+    text: str = tree.transform(_rewritten).sql(
+        "duckdb", comments=False, unsupported_level=sqlglot.ErrorLevel.RAISE
+    )
+    return text
+
+
+def _rewritten(node: exp.Expression) -> exp.Expression | None:
+    """Rewrite what sqlglot leaves as it is in Spark."""
+    if isinstance(node, exp.Hint):
+        return None
+    if isinstance(node, exp.RegexpReplace):
+        # Java refers to a group by $1.
+        text = node.args["replacement"].name.replace("$", "\\")
+        node.set("replacement", exp.Literal.string(text))
+    if isinstance(node, exp.FromJson):
+        json = exp.TryCast(this=node.this, to=exp.DataType.build("json"))
+        kind = exp.DataType.build(node.args["expression"].name, dialect="spark")
+        return exp.TryCast(this=json, to=kind)
+    return node
+
+
+@contextmanager
+def opened() -> Iterator[DuckEngine]:
+    """Yield an engine; data that does not fit into memory is spilled to a temporary folder.
+
+    Raises LakeError if a file of the lake cannot be read, AnalyticsError for other errors.
+    """
+    with (
+        TemporaryDirectory(prefix="skipmq-report-") as folder,
+        duckdb.connect(config={"temp_directory": folder}) as connection,
+    ):
+        try:
+            yield DuckEngine(connection)
+        except duckdb.IOException as error:
+            raise LakeError(
+                f"a file of the lake cannot be read: {_first_line(error)}: check the lake with"
+                " `skipmq analytics verify`, and export it again with --repair"
+            ) from error
+        except duckdb.Error as error:
+            raise AnalyticsError(
+                f"DuckDB failed: {_first_line(error)}: use --engine spark"
+            ) from error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]
+
+
+def _list(texts: Sequence[str]) -> str:
+    """Return an SQL list of strings."""
+    text: str = exp.convert(list(texts)).sql("duckdb")
+    return text

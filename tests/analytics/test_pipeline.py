@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 ANALYTICS = Path(skipmq.__file__).parent / "analytics"
 SPARK = Path(pyspark.__file__).parent
 # Seconds that the pipeline may take to start, on a machine with other work.
-LONG = 420
+LONG = 900
 # The catalog that keeps its tables for the next run.
 CATALOG = ("--conf", "spark.sql.catalogImplementation=hive")
 

@@ -18,7 +18,7 @@ def test_consumer_appears_in_the_open_page(node: NodeProcess, browser: Browser) 
     browser.look("desktop", "light")
     with browser.hastened():
         browser.open(f"{node.url}/console/us-east-1/000000000000/queues/consumed/consumers")
-    assert browser.sees("No consumer in the last ten minutes")
+    browser.wait("No consumer in the last ten minutes")
 
     (message,) = sqs.receive_message(QueueUrl=queue)["Messages"]
 

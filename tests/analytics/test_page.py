@@ -19,6 +19,7 @@ pytest.importorskip("pyspark")
 from pyarrow import parquet
 
 from skipmq.analytics import page, report
+from skipmq.analytics.engines.spark import SparkEngine
 from skipmq.analytics.page.findings import Finding, findings, folded
 from skipmq.analytics.page.numbers import count, duration
 from skipmq.analytics.period import Period
@@ -38,7 +39,7 @@ def written(
     """Give the folder of a report on the busy day, and what it was made of."""
     folder = tmp_path_factory.mktemp("report")
     history = busy_day.history(spark).persist()
-    with report.reports(history, busy_day.queues(spark), DAY) as computed:
+    with report.reports(SparkEngine(), history, busy_day.queues(spark), DAY) as computed:
         tables = dict(report.write(computed, folder))
     facts = page.ReportData("a busy day", DAY, tables, live=True)
     report.write_page(facts, folder)
@@ -250,7 +251,8 @@ def test_charts_have_the_numbers_of_the_reports(written: tuple[Path, page.Report
 
 def test_page_of_nothing_says_so(spark: "SparkSession") -> None:
     nothing = frame(spark)
-    with report.reports(nothing, busy_day.queues(spark).limit(0), DAY) as computed:
+    queues = busy_day.queues(spark).limit(0)
+    with report.reports(SparkEngine(), nothing, queues, DAY) as computed:
         tables: dict[str, list[Any]] = {name: [] for name in computed}
 
     text = page.render(page.ReportData("an empty database", DAY, tables, live=True))

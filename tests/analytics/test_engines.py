@@ -4,6 +4,7 @@ import math
 import random
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,7 +19,7 @@ from sqlglot.errors import UnsupportedError
 from skipmq.analytics import delta, queue_settings, report, sources
 from skipmq.analytics.engines import duckdb
 from skipmq.analytics.engines.spark import SparkEngine
-from skipmq.analytics.period import Period
+from skipmq.analytics.period import LONGEST_LIFE, Period
 from skipmq.analytics.reports import definition, latency, message
 from support import lakes
 from support.settled import NOON, at_noon, frame, row
@@ -79,14 +80,14 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> str:
 def by_duckdb(lake: str) -> Mapping[str, pa.Table]:
     url = delta.url_of(lake)
     with duckdb.opened() as engine:
-        history = engine.history(delta.open_(url), PERIOD.before.since)
+        history = engine.history(delta.open_(url), PERIOD.before.since, as_of=PERIOD.until)
         queues = engine.queues(queue_settings.from_lake(url))
         with report.reports(engine, history, queues, PERIOD) as computed:
             return {name: compute() for name, compute in computed.items()}
 
 
 def by_spark(spark: "SparkSession", lake: str) -> Mapping[str, pa.Table]:
-    history = sources.from_lake(spark, lake, PERIOD.before.since)
+    history = sources.from_lake(spark, lake, PERIOD.before.since, as_of=PERIOD.until)
     found = queue_settings.from_lake(delta.url_of(lake)).select(queue_settings.TIMEOUTS)
     queues = spark.createDataFrame(found)
     with report.reports(SparkEngine(), history, queues, PERIOD) as computed:
@@ -112,6 +113,25 @@ def test_every_report_has_the_rows_that_spark_gives(spark: "SparkSession", lake:
             assert {k: v for k, v in ours.items() if not alike(v, theirs[k])} == {}, (name, theirs)
     shapes = {r["cause"] for r in ducks["dead_letters"].to_pylist() if r["kind"] == "body shape"}
     assert {"object<a: array<boolean>, b: number>", "array<mixed>", "not JSON"} <= shapes
+
+
+def test_report_on_a_past_time_does_not_read_what_came_long_after(tmp_path: Path) -> None:
+    later, life = PERIOD.until - NOON, LONGEST_LIFE.total_seconds()
+    moments = (
+        (0, 10),
+        (0, later.total_seconds() + 10),  # There at the end of the period.
+        (later.total_seconds() + 10, later.total_seconds() + 20),
+        (later.total_seconds() + life, later.total_seconds() + life + 86_400),
+    )
+    made = [row(n, sent=sent, settled=at) for n, (sent, at) in enumerate(moments)]
+    table = delta.open_(delta.url_of(lakes.write(tmp_path / "lake", made, {})))
+    (last,) = [file for file in table.files if file.day > (PERIOD.until + LONGEST_LIFE).date()]
+    Path(table.url.removeprefix("file://"), last.path).unlink()
+
+    with duckdb.opened() as engine:
+        history = engine.history(table, NOON, as_of=PERIOD.until)
+
+        assert sorted(engine.rows(history)["id"].to_pylist()) == [0, 1]
 
 
 def test_queries_run_as_they_are_on_views_of_their_names(spark: "SparkSession") -> None:

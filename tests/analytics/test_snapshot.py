@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from skipmq.analytics import frames, snapshot, sources
 from skipmq.analytics.export import export
 from skipmq.analytics.jdbc import Source
+from skipmq.analytics.period import LONGEST_LIFE
 from support.analytics import settle
 from support.http import eventually
 from support.postgres import Connection
@@ -162,7 +163,7 @@ def test_report_on_a_past_time_reads_nothing_that_was_sent_after_it(
 
     assert by_queue == [{"orders": 20, "mails": 1, "news": 1}, {"orders": 20, "mails": 1}]
     # No day of the lake is for a time so long after it.
-    long_ago = until - frames.LONGEST_LIFE - timedelta(days=1)
+    long_ago = until - LONGEST_LIFE - timedelta(days=1)
     before = long_ago - timedelta(days=1)
     assert frames.lake(spark, place, since=before, as_of=long_ago).inputFiles() == []
     direct = frames.history(spark, source, since=before, as_of=long_ago)

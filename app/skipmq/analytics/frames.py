@@ -4,20 +4,16 @@ Both have the columns of `columns.HISTORY` in that order, so reports do not depe
 """
 
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from skipmq import limits
 from skipmq.analytics import jdbc, windows
 from skipmq.analytics.columns import HISTORY, VIEW
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.lake import Lake
-from skipmq.analytics.period import day_bounds
-
-# The maximum retention, twice: that of a dead-letter queue may begin when a message comes to it.
-LONGEST_LIFE = 2 * timedelta(seconds=limits.MAXIMUM_RETENTION)
+from skipmq.analytics.period import day_bounds, settled_before
 
 
 def history(  # noqa: PLR0913 - optional filters.
@@ -37,7 +33,7 @@ def history(  # noqa: PLR0913 - optional filters.
     with a cursor each. Without `bodies`, attributes and body are null. `condition` is an additional
     predicate in PostgreSQL's SQL. Raises database.session.Error.
     """
-    until = _limited(until, as_of)
+    until = settled_before(until, as_of)
     days = [day for day in jdbc.days(source) if _overlaps(day, since, until)]
     time = [
         *([f"settled_at >= '{_text(since)}'"] if since else []),
@@ -78,7 +74,7 @@ def lake(  # noqa: PLR0913 - optional filters.
     With `as_of`, messages that were sent and settled after it are left out. Raises errors.LakeError
     if there is no lake.
     """
-    until = _limited(until, as_of)
+    until = settled_before(until, as_of)
     opened = Lake.open(spark, path)
     files = set(opened.table.within(since, queues, until))
     frame = opened.frame(files.__contains__)
@@ -89,13 +85,6 @@ def lake(  # noqa: PLR0913 - optional filters.
     if as_of is not None:
         frame = frame.where(f.least("settled_at", "sent_at") < f.lit(as_of))
     return frame
-
-
-def _limited(until: datetime | None, as_of: datetime | None) -> datetime | None:
-    """Return the time before which messages that existed at `as_of` are settled."""
-    if as_of is None:
-        return until
-    return min(until or as_of + LONGEST_LIFE, as_of + LONGEST_LIFE)
 
 
 def as_history(frame: DataFrame) -> DataFrame:

@@ -3,11 +3,15 @@
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
+from skipmq import limits
+
 # Step lengths in seconds.
 _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400, 43_200, 86_400)
 # Maximum number of steps of a line, and of bars and percentiles.
 _MAXIMUM_STEPS, _MAXIMUM_BARS = 200, 60
 HOUR = timedelta(hours=1)
+# The maximum retention, twice: that of a dead-letter queue may begin when a message comes to it.
+LONGEST_LIFE = 2 * timedelta(seconds=limits.MAXIMUM_RETENTION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,12 @@ class Period:
     def steps(self) -> int:
         """Return the number of steps, the last of which may exceed the period."""
         return max(-((self.since - self.until) // self.step), 1)
+
+
+def settled_before(until: datetime | None, as_of: datetime | None) -> datetime | None:
+    """Return the earlier end: that of a period, and that of the messages there were at a time."""
+    ends = [until, as_of and as_of + LONGEST_LIFE]
+    return min((end for end in ends if end is not None), default=None)
 
 
 def day_bounds(day: date) -> tuple[datetime, datetime]:

@@ -17,6 +17,7 @@ from skipmq.analytics.columns import HISTORY
 from skipmq.analytics.delta import SCHEMA, Table
 from skipmq.analytics.engines import Parameter, json_schema
 from skipmq.analytics.errors import AnalyticsError, LakeError
+from skipmq.analytics.period import settled_before
 
 # Functions of Spark that sqlglot does not translate.
 _MACROS = (
@@ -45,10 +46,21 @@ class DuckEngine:
             type=PythonUDFType.ARROW, null_handling=FunctionNullHandling.SPECIAL,
         )  # fmt: skip
 
-    def history(self, table: Table, since: datetime, queues: Sequence[str] = ()) -> str:
-        """Return the messages settled since a time in a lake, the same rows as Spark reads."""
+    def history(
+        self,
+        table: Table,
+        since: datetime,
+        queues: Sequence[str] = (),
+        *,
+        as_of: datetime | None = None,
+    ) -> str:
+        """Return the messages settled since a time in a lake, the same rows as Spark reads.
+
+        With `as_of`, those that were sent and settled after it are left out.
+        """
+        until = settled_before(None, as_of)
         folder = table.url.removeprefix("file://")
-        paths = [f"{folder}/{file.path}" for file in table.within(since, queues)]
+        paths = [f"{folder}/{file.path}" for file in table.within(since, queues, until)]
         self._connection.register("nothing", SCHEMA.empty_table())
         # The empty table determines the types of columns that no file has.
         files = "" if not paths else (
@@ -56,8 +68,14 @@ class DuckEngine:
             " hive_partitioning = true, hive_types = {'day': date, 'queue': varchar})"
         )  # fmt: skip
         names = ", ".join(HISTORY.names)
+        conditions = [f"settled_at >= '{since.isoformat()}'"]
+        if until and as_of:
+            conditions += [
+                f"settled_at < '{until.isoformat()}'",
+                f"least(settled_at, sent_at) < '{as_of.isoformat()}'",
+            ]
         return self._view(
-            f"select {names} from (from nothing{files}) where settled_at >= '{since.isoformat()}'"
+            f"select {names} from (from nothing{files}) where {' and '.join(conditions)}"
         )
 
     def queues(self, settings: pa.Table) -> str:

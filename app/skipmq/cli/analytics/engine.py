@@ -76,13 +76,15 @@ def opened(
     if engine == "duckdb" or (engine == "auto" and is_local and not has_cluster):
         check_packages(DUCKDB, ("sqlglot", "sqlglot"))
         from skipmq.analytics import delta  # noqa: PLC0415 - PySpark is an extra.
+        from skipmq.analytics.period import settled_before  # noqa: PLC0415
 
         assert lake is not None
         table = delta.open_(delta.url_of(lake))
         check_queues(None, table, selection.queues)
         period = report_period(None, table, selection.since, selection.until)
         for begin in (period.before.since, period.since):
-            rows = sum(file.rows for file in table.within(begin, selection.queues))
+            end = settled_before(None, period.until)
+            rows = sum(file.rows for file in table.within(begin, selection.queues, end))
             if engine == "duckdb" or rows <= MAXIMUM_ROWS:
                 return _with_duckdb(table, period, selection.queues, begin, rows)
     return _with_spark(settings, selection)
@@ -96,7 +98,7 @@ def _with_duckdb(
     from skipmq.analytics.engines import duckdb  # noqa: PLC0415
 
     with duckdb.opened() as engine:
-        history = engine.history(table, begin, queues)
+        history = engine.history(table, begin, queues, as_of=period.until)
         settings = engine.queues(queue_settings.from_lake(table.lake))
         uncompared = "" if begin < period.since else _UNCOMPARED
         description, since = f"DuckDB from {rows:,} rows", sources.lake_since(table)

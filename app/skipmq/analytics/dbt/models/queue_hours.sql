@@ -10,13 +10,13 @@ select
     count(*) filter (where outcome = 'expired') as expired,
     count(*) filter (where receive_count > 1) as redelivered,
     sum(body_bytes) as body_bytes,
-    percentile_cont(0.5) within group (
+    percentile_disc(0.5) within group (
         order by extract(epoch from first_received_at - sent_at)
     ) as send_to_receive_p50,
-    percentile_cont(0.99) within group (
+    percentile_disc(0.99) within group (
         order by extract(epoch from first_received_at - sent_at)
     ) as send_to_receive_p99,
-    percentile_cont(0.99) within group (
+    percentile_disc(0.99) within group (
         order by extract(epoch from settled_at - sent_at)
     ) filter (where outcome = 'deleted') as send_to_delete_p99
 from {{ source('skipmq', 'history') }}

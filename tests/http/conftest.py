@@ -1,5 +1,5 @@
-import json
 from collections.abc import Callable, Generator, Iterator
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from support import conformance
-from support.http import NodeProcess, WsgiProcess, client, raw
+from support.http import NodeProcess, WsgiProcess, client, extension
 from support.postgres import Connection, Databases, as_node
 
 _number = count(1)
@@ -57,16 +57,7 @@ def sqs(clients: dict[str, Any], wire: str) -> Any:
 def ask(broker: NodeProcess) -> Callable[..., dict[str, Any]]:
     """Give what runs an action beyond SQS and returns its answer."""
 
-    def asked(action: str, status: int = 200, **parameters: Any) -> dict[str, Any]:
-        headers = {
-            "X-Amz-Target": f"SkipMQ.{action}",
-            "Content-Type": "application/x-amz-json-1.0",
-        }
-        answer = raw(broker.url, json.dumps(parameters).encode(), headers)
-        assert answer.status == status, answer.body
-        return dict(json.loads(answer.body))
-
-    return asked
+    return partial(extension, broker.url)
 
 
 @pytest.fixture

@@ -1,19 +1,30 @@
 """GetOverview: totals, the database, and what needs attention."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 
-from support.http import eventually
+from support.http import NodeProcess, WsgiProcess, client, eventually, extension
+from support.postgres import Databases, as_node
 
 Ask = Callable[..., dict[str, Any]]
 
 
+@pytest.fixture(scope="module")
+def quiet(request: pytest.FixtureRequest, embedded_databases: Databases) -> Iterator[NodeProcess]:
+    """Give a node whose database has no troubles of other tests."""
+    door = WsgiProcess if request.config.getoption("door") == "wsgi" else NodeProcess
+    with door(database_url=as_node(embedded_databases.migrated()), workers=1) as process:
+        yield process.ready()
+
+
 def test_overview_has_what_needs_attention_and_the_state_of_the_broker(
-    sqs: Any, name: str, ask: Ask
+    quiet: NodeProcess, wire: str, name: str
 ) -> None:
+    sqs, ask = client(quiet.url, wire), partial(extension, quiet.url)
     dead = f"{name}-dead"
     sqs.create_queue(QueueName=dead)
     arn = f"arn:aws:sqs:us-east-1:000000000000:{dead}"
@@ -24,7 +35,7 @@ def test_overview_has_what_needs_attention_and_the_state_of_the_broker(
         sqs.receive_message(QueueUrl=url, VisibilityTimeout=0)
 
     def found() -> Any:  # Counts are added up once a second.
-        overview = ask("GetOverview", MaxResults=100)
+        overview = ask("GetOverview")
         own = [each for each in overview["Troubles"] if each.get("QueueName") == name]
         return (*own, overview) if own else None
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from skipmq import App, DeadLetter, Discard, Queue, Retry
+from support.access import known
 from support.http import ROOT, NodeProcess, client, eventually
 from support.key_commands import ACCOUNT, MASTER_KEY, Keys
 from support.postgres import Databases, as_node
@@ -180,7 +181,9 @@ def test_rights_that_the_page_names_suffice(
         ORDERS.send_many(
             [{"do": each} for each in ("sell", "discard", "dead", "retry")], using=node.url
         )
-        sign(keys.create(ACCOUNT, "--policy", str(policy(tmp_path / "policy.json", rights))))
+        key = keys.create(ACCOUNT, "--policy", str(policy(tmp_path / "policy.json", rights)))
+        known(client(node.url, **key))
+        sign(key)
 
         outcomes = app(node.url).run(once=True)
 

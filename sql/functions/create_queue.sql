@@ -58,21 +58,15 @@ begin
     on conflict do nothing
     returning queue_id into v_id;
 
-    if v_id is not null then
-      perform skipmq.set_queue_attributes(v_id, p_attributes);
-      insert into skipmq.generation (queue_id, account, region, name, history_mode, created_at)
-      select q.queue_id, q.account, q.region, q.name, q.history_mode, v_now
-      from skipmq.queue q
-      where q.queue_id = v_id;
-      return v_id;
-    end if;
-
-    select q.* into v_queue from skipmq.queue q
-    where q.account = p_account and q.region = p_region and q.name = p_name
-    for key share;
-    if not found then -- It was deleted meanwhile.
+    if v_id is null then -- Another session created it meanwhile.
       return skipmq.create_queue(p_name, p_attributes, p_tags, p_account, p_region, p_history_mode, p_cooldown);
     end if;
+    perform skipmq.set_queue_attributes(v_id, p_attributes);
+    insert into skipmq.generation (queue_id, account, region, name, history_mode, created_at)
+    select q.queue_id, q.account, q.region, q.name, q.history_mode, v_now
+    from skipmq.queue q
+    where q.queue_id = v_id;
+    return v_id;
   end if;
   select a.key into v_different
   from jsonb_each_text(p_attributes) a

@@ -14,7 +14,7 @@ from skipmq import __version__, config
 from skipmq.database import session
 
 _NAMESPACE = "skipmq"
-_PRODUCER = f"https://pypi.org/project/skipmq/{__version__}"
+_PRODUCER = f"pkg:pypi/skipmq@{__version__}"  # A package URL.
 _SCHEMA = "skipmq_views"
 
 

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from support.http import NodeProcess, eventually, raw
+from support.http import NodeProcess, eventually, extension
 
 US = 1_000_000
 
@@ -18,14 +18,9 @@ class Timelines:
         self._url = url
 
     def of(self, queue: str, message: str, status: int = 200, **more: str) -> dict[str, Any]:
-        body = json.dumps({"QueueUrl": queue, "MessageId": message, **more}).encode()
-        headers = {
-            "X-Amz-Target": "SkipMQ.GetMessageTimeline",
-            "Content-Type": "application/x-amz-json-1.0",
-        }
-        answer = raw(self._url, body, headers)
-        assert answer.status == status, answer.body
-        return dict(json.loads(answer.body))
+        return extension(
+            self._url, "GetMessageTimeline", status, QueueUrl=queue, MessageId=message, **more
+        )
 
 
 @pytest.fixture

@@ -69,10 +69,10 @@ def test_queue_of_no_dead_letters_has_no_kinds(node: NodeProcess) -> None:
 def test_reason_needs_the_right_to_peek(signing: NodeProcess, keys: Keys) -> None:
     admin = keys.create()
     signed_in(signing, admin)
-    dead_letters(client(signing.url, **admin), "hidden", ["KeyError"], ACCOUNT)
+    dead_letters(client(signing.url, **admin), "unpeeked", ["KeyError"], ACCOUNT)
     consumer = signed_in(signing, keys.create(ACCOUNT, "--role", "consumer"))
 
-    answer = consumer.get("queues/hidden-dead/failures")
+    answer = consumer.get("queues/unpeeked-dead/failures")
 
     assert "KeyError" not in answer.body
 

@@ -28,31 +28,36 @@ def sqs(signing: NodeProcess, key: dict[str, str]) -> Any:
     """Give a client that may do everything, at a node that has a queue."""
     signed_in(signing, key)
     found = client(signing.url, **key)
-    url = found.create_queue(QueueName="orders", tags={"team": "a"})["QueueUrl"]
+    url = found.create_queue(QueueName="readable", tags={"team": "a"})["QueueUrl"]
     found.send_message(QueueUrl=url, MessageBody="first")
     return found
 
 
 @pytest.mark.usefixtures("sqs")
 def test_viewer_sees_every_page(viewer: Visitor) -> None:
-    for page in ("queues", "queues/orders", "queues/orders/settings", "queues/orders/redrive"):
+    for page in (
+        "queues",
+        "queues/readable",
+        "queues/readable/settings",
+        "queues/readable/redrive",
+    ):
         answer = viewer.get(page)
-        assert (answer.status, "orders" in answer.body) == (200, True)
-    assert "first" in viewer.get("queues/orders").body
-    assert "Your key lacks the right DeleteQueue." in viewer.get("queues/orders/delete").body
+        assert (answer.status, "readable" in answer.body) == (200, True)
+    assert "first" in viewer.get("queues/readable").body
+    assert "Your key lacks the right DeleteQueue." in viewer.get("queues/readable/delete").body
 
 
 @pytest.mark.parametrize("path", [path for path in CHANGES if path != "scope"])
 def test_viewer_changes_nothing(viewer: Visitor, sqs: Any, path: str) -> None:
-    before = state(sqs, "orders")
-    form = fields(path, "orders")
+    before = state(sqs, "readable")
+    form = fields(path, "readable")
 
-    answer = viewer.post(path.format(name="orders"), form, csrf=viewer.csrf("queues"))
+    answer = viewer.post(path.format(name="readable"), form, csrf=viewer.csrf("queues"))
 
     # A handle that names no queue is wrong whoever has it.
     expected = "TaskHandle" if path.endswith("cancel") else "AccessDenied"
     assert expected in answer.body
-    assert state(sqs, "orders") == before
+    assert state(sqs, "readable") == before
 
 
 def test_what_is_done_in_the_console_is_on_the_record(
@@ -68,22 +73,22 @@ def test_what_is_done_in_the_console_is_on_the_record(
 
 
 def test_what_the_viewer_is_refused_is_on_the_record(signing: NodeProcess, viewer: Visitor) -> None:
-    form = {"typed": "orders"}
+    form = {"typed": "readable"}
 
-    viewer.post("queues/orders/delete", form, csrf=viewer.csrf("queues"))
+    viewer.post("queues/readable/delete", form, csrf=viewer.csrf("queues"))
 
     assert eventually(lambda: records(signing, viewer, "DeleteQueue"))[0]["level"] == "warning"
 
 
 def test_key_for_some_queues_sees_those(signing: NodeProcess, keys: Keys, sqs: Any) -> None:
-    sqs.create_queue(QueueName="hidden")
-    visitor = signed_in(signing, keys.create(ACCOUNT, "--role", "reader", "--queue", "orders"))
+    sqs.create_queue(QueueName="unreadable")
+    visitor = signed_in(signing, keys.create(ACCOUNT, "--role", "reader", "--queue", "readable"))
 
     assert "Open a queue by name" in visitor.get("queues").body
-    found = visitor.get("open?name=orders").headers["Location"]
-    assert found == visitor.address_of("queues/orders/overview")
-    assert visitor.get("queues/orders").status == 200
-    assert visitor.get("queues/hidden").status == 403
+    found = visitor.get("open?name=readable").headers["Location"]
+    assert found == visitor.address_of("queues/readable/overview")
+    assert visitor.get("queues/readable").status == 200
+    assert visitor.get("queues/unreadable").status == 403
     # Of a queue that is not there it learns as little.
     assert visitor.get("queues/no-such").status == 403
 

@@ -208,11 +208,14 @@ class Browser:
     def complaints(self) -> list[str]:
         """Return what is wrong with the page: errors on its console, what is unsound.
 
-        A refusal that a test has asked for, a status of HTTP, is no error.
+        A refusal that a test has asked for, a status of HTTP, is no error; nor is what the page
+        of a test before still wanted of its node, which has stopped.
         """
+        node = self.run("return location.origin")
         logged = [
-            entry["message"]
-            for entry in self.driver.get_log("browser")
-            if "the server responded with a status of" not in entry["message"]
+            message
+            for message in (entry["message"] for entry in self.driver.get_log("browser"))
+            if "the server responded with a status of" not in message
+            and not ("ERR_CONNECTION_REFUSED" in message and not message.startswith(node))
         ]
         return [*logged, *self.run(_SOUNDNESS)]

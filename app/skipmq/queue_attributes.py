@@ -53,6 +53,8 @@ class QueueAttributes(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"
     replication_mode: Annotated[
         str, Allowed(choices=("none", "any", "majority", "all"), ours=True)
     ] = "any"
+    # Whether receives return no messages.
+    paused: Annotated[bool, Allowed(ours=True)] = False
     content_based_deduplication: Annotated[bool, Allowed(fifo=True)] = False
     deduplication_scope: Annotated[str, Allowed(choices=("queue", "messageGroup"), fifo=True)] = (
         "queue"
@@ -119,3 +121,5 @@ def _table() -> dict[str, Attribute]:
 
 # By SQS name. FifoQueue is not among them: it is fixed when a queue is created.
 ATTRIBUTES = _table()
+# Those beyond SQS, which are returned only where they are named.
+OURS = tuple(name for name, attribute in ATTRIBUTES.items() if attribute.allowed.ours)

@@ -2,7 +2,7 @@
 --   for p_visibility_timeout seconds (null: the queue's). Each receive takes messages, in order, from the group that has
 --   been available longest, then from the next one; no two receives share a group. A group yields the messages before
 --   its first one that is in flight or delayed. Messages that are expired or received too often are settled on the
---   way, within a fixed effort. A receive without messages gets one row without an id.
+--   way, within a fixed effort. A receive without messages gets one row without an id, as does each of a paused queue.
 -- Called by: the ReceiveMessage action, receive_fifo_messages.
 -- Locks, in order: group rows, skipping locked ones; message rows, and those of clear_groups.
 -- Raises: SQ005 when the generation does not exist, SQ007 when the queue is not FIFO.
@@ -23,7 +23,7 @@ as $$
 #variable_conflict use_column
 declare
   v_now timestamptz := skipmq.clock();
-  v_fifo boolean;
+  v_fifo boolean; v_paused boolean;
   v_max integer;
   v_until timestamptz;
   v_horizon timestamptz;
@@ -48,8 +48,8 @@ begin
     q.fifo, v_now - make_interval(secs => q.message_retention_period), make_interval(secs => q.delay_seconds),
     v_now + greatest(
       make_interval(secs => coalesce(p_visibility_timeout, q.visibility_timeout)), interval '1 microsecond'),
-    q.max_receive_count
-  into v_fifo, v_horizon, v_delay, v_until, v_max
+    q.max_receive_count, q.paused
+  into v_fifo, v_horizon, v_delay, v_until, v_max, v_paused
   from skipmq.queue q where q.queue_id = p_queue_id;
   if v_fifo is distinct from true then
     perform skipmq.check_generation(p_queue_id, true);
@@ -62,7 +62,7 @@ begin
     v_slots := v_slots || array_fill(n, array[p_limits[n]]);
   end loop;
 
-  while v_filled < cardinality(v_slots) loop
+  while not v_paused and v_filled < cardinality(v_slots) loop
     -- A separate statement, so that the next one sees the current messages of these groups.
     select array_agg(h.group_no), array_agg(h.first_number) into v_groups, v_firsts
     from (
@@ -137,7 +137,7 @@ begin
   end loop;
 
   if v_filled < cardinality(v_slots) then
-    next_visible_in := case when v_effort <= 0 then interval '0' else (
+    next_visible_in := case when v_effort <= 0 then interval '0' when not v_paused then (
       select min(g.available_at) from skipmq.message_group g where g.queue_id = p_queue_id and g.available_at > v_now
     ) - v_now end;
     received_at := v_now;

@@ -1,7 +1,7 @@
 -- Does: claims up to p_limit visible messages of a standard queue and hides them for p_visibility_timeout seconds (null:
 --   the queue's). Messages that reached the redrive policy's receive count move to the dead-letter queue instead.
 --   Without a message it returns one row without an id, whose next_visible_in is the time until the next message becomes
---   visible (null: there is none). Messages received before come first, since they were sent earlier; those of noisy
+--   visible (null: there is none, or the queue is paused). Messages received before come first, since they were sent earlier; those of noisy
 --   tenants come last (SQS Developer Guide, fair queues).
 -- Called by: the ReceiveMessage action; SQL users.
 -- Locks, in order: message rows, skipping locked ones; those of clear_head.
@@ -46,8 +46,7 @@ declare
   v_shard smallint;
   v_low timestamptz;
   v_from timestamptz;
-  v_left integer;
-  v_got integer;
+  v_left integer; v_got integer;
   v_rounds integer := 0;
 begin
   if p_commit is not null then
@@ -58,8 +57,9 @@ begin
   v_left := p_limit;
   select
     q.fifo, coalesce(p_visibility_timeout, q.visibility_timeout),
-    v_now - make_interval(secs => q.message_retention_period), q.max_receive_count, q.tenants
-  into v_fifo, v_timeout, v_horizon, v_max, v_tenants
+    v_now - make_interval(secs => q.message_retention_period), q.max_receive_count,
+    q.tenants and not q.paused, case when q.paused then '{}' else v_shards end
+  into v_fifo, v_timeout, v_horizon, v_max, v_tenants, v_shards
   from skipmq.queue q where q.queue_id = p_queue_id;
   if v_fifo is distinct from false then
     perform skipmq.check_generation(p_queue_id, false);

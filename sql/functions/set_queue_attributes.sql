@@ -21,7 +21,7 @@ begin
   where a.key not in (
     'VisibilityTimeout', 'DelaySeconds', 'MaximumMessageSize', 'MessageRetentionPeriod',
     'ReceiveMessageWaitTimeSeconds', 'Policy', 'RedrivePolicy', 'RedriveAllowPolicy', 'KmsMasterKeyId', 'KmsDataKeyReusePeriodSeconds',
-    'SqsManagedSseEnabled', 'HistoryMode', 'ReplicationMode')
+    'SqsManagedSseEnabled', 'HistoryMode', 'ReplicationMode', 'Paused')
     and not (v_queue.fifo and a.key in (
       'FifoQueue', 'ContentBasedDeduplication', 'DeduplicationScope', 'FifoThroughputLimit'))
   limit 1;
@@ -66,6 +66,7 @@ begin
       coalesce((p_attributes ->> 'SqsManagedSseEnabled')::boolean, q.sqs_managed_sse_enabled),
     history_mode = coalesce(p_attributes ->> 'HistoryMode', q.history_mode),
     replication_mode = coalesce(p_attributes ->> 'ReplicationMode', q.replication_mode),
+    paused = coalesce((p_attributes ->> 'Paused')::boolean, q.paused),
     content_based_deduplication = coalesce(
       (p_attributes ->> 'ContentBasedDeduplication')::boolean, q.content_based_deduplication),
     deduplication_scope = coalesce(p_attributes ->> 'DeduplicationScope', q.deduplication_scope),

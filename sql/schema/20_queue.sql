@@ -42,6 +42,8 @@ create table skipmq.queue (
   tenants boolean not null default false,
   -- The number of other servers that a send waits for: none, one, the majority of all servers, or all.
   replication_mode text not null default 'any' check (replication_mode in ('none', 'any', 'majority', 'all')),
+  -- Whether receives return no messages, until it is false again.
+  paused boolean not null default false,
   primary key (account, region, name),
   check (num_nulls(dead_letter_account, dead_letter_name, max_receive_count) in (0, 3)),
   constraint queue_throughput_scope check (fifo_throughput_limit = 'perQueue' or deduplication_scope = 'messageGroup')

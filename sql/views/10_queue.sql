@@ -8,6 +8,6 @@ select
   coalesce(q.history_mode, g.history_mode) as history_mode,
   q.visibility_timeout, q.delay_seconds, q.maximum_message_size, q.message_retention_period,
   q.receive_message_wait_time_seconds, q.dead_letter_account, q.dead_letter_name, q.max_receive_count,
-  q.replication_mode, q.tags::text as tags
+  q.replication_mode, q.paused, q.tags::text as tags
 from skipmq.generation g
 left join skipmq.queue q on q.queue_id = g.queue_id;

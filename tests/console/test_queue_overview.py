@@ -52,6 +52,26 @@ def test_name_in_the_list_leads_to_the_overview(
     assert browser.complaints() == []
 
 
+def test_queue_is_paused_and_resumed_from_its_head(
+    node: NodeProcess, browser: Browser, sqs: Any
+) -> None:
+    url = sqs.create_queue(QueueName="pausable")["QueueUrl"]
+    sqs.send_message(QueueUrl=url, MessageBody="kept")
+    browser.look("desktop", "light")
+    browser.open(f"{node.url}/console/us-east-1/000000000000/queues/pausable/overview")
+
+    browser.click("[name=paused]")
+
+    browser.wait("Paused: receives return no messages.")
+    assert browser.text(".heading .badge") == "paused"
+    assert "Messages" not in sqs.receive_message(QueueUrl=url)
+    browser.click("[name=paused]")
+    browser.wait("Resumed.")
+    assert browser.count(".heading .badge") == 0
+    assert sqs.receive_message(QueueUrl=url)["Messages"][0]["Body"] == "kept"
+    assert browser.complaints() == []
+
+
 def test_dead_letter_queue_names_its_sources_and_can_be_redriven(
     node: NodeProcess, browser: Browser, viewed: str
 ) -> None:
@@ -61,7 +81,9 @@ def test_dead_letter_queue_names_its_sources_and_can_be_redriven(
     assert "Dead-letter queue of\nviewed" in browser.text(".facts")
     eventually(lambda: "1" in browser.text("#counts"))
     browser.driver.refresh()
-    assert browser.text("#acts").split("\n") == ["Send message", "Redrive messages", "Purge queue"]
+    assert browser.text("#acts").split("\n") == [
+        "Send message", "Redrive messages", "Pause receives", "Purge queue"
+    ]  # fmt: skip
     browser.run("document.querySelectorAll('#acts a')[1].click()")
     browser.wait("Rate limit")
 

@@ -182,7 +182,9 @@ def test_attribute_that_cannot_be_set_is_refused(
     assert caught.value.response["Error"]["Message"] == text
 
 
-@pytest.mark.parametrize(("name", "value"), [("HistoryMode", "full"), ("ReplicationMode", "none")])
+@pytest.mark.parametrize(
+    ("name", "value"), [("HistoryMode", "full"), ("ReplicationMode", "none"), ("Paused", "true")]
+)
 def test_attribute_of_ours_is_shown_only_when_named(
     sqs: Any, queue: str, name: str, value: str
 ) -> None:

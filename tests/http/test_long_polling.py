@@ -112,6 +112,23 @@ def test_receive_gets_a_message_that_is_made_visible(
     assert future.result(timeout=15) == ["back"]
 
 
+@pytest.mark.parametrize("suffix", ["", ".fifo"])
+def test_receive_on_a_paused_queue_gets_its_message_when_it_is_resumed(
+    sqs: Any, name: str, suffix: str, pool: ThreadPoolExecutor
+) -> None:
+    attributes = {"Paused": "true"} | ({"FifoQueue": "true"} if suffix else {})
+    queue = sqs.create_queue(QueueName=name + suffix, Attributes=attributes)["QueueUrl"]
+    fifo = {"MessageGroupId": "a", "MessageDeduplicationId": "a"} if suffix else {}
+    sqs.send_message(QueueUrl=queue, MessageBody="held", **fifo)
+    assert waiting(sqs, queue, 0) == []
+    future = pool.submit(waiting, sqs, queue)
+    parked(future)
+
+    sqs.set_queue_attributes(QueueUrl=queue, Attributes={"Paused": "false"})
+
+    assert future.result(timeout=15) == ["held"]
+
+
 def test_many_receivers_get_each_message_once(
     sqs: Any, queue: str, pool: ThreadPoolExecutor
 ) -> None:

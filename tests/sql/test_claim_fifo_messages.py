@@ -37,6 +37,21 @@ def test_receive_fills_up_from_as_many_groups_as_it_needs(fifo: FifoQueue) -> No
     assert fifo.take() == ["g:1"]
 
 
+def test_paused_queue_gives_each_receive_a_row_without_a_message(fifo: FifoQueue) -> None:
+    fifo.put("a:1", "b:1")
+    pause = "select skipmq.set_queue_attributes(%s, jsonb_build_object('Paused', %s::text))"
+    fifo.connection.execute(pause, (fifo.id, "true"))
+
+    paused = rows(fifo, 1, 0, 2)
+    fifo.connection.execute(pause, (fifo.id, "false"))
+
+    assert [(row["place"], row["id"], row["next_visible_in"]) for row in paused] == [
+        (1, None, None),
+        (3, None, None),
+    ]
+    assert claim(fifo, 1, 2) == {1: ["a:1"], 2: ["b:1"]}
+
+
 def test_rest_of_a_group_goes_to_no_other_receive(fifo: FifoQueue) -> None:
     fifo.put("a:1", "a:2", "a:3", "b:1")
 

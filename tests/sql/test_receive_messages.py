@@ -29,6 +29,23 @@ def test_receive_hides_for_the_queues_timeout_and_counts(orders: Queue) -> None:
     assert first[0]["sent_at"] == second[0]["sent_at"]
 
 
+def test_paused_queue_gives_no_messages_and_changes_none(orders: Queue) -> None:
+    orders.send("a", "kept")
+    held = orders.receive(limit=1)[0]
+    pause = "select skipmq.set_queue_attributes(%s, jsonb_build_object('Paused', %s::text))"
+    orders.connection.execute(pause, (orders.id, "true"))
+    orders.send("b")
+
+    paused = orders.poll()
+    deleted = orders.delete(held)
+    orders.connection.execute(pause, (orders.id, "false"))
+
+    assert [(row["id"], row["next_visible_in"]) for row in paused] == [(None, None)]
+    assert deleted == 1
+    counts = [row["approximate_receive_count"] for row in orders.receive(limit=10)]
+    assert counts == [1, 1]
+
+
 def test_receive_with_timeout_of_zero_leaves_the_message_visible(orders: Queue) -> None:
     orders.send("a")
 

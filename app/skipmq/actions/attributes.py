@@ -14,7 +14,7 @@ from skipmq.auth import parse
 from skipmq.model import Queue
 from skipmq.node import Node
 from skipmq.protocol import Call, requests
-from skipmq.queue_attributes import ATTRIBUTES
+from skipmq.queue_attributes import ATTRIBUTES, OURS
 
 
 def _policy(value: str) -> str | None:
@@ -46,7 +46,6 @@ _COUNTED = {
     "ApproximateNumberOfMessagesNotVisible": "in_flight",
     "ApproximateNumberOfMessagesDelayed": "delayed",
 }
-_OURS = {name for name, attribute in ATTRIBUTES.items() if attribute.allowed.ours}
 # Omitted at their defaults; the reuse period is shown with any KMS key.
 _REUSE = "KmsDataKeyReusePeriodSeconds"
 _HIDDEN_BY_DEFAULT = {*_SPECIAL, _REUSE}
@@ -63,7 +62,7 @@ async def get_queue_attributes(
     for each in names:
         if each != "All" and each not in _ALL:
             raise checks.unknown_attribute(each)
-    selected = (_ALL - _OURS) | set(names) if "All" in names else set(names)
+    selected = _ALL.difference(OURS) | set(names) if "All" in names else set(names)
     shown = _shown(queue)
     if selected & set(_COUNTED):
         counts = await node.statistics.count(queue.id, call.deadline)

@@ -114,6 +114,8 @@ class _Receiver:
     async def _claim(self, queue: Queue) -> Reception:
         node, parameters, deadline = self._node, self._call.parameters, self._call.deadline
         keys = _keys_version(node)
+        if queue.attributes.paused:
+            return Reception([], in_flight.PAUSE)
         if not await node.in_flight.allows(queue, deadline):
             if not queue.fifo and not self._wait:
                 raise errors.OverLimit("The maximum number of messages in flight is reached.")

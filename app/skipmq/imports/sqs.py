@@ -14,14 +14,13 @@ from skipmq import declarations, names
 from skipmq.extras import MissingExtraError
 from skipmq.imports.found import Difference, Found, UnreadableError
 from skipmq.model import DeclaredQueue
-from skipmq.queue_attributes import ATTRIBUTES
+from skipmq.queue_attributes import ATTRIBUTES, OURS
 
 # What every endpoint reports of a queue, and is not set.
 _REPORTED = {"QueueArn", "CreatedTimestamp", "LastModifiedTimestamp"}
 _COUNTS = "ApproximateNumberOfMessages"
 _FIFO = "FifoQueue"
 # SkipMQ returns these only by name; other endpoints refuse them.
-_OURS = [name for name, attribute in ATTRIBUTES.items() if attribute.allowed.ours]
 _KMS, _KMS_REUSE = "KmsMasterKeyId", "KmsDataKeyReusePeriodSeconds"
 _RESERVED_TAGS = "aws:"
 _PAGE, _THREADS = 1000, 8
@@ -131,7 +130,7 @@ class _Reading:
     def _reported(self, url: str) -> Mapping[str, str]:
         failures = import_module("botocore.exceptions")
         try:
-            asked = ["All", *_OURS]
+            asked = ["All", *OURS]
             answer = self.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=asked)
         except failures.ClientError as error:
             if error.response["Error"]["Code"] in _GONE | _REFUSED:
@@ -205,7 +204,7 @@ class _Reading:
 
 def _is_own_default(attribute: str, value: str) -> bool:
     """Return whether a value need not be declared, as a cluster may refuse it of a declaration."""
-    return attribute in _OURS and value == ATTRIBUTES[attribute].default
+    return attribute in OURS and value == ATTRIBUTES[attribute].default
 
 
 def _foreign(policy: Any) -> Iterator[str]:

@@ -16,6 +16,7 @@ from skipmq.cli.queue.attributes import checked
 from skipmq.cli.queue.stats import count, duration
 from skipmq.cli.source import act, open_source
 from skipmq.cli.tables import Column, table
+from skipmq.queue_attributes import OURS
 
 _NO_QUEUES = "no queues yet: `skipmq queue create NAME`"
 _LISTED = ("queue", "visible", "in_flight", "delayed", "oldest")
@@ -105,7 +106,7 @@ def queue_show(name: str) -> tuple[Any, Any]:
     attributes = act(
         "GetQueueAttributes",
         QueueUrl=name,
-        AttributeNames=["All", "HistoryMode", "ReplicationMode"],
+        AttributeNames=["All", *OURS],
     )["Attributes"]
     shown = Table("attribute", "value", box=None, pad_edge=False)
     for key, value in attributes.items():

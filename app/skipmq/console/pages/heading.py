@@ -4,8 +4,8 @@ from typing import Any
 
 from skipmq import errors
 from skipmq.console.visit import current
+from skipmq.queue_attributes import OURS
 
-OWN = ("HistoryMode", "ReplicationMode")
 _ACTIONS = (
     "DeleteQueue",
     "ListDeadLetterSourceQueues",
@@ -31,7 +31,7 @@ def build(name: str, tab: str) -> dict[str, Any]:
     errors.AccessDenied without any right on the queue.
     """
     result, error = current().attempt(
-        "GetQueueAttributes", QueueUrl=name, AttributeNames=["All", *OWN]
+        "GetQueueAttributes", QueueUrl=name, AttributeNames=["All", *OURS]
     )
     if error is not None and not isinstance(error, errors.AccessDenied):
         raise error

@@ -73,6 +73,9 @@ _LABELS = (
         hint="standbys that must confirm a message before its send is acknowledged",
     ),
     Field(
+        "Paused", "Paused", "Beyond SQS", hint="receives return no messages"
+    ),
+    Field(
         "SqsManagedSseEnabled", "Encryption by SQS", "Encryption",
         hint="stored, but without effect: encrypt the database's disk instead",
     ),
@@ -92,6 +95,7 @@ def add(pages: flask.Blueprint) -> None:
     path = "/queues/<name>/settings"
     pages.add_url_rule(path, "settings", _settings)
     pages.add_url_rule(path, "set_attributes", _set_attributes, methods=["POST"])
+    pages.add_url_rule("/queues/<name>/pause", "pause", _pause, methods=["POST"])
     pages.add_url_rule(f"{path}/tags", "tag", _tag, methods=["POST"])
     pages.add_url_rule(f"{path}/tags/remove", "untag", _untag, methods=["POST"])
     pages.add_url_rule(f"{path}/policy", "set_policy", _set_policy, methods=["POST"])
@@ -195,6 +199,18 @@ def _set_attributes(name: str) -> ResponseReturnValue:
         return _page(name, "attributes", error)
     site.notice(f"Saved {', '.join(attributes)}." if attributes else "No changes.")
     return site.see("settings", name=name)
+
+
+def _pause(name: str) -> ResponseReturnValue:
+    """Pause the queue's receives, or resume them."""
+    attributes = {"Paused": flask.request.form.get("paused", "")}
+    try:
+        current().act("SetQueueAttributes", QueueUrl=name, Attributes=attributes)
+    except errors.SqsError as error:
+        return _page(name, "attributes", error)
+    is_paused = attributes["Paused"] == "true"
+    site.notice("Paused: receives return no messages." if is_paused else "Resumed.")
+    return site.see("queue", name=name)
 
 
 def _tag(name: str) -> ResponseReturnValue:

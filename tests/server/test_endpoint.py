@@ -93,6 +93,9 @@ def test_message_is_sent_peeked_at_received_and_purged(laptop: Laptop) -> None:
     sent = laptop.read("send", "orders", "tea", "-a", "tries=Number:3", "-a", "raw=Binary:aGk=")
     peeked = laptop.read("peek", "orders")
     received = laptop.read("receive", "orders", "--delete")
+    consumer = eventually(lambda: laptop.read("consumers", "orders")["consumers"])[0]
+    assert (consumer["interface"], consumer["received"]) == ("HTTP", 1)
+    assert consumer["access_key_id"] in laptop.run("consumers", "orders")
     empty = laptop.run("receive", "orders", "--wait", "0")
     lines = laptop.run("send", "orders", "--lines", text="one\ntwo\n")
     counted = laptop.read("peek", "orders", "--state", "visible")
@@ -107,6 +110,10 @@ def test_message_is_sent_peeked_at_received_and_purged(laptop: Laptop) -> None:
     assert "sent 2 messages" in lines
     assert [each["body"] for each in counted] == ["one", "two"]
     assert laptop.read("peek", "orders") == []
+    laptop.run("send", "orders", '{"order": 7}')
+    searched = laptop.read("search", "orders", "--path", "$.order == 7")
+    assert (searched["found"], searched["messages"][0]["body"]) == (1, '{"order": 7}')
+    assert "0 of 1 messages match" in laptop.run("search", "orders", "--body", "coffee")
     timeline = laptop.read("timeline", "orders", sent["message_id"])
     assert [each["event"] for each in timeline["events"]] == ["sent", "first-received", "deleted"]
 

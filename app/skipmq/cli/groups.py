@@ -41,6 +41,16 @@ _QUEUE = (
         "Show messages of the queue NAME without receiving them.",
     ),
     Deferred(
+        "search",
+        "queue.search:queue_search",
+        "Search the queue NAME, in flight or not, and count the matching messages.",
+    ),
+    Deferred(
+        "consumers",
+        "queue.search:queue_consumers",
+        "Show who received from the queue NAME in the last ten minutes, or waits for messages.",
+    ),
+    Deferred(
         "timeline",
         "queue.messages:queue_timeline",
         "Show the events of the message MESSAGE_ID of the queue NAME, and its present state.",

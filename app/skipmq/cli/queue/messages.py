@@ -139,8 +139,11 @@ def queue_peek(name: str, state: str | None, limit: int) -> tuple[Any, Any]:
         rest = limit - len(messages)
         page = act("PeekMessages", **parameters, MaxResults=rest, NextToken=page["NextToken"])
         messages += page["Messages"]
-    if not messages:
-        return messages, "no matching messages"
+    return plain(messages), peeked(messages) if messages else "no matching messages"
+
+
+def peeked(messages: Sequence[Mapping[str, Any]]) -> Table:
+    """Return a table of messages as PeekMessages returns them."""
     reasons = [_failure_reason(message) for message in messages]
     failure = [Column("failure", 1, shrinks=True)] if any(reasons) else []
     rows = (
@@ -154,7 +157,7 @@ def queue_peek(name: str, state: str | None, limit: int) -> tuple[Any, Any]:
         )
         for message, reason in zip(messages, reasons, strict=True)
     )
-    return plain(messages), table((*_PEEKED[:-1], *failure, _PEEKED[-1]), rows)
+    return table((*_PEEKED[:-1], *failure, _PEEKED[-1]), rows)
 
 
 def _failure_reason(message: Mapping[str, Any]) -> str:

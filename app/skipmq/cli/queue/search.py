@@ -1,0 +1,114 @@
+"""The commands `queue search` and `queue consumers`, which only read."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+from rich.console import Console, Group
+
+from skipmq import limits
+from skipmq.cli.completion import queue_argument
+from skipmq.cli.output import cell, printing_json
+from skipmq.cli.plain import plain
+from skipmq.cli.queue.messages import peeked
+from skipmq.cli.queue.stats import duration
+from skipmq.cli.source import act, open_source
+from skipmq.cli.tables import Column, table
+
+_CONSUMERS = (
+    Column("consumer"),
+    Column("address", 3),
+    Column("since", 4, is_number=True),
+    Column("last receive", 1, is_number=True),
+    Column("waiting", 2, is_number=True),
+    Column("received", 2, is_number=True),
+    Column("deleted", 2, is_number=True),
+)
+
+
+@click.command("search")
+@queue_argument
+@click.option("--body", metavar="TEXT", help="Messages whose body contains the text.")
+@click.option(
+    "--path", metavar="PATH", help="Those whose body matches a JSON path, such as '$.order == 7'."
+)
+@click.option("--attribute", metavar="NAME", help="Those with this attribute.")
+@click.option("--value", metavar="TEXT", help="The value of the --attribute.")
+@click.option(
+    "--receives", type=click.IntRange(1), metavar="N", help="Those received N times or more."
+)
+@click.option(
+    "--failure", metavar="KIND", help="Those that failed so, as the console counts; '' for none."
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, limits.PEEKED),
+    default=50,
+    show_default=True,
+    help="Maximum number of messages to print.",
+)
+@printing_json
+def queue_search(*, name: str, limit: int, **texts: Any) -> tuple[Any, Any]:
+    """Search the queue NAME, in flight or not, and count the matching messages.
+
+    \b
+    Examples:
+      skipmq queue search orders --path '$.order == 7'
+      skipmq queue search failed --failure 'KeyError: #' --receives 3
+
+    Nothing is received or changed. `move`, `copy` and `delete-matching` act on what matches.
+    """  # noqa: D301 - click reads the character \b.
+    parameters = {
+        "BodyContains": texts["body"],
+        "BodyPath": texts["path"],
+        "AttributeName": texts["attribute"],
+        "AttributeValue": texts["value"],
+        "MinimumReceiveCount": texts["receives"],
+        "FailureKind": texts["failure"],
+    }
+    messages: list[dict[str, Any]] = []
+    found = searched = 0
+    token = None
+    with open_source() as node, Console(stderr=True).status("searching") as status:
+        while True:
+            step = node.act(
+                "SearchMessages", QueueUrl=name, **parameters, MaxResults=limit, NextToken=token
+            )
+            messages += step["Messages"][: limit - len(messages)]
+            found, searched = found + step["Found"], searched + step["Searched"]
+            token = step.get("NextToken")
+            if token is None:
+                break
+            status.update(f"found {found:,}, searched {searched:,}")
+    result = {"found": found, "searched": searched, "messages": plain(messages)}
+    said = f"{found:,} of {searched:,} messages match"
+    return result, Group(peeked(messages), said) if messages else said
+
+
+@click.command("consumers")
+@queue_argument
+@printing_json
+def queue_consumers(name: str) -> tuple[Any, Any]:
+    """Show who received from the queue NAME in the last ten minutes, or waits for messages."""
+    answer = act("ListConsumers", QueueUrl=name)
+    rows = (
+        (
+            _consumer(each),
+            cell(each.get("ClientAddress")),
+            duration(each.get("SinceSeconds")),
+            duration(each.get("LastReceiveSeconds")),
+            cell(each.get("WaitingReceivers")),
+            cell(each.get("Received")),
+            cell(each.get("Deleted")),
+        )
+        for each in answer["Consumers"]
+    )
+    none = f"queue {name} had no consumer in the last ten minutes"
+    return plain(answer), table(_CONSUMERS, rows) if answer["Consumers"] else none
+
+
+def _consumer(each: Mapping[str, Any]) -> str:
+    """Return the name of a consumer: its key's user or key, or its role and program."""
+    if each["Interface"] == "SQL":
+        return f"{each.get('Role') or ''} {each.get('Application') or ''}".strip()
+    return str(each.get("User") or each.get("AccessKeyId") or "unsigned")

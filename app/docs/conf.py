@@ -23,7 +23,7 @@ SECTIONS = {
     "Come from": "sqs elasticmq localstack pgmq celery stores",
     "Operate": "one-machine containers kubernetes patroni managed-postgresql tls upgrade backup "
     "second-site security metrics sizing runbook",
-    "Analyse": "history reports dbt spark send reading measured",
+    "Analyse": "history bodies reports dbt spark send reading measured",
     "Reference": "settings commands names sqs http sql python errors metrics",
     "Understand": "life-of-a-message acknowledged failover group-commit decisions benchmarks",
 }

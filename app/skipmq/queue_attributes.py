@@ -49,6 +49,11 @@ class QueueAttributes(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"
     history_mode: Annotated[str, Allowed(choices=("off", "metadata", "full"), ours=True)] = (
         "metadata"
     )
+    # What a message's body is, in JSON Schema, and whether sends are held to it.
+    body_schema: Annotated[str, Allowed(ours=True)] = ""
+    body_schema_mode: Annotated[str, Allowed(choices=("describe", "enforce"), ours=True)] = (
+        "describe"
+    )
     # The standbys that must have a message before its send is acknowledged.
     replication_mode: Annotated[
         str, Allowed(choices=("none", "any", "majority", "all"), ours=True)
@@ -98,7 +103,7 @@ class Attribute(NamedTuple):
             return str(int(text)) if is_allowed else None
         if self.type is bool:
             return text.lower() if text.lower() in {"true", "false"} else None
-        if allowed.ours:
+        if allowed.ours and allowed.choices:
             text = text.lower()
         return text if not allowed.choices or text in allowed.choices else None
 
@@ -123,3 +128,5 @@ def _table() -> dict[str, Attribute]:
 ATTRIBUTES = _table()
 # Those beyond SQS, which are returned only where they are named.
 OURS = tuple(name for name, attribute in ATTRIBUTES.items() if attribute.allowed.ours)
+# Those whose values are JSON.
+DOCUMENTS = frozenset({"Policy", "RedrivePolicy", "RedriveAllowPolicy", "BodySchema"})

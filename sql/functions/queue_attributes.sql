@@ -19,6 +19,8 @@ as $$
     'KmsDataKeyReusePeriodSeconds', p_queue.kms_data_key_reuse_period_seconds::text,
     'SqsManagedSseEnabled', p_queue.sqs_managed_sse_enabled::text,
     'HistoryMode', p_queue.history_mode,
+    'BodySchema', p_queue.body_schema,
+    'BodySchemaMode', p_queue.body_schema_mode,
     'ReplicationMode', p_queue.replication_mode,
     'Paused', p_queue.paused::text)
     || case when p_queue.fifo then jsonb_build_object(

@@ -21,7 +21,7 @@ begin
   where a.key not in (
     'VisibilityTimeout', 'DelaySeconds', 'MaximumMessageSize', 'MessageRetentionPeriod',
     'ReceiveMessageWaitTimeSeconds', 'Policy', 'RedrivePolicy', 'RedriveAllowPolicy', 'KmsMasterKeyId', 'KmsDataKeyReusePeriodSeconds',
-    'SqsManagedSseEnabled', 'HistoryMode', 'ReplicationMode', 'Paused')
+    'SqsManagedSseEnabled', 'HistoryMode', 'ReplicationMode', 'Paused', 'BodySchema', 'BodySchemaMode')
     and not (v_queue.fifo and a.key in (
       'FifoQueue', 'ContentBasedDeduplication', 'DeduplicationScope', 'FifoThroughputLimit'))
   limit 1;
@@ -65,6 +65,8 @@ begin
     sqs_managed_sse_enabled =
       coalesce((p_attributes ->> 'SqsManagedSseEnabled')::boolean, q.sqs_managed_sse_enabled),
     history_mode = coalesce(p_attributes ->> 'HistoryMode', q.history_mode),
+    body_schema = coalesce(p_attributes ->> 'BodySchema', q.body_schema),
+    body_schema_mode = coalesce(p_attributes ->> 'BodySchemaMode', q.body_schema_mode),
     replication_mode = coalesce(p_attributes ->> 'ReplicationMode', q.replication_mode),
     paused = coalesce((p_attributes ->> 'Paused')::boolean, q.paused),
     content_based_deduplication = coalesce(

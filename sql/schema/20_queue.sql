@@ -44,6 +44,9 @@ create table skipmq.queue (
   replication_mode text not null default 'any' check (replication_mode in ('none', 'any', 'majority', 'all')),
   -- Whether receives return no messages, until it is false again.
   paused boolean not null default false,
+  -- JSON Schema of the bodies, which nodes check; with the mode enforce they refuse sends that do not fit.
+  body_schema text not null default '' check (octet_length(body_schema) <= 16384),
+  body_schema_mode text not null default 'describe' check (body_schema_mode in ('describe', 'enforce')),
   primary key (account, region, name),
   check (num_nulls(dead_letter_account, dead_letter_name, max_receive_count) in (0, 3)),
   constraint queue_throughput_scope check (fifo_throughput_limit = 'perQueue' or deduplication_scope = 'messageGroup')

@@ -158,7 +158,9 @@ def masking(embedded_databases: Databases) -> Iterator[NodeProcess]:
 def visitor(masking: NodeProcess) -> Visitor:
     """Give a visitor of a node with a message that has secrets."""
     sqs: Any = client(masking.url)
-    url = sqs.create_queue(QueueName="secrets")["QueueUrl"]
+    schema = json.dumps({"type": "object", "properties": {"password": {"enum": ["x"]}}})
+    attributes = {"BodySchema": schema}
+    url = sqs.create_queue(QueueName="secrets", Attributes=attributes)["QueueUrl"]
     body = json.dumps({"id": 7, "password": SECRET, "card": {"number": SECRET, "month": 12}})
     sqs.send_message(
         QueueUrl=url,
@@ -180,6 +182,7 @@ def test_no_page_has_what_is_masked(masking: NodeProcess, visitor: Visitor) -> N
     tail = visitor.get("queues/secrets/tail").body
 
     assert (SECRET in tail, "month" in tail, HIDDEN in tail) == (False, True, True)
+    assert "the queue's schema" not in whole
     copied = visitor.get(f"queues/secrets/send?like={reference}").body
     file = visitor.get(f"queues/secrets/messages/{reference}/body").body
     for page, masked in ((found, 2), (whole, 4), (copied, 4), (file, 2)):

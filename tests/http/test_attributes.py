@@ -144,6 +144,8 @@ def test_boolean_attribute_is_taken_in_any_case_and_shown_in_lower(sqs: Any, nam
         pytest.param("Policy", '{"a":' * 1300 + "1" + "}" * 1300, id="deep"),
         ("HistoryMode", "some"),
         ("ReplicationMode", "some"),
+        ("BodySchema", "{}"),
+        ("BodySchemaMode", "some"),
     ],
 )
 def test_bad_value_is_refused_on_create_and_on_set(
@@ -183,7 +185,14 @@ def test_attribute_that_cannot_be_set_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("HistoryMode", "full"), ("ReplicationMode", "none"), ("Paused", "true")]
+    ("name", "value"),
+    [
+        ("HistoryMode", "full"),
+        ("ReplicationMode", "none"),
+        ("Paused", "true"),
+        ("BodySchema", '{"type": "object", "properties": {"A": {}}}'),
+        ("BodySchemaMode", "enforce"),
+    ],
 )
 def test_attribute_of_ours_is_shown_only_when_named(
     sqs: Any, queue: str, name: str, value: str

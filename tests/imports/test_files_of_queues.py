@@ -93,15 +93,24 @@ def test_queues_of_a_toml_file_alone(embedded_databases: Databases, tmp_path: Pa
     file.write_text(
         '[queues.jobs]\nRedrivePolicy = { deadLetterTargetArn = "dead", maxReceiveCount = 1 }\n'
         'RedriveAllowPolicy = { redrivePermission = "denyAll" }\n'
+        'BodySchema = { type = "object", properties = { a = { type = "string" } } }\n'
         "[queues.jobs.tags]\nteam = 'shop'\n[queues.dead]\n"
     )
     url = as_node(embedded_databases.migrated())
     with NodeProcess(queues=file, database_url=url, workers=1) as node:
-        found = described(client(node.ready().url), "jobs")
+        sqs = client(node.ready().url)
+        found = described(sqs, "jobs")
+        schema = sqs.get_queue_attributes(
+            QueueUrl=sqs.get_queue_url(QueueName="jobs")["QueueUrl"], AttributeNames=["BodySchema"]
+        )["Attributes"]["BodySchema"]
+    with NodeProcess(queues=file, database_url=url, workers=1) as node:
+        node.ready()
+        assert "an existing queue differs from its declaration" not in node.log
 
     arn = "arn:aws:sqs:us-east-1:000000000000:dead"
     assert found["RedrivePolicy"] == {"deadLetterTargetArn": arn, "maxReceiveCount": 1}
     assert found["tags"] == {"team": "shop"}
+    assert json.loads(schema) == {"type": "object", "properties": {"a": {"type": "string"}}}
 
 
 def test_file_of_queues_is_named_relative_to_the_file_of_settings(

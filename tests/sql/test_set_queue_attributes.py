@@ -31,6 +31,14 @@ def test_set_changes_what_is_named_and_nothing_else(orders: Queue) -> None:
     assert attribute(orders, "VisibilityTimeout") == "30"
 
 
+def test_set_keeps_the_schema_of_bodies_as_it_is(orders: Queue) -> None:
+    set_(orders, BodySchema='{"type": "object"}', BodySchemaMode="enforce")
+    set_(orders, DelaySeconds="7")
+
+    assert attribute(orders, "BodySchema") == '{"type": "object"}'
+    assert attribute(orders, "BodySchemaMode") == "enforce"
+
+
 def test_set_moves_the_time_of_modification(orders: Queue) -> None:
     statement = (
         "select extract(epoch from modified_at - created_at)"
@@ -53,6 +61,8 @@ def test_set_moves_the_time_of_modification(orders: Queue) -> None:
         ("ReceiveMessageWaitTimeSeconds", "21"),
         ("KmsDataKeyReusePeriodSeconds", "59"),
         ("HistoryMode", "some"),
+        ("BodySchema", "s" * 16_385),
+        ("BodySchemaMode", "some"),
         ("KmsMasterKeyId", "k" * 2_049),
         ("Policy", "p" * 8_193),
         ("RedriveAllowPolicy", '{"redrivePermission": "allowAll"}' + " " * 4_096),

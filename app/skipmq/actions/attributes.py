@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from skipmq import errors, limits
+from skipmq import body_schemas, errors, limits
 from skipmq.actions import checks, redrive
 from skipmq.auth import parse
 from skipmq.model import Queue
@@ -34,11 +34,28 @@ def _policy(value: str) -> str | None:
     return value
 
 
+def _body_schema(value: str) -> str:
+    reason = ""
+    if len(value.encode()) > limits.BODY_SCHEMA_BYTES:
+        reason = f"A schema can have at most {limits.BODY_SCHEMA_BYTES} bytes"
+    elif value:
+        try:
+            body_schemas.read(value)
+        except body_schemas.SchemaError as error:
+            reason = str(error)
+    if reason:
+        raise errors.InvalidAttributeValue(
+            f"Invalid value for the parameter BodySchema. Reason: {reason}."
+        )
+    return value
+
+
 # Functions that return a value in its stored form, or None if it is not allowed.
 _SPECIAL: dict[str, Callable[[str], str | None]] = {
     "Policy": _policy,
     "RedrivePolicy": redrive.policy,
     "RedriveAllowPolicy": redrive.allow_policy,
+    "BodySchema": _body_schema,
     "KmsMasterKeyId": lambda text: text if len(text) <= limits.KMS_KEY_ID_LENGTH else None,
 }
 _COUNTED = {

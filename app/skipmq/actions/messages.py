@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
-from skipmq import errors, limits
+from skipmq import body_schemas, errors, limits
 from skipmq.actions import checks
 from skipmq.delivery import receipts
 from skipmq.model import OutgoingMessage, Queue, QueueName, StoredMessage, new_uuid
@@ -130,6 +130,8 @@ def outgoing(entry: Outgoing, queue: Queue, trace: str | None) -> OutgoingMessag
         checks.identifier(entry.MessageGroupId, "MessageGroupId")
     if entry.MessageSystemAttributes:
         trace = checks.trace_header(entry.MessageSystemAttributes)
+    if queue.attributes.body_schema_mode == "enforce":
+        _check_schema(body, queue.attributes.body_schema)
     return OutgoingMessage(
         new_uuid(),
         body,
@@ -139,6 +141,12 @@ def outgoing(entry: Outgoing, queue: Queue, trace: str | None) -> OutgoingMessag
         _deduplication_id(entry, queue),
         trace,
     )
+
+
+def _check_schema(body: str, schema: str) -> None:
+    """Check a body against its queue's schema, if it has one."""
+    if schema and (problem := body_schemas.read(schema).problem(body)):
+        raise errors.InvalidMessageContents(f"The body does not fit the queue's schema: {problem}.")
 
 
 def _deduplication_id(entry: Outgoing, queue: Queue) -> str | None:

@@ -11,10 +11,10 @@ from skipmq.config.settings import Settings
 from skipmq.declarations import REDRIVE_POLICY, with_arns
 from skipmq.imports.found import Difference
 from skipmq.model import DeclaredQueue, Identity, Queue, QueueName
+from skipmq.queue_attributes import DOCUMENTS
 from skipmq.telemetry.logs import log
 
 _TAGS = "tags"
-_POLICIES = {"Policy", "RedriveAllowPolicy"}
 
 
 class DeclarationError(Exception):
@@ -141,7 +141,7 @@ def _mismatches(queue: DeclaredQueue, stored: dict[str, str], found: Queue) -> I
 
 
 def _is_same(attribute: str, one: str, other: str) -> bool:
-    if attribute in _POLICIES and one and other:
+    if attribute in DOCUMENTS and one and other:
         return bool(json.loads(one) == json.loads(other))
     return one == other
 

@@ -5,6 +5,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from skipmq.queue_attributes import DOCUMENTS
+
 # Maps whose keys the user chose.
 _USERS = {"MessageAttributes", "Tags"}
 # Texts of SQS that are numbers or booleans.
@@ -12,12 +14,11 @@ _NUMBER = re.compile(
     "Approximate.+|.+Timestamp|.+Seconds|.+Period|VisibilityTimeout|MaximumMessageSize"
 )
 _BOOLEANS = {"FifoQueue", "ContentBasedDeduplication", "SqsManagedSseEnabled"}
-_DOCUMENTS = {"Policy", "RedrivePolicy", "RedriveAllowPolicy"}
 _BOUNDARY = re.compile("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def plain(answer: Any) -> Any:
-    """Return an answer with keys in snake_case; policies are objects, which keep their own."""
+    """Return an answer with keys in snake_case; documents are objects, which keep their own."""
     if isinstance(answer, Mapping):
         return {snake(key): _member(key, value) for key, value in answer.items()}
     return [plain(each) for each in answer] if isinstance(answer, list) else answer
@@ -33,7 +34,7 @@ def _member(name: str, value: Any) -> Any:
         return {key: plain(each) for key, each in value.items()}
     if not isinstance(value, str):
         return plain(value)
-    if name in _DOCUMENTS:
+    if name in DOCUMENTS:
         return json.loads(value)
     if name in _BOOLEANS:
         return value == "true"

@@ -20,7 +20,6 @@ from skipmq.queue_attributes import ATTRIBUTES, OURS
 _REPORTED = {"QueueArn", "CreatedTimestamp", "LastModifiedTimestamp"}
 _COUNTS = "ApproximateNumberOfMessages"
 _FIFO = "FifoQueue"
-# SkipMQ returns these only by name; other endpoints refuse them.
 _KMS, _KMS_REUSE = "KmsMasterKeyId", "KmsDataKeyReusePeriodSeconds"
 _RESERVED_TAGS = "aws:"
 _PAGE, _THREADS = 1000, 8
@@ -130,6 +129,7 @@ class _Reading:
     def _reported(self, url: str) -> Mapping[str, str]:
         failures = import_module("botocore.exceptions")
         try:
+            # SkipMQ returns its own only by name; other endpoints refuse them.
             asked = ["All", *OURS]
             answer = self.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=asked)
         except failures.ClientError as error:

@@ -9,10 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from skipmq.model import DeclaredQueue
-from skipmq.queue_attributes import ATTRIBUTES
+from skipmq.queue_attributes import ATTRIBUTES, DOCUMENTS
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
-_POLICIES = {"Policy", "RedrivePolicy", "RedriveAllowPolicy"}
 _FIFO = "FifoQueue"
 
 
@@ -35,15 +34,15 @@ def _table(queue: DeclaredQueue) -> Iterator[str]:
 
 
 def _decoded(name: str, text: str) -> Any:
-    """Return the value of an attribute as a reader expects it: a number, a policy's table."""
+    """Return the value of an attribute as a reader expects it: a number, a document's table."""
     attribute = ATTRIBUTES.get(name)
-    if name in _POLICIES:
+    if name in DOCUMENTS:
         try:
-            policy = json.loads(text)
+            document = json.loads(text)
         except ValueError:
             return text
         # TOML has no null, nor floats as JSON writes them.
-        return policy if _is_writable(policy) else text
+        return document if _is_writable(document) else text
     if name == _FIFO or (attribute and attribute.type is bool):
         return text.lower() == "true" if text.lower() in {"true", "false"} else text
     is_number = attribute and attribute.type is int and attribute.stored(text) == text

@@ -5,11 +5,10 @@ from difflib import get_close_matches
 
 import click
 
-from skipmq.queue_attributes import ATTRIBUTES, Attribute
+from skipmq.queue_attributes import ATTRIBUTES, DOCUMENTS, Attribute
 
 _FIFO_QUEUE = "FifoQueue"
-# Documents, which the node checks.
-_DOCUMENTS = {"Policy", "RedrivePolicy", "RedriveAllowPolicy", "KmsMasterKeyId"}
+_CHECKED_BY_NODE = DOCUMENTS | {"KmsMasterKeyId"}
 
 
 def checked(attributes: Mapping[str, str], *, is_fifo: bool) -> None:
@@ -22,7 +21,7 @@ def checked(attributes: Mapping[str, str], *, is_fifo: bool) -> None:
             raise click.ClickException(_unknown(name))
         if attribute.allowed.fifo and not is_fifo:
             raise click.ClickException(f"{name} is for FIFO queues, whose names end in .fifo")
-        if name not in _DOCUMENTS and attribute.stored(value) is None:
+        if name not in _CHECKED_BY_NODE and attribute.stored(value) is None:
             raise click.ClickException(f"{name} is {_range(attribute)}, not {value!r}")
 
 

@@ -126,7 +126,7 @@ def queue_set(name: str, attributes: dict[str, str]) -> tuple[Any, Any]:
       skipmq queue set orders VisibilityTimeout=60 DelaySeconds=5
       skipmq queue set orders 'RedrivePolicy={"deadLetterTargetArn": "…", "maxReceiveCount": 5}'
 
-    An empty value removes a policy.
+    An empty value removes a policy or a schema.
     """  # noqa: D301 - click reads the character \b.
     checked(attributes, is_fifo=name.endswith(".fifo"))
     act("SetQueueAttributes", QueueUrl=name, Attributes=attributes)

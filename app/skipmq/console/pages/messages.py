@@ -6,8 +6,8 @@ from typing import Any
 import flask
 from flask.typing import ResponseReturnValue
 
-from skipmq import errors, limits
-from skipmq.console import bodies, site
+from skipmq import body_schemas, errors, limits
+from skipmq.console import bodies, masking, site
 from skipmq.console.pages import heading
 from skipmq.console.visit import current
 from skipmq.extensions import inspection
@@ -80,10 +80,12 @@ def _counts(name: str) -> ResponseReturnValue:
 def _message(name: str, reference: str) -> ResponseReturnValue:
     """Show a message with its whole body."""
     message = find(name, reference)
+    head = heading.build(name, "messages")
+    schema = head["attributes"].get("BodySchema", "")
     page = flask.render_template(
         "message.html",
-        **heading.build(name, "messages"),
-        message=None if message is None else _whole(message),
+        **head,
+        message=None if message is None else _whole(message, schema),
         failure_name=FAILURE,
     )
     return page, 404 if message is None else 200
@@ -120,12 +122,15 @@ def listed(message: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _whole(message: Mapping[str, Any]) -> dict[str, Any]:
+def _whole(message: Mapping[str, Any], schema: str) -> dict[str, Any]:
     """Add what the page of a message shows to it."""
     body = bodies.decoded(message["Body"])
+    # A masked body is another one.
+    is_checked = schema and message["MD5OfBody"] != masking.HIDDEN
     return listed(message) | {
         "text": body.text,
         "encodings": message.get("Encodings", body.encodings),
+        "unfit": body_schemas.read(schema).problem(message["Body"]) if is_checked else None,
     }
 
 

@@ -14,7 +14,7 @@ from skipmq.actions.checks import new_queue_name
 from skipmq.console import site
 from skipmq.console.pages import heading
 from skipmq.console.visit import current
-from skipmq.queue_attributes import ATTRIBUTES, Attribute
+from skipmq.queue_attributes import ATTRIBUTES, DOCUMENTS, Attribute
 
 
 class Field(NamedTuple):
@@ -33,6 +33,11 @@ class Field(NamedTuple):
     def about(self) -> Attribute:
         """Return the default and the bounds of the attribute."""
         return ATTRIBUTES[self.attribute]
+
+    @property
+    def is_document(self) -> bool:
+        """Return whether the value is JSON."""
+        return self.attribute in DOCUMENTS
 
 
 GROUPS = ("Delivery", "FIFO", "Dead-letter queue", "Beyond SQS", "Encryption")
@@ -68,6 +73,14 @@ _LABELS = (
         hint="JSON: the queues that may use this one as their dead-letter queue; empty: all",
     ),
     Field("HistoryMode", "History", "Beyond SQS", hint="the data that is kept of settled messages"),
+    Field(
+        "BodySchemaMode", "Body schema mode", "Beyond SQS",
+        hint="enforce: refuse sends over HTTP whose body does not fit",
+    ),
+    Field(
+        "BodySchema", "Body schema", "Beyond SQS",
+        hint="JSON Schema of the bodies, which become columns; empty: none",
+    ),
     Field(
         "ReplicationMode", "Replication", "Beyond SQS",
         hint="standbys that must confirm a message before its send is acknowledged",

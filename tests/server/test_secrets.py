@@ -266,6 +266,7 @@ def commands(place: Path) -> dict[str, list[str]]:
         "analytics verify": ["--lake", lake],
         "analytics stream": ["--output", lake, "--once"],
         "analytics report": ["--output", str(place / "report")],
+        "analytics bodies": ["orders", "--lake", lake, "--output", str(place / "bodies.parquet")],
         "analytics advise": ["--apply", "--yes"],
         "analytics replay": ["--to", "orders", *where, "--dry-run"],
         "analytics forget": [*where, "--dry-run"],

@@ -6,14 +6,19 @@ Both have the columns of `columns.HISTORY` in that order, so reports do not depe
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_type
 
-from skipmq.analytics import jdbc, windows
+from skipmq.analytics import bodies, jdbc, windows
 from skipmq.analytics.columns import HISTORY, VIEW
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.lake import Lake
 from skipmq.analytics.period import day_bounds, settled_before
+
+# A column while it is computed.
+_READ = "read body"
 
 
 def history(  # noqa: PLR0913 - optional filters.
@@ -85,6 +90,21 @@ def lake(  # noqa: PLR0913 - optional filters.
     if as_of is not None:
         frame = frame.where(f.least("settled_at", "sent_at") < f.lit(as_of))
     return frame
+
+
+def with_bodies(history: DataFrame, schema: str) -> DataFrame:
+    """Return a queue's history with the body as a struct, by a schema such as the queue's.
+
+    The column `unfit` has the text of a body that does not fit, which is then null. The executors
+    need the Python of the driver. Raises body_schemas.SchemaError.
+    """
+
+    def read(texts: pa.Array) -> pa.Array:
+        return bodies.rows(schema, texts)
+
+    made = f.arrow_udf(read, from_arrow_type(bodies.columns(schema)))
+    typed = history.withColumn(_READ, made("body")).withColumn("body", f.col(_READ)["body"])
+    return typed.withColumn(bodies.UNFIT, f.col(_READ)[bodies.UNFIT]).drop(_READ)
 
 
 def as_history(frame: DataFrame) -> DataFrame:

@@ -3,8 +3,10 @@
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
+from skipmq.analytics.errors import AnalyticsError
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.postgres import history
+from skipmq.model import QueueName
 
 NAME = "queues"
 # Columns of `skipmq_views.queue`; times in seconds, sizes in bytes, tags as JSON.
@@ -20,7 +22,10 @@ SCHEMA = pa.schema([
     ),
     *((name, pa.string()) for name in ("dead_letter_account", "dead_letter_name")),
     ("max_receive_count", pa.int32()),
-    *((name, pa.string()) for name in ("replication_mode", "tags")),
+    *(
+        (name, pa.string())
+        for name in ("replication_mode", "tags", "body_schema", "body_schema_mode")
+    ),
 ])  # fmt: skip
 # The columns that the reports use.
 TIMEOUTS = ["account", "region", "queue", "visibility_timeout"]
@@ -48,6 +53,18 @@ def from_lake(lake: str) -> pa.Table:
         table.select(SCHEMA.names)
         .cast(SCHEMA)
         .sort_by([(name, "ascending") for name in SCHEMA.names[:3]])
+    )
+
+
+def body_schema(settings: pa.Table, queue: QueueName) -> str:
+    """Return the schema of a queue's bodies; raise AnalyticsError if it has none."""
+    for row in settings.select([*SCHEMA.names[:3], "body_schema"]).to_pylist():
+        *place, schema = row.values()
+        if QueueName(*place) == queue and schema:
+            return str(schema)
+    raise AnalyticsError(
+        f"{queue.arn} has no schema of its bodies: `skipmq queue set {queue.name} BodySchema=…`"
+        " sets it, and the next export has it"
     )
 
 

@@ -117,6 +117,12 @@ _ANALYTICS = (
         extra="analytics",
     ),
     Deferred(
+        "bodies",
+        "analytics.bodies:bodies_command",
+        "Write the settled messages of QUEUE as Parquet, with their bodies as columns.",
+        extra="analytics",
+    ),
+    Deferred(
         "replay",
         "analytics.reports:replay_command",
         "Send settled messages again, selected by an SQL condition over the history.",

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import partial
 from itertools import count
+from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import duckdb
@@ -12,12 +14,13 @@ import sqlglot
 from duckdb.func import FunctionNullHandling, PythonUDFType
 from sqlglot import exp
 
-from skipmq.analytics import queue_settings, reports
+from skipmq.analytics import bodies, queue_settings, reports
 from skipmq.analytics.columns import HISTORY
 from skipmq.analytics.delta import SCHEMA, Table
 from skipmq.analytics.engines import Parameter, json_schema
 from skipmq.analytics.errors import AnalyticsError, LakeError
 from skipmq.analytics.period import settled_before
+from skipmq.model import QueueName
 
 # Functions of Spark that sqlglot does not translate.
 _MACROS = (
@@ -26,6 +29,8 @@ _MACROS = (
     "schema_of_variant(schema) as schema",
     "timestamp_micros(micros) as make_timestamptz(micros)",
 )
+# Before all messages.
+_FIRST = datetime(1970, 1, 1, tzinfo=UTC)
 # The Arrow type of DuckDB's HUGEINT, the type of integer sums, which are bigint in Spark.
 _HUGEINT = pa.decimal128(38, 0)
 
@@ -78,6 +83,15 @@ class DuckEngine:
             f"select {names} from (from nothing{files}) where {' and '.join(conditions)}"
         )
 
+    def history_of(
+        self, table: Table, queue: QueueName, *, since: datetime | None, until: datetime | None
+    ) -> str:
+        """Return the messages of a queue in a lake settled from `since` to before `until`."""
+        history = self.history(table, since or _FIRST, [queue.name])
+        place = _list([queue.account, queue.region, queue.name])
+        before = f" and settled_at < '{until.isoformat()}'" if until else ""
+        return self._view(f"from {history} where [account, region, queue] = {place}{before}")
+
     def queues(self, settings: pa.Table) -> str:
         """Return the queue settings that reports use."""
         self._connection.register("queues", settings.select(queue_settings.TIMEOUTS))
@@ -88,6 +102,24 @@ class DuckEngine:
     ) -> str:
         """Return a report on these tables."""
         return self._view(translated(reports.definition(report), tables, parameters))
+
+    def with_bodies(self, relation: str, schema: str) -> str:
+        """Return a queue's history with the body as a struct, by a schema such as the queue's.
+
+        The column `unfit` has the text of a body that does not fit, which is then null. Raises
+        body_schemas.SchemaError.
+        """
+        name = f"bodies_{next(self._numbers)}"
+        made = pa.schema([("made", bodies.columns(schema))])
+        (type_,) = self._connection.from_arrow(made.empty_table()).types
+        self._connection.create_function(
+            name, partial(bodies.rows, schema), ["varchar"], type_,
+            type=PythonUDFType.ARROW, null_handling=FunctionNullHandling.SPECIAL,
+        )  # fmt: skip
+        return self._view(
+            "select * exclude (made) replace (made.body as body), made.unfit"
+            f" from (select *, {name}(body) as made from {relation})"
+        )
 
     def filtered(self, relation: str, queues: Sequence[str]) -> str:
         """Return the rows of these queues, of which only the files are read."""
@@ -100,6 +132,13 @@ class DuckEngine:
         self._connection.execute(f"create temp table {table} as from {relation}")
         yield table
         self._connection.execute(f"drop table {table}")
+
+    def write(self, relation: str, file: Path) -> tuple[int, int]:
+        """Write a relation with bodies as Parquet; return its rows, and those that do not fit."""
+        self._connection.sql(f"from {relation}").write_parquet(str(file), compression="zstd")
+        written = self._connection.read_parquet(str(file)).aggregate("count(*), count(unfit)")
+        rows, unfit = written.fetchall()[0]
+        return rows, unfit
 
     def rows(self, relation: str) -> pa.Table:
         """Compute a relation; its types are those of Spark."""

@@ -67,14 +67,10 @@ def opened(
     LakeError if there is no lake.
     """
     lake = selection.lake
-    is_local = lake is not None and not _NOT_LOCAL.search(lake.removeprefix("file://"))
-    if engine == "duckdb" and not is_local:
-        raise click.UsageError(
-            "DuckDB reads a lake in a local folder whose path has none of * ? [ % #: --lake DIR"
-        )
+    is_local = lake is not None and _is_local(lake)
     has_cluster = not settings.spark_master.startswith("local") or config.submitted()
     if engine == "duckdb" or (engine == "auto" and is_local and not has_cluster):
-        check_packages(DUCKDB, ("sqlglot", "sqlglot"))
+        check_duckdb(lake)
         from skipmq.analytics import delta  # noqa: PLC0415 - PySpark is an extra.
         from skipmq.analytics.period import settled_before  # noqa: PLC0415
 
@@ -88,6 +84,23 @@ def opened(
             if engine == "duckdb" or rows <= MAXIMUM_ROWS:
                 return _with_duckdb(table, period, selection.queues, begin, rows)
     return _with_spark(settings, selection)
+
+
+def check_duckdb(lake: str | None) -> None:
+    """Check that DuckDB can read a lake.
+
+    Raises click.UsageError if it is not in a local folder, click.ClickException if a package is
+    missing.
+    """
+    if lake is None or not _is_local(lake):
+        raise click.UsageError(
+            "DuckDB reads a lake in a local folder whose path has none of * ? [ % #: --lake DIR"
+        )
+    check_packages(DUCKDB, ("sqlglot", "sqlglot"))
+
+
+def _is_local(lake: str) -> bool:
+    return not _NOT_LOCAL.search(lake.removeprefix("file://"))
 
 
 @contextmanager

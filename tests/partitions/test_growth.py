@@ -11,6 +11,9 @@ from botocore.exceptions import ClientError
 from support.http import NodeProcess, client
 from support.partitions import Partitions, in_second, run
 from support.postgres import Databases, as_node
+from support.sql import Queue
+from support.sql import number as value
+from support.staging import FIRST, SECOND, send, stage, staged
 
 
 @pytest.fixture
@@ -140,6 +143,33 @@ def test_node_behind_an_old_router_serves_a_moved_queue_when_that_has_the_partit
     assert added.exit_code == 0
     assert message["Body"] == "tea"
     router_server.drop(old)
+
+
+def test_batches_that_spark_has_staged_move_with_their_queue(
+    one: Partitions, embedded_databases: Databases
+) -> None:
+    name = in_second("staged")
+    with psycopg.connect(as_node(one.router), autocommit=True) as router:
+        router.execute("select skipmq.create_queue(%s)", (name,))
+        stage(router, "a", "b", "c", queue=name, part=FIRST)
+        sent = [send(router, 1, 3, FIRST, queue=name, limit=2)]
+        stage(router, "d", queue=name, part=SECOND)
+        assert one.add(embedded_databases).exit_code == 0
+
+        assert rebalance(one)["moved"] == 1
+
+        assert place(one, name) == [1]
+        with psycopg.connect(one.urls[0]) as old:
+            left = [staged(old), value(old, "select count(*) from skipmq.staged_batch")]
+        sent += [send(router, 1, 3, FIRST, queue=name) for _ in range(2)]
+        sent += [send(router, 2, 1, SECOND, queue=name) for _ in range(2)]
+        sent.append(send(router, 1, 3, FIRST, queue=name))
+    with psycopg.connect(one.urls[1]) as new:
+        bodies = Queue(new, name).bodies()
+
+    assert left == [0, 0]
+    assert sent == [2, 1, 0, 1, 0, 0]
+    assert sorted(bodies) == ["a", "b", "c", "d"]
 
 
 def test_queues_with_a_redrive_policy_move_together(

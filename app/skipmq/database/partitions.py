@@ -32,7 +32,7 @@ _SUFFIX = re.compile(
 _PLACE = ("host", "hostaddr", "port", "dbname", "target_session_attrs")
 _PAUSE = 0.25
 # The bits of a queue id below the number of its partition.
-_QUEUE_BITS = 25
+QUEUE_BITS = 25
 
 
 class Database(Pool):
@@ -76,7 +76,7 @@ class Database(Pool):
         """Return the pool of the partition that has a queue; this one for anything but an id."""
         if not self._partitions or not isinstance(queue_id, int):
             return self
-        number = queue_id >> _QUEUE_BITS
+        number = queue_id >> QUEUE_BITS
         return self._partitions[number] if number < len(self._partitions) else self
 
     async def partitions(self) -> AsyncIterator[Pool]:
@@ -119,12 +119,12 @@ class Database(Pool):
     @staticmethod
     def tenant(partition: int | None) -> int | None:
         """Return the tenant of statements in a partition that are on no queue's id."""
-        return None if partition is None else partition << _QUEUE_BITS
+        return None if partition is None else partition << QUEUE_BITS
 
     @staticmethod
     def number(queue_id: int) -> int:
         """Return the number of the partition that has a queue."""
-        return queue_id >> _QUEUE_BITS
+        return queue_id >> QUEUE_BITS
 
     def rows(
         self, statement: Statement, parameters: Parameters = (), **how: Any
@@ -132,7 +132,7 @@ class Database(Pool):
         """Run one statement as Pool does: on a queue, in its partition."""
         tenant = how.get("tenant")
         if self._partitions and isinstance(tenant, int):
-            number = tenant >> _QUEUE_BITS
+            number = tenant >> QUEUE_BITS
             if number >= len(self._partitions):
                 return self._rows_in_added(number, statement, parameters, how)
             return Pool.rows(self._partitions[number], statement, parameters, **how)

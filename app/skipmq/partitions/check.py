@@ -6,10 +6,9 @@ from typing import Any
 import psycopg
 
 from skipmq.database import address, schema
-from skipmq.database.partitions import chosen
+from skipmq.database.partitions import QUEUE_BITS, chosen
 from skipmq.partitions.routers import (
     MESSAGE_BITS,
-    QUEUE_BITS,
     MapError,
     PartitionMap,
     find_map,

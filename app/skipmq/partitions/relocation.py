@@ -5,9 +5,11 @@ The steps, each a transaction of one partition, and what the queue is after each
 1. Source: the queue's row becomes one of `relocation`, with the id that it will have in the target.
    Calls with the old id fail, lookups return the new one, and requests wait until it exists.
 2. Source: all transactions that began before are awaited, so that no message is added or changed.
-3. Target: the rows of its messages are copied under the new id, with the queue's row: it is served.
+3. Target: the rows of its messages are copied under the new id, with those staged for it and the
+   queue's row: it is served.
 4. Home: the place of the name becomes the target.
-5. Source: the row of `relocation` is deleted; the janitor deletes the old messages.
+5. Source: the row of `relocation` and what was staged are deleted; the janitor deletes the old
+   messages.
 
 The next run continues an interrupted move. The new generation's row decides between the two ends:
 whether step 3 or `_cancel` has inserted it first.
@@ -20,10 +22,10 @@ from time import monotonic, sleep
 from typing import Any, LiteralString
 
 import psycopg
-from psycopg import sql
 
-from skipmq.database.partitions import chosen
-from skipmq.partitions.routers import QUEUE_BITS, MapError, PartitionMap
+from skipmq.database.partitions import QUEUE_BITS, chosen
+from skipmq.partitions import copying
+from skipmq.partitions.routers import MapError, PartitionMap
 
 # An advisory lock of the first partition: one process moves queues at a time.
 _LOCK = 0x536B69704D72
@@ -96,32 +98,19 @@ with back as (
 insert into skipmq.queue select q.* from back
 cross join lateral jsonb_populate_record(null::skipmq.queue, back.queue) q
 """
+# The janitor deletes the messages.
+_END = """
+with messages as (
+  delete from skipmq.staged_message m where m.target = any (%(staged)s)
+), batches as (
+  delete from skipmq.staged_batch b where b.target = any (%(staged)s)
+)
+delete from skipmq.relocation l where l.queue_id = any (%(old)s)
+"""
 _COUNT = """
 insert into skipmq.queue_delta (at, queue_id, change, event)
 values (skipmq.clock(), %s, %s, 'moved-in')
 """
-_COLUMNS = """
-select attname from pg_attribute
-where attrelid = %s::regclass and attnum > 0 and not attisdropped order by attnum
-"""
-# The messages of standard and FIFO queues have indexes of their own.
-_TABLES = (
-    ("skipmq.message", "and x.group_no is null"),
-    ("skipmq.message", "and x.group_no is not null"),
-    ("skipmq.deduplication", ""),
-    ("skipmq.receive_attempt", ""),
-    ("skipmq.noisy_tenant", ""),
-)
-_GROUPS: LiteralString = """
-select {new}, hashtextextended(m.group_id, {new}), min(g.available_at), min(m.sequence_number)
-from skipmq.message m
-join skipmq.message_group g on g.queue_id = m.queue_id and g.group_no = m.group_no
-where m.queue_id = {old} and m.group_no is not null
-group by 2
-"""
-_GROUP_NO: LiteralString = (
-    "case when x.group_no is not null then hashtextextended(x.group_id, {new}) end"
-)
 _PLACE = """
 insert into skipmq.queue_place (account, region, name, partition) values (%s, %s, %s, %s)
 on conflict (account, region, name) do update set partition = excluded.partition
@@ -152,6 +141,11 @@ class _Relocated:
     region: str
     name: str
     queue: str
+
+    @property
+    def staged(self) -> str:
+        """The name under which messages are staged for the queue."""
+        return f"{self.account}/{self.region}/{self.name}"
 
 
 class Mover:
@@ -229,8 +223,7 @@ class Mover:
             return
         for row in rows:
             self._set_place(row, target)
-        query = "delete from skipmq.relocation where queue_id = any (%s)"
-        source.execute(query, ([row.old for row in rows],))
+        source.execute(_END, {"old": [r.old for r in rows], "staged": [r.staged for r in rows]})
 
     def _set_place(self, row: _Relocated, target: int) -> None:
         key = (row.account, row.region, row.name)
@@ -315,77 +308,15 @@ def _copy(
 
     They are not where the move was cancelled.
     """
-    _check_hashes(source, target)
-    _advance_sequence(source, target)
+    copying.check_hashes(source, target)
+    copying.advance_sequence(source, target)
     with source.transaction(), target.transaction():
         source.execute("set transaction isolation level repeatable read read only")
         if not _claim(target, rows, is_cancelled=False):
             return target.execute(_IS_CANCELLED, _arrays(rows)).fetchone() == (False,)
         for row in rows:
-            messages = 0
-            for table, condition in _TABLES:
-                copied = _copy_table(source, target, row, table, condition)
-                messages += copied if table == "skipmq.message" else 0
-            query = sql.SQL(_GROUPS).format(old=sql.Literal(row.old), new=sql.Literal(row.new))
-            _pipe(source, target, query, sql.SQL("skipmq.message_group"))
+            messages = copying.copy_queue(source, target, row.old, row.new)
+            copying.copy_staged(source, target, row.staged)
             target.execute(_COUNT, (row.new, messages))
         target.execute(_QUEUES, _arrays(rows))
     return True
-
-
-def _check_hashes(source: psycopg.Connection[Any], target: psycopg.Connection[Any]) -> None:
-    """Raise MapError if the servers number groups differently: their numbers are copied."""
-    query = "select hashtextextended('skipmq', 1)"
-    if source.execute(query).fetchone() != target.execute(query).fetchone():
-        raise MapError("the servers' hashtextextended differ: use one processor architecture")
-
-
-def _advance_sequence(source: psycopg.Connection[Any], target: psycopg.Connection[Any]) -> None:
-    """Let sequence numbers of the target follow those of the source."""
-    row = source.execute("select last_value from skipmq.sequence_number_seq").fetchone()
-    with target.transaction():
-        # It takes a lock, so that no number is drawn meanwhile.
-        target.execute("alter sequence skipmq.sequence_number_seq owned by none")
-        target.execute(
-            "select setval('skipmq.sequence_number_seq', greatest(last_value, %s))"
-            " from skipmq.sequence_number_seq",
-            row,
-        )
-
-
-def _copy_table(
-    source: psycopg.Connection[Any],
-    target: psycopg.Connection[Any],
-    row: _Relocated,
-    table: LiteralString,
-    condition: LiteralString,
-) -> int:
-    """Copy the rows of a queue in a table; return their number."""
-    columns = [name for (name,) in source.execute(_COLUMNS, (table,))]
-    new = sql.Literal(row.new)
-    changed = {"queue_id": new, "group_no": sql.SQL(_GROUP_NO).format(new=new)}
-    selected = sql.SQL(", ").join(
-        changed.get(name, sql.SQL("x.{}").format(sql.Identifier(name))) for name in columns
-    )
-    query = sql.SQL("select {} from {} x where x.queue_id = {} {}").format(
-        selected, sql.SQL(table), sql.Literal(row.old), sql.SQL(condition)
-    )
-    named = sql.SQL("{} ({})").format(
-        sql.SQL(table), sql.SQL(", ").join(map(sql.Identifier, columns))
-    )
-    return _pipe(source, target, query, named)
-
-
-def _pipe(
-    source: psycopg.Connection[Any],
-    target: psycopg.Connection[Any],
-    query: sql.Composable,
-    table: sql.Composable,
-) -> int:
-    with source.cursor() as reader, target.cursor() as writer:
-        read = sql.SQL("copy ({}) to stdout (format binary)").format(query)
-        written = sql.SQL("copy {} from stdin (format binary)").format(table)
-        with reader.copy(read) as rows, writer.copy(written) as into:
-            for part in rows:
-                into.write(part)
-        return writer.rowcount

@@ -13,6 +13,7 @@ import psycopg
 from psycopg import sql
 
 from skipmq.database import address, files, schema
+from skipmq.database.partitions import QUEUE_BITS
 from skipmq.partitions import routing
 
 # What a router's connections to partitions get: a node's, since its statements run there.
@@ -55,7 +56,7 @@ where p.pronamespace = 'skipmq'::regnamespace
 """
 # A queue id is an integer of 31 bits: the number of its partition, and 25 bits of a sequence. A
 # message keeps its id when its queue is moved: each partition has a range of its own.
-MOST_PARTITIONS, QUEUE_BITS, MESSAGE_BITS = 64, 25, 48
+MOST_PARTITIONS, MESSAGE_BITS = 64, 48
 _VOLATILITY = {"i": "immutable", "s": "stable", "v": "volatile"}
 
 
@@ -264,14 +265,24 @@ revoke execute on all functions in schema skipmq, skipmq_router from public;
 grant usage on schema skipmq, skipmq_router to skipmq_node;
 grant execute on all functions in schema skipmq, skipmq_router to skipmq_node;
 grant select on skipmq.alembic_version to skipmq_node;
+-- Analytics read the partitions themselves.
+grant usage on schema skipmq, skipmq_router to skipmq_reader;
+grant execute on function skipmq.partition_map() to skipmq_reader;
+grant select on skipmq_router.map, skipmq.alembic_version to skipmq_reader;
 """
-_ROLE = """
+_ROLES = """
 do $$
+declare
+  v_role text;
 begin
-  create role skipmq_node login;
-exception
-  when duplicate_object then
-    null;
+  foreach v_role in array array['skipmq_node', 'skipmq_reader'] loop
+    begin
+      execute format('create role %I login', v_role);
+    exception
+      when duplicate_object then
+        null;
+    end;
+  end loop;
 end $$
 """
 
@@ -297,7 +308,7 @@ def _server(
     connection: psycopg.Connection[Any], partitions: Sequence[str], node_password: str
 ) -> None:
     """Create the list of partitions, with the users as which the router connects to them."""
-    connection.execute(_ROLE)
+    connection.execute(_ROLES)
     if node_password:
         # Encrypted here, so that the server's log cannot have it.
         encrypted = connection.pgconn.encrypt_password(

@@ -20,6 +20,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from skipmq import embedded
+from support.partitions import plproxy_server
 from support.postgres import DEBIAN, Connection, Databases, as_node, debian_servers
 
 if TYPE_CHECKING:
@@ -116,6 +117,13 @@ def public_folder() -> Iterator[Path]:
 def embedded_databases(public_folder: Path) -> Iterator[Databases]:
     with embedded.start(public_folder / "embedded", ephemeral=True) as server:
         yield Databases(server)
+
+
+@pytest.fixture(scope="session")
+def router_server(public_folder: Path) -> Iterator[Databases]:
+    """Give a server for routers of partitions, which has PL/Proxy."""
+    with embedded.start(public_folder / "router", ephemeral=True, bin_dir=plproxy_server()) as it:
+        yield Databases(it)
 
 
 @pytest.fixture(scope="session")

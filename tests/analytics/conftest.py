@@ -2,15 +2,20 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
 
+from skipmq import embedded
 from skipmq.config.settings import Settings
 from support.analytics import SHORT_LIVED
+from support.clock import connect
 from support.http import eventually
+from support.partitions import Partitions
+from support.postgres import Connection, Databases, as_reader
 from support.programs import need
 from support.sql import number
 
@@ -68,3 +73,36 @@ def databases(embedded_databases: object) -> object:
 def place(tmp_path: Path) -> str:
     """Give the path of a lake that is not there yet."""
     return str(tmp_path / "lake")
+
+
+@pytest.fixture(scope="session")
+def second_server(public_folder: Path) -> Iterator[Databases]:
+    """Give a server of its own, which has other transactions of the same numbers."""
+    with embedded.start(public_folder / "second", ephemeral=True) as server:
+        yield Databases(server)
+
+
+@pytest.fixture
+def two(
+    embedded_databases: Databases, second_server: Databases, router_server: Databases
+) -> Iterator[Partitions]:
+    """Give two partitions on two servers."""
+    made = Partitions([embedded_databases, second_server], router_server)
+    yield made
+    made.drop()
+
+
+@pytest.fixture
+def owners(two: Partitions) -> Iterator[list[Connection]]:
+    """Give connections of the owner to the two partitions."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(connect(url)) for url in two.urls]
+
+
+@pytest.fixture
+def routed(two: Partitions) -> Iterator["Source"]:
+    """Give the two partitions as Spark reads them, by the address of their router."""
+    from skipmq.analytics import partitions  # noqa: PLC0415 - PySpark is an extra.
+
+    with partitions.opened(as_reader(two.router)) as found:
+        yield found

@@ -121,11 +121,11 @@ def test_errors_of_spark_and_the_database_take_one_line(
         ),
         "the database failed: Couldn't connect to the database": away,
         "PostgreSQL rejected the condition: syntax error at": lambda: forget.find(
-            owner, None, "no such thing"
+            [owner], None, "no such thing"
         ),
-        'PostgreSQL rejected the condition: column "no"': lambda: forget.find(owner, None, "no"),
+        'PostgreSQL rejected the condition: column "no"': lambda: forget.find([owner], None, "no"),
         "PostgreSQL rejected the condition: invalid input syntax for type integer": lambda: (
-            forget.find(owner, None, "id = 'x'::int")
+            forget.find([owner], None, "id = 'x'::int")
         ),
         f"no lake at {tmp_path}": lambda: frames.lake(spark, str(tmp_path)),
         f"File exists: {tmp_path}/file; correct the path or specify another": (

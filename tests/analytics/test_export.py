@@ -18,7 +18,7 @@ from skipmq.analytics.jdbc import Source
 from skipmq.analytics.lake import Lake
 from skipmq.analytics.postgres import history
 from skipmq.database import session
-from support.analytics import Writers, age, lake_rows, rows_of, settle
+from support.analytics import Writers, age, lake_rows, promote, rows_of, settle
 from support.http import eventually
 from support.postgres import Connection, Databases, as_node
 from support.sql import Queue, number
@@ -101,8 +101,8 @@ def test_commit_says_what_the_database_counted(
 
     lake = Lake.open(spark, place)
     (window,) = lake.table.windows(timedelta(hours=1))
-    assert (window.rows, window.digest) == (20, lake.table.digest((lake.files[0].day, "orders")))
-    assert lake.table.position == window.until
+    assert (window.rows, window.digest) == (20, lake.table.digest(lake.files[0].queue_day))
+    assert lake.table.position() == window.until
     assert [(file.queue, file.rows) for file in lake.files] == [("orders", 20)]
 
 
@@ -140,7 +140,7 @@ def test_days_that_are_over_are_recorded_and_may_then_be_dropped(
     with session.connect(as_node(database), "test", writing=True) as writer:
         dropped = [writer.execute(drop).fetchone()]
 
-        done = export(spark, source, place, record=partial(history.record_archived_day, writer))
+        done = export(spark, source, place, record=[partial(history.record_archived_day, writer)])
         dropped.append(writer.execute(drop).fetchone())
 
     assert dropped == [(0,), (1,)]
@@ -192,8 +192,8 @@ def test_day_whose_file_is_damaged_is_not_dropped(
     age(owner, 10)
     drop = "select skipmq.drop_history_partitions('7 days', true)"
     with session.connect(as_node(database), "test", writing=True) as writer:
-        record = partial(history.record_archived_day, writer)
-        first = export(spark, source, place, record=record if recorded_before else None)
+        record = [partial(history.record_archived_day, writer)]
+        first = export(spark, source, place, record=record if recorded_before else ())
         (file,) = (Path(place) / "history").glob("*/day=*/queue=orders/*.parquet")
         copy = file.read_bytes()
         spoil(file)
@@ -291,12 +291,6 @@ def test_erased_rows_are_in_no_file_any_more(
     assert untouched in files
 
 
-def promote(place: str) -> None:
-    """Let a lake have been written before the server's timeline began."""
-    for file in (Path(place) / "history" / "_delta_log").glob("*.json"):
-        file.write_text(file.read_text().replace('\\"timeline\\": 1', '\\"timeline\\": 0'))
-
-
 def test_what_was_forgotten_is_not_taken_for_what_a_failover_undid(
     spark: SparkSession, source: Source, owner: Connection, place: str
 ) -> None:
@@ -306,7 +300,7 @@ def test_what_was_forgotten_is_not_taken_for_what_a_failover_undid(
     settle(owner, 20)
     export(spark, source, place, compact=False)
     lake = Lake.open(spark, place)
-    erased = dict(forget.erase(owner, lake, "body like 'body 1%' or queue = 'mails'"))
+    erased = dict(forget.erase([owner], lake, "body like 'body 1%' or queue = 'mails'"))
     kept = sorted((Path(place) / "history").rglob("*.parquet"))
     promote(place)
     settle(owner, 10)

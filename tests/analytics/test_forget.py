@@ -58,13 +58,13 @@ def test_forget_erases_from_live_history_and_lake_and_nothing_else(
     day = today(owner)
 
     lake = Lake.open(spark, path)
-    before = forget.find(owner, lake, ALICE)
+    before = forget.find([owner], lake, ALICE)
     erased: dict[str, int] = {}
-    for place, number in forget.erase(owner, lake, ALICE):
+    for place, number in forget.erase([owner], lake, ALICE):
         erased[place] = erased.get(place, 0) + number
-    forget.vacuum(owner, [day])
-    after = forget.find(owner, lake, ALICE)
-    rest = forget.find(owner, lake, "true")
+    forget.vacuum([owner], [day])
+    after = forget.find([owner], lake, ALICE)
+    rest = forget.find([owner], lake, "true")
 
     assert before == [
         MessageCount("live", "orders", None, 2),
@@ -100,7 +100,7 @@ def test_audit_does_not_call_lost_what_was_forgotten(
     lines = [{"message_id": i, "queue": "orders", "sent_at": "2026-11-21"} for (i,) in ids]
     sent.write_text("\n".join(map(json.dumps, lines)))
 
-    list(forget.erase(owner, None, ALICE))
+    list(forget.erase([owner], None, ALICE))
 
     with snapshot.taken(source) as taken:
         messages = snapshot.everything(spark, taken)
@@ -120,7 +120,7 @@ def test_audit_does_not_call_lost_what_was_forgotten(
 def test_forget_leaves_queues_that_go_on_working(owner: Connection) -> None:
     fill(owner)
 
-    erased = dict(forget.erase(owner, None, ALICE))
+    erased = dict(forget.erase([owner], None, ALICE))
 
     counts = owner.execute("select visible from skipmq.count_messages(skipmq.queue_id('orders'))")
     steps = owner.execute(
@@ -144,20 +144,20 @@ def test_forget_leaves_queues_that_go_on_working(owner: Connection) -> None:
 def test_forget_knows_columns_that_live_messages_have_not(owner: Connection) -> None:
     fill(owner)
 
-    found = forget.find(owner, None, "outcome = 'deleted' and body like '%bob%' -- a note")
+    found = forget.find([owner], None, "outcome = 'deleted' and body like '%bob%' -- a note")
 
     assert [(f.place, f.messages) for f in found] == [("history", 2)]
 
 
 def test_forget_leaves_nothing_staged_and_the_replay_goes_on(owner: Connection) -> None:
     owner.execute("select skipmq.create_queue('again')")
-    to = replay.target(owner, QueueName("000000000000", "us-east-1", "again"))
+    to = replay.target([owner], QueueName("000000000000", "us-east-1", "again"))[1]
     rows = [row(n, body=f"{n} of alice", group_id="alice") for n in range(3)]
     staged = replay.stage(owner, "r", to, rows)
     next(replay.send(owner, "r", to, staged, rate=1))
     owner.execute("select pg_advisory_unlock_all()")
 
-    erased = list(forget.erase(owner, None, "false"))
+    erased = list(forget.erase([owner], None, "false"))
 
     left = owner.execute("select to_jsonb(m)::text from skipmq.replay_message m").fetchall()
     assert erased == [("replay", 2)]
@@ -170,10 +170,10 @@ def test_forget_of_many_goes_in_steps(owner: Connection) -> None:
     owner.execute("select skipmq.create_queue('orders')")
     owner.execute("select skipmq.send_message('orders', 'x') from generate_series(1, 1100)")
 
-    steps = list(forget.erase(owner, None, "queue = 'orders'"))
+    steps = list(forget.erase([owner], None, "queue = 'orders'"))
 
     assert steps == [("live", 500), ("live", 500), ("live", 100)]
-    assert forget.find(owner, None, "true") == []
+    assert forget.find([owner], None, "true") == []
 
 
 @pytest.mark.parametrize(
@@ -188,9 +188,9 @@ def test_counting_what_would_be_forgotten_writes_nothing(
     owner: Connection, condition: str, reason: str
 ) -> None:
     fill(owner)
-    before = forget.find(owner, None, "true")
+    before = forget.find([owner], None, "true")
 
     with pytest.raises(ConditionError, match=reason):
-        forget.find(owner, None, condition)
+        forget.find([owner], None, condition)
 
-    assert forget.find(owner, None, "true") == before
+    assert forget.find([owner], None, "true") == before

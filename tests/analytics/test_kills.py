@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from shutil import copytree
 
@@ -20,7 +21,16 @@ from skipmq.analytics.export import export
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.lake import Lake
 from support import trees
-from support.analytics import FACTS, SHORT_LIVED, Writers, rows_of, settle
+from support.analytics import (
+    FACTS,
+    SHORT_LIVED,
+    Writers,
+    all_rows,
+    lake_rows,
+    rows_of,
+    settle,
+)
+from support.partitions import Partitions
 from support.postgres import Connection, as_reader
 from support.processes import until_gone
 
@@ -159,7 +169,7 @@ def test_forget_erases_what_a_killed_export_has_left(
     read = spark.read.schema(HISTORY).parquet(*left).where("body like 'body 1%'").count()
     lake = Lake.open(spark, str(place))
 
-    erased = dict(forget.erase(owner, lake, "body like 'body 1%'"))
+    erased = dict(forget.erase([owner], lake, "body like 'body 1%'"))
 
     assert (lake.files, read) == ([], 11)
     assert erased == {"history": 11, "lake": 0}
@@ -207,3 +217,74 @@ def test_stream_killed_while_four_write_misses_and_doubles_nothing(
 
     found = spark.read.schema(HISTORY).parquet(str(place)).select(*FACTS.split(", "))
     assert [tuple(row) for row in found.orderBy("id", "xid").collect()] == rows_of(owner)
+
+
+def partitions_are_whole(spark: SparkSession, place: Path, owners: list[Connection]) -> None:
+    assert lake_rows(spark, str(place)) == all_rows(owners)
+
+
+def test_export_killed_between_two_partitions_misses_and_doubles_nothing(
+    spark: SparkSession,
+    two: Partitions,
+    routed: Source,
+    owners: list[Connection],
+    tmp_path: Path,
+) -> None:
+    place, log = tmp_path / "lake", tmp_path / "log"
+    with Writers(two.urls[0], 2), Writers(two.urls[1], 2):
+        process = launch(two.router, log, "export", "--lake", str(place))
+        kill_when(process, lambda: any(place.glob("history/_delta_log/*1.json")), log)
+
+    done = export(spark, routed, str(place))
+
+    assert done.rows > 0
+    partitions_are_whole(spark, place, owners)
+
+
+@pytest.mark.slow
+def test_export_of_partitions_killed_at_each_step_misses_and_doubles_nothing(
+    spark: SparkSession,
+    two: Partitions,
+    routed: Source,
+    owners: list[Connection],
+    tmp_path: Path,
+) -> None:
+    log = tmp_path / "log"
+    facts: tuple[Callable[[Path], bool], ...] = (
+        # Written and committed of the first, then of the second, then compacted and cleared.
+        lambda place: any(place.glob("history/export-*/*")),
+        lambda place: any(place.glob("history/_delta_log/*1.json")),
+        lambda place: len([*place.glob("history/export-*")]) > 1,
+        lambda place: any(place.glob("history/_delta_log/*2.json")),
+        lambda place: (place / "queues" / "_delta_log").exists(),
+    )
+    with Writers(two.urls[0], 2), Writers(two.urls[1], 2):
+        for step, fact in enumerate(facts):
+            place = tmp_path / f"lake-{step}"
+            process = launch(two.router, log, "export", "--lake", str(place))
+            kill_when(process, partial(fact, place), log)
+            again = launch(two.router, log, "export", "--lake", str(place))
+            assert again.wait(PATIENCE) == 0, log.read_text()
+
+    for step in range(len(facts)):
+        export(spark, routed, str(tmp_path / f"lake-{step}"))
+        partitions_are_whole(spark, tmp_path / f"lake-{step}", owners)
+
+
+@pytest.mark.slow
+def test_stream_of_partitions_killed_while_both_write_misses_and_doubles_nothing(
+    spark: SparkSession, two: Partitions, owners: list[Connection], tmp_path: Path
+) -> None:
+    place, log = tmp_path / "out", tmp_path / "log"
+    options = ("stream", "--output", str(place), "--rows", "300")
+    with Writers(two.urls[0], 2), Writers(two.urls[1], 2):
+        for batch in (0, 1):
+            process = launch(two.router, log, *options, "--every", "0.1")
+            kill_when(process, (place / "_checkpoint" / "offsets" / str(batch)).exists, log)
+
+    last = launch(two.router, log, *options, "--once")
+    assert last.wait(PATIENCE) == 0, log.read_text()
+
+    found = spark.read.schema(HISTORY).parquet(str(place)).select(*FACTS.split(", "))
+    rows = [tuple(row) for row in found.orderBy("id", "xid").collect()]
+    assert rows == all_rows(owners)

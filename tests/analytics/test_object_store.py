@@ -72,7 +72,7 @@ def rows(lake: str) -> list[tuple[Any, ...]]:
 
 
 def test_of_two_commits_to_one_version_the_store_takes_one(lake: str) -> None:
-    Table.create(f"{lake}/{delta.NAME}", "a database")
+    Table.create(f"{lake}/{delta.NAME}", {0: "a database"})
     first, second = delta.open_(lake), delta.open_(lake)
     first.commit("first")
 

@@ -33,7 +33,7 @@ def queue(owner: Connection, name: str, **attributes: str) -> Target:
     if name.endswith(".fifo"):
         attributes["FifoQueue"] = "true"
     owner.execute("select skipmq.create_queue(%s, %s)", (name, json.dumps(attributes)))
-    return replay.target(owner, QueueName("000000000000", "us-east-1", name))
+    return replay.target([owner], QueueName("000000000000", "us-east-1", name))[1]
 
 
 def again(
@@ -217,7 +217,7 @@ def test_replay_of_one_name_has_one_target(owner: Connection) -> None:
     with pytest.raises(ReplayError, match="the replay first is to one: use another"):
         again(owner, queue(owner, "two"), [row(2, body="y")])
     with pytest.raises(ReplayError, match="queue three does not exist"):
-        replay.target(owner, QueueName("000000000000", "us-east-1", "three"))
+        replay.target([owner], QueueName("000000000000", "us-east-1", "three"))[1]
 
 
 def test_replay_runs_once_at_a_time(owner: Connection, database: str) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,11 +13,12 @@ import pytest
 pytest.importorskip("pyspark")
 
 from skipmq import embedded
-from skipmq.analytics import export, jdbc
+from skipmq.analytics import export, frames, jdbc
 from skipmq.database import session
-from support.analytics import lake_rows, rows_of, settle
+from support.analytics import all_rows, lake_rows, rows_of, settle
 from support.clock import connect
 from support.http import eventually
+from support.partitions import Partitions
 from support.postgres import Connection, Databases
 from support.sql import number
 from support.standby import copy
@@ -32,20 +34,35 @@ WAITS = (
 
 
 @pytest.fixture(scope="module")
-def both(public_folder: Path) -> Iterator[tuple[Connection, str]]:
-    """Give a primary, and the URL of a standby that lets no reader hold it up."""
+def servers(public_folder: Path) -> Iterator[tuple[Databases, Databases]]:
+    """Give a primary and its standby."""
     place = public_folder / "cancelling"
     with ExitStack() as stack:
         first = stack.enter_context(embedded.start(place / "first"))
-        primary = stack.enter_context(connect(Databases(first).migrated()))
         copy(first.url, place / "second")
         second = stack.enter_context(embedded.start(place / "second"))
-        url = Databases(second).url(primary.info.dbname)
+        yield Databases(first), Databases(second)
+
+
+@pytest.fixture(scope="module")
+def both(servers: tuple[Databases, Databases]) -> Iterator[tuple[Connection, str]]:
+    """Give a primary, and the URL of a standby that lets no reader hold it up."""
+    with connect(servers[0].migrated()) as primary, ExitStack() as stack:
+        url = applied(servers[1], primary)
         standby = stack.enter_context(connect(url))
         standby.execute("alter system set max_standby_streaming_delay = 0")
         standby.execute("select pg_reload_conf()")
         eventually(lambda: number(standby, "show max_standby_streaming_delay") == "0")
         yield primary, url
+
+
+def applied(standby: Databases, primary: Connection) -> str:
+    """Return the URL of a primary's database on its standby, once it is there."""
+    name = primary.info.dbname
+    with connect(standby.server.url) as connection:
+        query = "select exists (select from pg_database where datname = %s)"
+        eventually(lambda: number(connection, query, name))
+    return standby.url(name)
 
 
 def clear_up(primary: Connection) -> None:
@@ -109,6 +126,43 @@ def test_export_from_a_standby_that_is_behind_has_what_it_has_applied_and_then_t
     assert behind.standby_lag
     assert rest.standby_lag is not None
     assert (rest.rows, lake_rows(spark, place)) == (10, rows_of(primary))
+
+
+def test_partition_is_exported_as_far_as_its_standby_has_applied(
+    spark: "SparkSession",
+    servers: tuple[Databases, Databases],
+    embedded_databases: Databases,
+    router_server: Databases,
+    place: str,
+) -> None:
+    made = Partitions([embedded_databases, servers[0]], router_server)
+    with ExitStack() as stack:
+        owners = [stack.enter_context(connect(url)) for url in made.urls]
+        url = applied(servers[1], owners[1])
+        standby = stack.enter_context(connect(url))
+        first, second = (stack.enter_context(jdbc.opened(each)) for each in (made.urls[0], url))
+        for owner in owners:
+            settle(owner, 20)
+        eventually(lambda: len(rows_of(standby)) == 20)
+        standby.execute("select pg_wal_replay_pause()")
+        for owner in owners:
+            settle(owner, 10)
+        written = number(owners[1], "select pg_current_wal_flush_lsn()")
+        received = "select pg_last_wal_receive_lsn() >= %s::pg_lsn"
+        eventually(lambda: number(standby, received, written))
+        source = replace(first, partitions=(first, second))
+
+        behind = export.export(spark, source, place)
+        counts = frames.lake(spark, place).groupBy("partition").count().collect()
+        standby.execute("select pg_wal_replay_resume()")
+        eventually(lambda: len(rows_of(standby)) == 30)
+        rest = export.export(spark, source, place)
+
+        assert sorted(map(tuple, counts)) == [(0, 30), (1, 20)]
+        assert behind.standby_lag
+        assert rest.rows == 10
+        assert lake_rows(spark, place) == all_rows(owners)
+    made.drop()
 
 
 def test_statement_that_a_standby_always_cancels_fails(

@@ -28,7 +28,7 @@ def test_of_two_writers_one_has_written(
     with source.connect() as reader:
         server = history.server(reader)
         first, second = Lake.open(spark, place), Lake.open(spark, place)
-        ((window, plan),) = windows.windows(reader, first.table.position, server)
+        ((window, plan),) = windows.windows(reader, first.table.position(), server)
     view = source.read(spark, "skipmq_views.history", plan.conditions)
     first.add(frames.as_history(view), window)
 
@@ -66,11 +66,11 @@ def test_export_that_read_before_an_erasure_does_not_write_after_it(
     settle(owner, 10)
     late = Lake.open(spark, place)
     with source.connect() as reader:
-        ((window, plan),) = windows.windows(reader, late.table.position, history.server(reader))
+        ((window, plan),) = windows.windows(reader, late.table.position(), history.server(reader))
     view = source.read(spark, "skipmq_views.history", plan.conditions).persist()
     view.count()
 
-    erased = dict(forget.erase(owner, Lake.open(spark, place), "body like 'no such'"))
+    erased = dict(forget.erase([owner], Lake.open(spark, place), "body like 'no such'"))
 
     with pytest.raises(ConflictError):
         late.add(frames.as_history(view), window)
@@ -129,7 +129,7 @@ def test_error_after_a_commit_leaves_its_files(
     settle(owner, 20)
     lake = Lake.open(spark, place)
     with source.connect() as reader:
-        ((window, plan),) = windows.windows(reader, lake.table.position, history.server(reader))
+        ((window, plan),) = windows.windows(reader, lake.table.position(), history.server(reader))
     view = source.read(spark, "skipmq_views.history", plan.conditions)
 
     def lose_the_table() -> None:

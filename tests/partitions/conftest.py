@@ -1,20 +1,12 @@
-"""Two partitions on servers of their own, and a router on Debian's PostgreSQL."""
+"""Two partitions, and a router on Debian's PostgreSQL."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import psycopg
 import pytest
 
-from skipmq import embedded
-from support.partitions import Partitions, plproxy_server
+from support.partitions import Partitions
 from support.postgres import Connection, Databases, as_node
-
-
-@pytest.fixture(scope="session")
-def router_server(public_folder: Path) -> Iterator[Databases]:
-    with embedded.start(public_folder / "router", ephemeral=True, bin_dir=plproxy_server()) as it:
-        yield Databases(it)
 
 
 @pytest.fixture(scope="module")

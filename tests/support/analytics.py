@@ -1,9 +1,12 @@
 """Histories to read, and those who write them while they are read."""
 
 import random
+import re
 import threading
 import time
+from collections.abc import Iterable
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import psycopg
@@ -23,6 +26,8 @@ SHORT_LIVED = (
     " --conf spark.sql.codegen.wholeStage=false --conf spark.sql.codegen.factoryMode=NO_CODEGEN"
     " pyspark-shell"
 )
+# The timeline of the last window, in a commit.
+TIMELINE = re.compile(r'("appId":"skipmq\.timeline/\d+","version":)1')
 # What a test wants to know of a row.
 FACTS = "id, xid, outcome, queue, message_id"
 
@@ -79,6 +84,11 @@ def rows_of(connection: Connection) -> list[tuple[Any, ...]]:
     ).fetchall()
 
 
+def all_rows(connections: Iterable[Connection]) -> list[tuple[Any, ...]]:
+    """Return the facts of the history of several databases, in the order of `lake_rows`."""
+    return sorted(row for connection in connections for row in rows_of(connection))
+
+
 def lake_rows(spark: "SparkSession", place: str) -> list[tuple[Any, ...]]:
     """Return the facts of a lake's rows, in the order of `rows_of`."""
     from skipmq.analytics import frames  # noqa: PLC0415 - PySpark is an extra.
@@ -102,6 +112,13 @@ def written(spark: "SparkSession", source: "Source", owner: Connection, place: s
     lake.erase("body = 'body 7'", reason="test")
     settle(owner, 10, "mails")
     export(spark, source, place, compact=False)
+
+
+def promote(place: str) -> None:
+    """Let a lake have been written before the server's timeline began."""
+    for file in (Path(place) / "history" / "_delta_log").glob("*.json"):
+        text = file.read_text().replace('\\"timeline\\": 1', '\\"timeline\\": 0')
+        file.write_text(TIMELINE.sub(r"\g<1>0", text))
 
 
 class Writers:

@@ -22,14 +22,14 @@ def write(
     account: str = "000000000000",
 ) -> str:
     """Write a lake with settled rows, and the visibility timeouts of queues; return its path."""
-    table = Table.create(delta.url_of(f"{place}/{delta.NAME}"), "a database")
+    table = Table.create(delta.url_of(f"{place}/{delta.NAME}"), {0: "a database"})
     folder = place / delta.NAME
     written: list[Written] = []
 
     def note(file: Any) -> None:
         count, path = parquet.read_metadata(file.path).num_rows, Path(file.path)
         size, name = path.stat().st_size, str(path.relative_to(folder))
-        written.append(Written(name, size, 0, count, 0, (1, 1), _WITHIN))
+        written.append(Written(name, size, 0, count, 0, (1, 1), (1, 9), _WITHIN))
 
     parquet.write_to_dataset(
         pa.Table.from_pylist(

@@ -12,6 +12,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from skipmq.database.partitions import QUEUE_BITS
+
 _TEXT, _INTEGER, _LONG, _TIME = StringType(), IntegerType(), LongType(), TimestampType()
 
 _VIEW: list[tuple[str, DataType]] = [
@@ -39,10 +41,16 @@ _VIEW: list[tuple[str, DataType]] = [
     ("body", _TEXT),
 ]
 
-# The view `skipmq_views.history`, and the day of settlement in UTC. Sizes are in bytes. outcome is
-# one of deleted, expired, purged, dead-lettered and redriven. attributes is JSON text; it and the
-# body are null if the queue's history mode was not `full`. node may be null.
-HISTORY = StructType([StructField(n, t) for n, t in [*_VIEW, ("day", DateType())]])
+_DERIVED: list[tuple[str, DataType]] = [("day", DateType()), ("partition", _INTEGER)]
+
+# The view `skipmq_views.history`, the day of settlement in UTC, and the number of the partition
+# that has the queue, which is 0 for a single database. Sizes are in bytes. outcome is one of
+# deleted, expired, purged, dead-lettered and redriven. attributes is JSON text; it and the body are
+# null if the queue's history mode was not `full`. node may be null.
+HISTORY = StructType([StructField(n, t) for n, t in [*_VIEW, *_DERIVED]])
+
+# The partition in the SQL of PostgreSQL, Spark and DuckDB alike.
+PARTITION = f"queue_id >> {QUEUE_BITS}"
 
 # The columns that `skipmq_views.history_metadata` lacks.
 CONTENT = ("attributes", "body")

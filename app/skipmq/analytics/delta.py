@@ -23,22 +23,18 @@ from deltalake.fs import DeltaStorageHandler
 from pyarrow import fs
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from skipmq.analytics import table_keys
 from skipmq.analytics.columns import HISTORY
 from skipmq.analytics.digest import MODULUS
 from skipmq.analytics.errors import ConflictError, LakeError
 from skipmq.analytics.table_files import File, QueueDay, Written, digests_of, remove_action
 from skipmq.analytics.windows import Window
+from skipmq.database.partitions import QUEUE_BITS
 
 # The table of a lake.
 NAME = "history"
 PARTITIONS = ["day", "queue"]
 SCHEMA = to_arrow_schema(HISTORY, timezone="UTC")
-# The application ID of Delta's transactions, whose version is the first xid not in the table, and
-# the key of our data in commits.
-_WRITER = "skipmq"
-_DATABASE = "skipmq.database"
-# The application ID of the transaction whose version is the digest of a queue's rows of a day.
-_DIGEST = "skipmq.digest/{}/{}"
 # Commits read first when searching for recent windows.
 _COMMITS = 64
 
@@ -51,15 +47,15 @@ class Table:
         self.reopen()
 
     @classmethod
-    def create(cls, url: str, database: str) -> Self:
-        """Create a table for the history of a database, unless it exists."""
+    def create(cls, url: str, databases: Mapping[int, str]) -> Self:
+        """Create a table for the history of databases, by partition, unless it exists."""
         DeltaTable.create(
             url,
             SCHEMA,
             mode="ignore",
             partition_by=PARTITIONS,
             configuration={
-                _DATABASE: database,
+                **table_keys.properties(databases),
                 "delta.deletedFileRetentionDuration": "interval 1 days",
             },
             raise_if_key_not_exists=False,
@@ -67,9 +63,17 @@ class Table:
         return cls(url)
 
     @property
-    def database(self) -> str:
-        """The identifier of the database whose history the table has."""
-        return str(self._opened.metadata().configuration[_DATABASE])
+    def databases(self) -> Mapping[int, str]:
+        """The identifiers of the databases whose history the table has, by partition."""
+        return table_keys.databases(self._opened.metadata().configuration)
+
+    @property
+    def has_partitions(self) -> bool:
+        """Whether the table has the history of partitions; otherwise all rows are of one database.
+
+        That one is number 0, whatever its own number is.
+        """
+        return any(self.databases)
 
     @property
     def version(self) -> int:
@@ -81,14 +85,17 @@ class Table:
         """Whether no commit was made since the table was opened."""
         return bool(DeltaTable(self.url).version() == self.version)
 
-    @property
-    def position(self) -> int:
-        """The first transaction that is not in the table."""
-        return self._opened.transaction_version(_WRITER) or 0
+    def position(self, partition: int = 0) -> int:
+        """Return the first transaction of a partition that is not in the table."""
+        return self._opened.transaction_version(table_keys.position(partition)) or 0
+
+    def timeline(self, partition: int) -> int:
+        """Return the timeline of a partition's last window, 0 if it is unknown."""
+        return self._opened.transaction_version(table_keys.timeline(partition)) or 0
 
     def digest(self, queue_day: QueueDay) -> int:
         """Return the digest of the rows that commits wrote for a queue and day."""
-        return self._opened.transaction_version(_DIGEST.format(*queue_day)) or 0
+        return self._opened.transaction_version(table_keys.digest(queue_day)) or 0
 
     def changed(self, digests: Mapping[QueueDay, int]) -> dict[QueueDay, int]:
         """Return the digests of queues and days after these have been added."""
@@ -100,10 +107,13 @@ class Table:
     @property
     def files(self) -> Sequence[File]:
         """The files in the order of days and queues."""
+        has_partitions = self.has_partitions
         files = [
             File(
                 *(row["path"], row["partition.day"], row["partition.queue"], row["size_bytes"]),
                 *(row["num_records"], row["min.xid"], row["max.xid"]),
+                # Files without the number are older than partitions.
+                (row.get("min.queue_id") or 0) >> QUEUE_BITS if has_partitions else 0,
             )
             for row in pa.table(self._opened.get_add_actions(flatten=True)).to_pylist()
         ]
@@ -128,12 +138,20 @@ class Table:
             and (not queues or file.queue in queues)
         ]
 
-    def windows(self, within: timedelta) -> list[Window]:
-        """Return the windows exported within this time before the last one, in order."""
+    def windows(self, within: timedelta, partition: int | None = None) -> list[Window]:
+        """Return the windows exported within this time before the last one, in order.
+
+        Those of one partition, or of all.
+        """
         limit = _COMMITS
         while True:
             commits = self._opened.history(limit)
-            windows = _windows(json.loads(c[_WRITER]) for c in reversed(commits) if _WRITER in c)
+            windows = _windows(
+                json.loads(c[table_keys.WRITER])
+                for c in reversed(commits)
+                if table_keys.WRITER in c
+            )
+            windows = [each for each in windows if partition in {None, each.partition}]
             since = windows[-1].at - within if windows else None
             if len(commits) < limit or (since and windows[0].at < since):
                 return [window for window in windows if since and window.at >= since]
@@ -152,28 +170,37 @@ class Table:
         """Add and remove files; set the position to the window's end, for a rewind to its first.
 
         `digests` are the new digests of queues and days, by default those of the files added to
-        what there was. Raises ConflictError, and changes nothing, if another writer has committed.
+        what there was. The kind `compact` changes no rows. Raises ConflictError, and changes
+        nothing, if another writer has committed.
         """
         name = token_hex(8)
         info = {"kind": kind, "name": name, "window": window and asdict(window), **details}
-        position = None
-        if window is not None:
-            position = window.first if kind == "rewind" else window.until
         if digests is None:
             digests = self.changed(digests_of(add))
+        versions = {table_keys.digest(queue_day): digest for queue_day, digest in digests.items()}
+        if window is not None:
+            is_back = kind == "rewind"
+            versions[table_keys.position(window.partition)] = (
+                window.first if is_back else window.until
+            )
+            versions[table_keys.timeline(window.partition)] = 0 if is_back else window.timeline
+        has_changes = kind != "compact"
         self.sync()
         try:
             self._opened.create_write_transaction(
-                [*(file.action() for file in add), *map(remove_action, remove)],
+                [
+                    *(file.action(is_new=has_changes) for file in add),
+                    *(remove_action(file, is_gone=has_changes) for file in remove),
+                ],
                 "append",
                 SCHEMA,
                 PARTITIONS,
-                commit_properties=_properties(info, position, digests),
+                commit_properties=_properties(info, versions),
             )
         except DeltaError as error:
             # The commit may have succeeded although its response was lost.
             commits = DeltaTable(self.url).history(_COMMITS)
-            if not any(name in commit.get(_WRITER, "") for commit in commits):
+            if not any(name in commit.get(table_keys.WRITER, "") for commit in commits):
                 raise ConflictError from error
         self.reopen()
 
@@ -216,6 +243,39 @@ class Table:
                 f"the log of the lake {self.lake} cannot be read: {reason}. Restore it from a"
                 " backup, or export to another lake"
             ) from error
+
+    def add_databases(self, databases: Mapping[int, str]) -> None:
+        """Let the table have the history of partitions that it did not have.
+
+        Raises LakeError if it has that of others, ConflictError.
+        """
+        present = self.databases
+        for partition, identifier in databases.items():
+            if present.get(partition, identifier) != identifier:
+                raise LakeError(
+                    f"the lake {self.lake} has the history of the database {present[partition]} and"
+                    f" not of {identifier}, which numbers transactions differently: use another"
+                    " lake"
+                )
+        if added := {n: each for n, each in databases.items() if n not in present}:
+            with _conflicts():
+                self._opened.alter.set_table_properties(
+                    table_keys.properties(added),
+                    raise_if_not_exists=False,
+                    commit_properties=_properties({"kind": "databases"}),
+                )
+            self.reopen()
+
+    def partition_of(self, identifier: str) -> int:
+        """Return the partition that a database is; raise LakeError if the table has others."""
+        for partition, present in self.databases.items():
+            if present == identifier:
+                return partition
+        raise LakeError(
+            f"the lake {self.lake} has the history of {' and '.join(self.databases.values())} and"
+            f" not of the database {identifier}, which numbers transactions differently: use"
+            " another lake"
+        )
 
     def add_columns(self) -> None:
         """Add the columns that the table lacks, because it is older than they are.
@@ -295,16 +355,16 @@ def _conflicts() -> Iterator[None]:
 
 
 def _properties(
-    info: Mapping[str, Any],
-    position: int | None = None,
-    digests: Mapping[QueueDay, int] = MappingProxyType({}),
+    info: Mapping[str, Any], versions: Mapping[str, int] = MappingProxyType({})
 ) -> CommitProperties:
-    """Return the properties of a commit; it is not retried after a conflict."""
+    """Return the properties of a commit; it is not retried after a conflict.
+
+    `versions` are those of Delta's transactions, by application ID.
+    """
     text = json.dumps(info, default=lambda moment: moment.isoformat())
-    versions = {_DIGEST.format(*queue_day): digest for queue_day, digest in digests.items()}
-    if position is not None:
-        versions[_WRITER] = position
-    return CommitProperties({_WRITER: text}, 0, list(starmap(Transaction, versions.items())))
+    return CommitProperties(
+        {table_keys.WRITER: text}, 0, list(starmap(Transaction, versions.items()))
+    )
 
 
 def _windows(commits: Iterable[Mapping[str, Any]]) -> list[Window]:
@@ -316,7 +376,11 @@ def _windows(commits: Iterable[Mapping[str, Any]]) -> list[Window]:
         content = commit["window"]
         window = Window(**content | {"at": datetime.fromisoformat(content["at"])})
         if commit["kind"] == "rewind":
-            windows = [each for each in windows if each.until <= window.first]
+            windows = [
+                each
+                for each in windows
+                if each.partition != window.partition or each.until <= window.first
+            ]
         else:
             windows.append(window)
     return windows

@@ -28,18 +28,18 @@ class MessageCount:
     messages: int
 
 
-def find(session: Session, lake: Lake | None, condition: str) -> list[MessageCount]:
-    """Count the messages that match the condition, in all places.
+def find(sessions: Sequence[Session], lake: Lake | None, condition: str) -> list[MessageCount]:
+    """Count the messages that match the condition, in all places: in each partition, by queue.
 
     Raises erasure.ConditionError or a Spark error for an invalid condition.
     """
-    found = [
-        *(
-            MessageCount("live", queue, None, n)
-            for queue, n in erasure.count_live(session, condition)
-        ),
-        *(MessageCount("history", *row) for row in erasure.count_history(session, condition)),
-    ]
+    found = []
+    for session in sessions:
+        live = erasure.count_live(session, condition)
+        found += [MessageCount("live", queue, None, number) for queue, number in live]
+    for session in sessions:
+        settled = erasure.count_history(session, condition)
+        found += [MessageCount("history", *row) for row in settled]
     if lake is not None:
         rows = (
             lake.frame()
@@ -53,12 +53,23 @@ def find(session: Session, lake: Lake | None, condition: str) -> list[MessageCou
     return found
 
 
-def erase(session: Session, lake: Lake | None, condition: str) -> Iterator[tuple[str, int]]:
+def erase(
+    sessions: Sequence[Session], lake: Lake | None, condition: str
+) -> Iterator[tuple[str, int]]:
     """Erase the messages that match the condition; yield the place and the count of each step.
 
-    `session` must be the schema owner's, in autocommit. Raises like `find`, after which the yielded
-    steps are committed and it can be run again.
+    `sessions` must be the schema owner's, in autocommit, one for each partition. Raises like
+    `find`, after which the yielded steps are committed and it can be run again.
     """
+    for session in sessions:
+        yield from _erase_in(session, condition)
+    if lake is not None:
+        # Not the condition, which may contain personal data.
+        reason = f"forget {sha256(condition.encode()).hexdigest()[:16]}"
+        yield "lake", lake.erase(condition, reason=reason)
+
+
+def _erase_in(session: Session, condition: str) -> Iterator[tuple[str, int]]:
     # An unfinished replay stages the remaining messages again.
     if unsent := erasure.erase_unsent_replays(session):
         yield "replay", unsent
@@ -69,19 +80,16 @@ def erase(session: Session, lake: Lake | None, condition: str) -> Iterator[tuple
             yield "live", len(chunk)
     for day in erasure.days(session, condition):
         yield "history", erasure.erase_day(session, condition, day)
-    if lake is not None:
-        # Not the condition, which may contain personal data.
-        reason = f"forget {sha256(condition.encode()).hexdigest()[:16]}"
-        yield "lake", lake.erase(condition, reason=reason)
 
 
-def vacuum(session: Session, days: Sequence[str]) -> None:
+def vacuum(sessions: Sequence[Session], days: Sequence[str]) -> None:
     """Vacuum the tables of erased rows, whose contents otherwise remain in the tables' files.
 
     Write-ahead logs and backups are not affected.
     """
     partitions = [f"history_{day.replace('-', '')}" for day in days]
-    erasure.vacuum(session, ["message", "replay_message", "history_default", *partitions])
+    for session in sessions:
+        erasure.vacuum(session, ["message", "replay_message", "history_default", *partitions])
 
 
 def report(

@@ -5,6 +5,7 @@ Both have the columns of `columns.HISTORY` in that order, so reports do not depe
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
+from functools import reduce
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -12,7 +13,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_type
 
 from skipmq.analytics import bodies, jdbc, windows
-from skipmq.analytics.columns import HISTORY, VIEW
+from skipmq.analytics.columns import HISTORY, PARTITION, VIEW
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.lake import Lake
 from skipmq.analytics.period import day_bounds, settled_before
@@ -35,10 +36,30 @@ def history(  # noqa: PLR0913 - optional filters.
     """Read the messages settled from `since` to before `until` in these queues (none: all).
 
     With `as_of`, those that were sent and settled after it are left out. Reads by short queries
-    with a cursor each. Without `bodies`, attributes and body are null. `condition` is an additional
-    predicate in PostgreSQL's SQL. Raises database.session.Error.
+    with a cursor each; partitions one after the other. Without `bodies`, attributes and body are
+    null. `condition` is an additional predicate in PostgreSQL's SQL. Raises database.session.Error.
     """
     until = settled_before(until, as_of)
+
+    def read(database: Source) -> DataFrame:
+        return _history(
+            spark, database, since, until, queues, bodies=bodies, condition=condition, as_of=as_of
+        )
+
+    return reduce(DataFrame.union, map(read, source.databases))
+
+
+def _history(  # noqa: PLR0913 - as above.
+    spark: SparkSession,
+    source: Source,
+    since: datetime | None,
+    until: datetime | None,
+    queues: Sequence[str],
+    *,
+    bodies: bool,
+    condition: str,
+    as_of: datetime | None,
+) -> DataFrame:
     days = [day for day in jdbc.days(source) if _overlaps(day, since, until)]
     time = [
         *([f"settled_at >= '{_text(since)}'"] if since else []),
@@ -118,7 +139,7 @@ def as_history(frame: DataFrame) -> DataFrame:
             if c.name in VIEW
         )
     )
-    return converted.withColumn("day", f.to_date("settled_at"))
+    return converted.withColumns({"day": f.to_date("settled_at"), "partition": f.expr(PARTITION)})
 
 
 def _overlaps(day: date, since: datetime | None, until: datetime | None) -> bool:

@@ -43,12 +43,19 @@ _TARGETS = {
 class Source:
     """A database: its libpq URL, its JDBC URL, and the driver's properties.
 
-    Spark shows the JDBC URL, so secrets are in the properties.
+    Spark shows the JDBC URL, so secrets are in the properties. A router has no history; its
+    `partitions` have, in the order of their numbers.
     """
 
     url: str = field(repr=False)
     address: str
     properties: Mapping[str, str] = field(repr=False)
+    partitions: tuple["Source", ...] = ()
+
+    @property
+    def databases(self) -> Sequence["Source"]:
+        """The databases that have the history: this one, or a router's partitions."""
+        return self.partitions or (self,)
 
     def connect(self) -> Session:
         """Connect for short queries; raise session.Unavailable."""

@@ -7,8 +7,8 @@ Spark writes files and reads them back, then delta-rs commits them. If a writer 
 are either committed or removed a day later.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import date
 from secrets import token_hex
 from typing import Self
@@ -21,11 +21,12 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
 from skipmq.analytics import delta, digest, storage, stored_rows
-from skipmq.analytics.columns import HISTORY
+from skipmq.analytics.columns import HISTORY, PARTITION
 from skipmq.analytics.delta import PARTITIONS, Table
 from skipmq.analytics.errors import ConflictError, LakeError
 from skipmq.analytics.table_files import File, QueueDay, Written
 from skipmq.analytics.windows import Window
+from skipmq.database.partitions import QUEUE_BITS
 
 # Prefix of the folders of a commit's files.
 _PREFIX = "export-"
@@ -55,7 +56,11 @@ def read(
     if not paths:
         # An Arrow table, unlike a list, needs no Python on the executors.
         return spark.createDataFrame(delta.SCHEMA.empty_table(), HISTORY)
-    return _parquet(spark, *paths).withColumn("day", f.to_date("settled_at")).select(*HISTORY.names)
+    return (
+        _parquet(spark, *paths)
+        .withColumns({"day": f.to_date("settled_at"), "partition": f.expr(PARTITION)})
+        .select(*HISTORY.names)
+    )
 
 
 class Lake:
@@ -83,12 +88,12 @@ class Lake:
         return cls(spark, table)
 
     @classmethod
-    def create(cls, spark: SparkSession, path: str, database: str) -> Self:
-        """Create a lake for the history of a database; raise LakeError."""
+    def create(cls, spark: SparkSession, path: str, databases: Mapping[int, str]) -> Self:
+        """Create a lake for the history of databases, by partition; raise LakeError."""
         url = storage.qualified(spark, path)
         storage.make(spark, f"{url}/{delta.NAME}")
         storage.check_shared(spark, url)
-        return cls(spark, Table.create(f"{url}/{delta.NAME}", database))
+        return cls(spark, Table.create(f"{url}/{delta.NAME}", databases))
 
     @property
     def url(self) -> str:
@@ -107,6 +112,12 @@ class Lake:
     def add(self, frame: DataFrame, window: Window) -> None:
         """Add the rows of a window; raise LakeError if they do not match its counts."""
         with self._written(frame) as files:
+            owners = {number >> QUEUE_BITS for file in files for number in file.queue_ids}
+            if self.table.has_partitions and owners != {window.partition}:
+                raise LakeError(
+                    f"partition {window.partition} has queues of another one: nothing has been"
+                    " changed; see `skipmq partitions doctor`"
+                )
             rows, total = sum(file.rows for file in files), sum(file.digest for file in files)
             if (rows, total % digest.MODULUS) != (window.rows, window.digest):
                 raise LakeError(
@@ -145,7 +156,10 @@ class Lake:
         return rows
 
     def rewind(self, window: Window) -> int:
-        """Remove a window and all following ones, to be exported again; return their rows."""
+        """Remove a window and the following ones of its partition, to be exported again.
+
+        Returns the number of their rows.
+        """
         return self._delete(f.col("xid") >= window.first, "rewind", window=window)
 
     def total(self, window: Window) -> tuple[int, int]:
@@ -154,7 +168,13 @@ class Lake:
         After a failover IDs and transaction IDs are assigned again.
         """
         row = (
-            self.frame(lambda file: file.last >= window.first and file.first < window.until)
+            self.frame(
+                lambda file: (
+                    file.partition == window.partition
+                    and file.last >= window.first
+                    and file.first < window.until
+                )
+            )
             .where((f.col("xid") >= window.first) & (f.col("xid") < window.until))
             .agg(f.count("*").alias("rows"), f.expr(digest.SPARK).alias("digest"))
             .collect()[0]
@@ -180,13 +200,35 @@ class Lake:
             if files > (1 if queue_day[0] < before else file_limit)
         ]
         altered = stored_rows.altered(self.table, selected)
-        days: dict[date, list[str]] = {}
-        for day, queue in selected:
-            if (day, queue) not in altered:
-                days.setdefault(day, []).append(queue)
-        saved = sum(self.table.compact(day, days[day], _COMPACTED_BYTES) for day in days)
         compacted = [queue_day for queue_day in selected if queue_day not in altered]
+        owners: dict[tuple[date, str], set[int]] = {}
+        for file in self.files:
+            owners.setdefault((file.day, file.queue), set()).add(file.partition)
+        saved, days = 0, dict[date, list[str]]()
+        for day, queue, partition in compacted:
+            if len(owners[day, queue]) == 1:
+                days.setdefault(day, []).append(queue)
+            else:
+                saved += self._merge(QueueDay(day, queue, partition))
+        saved += sum(self.table.compact(day, days[day], _COMPACTED_BYTES) for day in days)
         return saved, altered | stored_rows.altered(self.table, compacted)
+
+    def _merge(self, queue_day: QueueDay) -> int:
+        """Compact a queue and day of which another partition has files; return the files saved.
+
+        The table's own compaction would merge the files of both.
+        """
+        old = {
+            file
+            for file in self.files
+            if file.queue_day == queue_day and file.size < _COMPACTED_BYTES // 2
+        }
+        expected = sum(file.rows for file in old)
+        with self._written(self.frame(old.__contains__).coalesce(1)) as files:
+            if (rows := sum(file.rows for file in files)) != expected:
+                raise LakeError(f"{rows} rows were written of {expected}: nothing has been changed")
+            self.table.commit("compact", files, list(old), digests={})
+        return len(old) - len(files)
 
     def expire(self, before: date) -> int:
         """Remove the days before this one; return their rows."""
@@ -205,8 +247,12 @@ class Lake:
     ) -> int:
         matches = f.expr(condition) if isinstance(condition, str) else condition
         matches = f.coalesce(matches, f.lit(False))  # noqa: FBT003 - PySpark's signature.
-        # Skip files that have earlier transactions only.
-        found = self.frame(lambda file: window is None or file.last >= window.first).where(matches)
+        # Skip files of other partitions, and those that have earlier transactions only.
+        found = self.frame(
+            lambda file: (
+                window is None or (file.partition == window.partition and file.last >= window.first)
+            )
+        ).where(matches)
         affected = {
             self._path(path): (int(rows), int(total))
             for path, rows, total in found.groupBy(f.input_file_name())
@@ -219,8 +265,13 @@ class Lake:
         for file in old:
             digests[file.queue_day] = digests.get(file.queue_day, 0) - affected[file.path][1]
         expected = sum(file.rows for file in old) - deleted
-        rest = self.frame(lambda file: file.path in affected).where(~matches)
-        with self._written(rest) as files:
+        with ExitStack() as stack:
+            files: list[Written] = []
+            # A file has rows of one partition.
+            for partition in sorted({file.partition for file in old}) or [0]:
+                kept = {file for file in old if file.partition == partition}
+                rest = self.frame(kept.__contains__).where(~matches)
+                files += stack.enter_context(self._written(rest))
             rows = sum(file.rows for file in files)
             if rows != expected:
                 raise LakeError(f"{rows} rows were written of {expected}: nothing has been changed")
@@ -253,16 +304,19 @@ class Lake:
                     f.count("*"),
                     f.expr(digest.SPARK),
                     f.struct(f.min("xid"), f.max("xid")),
+                    f.struct(f.min("queue_id"), f.max("queue_id")),
                     f.struct(f.min(settled_at), f.max(settled_at)),
                 )
                 .collect()
             )
+            has_partitions = self.table.has_partitions
             yield [
                 Written(
                     self._path(path), size, int(moment.timestamp() * 1_000_000), rows,
-                    int(total), tuple(xids), tuple(times),
+                    int(total), tuple(xids), tuple(ids), tuple(times),
+                    max(ids) >> QUEUE_BITS if has_partitions else 0,
                 )
-                for path, size, moment, rows, total, xids, times in read_back
+                for path, size, moment, rows, total, xids, ids, times in read_back
             ]  # fmt: skip
         except LakeError:
             storage.remove(self.spark, folder)

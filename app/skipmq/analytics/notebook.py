@@ -6,7 +6,8 @@ from functools import cache
 from pathlib import Path
 
 from skipmq import config, embedded
-from skipmq.analytics import jdbc
+from skipmq.analytics import jdbc, partitions
+from skipmq.analytics.errors import AnalyticsError
 from skipmq.analytics.jdbc import DRIVER, FETCH, Source
 from skipmq.database import address, session
 from skipmq.embedded import EmbeddedError
@@ -15,14 +16,21 @@ READER = "skipmq_reader"
 _opened_sources = ExitStack()
 
 
-def connection(role: str = READER) -> tuple[str, dict[str, str]]:
+def connection(role: str = READER, partition: int | None = None) -> tuple[str, dict[str, str]]:
     """Return the URL and the properties of the configured database for `spark.read.jdbc`.
 
     An embedded database must be running and is read as `role`: skipmq_reader can read the views,
     postgres also the tables. Its loopback port requires the password in the properties and stays
-    open until this process ends. Raises ConfigError, EmbeddedError.
+    open until this process ends. Behind a router `partition` is the one to read, as a query has one
+    database. Raises ConfigError, EmbeddedError, AnalyticsError for a partition that there is not.
     """
-    source = _source(_url(role))
+    url = _url(role)
+    if (routed := partitions.routed(url)) is not None:
+        if partition is None or partition not in range(len(routed)):
+            last = len(routed) - 1
+            raise AnalyticsError(f"the database is a router: specify a partition, 0 to {last}")
+        url = routed[partition]
+    source = _source(url)
     return source.address, {**source.properties, "driver": DRIVER, "fetchsize": str(FETCH)}
 
 

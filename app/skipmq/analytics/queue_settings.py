@@ -1,15 +1,19 @@
 """The settings of existing queues, from the database or from the lake's table `queues`."""
 
+from collections.abc import Collection, Sequence
+
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable, write_deltalake
 
+from skipmq.analytics.columns import PARTITION
 from skipmq.analytics.errors import AnalyticsError
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.postgres import history
 from skipmq.model import QueueName
 
 NAME = "queues"
-# Columns of `skipmq_views.queue`; times in seconds, sizes in bytes, tags as JSON.
+# Columns of `skipmq_views.queue` and the partition; times in seconds, sizes in bytes, tags as JSON.
 SCHEMA = pa.schema([
     *((name, pa.string()) for name in ("account", "region", "queue")),
     ("fifo", pa.bool_()),
@@ -26,6 +30,7 @@ SCHEMA = pa.schema([
         (name, pa.string())
         for name in ("replication_mode", "tags", "body_schema", "body_schema_mode")
     ),
+    ("partition", pa.int32()),
 ])  # fmt: skip
 # The columns that the reports use.
 TIMEOUTS = ["account", "region", "queue", "visibility_timeout"]
@@ -33,11 +38,24 @@ TIMEOUTS = ["account", "region", "queue", "visibility_timeout"]
 
 def from_database(source: Source) -> pa.Table:
     """Read the settings of all queues from a database; raise database.session.Unavailable."""
-    with source.connect() as session:
-        rows = history.queue_settings(session, SCHEMA.names)
-    return pa.Table.from_pylist(
-        [dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA
-    )
+    tables = []
+    for database in source.databases:
+        with database.connect() as session:
+            rows = history.queue_settings(session, [*SCHEMA.names[:-1], PARTITION])
+        settings = [dict(zip(SCHEMA.names, row, strict=True)) for row in rows]
+        tables.append(pa.Table.from_pylist(settings, schema=SCHEMA))
+    return merged(tables)
+
+
+def merged(settings: Sequence[pa.Table]) -> pa.Table:
+    """Return the settings of these tables, sorted by account, region and queue."""
+    return pa.concat_tables(settings).sort_by([(name, "ascending") for name in SCHEMA.names[:3]])
+
+
+def selected(settings: pa.Table, partitions: Collection[int]) -> pa.Table:
+    """Return the settings of the queues of these partitions."""
+    wanted = pa.array(list(partitions), pa.int32())
+    return settings.filter(pc.is_in(settings["partition"].fill_null(0), wanted))
 
 
 def from_lake(lake: str) -> pa.Table:
@@ -49,11 +67,7 @@ def from_lake(lake: str) -> pa.Table:
     for column in SCHEMA:
         if column.name not in table.column_names:
             table = table.append_column(column, pa.nulls(len(table), column.type))
-    return (
-        table.select(SCHEMA.names)
-        .cast(SCHEMA)
-        .sort_by([(name, "ascending") for name in SCHEMA.names[:3]])
-    )
+    return merged([table.select(SCHEMA.names).cast(SCHEMA)])
 
 
 def body_schema(settings: pa.Table, queue: QueueName) -> str:

@@ -60,14 +60,17 @@ def overview(messages: DataFrame) -> list[Mapping[str, Any]]:
     return [row.asDict() for row in rows]
 
 
-def target(session: Session, queue: QueueName) -> Target:
-    """Look up the target queue; raise ReplayError if it does not exist."""
-    target = replays.target(session, queue)
-    if target is None:
-        raise ReplayError(
-            f"queue {queue.name} does not exist: create it with `skipmq queue create {queue.name}`"
-        )
-    return target
+def target(sessions: Iterable[Session], queue: QueueName) -> tuple[Session, Target]:
+    """Look the target queue up in these databases; return the one that has it, and the queue.
+
+    Raises ReplayError if none has.
+    """
+    for session in sessions:
+        if (target := replays.target(session, queue)) is not None:
+            return session, target
+    raise ReplayError(
+        f"queue {queue.name} does not exist: create it with `skipmq queue create {queue.name}`"
+    )
 
 
 def stage(session: Session, replay: str, to: Target, messages: Iterable[Any]) -> State:

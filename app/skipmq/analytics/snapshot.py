@@ -6,16 +6,26 @@ terminates it after SKIPMQ_SNAPSHOT_LIMIT seconds.
 """
 
 import contextlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
+from time import sleep
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from skipmq.analytics import jdbc
 from skipmq.analytics.columns import CONTENT
+from skipmq.analytics.errors import AnalyticsError
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.postgres import history
+from skipmq.analytics.postgres.history import NOT_MOVED
+from skipmq.database.session import Session
+from skipmq.model import QueueName
+
+# Attempts to find no queue on its way, and the seconds between them.
+_ATTEMPTS, _PAUSE = 30, 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +36,8 @@ class Snapshot:
     name: str
     # A pg_snapshot: xmin, xmax and the transactions in progress.
     text: str
+    # The session that has the snapshot.
+    session: Session = field(repr=False)
 
     def settled(self) -> str:
         """Return the condition on the history's rows in the snapshot, usable after it has ended.
@@ -58,7 +70,42 @@ def taken(source: Source) -> Iterator[Snapshot]:
     """
     server = jdbc.pinned(source)
     with server.connect() as session, history.exported_snapshot(session) as exported:
-        yield Snapshot(server, *exported)
+        yield Snapshot(server, *exported, session)
+
+
+@contextlib.contextmanager
+def taken_of_all(source: Source) -> Iterator[Sequence[Snapshot]]:
+    """Take a snapshot of each database of a source and hold them during the block.
+
+    Each partition has an instant of its own; no queue is moved from one to another between these.
+    Raises AnalyticsError if a queue stays on its way, session.Unavailable.
+    """
+    for _ in range(_ATTEMPTS):
+        with contextlib.ExitStack() as stack:
+            snapshots = [stack.enter_context(taken(each)) for each in source.databases]
+            moving = _moving(snapshots) if source.partitions else []
+            if not moving:
+                yield snapshots
+                return
+        sleep(_PAUSE)
+    raise AnalyticsError(
+        f"the queue {moving[0].name} is on its way to another partition: run `skipmq partitions"
+        " rebalance`, which continues, and this again"
+    )
+
+
+def _moving(snapshots: Sequence[Snapshot]) -> list[QueueName]:
+    """Return the queues that are in two of the snapshots, or that are in none and will be."""
+    places = Counter[QueueName]()
+    last: dict[QueueName, tuple[datetime, bool]] = {}
+    for taken in snapshots:
+        for each in history.generations(taken.session):
+            places[each.queue] += each.retired_at is None
+            event = (each.retired_at or each.created_at, each.retired_as == "moved")
+            last[each.queue] = max(last.get(each.queue, event), event)
+    return [
+        queue for queue, number in places.items() if number > 1 or (number == 0 and last[queue][1])
+    ]
 
 
 def erased(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
@@ -87,7 +134,7 @@ def everything(
     live = snapshot.read(
         spark,
         f"skipmq_views.message{kind}",
-        [f"id % {live_parts} = {part}" for part in range(live_parts)],
+        [f"id % {live_parts} = {part} and {NOT_MOVED}" for part in range(live_parts)],
     )
     ends = {"settled_at": fn.lit(None).cast("timestamp"), "outcome": fn.lit(None).cast("string")}
     return settled.select(*common, *ends, fn.lit(False).alias("live")).unionByName(  # noqa: FBT003

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import reduce
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
@@ -13,6 +14,7 @@ from skipmq.analytics.delta import Table
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.period import day_bounds
 from skipmq.analytics.postgres import history
+from skipmq.analytics.snapshot import Snapshot
 
 
 def from_database(
@@ -25,30 +27,40 @@ def from_database(
 ) -> DataFrame:
     """Read the messages settled since a time and the live ones, consistent with one snapshot.
 
-    With `as_of`, those that were sent and settled after it are left out.
+    Each partition has a snapshot of its own. With `as_of`, those that were sent and settled after
+    it are left out.
 
     Live messages are read and cached here, so that the snapshot is released. The history is read
     lazily, in short queries without a snapshot; messages settled after the snapshot are excluded by
-    their transactions. Raises database.session.Unavailable.
+    their transactions. Raises database.session.Unavailable, errors.AnalyticsError if a queue stays
+    on its way to another partition.
     """
-    with snapshot.taken(source) as taken:
+
+    def waiting(taken: Snapshot) -> DataFrame:
         view = taken.read(spark, "skipmq_views.message_metadata", ["not retired"], fetch=jdbc.FETCH)
         if queues:
             view = view.where(view["queue"].isin(list(queues)))
         if as_of:
             view = view.where(view["sent_at"] < fn.lit(as_of))
-        live = frames.as_history(view).persist(StorageLevel.MEMORY_AND_DISK)
-        live.count()
-    settled = frames.history(
-        spark,
-        taken.source,
-        since=since,
-        queues=queues,
-        bodies=True,
-        condition=taken.settled(),
-        as_of=as_of,
-    )
-    return settled.unionByName(live)
+        frame = frames.as_history(view).persist(StorageLevel.MEMORY_AND_DISK)
+        frame.count()
+        return frame
+
+    def settled(taken: Snapshot) -> DataFrame:
+        return frames.history(
+            spark,
+            taken.source,
+            since=since,
+            queues=queues,
+            bodies=True,
+            condition=taken.settled(),
+            as_of=as_of,
+        )
+
+    with snapshot.taken_of_all(source) as snapshots:
+        # Each is cached by itself: Spark does not find a union in a larger one.
+        live = [waiting(taken) for taken in snapshots]
+    return reduce(DataFrame.union, [*map(settled, snapshots), *live])
 
 
 def from_lake(
@@ -76,11 +88,16 @@ class HistoryScope:
 
 
 def history_scope(source: Source) -> HistoryScope:
-    """Return the scope of a database's history; raise database.session.Unavailable."""
-    with source.connect() as session:
-        days = history.days(session)
-        unkept = history.queues_without_history(session)
-    return HistoryScope(day_bounds(days[0])[0] if days else None, unkept)
+    """Return the scope of a source's history, of partitions the time since which all have it.
+
+    Raises database.session.Unavailable.
+    """
+    begins, unkept = [], set[str]()
+    for database in source.databases:
+        with database.connect() as session:
+            begins += [day_bounds(day)[0] for day in history.days(session)[:1]]
+            unkept.update(history.queues_without_history(session))
+    return HistoryScope(max(begins, default=None), sorted(unkept))
 
 
 def lake_since(table: Table) -> datetime | None:

@@ -43,7 +43,7 @@ def altered(table: Table, queue_days: Collection[QueueDay]) -> dict[QueueDay, st
             total += part
         if total % digest.MODULUS == table.digest(queue_day):
             return ""
-        day, queue = queue_day
+        day, queue, _ = queue_day
         paths = ", ".join(file.path for file in files[queue_day])
         return f"{table.url}: a row of {queue} of {day} differs from what was written, in {paths}"
 

@@ -4,20 +4,27 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import TypeAlias
+from typing import NamedTuple
 
 from deltalake.transaction import AddAction, RemoveAction
 
 from skipmq.analytics.digest import MODULUS
 
-# A queue's rows of a day.
-QueueDay: TypeAlias = tuple[date, str]
-_DATA_CHANGE = True
+
+class QueueDay(NamedTuple):
+    """A queue's rows of a day in a partition, which a queue of the name may have left."""
+
+    day: date
+    queue: str
+    partition: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file of the table: its path in the table, bytes, rows, and lowest and highest xid."""
+    """A file of the table: its path in the table, bytes, rows, and lowest and highest xid.
+
+    All its rows are of one partition.
+    """
 
     path: str
     day: date
@@ -26,11 +33,12 @@ class File:
     rows: int
     first: int
     last: int
+    partition: int = 0
 
     @property
     def queue_day(self) -> QueueDay:
-        """The day and queue of its rows."""
-        return self.day, self.queue
+        """The day, queue and partition of its rows."""
+        return QueueDay(self.day, self.queue, self.partition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,37 +51,45 @@ class Written:
     rows: int
     digest: int
     xids: tuple[int, int]
+    queue_ids: tuple[int, int]
     settled_at: tuple[int, int]
+    partition: int = 0
 
     @property
     def queue_day(self) -> QueueDay:
-        """The day and queue of its rows."""
-        day, queue = self.path.split("/")[-3:-1]
-        return date.fromisoformat(day.removeprefix("day=")), queue.removeprefix("queue=")
+        """The day, queue and partition of its rows."""
+        day, queue = (part.partition("=")[2] for part in self.path.split("/")[-3:-1])
+        return QueueDay(date.fromisoformat(day), queue, self.partition)
 
-    def action(self) -> AddAction:
-        """Return the action that adds the file, with statistics for data skipping."""
-        day, queue = self.queue_day
-        partition: dict[str, str | None] = {"day": str(day), "queue": queue}
+    def action(self, *, is_new: bool = True) -> AddAction:
+        """Return the action that adds the file, with statistics for data skipping.
+
+        Its rows are new to the table unless other files had them.
+        """
+        day, queue, _ = self.queue_day
+        values: dict[str, str | None] = {"day": str(day), "queue": queue}
         # Times in statistics are in milliseconds: round the maximum up.
         first, last = self.settled_at[0] // 1000, -(-self.settled_at[1] // 1000)
         statistics = {
             "numRecords": self.rows,
-            "minValues": {"xid": self.xids[0], "settled_at": _time(first)},
-            "maxValues": {"xid": self.xids[1], "settled_at": _time(last)},
-            "nullCount": {"xid": 0, "settled_at": 0},
-        }
+            "minValues": {
+                "xid": self.xids[0], "queue_id": self.queue_ids[0], "settled_at": _time(first),
+            },
+            "maxValues": {
+                "xid": self.xids[1], "queue_id": self.queue_ids[1], "settled_at": _time(last),
+            },
+            "nullCount": {"xid": 0, "queue_id": 0, "settled_at": 0},
+        }  # fmt: skip
         return AddAction(
-            self.path, self.size, partition, self.written_at // 1000, _DATA_CHANGE,
-            json.dumps(statistics),
-        )  # fmt: skip
+            self.path, self.size, values, self.written_at // 1000, is_new, json.dumps(statistics)
+        )
 
 
-def remove_action(file: File) -> RemoveAction:
-    """Return the action that removes a file."""
-    partition: dict[str, str | None] = {"day": str(file.day), "queue": file.queue}
+def remove_action(file: File, *, is_gone: bool = True) -> RemoveAction:
+    """Return the action that removes a file, whose rows are gone unless other files have them."""
+    values: dict[str, str | None] = {"day": str(file.day), "queue": file.queue}
     # With the deletion time 0, the next vacuum deletes the file.
-    return RemoveAction(file.path, _DATA_CHANGE, 0, file.size, partition)
+    return RemoveAction(file.path, is_gone, 0, file.size, values)
 
 
 def digests_of(files: Iterable[Written]) -> dict[QueueDay, int]:

@@ -1,9 +1,8 @@
 """Verification of a lake against its files and its database, and repair from the database."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import date
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -25,14 +24,13 @@ Counts: TypeAlias = Mapping[QueueDay, int]
 
 @dataclass(slots=True)
 class Discrepancy:
-    """The problems of the files of a queue and day.
+    """The problems of the files of a queue and day in a partition.
 
     `rows` is the number of rows that were exported, `database_rows` that of the database, None if
     it no longer has the day.
     """
 
-    day: date
-    queue: str
+    queue_day: QueueDay
     rows: int
     database_rows: int | None
     problems: list[str] = field(default_factory=list)
@@ -60,16 +58,16 @@ def check(table: Table, source: Source | None, *, deep: bool = False) -> Verific
     files = table.files
     exported: dict[QueueDay, int] = {}
     for file in files:
-        exported[file.day, file.queue] = exported.get((file.day, file.queue), 0) + file.rows
+        exported[file.queue_day] = exported.get(file.queue_day, 0) + file.rows
     counts = _counts(table, source) if source else None
     found: dict[QueueDay, Discrepancy] = {}
 
     def problems(key: QueueDay) -> list[str]:
         database_rows = None if counts is None else counts.get(key)
-        discrepancy = Discrepancy(*key, exported.get(key, 0), database_rows)
+        discrepancy = Discrepancy(key, exported.get(key, 0), database_rows)
         return found.setdefault(key, discrepancy).problems
 
-    damaged = _damage(table, files)
+    damaged = damage(table, files)
     for queue_day, texts in damaged.items():
         problems(queue_day).extend(texts)
     if deep:
@@ -88,31 +86,45 @@ def repair(spark: SparkSession, path: str, source: Source, found: Sequence[Discr
     Raises LakeError if the database has changed since the check; days repaired before stay so.
     """
     lake = Lake.open(spark, path)
+    databases = _databases(lake.table, source)
     for each in found:
-        condition = history.queue_day_condition(each.queue, each.day, lake.table.position)
-        frame = frames.selected(spark, source, condition)
-        with source.connect() as session:
+        day, queue, partition = each.queue_day
+        database = databases[partition]
+        condition = history.queue_day_condition(queue, day, lake.table.position(partition))
+        frame = frames.selected(spark, database, condition)
+        with database.connect() as session:
             expected = history.digest(session, [condition], digest.POSTGRESQL) % digest.MODULUS
-        lake.replace((each.day, each.queue), frame, each.database_rows or 0, expected)
+        lake.replace(each.queue_day, frame, each.database_rows or 0, expected)
 
 
-def damage(table: Table, days: Collection[date]) -> dict[QueueDay, list[str]]:
-    """Return the problems of damaged files of these days, by queue and day.
-
-    Checks the sizes of files, and the row counts in their footers.
-    """
-    return _damage(table, [file for file in table.files if file.day in days])
+def _databases(table: Table, source: Source) -> Mapping[int, Source]:
+    """Return the databases of a source, by partition; raise LakeError if it is not the lake's."""
+    if source.partitions or not table.has_partitions:
+        return dict(enumerate(source.databases))
+    with source.connect() as session:
+        return {table.partition_of(history.server(session).database): source}
 
 
 def _counts(table: Table, source: Source) -> Counts:
-    with source.connect() as session:
-        days = history.days(session)
-        counts = history.count_by_queue_and_day(session, table.position)
+    counts: dict[QueueDay, int] = {}
+    for partition, database in _databases(table, source).items():
+        with database.connect() as session:
+            days = history.days(session)
+            rows = history.count_by_queue_and_day(session, table.position(partition))
         # Rows of days without a partition are in the default partition, which is not verified.
-        return {key: rows for key, rows in counts.items() if key[0] in days}
+        counts |= {
+            QueueDay(day, queue, partition): number
+            for (day, queue), number in rows.items()
+            if day in days
+        }
+    return counts
 
 
-def _damage(table: Table, files: Sequence[File]) -> dict[QueueDay, list[str]]:
+def damage(table: Table, files: Sequence[File]) -> dict[QueueDay, list[str]]:
+    """Return the problems of damaged files, by queue and day.
+
+    Checks the sizes of files, and the row counts in their footers.
+    """
     file_system = delta.files(table.url)
 
     def problem(file: File) -> str:

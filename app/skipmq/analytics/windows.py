@@ -40,7 +40,10 @@ _MAXIMUM_XID = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Transactions from `first` to before `until`; number and digest of their rows at `at`."""
+    """Transactions from `first` to before `until`; number and digest of their rows at `at`.
+
+    Each partition numbers its transactions by itself.
+    """
 
     first: int
     until: int
@@ -48,6 +51,7 @@ class Window:
     digest: int
     at: datetime
     timeline: int
+    partition: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +75,9 @@ def first_position(session: Session, days: Sequence[date]) -> int:
 
 
 def windows(
-    session: Session, position: int, server: Server, near: int = 0
+    session: Session, position: int, server: Server, near: int = 0, partition: int = 0
 ) -> Iterator[tuple[Window, QueryPlan]]:
-    """Yield the windows with rows from a position up to the server's horizon, in order.
+    """Yield a partition's windows with rows from a position up to its server's horizon, in order.
 
     `near` is a transaction near the first rows, if they are far beyond the position. Transactions
     are never divided.
@@ -83,7 +87,10 @@ def windows(
         if not rows:
             return
         rows, total, queries = summed(session, position, until)
-        yield Window(position, until, rows, total, server.now, server.timeline), queries
+        yield (
+            Window(position, until, rows, total, server.now, server.timeline, partition),
+            queries,
+        )
         position = until
 
 

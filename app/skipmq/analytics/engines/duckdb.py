@@ -15,7 +15,7 @@ from duckdb.func import FunctionNullHandling, PythonUDFType
 from sqlglot import exp
 
 from skipmq.analytics import bodies, queue_settings, reports
-from skipmq.analytics.columns import HISTORY
+from skipmq.analytics.columns import HISTORY, PARTITION
 from skipmq.analytics.delta import SCHEMA, Table
 from skipmq.analytics.engines import Parameter, json_schema
 from skipmq.analytics.errors import AnalyticsError, LakeError
@@ -80,7 +80,8 @@ class DuckEngine:
                 f"least(settled_at, sent_at) < '{as_of.isoformat()}'",
             ]
         return self._view(
-            f"select {names} from (from nothing{files}) where {' and '.join(conditions)}"
+            f"select * replace ({PARTITION} as partition) from"
+            f" (select {names} from (from nothing{files})) where {' and '.join(conditions)}"
         )
 
     def history_of(

@@ -8,10 +8,17 @@ from datetime import date, datetime
 from typing import Any
 
 from skipmq.database import session as database
+from skipmq.database.partitions import QUEUE_BITS
 from skipmq.database.session import Session
+from skipmq.model import QueueName
 
 _SIZE = "h.body_bytes::bigint + h.attribute_bytes"
 _METADATA = "skipmq_views.history_metadata h"
+# Messages but those that were copied to another partition, and will soon be deleted here.
+NOT_MOVED = (
+    "queue_id <> all"
+    " (array(select q.queue_id from skipmq_views.queue q where q.retired_as = 'moved'))"
+)
 # Less than the idle_in_transaction_session_timeout of the role skipmq_reader.
 _KEEPALIVE_SECONDS = 10.0
 
@@ -47,6 +54,16 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class Generation:
+    """A generation of a queue: its begin, and its end (purged, deleted or moved) if it has one."""
+
+    queue: QueueName
+    created_at: datetime
+    retired_at: datetime | None
+    retired_as: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class RecordedDay:
     """The record of an archived day: its rows, when they were compared, whether it is dropped."""
 
@@ -76,6 +93,14 @@ def server(session: Session) -> Server:
         session.execute("set synchronous_commit = on")
         session.execute("select pg_logical_emit_message(true, 'skipmq', 'export')")
     return Server(f"{system}/{session.info.dbname}", timeline, horizon, now, lag)
+
+
+def partition_addresses(session: Session) -> list[str] | None:
+    """Return the addresses of a router's partitions, None for a database that is no router."""
+    if not _one(session, "select to_regnamespace('skipmq_router') is not null")[0]:
+        return None
+    (addresses,) = _one(session, "select addresses from skipmq.partition_map()")
+    return list(addresses)
 
 
 def now(session: Session) -> datetime:
@@ -204,12 +229,12 @@ def rows(
 ) -> Iterator[list[tuple[Any, ...]]]:
     """Yield the rows of the history that match a condition, `fetch` at a time.
 
-    Reads through a server-side cursor. A row has `columns`, null for those in `null`, and the day
-    (UTC) of settlement.
+    Reads through a server-side cursor. A row has `columns`, null for those in `null`, the day (UTC)
+    of settlement, and the partition.
     """
     names = ", ".join(f"null::text as {name}" if name in null else name for name in columns)
     query = (
-        f"select {names}, (settled_at at time zone 'UTC')::date"
+        f"select {names}, (settled_at at time zone 'UTC')::date, queue_id >> {QUEUE_BITS}"
         f" from skipmq_views.history where {condition}"
     )
     with (
@@ -227,6 +252,14 @@ def queue_names(session: Session) -> set[str]:
     return set(_column(session, "select distinct queue from skipmq_views.queue"))
 
 
+def generations(session: Session) -> list[Generation]:
+    """Return the generations of all queues."""
+    rows = session.execute(
+        "select account, region, queue, created_at, retired_at, retired_as from skipmq_views.queue"
+    )
+    return [Generation(QueueName(*row[:3]), *row[3:]) for row in rows]
+
+
 def queues_without_history(session: Session) -> list[str]:
     """Return the names of queues whose history mode is or was `off`."""
     return _column(
@@ -238,8 +271,7 @@ def queues_without_history(session: Session) -> list[str]:
 def queue_settings(session: Session, columns: Sequence[str]) -> list[tuple[Any, ...]]:
     """Return these columns of `skipmq_views.queue` for each existing queue."""
     return session.execute(
-        f"select {', '.join(columns)} from skipmq_views.queue where retired_at is null"
-        " order by account, region, queue".encode()
+        f"select {', '.join(columns)} from skipmq_views.queue where retired_at is null".encode()
     ).fetchall()
 
 

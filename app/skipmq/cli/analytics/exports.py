@@ -3,6 +3,7 @@
 import json
 from dataclasses import asdict
 from datetime import date
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -46,8 +47,14 @@ def export_command(*, lake: str | None, compact: bool, keep: int | None, as_json
             [lineage.folder(path, "history")],
         ) as run,
     ):
-        from skipmq.analytics import export  # noqa: PLC0415 - as above.
+        from skipmq.analytics import export, partitions  # noqa: PLC0415 - as above.
 
+        writers = partitions.urls(url)
+        if len(writers) != len(source.databases):
+            raise click.ClickException(
+                "one of SKIPMQ_DATABASE_URL and SKIPMQ_ANALYTICS_URL names a router, or another"
+                " one: use the same router for both"
+            )
         columns = (BarColumn(), MofNCompleteColumn(), TextColumn("transactions"))
         with Progress(
             TextColumn("{task.fields[rows]:,} rows"),
@@ -61,24 +68,39 @@ def export_command(*, lake: str | None, compact: bool, keep: int | None, as_json
             def progress(done: int, total: int, rows: int) -> None:
                 bars.update(bar, completed=done, total=total, rows=rows)
 
-            def record(day: date, rows: int, until: int) -> bool:
-                with session.connect(url, "skipmq export", writing=True) as writer:
-                    return history.record_archived_day(writer, day, rows, until)
-
             done = export.export(
-                spark, source, path, record=record, progress=progress, compact=compact, keep=keep
-            )
+                spark, source, path, record=[partial(_record, each) for each in writers],
+                progress=progress, compact=compact, keep=keep,
+            )  # fmt: skip
         run.rows = done.rows
         if as_json:
             click.echo(json.dumps({"lake": path, **asdict(done)}, default=str))
         else:
             _print_summary(done, path)
-        if done.damage:
-            more = f", and {len(done.damage) - 1} more are damaged" if done.damage[1:] else ""
-            raise click.ClickException(
-                f"{done.damage[0]}{more}: `skipmq analytics verify --lake {path} --repair` exports"
-                " again the days that the database still has; it keeps the days of damaged files"
-            )
+        if problems := _problems(done, path):
+            raise click.ClickException("\n".join(problems))
+
+
+def _record(url: str, day: date, rows: int, until: int) -> bool:
+    """Record a day that the lake has in a database."""
+    with session.connect(url, "skipmq export", writing=True) as writer:
+        return history.record_archived_day(writer, day, rows, until)
+
+
+def _problems(done: "Summary", path: str) -> list[str]:
+    """Return what was not exported or is damaged, with the remedies."""
+    found = [
+        f"partition {partition} is unavailable: {reason}. The others are exported; run this again"
+        " when it is available"
+        for partition, reason in done.unavailable.items()
+    ]
+    if done.damage:
+        more = f", and {len(done.damage) - 1} more are damaged" if done.damage[1:] else ""
+        found.append(
+            f"{done.damage[0]}{more}: `skipmq analytics verify --lake {path} --repair` exports"
+            " again the days that the database still has; it keeps the days of damaged files"
+        )
+    return found
 
 
 def _print_summary(done: "Summary", path: str) -> None:
@@ -90,7 +112,10 @@ def _print_summary(done: "Summary", path: str) -> None:
     windows = f"{done.windows} window{'s' if done.windows > 1 else ''}"
     new = f"{done.rows} rows in {windows}" if done.rows else "nothing new"
     lag = f"; the standby is {done.standby_lag:.0f} s behind" if done.standby_lag else ""
-    out.print(f"{new}, up to transaction {done.until}, to {path}{removed}{expired}{days}{lag}")
+    numbers = sorted(done.until.items())
+    reached = [str(until) + (f" of partition {n}" if numbers[1:] else "") for n, until in numbers]
+    until = f"up to transaction {', '.join(reached)}"
+    out.print(f"{new}, {until}, to {path}{removed}{expired}{days}{lag}")
 
 
 @click.command("stream")

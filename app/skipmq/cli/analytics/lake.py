@@ -41,12 +41,12 @@ def verify_command(*, lake: str | None, deep: bool, repair: bool, as_json: bool)
     if repair and not (settings.database_url or settings.analytics_url):
         raise click.UsageError("--repair needs the database: set SKIPMQ_DATABASE_URL")
     check_spark(settings.spark_master, DUCKDB)
-    from skipmq.analytics import delta, jdbc, verify  # noqa: PLC0415 - PySpark is an extra.
+    from skipmq.analytics import delta, partitions, verify  # noqa: PLC0415 - PySpark is an extra.
 
     with ExitStack() as stack:
         source = None
         if url := settings.analytics_url or settings.database_url:
-            source = stack.enter_context(jdbc.opened(url))
+            source = stack.enter_context(partitions.opened(url))
         table = delta.open_(delta.url_of(path))
         with out.status("reading the rows" if deep else "checking the files"):
             result = verify.check(table, source, deep=deep)
@@ -72,14 +72,15 @@ def verify_command(*, lake: str | None, deep: bool, repair: bool, as_json: bool)
 
 def _as_json(each: "Discrepancy", repaired: Sequence["Discrepancy"]) -> dict[str, Any]:
     return {
-        "day": str(each.day), "queue": each.queue, "rows": each.rows,
+        "day": str(each.queue_day.day), "queue": each.queue_day.queue,
+        "partition": each.queue_day.partition, "rows": each.rows,
         "rows_in_database": each.database_rows, "problems": each.problems,
         "repaired": each in repaired,
     }  # fmt: skip
 
 
 def _table(found: Sequence["Discrepancy"], repaired: Sequence["Discrepancy"]) -> Table:
-    table = Table("day", "queue", "problems", "remedy", box=None, pad_edge=False)
+    table = Table("day", "queue", "partition", "problems", "remedy", box=None, pad_edge=False)
     for each in found:
         if each in repaired:
             remedy = "[green]exported again[/]"
@@ -87,5 +88,7 @@ def _table(found: Sequence["Discrepancy"], repaired: Sequence["Discrepancy"]) ->
             remedy = "export again with --repair"
         else:
             remedy = "[red]restore a backup[/]: the database no longer has the rows"
-        table.add_row(str(each.day), escape(each.queue), escape("\n".join(each.problems)), remedy)
+        day, queue, partition = each.queue_day
+        problems = escape("\n".join(each.problems))
+        table.add_row(str(day), escape(queue), str(partition), problems, remedy)
     return table

@@ -42,8 +42,9 @@ def check_queues(source: "Source | None", table: "Table | None", queues: Sequenc
     if table is not None and queues:
         present = {file.queue for file in table.files}
     elif source is not None and queues:
-        with source.connect() as session:
-            present = history.queue_names(session)
+        for database in source.databases:
+            with database.connect() as session:
+                present |= history.queue_names(session)
     if missing := [name for name in queues if name not in present]:
         where = f"the lake {table.lake}" if table else "the database: `skipmq queue list`"
         raise click.UsageError(f"no queue {', '.join(missing)} was ever in {where}")

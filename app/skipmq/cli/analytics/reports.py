@@ -2,10 +2,11 @@
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from datetime import datetime
+from functools import reduce
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
+from skipmq import partitions
 from skipmq.cli import place
 from skipmq.cli.analytics import lineage
 from skipmq.cli.analytics.engine import Selection, opened
@@ -146,13 +148,22 @@ def _history(
 
 
 @contextmanager
-def _write_session(settings: Settings) -> Iterator[Session]:
-    """Connect as the role of SKIPMQ_DATABASE_URL, or as the owner of the embedded database."""
-    with (
-        open_database(settings) as (url, _),
-        session.connect(url, "skipmq analytics", writing=True) as writer,
-    ):
-        yield writer
+def _write_sessions(settings: Settings, *, as_owner: bool = False) -> Iterator[list[Session]]:
+    """Connect as the role of SKIPMQ_DATABASE_URL, or as the owner of the embedded database.
+
+    Behind a router to all partitions; `as_owner` as the role that made the router's map.
+    """
+    from skipmq.analytics.partitions import routed  # noqa: PLC0415 - PySpark is an extra.
+
+    with ExitStack() as stack:
+        url, _ = stack.enter_context(open_database(settings))
+        urls = [url]
+        if (found := routed(url)) is not None:
+            urls = partitions.owner_urls(url)[0] if as_owner else found
+        yield [
+            stack.enter_context(session.connect(each, "skipmq analytics", writing=True))
+            for each in urls
+        ]
 
 
 @click.command("replay")
@@ -192,10 +203,10 @@ def replay_command(
     check_order(since, until)
     settings = configuration().settings
     name = replay_id or sha256(f"{condition}\n{queue}".encode()).hexdigest()[:12]
-    with spark_and_database(settings) as (spark, source, _), _write_session(settings) as writer:
+    with spark_and_database(settings) as (spark, source, _), _write_sessions(settings) as writers:
         from skipmq.analytics import replay  # noqa: PLC0415
 
-        to = replay.target(writer, place.full_name(queue, settings))
+        writer, to = replay.target(writers, place.full_name(queue, settings))
         check_queues(source, lake_table(spark, lake), queues)
         history = _history(spark, source, lake, since=since, until=until, queues=queues)
         with out.status("counting"):
@@ -266,13 +277,16 @@ def forget_command(
     """
     settings = configuration().settings
     path = lake or settings.archive
-    with spark_and_database(settings) as (spark, _, _), _write_session(settings) as writer:
+    with (
+        spark_and_database(settings) as (spark, _, _),
+        _write_sessions(settings, as_owner=True) as writers,
+    ):
         from skipmq.analytics import forget  # noqa: PLC0415
         from skipmq.analytics.lake import Lake  # noqa: PLC0415
 
         lake_ = Lake.find(spark, path) if path else None
         with out.status("counting"):
-            before = forget.find(writer, lake_, condition)
+            before = forget.find(writers, lake_, condition)
         if not as_json:
             out.print(_places(before, "found"))
         after, erased = before, dict.fromkeys(("live", "history", "lake", "replay"), 0)
@@ -281,11 +295,11 @@ def forget_command(
             number = sum(found.messages for found in before)
             if number and not yes:
                 click.confirm(f"Permanently erase {number} messages?", abort=True, err=True)
-            for place, done in forget.erase(writer, lake_, condition):
+            for place, done in forget.erase(writers, lake_, condition):
                 erased[place] += done
             days = {f.day for f in before if f.place == "history" and f.day}
-            forget.vacuum(writer, sorted(days))
-            after = forget.find(writer, lake_, condition)
+            forget.vacuum(writers, sorted(days))
+            after = forget.find(writers, lake_, condition)
     if as_json:
         click.echo(json.dumps(forget.report(before, after, erased), indent=2))
     elif dry_run:
@@ -332,12 +346,12 @@ def audit_command(*, sent: str | None, late: float, show: int, as_json: bool) ->
         from skipmq.analytics import audit, snapshot, sources  # noqa: PLC0415
 
         log = audit.sends(spark, sent) if sent else None
-        with out.status("reading"), snapshot.taken(source) as taken:
-            messages = snapshot.everything(spark, taken).persist()
+        with out.status("reading"), snapshot.taken_of_all(source) as taken:
+            messages = _united(snapshot.everything(spark, each) for each in taken).persist()
             messages.count()
-            erased = snapshot.erased(spark, taken).persist()
+            erased = _united(snapshot.erased(spark, each) for each in taken).persist()
             erased.count()
-            scope = sources.history_scope(taken.source)
+            scope = sources.history_scope(source)
         fates = audit.fates(
             messages, log, now=now(source), late=late,
             history_since=scope.since, unkept=scope.unkept, erased=erased,
@@ -364,6 +378,10 @@ def audit_command(*, sent: str | None, late: float, show: int, as_json: bool) ->
         )
     if failed:
         sys.exit(_FAILED)
+
+
+def _united(frames: "Iterable[DataFrame]") -> "DataFrame":
+    return reduce(lambda one, other: one.union(other), frames)
 
 
 def _totals(rows: Sequence[Mapping[str, Any]]) -> Any:

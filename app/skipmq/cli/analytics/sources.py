@@ -3,7 +3,7 @@
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING
 
@@ -77,23 +77,33 @@ def spark_and_database(
         if settings.analytics_url:
             _check_readable(settings.analytics_url)
         spark = stack.enter_context(spark_started(settings))
-        from skipmq.analytics import jdbc  # noqa: PLC0415 - as above.
+        from skipmq.analytics import partitions  # noqa: PLC0415 - as above.
 
         reader = settings.database_url or session.as_role(url, "skipmq_reader")
-        yield spark, stack.enter_context(jdbc.opened(settings.analytics_url or reader)), url
+        yield spark, stack.enter_context(partitions.opened(settings.analytics_url or reader)), url
 
 
 def _check_readable(url: str) -> None:
+    from skipmq.analytics import partitions  # noqa: PLC0415 - PySpark is an extra.
+
     name = "SKIPMQ_ANALYTICS_URL"
     try:
-        with session.connect(url, "skipmq analytics") as connection:
-            history.queue_settings(connection, ["queue"])
+        found = partitions.urls(url)
+        for each in found:
+            # The others are read while a partition is unavailable.
+            with suppress(*[session.Unavailable] if each != url else []):
+                _read(each)
     except session.Unavailable as error:
         raise click.ClickException(session.explain(error, name)) from error
     except session.Error as error:
         raise click.ClickException(
             f"{name} is not a database of SkipMQ, or its role may not read it (skipmq_reader may)"
         ) from error
+
+
+def _read(url: str) -> None:
+    with session.connect(url, "skipmq analytics") as connection:
+        history.queue_settings(connection, ["queue"])
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Node processes, and clients that speak either wire."""
 
+import atexit
 import contextlib
 import json
 import os
@@ -33,9 +34,6 @@ QUERY_EXTRAS = Path(__file__).parent / "botocore"
 ACCOUNT = "000000000000"
 
 
-_held: list[socket.socket] = []
-
-
 def free_port() -> int:
     """Return a port that nothing listens on, held so that nobody else is given it meanwhile.
 
@@ -44,7 +42,7 @@ def free_port() -> int:
     holder = socket.socket()
     holder.bind(("127.0.0.1", 0))
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    _held.append(holder)
+    atexit.register(holder.close)
     port: int = holder.getsockname()[1]
     return port
 

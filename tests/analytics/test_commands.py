@@ -13,7 +13,8 @@ import psycopg
 import pytest
 
 from skipmq.cli.analytics.errors import one_line_errors
-from support.analytics import age, settle
+from support import commands
+from support.analytics import SHORT_LIVED, age, settle
 from support.postgres import Connection, as_node
 from support.programs import need
 
@@ -25,7 +26,8 @@ def run(
     database: str, *arguments: str, path: str | None = None, **settings: str
 ) -> subprocess.CompletedProcess[str]:
     others = {k: v for k, v in os.environ.items() if not k.startswith("SKIPMQ_")}  # noqa: TID251
-    environment = others | {"SKIPMQ_DATABASE_URL": as_node(database)} | settings
+    ours = {"SKIPMQ_DATABASE_URL": as_node(database), "PYSPARK_SUBMIT_ARGS": SHORT_LIVED}
+    environment = others | ours | settings
     if path is not None:
         environment["PATH"] = path
         environment.pop("JAVA_HOME", None)
@@ -140,37 +142,44 @@ def test_errors_of_spark_and_the_database_take_one_line(
         assert "\n" not in raised.value.message
 
 
+@pytest.mark.usefixtures("spark")
 def test_lake_is_checked_and_repaired_from_the_database(
     database: str, owner: Connection, tmp_path: Path
 ) -> None:
     lake = str(tmp_path / "lake")
+
+    def here(command: str, *words: str, code: int = 0) -> str:
+        """Run a command in this process, with its session."""
+        url = as_node(database)
+        return commands.run(
+            "analytics", command, "--lake", lake, *words, code=code, database_url=url
+        )
+
     settle(owner, 10)
     age(owner, 10)
     settle(owner, 20, "mails")
-    exported = run(database, "export", "--lake", lake)
+    exported = here("export")
     (file,) = (tmp_path / "lake").rglob("queue=orders/*.parquet")
     file.unlink()
 
-    failed = run(database, "export", "--lake", lake)
-    wrong = run(database, "verify", "--lake", lake, "--json")
-    shown = run(database, "verify", "--lake", lake)
-    repaired = run(database, "verify", "--lake", lake, "--repair", "--json")
-    whole = run(database, "verify", "--lake", lake)
+    failed = here("export", code=1)
+    wrong = here("verify", "--json", code=1)
+    shown = here("verify", code=1)
+    repaired = here("verify", "--repair", "--json")
+    whole = here("verify")
 
-    codes = [each.returncode for each in (exported, failed, wrong, shown, repaired, whole)]
-    assert codes == [0, 1, 1, 1, 0, 0], wrong.stderr + repaired.stderr
-    assert "; 1 days may be dropped" in " ".join(exported.stdout.split())
-    assert "may be dropped" not in " ".join(failed.stdout.split())
-    assert failed.stderr.splitlines()[-1] == (
+    assert "; 1 days may be dropped" in " ".join(exported.split())
+    assert "may be dropped" not in failed
+    assert failed.splitlines()[-1] == (
         f"Error: file://{file} is missing: `skipmq analytics verify --lake {lake} --repair`"
         " exports again the days that the database still has; it keeps the days of damaged files"
     )
-    (found,) = json.loads(wrong.stdout)["wrong"]
+    (found,) = json.loads(wrong)["wrong"]
     assert (found["queue"], found["rows"], found["rows_in_database"]) == ("orders", 10, 10)
     assert found["problems"] == [f"file://{file} is missing"]
-    assert "export again with --repair" in shown.stdout
-    assert json.loads(repaired.stdout)["wrong"][0]["repaired"]
-    assert "2 files with 30 rows: no discrepancies" in whole.stdout
+    assert "export again with --repair" in shown
+    assert json.loads(repaired)["wrong"][0]["repaired"]
+    assert "2 files with 30 rows: no discrepancies" in whole
 
 
 def test_export_without_a_lake_says_how_to_name_it(database: str) -> None:

@@ -92,7 +92,8 @@ def _without(frame: object, name: str) -> list[str]:
     return [column for column in frame.columns if column != name]  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("compacted", [False, True])
+# Files that Spark wrote are in the next tests too.
+@pytest.mark.parametrize("compacted", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_each_altered_bit_is_found(
     spark: SparkSession, source: Source, owner: Connection, place: str, compacted: bool
 ) -> None:
@@ -123,7 +124,7 @@ def test_each_altered_bit_is_found(
         assert lake_rows(spark, place) == expected == rows_of(owner)
 
 
-@pytest.mark.parametrize("recorded_before", [True, False])
+@pytest.mark.parametrize("recorded_before", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_day_with_an_altered_row_is_not_dropped(
     spark: SparkSession,
     source: Source,

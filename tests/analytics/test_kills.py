@@ -36,7 +36,7 @@ from support.processes import until_gone
 
 PATIENCE = 300
 # Moments at which a process is killed, from its beginning to its end.
-MOMENTS = 12
+MOMENTS = 4
 TIDY = """
 import sys
 from skipmq.analytics import delta
@@ -55,8 +55,9 @@ def rows_in(spark: SparkSession, place: Path) -> int:
     return len(ids) if len(ids) == len(set(ids)) else -1
 
 
+@pytest.mark.parametrize("moments", [MOMENTS, pytest.param(4 * MOMENTS, marks=pytest.mark.slow)])
 def test_writer_that_is_killed_at_any_moment_has_done_all_or_nothing(
-    spark: SparkSession, source: Source, owner: Connection, tmp_path: Path
+    spark: SparkSession, source: Source, owner: Connection, tmp_path: Path, moments: int
 ) -> None:
     begun = tmp_path / "begun"
     for _ in range(2):
@@ -66,10 +67,10 @@ def test_writer_that_is_killed_at_any_moment_has_done_all_or_nothing(
     whole = tmp_path / "whole"
     copytree(begun, whole)
     seconds = tidying(whole)
-    for moment in range(MOMENTS):
+    for moment in range(moments):
         place = tmp_path / f"lake-{moment}"
         copytree(begun, place)
-        tidying(place, seconds * moment / MOMENTS)
+        tidying(place, seconds * moment / moments)
         found = rows_in(spark, place)
         lake = Lake.open(spark, str(place))
         left = len(lake.files)
@@ -142,16 +143,26 @@ def lake_is_whole(spark: SparkSession, place: Path, owner: Connection) -> None:
     assert [tuple(row) for row in found] == rows_of(owner)
 
 
+# What a driver has done when it is killed. One that has only written files is in the next test too.
+DONE = [
+    "history/_delta_log/*1.json",
+    pytest.param("history/export-*/*", marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize("done", DONE)
 def test_export_killed_while_four_write_misses_and_doubles_nothing(
-    spark: SparkSession, source: Source, database: str, owner: Connection, tmp_path: Path
+    spark: SparkSession,
+    source: Source,
+    database: str,
+    owner: Connection,
+    tmp_path: Path,
+    done: str,
 ) -> None:
     place, log = tmp_path / "lake", tmp_path / "log"
     with Writers(database):
-        for fact in (
-            lambda: any(place.glob("history/export-*/*")),
-            lambda: any(place.glob("history/_delta_log/*1.json")),
-        ):
-            kill_when(launch(database, log, "export", "--lake", str(place)), fact, log)
+        process = launch(database, log, "export", "--lake", str(place))
+        kill_when(process, lambda: any(place.glob(done)), log)
 
     export(spark, source, str(place))
 

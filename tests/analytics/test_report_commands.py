@@ -3,7 +3,6 @@
 import csv
 import json
 import os
-import shutil
 import subprocess
 from datetime import timedelta
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 from skipmq.cli.analytics import engine as analytics_engine
 from skipmq.cli.analytics.engine import Selection
 from skipmq.config.settings import Settings
-from support import lakes
+from support import commands, lakes
 from support.analytics import SHORT_LIVED
 from support.http import SKIPMQ, environment
 from support.postgres import Databases
@@ -29,13 +28,10 @@ def url(embedded_databases: Databases) -> str:
     return embedded_databases.migrated()
 
 
-def run(*words: str, code: int = 0, path: str | None = None, **settings: object) -> str:
-    """Run a command of `skipmq analytics`; return what it printed."""
+def run(*words: str, code: int = 0, **settings: object) -> str:
+    """Run a command of `skipmq analytics` in a process of its own; return what it printed."""
     variables = environment(settings | {"spark_master": "local[2]"}) | {"COLUMNS": "200"}
     variables["PYSPARK_SUBMIT_ARGS"] = SHORT_LIVED
-    if path is not None:
-        variables["PATH"] = path
-        variables.pop("JAVA_HOME", None)
     done = subprocess.run(
         [*SKIPMQ, "analytics", *words],
         env=variables, capture_output=True, text=True, timeout=400, check=False, input="",
@@ -141,20 +137,22 @@ def test_commands_say_in_a_line_what_they_do_not_understand(url: str, tmp_path: 
 
 def test_report_on_a_lake_needs_no_java_and_names_its_engine(tmp_path: Path) -> None:
     lake = lakes.write(tmp_path / "lake", [row(n, settled=n + 2) for n in range(9)], {"orders": 30})
-    python = without_java(tmp_path)
     words = ("report", "--output", str(tmp_path / "out"), "--since", "2026-11-20")
     there = ("--lake", lake, "--until", "2026-11-21")
 
-    found = json_of(*words, *there, path=python)
-    spark = run(*words, *there, "--engine", "spark", path=python, code=1)
-    database = run(*words, "--engine", "duckdb", path=python, code=2)
-    store = run(*words, "--lake", "s3a://bucket", "--engine", "duckdb", path=python, code=2)
-    none = run(*words, "--lake", str(tmp_path), path=python, code=1)
-    nobody = run(*words, *there, "--queue", "nobody", path=python, code=2)
+    def report(*more: str, code: int) -> str:
+        return run_without_java(tmp_path, *words, *more, code=code)
+
+    found = json.loads(report(*there, "--json", code=0))
+    spark = report(*there, "--engine", "spark", code=1)
+    database = report("--engine", "duckdb", code=2)
+    store = report("--lake", "s3a://bucket", "--engine", "duckdb", code=2)
+    none = report("--lake", str(tmp_path), code=1)
+    nobody = report(*there, "--queue", "nobody", code=2)
     for file in (tmp_path / "lake").rglob("*.parquet"):
         if "queue=orders" in str(file):
             file.unlink()
-    gone = run(*words, *there, path=python, code=1)
+    gone = report(*there, code=1)
 
     assert (found["engine"], len(found["reports"])) == ("duckdb", 12)
     assert "the history begins at 2026-11-20" in (tmp_path / "out" / "report.html").read_text()
@@ -188,14 +186,13 @@ def test_report_compares_unless_the_time_before_is_too_much_for_duckdb(
     assert rows() == (4, False)
 
 
-def without_java(folder: Path) -> str:
-    """Give a path of programs on which there is no Java."""
-    python = folder / "bin"
-    python.mkdir()
-    for name in ("sh", "env"):
-        if found := shutil.which(name):
-            (python / name).symlink_to(found)
-    return str(python)
+def run_without_java(path: Path, *words: str, code: int, **settings: object) -> str:
+    """Run a command on a path of programs on which there is no Java; return what it printed."""
+    variables = environment(settings) | {"PATH": str(path), "COLUMNS": "200"}
+    variables.pop("JAVA_HOME", None)
+    done = commands.invoke(("analytics", *words), variables)
+    assert done.code == code, done.stderr
+    return done.stdout if code == 0 else done.stderr
 
 
 @pytest.mark.parametrize("command", ["report", "replay", "forget", "audit"])
@@ -207,8 +204,8 @@ def test_commands_without_java_say_what_to_install(command: str, tmp_path: Path)
         "audit": [],
     }
 
-    said = run(
-        command, *words[command], path=without_java(tmp_path), code=1,
+    said = run_without_java(
+        tmp_path, command, *words[command], code=1,
         database_url="postgresql://nobody@127.0.0.1:1/nothing",
     )  # fmt: skip
 

@@ -3,7 +3,6 @@
 import random
 import re
 import threading
-import time
 from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
@@ -163,7 +162,8 @@ class Writers:
                     if chance.random() < 0.25:
                         self._over.wait(chance.random() * self._late)
                     connection.commit()
-                    time.sleep(0.02)
+                    # Their rows are read one by one in the end, and Spark wants the processors too.
+                    self._over.wait(0.1)
         except BaseException as error:
             self.errors.append(error)
             raise

@@ -51,6 +51,11 @@ def start(settings: Settings, name: str = "skipmq analytics") -> SparkSession:
     return builder.getOrCreate()
 
 
+def active() -> SparkSession | None:
+    """Return the session that this process has already, if any."""
+    return SparkSession.getActiveSession()
+
+
 def _with_retries(master: str) -> str:
     """Enable task retries for a local master, because a standby may cancel a read."""
     local = re.fullmatch(r"local(?:\[(\*|\d+)\])?", master)

@@ -25,10 +25,16 @@ if TYPE_CHECKING:
 
 @contextmanager
 def spark_started(settings: Settings) -> Iterator["SparkSession"]:
-    """Yield a Spark session; raise click.ClickException if PySpark or Java is missing."""
+    """Yield a Spark session; raise click.ClickException if PySpark or Java is missing.
+
+    It is the active session of a program that runs a command, else one for the command alone.
+    """
     check_spark(settings.spark_master)
     from skipmq.analytics import session as spark_session  # noqa: PLC0415 - PySpark is an extra.
 
+    if (active := spark_session.active()) is not None:
+        yield active
+        return
     with out.status("starting Spark"), _captured_standard_error() as captured:
         try:
             spark = spark_session.start(settings)

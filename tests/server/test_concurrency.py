@@ -16,7 +16,7 @@ from support.postgres import Databases
 
 PRODUCERS = CONSUMERS = 8
 # The slow size goes on while autovacuum runs.
-SIZES = [4_000, pytest.param(20_000, marks=pytest.mark.slow)]
+SIZES = [1_200, pytest.param(20_000, marks=pytest.mark.slow)]
 VISIBILITY = 120
 PATIENCE = 300
 

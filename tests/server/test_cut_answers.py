@@ -79,8 +79,13 @@ def cut_everywhere(
     assert messages > 2
 
 
-# Requests that change queues wait for the same code: the gate cuts their answers at the end only.
-OFTEN = [*OF_MESSAGES, *(pytest.param(write, marks=pytest.mark.slow) for write in OF_QUEUES)]
+IN_GATE = {str(write) for write in OF_MESSAGES if not write.action.endswith("Batch")}
+# Requests that change queues wait for the same code, and batches call the functions of one message:
+# the gate cuts their answers at the end only.
+OFTEN = [
+    pytest.param(write, marks=[] if str(write) in IN_GATE else [pytest.mark.slow])
+    for write in WRITES
+]
 
 
 @pytest.mark.parametrize("write", OFTEN, ids=str)

@@ -1,4 +1,4 @@
-"""Receivers that wait by the thousand, on two nodes: what wakes them, what must not stop them."""
+"""Receivers that wait by the hundred, on two nodes: what wakes them, what must not stop them."""
 
 import asyncio
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from support.http import client, eventually
 from support.nodes import Nodes, two_nodes
 from support.postgres import Connection, Databases
 
-CROWD = 1_500
+CROWD = 500
 MESSAGES = 40
 _number = count(1)
 

@@ -54,6 +54,7 @@ def test_messages_are_shown_as_they_come(
     sqs.send_message(QueueUrl=url, MessageBody="second")
     eventually(lambda: shown(browser) == ["second", "first", "before"])
 
+    browser.tab_to("Pause receives")  # Of the queue, ahead of the page's own.
     browser.tab_to("Pause")
     browser.press(KEYS.SPACE)
     assert browser.text("#tail-state") == "Paused"

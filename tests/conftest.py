@@ -174,7 +174,7 @@ def node(database: str) -> Iterator[Connection]:
 
 
 @pytest.fixture(scope="session")
-def browser(request: pytest.FixtureRequest) -> Iterator["Browser"]:
+def chromium(request: pytest.FixtureRequest) -> Iterator["Browser"]:
     """Give Debian's Chromium, which takes pictures where a folder for them was named."""
     missing = [package for program, package in BROWSER.items() if not shutil.which(program)]
     if missing:
@@ -186,6 +186,13 @@ def browser(request: pytest.FixtureRequest) -> Iterator["Browser"]:
 
     with Browser(takes_pictures=bool(request.config.getoption("screenshots"))) as found:
         yield found
+
+
+@pytest.fixture
+def browser(chromium: "Browser") -> Iterator["Browser"]:
+    """Give the browser, which leaves its page after the test."""
+    yield chromium
+    chromium.leave()
 
 
 @pytest.fixture(scope="session")

@@ -18,16 +18,6 @@ from support.proxy import Proxy
 from support.visitor import Visitor, signed_in
 
 
-@pytest.fixture(autouse=True)
-def _at_rest(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Have no page ask a node that has ended."""
-    yield
-    if "browser" in request.fixturenames:
-        found = request.getfixturevalue("browser")
-        found.open("about:blank")
-        found.complaints()
-
-
 def pictures(browser: Browser, url: str, folder: Path, name: str, text: str) -> None:
     """Look at a page in both widths and schemes."""
     for width in WIDTHS:

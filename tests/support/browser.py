@@ -60,6 +60,15 @@ class Browser:
     def open(self, url: str) -> None:
         self.driver.get(url)
 
+    def leave(self) -> None:
+        """Leave the page and what it complained of.
+
+        It would ask its node again and again, with the processor's time of other tests, and longer
+        than there is the node.
+        """
+        self.open("about:blank")
+        self.driver.get_log("browser")
+
     def click(self, selector: str) -> None:
         eventually(lambda: self._did(selector, lambda found: found.click()))
 

@@ -128,7 +128,7 @@ def kill_when(process: subprocess.Popen[bytes], fact: Callable[[], object], log:
                 break
             assert not has_ended, log.read_text()
             assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.001)
+            time.sleep(0.005)
     finally:
         dying = trees.trees([process.pid])
         with suppress(ProcessLookupError):

@@ -187,6 +187,7 @@ STATES = [
         ("usage on schema skipmq",),
         REFUSED,
         id="schema",
+        marks=pytest.mark.slow,  # As a function: the same error of PostgreSQL.
     ),
 ]
 

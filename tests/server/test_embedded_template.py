@@ -168,7 +168,9 @@ def test_installation_that_fails_is_reported_and_leaves_no_template(cache: Path)
         assert ask(server.url, "select count(*) from installed") == 0
 
 
-@pytest.mark.parametrize("home", ["own", "read-only", "absent"])
+@pytest.mark.parametrize(
+    "home", ["own", "absent", pytest.param("read-only", marks=pytest.mark.slow)]
+)
 def test_account_without_a_home_to_write_to_is_served(place: Path, home: str) -> None:
     program, variables = python_of_others()
     (place / "own").mkdir(mode=0o777)

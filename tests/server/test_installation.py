@@ -123,13 +123,32 @@ def test_wheel_has_a_bill_of_its_materials(place: Path) -> None:
     assert all(each["version"] and each["licenses"] for each in found.values())
 
 
+def test_make_run_serves_what_is_installed(place: Path) -> None:
+    # Without an install, which a change of pyproject.toml would bring while other tests run.
+    body, told = first_message_of_make_run(ROOT, place, "-o", ".venv/.installed")
+
+    assert body == "first"
+    assert "serves SQS at" in told
+
+
+@pytest.mark.slow
 def test_make_run_does_everything_from_a_clone(place: Path) -> None:
-    tree = copy_of_the_tree(place)
+    """The gate is run from a clone, and installs by the same rules."""
+    body, told = first_message_of_make_run(
+        copy_of_the_tree(place), place, f"PYTHON={getattr(sys, '_base_executable', sys.executable)}"
+    )
+
+    assert body == "first"
+    assert "serves SQS at" in told
+
+
+def first_message_of_make_run(tree: Path, place: Path, *options: str) -> tuple[str, str]:
+    """Run `make run` in a tree; return the first message of a user, and what the node printed."""
     port = free_port()
     environ = environment({"port": port, "data_dir": place / "data"})
     environ.pop("VIRTUAL_ENV", None)
     process = subprocess.Popen(
-        ["make", "run", f"PYTHON={getattr(sys, '_base_executable', sys.executable)}"],
+        ["make", "run", *options],
         cwd=tree,
         env=environ,
         stderr=subprocess.PIPE,
@@ -145,6 +164,5 @@ def test_make_run_does_everything_from_a_clone(place: Path) -> None:
         os.killpg(process.pid, signal.SIGINT)
         _, told = process.communicate(timeout=60)
 
-    assert body == "first"
-    assert "serves SQS at" in told
     assert "Traceback" not in told
+    return body, told

@@ -163,6 +163,25 @@ def test_worker_that_is_stopped_ends_what_runs_and_returns_the_rest(
     assert worker.lines[-1] == "skipmq: stopped (2 done, 3 returned)"
 
 
+def test_messages_are_claimed_ahead_of_quick_handlers_and_returned_at_the_end(
+    shop: str, owner: Connection, gate: Path
+) -> None:
+    with psycopg.connect(shop) as tx:
+        ORDERS.send_many([{"gate": str(gate)}] * 100, using=tx)
+    with WorkerProcess("worker_apps:quick", "--dsn", shop) as worker:
+        eventually(lambda: done(owner) == 60, why="a handler waits")
+        claimed = f"{WAITING} and receive_count = 1"
+        eventually(lambda: 5 <= number(owner, claimed) <= 10, why="the next are claimed")
+        worker.signal(signal.SIGTERM)
+        eventually(lambda: number(owner, f"{claimed} and receive_base = 0") == 0, why="returned")
+        gate.unlink()
+
+        assert worker.ended() == 0
+
+    assert (done(owner), number(owner, WAITING)) == (60, 40)
+    assert number(owner, f"{WAITING} and receive_count > receive_base") == 0
+
+
 @pytest.mark.parametrize("options", [["--grace", "0.2"], []])
 def test_handlers_that_do_not_end_are_cut_off_and_their_messages_returned(
     shop: str, owner: Connection, gate: Path, options: list[str]

@@ -1,5 +1,6 @@
 """The apps of the workers in these tests, which run in processes of their own."""
 
+import itertools
 import os
 import time
 from pathlib import Path
@@ -18,6 +19,8 @@ effects = App()
 gated = App()
 failing = App()
 remote = App()
+quick = App()
+_handled = itertools.count(1)
 
 
 def _work(queue: str, body: dict[str, Any], context: Context) -> None:
@@ -58,6 +61,15 @@ async def never_full(batch: list[dict[str, Any]]) -> None:
 @failing.consumer(ORDERS, retry=Retry.backoff(60, most=60))
 def fail(body: dict[str, Any]) -> None:
     raise ValueError(body["name"])
+
+
+@quick.consumer(ORDERS)
+def wait_at_last(body: dict[str, Any], context: Context) -> None:
+    """Be quick until message 60, and then wait until the file that the body names is gone."""
+    with context.transaction() as tx:
+        tx.execute(EFFECT, ("orders", "done"))
+    while next(_handled) >= 60 and Path(body["gate"]).exists():
+        time.sleep(0.01)
 
 
 @remote.consumer(ORDERS, concurrency=4)

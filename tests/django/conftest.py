@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -132,26 +133,45 @@ def database_of(url: str) -> dict[str, Any]:
     }
 
 
+def project(folder: Path, url: str) -> Manage:
+    """Return a copy of the project, on a database."""
+    shutil.copytree(FOLDER, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    return Manage(folder, url)
+
+
+@pytest.fixture(scope="session")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Databases], str]:
+    """Give what returns the URL of a database that the project has migrated, one a server."""
+
+    @cache
+    def made(databases: Databases) -> str:
+        url = databases.empty()
+        project(tmp_path_factory.mktemp("migrated") / "project", url).run("migrate", "-v0")
+        return url
+
+    return made
+
+
 @pytest.fixture
-def empty(databases: Databases) -> Iterator[str]:
-    """Give the URL of an empty database."""
-    url = databases.empty()
+def url(
+    request: pytest.FixtureRequest, databases: Databases, migrated: Callable[[Databases], str]
+) -> Iterator[str]:
+    """Give the URL of an empty database, or of a migrated one for a test with `shop`."""
+    is_migrated = "shop" in request.fixturenames
+    url = databases.copy(migrated(databases)) if is_migrated else databases.empty()
     yield url
     databases.drop(url)
 
 
 @pytest.fixture
-def manage(empty: str, tmp_path: Path) -> Manage:
+def manage(url: str, tmp_path: Path) -> Manage:
     """Give a project on an empty database."""
-    folder = tmp_path / "project"
-    shutil.copytree(FOLDER, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    return Manage(folder, empty)
+    return project(tmp_path / "project", url)
 
 
 @pytest.fixture
 def shop(manage: Manage) -> Manage:
     """Give a project whose database is migrated."""
-    manage.run("migrate", "-v0")
     return manage
 
 

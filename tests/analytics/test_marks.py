@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from html import unescape
 from importlib import resources
 from itertools import pairwise
@@ -50,23 +51,28 @@ def ticks(svg: str, axis: int) -> list[tuple[float, str]]:
     return [(float((x, y)[axis]), unescape(text)) for x, y, text in found]
 
 
+# Specified when a test draws them: each worker of the tests reads this module.
+BARS, AGES = partial(marks.bars, COLOURS, DAY), partial(marks.ages, DAY)
+LATENCIES, SHARES = partial(marks.latencies, COLOURS, DAY), partial(marks.shares, COLOURS)
+
+
 @pytest.mark.parametrize(
-    ("specification", "low", "high", "texts"),
+    ("specified", "low", "high", "texts"),
     [
-        (marks.bars(COLOURS, DAY), 1, 1, ["0", "1"]),
-        (marks.bars(COLOURS, DAY), 1, 7, ["0", "2", "4", "6", "8"]),
-        (marks.bars(COLOURS, DAY), 1, 1_000_000, ["0", "200k", "400k", "600k", "800k", "1M"]),
-        (marks.ages(DAY), 1, 0.2, ["0 s", "1 s", "2 s", "3 s", "4 s"]),
-        (marks.ages(DAY), 1, 5_000, ["0 s", "30 min", "1 h", "1.5 h"]),
-        (marks.latencies(COLOURS, DAY), 0.02, 500, ["100 ms", "1 s", "10 s", "1 min", "10 min"]),
-        (marks.latencies(COLOURS, DAY), 0.4, 4, ["1 s", "3 s"]),
-        (marks.shares(COLOURS), 1, 1, ["0.01 %", "0.1 %", "1 %", "10 %", "100 %"]),
+        (BARS, 1, 1, ["0", "1"]),
+        (BARS, 1, 7, ["0", "2", "4", "6", "8"]),
+        (BARS, 1, 1_000_000, ["0", "200k", "400k", "600k", "800k", "1M"]),
+        (AGES, 1, 0.2, ["0 s", "1 s", "2 s", "3 s", "4 s"]),
+        (AGES, 1, 5_000, ["0 s", "30 min", "1 h", "1.5 h"]),
+        (LATENCIES, 0.02, 500, ["100 ms", "1 s", "10 s", "1 min", "10 min"]),
+        (LATENCIES, 0.4, 4, ["1 s", "3 s"]),
+        (SHARES, 1, 1, ["0.01 %", "0.1 %", "1 %", "10 %", "100 %"]),
     ],
 )  # fmt: skip
 def test_ticks_are_round_and_apart(
-    drawn: Drawn, specification: Any, low: float, high: float, texts: list[str]
+    drawn: Drawn, specified: Callable[[], Any], low: float, high: float, texts: list[str]
 ) -> None:
-    found = ticks(drawn(specification, [], low, high), 1)
+    found = ticks(drawn(specified(), [], low, high), 1)
 
     assert [text for _, text in found] == texts
     assert all(below - above >= 12 for (below, _), (above, _) in pairwise(found))

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from bench.cases import CASES
-from bench.chart import memory, ratios
 from bench.clients import percentile
 from bench.load import Failed, Outcome, Shape, parse_pgbench, parse_wrk
 from bench.record import Comparison, Pair, WarmUp
@@ -158,6 +157,8 @@ def test_results_are_medians_and_extremes_and_why_others_are_missing() -> None:
 
 
 def test_results_are_drawn(tmp_path: Path) -> None:
+    from bench.chart import memory, ratios  # noqa: PLC0415 - Matplotlib, for this test alone.
+
     nothing = comparison()
     nothing.values["other"] = [0, 0, 0]
     ratios([comparison(), nothing], "subtitle", tmp_path / "ratios.png")

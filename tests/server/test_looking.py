@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,8 @@ import pytest
 
 from skipmq import embedded
 from skipmq.database import schema
-from support.http import SKIPMQ, environment, free_port
+from support.commands import invoke
+from support.http import environment, free_port
 from support.processes import holding, keeper_of, postmaster_of, until_gone
 
 READERS = [
@@ -28,16 +28,9 @@ READERS = [
 
 def run(data: Path, *words: str) -> tuple[int, str]:
     """Run a command on a data folder; return its status and what it said."""
-    done = subprocess.run(
-        [*SKIPMQ, *words],
-        env=environment({"data_dir": data, "port": free_port()}) | {"COLUMNS": "300"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert "Traceback" not in done.stderr
-    return done.returncode, done.stdout + done.stderr
+    variables = environment({"data_dir": data, "port": free_port()}) | {"COLUMNS": "300"}
+    done = invoke(words, variables)
+    return done.code, done.stdout + done.stderr
 
 
 def contents(folder: Path) -> dict[Path, Any]:

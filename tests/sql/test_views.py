@@ -7,7 +7,7 @@ import pytest
 
 from support.fifo import FifoQueue
 from support.postgres import Connection, as_reader
-from support.sql import Queue, number
+from support.sql import Queue, Redrive, advance, number
 
 VIEWS = [
     "archived_day",
@@ -17,6 +17,7 @@ VIEWS = [
     "message",
     "message_metadata",
     "queue",
+    "queue_period",
     "server",
 ]
 PLAIN = {
@@ -108,6 +109,28 @@ def test_message_shows_what_waits_without_ballast(reader: Connection, owner: Con
         ("orders", False, True, "b", 1),
         (fifo.name, True, False, "c", 1),
     ]
+
+
+def test_queue_period_is_exact_before_and_after_changes_are_folded(
+    reader: Connection, owner: Connection
+) -> None:
+    events = (
+        "select queue, sum(sent), sum(deleted), sum(dead_lettered) from skipmq_views.queue_period"
+        " group by 1 order by 1"
+    )
+    redrive = Redrive(owner, 1)
+    redrive.dead.delete(*redrive.dead.receive())
+    seen = []
+    for fold in ("select 1", "select skipmq.fold_counts(true)"):
+        owner.execute(fold.encode())
+        seen.append(reader.execute(events).fetchall())
+    advance(owner, "7 hours")
+    owner.execute("select skipmq.fold_counts(true)")
+
+    of_periods = reader.execute(events).fetchall()
+
+    assert seen == [of_periods, of_periods]
+    assert of_periods == [("dead", 1, 1, 0), ("source", 1, 0, 1)]
 
 
 @pytest.mark.parametrize(

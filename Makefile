@@ -17,6 +17,9 @@ DRAMATIQ := .cache/clients/dramatiq/.installed
 TASKIQ := .cache/clients/taskiq/.installed
 FASTSTREAM := .cache/clients/faststream/.installed
 DBT := .cache/clients/dbt/.installed
+AIRFLOW := .cache/clients/airflow/.installed
+DAGSTER := .cache/clients/dagster/.installed
+ICEBERG := .cache/clients/iceberg/.installed
 OPENLINEAGE := .cache/clients/openlineage/.installed
 AWSCLI := .cache/clients/awscli/.installed
 RUNNERS := .cache/clients/runners/.installed
@@ -63,7 +66,7 @@ test: ## Lint, type-check and run all tests that the gate runs
 	$(BIN)/pytest $(WORKERS)
 
 test-all: ## The same with the slow tests
-	@$(SET_UP) $(DBT) lint
+	@$(SET_UP) $(DBT) $(AIRFLOW) $(DAGSTER) $(ICEBERG) lint
 	$(BIN)/pytest $(WORKERS) tests/http $(WSGI_CONSOLE) --door wsgi $(WSGI_SKIPS)
 	$(BIN)/pytest $(WORKERS) -m "slow or not slow"
 
@@ -177,9 +180,9 @@ $(VENV)/.bench: $(VENV)/.dev
 	@$(INSTALL) -c $(CONSTRAINTS) -e '.[bench]'
 	@touch $@
 
-# Its command has to find what it needs by itself.
-$(AWSCLI): tests/clients/python/awscli.txt | $(VENV)/bin/python
-	@echo "installing awscli into $(@D)"
+# Their commands have to find what they need by themselves.
+$(AWSCLI) $(AIRFLOW) $(DAGSTER) $(ICEBERG): .cache/clients/%/.installed: tests/clients/python/%.txt | $(VENV)/bin/python
+	@echo "installing $* into $(@D)"
 	@rm -rf $(@D) && $(PYTHON) -m venv $(@D)
 	@$(@D)/bin/python -m pip --disable-pip-version-check install -q --no-compile --no-deps -r $<
 	@touch $@

@@ -1,13 +1,10 @@
 """Drivers that die: by kill -9 while messages move, and at every single step of a commit."""
 
-import os
 import random
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from shutil import copytree
@@ -20,21 +17,18 @@ from skipmq.analytics.columns import HISTORY
 from skipmq.analytics.export import export
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.lake import Lake
-from support import trees
 from support.analytics import (
     FACTS,
-    SHORT_LIVED,
     Writers,
     all_rows,
     lake_rows,
     rows_of,
     settle,
 )
+from support.drivers import PATIENCE, kill_when, launch
 from support.partitions import Partitions
-from support.postgres import Connection, as_reader
-from support.processes import until_gone
+from support.postgres import Connection
 
-PATIENCE = 300
 # Moments at which a process is killed, from its beginning to its end.
 MOMENTS = 4
 TIDY = """
@@ -98,44 +92,6 @@ def tidying(place: Path, until: float | None = None) -> float:
     assert days == "one day\n"
     assert until is not None or process.returncode == 0
     return time.monotonic() - begin
-
-
-def launch(database: str, log: Path, *arguments: str) -> subprocess.Popen[bytes]:
-    others = {k: v for k, v in os.environ.items() if not k.startswith("SKIPMQ_")}  # noqa: TID251
-    with log.open("ab") as output:
-        return subprocess.Popen(
-            [sys.executable, "-m", "skipmq", "analytics", *arguments],
-            env=others
-            | {
-                "SKIPMQ_DATABASE_URL": as_reader(database).replace("reader", "node"),
-                "SKIPMQ_SPARK_MASTER": "local[1]",
-                "PYSPARK_SUBMIT_ARGS": SHORT_LIVED,
-            },
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
-
-
-def kill_when(process: subprocess.Popen[bytes], fact: Callable[[], object], log: Path) -> None:
-    """Kill a driver, its JVM too, as soon as something is so."""
-    deadline = time.monotonic() + PATIENCE
-    try:
-        while True:
-            # Asked first: what makes the fact true may be the last that it does.
-            has_ended = process.poll() is not None
-            if fact():
-                break
-            assert not has_ended, log.read_text()
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.005)
-    finally:
-        dying = trees.trees([process.pid])
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        for each in dying:
-            until_gone(each.pid)
 
 
 def lake_is_whole(spark: SparkSession, place: Path, owner: Connection) -> None:

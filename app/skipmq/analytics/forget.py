@@ -1,4 +1,4 @@
-"""Erasure of messages in queues, the history and the lake.
+"""Erasure of messages in queues, the history, the lake and the tables of a pipeline.
 
 The condition is SQL over the columns of the history, for both PostgreSQL and Spark; live messages
 have no `settled_at`, `outcome`, `node` and `xid`. Live messages are erased first: those that are
@@ -11,6 +11,7 @@ from hashlib import sha256
 from typing import Any
 
 from skipmq.analytics.lake import Lake
+from skipmq.analytics.pipeline_erasure import Tables
 from skipmq.analytics.postgres import erasure
 from skipmq.database.session import Session
 
@@ -20,7 +21,10 @@ CHUNK = 500
 
 @dataclass(frozen=True, slots=True)
 class MessageCount:
-    """Matching messages of a place (`live`, `history`, `lake`), queue and day of settlement."""
+    """Matching messages of a queue and day of settlement, in a place.
+
+    That is `live`, `history`, `lake` or `tables`.
+    """
 
     place: str
     queue: str
@@ -28,7 +32,9 @@ class MessageCount:
     messages: int
 
 
-def find(sessions: Sequence[Session], lake: Lake | None, condition: str) -> list[MessageCount]:
+def find(
+    sessions: Sequence[Session], lake: Lake | None, condition: str, tables: Tables | None = None
+) -> list[MessageCount]:
     """Count the messages that match the condition, in all places: in each partition, by queue.
 
     Raises erasure.ConditionError or a Spark error for an invalid condition.
@@ -50,11 +56,13 @@ def find(sessions: Sequence[Session], lake: Lake | None, condition: str) -> list
             .collect()
         )
         found += [MessageCount("lake", row["queue"], str(row["day"]), row["count"]) for row in rows]
+    if tables is not None:
+        found += [MessageCount("tables", *row) for row in tables.count(condition)]
     return found
 
 
 def erase(
-    sessions: Sequence[Session], lake: Lake | None, condition: str
+    sessions: Sequence[Session], lake: Lake | None, condition: str, tables: Tables | None = None
 ) -> Iterator[tuple[str, int]]:
     """Erase the messages that match the condition; yield the place and the count of each step.
 
@@ -67,6 +75,8 @@ def erase(
         # Not the condition, which may contain personal data.
         reason = f"forget {sha256(condition.encode()).hexdigest()[:16]}"
         yield "lake", lake.erase(condition, reason=reason)
+    if tables is not None:
+        yield "tables", tables.erase(condition)
 
 
 def _erase_in(session: Session, condition: str) -> Iterator[tuple[str, int]]:

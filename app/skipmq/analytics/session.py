@@ -1,6 +1,7 @@
 """The Spark session, configured by the settings."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -23,10 +24,15 @@ _COMPILER = (
 )
 
 
-def start(settings: Settings, name: str = "skipmq analytics") -> SparkSession:
+def start(
+    settings: Settings,
+    name: str = "skipmq analytics",
+    configuration: Mapping[str, str] | None = None,
+) -> SparkSession:
     """Return the session of this process, with the JDBC driver and the time zone UTC.
 
-    Under `spark-submit` its command line determines the master and the driver.
+    `configuration` has further settings of Spark. Under `spark-submit` its command line determines
+    the master and the driver.
     """
     config.prepare_spark(settings.spark_master)
     builder = (
@@ -48,6 +54,8 @@ def start(settings: Settings, name: str = "skipmq analytics") -> SparkSession:
         )
         for key, value in _driver(settings.spark_jars).items():
             builder = builder.config(key, value)
+    for key, value in (configuration or {}).items():
+        builder = builder.config(key, value)
     return builder.getOrCreate()
 
 

@@ -105,6 +105,12 @@ _ANALYTICS = (
         extra="analytics",
     ),
     Deferred(
+        "pipeline",
+        "analytics.pipeline:pipeline_command",
+        "Bring the tables bronze, silver and gold of settled messages up to date.",
+        extra="analytics",
+    ),
+    Deferred(
         "verify",
         "analytics.lake:verify_command",
         "Check a lake against its files and the database.",
@@ -136,7 +142,7 @@ _ANALYTICS = (
     ),
     Deferred(
         "audit",
-        "analytics.reports:audit_command",
+        "analytics.audit:audit_command",
         "Reconcile sent messages with those stored, delivered and deleted.",
         extra="analytics",
     ),

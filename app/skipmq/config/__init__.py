@@ -9,7 +9,9 @@ from skipmq.config.environment import (
     lineage_configured,
     load,
     prepare_spark,
+    prepare_spark_connect,
     service_manager,
+    spark_client,
     submitted,
 )
 
@@ -22,6 +24,8 @@ __all__ = [
     "lineage_configured",
     "load",
     "prepare_spark",
+    "prepare_spark_connect",
     "service_manager",
+    "spark_client",
     "submitted",
 ]

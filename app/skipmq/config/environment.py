@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, get_type_hints
 
 import msgspec
@@ -53,6 +54,20 @@ def prepare_spark(master: str) -> None:
 def submitted() -> bool:
     """Return whether `spark-submit` has started this process."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def prepare_spark_connect() -> None:
+    """Choose the token that a server of Spark Connect in this process demands of clients."""
+    os.environ.setdefault("SPARK_CONNECT_AUTHENTICATE_TOKEN", token_hex(16))
+
+
+def spark_client(remote: str, url: str) -> dict[str, str]:
+    """Return the environment of a client of Spark Connect that reads the database at `url`."""
+    return os.environ | {
+        "SPARK_API_MODE": "connect",
+        "SPARK_REMOTE": remote,
+        f"{PREFIX}ANALYTICS_URL": url,
+    }
 
 
 def lineage_configured() -> bool:

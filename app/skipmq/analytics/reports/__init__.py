@@ -19,6 +19,8 @@ from pyspark.sql import DataFrame
 from skipmq.analytics.period import HOUR, Period
 
 QUEUE = ("account", "region", "queue")
+# What identifies a message, and its first receive, which no report needs.
+_IDENTITY = ("message_id", "id", "queue_id", "first_received_at")
 
 
 def definition(report: str) -> str:
@@ -33,11 +35,17 @@ def query(
 
     Times have a time zone; `step` is in microseconds.
     """
+    return _computed(definition(report), tables, parameters)
+
+
+def _computed(
+    text: str, tables: Mapping[str, DataFrame], parameters: Mapping[str, datetime | int] | None
+) -> DataFrame:
     # DataFrames, unlike views, leave nothing in the session, and are allowed in pipelines.
     text = re.sub(
         r"\b(from|join) (history|queues|moves|message|settled|active|backlog)\b",
         r"\1 {\2}",
-        definition(report),
+        text,
     )
     session: Any = next(iter(tables.values())).sparkSession
     return session.sql(text, args=dict(parameters or {}), **tables)
@@ -47,6 +55,13 @@ def message(history: DataFrame) -> DataFrame:
     """Return the table that the reports read: a row for each message in each queue."""
     moves = query("moves", {"history": history}, None)
     return query("message", {"history": history, "moves": moves}, None)
+
+
+def lives(history: DataFrame, moves: DataFrame) -> DataFrame:
+    """Return the rows of the table `message`, with the IDs and the first receive of each."""
+    first = QUEUE[0]
+    text = definition("message").replace(first, f"{', '.join(_IDENTITY)}, {first}", 1)
+    return _computed(text, {"history": history, "moves": moves}, None)
 
 
 def latency(history: DataFrame, *, step: timedelta = HOUR) -> DataFrame:

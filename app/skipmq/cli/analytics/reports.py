@@ -2,11 +2,10 @@
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from datetime import datetime
-from functools import reduce
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +31,6 @@ from skipmq.cli.analytics.options import (
     WHERE,
     check_order,
     check_queues,
-    now,
     utc,
 )
 from skipmq.cli.analytics.sources import lake_table, spark_and_database
@@ -49,7 +47,7 @@ if TYPE_CHECKING:
     from skipmq.analytics.jdbc import Source
 
 _COLOURS = {"bad": "red", "watch": "yellow", "unknown": "blue", "good": "green"}
-# Messages were lost or duplicated, or not erased.
+# Matching messages remain.
 _FAILED = 1
 
 
@@ -263,12 +261,23 @@ def _overview(rows: Sequence[Mapping[str, Any]], queue: str) -> Any:
 @click.command("forget")
 @WHERE
 @click.option("--lake", help="Also erase from this lake (default: SKIPMQ_ARCHIVE).")
+@click.option(
+    "--tables",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Also erase from the tables in this folder, the --output of `analytics pipeline`.",
+)
 @click.option("--dry-run", is_flag=True, help="Only show which messages would be erased.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @JSON
 @one_line_errors
 def forget_command(
-    *, condition: str, lake: str | None, dry_run: bool, yes: bool, as_json: bool
+    *,
+    condition: str,
+    lake: str | None,
+    tables: Path | None,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
 ) -> None:
     """Erase the messages that match an SQL condition, in queues, the history and the lake.
 
@@ -283,23 +292,25 @@ def forget_command(
     ):
         from skipmq.analytics import forget  # noqa: PLC0415
         from skipmq.analytics.lake import Lake  # noqa: PLC0415
+        from skipmq.analytics.pipeline_erasure import Tables  # noqa: PLC0415
 
         lake_ = Lake.find(spark, path) if path else None
+        tables_ = Tables(spark, tables) if tables else None
         with out.status("counting"):
-            before = forget.find(writers, lake_, condition)
+            before = forget.find(writers, lake_, condition, tables_)
         if not as_json:
             out.print(_places(before, "found"))
-        after, erased = before, dict.fromkeys(("live", "history", "lake", "replay"), 0)
+        after, erased = before, dict.fromkeys(("live", "history", "lake", "tables", "replay"), 0)
         # Also if none is found: files of killed exports and unsent replays may have some.
         if not dry_run:
             number = sum(found.messages for found in before)
             if number and not yes:
                 click.confirm(f"Permanently erase {number} messages?", abort=True, err=True)
-            for place, done in forget.erase(writers, lake_, condition):
+            for place, done in forget.erase(writers, lake_, condition, tables_):
                 erased[place] += done
             days = {f.day for f in before if f.place == "history" and f.day}
             forget.vacuum(writers, sorted(days))
-            after = forget.find(writers, lake_, condition)
+            after = forget.find(writers, lake_, condition, tables_)
     if as_json:
         click.echo(json.dumps(forget.report(before, after, erased), indent=2))
     elif dry_run:
@@ -321,74 +332,4 @@ def _places(found: Sequence["MessageCount"], title: str) -> Any:
     )  # fmt: skip
     for row in found:
         table.add_row(row.place, row.day or "", escape(row.queue or ""), f"{row.messages:,}")
-    return table
-
-
-@click.command("audit")
-@click.option("--sent", type=click.Path(exists=True), help="Log of acknowledged sends, JSON lines.")
-@click.option(
-    "--late", type=float, default=60.0, help="Seconds after which a first receive is late (60)."
-)
-@click.option(
-    "--show", type=click.IntRange(0), default=20, help="Number of messages to list by ID (20)."
-)
-@JSON
-@one_line_errors
-def audit_command(*, sent: str | None, late: float, show: int, as_json: bool) -> None:
-    """Reconcile sent messages with those stored, delivered and deleted.
-
-    --sent is a client's log of acknowledged sends: lines of {"message_id", "queue", "sent_at"}.
-    Without it, checks that every stored message was settled at most once. Reads everything in one
-    snapshot. The exit code is 1 if messages were lost or duplicated.
-    """
-    settings = configuration().settings
-    with spark_and_database(settings) as (spark, source, _):
-        from skipmq.analytics import audit, snapshot, sources  # noqa: PLC0415
-
-        log = audit.sends(spark, sent) if sent else None
-        with out.status("reading"), snapshot.taken_of_all(source) as taken:
-            messages = _united(snapshot.everything(spark, each) for each in taken).persist()
-            messages.count()
-            erased = _united(snapshot.erased(spark, each) for each in taken).persist()
-            erased.count()
-            scope = sources.history_scope(source)
-        fates = audit.fates(
-            messages, log, now=now(source), late=late,
-            history_since=scope.since, unkept=scope.unkept, erased=erased,
-        ).persist()  # fmt: skip
-        rows = [row.asDict() for row in audit.totals(fates).collect()]
-        wrong = [
-            row.asDict()
-            for row in fates.where(fates["fate"].isin(list(audit.FAILURES)))
-            .orderBy("queue", "sent_at")
-            .limit(show)
-            .collect()
-        ]
-    failed = sum(row[fate] for row in rows for fate in audit.FAILURES)
-    if as_json:
-        click.echo(json.dumps({"queues": rows, "wrong": wrong}, indent=2, default=str))
-    else:
-        out.print(_totals(rows))
-        for row in wrong:
-            out.print(f"[red]{row['fate']}[/] {escape(row['queue'])} {row['message_id']}")
-        out.print(
-            f"[red]{failed} messages lost or duplicated[/]"
-            if failed
-            else "no message is lost or duplicated"
-        )
-    if failed:
-        sys.exit(_FAILED)
-
-
-def _united(frames: "Iterable[DataFrame]") -> "DataFrame":
-    return reduce(lambda one, other: one.union(other), frames)
-
-
-def _totals(rows: Sequence[Mapping[str, Any]]) -> Any:
-    if not rows:
-        return "no message was sent"
-    names = [name for name in rows[0] if name == "queue" or any(row[name] for row in rows)]
-    table = Table(*names, box=None, pad_edge=False)
-    for row in rows:
-        table.add_row(*(escape(str(row[name])) for name in names))
     return table

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING
@@ -24,20 +24,25 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def spark_started(settings: Settings) -> Iterator["SparkSession"]:
+def spark_started(
+    settings: Settings, configuration: Mapping[str, str] | None = None
+) -> Iterator["SparkSession"]:
     """Yield a Spark session; raise click.ClickException if PySpark or Java is missing.
 
-    It is the active session of a program that runs a command, else one for the command alone.
+    It is the active session of a program that runs a command, else one for the command alone, which
+    further settings of Spark demand.
     """
     check_spark(settings.spark_master)
     from skipmq.analytics import session as spark_session  # noqa: PLC0415 - PySpark is an extra.
 
     if (active := spark_session.active()) is not None:
+        if configuration:
+            raise click.ClickException("this needs a session of Spark of its own: run it alone")
         yield active
         return
     with out.status("starting Spark"), _captured_standard_error() as captured:
         try:
-            spark = spark_session.start(settings)
+            spark = spark_session.start(settings, configuration=configuration)
         except Exception as error:
             captured.seek(0)
             lines = captured.read().decode("utf-8", "replace").splitlines()
@@ -78,15 +83,25 @@ def spark_and_database(
     """
     check_spark(settings.spark_master, DUCKDB)
     with ExitStack() as stack:
-        _, url = stack.enter_context(open_database(settings))
-        schema.check(url)
-        if settings.analytics_url:
-            _check_readable(settings.analytics_url)
+        reader, url = stack.enter_context(readable_database(settings))
         spark = stack.enter_context(spark_started(settings))
         from skipmq.analytics import partitions  # noqa: PLC0415 - as above.
 
+        yield spark, stack.enter_context(partitions.opened(reader)), url
+
+
+@contextmanager
+def readable_database(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Yield the URLs of the database to read and of the nodes' database.
+
+    Raises click.ClickException if SKIPMQ_ANALYTICS_URL cannot be read, and like schema.check.
+    """
+    with open_database(settings) as (_, url):
+        schema.check(url)
+        if settings.analytics_url:
+            _check_readable(settings.analytics_url)
         reader = settings.database_url or session.as_role(url, "skipmq_reader")
-        yield spark, stack.enter_context(partitions.opened(settings.analytics_url or reader)), url
+        yield settings.analytics_url or reader, url
 
 
 def _check_readable(url: str) -> None:

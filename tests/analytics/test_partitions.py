@@ -15,6 +15,7 @@ pytest.importorskip("pyspark")
 
 from skipmq import embedded
 from skipmq.analytics import delta, frames, partitions, queue_settings, stored_rows, verify
+from skipmq.analytics.columns import HISTORY
 from skipmq.analytics.errors import LakeError
 from skipmq.analytics.export import export
 from skipmq.analytics.lake import Lake
@@ -223,18 +224,26 @@ def typed(*words: str, **settings: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_partition_that_is_unavailable_does_not_hold_up_the_others(
-    spark: "SparkSession",
+@pytest.fixture
+def stopped(
     embedded_databases: Databases,
     router_server: Databases,
+    tmp_path_factory: pytest.TempPathFactory,
     public_folder: Path,
-    place: str,
-) -> None:
-    folder = public_folder / "stopped"
+) -> tuple[Partitions, Path]:
+    """Give partitions of which the second is stopped, with 10 rows, and the folder of its data."""
+    folder = public_folder / tmp_path_factory.mktemp("stopped").name
     with embedded.start(folder) as server:
         made = Partitions([embedded_databases, Databases(server)], router_server)
         with connect(made.urls[1]) as second:
             settle(second, 10, "mails")
+    return made, folder
+
+
+def test_partition_that_is_unavailable_does_not_hold_up_the_others(
+    spark: "SparkSession", stopped: tuple[Partitions, Path], place: str
+) -> None:
+    made, folder = stopped
     with connect(made.urls[0]) as first, partitions.opened(as_node(made.router)) as routed:
         settle(first, 20, "tea")
 
@@ -244,18 +253,34 @@ def test_partition_that_is_unavailable_does_not_hold_up_the_others(
             both = export(spark, routed, place)
             settle(first, 10, "tea")
             expected = all_rows([first, second])
-        failed = typed("export", "--lake", place, database_url=as_node(made.router))
+        again = export(spark, routed, place)
 
     settings = queue_settings.from_lake(delta.url_of(place))["queue"].to_pylist()
     assert (without.rows, list(without.unavailable), list(without.until)) == (20, [1], [0])
     assert "connection" in without.unavailable[1]
     assert (both.rows, both.unavailable) == (20, {})
-    assert failed.returncode == 1
-    assert "10 rows in 1 window, up to transaction" in " ".join(failed.stdout.split())
-    assert failed.stderr.splitlines()[-1].startswith(
-        "Error: partition 1 is unavailable: connection"
-    )
-    assert "The others are exported; run this again when it is available" in failed.stderr
+    assert (again.rows, list(again.unavailable)) == (10, [1])
     assert lake_rows(spark, place) == expected
     assert len(expected) == 50
     assert settings == ["mails", "tea"]
+
+
+@pytest.mark.slow
+def test_commands_name_the_partition_that_is_unavailable(
+    spark: "SparkSession", stopped: tuple[Partitions, Path], place: str, tmp_path: Path
+) -> None:
+    made, _ = stopped
+    router, out = as_node(made.router), str(tmp_path / "out")
+    with connect(made.urls[0]) as first:
+        settle(first, 20, "tea")
+
+    exported = typed("export", "--lake", place, database_url=router)
+    streamed = typed("stream", "--output", out, "--once", database_url=router)
+
+    assert (exported.returncode, streamed.returncode) == (1, 1)
+    assert "20 rows in 1 window, up to transaction" in " ".join(exported.stdout.split())
+    for done, verb in ((exported, "exported"), (streamed, "written")):
+        last = done.stderr.splitlines()[-1]
+        assert last.startswith("Error: partition 1 is unavailable: connection")
+        assert last.endswith(f"The others are {verb}; run this again when it is available")
+    assert spark.read.schema(HISTORY).parquet(out).count() == 20

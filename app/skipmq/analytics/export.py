@@ -11,7 +11,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from skipmq.analytics import jdbc, queue_settings, stored_rows, verify, windows
+from skipmq.analytics import jdbc, partitions, queue_settings, stored_rows, verify, windows
 from skipmq.analytics.frames import as_history
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.lake import Lake
@@ -249,17 +249,12 @@ class _Export:
                 raise
             if not isinstance(error, session.Unavailable):
                 # A task fails for many reasons.
-                try:
-                    self._source.partitions[partition].connect().close()
-                except session.Unavailable as reason:
-                    self._unavailable[partition] = _one_line(reason)
-                    return
-                raise
-            self._unavailable[partition] = _one_line(error)
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+                reason = partitions.unavailable(self._source).get(partition)
+                if reason is None:
+                    raise
+            else:
+                reason = " ".join(str(error).split())
+            self._unavailable[partition] = reason
 
 
 def _rewind_after_failover(lake: Lake, database: _Database, connection: Session) -> int:

@@ -29,6 +29,17 @@ def opened(url: str) -> Iterator[Source]:
         yield found
 
 
+def unavailable(source: Source) -> dict[int, str]:
+    """Return the reasons why partitions do not respond, by their numbers."""
+    found = {}
+    for number, each in enumerate(source.partitions):
+        try:
+            each.connect().close()
+        except session.Unavailable as error:
+            found[number] = " ".join(str(error).split())
+    return found
+
+
 def urls(url: str) -> list[str]:
     """Return the URLs of a router's partitions, or that of a database itself.
 

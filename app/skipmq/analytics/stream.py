@@ -154,11 +154,14 @@ class StreamReader(_PartitionReader, DataSourceStreamReader, SupportsTriggerAvai
         self._is_router = False
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - PySpark's name, as below.
-        """Return the offset at which a new query begins; raise session.Unavailable."""
+        """Return the offset at which a new query begins.
+
+        A partition that is unavailable is read later from its beginning, like one that is added.
+        Raises session.Unavailable for the position `latest`, and for a single database.
+        """
         self._find_databases()
         offsets = {}
-        for number, url in self._urls.items():
-            server = self._server(url)
+        for number, server in self._available_servers(all_=self._access.from_latest).items():
             begin = server.horizon if self._access.from_latest else 0
             offsets[number] = _offset(begin, begin, server)
         return self._joined(offsets) | {"new": True}
@@ -257,14 +260,17 @@ class StreamReader(_PartitionReader, DataSourceStreamReader, SupportsTriggerAvai
         self._is_router = found is not None
         self._urls = dict(enumerate([self._access.url] if found is None else found))
 
-    def _available_servers(self) -> dict[int, Server]:
-        """Return the states of the databases that respond; raise session.Unavailable for one."""
+    def _available_servers(self, *, all_: bool = False) -> dict[int, Server]:
+        """Return the states of the databases that respond.
+
+        Raises session.Unavailable for a single one, and with `all_` if a partition does not.
+        """
         servers = {}
         for number, url in self._urls.items():
             try:
                 servers[number] = self._server(url)
             except session.Unavailable:
-                if not self._is_router:
+                if all_ or not self._is_router:
                     raise
         return servers
 

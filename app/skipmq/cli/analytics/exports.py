@@ -1,6 +1,7 @@
 """The commands `analytics export` and `analytics stream`."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import date
 from functools import partial
@@ -89,11 +90,7 @@ def _record(url: str, day: date, rows: int, until: int) -> bool:
 
 def _problems(done: "Summary", path: str) -> list[str]:
     """Return what was not exported or is damaged, with the remedies."""
-    found = [
-        f"partition {partition} is unavailable: {reason}. The others are exported; run this again"
-        " when it is available"
-        for partition, reason in done.unavailable.items()
-    ]
+    found = _unread(done.unavailable, "exported")
     if done.damage:
         more = f", and {len(done.damage) - 1} more are damaged" if done.damage[1:] else ""
         found.append(
@@ -101,6 +98,14 @@ def _problems(done: "Summary", path: str) -> list[str]:
             " again the days that the database still has; it keeps the days of damaged files"
         )
     return found
+
+
+def _unread(unavailable: Mapping[int, str], done: str) -> list[str]:
+    return [
+        f"partition {partition} is unavailable: {reason}. The others are {done}; run this again"
+        " when it is available"
+        for partition, reason in unavailable.items()
+    ]
 
 
 def _print_summary(done: "Summary", path: str) -> None:
@@ -130,10 +135,11 @@ def _print_summary(done: "Summary", path: str) -> None:
 def stream_command(*, output: str, once: bool, every: float, rows: int, bodies: bool) -> None:
     """Write settled messages to Parquet continuously, each row once.
 
-    It can be stopped or killed at any time and resumes when it is run again.
+    It can be stopped or killed at any time and resumes when it is run again. With --once the exit
+    code is 1 if a partition is unavailable, of which messages may be missing.
     """
     with spark_and_database(configuration().settings) as (spark, source, _):
-        from skipmq.analytics import sink  # noqa: PLC0415 - as above.
+        from skipmq.analytics import partitions, sink  # noqa: PLC0415 - as above.
 
         options = {
             "url": source.url,
@@ -145,4 +151,7 @@ def stream_command(*, output: str, once: bool, every: float, rows: int, bodies: 
             sink.watch(query, lambda batch, n: click.echo(f"batch {batch}: {n} rows", err=True))
         finally:
             query.stop()
+        missing = partitions.unavailable(source) if once else {}
     out.print(f"settled messages are in {output}")
+    if missing:
+        raise click.ClickException("\n".join(_unread(missing, "written")))

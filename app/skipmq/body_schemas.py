@@ -22,7 +22,8 @@ _Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**31 - 1)] | UnsetType
 
 # The values that a schema describes, at most: each is a column, and references repeat them.
 _MAXIMUM_VALUES = 500
-_CACHED = 256
+# Of up to 0.8 MB each.
+_CACHED = 128
 # The names that msgspec can compare without decoding them.
 _PROPERTY = re.compile(r'[^\x00-\x1f"\\]+')
 _DEFINITION = "#/$defs/"

@@ -155,7 +155,9 @@ def test_timeline_says_what_became_of_a_message(url: str) -> None:
 
 def test_queue_commands_do_what_they_say(url: str) -> None:
     assert "no queues yet" in run("queue", "list", database_url=url)
-    run("queue", "create", "orders", "-a", "DelaySeconds=5", database_url=url)
+    schema = {"type": "object", "properties": {"item": {"type": "string"}}}
+    attributes = ("-a", "DelaySeconds=5", "-a", f"BodySchema={json.dumps(schema)}")
+    run("queue", "create", "orders", *attributes, database_url=url)
     run("queue", "create", "other", database_url=url)
 
     shown = json.loads(run("queue", "show", "orders", "--json", database_url=url))
@@ -166,6 +168,7 @@ def test_queue_commands_do_what_they_say(url: str) -> None:
     run("queue", "delete", "orders", "--yes", database_url=url)
 
     assert (shown["delay_seconds"], shown["history_mode"]) == (5, "metadata")
+    assert (shown["body_schema"], shown["body_schema_mode"]) == (schema, "describe")
     assert names == ["orders", "other"]
     assert [each["queue"] for each in listed] == names
     assert listed[0]["visible"] == 0

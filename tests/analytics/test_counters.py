@@ -1,15 +1,23 @@
 """The database's counters, compared with the rows that a reader has."""
 
+from typing import TYPE_CHECKING
+
 import psycopg
 import pytest
 
 pytest.importorskip("pyspark")
 
+from skipmq.analytics import medallion
 from skipmq.analytics.postgres import counters
 from skipmq.database import session
+from skipmq.database.partitions import QUEUE_BITS
 from support.analytics import settle
+from support.partitions import Partitions
 from support.postgres import Connection, as_reader
 from support.sql import Queue, number
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def settled(database: str) -> dict[tuple[str, str], int]:
@@ -57,3 +65,24 @@ def test_queue_without_history_is_left_out(database: str, owner: Connection) -> 
         rows = counters.settled(reader)
 
     assert [(row["queue"], row["counted"]) for row in rows] == [("mails", 0), ("mails", 0)]
+
+
+def test_pipeline_has_the_counters_of_each_partition(
+    spark: "SparkSession",
+    two: Partitions,
+    owners: list[Connection],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settle(owners[0], 20, "tea")
+    settle(owners[1], 30, "mails")
+    monkeypatch.setenv("SKIPMQ_DATABASE_URL", as_reader(two.router))
+
+    rows = medallion.counted(spark).where("counted > 0").orderBy("queue_id").collect()
+
+    assert [(row.queue_id >> QUEUE_BITS, row.queue, row.counted) for row in rows] == [
+        (0, "tea", 20),
+        (1, "mails", 30),
+    ]
+    below = "select count(*) from skipmq_views.history where xid < %s"
+    for owner, row in zip(owners, rows, strict=True):
+        assert number(owner, below, row.horizon) == row.counted - row.unread

@@ -23,8 +23,12 @@ CONTRACT = ["-- Does:", "-- Called by:", "-- Locks, in order:", "-- Raises:", "-
 SQL_FOLDERS = ("database", "delivery", "store", "analytics/postgres", "partitions")
 # And the modules.
 SQL_MODULES = ("client/statements.py", "django/statements.py")
-# And those with SQL of DuckDB's, on files.
-DUCKDB_MODULES = ("analytics/engines/duckdb.py", "analytics/stored_rows.py")
+# And those with SQL of DuckDB's or DataFusion's, on files.
+FILE_MODULES = (
+    "analytics/engines/duckdb.py",
+    "analytics/queue_settings.py",
+    "analytics/stored_rows.py",
+)
 # How a statement begins, or what only a statement has.
 STATEMENT = re.compile(
     r"^\s*(select|update|vacuum|listen|notify|set)\s+[a-z_(*{]"
@@ -126,7 +130,7 @@ def test_sql_stands_only_where_postgresql_is_spoken_to() -> None:
         (str(module.relative_to(APP)), text)
         for module in APP.rglob("*.py")
         if not any(module.is_relative_to(APP / folder) for folder in SQL_FOLDERS)
-        and module.relative_to(APP).as_posix() not in SQL_MODULES + DUCKDB_MODULES
+        and module.relative_to(APP).as_posix() not in SQL_MODULES + FILE_MODULES
         for text in texts(module)
         if STATEMENT.search(text)
     }

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 from skipmq.analytics.columns import PARTITION
 from skipmq.analytics.errors import AnalyticsError
@@ -62,7 +62,9 @@ def from_lake(lake: str) -> pa.Table:
     """Read the settings as of the last export from the lake at a URL; empty if it has none."""
     if not DeltaTable.is_deltatable(f"{lake}/{NAME}"):
         return SCHEMA.empty_table()
-    table = DeltaTable(f"{lake}/{NAME}").to_pyarrow_table()
+    # Not to_pyarrow_table, whose threads hold files of Python's and abort a process that ends soon.
+    query = QueryBuilder().register("queues", DeltaTable(f"{lake}/{NAME}"))
+    table = pa.table(query.execute("select * from queues"))
     # A table that is older than a column lacks it.
     for column in SCHEMA:
         if column.name not in table.column_names:

@@ -72,21 +72,19 @@ _LABELS = (
         "RedriveAllowPolicy", "Redrive allow policy", "Dead-letter queue",
         hint="JSON: the queues that may use this one as their dead-letter queue; empty: all",
     ),
+    Field("Paused", "Paused", "Beyond SQS", hint="receives return no messages"),
     Field("HistoryMode", "History", "Beyond SQS", hint="the data that is kept of settled messages"),
     Field(
-        "BodySchemaMode", "Body schema mode", "Beyond SQS",
-        hint="enforce: refuse sends over HTTP whose body does not fit",
+        "ReplicationMode", "Replication", "Beyond SQS",
+        hint="standbys that must confirm a message before its send is acknowledged",
     ),
     Field(
         "BodySchema", "Body schema", "Beyond SQS",
         hint="JSON Schema of the bodies, which become columns; empty: none",
     ),
     Field(
-        "ReplicationMode", "Replication", "Beyond SQS",
-        hint="standbys that must confirm a message before its send is acknowledged",
-    ),
-    Field(
-        "Paused", "Paused", "Beyond SQS", hint="receives return no messages"
+        "BodySchemaMode", "Body schema mode", "Beyond SQS",
+        hint="enforce: refuse sends over HTTP whose body does not fit",
     ),
     Field(
         "SqsManagedSseEnabled", "Encryption by SQS", "Encryption",

@@ -1,8 +1,8 @@
 -- Does: claims up to p_limit visible messages of a standard queue and hides them for p_visibility_timeout seconds (null:
 --   the queue's). Messages that reached the redrive policy's receive count move to the dead-letter queue instead.
 --   Without a message it returns one row without an id, whose next_visible_in is the time until the next message becomes
---   visible (null: there is none, or the queue is paused). Messages received before come first, since they were sent earlier; those of noisy
---   tenants come last (SQS Developer Guide, fair queues).
+--   visible (null: there is none, or the queue is paused). Messages received before come first, since they were sent
+--   earlier; those of noisy tenants come last (SQS Developer Guide, fair queues).
 -- Called by: the ReceiveMessage action; SQL users.
 -- Locks, in order: message rows, skipping locked ones; those of clear_head.
 -- Raises: SQ005 when the generation does not exist, SQ007 when the queue is FIFO; what check_receive raises.

@@ -1,7 +1,6 @@
 -- Every current and retired queue, with one row for each generation, since a purge starts a new one. A retired generation
 -- (retired_at) has only its name, its history mode and how it ended (purged, deleted). Times in seconds, sizes in bytes,
--- tags and
--- body_schema as JSON, the latter empty without a schema.
+-- tags and body_schema as JSON, the latter empty without a schema.
 create view skipmq_views.queue as
 select
   g.queue_id, g.account, g.region, g.name as queue, g.name like '%.fifo' as fifo,

@@ -202,8 +202,9 @@ class _Export:
         for database in self._available():
             with self._noted(database.partition):
                 settings.append(queue_settings.from_database(database.source))
-        before = queue_settings.from_lake(self._lake.url)
-        settings.append(queue_settings.selected(before, self._unavailable))
+        if self._unavailable:
+            before = queue_settings.from_lake(self._lake.url)
+            settings.append(queue_settings.selected(before, self._unavailable))
         queue_settings.write(self._lake.url, queue_settings.merged(settings))
         for database in self._available():
             if database.record and database.partition in self._past:

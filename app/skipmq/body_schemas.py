@@ -16,8 +16,10 @@ from msgspec import UNSET, Meta, Raw, UnsetType
 _Name: TypeAlias = Literal["object", "array", "string", "integer", "number", "boolean", "null"]
 # Those of PostgreSQL's, Spark's and DuckDB's bigint.
 _MINIMUM, _MAXIMUM = -(2**63), 2**63 - 1
-_Integer: TypeAlias = Annotated[int, Meta(ge=_MINIMUM, le=_MAXIMUM)]
-_Number: TypeAlias = _Integer | float | UnsetType
+Integer: TypeAlias = Annotated[int, Meta(ge=_MINIMUM, le=_MAXIMUM)]
+# RFC 3339 requires the offset.
+DateTime: TypeAlias = Annotated[datetime, Meta(tz=True)]
+_Number: TypeAlias = Integer | float | UnsetType
 _Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**31 - 1)] | UnsetType
 
 # The values that a schema describes, at most: each is a column, and references repeat them.
@@ -34,8 +36,7 @@ _TYPES: Mapping[str, Any] = MappingProxyType({
     "number": float,
     "boolean": bool,
     "null": None,
-    # RFC 3339 requires the offset.
-    "date-time": Annotated[datetime, Meta(tz=True)],
+    "date-time": DateTime,
 })  # fmt: skip
 # Beginnings of msgspec's reasons that contain parts of the body, and what replaces these: the
 # reasons are logged.
@@ -69,8 +70,8 @@ class _Restrictions(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown
     """The keywords that restrict a value."""
 
     type: _Name | Annotated[list[_Name], Meta(min_length=1)] | UnsetType = UNSET
-    enum: Annotated[list[str | _Integer | None], Meta(min_length=1)] | UnsetType = UNSET
-    const: str | _Integer | UnsetType = UNSET
+    enum: Annotated[list[str | Integer | None], Meta(min_length=1)] | UnsetType = UNSET
+    const: str | Integer | UnsetType = UNSET
     properties: dict[str, Raw] = {}
     required: list[str] = []
     additional_properties: bool | UnsetType = UNSET

@@ -6,16 +6,14 @@ Only types count. A property that a body lacks is null, one that the schema lack
 
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import datetime
 from functools import lru_cache
-from typing import Annotated, Any, TypedDict
+from typing import Any, TypedDict
 
 import msgspec
 import pyarrow as pa
-from msgspec import Meta
 
 from skipmq import body_schemas
-from skipmq.body_schemas import Shape
+from skipmq.body_schemas import DateTime, Integer, Shape
 
 # The column of the bodies that do not fit.
 UNFIT = "unfit"
@@ -37,10 +35,10 @@ _ARROW = {
 }
 _TYPES: dict[str, Any] = {
     "string": str,
-    "integer": Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)],
+    "integer": Integer,
     "number": float,
     "boolean": bool,
-    "date-time": Annotated[datetime, Meta(tz=True)],
+    "date-time": DateTime,
 }
 
 

@@ -25,7 +25,7 @@ async def stopped(url: str, owner: Connection, holder: Connection) -> asyncio.Ta
     await broker.answer(request("CreateQueue", QueueName="orders"))
     holder.execute("lock table skipmq.queue in share mode")
     purge = asyncio.create_task(broker.answer(request("PurgeQueue", QueueUrl=URL)))
-    await asyncio.to_thread(until_blocked, owner)
+    await asyncio.to_thread(until_blocked, owner, "skipmq.purge_queue")
     await cancel_others()
     await node.close()
     return purge

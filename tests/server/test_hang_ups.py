@@ -90,7 +90,7 @@ def test_what_was_claimed_for_a_client_that_is_gone_is_given_back(
     with psycopg.connect(database) as holder:
         holder.execute("lock table skipmq.message in access exclusive mode")
         askers = [asked(node.port, queue, wait) for _ in range(4)]
-        until_blocked(holder)
+        until_blocked(holder, "claim_fifo_messages" if "." in queue else "receive_messages")
         for asker in askers:
             leave(asker)
         # What came before it on the node's loop has been done when this is answered.

@@ -76,12 +76,13 @@ def test_statement_that_is_cancelled_is_an_error_of_its_own(url: str, owner: Con
         queue = sqs.create_queue(QueueName="orders")["QueueUrl"]
         holder.execute("lock table skipmq.message in exclusive mode")
         sending = pool.submit(sqs.send_message, QueueUrl=queue, MessageBody="once")
-        until_blocked(owner)
-        owner.execute(
+        until_blocked(owner, "skipmq.send_messages")
+        cancelled = owner.execute(
             "select pg_cancel_backend(pid) from pg_stat_activity"
-            " where datname = current_database() and query ~ 'skipmq.send_messages'"
-            " and wait_event_type = 'Lock'"
-        )
+            " where datname = current_database() and position('skipmq.send_messages' in query) > 0"
+            " and pid <> pg_backend_pid()"
+        ).fetchall()
+        assert cancelled == [(True,)]
 
         with pytest.raises(ClientError, match="The database cancelled the statement"):
             sending.result()

@@ -130,8 +130,11 @@ class Redrive:
         )
 
 
-def is_blocked(connection: Connection) -> bool:
-    """Tell whether another session of the database waits for a lock, within a transaction too."""
+def is_blocked(connection: Connection, query: str = "") -> bool:
+    """Tell whether another session of the database waits for a lock, within a transaction too.
+
+    A node has sessions whose upkeep may wait too: with `query` the session's query contains that.
+    """
     # What sessions do is otherwise read once a transaction.
     connection.execute("select pg_stat_clear_snapshot()")
     return bool(
@@ -139,18 +142,20 @@ def is_blocked(connection: Connection) -> bool:
             connection,
             # Vacuum holds locks for a moment now and then, and is nobody's test.
             "select count(*) from pg_stat_activity a"
-            " where a.datname = current_database() and a.wait_event_type = 'Lock' and exists ("
+            " where a.datname = current_database() and a.wait_event_type = 'Lock'"
+            " and position(%s in a.query) > 0 and exists ("
             "select from unnest(pg_blocking_pids(a.pid)) held (pid)"
             " left join pg_stat_activity b on b.pid = held.pid"
             " where b.backend_type is distinct from 'autovacuum worker')",
+            query,
         )
     )
 
 
-def until_blocked(connection: Connection) -> None:
-    """Wait until another session of the database waits for a lock."""
+def until_blocked(connection: Connection, query: str = "") -> None:
+    """Wait until another session of the database, with that in its query, waits for a lock."""
     deadline = time.monotonic() + 30
-    while not is_blocked(connection):
+    while not is_blocked(connection, query):
         assert time.monotonic() < deadline, "nobody waits for a lock"
 
 

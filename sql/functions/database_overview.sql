@@ -5,7 +5,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none.
--- Routed: to the first partition.
+-- Routed: not: nodes run it on each partition itself.
 --
 -- may_see is false where the schema's owner is not in pg_monitor: it then sees only the number of standbys, and no
 -- addresses or times of sessions. Source: PostgreSQL manual, 27.2.3 pg_stat_activity; 27.2.4 pg_stat_replication.

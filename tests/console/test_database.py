@@ -9,24 +9,13 @@ import pytest
 
 from skipmq import embedded
 from support import standby
-from support.browser import SCHEMES, WIDTHS, Browser
+from support.browser import Browser
 from support.clock import connect
 from support.http import NodeProcess, eventually
 from support.key_commands import ACCOUNT, Keys
 from support.postgres import Databases, as_node
 from support.proxy import Proxy
 from support.visitor import Visitor, signed_in
-
-
-def pictures(browser: Browser, url: str, folder: Path, name: str, text: str) -> None:
-    """Look at a page in both widths and schemes."""
-    for width in WIDTHS:
-        for scheme in SCHEMES:
-            browser.look(width, scheme)
-            browser.open(url)
-            browser.wait(text)
-            browser.picture(folder / f"{name}-{width}-{scheme}.png")
-            assert browser.complaints() == []
 
 
 def facts(browser: Browser) -> dict[str, str]:
@@ -99,7 +88,7 @@ def test_standbys_are_listed_or_the_grant_is_named(
     node, url = replicated
     page = f"{node.url}/console/database"
 
-    pictures(browser, page, screenshots, "database-standby", "yes, sync")
+    browser.pictures(page, screenshots, "database-standby", "yes, sync")
 
     assert browser.text("tbody th").startswith("follower")
     assert browser.text("[data-label=State]") == "streaming"
@@ -142,7 +131,7 @@ def test_page_works_while_the_database_is_unreachable_and_says_when_it_came_back
             assert facts(browser)["Last outage"].startswith("now")
             assert facts(browser)["Connected to"].startswith(f"127.0.0.1 port {proxy.port}")
             assert facts(browser)["Schema"].startswith("0001")
-            pictures(browser, page, screenshots, "database-unreachable", "Unreachable")
+            browser.pictures(page, screenshots, "database-unreachable", "Unreachable")
             browser.look("desktop", "light")
             with browser.hastened():
                 browser.open(page)

@@ -163,6 +163,16 @@ class Browser:
         shot = run("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
         file.write_bytes(b64decode(shot["data"]))
 
+    def pictures(self, url: str, folder: Path, name: str, text: str) -> None:
+        """Look at a page in both widths and schemes, once it has a text."""
+        for width in WIDTHS:
+            for scheme in SCHEMES:
+                self.look(width, scheme)
+                self.open(url)
+                self.wait(text)
+                self.picture(folder / f"{name}-{width}-{scheme}.png")
+                assert self.complaints() == []
+
     @contextmanager
     def hastened(self) -> Iterator[None]:
         """Have the pages that are opened in the block refresh every 50 ms, not every 5 s."""

@@ -82,11 +82,11 @@ class Availability:
         self.failure: Exception | None = None
         # Calls of mark_unavailable that started probes, confirmed or not.
         self.interruptions = 0
-        # Interruptions that a probe confirmed, and start and end of the last one; these and
-        # available_since are times of time.monotonic.
+        # Interruptions that a probe confirmed, and start and end of the last one; these and the
+        # start of the present state, `since`, are times of time.monotonic.
         self.outages = 0
         self.last_outage: tuple[float, float] | None = None
-        self.available_since = monotonic()
+        self.since = monotonic()
         observer.show(f"{what} available", 1)
 
     @property
@@ -170,14 +170,14 @@ class Availability:
                 self.failure = failure
                 if not is_confirmed:  # Log an outage once, and not for each request.
                     is_confirmed = True
-                    self.outages += 1
+                    self.outages, self.since = self.outages + 1, began
                     self._observer.count(f"{self._what} outages")
                     self._observer.show(f"{self._what} available", 0)
                     log.warning(self._became_unavailable, error=_line(error), probe=_line(failure))
                 await asyncio.sleep(INTERVAL)
         if is_confirmed:
-            self.available_since = monotonic()
-            self.last_outage = (began, self.available_since)
+            self.since = monotonic()
+            self.last_outage = (began, self.since)
             self._observer.show(f"{self._what} available", 1)
             seconds, waiting = round(monotonic() - began, 1), len(self._waiting)
             log.warning(self._became_available, seconds=seconds, waiting=waiting)

@@ -118,10 +118,7 @@ class Monitor:
         self._change(state)
 
     def _mark_unavailable(self, failure: Exception) -> None:
-        if has_no_slot(failure):
-            self._change(NO_CONNECTION, failure)
-        else:
-            self._change(READ_ONLY if is_read_only(failure) else UNREACHABLE, failure)
+        self._change(state_of(failure), failure)
 
     def _note_needs_operator(self, error: errors.NeedsOperator) -> None:
         if isinstance(error, errors.InsufficientPrivilege):
@@ -167,3 +164,12 @@ class Monitor:
         self._observer.show("database available", float(self.state == WRITABLE))
         for state in STATES:
             self._observer.show("database state", float(state == self.state), (state,))
+
+
+def state_of(failure: Exception | None) -> str:
+    """Return the state of a database whose last probe failed, or did not."""
+    if failure is None:
+        return WRITABLE
+    if has_no_slot(failure):
+        return NO_CONNECTION
+    return READ_ONLY if is_read_only(failure) else UNREACHABLE

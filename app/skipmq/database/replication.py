@@ -96,17 +96,18 @@ class Replication:
         Without a queue it is that of the available partition whose commits the fewest servers have.
         """
         if queue_id is not None:
-            return await self._level(self._database.partition(queue_id), deadline)
+            return await self.level_of(self._database.partition(queue_id), deadline)
         await self._database.open_partitions()
         found = await asyncio.gather(
-            *(self._level(database, deadline) for database in self._database.known()),
+            *(self.level_of(database, deadline) for database in self._database.known()),
             return_exceptions=True,
         )
         if levels := [each for each in found if isinstance(each, Level)]:
             return min(levels, key=_rank)
         raise next(each for each in found if isinstance(each, BaseException))
 
-    async def _level(self, database: Pool, deadline: float) -> Level:
+    async def level_of(self, database: Pool, deadline: float = 0.0) -> Level:
+        """Return the replication level of one database, at most a second old."""
         cached = self._cached.get(database)
         if cached is not None and cached[0] > monotonic():
             return cached[1]

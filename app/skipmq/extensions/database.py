@@ -5,33 +5,51 @@ from typing import Any
 
 import skipmq
 from skipmq import errors
-from skipmq.database import monitor
+from skipmq.database import Pool, monitor
 from skipmq.node import Node
 from skipmq.protocol import Call, extensions
-from skipmq.store.overview import OverviewSnapshot
+from skipmq.store.overview import Overview, OverviewSnapshot
 
 
 async def describe_database(
     node: Node, call: Call[extensions.DescribeDatabase] | None = None
 ) -> dict[str, Any]:
-    """Describe the database, its standbys and the programs connected to it.
+    """Describe the database, or each partition: its standbys and the programs connected to it.
 
-    While the database is unavailable the answer is the latest overview, if any, with its age. The
-    answer is not limited to the caller's account.
+    While one is unavailable the answer has its latest overview, if any, with its age. The answer
+    is not limited to the caller's account.
     """
     del call
-    snapshot, error = await node.overview.current()
-    state = node.monitor.state
+    overviews = await node.overviews.current()
+    state, reason = node.monitor.state, node.monitor.reason
     described: dict[str, Any] = {
         "State": state,
         "StateSeconds": int(monotonic() - node.monitor.since),
-        "Node": _node(node),
+        "Node": _process(node) | _connections(node.database),
     }
-    if state != monitor.WRITABLE or error is not None:
-        described["Reason"] = node.monitor.reason or _reason(error)
-    if snapshot is not None:
-        described |= _snapshot(snapshot) | {"KnownSeconds": int(monotonic() - snapshot.at)}
+    if overviews[0].pool is node.database:
+        (overview,) = overviews
+        if state != monitor.WRITABLE or overview.error is not None:
+            described["Reason"] = reason or _reason(overview.error)
+        return described | _known(overview)
+    if state != monitor.WRITABLE:
+        described["Reason"] = reason
+    described["Partitions"] = [_partition(*each) for each in enumerate(overviews)]
     return described
+
+
+def _partition(number: int, overview: Overview) -> dict[str, Any]:
+    availability = overview.pool.availability
+    described: dict[str, Any] = {
+        "Partition": number,
+        "State": monitor.state_of(availability.failure),
+        "StateSeconds": int(monotonic() - availability.since),
+        "Node": _connections(overview.pool),
+    }
+    if overview.error is not None:
+        failure = " ".join(str(availability.failure or "").split())
+        described["Reason"] = failure or _reason(overview.error)
+    return described | _known(overview)
 
 
 def _reason(error: errors.SqsError | None) -> str | None:
@@ -40,23 +58,33 @@ def _reason(error: errors.SqsError | None) -> str | None:
     return error.message if error is not None else None
 
 
-def _node(node: Node) -> dict[str, Any]:
-    now, available = monotonic(), node.database.availability
-    described: dict[str, Any] = {
+def _process(node: Node) -> dict[str, Any]:
+    return {
         "Release": skipmq.__version__,
         "Process": node.process,
         "Workers": node.settings.worker_count,
-        "Seconds": int(now - skipmq.STARTED),
-        "Outages": available.outages,
-        "DatabaseAddress": node.database.address,
+        "Seconds": int(monotonic() - skipmq.STARTED),
     }
+
+
+def _connections(pool: Pool) -> dict[str, Any]:
+    """Return where a pool of connections leads, and its outages."""
+    now, available = monotonic(), pool.availability
+    described: dict[str, Any] = {"Outages": available.outages, "DatabaseAddress": pool.address}
     if available.failure is None:
-        described["AvailableSeconds"] = int(now - available.available_since)
+        described["AvailableSeconds"] = int(now - available.since)
     if available.last_outage is not None:
         began, ended = available.last_outage
         described["LastOutageSeconds"] = round(ended - began)
         described["LastOutageEndedSeconds"] = int(now - ended)
     return described
+
+
+def _known(overview: Overview) -> dict[str, Any]:
+    snapshot = overview.snapshot
+    if snapshot is None:
+        return {}
+    return _snapshot(snapshot) | {"KnownSeconds": int(monotonic() - snapshot.at)}
 
 
 def _snapshot(snapshot: OverviewSnapshot) -> dict[str, Any]:

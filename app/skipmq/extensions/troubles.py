@@ -159,10 +159,29 @@ def _database(described: dict[str, Any]) -> dict[str, Any]:
         state["Replication"] = replication["Summary"]
         state["StandbyCount"] = replication["StandbyCount"]
         state["RequiredStandbys"] = replication["Required"]
+    if "Partitions" in described:
+        state["Partitions"] = len(described["Partitions"])
+        state["AvailablePartitions"] = sum(map(_is_available, described["Partitions"]))
     return state
 
 
+def _is_available(partition: dict[str, Any]) -> bool:
+    return "Reason" not in partition
+
+
 def _database_troubles(described: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the troubles of the database, or of the router and each partition."""
+    found = _troubles_of(described)
+    for partition in described.get("Partitions", []):
+        number = partition["Partition"]
+        found += [
+            each | {"Partition": number, "Summary": f"Partition {number}: {each['Summary']}"}
+            for each in _troubles_of(partition)
+        ]
+    return found
+
+
+def _troubles_of(described: dict[str, Any]) -> list[dict[str, Any]]:
     state = described["State"]
     if state != monitor.WRITABLE:
         reason = described.get("Reason") or state.replace("_", " ")

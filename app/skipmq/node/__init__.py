@@ -19,7 +19,7 @@ from skipmq.store import (
     DeadLetters,
     Inspection,
     Moves,
-    Overview,
+    Overviews,
     Queues,
     ReceiptKeys,
     Statistics,
@@ -75,7 +75,7 @@ class Node:
         self.consumers = Consumers(self.database, self.process)
         self.workers = Workers(self.database, self.process)
         self.statistics = Statistics(self.database)
-        self.overview = Overview(self.database, self.replication)
+        self.overviews = Overviews(self.database, self.replication)
         self.dead_letters = DeadLetters(self.database)
         self.troubles = Troubles(self.database)
         self.audit = Audit(self.database, writes=settings.audit_days > 0)
@@ -118,7 +118,7 @@ class Node:
         loop = asyncio.get_running_loop()
         own = (self.keys,) if self.keys is not None else ()
         parts: tuple[Runnable, ...] = (
-            self.monitor, self.overview, self.activity, self.consumers, self.audit,
+            self.monitor, self.overviews, self.activity, self.consumers, self.audit,
             self.receipt_keys, self._listener, self.notifier, *own, *others,
         )  # fmt: skip
         self._tasks = [loop.create_task(part.run()) for part in parts]

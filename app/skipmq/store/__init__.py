@@ -6,7 +6,7 @@ from skipmq.store.consumers import Consumers
 from skipmq.store.dead_letters import DeadLetters
 from skipmq.store.inspection import Inspection
 from skipmq.store.moves import Moves
-from skipmq.store.overview import Overview
+from skipmq.store.overview import Overviews
 from skipmq.store.queues import Queues
 from skipmq.store.receipt_keys import ReceiptKeys
 from skipmq.store.statistics import Statistics
@@ -22,7 +22,7 @@ __all__ = [
     "DeadLetters",
     "Inspection",
     "Moves",
-    "Overview",
+    "Overviews",
     "Queues",
     "ReceiptKeys",
     "Statistics",

@@ -6,7 +6,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from skipmq import errors
-from skipmq.database import Database, Level, Replication, Search
+from skipmq.database import Database, Level, Pool, Replication, Search
 from skipmq.database.shared import SharedRead
 from skipmq.store.upkeep import Upkeep
 
@@ -55,39 +55,68 @@ class OverviewSnapshot(NamedTuple):
     metrics: dict[tuple[str, str], float]
 
 
-class Overview:
-    """A cache of the latest overview; concurrent callers share one query. For one loop."""
+class Overview(NamedTuple):
+    """The latest overview of a database, and the error that keeps it from being current, if any."""
+
+    pool: Pool
+    snapshot: OverviewSnapshot | None
+    error: errors.SqsError | None
+
+
+class Overviews:
+    """Caches of the latest overview of the database, or of each partition; for one loop."""
 
     def __init__(self, database: Database, replication: Replication) -> None:
         self._database, self._replication = database, replication
-        self._upkeep = Upkeep(database)
-        self._reading = SharedRead(self._read)
-        self.latest: OverviewSnapshot | None = None
+        self._caches: dict[Pool, _Cache] = {}
 
-    async def current(self) -> tuple[OverviewSnapshot | None, errors.SqsError | None]:
-        """Return the latest overview, and the error that keeps it from being current, if any."""
-        if self.latest is not None and monotonic() - self.latest.at < _VALID_SECONDS:
-            return self.latest, None
-        reading = await self._reading.within(_TIMEOUT)
-        if reading is None:
-            return self.latest, errors.ServiceUnavailable()
-        error = reading.exception()
-        if error is None:
-            self.latest = reading.result()
-        elif not isinstance(error, errors.SqsError):
-            raise error
-        return self.latest, error
+    async def current(self) -> list[Overview]:
+        """Return the overview of the database, or of each partition in order.
+
+        Of a router whose partitions are unknown it is one, with an error.
+        """
+        try:
+            await self._database.open_partitions()
+        except errors.SqsError as error:
+            return [Overview(self._database, None, error)]
+        pools = self._database.known()
+        for pool in pools:
+            self._caches.setdefault(pool, _Cache(pool, self._replication))
+        return await asyncio.gather(*(self._caches[pool].current() for pool in pools))
 
     async def run(self) -> None:
-        """Read the overview at intervals until cancelled."""
+        """Read the overviews at intervals until cancelled."""
         while True:
             with suppress(errors.SqsError):
                 await self.current()
             await asyncio.sleep(_INTERVAL)
 
+
+class _Cache:
+    """A cache of the latest overview of one database; concurrent callers share one query."""
+
+    def __init__(self, pool: Pool, replication: Replication) -> None:
+        self._pool, self._replication = pool, replication
+        self._upkeep = Upkeep(pool)
+        self._reading = SharedRead(self._read)
+        self._latest: OverviewSnapshot | None = None
+
+    async def current(self) -> Overview:
+        if self._latest is not None and monotonic() - self._latest.at < _VALID_SECONDS:
+            return Overview(self._pool, self._latest, None)
+        reading = await self._reading.within(_TIMEOUT)
+        if reading is None:
+            return Overview(self._pool, self._latest, errors.ServiceUnavailable())
+        error = reading.exception()
+        if error is None:
+            self._latest = reading.result()
+        elif not isinstance(error, errors.SqsError):
+            raise error
+        return Overview(self._pool, self._latest, error)
+
     async def _read(self) -> OverviewSnapshot:
-        (row,) = await self._database.rows(_SERVER)
-        level = await self._replication.level()
+        (row,) = await self._pool.rows(_SERVER)
+        level = await self._replication.level_of(self._pool)
         found = await self._upkeep.database_statistics()
         metrics = {(name, label): value for name, label, value in found}
         return OverviewSnapshot(monotonic(), Server(*row), level, metrics)

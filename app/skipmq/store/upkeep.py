@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from skipmq import errors
 from skipmq.config.settings import Settings
-from skipmq.database import Database, Search, Statement
+from skipmq.database import Pool, Search, Statement
 from skipmq.database.statement import BOOLEAN, INTEGER, INTERVAL
 from skipmq.telemetry.logs import log
 
@@ -112,7 +112,7 @@ def jobs(settings: Settings) -> list[Job]:
 class Upkeep:
     """The SQL functions for maintenance."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Pool) -> None:
         self._database = database
         self._remedies: set[str | None] = set()
 

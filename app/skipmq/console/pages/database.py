@@ -25,18 +25,28 @@ def _database() -> ResponseReturnValue:
     database, error = current().attempt("DescribeDatabase")
     if error is not None and not isinstance(error, errors.AccessDenied):
         raise error
-    statistics: dict[str, dict[str, int]] = {}
-    for each in database.get("Numbers", []):
-        statistics.setdefault(each["Name"], {})[each["Label"]] = each["Value"]
+    partitions = [_prepared(each) for each in database.get("Partitions", [])]
+    number = flask.request.args.get("partition", 0, int)
     return flask.render_template(
         "database.html",
         error=error,
         database=database,
-        statistics=statistics,
-        programs=_programs(database.get("Programs", [])),
+        partitions=partitions,
+        chosen=partitions[number if 0 <= number < len(partitions) else 0]
+        if partitions
+        else _prepared(database),
         long_snapshot=LONG_SNAPSHOT,
         session_warning=SESSION_WARNING,
     )
+
+
+def _prepared(database: dict[str, Any]) -> dict[str, Any]:
+    """Add the statistics by name and label, and the programs by kind."""
+    statistics: dict[str, dict[str, int]] = {}
+    for each in database.get("Numbers", []):
+        statistics.setdefault(each["Name"], {})[each["Label"]] = each["Value"]
+    programs = _programs(database.get("Programs", []))
+    return database | {"statistics": statistics, "programs": programs}
 
 
 def _programs(programs: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:

@@ -4,7 +4,7 @@
 -- Raises: nothing.
 -- Relies on index: audit_record_pkey, audit_record_account, audit_record_owner, audit_record_queue,
 --   audit_record_access_key, audit_record_action, audit_record_refusal.
--- Routed: to the first partition.
+-- Routed: to all partitions; the rows are merged, order by id desc limit p_limit.
 --
 -- With p_account: actions by the account, actions on its queues, and refusals of requests without a known account;
 -- without it: all records. A null filter matches every record. recorded_at is in seconds since 1970.

@@ -3,7 +3,7 @@
 -- Locks, in order: access keys, skipping locked ones.
 -- Raises: nothing.
 -- Relies on index: access_key_pkey.
--- Routed: to the first partition.
+-- Routed: to each partition.
 create function skipmq.note_access_key_use(p_key_ids text[]) returns void
 language sql volatile security definer
 set search_path = pg_catalog, pg_temp

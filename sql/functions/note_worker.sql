@@ -3,7 +3,7 @@
 -- Locks, in order: the worker's own row.
 -- Raises: nothing.
 -- Relies on index: worker_pkey.
--- Routed: to the first partition.
+-- Routed: to each partition.
 create function skipmq.note_worker(
   p_process text, p_host text, p_release text, p_uptime interval, p_figures jsonb
 ) returns void

@@ -4,7 +4,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none.
--- Routed: to the first partition.
+-- Routed: not: each server has its own.
 --
 -- Where the schema's owner is not in pg_monitor a standby returns the timeline of its control file, up to a checkpoint
 -- behind. Source: PostgreSQL manual, 28.2.6 pg_stat_wal_receiver; 9.27.11 pg_control_recovery.

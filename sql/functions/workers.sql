@@ -3,7 +3,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none.
--- Routed: to the first partition.
+-- Routed: to the first partition that answers.
 create function skipmq.workers(p_limit integer default 500)
 returns table (process text, host text, release text, uptime float8, seen float8, figures jsonb)
 language sql stable security definer

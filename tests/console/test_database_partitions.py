@@ -65,4 +65,7 @@ def test_each_partition_is_shown_also_while_another_is_away(
     assert browser.text("#partition .status") == "Writable"
     assert not browser.count("#stale")
     browser.pictures(page, screenshots, "database-partition-away", "Unreachable")
+    browser.open(f"{node.url}/console/")
+    browser.wait("Partition 0: The database is unreachable")
+    assert browser.sees("1 of 2 partitions available")
     assert browser.complaints() == []

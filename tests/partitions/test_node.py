@@ -6,14 +6,13 @@ from itertools import count
 from pathlib import Path
 from time import monotonic
 
-import psutil
 import psycopg
 import pytest
 from botocore.exceptions import ClientError
 
 from skipmq import embedded
 from support.http import NodeProcess, client, eventually, raw
-from support.partitions import Partitions, plproxy_server
+from support.partitions import Partitions, frozen, is_up, plproxy_server
 from support.postgres import Databases, as_node
 
 _number = count(1)
@@ -77,14 +76,6 @@ def test_error_text_is_the_partitions_own(node: tuple[NodeProcess, Partitions]) 
     assert "REMOTE" not in raised.value.response["Error"]["Message"]
 
 
-def is_up(databases: Databases) -> bool:
-    try:
-        psycopg.connect(databases.server.url, connect_timeout=2).close()
-    except psycopg.OperationalError:
-        return False
-    return True
-
-
 def test_queues_of_other_partitions_are_served_while_one_is_unavailable(
     node: tuple[NodeProcess, Partitions], second: Databases
 ) -> None:
@@ -117,19 +108,8 @@ def test_queues_of_other_partitions_are_served_while_one_hangs(
     sqs = client(process.url)
     urls = [sqs.create_queue(QueueName=made.name_at(number))["QueueUrl"] for number in (0, 1)]
     others = [sqs.create_queue(QueueName=made.name_at(1))["QueueUrl"] for _ in range(12)]
-    server = psutil.Process(
-        int(
-            (second.server.data_dir / "postgresql")
-            .joinpath("postmaster.pid")
-            .read_text()
-            .split()[0]
-        )
-    )
-    frozen = [server, *server.children(recursive=True)]
     with ThreadPoolExecutor(len(others)) as pool:
-        try:
-            for each in frozen:
-                each.suspend()
+        with frozen(second):
             sends = [
                 pool.submit(client(process.url).send_message, QueueUrl=url, MessageBody="waits")
                 for url in others
@@ -139,9 +119,6 @@ def test_queues_of_other_partitions_are_served_while_one_hangs(
             # Else the load balancer would send requests for no queue any more.
             assert raw(f"{process.url}/health/ready").status == 200
             assert not any(each.done() for each in sends)
-        finally:
-            for each in frozen:
-                each.resume()
 
         assert all(each.result()["MessageId"] for each in sends)
 

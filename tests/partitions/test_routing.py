@@ -4,6 +4,7 @@ import psycopg
 import pytest
 
 from skipmq.database import files
+from support.audit import record, write, written
 from support.partitions import Partitions
 from support.postgres import Connection
 
@@ -103,3 +104,19 @@ def test_counts_by_queue_are_split_between_partitions(two: Partitions, router: C
         " from skipmq.queue_statistics(p_search => 'counted')"
     ).fetchone()
     assert received == (12, 4)
+
+
+def test_audit_log_is_one_by_time_and_paged(two: Partitions, router: Connection) -> None:
+    for number in range(4):
+        with psycopg.connect(two.urls[number % 2], autocommit=True) as owner:
+            owner.execute(
+                f"set skipmq.clock_offset = '{number - 10} seconds'"  # type: ignore[arg-type]
+            )
+            write(owner, record(request_id=str(number), action="Paged"))
+
+    seen, before = "", None
+    while page := written(router, action="Paged", limit=3, before=before):
+        seen += "".join(each["request_id"] for each in page)
+        before = page[-1]["id"]
+
+    assert seen == "3210"

@@ -1,10 +1,12 @@
 """Partitions behind a router."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
+import psutil
 import psycopg
 import pytest
 from click.testing import CliRunner, Result
@@ -81,3 +83,27 @@ class Partitions:
         for server, url in zip(self._servers, self.urls, strict=True):
             server.drop(url)
         self._router_server.drop(self.router)
+
+
+@contextmanager
+def frozen(databases: Databases) -> Iterator[None]:
+    """Suspend all processes of a server, which accepts connections and answers nothing."""
+    file = databases.server.data_dir / "postgresql" / "postmaster.pid"
+    server = psutil.Process(int(file.read_text().split()[0]))
+    suspended = [server, *server.children(recursive=True)]
+    try:
+        for each in suspended:
+            each.suspend()
+        yield
+    finally:
+        for each in suspended:
+            with suppress(psutil.NoSuchProcess):
+                each.resume()
+
+
+def is_up(databases: Databases) -> bool:
+    try:
+        psycopg.connect(databases.server.url, connect_timeout=2).close()
+    except psycopg.OperationalError:
+        return False
+    return True

@@ -52,7 +52,8 @@ def audit(
             )
         )
     result = [
-        record._asdict() | {"recorded_at": shown_time(record.recorded_at)} for record in records
+        record._asdict() | {"id": str(record.id), "recorded_at": shown_time(record.recorded_at)}
+        for record in records
     ]
     return result, _table(records, own.arn) if records else "no matching records"
 

@@ -31,6 +31,8 @@ _SUFFIX = re.compile(
 # Where a server is; the rest of an address says as whom to connect, and how.
 _PLACE = ("host", "hostaddr", "port", "dbname", "target_session_attrs")
 _PAUSE = 0.25
+# Seconds after which another partition is asked what any of them can answer.
+_PATIENCE = 1.0
 # The bits of a queue id below the number of its partition.
 QUEUE_BITS = 25
 
@@ -47,6 +49,8 @@ class Database(Pool):
         # By number; empty without a router, and None until open_partitions has run.
         self._partitions: list[Pool] | None = None
         self._homes = 0
+        # Those that have not answered yet what another one was asked instead.
+        self._silent: set[Pool] = set()
         self._grown = asyncio.Event()
 
     async def open_partitions(self) -> None:
@@ -104,11 +108,20 @@ class Database(Pool):
         """Return the pools of the partitions that are known; without a router this one."""
         return self._partitions or (self,)
 
+    @property
+    def is_anywhere_available(self) -> bool:
+        """Return whether the database is available, or, behind a router, a partition is."""
+        return not all(pool.availability.is_unavailable for pool in self.known())
+
+    @property
+    def is_everywhere_available(self) -> bool:
+        """Return whether the database, or each partition, is available and answers."""
+        known = self.known()
+        return not self._silent and not any(pool.availability.is_unavailable for pool in known)
+
     def has_available_partition(self) -> bool | None:
         """Return whether a partition is available; None without a router."""
-        if not self._partitions:
-            return None
-        return not all(partition.availability.is_unavailable for partition in self._partitions)
+        return self.is_anywhere_available if self._partitions else None
 
     def home(self, account: str, region: str, name: str) -> int | None:
         """Return the partition in which a queue is looked up first; None without a router."""
@@ -148,6 +161,78 @@ class Database(Pool):
             log.warning("the router lacks a partition", partition=number)
             raise errors.ServiceUnavailable
         return await Pool.rows(self._partitions[number], statement, parameters, **how)
+
+    async def rows_anywhere(
+        self, statement: Statement, parameters: Parameters = (), **how: Any
+    ) -> Rows:
+        """Run a statement in the first partition that answers; without a router in the database.
+
+        One that is unavailable, or silent for a second, is passed over, although it may have run
+        the statement. Raises as `rows` does where none answers.
+        """
+        if not self._partitions:
+            return await self.rows(statement, parameters, **how)
+        failure = errors.ServiceUnavailable()
+        waiting = []
+        for pool in self._heard():
+            asked = self._ask(pool, statement, parameters, how)
+            if not await self._answers({asked: pool}):
+                waiting.append(asked)
+                continue
+            try:
+                return asked.result()
+            except errors.ServiceUnavailable as error:
+                failure = error
+        for answer in asyncio.as_completed(waiting):
+            with suppress(errors.ServiceUnavailable):
+                return await answer
+        raise failure
+
+    async def rows_everywhere(
+        self, statement: Statement, parameters: Parameters = (), **how: Any
+    ) -> list[Rows]:
+        """Run a statement in each partition, without a router in the database; return their rows.
+
+        One that is unavailable, or silent for a second, is passed over; the latter runs it later.
+        Raises as `rows` does where none answers.
+        """
+        if not self._partitions:
+            return [await self.rows(statement, parameters, **how)]
+        asked = {self._ask(pool, statement, parameters, how): pool for pool in self._heard()}
+        done = await self._answers(asked)
+        if found := [task.result() for task in done if task.exception() is None]:
+            return found
+        for task in done:
+            task.result()
+        raise errors.ServiceUnavailable
+
+    def _heard(self) -> list[Pool]:
+        """Return the pools of the partitions that have answered all that they were asked."""
+        return [pool for pool in self._partitions or () if pool not in self._silent]
+
+    def _ask(
+        self, pool: Pool, statement: Statement, parameters: Parameters, how: dict[str, Any]
+    ) -> asyncio.Task[Rows]:
+        """Start a statement in a partition."""
+        asked = asyncio.get_running_loop().create_task(
+            Pool.rows(pool, statement, parameters, **how)
+        )
+
+        def answered(task: asyncio.Task[Rows]) -> None:
+            self._silent.discard(pool)
+            if not task.cancelled():
+                task.exception()  # Otherwise asyncio logs it.
+
+        asked.add_done_callback(answered)
+        return asked
+
+    async def _answers(self, asked: dict[asyncio.Task[Rows], Pool]) -> list[asyncio.Task[Rows]]:
+        """Return the statements that have ended within a second; note whose have not."""
+        if not asked:
+            return []
+        done, late = await asyncio.wait(asked, timeout=_PATIENCE)
+        self._silent.update(asked[task] for task in late)
+        return [task for task in asked if task in done]
 
     async def any_session(self) -> Session:
         """Open a session with the first partition that is available.

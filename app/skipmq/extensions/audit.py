@@ -13,7 +13,8 @@ from skipmq.protocol import Call, extensions
 from skipmq.store.audit_log import AuditRecord
 
 _MAXIMUM_RESULTS, _PAGE = 100, 50
-_ID = re.compile("[0-9]{1,18}")
+_ID = re.compile("[0-9]{1,19}")
+_GREATEST = 2**63 - 1
 
 
 async def list_audit_records(node: Node, call: Call[extensions.ListAuditRecords]) -> dict[str, Any]:
@@ -28,7 +29,7 @@ async def list_audit_records(node: Node, call: Call[extensions.ListAuditRecords]
         limit, 1, _MAXIMUM_RESULTS, "MaxResults", f"Must be between 1 and {_MAXIMUM_RESULTS}."
     )
     after = paging.after(call)
-    if after and not _ID.fullmatch(after):
+    if after and (not _ID.fullmatch(after) or int(after) > _GREATEST):
         raise errors.InvalidParameterValueException("Invalid or expired next token.")
     found = await node.audit.records(
         call.identity.account,
@@ -56,7 +57,7 @@ def arn(queue: str | None, identity: Identity) -> str | None:
 def _shown(record: AuditRecord) -> dict[str, Any]:
     is_json = record.parameters is not None
     return {
-        "Id": record.id,
+        "Id": str(record.id),
         "RecordedTimestamp": round(record.recorded_at * 1000),
         "Account": record.account,
         "AccessKeyId": record.access_key,

@@ -88,7 +88,8 @@ async def get_overview(node: Node, call: Call[extensions.GetOverview]) -> dict[s
     """Return totals, the state of the database, and what needs attention, the worst first.
 
     Queues whose attributes the caller may not read are omitted, the totals without the right on all
-    queues, and the database without the right to describe it. Of one queue they are left out.
+    queues, and the database without the right to describe it. Of one queue they are left out. While
+    a partition is unavailable there are no totals, and its queues are omitted.
     """
     given = call.parameters.MaxResults
     limit = _SHOWN if given is None else given
@@ -119,7 +120,8 @@ async def get_overview(node: Node, call: Call[extensions.GetOverview]) -> dict[s
             ]
         account, region = every.account, every.region
         rows = await node.troubles.queues(account, region, _READ, queue, call.deadline)
-        if queue is None and access.allows(node, call, "GetQueueAttributes", every, ""):
+        may_total = access.allows(node, call, "GetQueueAttributes", every, "")
+        if queue is None and may_total and node.database.is_everywhere_available:
             answer["Totals"] = await _totals(node, call)
     found += [_shown(row) for row in rows if _may_read(node, call, row)]
     found.sort(key=lambda each: each["Severity"] != "critical")

@@ -125,10 +125,6 @@ def _for_each_id(signature: Signature) -> str:
     )
 
 
-def _first(signature: Signature) -> str:
-    return _direct(signature, "0")
-
-
 def _on_all(signature: Signature) -> str:
     """Return an inner function that calls its own in all partitions at once."""
     result = _table(signature)
@@ -279,7 +275,6 @@ def _passed(signature: Signature) -> str:
 _FORMS: dict[str, Callable[[Signature], str]] = {
     "to the partition of p_source_arn and p_destination_arn.": _for_task,
     "to the partition of each of p_queue_ids.": _for_each_id,
-    "to the first partition.": _first,
     "to the first partition that answers.": _each("any"),
     "to each partition.": _each("void"),
     "to each partition; the rows are merged.": _each("rows"),

@@ -33,11 +33,11 @@ class AccessKeys:
 
     async def all(self) -> list[StoredKey]:
         """Return all keys, without those that expired long ago."""
-        return [StoredKey(*row) for row in await self._database.rows(_ALL)]
+        return [StoredKey(*row) for row in await self._database.rows_anywhere(_ALL)]
 
     async def version(self) -> tuple[int, float]:
         """Return a version that changes with the keys, and the time in seconds since 1970."""
-        ((version, now),) = await self._database.rows(_VERSION)
+        ((version, now),) = await self._database.rows_anywhere(_VERSION)
         return version, now
 
     async def create(  # noqa: PLR0913 - each is a column.
@@ -84,7 +84,7 @@ class AccessKeys:
 
     async def note_use(self, key_ids: Sequence[str]) -> None:
         """Set the time of last use of keys to now."""
-        await self._database.rows(_NOTE_USE, (key_ids,))
+        await self._database.rows_everywhere(_NOTE_USE, (key_ids,))
 
     async def end_session(self, digest: bytes, seconds: float) -> None:
         """Record that a session of the console, which had `seconds` left, was signed out."""
@@ -92,4 +92,5 @@ class AccessKeys:
 
     async def ended_sessions(self) -> frozenset[bytes]:
         """Return the digests of sessions that were signed out before their end."""
-        return frozenset(bytes(digest) for (digest,) in await self._database.rows(_ENDED_SESSIONS))
+        rows = await self._database.rows_anywhere(_ENDED_SESSIONS)
+        return frozenset(bytes(digest) for (digest,) in rows)

@@ -75,14 +75,14 @@ class Audit:
             await self.flush()
 
     async def flush(self) -> None:
-        """Write the buffered records, unless the database is unavailable."""
-        while self._buffer and not self._database.availability.is_unavailable:
+        """Write the buffered records, unless the database, or each partition, is unavailable."""
+        while self._buffer and self._database.is_anywhere_available:
             batch = [self._buffer.popleft() for _ in range(min(len(self._buffer), _BATCH))]
             now = monotonic()
             records = [_clean(record) | {"age": now - at} for at, record in batch]
             text = msgspec.json.encode(records).decode()
             try:
-                await self._database.rows(_RECORD, (text,))
+                await self._database.rows_anywhere(_RECORD, (text,))
             except errors.SqsError:
                 self._left_out += len(batch)
             except Exception:

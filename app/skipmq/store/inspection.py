@@ -68,7 +68,7 @@ class Inspection:
 
     async def clock(self, deadline: float) -> float:
         """Return the database's time in seconds since 1970."""
-        ((seconds,),) = await self._database.rows(_CLOCK, deadline=deadline)
+        ((seconds,),) = await self._database.rows_anywhere(_CLOCK, deadline=deadline)
         return float(seconds)
 
     async def peek(

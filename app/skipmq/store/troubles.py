@@ -1,12 +1,13 @@
 """What needs attention in the queues of an account and region."""
 
-from typing import NamedTuple
+from math import inf
+from typing import Any, NamedTuple
 
 from skipmq.database import Database, Search
 from skipmq.database.statement import INTEGER, TEXT
 
 _TROUBLES = Search(
-    "select trouble, queue, policy, seconds, messages, dead_letter_queue, reason"
+    "select rank, trouble, queue, policy, seconds, messages, dead_letter_queue, reason"
     " from skipmq.queue_troubles($1, $2, $3, $4)",
     TEXT, TEXT, INTEGER, TEXT,
 )  # fmt: skip
@@ -38,7 +39,17 @@ class Troubles:
         queue: str | None = None,
         deadline: float = 0.0,
     ) -> list[QueueTrouble]:
-        """Return up to `limit` troubles of queues, or of one, the worst first."""
+        """Return up to `limit` troubles of queues, or of one, the worst first.
+
+        Those of partitions that are unavailable are left out.
+        """
         parameters = (account, region, limit, queue)
-        rows = await self._database.rows(_TROUBLES, parameters, deadline=deadline)
-        return [QueueTrouble(*row) for row in rows]
+        found = await self._database.rows_everywhere(_TROUBLES, parameters, deadline=deadline)
+        rows = sorted((row for rows in found for row in rows), key=_order)
+        return [QueueTrouble(*row[1:]) for row in rows[:limit]]
+
+
+def _order(row: Any) -> tuple[int, float, int, str]:
+    """Return the key by which queue_troubles orders its rows."""
+    rank, _, queue, _, seconds, messages, *_ = row
+    return rank, inf if seconds is None else -seconds, -(messages or 0), queue

@@ -48,10 +48,10 @@ class Workers:
         uptime = monotonic() - skipmq.STARTED
         parameters = (self._process, self._host, skipmq.__version__, uptime, figures)
         with suppress(errors.SqsError):
-            await self._database.rows(_NOTE, parameters)
+            await self._database.rows_everywhere(_NOTE, parameters)
 
     async def all(self, deadline: float) -> list[Worker]:
         """Return the workers of all nodes."""
-        rows = await self._database.rows(_LIST, deadline=deadline)
+        rows = await self._database.rows_anywhere(_LIST, deadline=deadline)
         decode = msgspec.json.decode
         return [Worker(p, h, r, u, s, decode(figures)) for p, h, r, u, s, figures in rows]

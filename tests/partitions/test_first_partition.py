@@ -1,0 +1,104 @@
+"""While the first partition is unavailable or hangs, the others' queues miss nothing."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from itertools import count
+from pathlib import Path
+
+import psycopg
+import pytest
+from botocore.exceptions import ClientError
+
+from skipmq import embedded
+from support.audit import written
+from support.http import NodeProcess, client, eventually, extension
+from support.key_commands import MASTER_KEY, Keys
+from support.partitions import Partitions, frozen, is_up
+from support.postgres import Databases, as_node
+
+_number = count(1)
+
+
+@pytest.fixture
+def first(public_folder: Path) -> Iterator[Databases]:
+    """Give a server for the first partition, which the test may take down."""
+    server = embedded.start(public_folder / f"first-{next(_number)}", ephemeral=True)
+    yield Databases(server)
+    server.release()
+
+
+@contextmanager
+def stopped(databases: Databases) -> Iterator[None]:
+    """Stop a server for good."""
+    databases.server.release()
+    eventually(lambda: not is_up(databases))
+    yield
+
+
+def away(databases: Databases, how: str) -> AbstractContextManager[None]:
+    return stopped(databases) if how == "stopped" else frozen(databases)
+
+
+@pytest.mark.parametrize("how", ["stopped", "frozen"])
+def test_requests_are_audited_and_workers_seen_without_the_first_partition(
+    first: Databases, embedded_databases: Databases, router_server: Databases, how: str
+) -> None:
+    made = Partitions([first, embedded_databases], router_server)
+    with (
+        NodeProcess(database_url=as_node(made.router), workers=1) as node,
+        psycopg.connect(made.urls[1], autocommit=True) as second,
+    ):
+        node.ready()
+        url = client(node.url).create_queue(QueueName=made.name_at(1))["QueueUrl"]
+
+        with away(first, how):
+            second.execute("delete from skipmq.worker")
+            client(node.url).purge_queue(QueueUrl=url)
+
+            def audited() -> bool:
+                return "PurgeQueue" in {each["action"] for each in written(second)}
+
+            eventually(audited)
+            eventually(lambda: len(extension(node.url, "ListNodes")["Workers"]) == 1)
+            eventually(
+                lambda: extension(node.url, "GetOverview")["Database"]["AvailablePartitions"] == 1
+            )
+            assert "Totals" not in extension(node.url, "GetOverview")
+
+
+@pytest.mark.parametrize("how", ["stopped", "frozen"])
+def test_keys_are_known_and_their_use_is_noted_without_the_first_partition(
+    first: Databases, embedded_databases: Databases, router_server: Databases, how: str
+) -> None:
+    made = Partitions([first, embedded_databases], router_server)
+    keys = Keys(made.router)
+    key = keys.create("000000000000")
+    with (
+        NodeProcess(
+            database_url=as_node(made.router), workers=1, auth="on", master_key=MASTER_KEY
+        ) as node,
+        psycopg.connect(made.urls[1], autocommit=True) as second,
+    ):
+        sqs = client(node.ready().url, **key)
+        url = sqs.create_queue(QueueName=made.name_at(1))["QueueUrl"]
+        other, unused = keys.create("000000000000"), keys.create("000000000000")
+
+        with away(first, how):
+            # Known to the second partition alone.
+            second.execute(
+                "select skipmq.change_access_key(%s, false, null, null)", (other["key"],)
+            )
+
+            def is_accepted(key: dict[str, str]) -> bool:
+                try:
+                    client(node.url, **key).send_message(QueueUrl=url, MessageBody="tea")
+                except ClientError as error:
+                    if error.response["Error"]["Code"] == "InvalidClientTokenId":
+                        return False
+                    raise
+                return True
+
+            eventually(lambda: not is_accepted(other))
+            eventually(lambda: is_accepted(unused))
+            used = "select from skipmq.access_key where key_id = %s and last_used_at is not null"
+            eventually(lambda: second.execute(used, (unused["key"],)).fetchall())

@@ -1,6 +1,7 @@
 """While the first partition is unavailable or hangs, the others' queues miss nothing."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from itertools import count
 from pathlib import Path
@@ -102,3 +103,41 @@ def test_keys_are_known_and_their_use_is_noted_without_the_first_partition(
             eventually(lambda: is_accepted(unused))
             used = "select from skipmq.access_key where key_id = %s and last_used_at is not null"
             eventually(lambda: second.execute(used, (unused["key"],)).fetchall())
+
+
+@pytest.mark.parametrize("how", ["stopped", "frozen"])
+def test_receivers_are_woken_from_another_node_without_the_first_partition(
+    first: Databases, embedded_databases: Databases, router_server: Databases, how: str
+) -> None:
+    made = Partitions([first, embedded_databases], router_server)
+    settings = {"database_url": as_node(made.router), "workers": 1}
+    with (
+        NodeProcess(**settings) as receiver,
+        NodeProcess(**settings) as sender,
+        psycopg.connect(made.urls[1], autocommit=True) as second,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        name = made.name_at(1)
+        url = client(receiver.ready().url).create_queue(QueueName=name)["QueueUrl"]
+        there = client(sender.ready().url).get_queue_url(QueueName=name)["QueueUrl"]
+        second.execute("listen skipmq")
+
+        def notified(kind: str) -> bool:
+            """Return whether a node has notified the others of the queue meanwhile."""
+            heard = [each.payload for each in second.notifies(timeout=0.1)]
+            return any(f" {kind} " in payload and name in payload for payload in heard)
+
+        def sends_and_notifies() -> bool:
+            # The sender may not have heard of the receiver yet.
+            client(sender.url).send_message(QueueUrl=there, MessageBody="tea")
+            return notified("sent")
+
+        with away(first, how):
+            waiting = pool.submit(
+                client(receiver.url).receive_message, QueueUrl=url, WaitTimeSeconds=20
+            )
+            eventually(lambda: notified("waiting"))
+            eventually(sends_and_notifies)
+            (message,) = waiting.result()["Messages"]
+
+    assert message["Body"] == "tea"

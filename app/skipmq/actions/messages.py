@@ -63,7 +63,7 @@ async def delete(
             failures[place] = errors.Locked()
     if queue.fifo:
         # The next messages of their groups may be visible.
-        node.sent(queue.name, len(good))
+        node.sent(queue, len(good))
     return failures
 
 
@@ -100,7 +100,7 @@ async def change_visibilities(
         handle = entries[place].ReceiptHandle
         failures[place] = gone(handle) if outcome == "missing" else _failure(outcome, timeout)
     if 0 in timeouts:
-        node.sent(queue.name, timeouts.count(0))
+        node.sent(queue, timeouts.count(0))
     return failures
 
 
@@ -180,7 +180,7 @@ async def store(
 ) -> list[StoredMessage]:
     """Store checked messages and wake waiting receivers."""
     stored = await node.messages(queue).send(queue, messages, call.identity.sender, call.deadline)
-    node.sent(queue.name, len(messages))
+    node.sent(queue, len(messages))
     return stored
 
 

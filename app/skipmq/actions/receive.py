@@ -90,7 +90,7 @@ class _Receiver:
         """Claim messages; wait for the first if there is a wait time."""
         if not self._wait:
             return await self._claim(queue)
-        self._node.notifier.announce(self._name.arn)
+        self._node.notifier.announce(self._name.arn, queue.id)
         return await poll_until(
             self._node.waiters,
             self._name.arn,
@@ -149,7 +149,7 @@ class _Receiver:
         if refusal is None and not self.recipient.is_disconnected:
             return reception
         await node.messages(queue).return_messages(queue, reception.messages, call.deadline)
-        node.sent(queue.name, len(reception.messages))
+        node.sent(queue, len(reception.messages))
         if refusal is not None:
             raise refusal
         return Reception([])

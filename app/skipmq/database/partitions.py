@@ -11,14 +11,12 @@ from contextlib import suppress
 from hashlib import md5
 from typing import Any
 
-import psycopg
 from psycopg.conninfo import make_conninfo
 
 from skipmq import errors
 from skipmq.database import address
 from skipmq.database.availability import Observer
 from skipmq.database.fairness import Tenant
-from skipmq.database.listener import Session
 from skipmq.database.pool import Parameters, Pool
 from skipmq.database.statement import Rows, Statement
 from skipmq.telemetry.logs import log
@@ -233,18 +231,6 @@ class Database(Pool):
         done, late = await asyncio.wait(asked, timeout=_PATIENCE)
         self._silent.update(asked[task] for task in late)
         return [task for task in asked if task in done]
-
-    async def any_session(self) -> Session:
-        """Open a session with the first partition that is available.
-
-        Raises psycopg.OperationalError when none is.
-        """
-        pools = self._partitions or [self]
-        for pool in pools[:-1]:
-            with suppress(psycopg.OperationalError):
-                if not pool.availability.is_unavailable:
-                    return await pool.session()
-        return await pools[-1].session()
 
     def on_needs_operator(self, callback: Callable[[errors.NeedsOperator], None]) -> None:
         """Call a function with every error that needs operator action."""

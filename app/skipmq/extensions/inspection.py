@@ -90,7 +90,7 @@ async def copy_messages(
     """Send copies of messages to a queue of the same type."""
     ids, target = picked(call.parameters.MessageReferences), await _target(node, call, queue)
     outcomes = await node.inspection.copy(queue, ids, target, call.identity.sender, call.deadline)
-    node.sent(target.name, len(outcomes))
+    node.sent(target, len(outcomes))
     return _results(call, outcomes)
 
 
@@ -100,7 +100,7 @@ async def move_messages(
     """Move messages that are not in flight to a queue of the same type."""
     ids, target = picked(call.parameters.MessageReferences), await _target(node, call, queue)
     outcomes = await node.inspection.move(queue, ids, target, call.deadline)
-    node.sent(target.name, len(outcomes))
+    node.sent(target, len(outcomes))
     return _results(call, outcomes)
 
 

@@ -11,7 +11,7 @@ from skipmq.config.settings import Settings
 from skipmq.database import Database, Monitor, NoObserver, Observer, Replication, monitor
 from skipmq.delivery import FifoMessages, InFlight, StandardMessages
 from skipmq.delivery.waiters import Listener, Notifier, Waiters
-from skipmq.model import Queue, QueueName
+from skipmq.model import Queue
 from skipmq.store import (
     Activity,
     Audit,
@@ -69,7 +69,7 @@ class Node:
         self.in_flight = InFlight(self.database)
         self.inspection = Inspection(self.database)
         self.moves = Moves(self.database)
-        self.notifier = Notifier(self.database.any_session, self.process)
+        self.notifier = Notifier(self.database, self.process)
         self.queues = Queues(self.database, self.notifier.changed)
         self.activity = Activity(self.database)
         self.consumers = Consumers(self.database, self.process)
@@ -162,10 +162,10 @@ class Node:
         if self.keys is not None:
             self.keys.changed()
 
-    def sent(self, name: QueueName, count: int) -> None:
+    def sent(self, queue: Queue, count: int) -> None:
         """Wake receivers of a queue, on all nodes, for `count` visible messages."""
-        self.waiters.wake(name.arn, count)
-        self.notifier.notify(name.arn)
+        self.waiters.wake(queue.name.arn, count)
+        self.notifier.notify(queue.name.arn, queue.id)
 
     async def readiness(self) -> tuple[bool, str]:
         """Return whether the node is ready, and the state of the database."""

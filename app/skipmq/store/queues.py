@@ -62,11 +62,11 @@ T = TypeVar("T")
 class Queues:
     """The SQL functions for queues, and a cache of queues; for one loop.
 
-    `announce` is called with the ARN of a queue that this node has changed.
+    `announce` is called with the ARN of a queue that this node has changed, and its id if known.
     """
 
     def __init__(
-        self, database: Database, announce: Callable[[str], None] = lambda _: None
+        self, database: Database, announce: Callable[[str, int | None], None] = lambda *_: None
     ) -> None:
         self._database, self._announce = database, announce
         # Concurrent lookups of a queue share one statement.
@@ -176,7 +176,7 @@ class Queues:
             )
         finally:
             self.forget(name.arn)
-            self._announce(name.arn)
+            self._announce(name.arn, queue_id)
 
     async def _look_up(
         self, name: QueueName, requests: Sequence[None], deadline: float

@@ -3,13 +3,15 @@
 A NOTIFY takes a cluster-wide lock at commit. So it is never part of a transaction on messages, is
 sent at most every 10 ms by each process, and only for queues that receivers of other processes wait
 on. The next poll makes up for a lost one (registry.py).
+
+Where queues are spread over partitions it is sent in the one that has the queue, which then needs
+no other one.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from time import monotonic
 
-from skipmq.database import DatabaseError
+from skipmq.database import Database, DatabaseError, Pool
 from skipmq.database.listener import Session
 from skipmq.telemetry.logs import log
 
@@ -27,15 +29,17 @@ _RETRY_SECONDS = 1.0
 
 
 class Notifier:
-    """A task that notifies on its own connection; its other methods neither wait nor fail."""
+    """Tasks that notify on a connection of their own to each database; for one loop.
 
-    def __init__(self, connect: Callable[[], Awaitable[Session]], process: str) -> None:
-        self._connect = connect
+    The other methods neither wait nor fail.
+    """
+
+    def __init__(self, database: Database, process: str) -> None:
+        self._database = database
         self._process = process
-        self._pending: set[tuple[str, str]] = set()
+        self._outboxes: dict[Pool, _Outbox] = {}
         self._interest: dict[str, float] = {}
         self._announced: dict[str, float] = {}
-        self._has_pending = asyncio.Event()
 
     def add_interest(self, queue: str) -> None:
         """Record that a receiver of another process waits on a queue."""
@@ -44,7 +48,7 @@ class Notifier:
             self._interest = {q: until for q, until in self._interest.items() if until > now}
         self._interest[queue] = monotonic() + INTEREST
 
-    def notify(self, queue: str) -> None:
+    def notify(self, queue: str, id_: int) -> None:
         """Notify other processes of new messages in a queue, if their receivers wait on it."""
         until = self._interest.get(queue)
         if until is None:
@@ -52,23 +56,53 @@ class Notifier:
         if until < monotonic():
             self._interest.pop(queue, None)
             return
-        self._enqueue(SENT, queue)
+        self._enqueue(SENT, queue, id_)
 
-    def announce(self, queue: str) -> None:
+    def announce(self, queue: str, id_: int) -> None:
         """Notify other processes that a receiver waits on a queue here."""
         now = monotonic()
         if self._announced.get(queue, 0) <= now:
             if len(self._announced) > REMEMBERED:
                 self._announced.clear()
             self._announced[queue] = now + ANNOUNCE
-            self._enqueue(WAITING, queue)
+            self._enqueue(WAITING, queue, id_)
 
-    def changed(self, queue: str) -> None:
-        """Notify other processes that a queue was changed."""
-        self._enqueue(CHANGED, queue)
+    def changed(self, queue: str, id_: int | None) -> None:
+        """Notify other processes that a queue was changed; without an id it may be anywhere."""
+        self._enqueue(CHANGED, queue, id_)
 
     async def run(self) -> None:
         """Notify until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            async for pool in self._database.partitions():
+                group.create_task(self._outbox(pool).run())
+
+    def _enqueue(self, kind: str, queue: str, id_: int | None) -> None:
+        known = self._database.known()
+        pool = known[0] if id_ is None else self._database.partition(id_)
+        if id_ is None or pool not in known:
+            available = (each for each in known if not each.availability.is_unavailable)
+            pool = next(available, known[0])
+        self._outbox(pool).add(kind, queue)
+
+    def _outbox(self, pool: Pool) -> "_Outbox":
+        return self._outboxes.setdefault(pool, _Outbox(pool, self._process))
+
+
+class _Outbox:
+    """The notifications to send in one database."""
+
+    def __init__(self, pool: Pool, process: str) -> None:
+        self._pool = pool
+        self._process = process
+        self._pending: set[tuple[str, str]] = set()
+        self._has_pending = asyncio.Event()
+
+    def add(self, kind: str, queue: str) -> None:
+        self._pending.add((kind, queue))
+        self._has_pending.set()
+
+    async def run(self) -> None:
         session: Session | None = None
         try:
             while True:
@@ -80,7 +114,7 @@ class Notifier:
                         session = await self._open()
                     await self._send(session)
                 except DatabaseError as error:
-                    log.warning("notification lost", error=" ".join(str(error).split()))
+                    log.warning("notifications delayed", error=" ".join(str(error).split()))
                     await asyncio.sleep(_RETRY_SECONDS)
                 except Exception:
                     log.exception("notifier failed")
@@ -90,20 +124,22 @@ class Notifier:
             if session is not None:
                 await session.close()
 
-    def _enqueue(self, kind: str, queue: str) -> None:
-        self._pending.add((kind, queue))
-        self._has_pending.set()
-
     async def _open(self) -> Session:
-        session = await self._connect()
+        await self._pool.availability.wait_until_available()
+        session = await self._pool.session()
         await session.execute("set synchronous_commit = off")
         return session
 
     async def _send(self, session: Session) -> None:
         batch, self._pending = self._pending, set()
         self._has_pending.clear()
-        for payload in payloads(self._process, batch):
-            await session.execute("select pg_notify(%s, %s)", (CHANNEL, payload))
+        try:
+            for payload in payloads(self._process, batch):
+                await session.execute("select pg_notify(%s, %s)", (CHANNEL, payload))
+        except DatabaseError:
+            for kind, queue in batch:
+                self.add(kind, queue)
+            raise
 
 
 def payloads(process: str, batch: set[tuple[str, str]]) -> list[str]:

@@ -24,6 +24,7 @@ _STEPS = {
     "report, lake": "#d9653b",
     "report, lake, Spark": "#e0a030",
     "report, database": "#8c5fa8",
+    "verify, each row": "#4f8a4c",
 }
 _SECONDS = (1, 3, 10, 30, 100, 300, 1000)
 mpl.rcParams |= {"font.family": "DejaVu Sans", "font.size": 9, "text.color": _INK}

@@ -20,7 +20,7 @@ from skipmq.node import Node
 from support import loop
 from support.http import Answer, NodeProcess, client, eventually, raw
 from support.postgres import Connection, Databases, as_node
-from support.sql import is_blocked
+from support.sql import is_blocked, number
 
 # The fewest: eight requests at once, of which four may wait for messages.
 REQUESTS, WAITING = 8, 4
@@ -264,6 +264,22 @@ async def test_request_whose_caller_is_cancelled_gives_its_connection_back(
     done = await asyncio.gather(*tasks, return_exceptions=True)
     assert [type(error) for error in done] == [asyncio.CancelledError] * 2
     queueing.close()
+
+
+async def test_connection_in_use_when_its_pool_is_closed_is_closed_after_its_statement(
+    database: str, owner: Connection
+) -> None:
+    owner.execute("create table held ()")
+    pool = Database(with_long_lock_timeout(database), size=1)
+    with owner.transaction():
+        owner.execute("lock table held in access exclusive mode")
+        holding = asyncio.create_task(pool.rows(Statement("select from held")))
+        await loop.eventually(lambda: is_blocked(owner))
+        pool.close()
+
+    assert await holding == []
+    others = "select count(*) from pg_stat_activity where datname = current_database()"
+    await loop.eventually(lambda: number(owner, f"{others} and pid <> pg_backend_pid()") == 0)
 
 
 async def test_requests_that_look_a_queue_up_together_take_one_connection(

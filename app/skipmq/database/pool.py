@@ -107,6 +107,7 @@ class Pool:
         self.longest_try = connection_wait + seconds
         self.observer = observer or NoObserver()
         self._idle: list[Connection] = []
+        self._is_closed = False
         self._cancelling: set[asyncio.Task[None]] = set()
         self._permits = FairSemaphore(size, connection_wait)
         # Incremented with every connection: what one server reported may not hold on another.
@@ -199,7 +200,8 @@ class Pool:
             each.stop()
 
     def close(self) -> None:
-        """Close all idle connections."""
+        """Close all connections: those that run a statement when it is done."""
+        self._is_closed = True
         self.stop()
         self._discard_idle()
 
@@ -288,7 +290,7 @@ class Pool:
             cancelling = asyncio.get_running_loop().create_task(borrowed.cancel())
             self._cancelling.add(cancelling)
             cancelling.add_done_callback(self._cancelling.discard)
-        elif borrowed.broken or borrowed.unreplicated:
+        elif borrowed.broken or borrowed.unreplicated or self._is_closed:
             borrowed.close()
         else:
             self._idle.append(borrowed)

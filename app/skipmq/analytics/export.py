@@ -18,6 +18,7 @@ from skipmq.analytics.lake import Lake
 from skipmq.analytics.postgres import history
 from skipmq.analytics.postgres.history import RecordedDay, Server
 from skipmq.analytics.table_files import QueueDay
+from skipmq.analytics.watch import watched
 from skipmq.database import session
 from skipmq.database.session import Session
 from skipmq.telemetry.logs import log
@@ -147,7 +148,11 @@ class _Export:
         starts = {each.partition: self._position(each) for each in self._databases}
         total = sum(each.server.horizon - starts[each.partition] for each in self._databases)
         for database in self._available():
-            with self._noted(database.partition), database.source.connect() as connection:
+            with (
+                self._noted(database.partition),
+                watched(self._spark, database.source),
+                database.source.connect() as connection,
+            ):
                 self._taken_back += _rewind_after_failover(self._lake, database, connection)
                 start = self._position(database)
                 near = 0 if start else windows.first_position(connection, database.days)

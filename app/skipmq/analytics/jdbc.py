@@ -20,6 +20,11 @@ DRIVER = "org.postgresql.Driver"
 FETCH = 10_000
 # In seconds.
 STATEMENT_TIMEOUT = 1800
+# In seconds. The server answers each fetch within its statement timeout, or ends it; only one that
+# is frozen is silent for longer.
+_SILENCE, _LOGIN = STATEMENT_TIMEOUT + 60, 30
+# Sockets that the interrupt of a task closes, so that a read of a frozen server can be cancelled.
+_SOCKETS = "org.apache.hadoop.net.StandardSocketFactory"
 _SAME_NAME = {
     "sslmode": "sslmode",
     "sslrootcert": "sslrootcert",
@@ -110,10 +115,7 @@ def pinned(source: Source) -> Source:
     Raises session.Unavailable.
     """
     with source.connect() as connection:
-        parameters = session.parameters(source.url) | session.server(connection)
-    for name in ("hostaddr", "target_session_attrs", "load_balance_hosts"):
-        parameters.pop(name, None)
-    return _source(parameters)
+        return _source(session.parameters(session.same_server(connection)))
 
 
 def _source(parameters: Mapping[str, str]) -> Source:
@@ -127,6 +129,9 @@ def _source(parameters: Mapping[str, str]) -> Source:
     query = {
         "ApplicationName": "skipmq analytics",
         "tcpKeepAlive": "true",
+        "loginTimeout": str(_LOGIN),
+        "socketTimeout": str(_SILENCE),
+        "socketFactory": _SOCKETS,
         "prepareThreshold": "-1",
         **{_SAME_NAME[key]: value for key, value in parameters.items() if key in _SAME_NAME},
     }

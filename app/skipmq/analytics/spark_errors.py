@@ -21,7 +21,7 @@ _PATTERNS = {
         " export it again with --repair"
     ),
     # PostgreSQL's message in a stack trace of Java or Python.
-    re.compile(r"(?:PSQLException|psycopg\.[\w.]*Error|the operation): ([^\n]+)"): (
+    re.compile(r"(?:PSQLException|psycopg\.[\w.]+|the operation): ([^\n]+)"): (
         "the database failed: {}. Check it with `skipmq doctor`, and run this again"
     ),
 }

@@ -15,6 +15,7 @@ from skipmq.analytics.jdbc import Source
 from skipmq.analytics.lake import Lake
 from skipmq.analytics.postgres import history
 from skipmq.analytics.table_files import File, QueueDay
+from skipmq.analytics.watch import watched
 
 # Files checked in parallel: an object store takes some 50 ms for each.
 _THREADS = 16
@@ -83,7 +84,8 @@ def check(table: Table, source: Source | None, *, deep: bool = False) -> Verific
 def repair(spark: SparkSession, path: str, source: Source, found: Sequence[Discrepancy]) -> None:
     """Export the days of these queues again, and replace the lake's files of them.
 
-    Raises LakeError if the database has changed since the check; days repaired before stay so.
+    Raises LakeError if the database has changed since the check, database.session.Unavailable if it
+    freezes; days repaired before stay so.
     """
     lake = Lake.open(spark, path)
     databases = _databases(lake.table, source)
@@ -94,7 +96,8 @@ def repair(spark: SparkSession, path: str, source: Source, found: Sequence[Discr
         frame = frames.selected(spark, database, condition)
         with database.connect() as session:
             expected = history.digest(session, [condition], digest.POSTGRESQL) % digest.MODULUS
-        lake.replace(each.queue_day, frame, each.database_rows or 0, expected)
+        with watched(spark, database):
+            lake.replace(each.queue_day, frame, each.database_rows or 0, expected)
 
 
 def _databases(table: Table, source: Source) -> Mapping[int, Source]:

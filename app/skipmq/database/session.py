@@ -1,7 +1,8 @@
 """Synchronous sessions with PostgreSQL, for the command line and analytics."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from time import monotonic
 from typing import Any, TypeAlias
 
 import psycopg
@@ -26,10 +27,20 @@ _KEEPALIVE = {
     "keepalives_count": "3",
     "tcp_user_timeout": "10000",
 }
+# In seconds; libpq's own minimum.
+_CONNECT_TIMEOUT, _SHORTEST_TIMEOUT = "10", 2.0
+# Tries to connect to a server that is silent.
+_PROBES = 2
+# Parameters that choose one of several servers.
+_CHOICE = ("hostaddr", "target_session_attrs", "load_balance_hosts")
 
 
-class _RetryingConnection(Session):
-    """A connection that retries a statement that a standby cancels."""
+class _WatchedConnection(Session):
+    """A connection that retries a statement that a standby cancels, and waits for no frozen server.
+
+    The machine of a frozen server acknowledges what it is sent, so TCP does not notice. A long
+    statement is as silent, but other sessions can then be opened.
+    """
 
     def execute(self, *args: Any, **options: Any) -> psycopg.Cursor[tuple[Any, ...]]:
         for _ in range(_TRIES - 1):
@@ -41,18 +52,83 @@ class _RetryingConnection(Session):
                     raise
         return super().execute(*args, **options)
 
+    def wait(self, gen: Generator[Any, Any, Any], *args: Any, **options: Any) -> Any:
+        return super().wait(self._heard(gen), *args, **options)
+
+    def _heard(self, gen: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+        """Do what psycopg's generator does; raise Unavailable if the server is found frozen."""
+        heard = monotonic()
+        try:
+            wanted = next(gen)
+            while True:
+                ready = yield wanted
+                if ready:
+                    heard = monotonic()
+                elif monotonic() - heard > _SHORTEST_TIMEOUT and self._is_overdue(heard):
+                    if (reason := frozen(same_server(self))) is not None:
+                        self.pgconn.finish()
+                        raise Unavailable(reason)
+                    heard = monotonic()
+                wanted = gen.send(ready)
+        except StopIteration as end:
+            return end.value
+
+    def _is_overdue(self, heard: float) -> bool:
+        return monotonic() - heard > silence_limit(self.info.dsn)
+
+
+def silence_limit(url: str) -> float:
+    """Return the connect_timeout of a URL in seconds, after which a silent server is probed."""
+    given = float(parameters(url).get("connect_timeout", 0)) or float(_CONNECT_TIMEOUT)
+    return max(given, _SHORTEST_TIMEOUT)
+
+
+def frozen(url: str) -> str | None:
+    """Return the reason why a server is frozen, None if it opens sessions or refuses to.
+
+    A frozen server lets two attempts to connect time out.
+    """
+    given = {"connect_timeout": _CONNECT_TIMEOUT, **parameters(url)}
+    for _ in range(_PROBES):
+        try:
+            psycopg.connect(conninfo(given | {"application_name": "skipmq probe"})).close()
+        except psycopg.errors.ConnectionTimeout:
+            continue
+        except Unavailable:
+            return None
+        return None
+    return f"{_place(given)} has stopped responding: its server is frozen or overloaded"
+
+
+def same_server(session: Session) -> str:
+    """Return the URL of the server that the session is connected to, alone of several."""
+    given = parameters(session.info.dsn)
+    return conninfo({k: v for k, v in given.items() if k not in _CHOICE} | server(session))
+
 
 def connect(url: str, name: str, *, writing: bool = False) -> Session:
     """Connect in autocommit mode, with the application_name `name`.
 
     With `writing` connect to the primary of several servers in the URL. A statement that a standby
-    cancels is tried four times. Raises Unavailable.
+    cancels is tried four times. Statements may take any time, unless the server is frozen. Raises
+    Unavailable, as all that uses the session does.
     """
-    given = {**_KEEPALIVE, **parameters(url)}
+    given = {"connect_timeout": _CONNECT_TIMEOUT, **_KEEPALIVE, **parameters(url)}
     if writing and "," in given.get("host", "") + given.get("port", ""):
         given.setdefault("target_session_attrs", "read-write")
     given |= {"application_name": name, "client_encoding": "UTF8"}
-    return _RetryingConnection.connect(conninfo(given), autocommit=True)
+    try:
+        return _WatchedConnection.connect(conninfo(given), autocommit=True)
+    except psycopg.errors.ConnectionTimeout as error:
+        raise psycopg.errors.ConnectionTimeout(
+            f"{_place(given)} opened no session in {silence_limit(url):.0f} s: its address is"
+            " wrong, or its server is frozen or overloaded"
+        ) from error
+
+
+def _place(given: Mapping[str, str]) -> str:
+    host, port = given.get("host", "localhost"), given.get("port", "5432")
+    return f"the database {given.get('dbname') or given.get('user', '')} at {host}:{port}"
 
 
 def parameters(url: str) -> dict[str, str]:

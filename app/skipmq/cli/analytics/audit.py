@@ -12,7 +12,7 @@ from rich.table import Table
 
 from skipmq.cli.analytics.errors import one_line_errors
 from skipmq.cli.analytics.options import JSON, now
-from skipmq.cli.analytics.sources import spark_and_database
+from skipmq.cli.analytics.sources import spark_and_watched_database
 from skipmq.cli.environment import configuration
 from skipmq.cli.output import out
 
@@ -41,7 +41,7 @@ def audit_command(*, sent: str | None, late: float, show: int, as_json: bool) ->
     snapshot. The exit code is 1 if messages were lost or duplicated.
     """
     settings = configuration().settings
-    with spark_and_database(settings) as (spark, source, _):
+    with spark_and_watched_database(settings) as (spark, source):
         from skipmq.analytics import audit, snapshot, sources  # noqa: PLC0415
 
         log = audit.sends(spark, sent) if sent else None

@@ -33,7 +33,11 @@ from skipmq.cli.analytics.options import (
     check_queues,
     utc,
 )
-from skipmq.cli.analytics.sources import lake_table, spark_and_database
+from skipmq.cli.analytics.sources import (
+    lake_table,
+    spark_and_database,
+    spark_and_watched_database,
+)
 from skipmq.cli.environment import configuration, open_database
 from skipmq.cli.output import out
 from skipmq.config.settings import Settings
@@ -201,7 +205,10 @@ def replay_command(
     check_order(since, until)
     settings = configuration().settings
     name = replay_id or sha256(f"{condition}\n{queue}".encode()).hexdigest()[:12]
-    with spark_and_database(settings) as (spark, source, _), _write_sessions(settings) as writers:
+    with (
+        spark_and_watched_database(settings) as (spark, source),
+        _write_sessions(settings) as writers,
+    ):
         from skipmq.analytics import replay  # noqa: PLC0415
 
         writer, to = replay.target(writers, place.full_name(queue, settings))

@@ -91,6 +91,21 @@ def spark_and_database(
 
 
 @contextmanager
+def spark_and_watched_database(
+    settings: Settings,
+) -> Iterator[tuple["SparkSession", "Source"]]:
+    """Yield a Spark session and a database all of which is read.
+
+    Raises like `spark_and_database`, and session.Unavailable if a database freezes meanwhile.
+    """
+    with spark_and_database(settings) as (spark, source, _):
+        from skipmq.analytics.watch import watched  # noqa: PLC0415 - as above.
+
+        with watched(spark, source):
+            yield spark, source
+
+
+@contextmanager
 def readable_database(settings: Settings) -> Iterator[tuple[str, str]]:
     """Yield the URLs of the database to read and of the nodes' database.
 
@@ -136,7 +151,7 @@ def spark_and_source(
         with spark_started(settings) as spark:
             yield spark, None
         return
-    with spark_and_database(settings) as (spark, source, _):
+    with spark_and_watched_database(settings) as (spark, source):
         yield spark, source
 
 

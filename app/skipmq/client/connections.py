@@ -62,6 +62,7 @@ class Connections:
         self._conninfo = conninfo(dsn)
         self._idle: list[Connection] = []
         self._async_idle: list[AsyncConnection] = []
+        self._is_closed = False
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
@@ -73,7 +74,7 @@ class Connections:
             with connection.transaction():
                 yield connection
         finally:
-            if connection.closed or connection.info.transaction_status != TransactionStatus.IDLE:
+            if self._is_used_up(connection):
                 connection.close()
             else:
                 self._idle.append(connection)
@@ -86,7 +87,7 @@ class Connections:
             async with connection.transaction():
                 yield connection
         finally:
-            if connection.closed or connection.info.transaction_status != TransactionStatus.IDLE:
+            if self._is_used_up(connection):
                 await connection.close()
             else:
                 self._async_idle.append(connection)
@@ -99,11 +100,19 @@ class Connections:
         )
 
     async def close(self) -> None:
-        """Close the connections that are not in use."""
+        """Close the connections that are not in use, and the others after their use."""
+        self._is_closed = True
         while self._idle:
             self._idle.pop().close()
         while self._async_idle:
             await self._async_idle.pop().close()
+
+    def _is_used_up(self, connection: Connection | AsyncConnection) -> bool:
+        return (
+            self._is_closed
+            or connection.closed
+            or connection.info.transaction_status != TransactionStatus.IDLE
+        )
 
 
 def _taken(idle: list[_Open]) -> _Open | None:

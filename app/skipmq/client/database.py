@@ -34,7 +34,7 @@ class Database:
         await self._link.open()
 
     async def close(self) -> None:
-        """Close all connections that are not in use."""
+        """Close the connections that are not in use, and the others after their use."""
         await self._link.close()
         await self._connections.close()
 

@@ -1,0 +1,35 @@
+"""Connections of an application's handlers."""
+
+from skipmq.client.connections import Connections
+from support.http import eventually
+from support.postgres import Connection
+from support.sql import number
+
+_OTHERS = (
+    "select count(*) from pg_stat_activity"
+    " where datname = current_database() and usename = 'shop' and pid <> pg_backend_pid()"
+)
+
+
+async def test_connection_in_use_at_the_end_is_closed_after_its_transaction(
+    shop: str, owner: Connection
+) -> None:
+    connections = Connections(shop)
+    with connections.transaction() as one:
+        async with connections.atransaction() as other:
+            await connections.close()
+            await other.execute("select 1")
+        one.execute("select 1")
+
+    eventually(lambda: number(owner, _OTHERS) == 0, why="both are closed")
+
+
+async def test_connection_is_left_to_the_next_transaction(shop: str) -> None:
+    connections = Connections(shop)
+    sessions = set()
+    for _ in range(3):
+        with connections.transaction() as one:
+            sessions.add(one.info.backend_pid)
+    await connections.close()
+
+    assert len(sessions) == 1

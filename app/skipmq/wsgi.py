@@ -18,11 +18,10 @@ from skipmq import config, console
 from skipmq.database import address, schema
 from skipmq.node import Node
 from skipmq.processes.heartbeat import Heartbeat
-from skipmq.processes.janitor import Janitor
+from skipmq.processes.janitor import Janitors
 from skipmq.server import web
 from skipmq.server.answer import Broker
 from skipmq.server.request_trace import tracing
-from skipmq.store import Upkeep
 from skipmq.store.task_listener import TaskListener
 from skipmq.telemetry import logs
 from skipmq.telemetry.metrics import Metrics, Snapshot
@@ -63,10 +62,10 @@ def application() -> flask.Flask:
             broker.show()
             return metrics.snapshot()
 
-        janitor = Janitor(Upkeep(node.database), settings, metrics)
-        tasks = TaskListener(node.database.partitions, janitor.wake)
+        janitors = Janitors(node.database, settings, metrics)
+        tasks = TaskListener(node.database.partitions, janitors.wake)
         # The server has the connections of clients, whose number is unknown here.
-        node.start(janitor, tasks, Heartbeat(node.workers, snapshot, lambda: None))
+        node.start(janitors, tasks, Heartbeat(node.workers, snapshot, lambda: None))
         return broker
 
     broker = asyncio.run_coroutine_threadsafe(start(), loop).result()

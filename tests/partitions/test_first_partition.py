@@ -1,5 +1,6 @@
 """While the first partition is unavailable or hangs, the others' queues miss nothing."""
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
@@ -141,3 +142,34 @@ def test_receivers_are_woken_from_another_node_without_the_first_partition(
             (message,) = waiting.result()["Messages"]
 
     assert message["Body"] == "tea"
+
+
+@pytest.mark.parametrize("how", ["stopped", "frozen"])
+def test_tasks_and_counts_go_on_without_the_first_partition(
+    first: Databases, embedded_databases: Databases, router_server: Databases, how: str
+) -> None:
+    made = Partitions([first, embedded_databases], router_server)
+    with (
+        NodeProcess(database_url=as_node(made.router), workers=1) as node,
+        psycopg.connect(made.urls[1], autocommit=True) as second,
+    ):
+        sqs = client(node.ready().url)
+        name = made.name_at(1)
+        dead = sqs.create_queue(QueueName=f"{name}-dlq")["QueueUrl"]
+        arn = f"arn:aws:sqs:us-east-1:000000000000:{name}-dlq"
+        policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 1})
+        url = sqs.create_queue(QueueName=name, Attributes={"RedrivePolicy": policy})["QueueUrl"]
+        sqs.send_message(QueueUrl=url, MessageBody="tea")
+        sqs.receive_message(QueueUrl=url, VisibilityTimeout=0)
+        assert "Messages" not in sqs.receive_message(QueueUrl=url)
+        counted = "select received from skipmq.queue_statistics(p_search => %s) where queue = %s"
+
+        with away(first, how):
+            sqs.start_message_move_task(SourceArn=arn)
+            (message,) = eventually(
+                lambda: sqs.receive_message(QueueUrl=url, WaitTimeSeconds=5).get("Messages")
+            )
+            assert message["Body"] == "tea"
+            assert "Messages" not in sqs.receive_message(QueueUrl=dead)
+            # Once when the task has moved it, and once before.
+            eventually(lambda: second.execute(counted, (name, name)).fetchone() == (2,))

@@ -59,6 +59,11 @@ class Database(Pool):
         if self._partitions is None:
             await self._find_partitions()
 
+    async def look_for_partitions(self) -> None:
+        """Find partitions that were added to a router; raise errors.ServiceUnavailable."""
+        if self._partitions:
+            await self._find_partitions()
+
     async def _find_partitions(self) -> None:
         """Make a pool for each partition that is new in the router's map."""
         ((homes, addresses),) = await self.rows(_MAP)
@@ -203,6 +208,35 @@ class Database(Pool):
         for task in done:
             task.result()
         raise errors.ServiceUnavailable
+
+    async def rows_by_queue(
+        self,
+        statement: Statement,
+        first: Parameters,
+        queue_ids: Sequence[int],
+        *columns: Parameters,
+    ) -> None:
+        """Run a statement on values by queue in the partition of each, the ids after `first`.
+
+        A partition that is unavailable, or silent for a second, does not hold up the others. Raises
+        as `rows` does where one has not answered.
+        """
+        if not self._partitions:
+            await self.rows(statement, (*first, queue_ids, *columns))
+            return
+        shares: dict[Pool, list[tuple[Any, ...]]] = {}
+        for row in zip(queue_ids, *columns, strict=True):
+            shares.setdefault(self.partition(row[0]), []).append(row)
+        asked = {
+            self._ask(pool, statement, (*first, *map(list, zip(*share, strict=True))), {}): pool
+            for pool, share in shares.items()
+            if pool not in self._silent
+        }
+        done = await self._answers(asked)
+        for task in done:
+            task.result()
+        if len(done) < len(shares):
+            raise errors.ServiceUnavailable
 
     def _heard(self) -> list[Pool]:
         """Return the pools of the partitions that have answered all that they were asked."""

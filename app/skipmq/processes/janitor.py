@@ -2,9 +2,13 @@
 
 Each node runs one. Jobs are idempotent and lock a row while they run, so only one node runs a job
 at a time, without leader election. The gauges are read by every node.
+
+Each partition behind a router has a janitor of its own, so that none waits for another one.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from math import nan
@@ -12,7 +16,7 @@ from time import monotonic
 
 from skipmq import errors
 from skipmq.config.settings import Settings
-from skipmq.database import NoObserver, Observer
+from skipmq.database import Database, NoObserver, Observer
 from skipmq.database.wakeup import Wakeup
 from skipmq.store import Upkeep
 from skipmq.store.upkeep import MOVES, UNLIMITED, jobs
@@ -21,6 +25,8 @@ from skipmq.telemetry.metrics import GAUGES
 
 # Minimum age in seconds of a transaction whose session is named in a gauge.
 NAMED_AFTER = 60.0
+# Seconds between two looks for partitions that were added.
+_GROWTH_INTERVAL = 60.0
 
 
 @dataclass(slots=True)
@@ -37,45 +43,76 @@ class Task:
     due: float = 0.0
 
 
-class Janitor:
-    """Runs the tasks when they are due; for one event loop."""
+class Janitors:
+    """The janitor of a database, or of each partition, and then one for the gauges of all.
 
-    def __init__(
+    For one event loop.
+    """
+
+    def __init__(self, database: Database, settings: Settings, observer: Observer) -> None:
+        self._database, self._settings, self._observer = database, settings, observer
+        self._janitors: list[Janitor] = []
+
+    async def run(self) -> None:
+        """Run until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            async for pool in self._database.partitions():
+                is_alone = pool is self._database
+                janitor = Janitor(Upkeep(pool), self._settings, self._observer, shows=is_alone)
+                if not is_alone and not self._janitors:
+                    shows = Janitor(
+                        Upkeep(self._database), self._settings, self._observer, works=False
+                    )
+                    group.create_task(shows.run())
+                    group.create_task(self._look_for_partitions())
+                self._janitors.append(janitor)
+                group.create_task(janitor.run())
+
+    def wake(self) -> None:
+        """Run the message move tasks immediately, because one was started or cancelled."""
+        for janitor in self._janitors:
+            janitor.wake()
+
+    async def _look_for_partitions(self) -> None:
+        while True:
+            await asyncio.sleep(_GROWTH_INTERVAL)
+            with suppress(errors.SqsError):
+                await self._database.look_for_partitions()
+
+
+class Janitor:
+    """Runs the tasks when they are due; for one event loop.
+
+    It does the jobs if it `works`, and reads the gauges if it `shows`.
+    """
+
+    def __init__(  # noqa: PLR0913 - all but the first two have defaults.
         self,
         upkeep: Upkeep,
         settings: Settings,
         observer: Observer | None = None,
         named_after: float = NAMED_AFTER,
+        *,
+        works: bool = True,
+        shows: bool = True,
     ) -> None:
         self._upkeep = upkeep
         self._named_after = named_after
         self._observer = observer or NoObserver()
         self._tasks_changed = Wakeup()
         self._shown: set[str] = set()
-        self._tasks = [
-            Task(job.name, job.interval, partial(upkeep.run, job), job.limit)
-            for job in jobs(settings)
-        ]
-        self._moves = next(task for task in self._tasks if task.name == MOVES.name)
-        self._tasks += [
-            self._gauge("oldest snapshot", 5.0, self._oldest_snapshot),
-            Task("show database", 15.0, self._show_database),
-        ]
-        if limit := settings.snapshot_limit:
-            end = partial(self._end_long_snapshots, limit)
-            self._tasks.append(Task("end long snapshots", 5.0, end))
-        if settings.archive:
-            count = partial(upkeep.count_unarchived_days, settings.history_retention)
-            self._tasks.append(self._gauge("unarchived days", 60.0, count))
-        else:
-            self._observer.show("unarchived days", 0)
+        self._tasks = (self._jobs(settings) if works else []) + (
+            self._gauges(settings) if shows else []
+        )
 
     async def run(self) -> None:
         """Run until cancelled."""
         pause = 0.0
         while True:
             if await self._tasks_changed.sleep(pause):
-                self._moves.due = 0.0
+                for task in self._tasks:
+                    if task.name == MOVES.name:
+                        task.due = 0.0
             pause = await self.tick()
 
     def wake(self) -> None:
@@ -99,6 +136,27 @@ class Janitor:
                 self._observer.count("upkeep", (task.name,), done)
             task.due = monotonic() + (0 if done >= task.limit else task.interval)
         return max(0.0, min(task.due for task in self._tasks) - monotonic())
+
+    def _jobs(self, settings: Settings) -> list[Task]:
+        found = [
+            Task(job.name, job.interval, partial(self._upkeep.run, job), job.limit)
+            for job in jobs(settings)
+        ]
+        if limit := settings.snapshot_limit:
+            end = partial(self._end_long_snapshots, limit)
+            found.append(Task("end long snapshots", 5.0, end))
+        return found
+
+    def _gauges(self, settings: Settings) -> list[Task]:
+        found = [
+            self._gauge("oldest snapshot", 5.0, self._oldest_snapshot),
+            Task("show database", 15.0, self._show_database),
+        ]
+        if settings.archive:
+            count = partial(self._upkeep.count_unarchived_days, settings.history_retention)
+            return [*found, self._gauge("unarchived days", 60.0, count)]
+        self._observer.show("unarchived days", 0)
+        return found
 
     def _gauge(self, state: str, interval: float, read: Callable[[], Awaitable[float]]) -> Task:
         """Return the task that updates a gauge; its value is NaN until it has been read."""

@@ -24,11 +24,10 @@ from skipmq.node import Node, Runnable
 from skipmq.processes import certificate, systemd
 from skipmq.processes.certificate import StagedFiles, Watch
 from skipmq.processes.heartbeat import Heartbeat
-from skipmq.processes.janitor import Janitor
+from skipmq.processes.janitor import Janitors
 from skipmq.server.answer import Broker
 from skipmq.server.door import Door
 from skipmq.server.request_trace import tracing
-from skipmq.store import Upkeep
 from skipmq.store.task_listener import TaskListener
 from skipmq.telemetry.logs import log
 from skipmq.telemetry.metrics import Metrics, Published, Snapshot
@@ -165,9 +164,9 @@ class _Worker:
             Heartbeat(self._node.workers, self._snapshot, lambda: self._door.connections)
         ]
         if self._is_first:
-            janitor = Janitor(Upkeep(database), self._settings, self._metrics)
+            janitors = Janitors(database, self._settings, self._metrics)
             # The console counts nodes by sessions named "skipmq janitor": one for each node.
-            tasks += [janitor, TaskListener(database.partitions, janitor.wake)]
+            tasks += [janitors, TaskListener(database.partitions, janitors.wake)]
         if (folder := self._work.metrics_folder) is not None:
             tasks.append(Publisher(folder, self._snapshot))
         return tasks

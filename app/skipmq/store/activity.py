@@ -47,6 +47,6 @@ class Activity:
         if not queues:
             return
         counts = [received.get(queue, 0) for queue in queues]
-        parameters = (queues, counts, [empty.get(queue, 0) for queue in queues])
+        empties = [empty.get(queue, 0) for queue in queues]
         with suppress(errors.SqsError):
-            await self._database.rows(_ADD, parameters)
+            await self._database.rows_by_queue(_ADD, (), queues, counts, empties)

@@ -142,9 +142,8 @@ class Consumers:
                     del self._counts[key[0]]
         if not changed:
             return
-        parameters = (
-            self._process,
-            [queue_id for (queue_id, _, _), _ in changed],
+        queues = [queue_id for (queue_id, _, _), _ in changed]
+        columns = (
             [key_id or "" for (_, key_id, _), _ in changed],
             [address for (_, _, address), _ in changed],
             [_milliseconds(now - each.since) for _, each in changed],
@@ -155,7 +154,7 @@ class Consumers:
             [each.waiting for _, each in changed],
         )
         try:
-            await self._database.rows(_NOTE, parameters)
+            await self._database.rows_by_queue(_NOTE, (self._process,), queues, *columns)
         except BaseException:
             for _, consumer in changed:
                 consumer.is_changed = True

@@ -87,9 +87,10 @@ class Overviews:
     async def run(self) -> None:
         """Read the overviews at intervals until cancelled."""
         while True:
-            with suppress(errors.SqsError):
-                await self.current()
+            await self.current()
             await asyncio.sleep(_INTERVAL)
+            with suppress(errors.SqsError):
+                await self._database.look_for_partitions()
 
 
 class _Cache:

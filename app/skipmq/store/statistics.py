@@ -44,7 +44,8 @@ class Statistics:
 
     async def count(self, queue_id: int, deadline: float) -> MessageCounts:
         """Return the numbers of messages in a queue."""
-        (row,) = await self._database.rows(_COUNT, (queue_id,), deadline=deadline)
+        parameters = (queue_id,)
+        (row,) = await self._database.rows(_COUNT, parameters, deadline=deadline, tenant=queue_id)
         return MessageCounts(*row)
 
     async def queues(  # noqa: PLR0913 - all but the first have defaults.
@@ -74,7 +75,9 @@ class Statistics:
     async def oldest(self, queue: Queue, deadline: float = 0.0) -> float | None:
         """Return the age in seconds of the oldest message that is visible or in flight."""
         parameters = (queue.id, queue.fifo)
-        ((age,),) = await self._database.rows(_OLDEST, parameters, deadline=deadline)
+        ((age,),) = await self._database.rows(
+            _OLDEST, parameters, deadline=deadline, tenant=queue.id
+        )
         return None if age is None else float(age)
 
     async def minutes(

@@ -147,11 +147,14 @@ def growth(found: dict[str, Any], path: Path) -> None:
     seconds, memory = figure.subplots(1, 2)
     sizes = [size["rows"] for size in found["sizes"]]
     for name, colour in _STEPS.items():
-        steps = [size["steps"][name] for size in found["sizes"]]
+        measured = [size for size in found["sizes"] if name in size["steps"]]
+        of = [size["rows"] for size in measured]
         for axes, what in ((seconds, "seconds"), (memory, "mib")):
-            axes.plot(sizes, [step[what] for step in steps], "o-", color=colour, label=name)
-    base = found["sizes"][0]["steps"]["export"]["seconds"]
-    seconds.plot(sizes, [base * n / sizes[0] for n in sizes], ":", color=_INK, label="proportional")
+            values = [size["steps"][name][what] for size in measured]
+            axes.plot(of, values, "o-", color=colour, label=name)
+    if first := found["sizes"][0]["steps"].get("export"):
+        proportional = [first["seconds"] * n / sizes[0] for n in sizes]
+        seconds.plot(sizes, proportional, ":", color=_INK, label="proportional")
     seconds.set(xscale="log", yscale="log", title="seconds", ylim=(1, None))
     memory.set(xscale="log", title="the biggest process, MiB", ylim=(0, None))
     for axes in (seconds, memory):

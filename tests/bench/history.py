@@ -47,10 +47,13 @@ def generate(url: str, rows: int) -> None:
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--rows", type=int, multiple=True, default=SIZES, help="Sizes, the biggest last.")
+@click.option("--step", "chosen", multiple=True, help="Only these steps, as the table names them.")
 @click.option("--rounds", type=int, default=3, help="Rounds of the loaded queue; 0 for none.")
 @click.option("--seconds", type=int, default=20, help="Seconds of each.")
 @click.option("--output", type=click.Path(path_type=Path), default=RESULTS, help="Folder of files.")
-def history(*, rows: tuple[int, ...], rounds: int, seconds: int, output: Path) -> None:
+def history(
+    *, rows: tuple[int, ...], chosen: tuple[str, ...], rounds: int, seconds: int, output: Path
+) -> None:
     """Measure exports and reports of histories of several sizes, and a queue beside them."""
     console = report.console()
     found: dict[str, Any] = about(quick=False)
@@ -58,7 +61,7 @@ def history(*, rows: tuple[int, ...], rounds: int, seconds: int, output: Path) -
     with databases.workplace() as folder, databases.server(folder) as server:
         for size in rows:
             with databases.migrated(server) as url:
-                found["sizes"].append(_size(url, folder / f"{size}", size, console))
+                found["sizes"].append(_size(url, folder / f"{size}", size, chosen, console))
                 if size == rows[-1] and rounds:
                     since = databases.ask(url, _SINCE)
                     found["loaded"] = beside.loaded(url, folder, since, rounds, seconds, console)
@@ -70,7 +73,9 @@ def history(*, rows: tuple[int, ...], rounds: int, seconds: int, output: Path) -
     console.print(str(file))
 
 
-def _size(url: str, folder: Path, rows: int, console: Console) -> dict[str, Any]:
+def _size(
+    url: str, folder: Path, rows: int, chosen: tuple[str, ...], console: Console
+) -> dict[str, Any]:
     folder.mkdir()
     log, lake = folder / "log", str(folder / "lake")
     since, postmaster = databases.ask(url, _SINCE), databases.postmaster(url)
@@ -94,7 +99,11 @@ def _size(url: str, folder: Path, rows: int, console: Console) -> dict[str, Any]
         "verify, each row": ("verify", "--lake", lake, "--deep"),
         "forget": ("forget", "--lake", lake, "--yes", "--where", _FORGOTTEN),
     }
+    files: list[Path] = []
+    sizes: list[int] = []
     for name, command in steps_in_order.items():
+        if chosen and name not in chosen:
+            continue
         with console.status(f"{rows:,} rows: {name}"):
             # Only the owner erases.
             address = url if name == "forget" else as_node(url)

@@ -26,7 +26,10 @@ _CAUGHT_UP = (
     "select count(*) from pg_stat_replication"
     " where replay_lsn >= (select pg_current_wal_flush_lsn())"
 )
-_READING = "select count(*) from pg_stat_activity where query like '%skipmq_rows%'"
+_READING = (
+    "select count(*) from pg_stat_activity"
+    " where application_name in ('skipmq analytics', 'skipmq export')"
+)
 
 
 def loaded(
@@ -149,8 +152,7 @@ def _repeated(
         while not over.is_set():
             with commands.running(url, log, *command(), standby=standby) as process:
                 while process.poll() is None and not over.wait(0.1):
-                    # One is who asks.
-                    if not begun.is_set() and int(databases.ask(standby or url, _READING)) > 1:
+                    if not begun.is_set() and int(databases.ask(standby or url, _READING)):
                         begun.set()
 
     thread = threading.Thread(target=work)

@@ -13,6 +13,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from skipmq.database import schema
 from skipmq.partitions import partition_urls
 from support import commands
+from support.http import environment, free_port
 from support.partitions import Partitions, run
 from support.postgres import Databases, as_node
 
@@ -213,3 +214,14 @@ def test_router_that_cannot_call_a_partition_is_found(fresh: Partitions) -> None
 def test_router_is_not_migrated_by_itself(two: Partitions) -> None:
     with pytest.raises(schema.SchemaError, match="run `skipmq partitions init`"):
         schema.migrate(two.router)
+
+
+def test_doctor_of_a_router_checks_roles_in_each_partition(two: Partitions) -> None:
+    done = commands.invoke(
+        ("doctor", "--json"),
+        environment({"database_url": as_node(two.router), "port": free_port()}),
+    )
+
+    found = {each["check"]: each for each in json.loads(done.stdout)}
+    assert all(found[f"roles of partition {number}"]["ok"] for number in (0, 1))
+    assert "a router of 2 partitions" in found["database"]["detail"]

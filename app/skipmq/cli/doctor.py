@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 
 import click
 from rich.markup import escape
@@ -75,12 +76,17 @@ def _database(settings: Settings, findings: _Findings) -> str:
     schema.check_sessions(url, state)
     version = state.server_version
     findings.examine("schema", lambda: f"at {schema.check(url).found}")
-    findings.examine("roles", lambda: _roles(url))
+    partitions = schema.partitions(url) if schema.is_router(url) else []
+    # A router has no tables, and no roles but those of its clients.
+    for number, part in enumerate(partitions or [url]):
+        suffix = f" of partition {number}" if partitions else ""
+        findings.examine(f"roles{suffix}", partial(_roles, part))
+        findings.examine(f"vacuum{suffix}", partial(_vacuum, part))
     findings.examine("broker", lambda: _broker(settings, url))
     findings.examine("replication", lambda: _replication(settings, url))
-    findings.examine("vacuum", lambda: _vacuum(url))
     place = "SKIPMQ_DATABASE_URL" if settings.database_url else "embedded"
-    return f"PostgreSQL {version // 10000}.{version % 10000} ({place})"
+    what = f", a router of {len(partitions)} partitions: see also `skipmq partitions doctor`"
+    return f"PostgreSQL {version // 10000}.{version % 10000} ({place}){what if partitions else ''}"
 
 
 def _roles(url: str) -> str:

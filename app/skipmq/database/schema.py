@@ -118,8 +118,7 @@ def check_partitions(url: str) -> None:
     A statement on a queue would go astray. A partition that is unavailable is not checked. Raises
     psycopg.OperationalError when the router is unavailable.
     """
-    with psycopg.connect(url, autocommit=True, connect_timeout=5) as connection:
-        router = _map(connection)
+    router = _read_map(url)
     for number, partition in enumerate(partition_urls(url, router[2])):
         try:
             with psycopg.connect(partition, autocommit=True, connect_timeout=2) as connection:
@@ -131,6 +130,19 @@ def check_partitions(url: str) -> None:
             raise SchemaError(
                 f"partition {number} of the router is {what}: see `skipmq partitions doctor`"
             )
+
+
+def partitions(url: str) -> list[str]:
+    """Return the addresses of a router's partitions; none where the database is no router.
+
+    Raises psycopg.OperationalError when it is unavailable.
+    """
+    return partition_urls(url, _read_map(url)[2])
+
+
+def _read_map(url: str) -> tuple[int | None, UUID | None, list[str]]:
+    with psycopg.connect(url, autocommit=True, connect_timeout=5) as connection:
+        return _map(connection)
 
 
 def _map(connection: psycopg.Connection[Any]) -> tuple[int | None, UUID | None, list[str]]:

@@ -127,3 +127,10 @@ begin
       v_found.sent_at, v_found.first_received_at, v_found.settled_at, v_found.receives, v_found.node, v_found.place;
   end loop;
 end $$;
+
+-- PL/Proxy has no time limit for a server that accepts a connection and answers nothing, so that a call ends when its client
+-- is gone, which the router has to look for. A statement_timeout would cancel the statement there, and wait for that server.
+do $$
+begin
+  execute format('alter database %I set client_connection_check_interval = ''2s''', current_database());
+end $$;

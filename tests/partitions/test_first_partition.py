@@ -173,3 +173,19 @@ def test_tasks_and_counts_go_on_without_the_first_partition(
             assert "Messages" not in sqs.receive_message(QueueUrl=dead)
             # Once when the task has moved it, and once before.
             eventually(lambda: second.execute(counted, (name, name)).fetchone() == (2,))
+
+
+def test_router_ends_calls_whose_client_is_gone(
+    first: Databases, embedded_databases: Databases, router_server: Databases
+) -> None:
+    """A call waits for a partition that hangs as long as that hangs."""
+    made = Partitions([first, embedded_databases], router_server)
+    backends = "select from pg_stat_activity where application_name = 'gone'"
+    with frozen(first), psycopg.connect(made.router, autocommit=True) as owner:
+        gone = psycopg.connect(made.router, application_name="gone")
+        gone.pgconn.send_query(b"select skipmq_router.database_state(0)")
+        eventually(lambda: owner.execute(f"{backends} and state = 'active'").fetchall())
+
+        gone.close()
+
+        eventually(lambda: not owner.execute(backends).fetchall())

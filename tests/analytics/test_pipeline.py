@@ -4,6 +4,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +15,17 @@ pytest.importorskip("pyspark")
 import pyspark
 
 import skipmq
+from skipmq import embedded
 from skipmq.analytics import export, reports
 from skipmq.analytics.errors import AnalyticsError
 from skipmq.analytics.pipeline_erasure import Tables
 from skipmq.analytics.pipeline_run import exclusive, table
+from support import standby
 from support.analytics import FACTS, Writers, rows_of, settle
+from support.clock import connect
 from support.drivers import PATIENCE, kill_when, launch
-from support.http import environment
-from support.postgres import Connection, as_reader
+from support.http import environment, eventually
+from support.postgres import Connection, Databases, as_reader
 from support.programs import need
 from support.sql import Queue, redrive_policy
 
@@ -33,11 +37,11 @@ if TYPE_CHECKING:
 PROJECT = Path(skipmq.__file__).parent / "analytics" / "pipeline"
 
 
-def pipeline(database: str, output: Path, code: int = 0) -> str:
+def pipeline(database: str, output: Path, *words: str, code: int = 0) -> str:
     """Run the pipeline; return what it printed."""
     need("java")
     log = output.with_name("log")
-    with launch(database, log, "pipeline", "--output", str(output)) as run:
+    with launch(database, log, "pipeline", "--output", str(output), *words) as run:
         assert run.wait(PATIENCE) == code, log.read_text()
     return log.read_text()
 
@@ -48,6 +52,10 @@ def read(spark: "SparkSession", output: Path, name: str) -> "DataFrame":
 
 def facts(rows: "DataFrame") -> list[tuple[Any, ...]]:
     return [tuple(row) for row in rows.select(*FACTS.split(", ")).orderBy("id", "xid").collect()]
+
+
+def lives(spark: "SparkSession", output: Path) -> list[int]:
+    return sorted(row.id for row in read(spark, output, "silver").select("id").collect())
 
 
 def appended(spark: "SparkSession", database: str, output: Path) -> None:
@@ -120,9 +128,9 @@ def test_erased_messages_are_in_no_file_and_streams_go_on(
     files = [str(file) for file in table(tmp_path, "bronze").glob("*.parquet")]
     assert spark.read.parquet(*files).where("body like 'body 1%'").count() == 1
     kept = [(row.id, row.queue_id) for row in read(spark, tmp_path, "bronze").collect()]
-    lives = [(row.id, row.queue_id) for row in read(spark, tmp_path, "silver").collect()]
+    found_lives = [(row.id, row.queue_id) for row in read(spark, tmp_path, "silver").collect()]
     assert len(kept) == 29
-    assert sorted(lives) == sorted(kept)
+    assert sorted(found_lives) == sorted(kept)
 
 
 def test_erasure_that_was_interrupted_is_completed(
@@ -149,6 +157,67 @@ def test_tables_are_locked_while_the_pipeline_runs(spark: "SparkSession", tmp_pa
         tables.erase("true")
 
     assert tables.erase("true") == 0
+
+
+@pytest.mark.slow
+def test_tables_have_each_row_once_after_a_standby_is_promoted(
+    spark: "SparkSession", public_folder: Path, tmp_path: Path
+) -> None:
+    place, output = public_folder / tmp_path.name, tmp_path / "tables"
+    with ExitStack() as stack:
+        with embedded.start(place / "first") as server:
+            url = Databases(server).migrated()
+            standby.copy(server.url, place / "second")
+            second = Databases(stack.enter_context(embedded.start(place / "second")))
+            with connect(url) as primary:
+                settle(primary, 20)
+                pipeline(url, output)
+                settle(primary, 10)
+                url = second.url(primary.info.dbname)
+                promoted = stack.enter_context(connect(url))
+                eventually(lambda: rows_of(promoted) == rows_of(primary))
+        promoted.execute("select pg_promote()")
+        settle(promoted, 10)
+
+        said = pipeline(url, output)
+
+        expected = rows_of(promoted)
+        assert "as the database has counted" in said
+        assert facts(read(spark, output, "bronze")) == expected
+        assert lives(spark, output) == [row[0] for row in expected]
+        assert len(expected) == 40
+
+
+@pytest.mark.slow
+def test_tables_with_rows_that_a_failover_undid_are_named_and_made_again(
+    spark: "SparkSession", public_folder: Path, tmp_path: Path
+) -> None:
+    place, output = public_folder / tmp_path.name, tmp_path / "tables"
+    with embedded.start(place / "first") as server:
+        url = Databases(server).migrated()
+        with connect(url) as primary:
+            settle(primary, 20)
+            standby.copy(server.url, place / "second")
+            settle(primary, 10)
+            pipeline(url, output)
+            name = primary.info.dbname
+    with (place / "second" / "postgresql" / "postgresql.auto.conf").open("a") as settings:
+        settings.write("primary_conninfo = ''\n")
+    with embedded.start(place / "second") as server:
+        url = Databases(server).url(name)
+        with connect(url) as promoted:
+            promoted.execute("select pg_promote()")
+            settle(promoted, 10)
+
+            said = pipeline(url, output, code=1)
+            pipeline(url, output, "--refresh")
+
+            expected = rows_of(promoted)
+    assert "orders has" in said
+    assert "make them again with --refresh" in " ".join(said.split())
+    assert facts(read(spark, output, "bronze")) == expected
+    assert lives(spark, output) == [row[0] for row in expected]
+    assert len(expected) == 30
 
 
 @pytest.mark.slow
@@ -203,9 +272,7 @@ def test_pipeline_killed_while_four_write_misses_and_doubles_nothing(
     pipeline(database, output)
 
     assert facts(read(spark, output, "bronze")) == rows_of(owner)
-    assert sorted(row.id for row in read(spark, output, "silver").select("id").collect()) == [
-        row[0] for row in rows_of(owner)
-    ]
+    assert lives(spark, output) == [row[0] for row in rows_of(owner)]
 
 
 @pytest.mark.slow

@@ -166,13 +166,13 @@ def test_stream_on_another_timeline_has_duplicates_that_can_be_told_by_their_key
     settle(owner, 20)
     age(owner, 1)
     drain(frame, tmp_path)
-    reword(tmp_path, timeline=0)
+    reword(tmp_path, timeline=0, rows="of earlier versions")
     owner.execute("select pg_current_xact_id()")
     drain(frame, tmp_path)
     once = len(written(stream, tmp_path))
     settle(owner, 10)
     drain(frame, tmp_path)
-    reword(tmp_path, timeline=0)
+    reword(tmp_path, timeline=0, rows="others")
     settle(owner, 10)
     drain(frame, tmp_path)
 
@@ -183,7 +183,23 @@ def test_stream_on_another_timeline_has_duplicates_that_can_be_told_by_their_key
     )
 
 
-def test_stream_after_a_failover_brings_the_last_hour_again_and_misses_nothing(
+def test_stream_on_another_timeline_that_has_the_last_batch_brings_nothing_twice(
+    stream: SparkSession, database: str, owner: Connection, tmp_path: Path
+) -> None:
+    frame = stream.readStream.format("skipmq").option("url", as_reader(database)).load()
+    settle(owner, 20)
+    drain(frame, tmp_path)
+    settle(owner, 10)
+    drain(frame, tmp_path)
+    reword(tmp_path, timeline=0)
+    drain(frame, tmp_path)
+    settle(owner, 10)
+    drain(frame, tmp_path)
+
+    assert written(stream, tmp_path) == rows_of(owner)
+
+
+def test_stream_after_a_failover_that_undid_rows_brings_the_last_hour_again_and_misses_nothing(
     stream: SparkSession,
     embedded_databases: Databases,
     database: str,

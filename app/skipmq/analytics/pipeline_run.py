@@ -53,11 +53,19 @@ def configuration(output: Path) -> dict[str, str]:
     }
 
 
-def run(spark: SparkSession, output: Path, url: str, callback: Callable[[str], None]) -> None:
+def run(
+    spark: SparkSession,
+    output: Path,
+    url: str,
+    callback: Callable[[str], None],
+    *,
+    refresh: bool = False,
+) -> None:
     """Bring the tables in a folder up to date; call `callback` with each line of the run's output.
 
-    The session must have the settings of `configuration`. Raises ViolationError if an expectation
-    is violated, AnalyticsError if the run fails or another one is running.
+    With `refresh` make them again, of the history that the database still has. The session must
+    have the settings of `configuration`. Raises ViolationError if an expectation is violated,
+    AnalyticsError if the run fails or another one is running.
     """
     with exclusive(output):
         project = output / "project"
@@ -68,7 +76,10 @@ def run(spark: SparkSession, output: Path, url: str, callback: Callable[[str], N
         spec.write_text(spec.read_text().replace(_STORAGE, storage))
         lines = []
         with subprocess.Popen(
-            [sys.executable, "-m", "pyspark.pipelines.cli", "run", "--spec", str(spec)],
+            [
+                *(sys.executable, "-m", "pyspark.pipelines.cli", "run", "--spec", str(spec)),
+                *(["--full-refresh-all"] if refresh else []),
+            ],
             env=config.spark_client(_served(spark), url),
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
         ) as client:  # fmt: skip

@@ -141,9 +141,9 @@ class StreamReader(_PartitionReader, DataSourceStreamReader, SupportsTriggerAvai
     Behind a router an offset has that of each partition. One that is unavailable has no part in a
     batch; one that was added is read from its beginning.
 
-    After a failover a batch begins an hour before the last one, because rows that were read may
-    have been undone and their transaction IDs assigned again. Drop duplicates by id, outcome and
-    settled_at if they matter.
+    After a failover to a server that lacks rows of the last batch, the next one begins an hour
+    before it, because their transaction IDs may have been assigned again. Drop duplicates by id,
+    outcome and settled_at if they matter.
     """
 
     def __init__(self, access: Access) -> None:
@@ -239,7 +239,7 @@ class StreamReader(_PartitionReader, DataSourceStreamReader, SupportsTriggerAvai
                 f" {server.database}: use another checkpoint"
             )
         first = start["until"]
-        if start["timeline"] != server.timeline:
+        if start["timeline"] != server.timeline and not _has_survived(connection, start, server):
             first = min(first, _failover_start(connection, start, server), server.horizon)
         horizon = server.horizon
         if self._targets is not None:
@@ -247,7 +247,11 @@ class StreamReader(_PartitionReader, DataSourceStreamReader, SupportsTriggerAvai
         if horizon <= first:
             return None
         until, rows = windows.reach(connection, first, horizon, row_limit)
-        return _offset(first, until, server) if rows else None
+        if not rows:
+            return None
+        return _offset(first, until, server) | {
+            "rows": history.fingerprint(connection, first, until)
+        }
 
     def _find_databases(self) -> None:
         """Find the databases of the URL; those that were known if no router responds."""
@@ -304,6 +308,20 @@ def _offset(first: int, until: int, server: Server) -> dict[str, Any]:
         "database": server.database,
         "at": server.now.isoformat(),
     }
+
+
+def _has_survived(connection: Session, start: dict[str, Any], server: Server) -> bool:
+    """Return whether a failover has undone nothing of the last batch, and so nothing read before.
+
+    Each batch has rows. A server that has those of the last one gives their transaction IDs and
+    earlier ones to no others.
+    """
+    first, until = start["first"], start["until"]
+    return (
+        "rows" in start
+        and until <= server.horizon
+        and history.fingerprint(connection, first, until) == start["rows"]
+    )
 
 
 def _failover_start(connection: Session, start: dict[str, Any], server: Server) -> int:

@@ -185,6 +185,19 @@ def count(session: Session, first: int, until: int, width: int) -> list[Part]:
     ]
 
 
+def fingerprint(session: Session, first: int, until: int) -> str:
+    """Return a text that differs when the rows between two transactions are others."""
+    (text,) = _one(
+        session,
+        "select count(*) || '/'"
+        " || coalesce(sum(hashtextextended(h.message_id || h.outcome, h.xid)), 0)"
+        f" from {_METADATA} where h.xid >= %s and h.xid < %s",
+        first,
+        until,
+    )
+    return str(text)
+
+
 def extent(session: Session, condition: str) -> Part | None:
     """Count the rows that match a condition; return None if there are none."""
     rows, first, last, size, biggest = _one(

@@ -22,14 +22,15 @@ _YAML, _GRPC = ("yaml", "Spark's pipelines"), ("grpc", "Spark's pipelines")
     type=click.Path(file_okay=False, path_type=Path),
     help="Local folder.",
 )
+@click.option("--refresh", is_flag=True, help="Make all tables again.")
 @one_line_errors
-def pipeline_command(*, output: Path) -> None:
+def pipeline_command(*, output: Path, refresh: bool) -> None:
     """Bring the tables bronze, silver and gold of settled messages up to date.
 
     Runs a declarative pipeline of Spark: bronze gets the messages settled since the last run, each
     once, silver a row for each, gold the hourly tables of the reports. It can be killed and
     repeated at any time. Compares the tables with the database's counters; the exit code is 1 if
-    they differ.
+    they differ. --refresh makes the tables again, of the history that the database still has.
     """
     settings = configuration().settings
     check_spark(settings.spark_master, _YAML, _GRPC)
@@ -41,8 +42,14 @@ def pipeline_command(*, output: Path) -> None:
     ):
         try:
             with out.status("running") as status:
-                pipeline_run.run(spark, output, url, lambda line: status.update(escape(line)))
+                pipeline_run.run(
+                    spark, output, url, lambda line: status.update(escape(line)), refresh=refresh
+                )
         except pipeline_run.ViolationError as error:
             out.print(f"[red]expectation violated[/]: {escape(str(error))}")
+            out.print(
+                "if a failover has undone rows that the tables have, make them again with"
+                " --refresh, of the history that the database still has"
+            )
             sys.exit(_VIOLATED)
     out.print(f"the tables in {output / 'tables'} are as the database has counted")

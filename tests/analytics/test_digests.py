@@ -20,7 +20,7 @@ from support.analytics import age, lake_rows, rows_of, settle, settle_copies
 from support.postgres import Connection, as_node
 from support.sql import number
 
-FLIPS = 60
+FLIPS = 30
 DROP = "select skipmq.drop_history_partitions('7 days', true)"
 # What texts and times of a history may be: each an assignment to a row.
 ODD = (

@@ -190,6 +190,7 @@ def partitions_are_whole(spark: SparkSession, place: Path, owners: list[Connecti
     assert lake_rows(spark, str(place)) == all_rows(owners)
 
 
+@pytest.mark.slow
 def test_export_killed_between_two_partitions_misses_and_doubles_nothing(
     spark: SparkSession,
     two: Partitions,

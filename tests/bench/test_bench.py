@@ -254,6 +254,7 @@ def test_each_case_says_what_it_is_and_has_two_forms_of_the_same_sizes() -> None
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_life_cycle_is_measured_for_real(tmp_path: Path) -> None:
     need("wrk")
     words = [sys.executable, "-m", "bench", "--quick", "--case", "life-cycle", "--seconds", "1"]

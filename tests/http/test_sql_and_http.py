@@ -2,6 +2,7 @@
 
 import base64
 import json
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 from uuid import uuid4
@@ -20,10 +21,9 @@ from support.wire import exchange, target
 ACCEPTED = "accepted"
 # What neither a text of PostgreSQL nor its JSON can hold: there is no SQLSTATE of ours for it.
 INEXPRESSIBLE = "inexpressible"
-THOUSAND = settings(
-    max_examples=1000,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+EXAMPLES = 200
+several = pytest.mark.parametrize(
+    "examples", [EXAMPLES, pytest.param(5 * EXAMPLES, marks=pytest.mark.slow)]
 )
 _number = count(1)
 
@@ -116,8 +116,15 @@ def agree(door: Door, message: dict[str, Any], faults: int, statement: str) -> N
         assert door.received("sql") == door.received("http")
 
 
+def run(check: Callable[[], None], examples: int) -> None:
+    settings(max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])(
+        check
+    )()
+
+
+@several
 def test_standard_messages_fare_alike_by_sql_and_over_http(
-    broker: NodeProcess, owner: Connection
+    broker: NodeProcess, owner: Connection, examples: int
 ) -> None:
     door = Door(broker, owner)
     send = (
@@ -126,17 +133,17 @@ def test_standard_messages_fare_alike_by_sql_and_over_http(
         " array[%(trace)s]::text[])"
     )
 
-    @THOUSAND
     @given(messages(STANDARD, GOOD))
-    def run(drawn: tuple[dict[str, Any], int]) -> None:
+    def fare(drawn: tuple[dict[str, Any], int]) -> None:
         agree(door, *drawn, send)
 
-    run()
+    run(fare, examples)
 
 
+@several
 @pytest.mark.parametrize("by_content", ["false", "true"])
 def test_fifo_messages_fare_alike_by_sql_and_over_http(
-    broker: NodeProcess, owner: Connection, by_content: str
+    broker: NodeProcess, owner: Connection, by_content: str, examples: int
 ) -> None:
     door = Door(broker, owner, ".fifo", FifoQueue="true", ContentBasedDeduplication=by_content)
     send = (
@@ -145,14 +152,13 @@ def test_fifo_messages_fare_alike_by_sql_and_over_http(
         " array[%(deduplication)s]::text[], array[%(trace)s]::text[])"
     )
 
-    @settings(THOUSAND, max_examples=500)
     @given(messages(FIFO, GOOD | {"MessageDeduplicationId": "id"}))
-    def run(drawn: tuple[dict[str, Any], int]) -> None:
+    def fare(drawn: tuple[dict[str, Any], int]) -> None:
         # The same id again would be a duplicate, which is accepted and not there.
         owner.execute("delete from skipmq.deduplication")
         agree(door, *drawn, send)
 
-    run()
+    run(fare, examples // 2)
 
 
 @pytest.mark.parametrize(

@@ -365,7 +365,7 @@ def run(world: World, *, examples: int, steps: int) -> None:
 
 
 def test_receives_of_two_nodes_lose_nothing_below_their_watermarks(world: World) -> None:
-    run(world, examples=60, steps=50)
+    run(world, examples=25, steps=50)
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from skipmq.database import schema
 from skipmq.partitions import partition_urls
 from support import commands
 from support.http import environment, free_port
+from support.key_commands import Keys
 from support.partitions import Partitions, run
 from support.postgres import Databases, as_node
 
@@ -102,6 +103,27 @@ def test_restored_partition_is_found_by_its_receipt_keys(fresh: Partitions) -> N
     commands.run("partitions", "doctor", "--router", fresh.router, code=1)
     assert fresh.init().exit_code == 0
     assert "fit" in doctor(fresh)
+
+
+def test_access_keys_that_differ_are_found_and_are_those_of_the_first_again(
+    fresh: Partitions, embedded_databases: Databases
+) -> None:
+    key = Keys(fresh.router).create()["key"]
+    disable = "update skipmq.access_key set enabled = false where key_id = %s"
+    with psycopg.connect(fresh.urls[1], autocommit=True) as second:
+        second.execute(disable, (key,))
+
+    differing = doctor(fresh)
+    again = fresh.init()
+    grown = fresh.add(embedded_databases)
+
+    assert "partitions have different access keys" in differing
+    assert (again.exit_code, grown.exit_code) == (0, 0)
+    assert "fit" in doctor(fresh)
+    for url in fresh.urls:
+        with psycopg.connect(url) as partition:
+            query = "select key_id, enabled from skipmq.access_key"
+            assert partition.execute(query).fetchall() == [(key, True)]
 
 
 def test_node_refuses_to_start_on_partitions_of_another_map(fresh: Partitions) -> None:

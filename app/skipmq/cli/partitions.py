@@ -56,10 +56,9 @@ def init(router: str, urls: tuple[str, ...], node_password_file: Path | None) ->
         raise ConfigError([str(error)]) from error
     with Console(stderr=True).status("making partitions"):
         whole = _map(urls)
-        keys: list[Any] = []
         for number, url in enumerate(urls):
             schema.migrate(url)
-            keys = partitions.assign(url, number, whole, keys)
+            partitions.assign(url, number, whole, urls[0])
         partitions.install(router, urls, whole, password)
     made = {"router": address.shown(router), "partitions": [address.shown(url) for url in urls]}
     return made, f"{escape(address.shown(router))} routes to {len(urls)} partitions"
@@ -97,11 +96,10 @@ def add(router: str, urls: tuple[str, ...]) -> tuple[Any, Any]:
     known, password = partitions.owner_urls(router)
     every = [*known, *urls]
     with Console(stderr=True).status("adding partitions"):
-        keys: list[Any] = []
         for number, url in enumerate(every):
             if number >= len(known):
                 schema.migrate(url)
-            keys = partitions.assign(url, number, whole, keys)
+            partitions.assign(url, number, whole, every[0])
         partitions.install(router, every, whole, password)
     added = {"router": address.shown(router), "partitions": len(every)}
     return added, f"{escape(address.shown(router))} routes to {len(every)} partitions"

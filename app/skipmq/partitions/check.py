@@ -7,6 +7,7 @@ import psycopg
 
 from skipmq.database import address, schema
 from skipmq.database.partitions import QUEUE_BITS, chosen
+from skipmq.partitions import keys
 from skipmq.partitions.routers import (
     MESSAGE_BITS,
     MapError,
@@ -23,7 +24,6 @@ _NEXT = """
 select q.last_value >> %s <> %s or m.last_value >> %s <> %s
   from skipmq.queue_id_seq q, skipmq.message_id_seq m
 """
-_KEYS = "select md5(string_agg(encode(key, 'hex'), ',' order by made_at)) from skipmq.receipt_key"
 _PLACES = "select account, region, name, partition from skipmq.queue_place"
 _QUEUES = "select account, region, name from skipmq.queue"
 _HAS = (
@@ -90,7 +90,8 @@ class _Examined:
     whole: PartitionMap
     release: str | None
     found: list[Problem] = field(default_factory=list)
-    keys: set[str] = field(default_factory=set)
+    receipt_keys: set[str] = field(default_factory=set)
+    access_keys: set[str] = field(default_factory=set)
     # The partitions that each queue is in, and the one where its home says that it is.
     queues: dict[_Name, list[int]] = field(default_factory=dict)
     places: dict[_Name, int] = field(default_factory=dict)
@@ -165,7 +166,8 @@ class _Examined:
                 "run `skipmq partitions rebalance`, which continues",
                 is_fatal=False,
             )
-        self.keys.add(_row(connection, _KEYS)[0])
+        self.receipt_keys.add(_row(connection, keys.RECEIPT_KEYS)[0])
+        self.access_keys.add(_row(connection, keys.ACCESS_KEYS)[0])
         for row in connection.execute(_QUEUES):
             self.queues.setdefault(row[:3], []).append(number)
         for account, region, name, place in connection.execute(_PLACES):
@@ -173,10 +175,17 @@ class _Examined:
 
     def compare(self) -> None:
         """Compare the partitions with each other."""
-        if len(self.keys) > 1:
+        if len(self.receipt_keys) > 1:
             self.add(
                 "partitions have different keys for receipt handles, as after a restore",
                 f"{_AGAIN}: it copies those of the first partition",
+            )
+        if len(self.access_keys) > 1:
+            self.add(
+                "partitions have different access keys, as after a restore, or a change while one"
+                " was unavailable",
+                f"{_AGAIN}: it copies those of the first partition",
+                is_fatal=False,
             )
         missing: dict[int, list[str]] = {}
         for name, place in self.places.items():

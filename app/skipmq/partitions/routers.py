@@ -14,7 +14,7 @@ from psycopg import sql
 
 from skipmq.database import address, files, schema
 from skipmq.database.partitions import QUEUE_BITS
-from skipmq.partitions import routing
+from skipmq.partitions import keys, routing
 
 # What a router's connections to partitions get: a node's, since its statements run there.
 _PARAMETERS = {
@@ -147,14 +147,11 @@ def owner_urls(router: str) -> tuple[list[str], str]:
     return urls, node.get("password", "")
 
 
-def assign(
-    url: str, number: int, whole: PartitionMap, receipt_keys: Sequence[Any] = ()
-) -> list[Any]:
-    """Make a migrated database a partition; return its receipt keys.
+def assign(url: str, number: int, whole: PartitionMap, first: str) -> None:
+    """Make a migrated database a partition, with the keys of the first one.
 
-    It gets `receipt_keys` where given: handles of all partitions are signed alike. The first one
-    may have queues already. Raises MapError where it belongs to another map or has queues that do
-    not fit.
+    The first one may have queues already. Raises MapError where it belongs to another map or has
+    queues that do not fit.
     """
     with psycopg.connect(url, connect_timeout=5) as connection:
         schema.lock(connection)
@@ -195,13 +192,8 @@ def assign(
             "update skipmq.cluster set map_id = %s, partitions = %s, homes = %s, partition = %s",
             (whole.map_id, whole.partitions, whole.homes, number),
         )
-        if receipt_keys:
-            connection.execute("delete from skipmq.receipt_key")
-            with connection.cursor() as cursor:
-                cursor.executemany(
-                    "insert into skipmq.receipt_key (made_at, key) values (%s, %s)", receipt_keys
-                )
-        return connection.execute("select made_at, key from skipmq.receipt_key").fetchall()
+        if number:
+            keys.copy(first, connection)
 
 
 def _number_from(

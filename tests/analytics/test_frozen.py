@@ -180,7 +180,7 @@ def test_stream_fails_when_its_server_freezes_and_goes_on_with_each_row_once(
     from pyspark.errors import StreamingQueryException  # noqa: PLC0415 - PySpark is an extra.
 
     settle(owner, 20)
-    settle_copies(owner, 1_000_000, 30_000)
+    settle_copies(owner, 1_000_000, 150_000)
     url = impatient(as_reader(database))
     checkpoint, out = tmp_path / "checkpoint", tmp_path / "out"
 

@@ -117,7 +117,6 @@ def _size(
         "table_mib": of_table / 2**20,
         "lake_mib": sum(sizes) / 2**20,
         "files": len(files),
-        "days": len({file.parent for file in files}),
         "steps": steps,
     }
 

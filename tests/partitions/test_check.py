@@ -36,6 +36,17 @@ def test_partitions_that_fit_have_no_problem_and_init_again_changes_nothing(
     assert doctor(two) == "the router and its partitions fit"
 
 
+def test_partitions_are_listed_with_each_of_their_servers(fresh: Partitions) -> None:
+    given = conninfo_to_dict(fresh.urls[0])
+    host, port = given["host"], given.get("port", "5432")
+    both = make_conninfo(fresh.urls[0], host=f"{host},{host}", port=f"{port},{port}")
+
+    assert fresh.init(both, fresh.urls[1]).exit_code == 0
+
+    first, _ = json.loads(run("list", "--router", fresh.router, "--json").output)["partitions"]
+    assert first["database"] == f"{host}:{port},{host}:{port}/{given['dbname']}"
+
+
 def test_more_partitions_than_queue_numbers_have_room_for_are_refused(two: Partitions) -> None:
     refused = two.init(*two.urls, *two.urls[:1] * 63)
 

@@ -216,6 +216,9 @@ def doctor(router: str, urls: tuple[str, ...], *, as_json: bool) -> None:
 
 
 def _place(url: str) -> str:
-    """Return host, port and database of a connection string."""
+    """Return hosts, each with its port, and database of a connection string."""
     given = address.parameters(url)
-    return f"{given.get('host', 'localhost')}:{given.get('port', '5432')}/{given.get('dbname', '')}"
+    hosts, ports = given.get("host", "localhost").split(","), given.get("port", "5432").split(",")
+    # One port is that of all hosts.
+    pairs = zip(hosts, ports if len(ports) > 1 else ports * len(hosts), strict=False)
+    return ",".join(":".join(pair) for pair in pairs) + f"/{given.get('dbname', '')}"

@@ -74,9 +74,12 @@ def lines(file: Path) -> list[str]:
     return file.read_text().splitlines() if file.exists() else []
 
 
-def fill(node: NodeProcess, file: Path) -> set[str]:
+def fill(node: NodeProcess, file: Path, gate: Path) -> set[str]:
+    """Send what a worker does until it is held up by the gate."""
+    gate.touch()
     names = [str(n) for n in range(MESSAGES)]
-    ORDERS.send_many([{"file": str(file), "name": name} for name in names], using=node.url)
+    bodies = [{"file": str(file), "gate": str(gate), "name": name} for name in names]
+    ORDERS.send_many(bodies, using=node.url)
     return set(names)
 
 
@@ -84,13 +87,14 @@ def test_worker_goes_on_when_its_node_has_gone_and_come_back(
     url: str, admin: dict[str, str], sign: Any, tmp_path: Path
 ) -> None:
     sign(admin)
-    file = tmp_path / "done"
+    file, gate = tmp_path / "done", tmp_path / "gate"
     with start(url) as first:
         queues(first.ready(), admin)
-        names = fill(first, file)
+        names = fill(first, file, gate)
         with WorkerProcess("worker_apps:remote", "--dsn", first.url) as worker:
             eventually(lambda: len(lines(file)) > 20, why="work")
             first.kill()
+            gate.unlink()
             eventually(lambda: "the broker is unavailable, trying" in worker.log, why="noticed")
             assert len(set(lines(file))) < MESSAGES
 
@@ -115,10 +119,11 @@ def test_worker_is_stopped_while_its_node_is_away(
     sign(admin)
     with start(url) as node:
         queues(node.ready(), admin)
-        fill(node, tmp_path / "done")
+        fill(node, tmp_path / "done", tmp_path / "gate")
         with WorkerProcess("worker_apps:remote", "--dsn", node.url, "--grace", "1") as worker:
             eventually(lambda: len(lines(tmp_path / "done")) > 8, why="work")
             node.kill()
+            (tmp_path / "gate").unlink()
             eventually(lambda: "the broker is unavailable, trying" in worker.log, why="noticed")
             worker.signal()
             code = worker.ended()

@@ -143,12 +143,21 @@ class Database(Pool):
         return queue_id >> QUEUE_BITS
 
     def rows(
-        self, statement: Statement, parameters: Parameters = (), **how: Any
+        self,
+        statement: Statement,
+        parameters: Parameters = (),
+        *,
+        queue_id: int | None = None,
+        **how: Any,
     ) -> Coroutine[Any, Any, Rows]:
-        """Run one statement as Pool does: on a queue, in its partition."""
-        tenant = how.get("tenant")
-        if self._partitions and isinstance(tenant, int):
-            number = tenant >> QUEUE_BITS
+        """Run one statement as Pool does: on a queue, in its partition.
+
+        The queue is the tenant; one that only reads a queue, and waits for no locked table and in
+        no queue's turn, has `queue_id` instead.
+        """
+        place = how.get("tenant") if queue_id is None else queue_id
+        if self._partitions and isinstance(place, int):
+            number = place >> QUEUE_BITS
             if number >= len(self._partitions):
                 return self._rows_in_added(number, statement, parameters, how)
             return Pool.rows(self._partitions[number], statement, parameters, **how)

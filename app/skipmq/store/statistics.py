@@ -45,7 +45,7 @@ class Statistics:
     async def count(self, queue_id: int, deadline: float) -> MessageCounts:
         """Return the numbers of messages in a queue."""
         parameters = (queue_id,)
-        (row,) = await self._database.rows(_COUNT, parameters, deadline=deadline, tenant=queue_id)
+        (row,) = await self._database.rows(_COUNT, parameters, deadline=deadline, queue_id=queue_id)
         return MessageCounts(*row)
 
     async def queues(  # noqa: PLR0913 - all but the first have defaults.
@@ -76,7 +76,7 @@ class Statistics:
         """Return the age in seconds of the oldest message that is visible or in flight."""
         parameters = (queue.id, queue.fifo)
         ((age,),) = await self._database.rows(
-            _OLDEST, parameters, deadline=deadline, tenant=queue.id
+            _OLDEST, parameters, deadline=deadline, queue_id=queue.id
         )
         return None if age is None else float(age)
 

@@ -3,7 +3,7 @@
 import asyncio
 
 from skipmq.database import Database, Replication
-from skipmq.store import Overview
+from skipmq.store import Overviews
 from support.loop import eventually
 from support.postgres import Databases, as_node
 
@@ -11,13 +11,20 @@ from support.postgres import Databases, as_node
 async def test_overview_is_read_without_a_caller(embedded_databases: Databases) -> None:
     url = embedded_databases.migrated()
     database = Database(as_node(url), size=1)
-    overview = Overview(database, Replication(database))
-    running = asyncio.get_running_loop().create_task(overview.run())
+    overviews = Overviews(database, Replication(database))
+    running = asyncio.get_running_loop().create_task(overviews.run())
 
-    snapshot = await eventually(lambda: overview.latest)
+    def latest() -> list[object]:
+        caches = overviews._caches.values()  # noqa: SLF001
+        return [cache._latest for cache in caches if cache._latest is not None]  # noqa: SLF001
 
-    assert snapshot.server.revision
+    await eventually(latest)
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
+    (overview,) = await overviews.current()
+
+    assert overview.error is None
+    assert overview.snapshot is not None
+    assert overview.snapshot.server.revision
     database.close()
     embedded_databases.drop(url)

@@ -54,7 +54,7 @@ def test_requests_wait_for_a_table_that_is_locked_and_metrics_name_the_session(
             eventually(lambda: node.metric("skipmq_waiting_for_tables") == len(requests))
             assert node.metric("skipmq_tables_available") == 0
             holder = f'skipmq_table_lock_seconds{{session="{MIGRATION}, process '
-            assert holder in node.metrics()
+            eventually(lambda: holder in node.metrics(), why="the session is named")
             assert not any(request.done() for request in requests)
             migration.rollback()
             for request in requests:

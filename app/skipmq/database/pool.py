@@ -357,13 +357,14 @@ class Pool:
             raise psycopg.OperationalError("too few standbys are connected")
 
     async def _probe_tables(self) -> None:
-        self.observer.forget("table lock")
         try:
             ((session, seconds),) = await self._probe_rows(_TABLE_LOCK)
         except Exception as error:  # noqa: BLE001 - logged, whatever it is.
+            self.observer.forget("table lock")
             # Do not delay all requests when it is unknown whether a table is locked.
             log.warning("cannot look for locked tables", error=" ".join(str(error).split()))
             return
+        self.observer.forget("table lock")
         if session is not None:
             self.observer.show("table lock", seconds or 0.0, (session,))
             raise psycopg.errors.LockNotAvailable(session)

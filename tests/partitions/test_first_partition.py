@@ -19,6 +19,9 @@ from support.partitions import Partitions, frozen, is_up
 from support.postgres import Databases, as_node
 
 _number = count(1)
+each_way = pytest.mark.parametrize(
+    "how", [pytest.param("stopped", marks=pytest.mark.slow), "frozen"]
+)
 
 
 @pytest.fixture
@@ -41,7 +44,7 @@ def away(databases: Databases, how: str) -> AbstractContextManager[None]:
     return stopped(databases) if how == "stopped" else frozen(databases)
 
 
-@pytest.mark.parametrize("how", [pytest.param("stopped", marks=pytest.mark.slow), "frozen"])
+@each_way
 def test_requests_are_audited_and_workers_seen_without_the_first_partition(
     first: Databases, embedded_databases: Databases, router_server: Databases, how: str
 ) -> None:
@@ -68,7 +71,7 @@ def test_requests_are_audited_and_workers_seen_without_the_first_partition(
             assert "Totals" not in extension(node.url, "GetOverview")
 
 
-@pytest.mark.parametrize("how", [pytest.param("stopped", marks=pytest.mark.slow), "frozen"])
+@each_way
 def test_keys_are_known_and_their_use_is_noted_without_the_first_partition(
     first: Databases, embedded_databases: Databases, router_server: Databases, how: str
 ) -> None:
@@ -106,7 +109,7 @@ def test_keys_are_known_and_their_use_is_noted_without_the_first_partition(
             eventually(lambda: second.execute(used, (unused["key"],)).fetchall())
 
 
-@pytest.mark.parametrize("how", [pytest.param("stopped", marks=pytest.mark.slow), "frozen"])
+@each_way
 def test_receivers_are_woken_from_another_node_without_the_first_partition(
     first: Databases, embedded_databases: Databases, router_server: Databases, how: str
 ) -> None:
@@ -144,7 +147,7 @@ def test_receivers_are_woken_from_another_node_without_the_first_partition(
     assert message["Body"] == "tea"
 
 
-@pytest.mark.parametrize("how", [pytest.param("stopped", marks=pytest.mark.slow), "frozen"])
+@each_way
 def test_tasks_and_counts_go_on_without_the_first_partition(
     first: Databases, embedded_databases: Databases, router_server: Databases, how: str
 ) -> None:

@@ -92,7 +92,7 @@ def test_worker_goes_on_when_its_node_has_gone_and_come_back(
         queues(first.ready(), admin)
         names = fill(first, file, gate)
         with WorkerProcess("worker_apps:remote", "--dsn", first.url) as worker:
-            eventually(lambda: len(lines(file)) > 20, why="work")
+            eventually(gate.with_suffix(".held").exists, why="held up")
             first.kill()
             gate.unlink()
             eventually(lambda: "the broker is unavailable, trying" in worker.log, why="noticed")
@@ -117,13 +117,14 @@ def test_worker_is_stopped_while_its_node_is_away(
     url: str, admin: dict[str, str], sign: Any, tmp_path: Path
 ) -> None:
     sign(admin)
+    gate = tmp_path / "gate"
     with start(url) as node:
         queues(node.ready(), admin)
-        fill(node, tmp_path / "done", tmp_path / "gate")
+        fill(node, tmp_path / "done", gate)
         with WorkerProcess("worker_apps:remote", "--dsn", node.url, "--grace", "1") as worker:
-            eventually(lambda: len(lines(tmp_path / "done")) > 8, why="work")
+            eventually(gate.with_suffix(".held").exists, why="held up")
             node.kill()
-            (tmp_path / "gate").unlink()
+            gate.unlink()
             eventually(lambda: "the broker is unavailable, trying" in worker.log, why="noticed")
             worker.signal()
             code = worker.ended()

@@ -76,6 +76,7 @@ def wait_at_last(body: dict[str, Any], context: Context) -> None:
 def note(body: dict[str, Any]) -> None:
     """Write the message down, in a line of a file; after 24 only when the gate is gone."""
     while next(_handled) > 24 and Path(body["gate"]).exists():
+        Path(body["gate"]).with_suffix(".held").touch()
         time.sleep(0.01)
     with Path(body["file"]).open("a", encoding="utf-8") as file:
         file.write(body["name"] + "\n")

@@ -7,10 +7,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from skipmq import embedded
 from skipmq.database import schema
 from support.http import ROOT
-from support.postgres import DEBIAN, Databases, debian_servers
+from support.postgres import Databases, debian_servers, server_of
 
 DOCS = ROOT / "app" / "docs"
 ROLES = (DOCS / "operate" / "managed-postgresql.md").read_text()
@@ -21,12 +20,17 @@ READING = (DOCS / "analyse" / "reading.md").read_text()
 BEFORE = "create role skipmq login {}; create database skipmq owner skipmq"
 
 
-@pytest.fixture(params=["embedded", *debian_servers()])
-def server(request: pytest.FixtureRequest, public_folder: Path) -> Iterator[Databases]:
-    binaries = None if request.param == "embedded" else DEBIAN / request.param / "bin"
-    folder = public_folder / f"roles-{request.node.name}"
-    with embedded.start(folder, ephemeral=True, bin_dir=binaries) as found:
-        yield Databases(found)
+@pytest.fixture(scope="module", params=["embedded", *debian_servers()])
+def running(request: pytest.FixtureRequest, public_folder: Path) -> Iterator[Databases]:
+    with server_of(request.param, public_folder / f"roles-{request.param}") as found:
+        yield found
+
+
+@pytest.fixture
+def server(running: Databases) -> Iterator[Databases]:
+    """Give a server without any role of SkipMQ's."""
+    yield running
+    running.clear()
 
 
 @pytest.mark.parametrize("rights", ["", "createrole"])

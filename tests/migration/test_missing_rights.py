@@ -8,22 +8,25 @@ from typing import Any
 import psycopg
 import pytest
 
-from skipmq import embedded
 from skipmq.database import rights, schema
 from support.commands import invoke
 from support.http import environment, free_port
-from support.postgres import DEBIAN, Databases, as_node, as_reader, debian_servers
+from support.postgres import Databases, as_node, as_reader, debian_servers, server_of
 
 ROLES = {"skipmq_node", "skipmq_reader", "skipmq_application"}
 
 
-@pytest.fixture(params=["embedded", *debian_servers()])
-def server(request: pytest.FixtureRequest, public_folder: Path) -> Iterator[Databases]:
+@pytest.fixture(scope="module", params=["embedded", *debian_servers()])
+def running(request: pytest.FixtureRequest, public_folder: Path) -> Iterator[Databases]:
+    with server_of(request.param, public_folder / f"rights-{request.param}") as found:
+        yield found
+
+
+@pytest.fixture
+def server(running: Databases) -> Iterator[Databases]:
     """Give a server without any role of SkipMQ's."""
-    binaries = None if request.param == "embedded" else DEBIAN / request.param / "bin"
-    folder = public_folder / f"rights-{request.node.name}"
-    with embedded.start(folder, ephemeral=True, bin_dir=binaries) as found:
-        yield Databases(found)
+    yield running
+    running.clear()
 
 
 def owned(server: Databases, options: str = "") -> str:

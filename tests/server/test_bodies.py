@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from typing import Any
 
+import psutil
 import pytest
 
 from skipmq import limits
@@ -240,11 +241,12 @@ def test_connections_that_do_not_read_their_answers_are_closed(http_node: NodePr
             unread.append(connection)
         eventually(lambda: len(select.select(unread, [], [], 0)[0]) == len(unread))
 
-        eventually(lambda: not connections_held(http_node, unread), seconds=60)
+        workers = http_node.workers()
+        eventually(lambda: not connections_held(workers, unread), seconds=60)
 
 
-def connections_held(node: NodeProcess, clients: list[socket.socket]) -> int:
-    """Return how many of the connections of clients a node's workers still have."""
+def connections_held(workers: list[psutil.Process], clients: list[socket.socket]) -> int:
+    """Return how many of the connections of clients the workers of a node still have."""
     ports = {each.getsockname()[1] for each in clients}
-    held = [each for worker in node.workers() for each in worker.net_connections()]
+    held = [each for worker in workers for each in worker.net_connections("tcp")]
     return sum(each.raddr.port in ports for each in held if each.raddr)

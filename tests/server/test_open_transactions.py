@@ -16,6 +16,8 @@ from support.postgres import Databases, as_node
 HOLD = "select skipmq.send_fifo_message('orders.fifo', 'by SQL', 'held', gen_random_uuid()::text)"
 QUEUE = f"/{ACCOUNT}/orders.fifo"
 GROUPS = 8
+# Seconds between two sends: load, on a machine that has other things to do.
+PAUSE = 0.05
 
 
 @pytest.fixture
@@ -64,7 +66,7 @@ def test_groups_that_nobody_holds_do_not_wait_for_one_that_is_held(sqs: Any, dat
         stuck = [pool.submit(send_to_the_held_group, n) for n in range(GROUPS)]
         sent = 0
         # As long as the held group makes them wait.
-        while not refused:
+        while not refused and not stop.wait(PAUSE):
             sqs.send_message(QueueUrl=QUEUE, MessageBody=str(sent), MessageGroupId="free")
             sent += 1
         stop.set()

@@ -140,7 +140,7 @@ def test_running_node_refuses_requests_until_its_pooler_keeps_sessions_again(
             return 200
 
         def statuses() -> set[int]:
-            return set(threads.map(send, range(4 * SENDERS)))
+            return set(threads.map(send, range(SENDERS)))
 
         assert statuses() == {200}
         bouncer.change("transaction")

@@ -54,12 +54,16 @@ def environment(settings: Mapping[str, Any]) -> dict[str, str]:
 
 
 def eventually(condition: Callable[[], Any], seconds: float = 120, why: str = "") -> Any:
-    """Return the condition's first true value; fail when it does not come."""
-    deadline = time.monotonic() + seconds
+    """Return the condition's first true value; fail when it does not come.
+
+    What takes longer is asked for less often: the processors are needed for what is waited for.
+    """
+    begun = time.monotonic()
     while not (value := condition()):
-        if time.monotonic() > deadline:
+        waited = time.monotonic() - begun
+        if waited > seconds:
             raise AssertionError(f"not within {seconds} s: {why or condition}")
-        threading.Event().wait(0.02)
+        threading.Event().wait(min(max(0.02, waited / 20), 0.1))
     return value
 
 

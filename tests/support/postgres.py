@@ -2,6 +2,8 @@
 
 import re
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import date
 from importlib.util import find_spec
 from itertools import count
@@ -9,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from psycopg.sql import SQL, Identifier
 
 from skipmq import embedded
 from skipmq.database import schema
@@ -17,6 +20,8 @@ ROOT = Path(__file__).resolve().parent.parent
 DEBIAN = Path("/usr/lib/postgresql")
 SUPPORTED = range(15, 19)
 _number = count(1)
+_MADE_DATABASES = "select datname from pg_database where datname !~ '^(postgres|template[01])$'"
+_MADE_ROLES = "select rolname from pg_roles where rolname <> 'postgres' and rolname !~ '^pg_'"
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -66,8 +71,21 @@ class Databases:
         with psycopg.connect(self.server.url, autocommit=True) as connection:
             connection.execute(f"drop database {name} with (force)")
 
+    def clear(self) -> None:
+        """Drop all databases and roles that a new server does not have."""
+        with psycopg.connect(self.server.url, autocommit=True) as connection:
+            for name in _names(connection, _MADE_DATABASES):
+                connection.execute(SQL("drop database {} with (force)").format(name))
+            if roles := SQL(", ").join(_names(connection, _MADE_ROLES)).as_string():
+                connection.execute(f"drop owned by {roles}; drop role {roles}".encode())
+        self._templates.clear()
+
     def url(self, name: str) -> str:
         return re.sub(r"/postgres\?", f"/{name}?", self.server.url)
+
+
+def _names(connection: Connection, statement: str) -> list[Identifier]:
+    return [Identifier(name) for (name,) in connection.execute(statement.encode())]
 
 
 def as_node(url: str) -> str:
@@ -78,6 +96,14 @@ def as_node(url: str) -> str:
 def as_reader(url: str) -> str:
     """Return the URL with which analytics would connect."""
     return url.replace("postgresql://postgres@", "postgresql://skipmq_reader@")
+
+
+@contextmanager
+def server_of(name: str, folder: Path) -> Iterator[Databases]:
+    """Start the embedded PostgreSQL, or Debian's of a version, for the block."""
+    binaries = None if name == "embedded" else DEBIAN / name / "bin"
+    with embedded.start(folder, ephemeral=True, bin_dir=binaries) as found:
+        yield Databases(found)
 
 
 def debian_servers() -> list[str]:

@@ -5,41 +5,51 @@ import gzip
 import json
 import re
 from base64 import b64decode, b64encode
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 from html import unescape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 pytest.importorskip("pyspark")
+pytest.importorskip("duckdb")
+pytest.importorskip("sqlglot")
 
+import duckdb
+import pyarrow as pa
 from pyarrow import parquet
 
 from skipmq.analytics import page, report
-from skipmq.analytics.engines.spark import SparkEngine
+from skipmq.analytics.engines.duckdb import DuckEngine
 from skipmq.analytics.page.findings import Finding, findings, folded
 from skipmq.analytics.page.numbers import count, duration
 from skipmq.analytics.period import Period
 from support import busy_day
-from support.settled import NOON, frame
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from support.settled import NOON
 
 DAY = Period(NOON - timedelta(hours=12), NOON + timedelta(hours=12))
 
 
+@contextmanager
+def reports(history: pa.Table) -> Iterator[Mapping[str, report.Compute]]:
+    """Give the reports on the day by DuckDB, which needs no JVM, also on messages that wait."""
+    with duckdb.connect() as connection:
+        engine = DuckEngine(connection)
+        connection.register("history", history)
+        with report.reports(engine, "history", engine.queues(busy_day.queues()), DAY) as computed:
+            yield computed
+
+
 @pytest.fixture(scope="module")
-def written(
-    spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Path, page.ReportData]:
+def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, page.ReportData]:
     """Give the folder of a report on the busy day, and what it was made of."""
     folder = tmp_path_factory.mktemp("report")
-    history = busy_day.history(spark).persist()
-    with report.reports(SparkEngine(), history, busy_day.queues(spark), DAY) as computed:
+    with reports(busy_day.history()) as computed:
         tables = dict(report.write(computed, folder))
     facts = page.ReportData("a busy day", DAY, tables, live=True)
     report.write_page(facts, folder)
@@ -249,10 +259,8 @@ def test_charts_have_the_numbers_of_the_reports(written: tuple[Path, page.Report
         assert any(said in text for text in texts("thumbnails", "waiting-plots"))
 
 
-def test_page_of_nothing_says_so(spark: "SparkSession") -> None:
-    nothing = frame(spark)
-    queues = busy_day.queues(spark).limit(0)
-    with report.reports(SparkEngine(), nothing, queues, DAY) as computed:
+def test_page_of_nothing_says_so() -> None:
+    with reports(busy_day.history().slice(0, 0)) as computed:
         tables: dict[str, list[Any]] = {name: [] for name in computed}
 
     text = page.render(page.ReportData("an empty database", DAY, tables, live=True))

@@ -2,35 +2,37 @@
 
 import json
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from support.settled import frame, row
+import pyarrow as pa
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+from skipmq.analytics import delta, queue_settings
+from support.settled import row
 
 DAY = 86_400
 _NOON = DAY // 2
 TIMEOUTS = {"orders": 30, "mails": 900, "payments.fifo": 60, "thumbnails": 30, "dead": 30}
 
 
-def history(spark: "SparkSession", scale: int = 1) -> "DataFrame":
-    """Return the day's rows: about 6,000 times `scale`."""
+def history() -> pa.Table:
+    """Return the day's rows, about 6,000."""
     random = Random(7)  # noqa: S311 - not a secret.
     rows = [
-        *_orders(random, 2000 * scale),
-        *_mails(random, 1500 * scale),
-        *_payments(random, 1000 * scale),
-        *_thumbnails(random, 1500 * scale),
+        *_orders(random, 2000),
+        *_mails(random, 1500),
+        *_payments(random, 1000),
+        *_thumbnails(random, 1500),
     ]
-    return frame(spark, *(made | {"xid": n} for n, made in enumerate(rows)))
-
-
-def queues(spark: "SparkSession") -> "DataFrame":
-    return spark.createDataFrame(
-        [("000000000000", "us-east-1", name, timeout) for name, timeout in TIMEOUTS.items()],
-        "account string, region string, queue string, visibility_timeout int",
+    return pa.Table.from_pylist(
+        [made | {"xid": n} for n, made in enumerate(rows)], schema=delta.SCHEMA
     )
+
+
+def queues() -> pa.Table:
+    """Return the settings of the day's queues."""
+    place = {"account": "000000000000", "region": "us-east-1"}
+    rows = [place | {"queue": n, "visibility_timeout": t} for n, t in TIMEOUTS.items()]
+    return pa.Table.from_pylist(rows, schema=queue_settings.SCHEMA)
 
 
 def _moment(random: Random) -> float:

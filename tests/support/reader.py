@@ -92,6 +92,7 @@ def _variables(url: str, port: int, folder: Path) -> dict[str, str]:
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONUNBUFFERED": "1",
         "PYSPARK_SUBMIT_ARGS": SHORT_LIVED,
+        "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
 
 

@@ -29,12 +29,28 @@ LONGEST = 240
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator["SparkSession"]:
+def spark_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give PySpark's folder without its archive of itself.
+
+    Spark's Python workers would import that, and compile it at each start, which doubles their
+    cost; they import the installed package.
+    """
+    import pyspark  # noqa: PLC0415 - an extra.
+
+    folder = tmp_path_factory.mktemp("spark")
+    for name in ("bin", "jars"):
+        (folder / name).symlink_to(Path(pyspark.__file__).parent / name)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def spark(spark_home: Path) -> Iterator["SparkSession"]:
     need("java")
     from skipmq.analytics import session  # noqa: PLC0415 - only when a test asks for it.
 
-    # The JVM reads it when it starts, and those of commands do.
+    # The JVM reads them when it starts, and those of commands do.
     os.environ["PYSPARK_SUBMIT_ARGS"] = SHORT_LIVED  # noqa: TID251
+    os.environ["SPARK_HOME"] = str(spark_home)  # noqa: TID251
     started = session.start(Settings(spark_master="local[2]"), "skipmq tests")
     started.sparkContext.setLogLevel("ERROR")
     started.conf.set("spark.sql.shuffle.partitions", "2")

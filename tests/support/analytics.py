@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 
     from skipmq.analytics.jdbc import Source
 
-# PYSPARK_SUBMIT_ARGS of a JVM that lives for a minute and has a few rows: it would compile for
-# longer than what that saves.
+# PYSPARK_SUBMIT_ARGS of a JVM that lives for some minutes and has a few rows: it would compile for
+# longer than what that saves. Without the second compiler the cache of code is small: it would be
+# swept, and the same compiled again.
 SHORT_LIVED = (
-    "--driver-memory 1g --driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC'"
+    "--driver-memory 1g --driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    " -XX:ReservedCodeCacheSize=240m'"
     " --conf spark.sql.codegen.wholeStage=false --conf spark.sql.codegen.factoryMode=NO_CODEGEN"
     " pyspark-shell"
 )

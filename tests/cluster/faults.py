@@ -226,7 +226,7 @@ def missing(name: str) -> str:
 
 
 FAULTS: Mapping[str, Fault] = {
-    "switchover": Fault(_switchover, in_gate=True),
+    "switchover": Fault(_switchover),
     "postgres-crash": Fault(_postgres_crash),
     "terminations": Fault(_terminations, lasts=8),
     "patroni-crash": Fault(_patroni_crash),

@@ -1,15 +1,19 @@
-"""A cluster of which parts are killed and frozen under load: the quick form of `make faults`.
+"""A cluster of which parts are killed and frozen: under load, the quick form of `make faults`.
 
 Its messages are sent and received through the balancer. What is long or needs root is left to the
 long form, as are bounds of time that a busy machine would break.
 """
 
 import random
+import re
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
 
 from cluster.content import note
@@ -22,12 +26,14 @@ from cluster.run import MOST, Outcome, judge, run
 from local_cluster import ClusterError, LocalCluster
 from support.http import ROOT, eventually
 from support.programs import need
-from support.trees import frozen, kill, trees
+from support.trees import frozen, kill, one, trees
 
 FOLDER = ROOT / ".cache" / "faults"
 IN_GATE = [name for name, fault in FAULTS.items() if fault.in_gate]
 FIXED_SEED = 1
 RANDOM_SEED = random.SystemRandom().randrange(2, 10**6)
+# Messages a second: half the load of the long form.
+RATE = 60.0
 # A fault may take so many times as long as it should: the machine may have much else to do.
 SLACK = 12.0
 # What is corrupted, and how often at least for all of it to be detected.
@@ -39,7 +45,7 @@ DRAIN = 120
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
     need("etcd", "haproxy")
-    with LocalCluster(FOLDER / "gate") as found:
+    with LocalCluster(FOLDER / "gate", nodes=2, reader=True) as found:
         yield found
 
 
@@ -56,15 +62,14 @@ def test_crashes_break_no_promise(cluster: LocalCluster, seed: int, number: int)
     def faults(injector: Injector) -> Iterator[str]:
         return islice(injector.order(IN_GATE), number)
 
-    outcome = run(
-        cluster, FOLDER / f"gate-{seed}.jsonl", faults, seed=seed, prefix=f"{seed}-", slack=SLACK
-    )
+    file = FOLDER / f"gate-{seed}.jsonl"
+    outcome = run(cluster, file, faults, seed=seed, prefix=f"{seed}-", rate=RATE, slack=SLACK)
 
-    assert outcome.good, told(outcome, FOLDER / f"gate-{seed}.jsonl")
+    assert outcome.good, told(outcome, file)
     assert len(outcome.outages) == number
-    assert outcome.counts["acknowledged messages"] > 1_000
+    assert outcome.counts["acknowledged messages"] > 500
     assert outcome.counts["worked by consumers"] > 100
-    assert outcome.counts["consumers killed or stopped"] > 2
+    assert outcome.counts["consumers killed or stopped"] > 1
 
 
 def test_corruption_of_rows_is_detected(cluster: LocalCluster, tmp_path: Path) -> None:
@@ -87,6 +92,63 @@ def test_corruption_of_rows_is_detected(cluster: LocalCluster, tmp_path: Path) -
     }
 
 
+def test_reader_is_outside_the_quorum_and_never_holds_the_primary_back(
+    cluster: LocalCluster,
+) -> None:
+    members = {member.name: member for member in cluster.members()}
+    reader = server(cluster, "reader")
+    url = re.sub(r"@.*/", f"@{reader['host']}:{reader['port']}/", cluster.owner_url)
+    with psycopg.connect(re.sub(r"\?.*", "", url)) as connection:
+        shown = connection.execute(
+            "select current_setting('hot_standby_feedback'),"
+            " current_setting('max_standby_streaming_delay')"
+        ).fetchone()
+
+    assert shown == ("off", "30min")
+    assert not members["reader"].sync
+    assert sum(member.sync == "quorum" for member in members.values()) == 2
+
+
+def test_primary_that_does_not_answer_at_once_is_found(cluster: LocalCluster) -> None:
+    leader = cluster.leader()
+    with ThreadPoolExecutor() as pool:
+        with frozen(server(cluster, leader)["patroni_pid"]):
+            asked = pool.submit(cluster.leader)
+            eventually(lambda: not any(member.is_primary for member in cluster.members()))
+        assert asked.result() == leader
+
+
+def test_key_stays_while_postgresql_runs_without_patroni(cluster: LocalCluster) -> None:
+    leader = cluster.leader()
+    before, said = server(cluster, leader), times_said(cluster, leader, "the key stays")
+    one(before["patroni_pid"]).kill()
+    eventually(lambda: times_said(cluster, leader, "the key stays") > said, 30)
+    cluster.wait_healthy(60)
+
+    assert cluster.leader() == leader
+    assert server(cluster, leader)["postmaster_pid"] == before["postmaster_pid"]
+
+
+def test_key_is_given_up_after_a_certain_death(cluster: LocalCluster) -> None:
+    leader = cluster.leader()
+    before, said = server(cluster, leader), times_said(cluster, leader, "the key is free")
+    for process in ("patroni_pid", "postmaster_pid"):
+        one(before[process]).kill()
+    eventually(lambda: times_said(cluster, leader, "the key is free") > said, 30)
+    cluster.wait_healthy(90)
+
+    assert cluster.leader() != leader
+
+
+def server(cluster: LocalCluster, name: str) -> dict[str, Any]:
+    return next(s for s in cluster.addresses()["postgres"] if s["name"] == name)
+
+
+def times_said(cluster: LocalCluster, part: str, text: str) -> int:
+    """Return how often a part of the cluster has said something: other tests had it say so too."""
+    return (cluster.folder / "logs" / f"{part}.log").read_text().count(text)
+
+
 @pytest.mark.slow
 def test_losses_of_asynchronous_replication_are_found_out(tmp_path: Path) -> None:
     need("etcd", "haproxy")
@@ -99,16 +161,16 @@ def test_losses_of_asynchronous_replication_are_found_out(tmp_path: Path) -> Non
         with Load(cluster.endpoint, history, seed=FIXED_SEED) as load:
             time.sleep(2)
             name = cluster.leader()
-            server = next(s for s in cluster.addresses()["postgres"] if s["name"] == name)
+            struck = server(cluster, name)
             senders = [
                 process.pid
-                for process in trees([server["postmaster_pid"]])
+                for process in trees([struck["postmaster_pid"]])
                 if "walsender" in " ".join(process.cmdline())
             ]
             with frozen(*senders):
                 time.sleep(2.5)
                 cluster.supervise(name, on=False)
-                kill(server["patroni_pid"], server["postmaster_pid"])
+                kill(struck["patroni_pid"], struck["postmaster_pid"])
             eventually(lambda: leader(cluster) not in ("", name), 60, "another primary")
             load.drain(90)
 

@@ -1,4 +1,7 @@
-"""Queues spread over two clusters of Patroni: one of them fails, and only its queues notice."""
+"""Queues spread over two clusters of Patroni: one of them fails, and only its queues notice.
+
+It is slow: in the gate `tests/partitions` has the same routers over servers without Patroni.
+"""
 
 from collections.abc import Iterator
 from itertools import count
@@ -13,6 +16,8 @@ from support.commands import invoke
 from support.http import client, raw
 from support.partitions import plproxy_server
 from support.programs import need
+
+pytestmark = pytest.mark.slow
 
 SEED = 1
 # Messages a second to each partition.
@@ -79,7 +84,6 @@ def test_queues_are_created_in_a_partition_with_another_primary(cluster: LocalCl
     cluster.wait_healthy(120)
 
 
-@pytest.mark.slow
 def test_crash_of_a_primary_loses_nothing_and_is_no_error_elsewhere(cluster: LocalCluster) -> None:
     outcomes = neighbours.strike(cluster, FOLDER, "server-crash", seed=SEED, rate=RATE, slack=SLACK)
 

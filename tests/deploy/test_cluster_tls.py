@@ -29,7 +29,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
         programs.find()
     except ClusterError as error:
         not_here(str(error))
-    with LocalCluster(tmp_path_factory.mktemp("tls"), nodes=2, tls=True) as cluster:
+    with LocalCluster(tmp_path_factory.mktemp("tls"), nodes=1, servers=2, tls=True) as cluster:
         yield cluster
 
 
@@ -151,5 +151,5 @@ def ask(connection: HTTPConnection) -> int:
 def test_keys_are_for_the_account_of_the_servers_alone(cluster: LocalCluster) -> None:
     keys = [*cluster.data.glob("tls/*/server.key"), *cluster.data.glob("tls/*/server.pem")]
 
-    assert len(keys) == 2 * (3 + 2 + 1)
+    assert len(keys) == 2 * (2 + 1 + 1)
     assert {key.stat().st_mode & 0o777 for key in keys} == {0o600}

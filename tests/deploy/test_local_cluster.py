@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +22,6 @@ from support.http import ROOT, eventually
 from support.partitions import plproxy_server
 from support.processes import is_alive
 from support.programs import not_here
-from support.trees import frozen
 
 COMMAND = [sys.executable, "-m", "local_cluster"]
 START_SECONDS = 240
@@ -212,69 +210,6 @@ def test_cluster_of_the_command_line_is_as_it_says_and_leaves_nothing(started: S
     assert not {name for name, pid in running.items() if is_alive(pid)}
     assert not [address for address in ports(addresses) if listens(address)]
     assert sorted(path.name for path in started.folder.iterdir()) == ["lock", "logs"]
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    folder = tmp_path_factory.mktemp("sites")
-    with LocalCluster(folder, nodes=1, reader=True) as cluster:
-        yield cluster
-
-
-def server(cluster: LocalCluster, name: str) -> dict[str, Any]:
-    return next(s for s in cluster.addresses()["postgres"] if s["name"] == name)
-
-
-def said(cluster: LocalCluster, part: str) -> str:
-    return (cluster.folder / "logs" / f"{part}.log").read_text()
-
-
-def test_reader_is_outside_the_quorum_and_never_holds_the_primary_back(
-    cluster: LocalCluster,
-) -> None:
-    members = {member.name: member for member in cluster.members()}
-    reader = server(cluster, "reader")
-    url = re.sub(r"@.*/", f"@{reader['host']}:{reader['port']}/", cluster.owner_url)
-    with psycopg.connect(re.sub(r"\?.*", "", url)) as connection:
-        shown = connection.execute(
-            "select current_setting('hot_standby_feedback'),"
-            " current_setting('max_standby_streaming_delay')"
-        ).fetchone()
-
-    assert shown == ("off", "30min")
-    assert not members["reader"].sync
-    assert sum(member.sync == "quorum" for member in members.values()) == 2
-
-
-def test_primary_that_does_not_answer_at_once_is_found(cluster: LocalCluster) -> None:
-    leader = cluster.leader()
-    with ThreadPoolExecutor() as pool:
-        with frozen(server(cluster, leader)["patroni_pid"]):
-            asked = pool.submit(cluster.leader)
-            eventually(lambda: not any(member.is_primary for member in cluster.members()))
-        assert asked.result() == leader
-
-
-def test_key_stays_while_postgresql_runs_without_patroni(cluster: LocalCluster) -> None:
-    leader = cluster.leader()
-    before = server(cluster, leader)
-    os.kill(before["patroni_pid"], signal.SIGKILL)
-    eventually(lambda: "the key stays" in said(cluster, leader), 30)
-    cluster.wait_healthy(60)
-
-    assert cluster.leader() == leader
-    assert server(cluster, leader)["postmaster_pid"] == before["postmaster_pid"]
-
-
-def test_key_is_given_up_after_a_certain_death(cluster: LocalCluster) -> None:
-    leader = cluster.leader()
-    before = server(cluster, leader)
-    os.kill(before["patroni_pid"], signal.SIGKILL)
-    os.kill(before["postmaster_pid"], signal.SIGKILL)
-    eventually(lambda: "the key is free" in said(cluster, leader), 30)
-    cluster.wait_healthy(90)
-
-    assert cluster.leader() != leader
 
 
 def test_second_site_takes_over_with_what_it_has(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_effects_of_workers_that_are_killed_are_exactly_once(shop: str, owner: C
     fill(shop)
     workers: list[WorkerProcess] = []
     try:
-        for _ in range(4):
+        for _ in range(3):
             before = done(owner)
             workers += [WorkerProcess("worker_apps:effects", "--dsn", shop) for _ in range(2)]
             eventually(lambda before=before: done(owner) > before + 15, why="work")

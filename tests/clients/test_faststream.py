@@ -10,7 +10,7 @@ from pathlib import Path
 from support import programs
 from support.http import client, eventually
 
-MESSAGES = 50
+MESSAGES = 10
 INSTALLED = programs.INSTALLED / "faststream"
 APP = """
 import asyncio

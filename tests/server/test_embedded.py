@@ -49,12 +49,12 @@ def test_second_start_is_on_the_same_data(data: Path) -> None:
 
 
 def test_start_right_after_release_always_gets_a_server(data: Path) -> None:
-    for number in range(8):
+    for number in range(4):
         with embedded.start(data) as server:
             add_row(server.url, number)
 
     with embedded.start(data) as server:
-        assert rows(server.url) == list(range(8))
+        assert rows(server.url) == list(range(4))
 
 
 def test_start_does_not_import_the_wheel(data: Path) -> None:
@@ -82,7 +82,7 @@ def test_ephemeral_folder_is_removed_after_release() -> None:
 
 
 def test_ephemeral_start_right_after_release_is_empty_or_shared(data: Path) -> None:
-    for _ in range(6):
+    for _ in range(3):
         with embedded.start(data, ephemeral=True) as server:
             assert ask(server.url, "select 1") == 1
 

@@ -3,7 +3,6 @@
 import json
 import re
 import ssl
-import subprocess
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +20,8 @@ from cryptography.hazmat.primitives.serialization import (
 
 from local_cluster.certificates import Authority
 from support.certificates import Files, shown
-from support.http import SKIPMQ, NodeProcess, client, environment, eventually, free_port
+from support.commands import invoke
+from support.http import NodeProcess, client, environment, eventually, free_port
 
 # What botocore says of a connection that is broken off, at one time or another.
 BROKEN_OFF = (HTTPClientError, SSLError)
@@ -141,16 +141,10 @@ def test_setting_of_tls_that_lacks_another_names_it(
 
 def refused(settings: dict[str, str]) -> str:
     """Return the one line with which a node refuses to start."""
-    done = subprocess.run(
-        [*SKIPMQ, "serve"],
-        env=environment({**settings, "port": free_port(), "database_url": "postgresql://x"}),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    settings = {**settings, "port": str(free_port()), "database_url": "postgresql://x"}
+    done = invoke(("serve",), environment(settings))
     (line,) = done.stderr.strip().splitlines()
-    assert (done.returncode, line.startswith("skipmq: ")) == (1, True), line
+    assert (done.code, line.startswith("skipmq: ")) == (1, True), line
     return line
 
 
@@ -188,16 +182,10 @@ def test_doctor_warns_of_a_certificate_that_ends_soon(
     files.put(files.issue(begins=-30, ends=ends))
 
     settings = {"database_url": node_url, "port": free_port(), **files.settings}
-    done = subprocess.run(
-        [*SKIPMQ, "doctor", "--json"],
-        env=environment(settings),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = invoke(("doctor", "--json"), environment(settings))
 
     (finding,) = [f for f in json.loads(done.stdout) if f["check"] == "certificate"]
-    assert (finding["ok"], done.returncode) == (ok, 0 if ok else 1)
+    assert (finding["ok"], done.code) == (ok, 0 if ok else 1)
     assert said in finding["detail"]
 
 

@@ -32,8 +32,9 @@ def test_databases_of_parallel_tests_have_it_too(manage: Any) -> None:
     assert passed(manage.run("test", "--parallel", "2", "--shuffle")) == 13
 
 
-def test_database_of_pytest_has_it_too(manage: Any) -> None:
-    printed = manage.pytest("-n", "2", "-o", "python_files=tests.py", "shop")
+@pytest.mark.parametrize("workers", ["0", pytest.param("2", marks=pytest.mark.slow)])
+def test_database_of_pytest_has_it_too(manage: Any, workers: str) -> None:
+    printed = manage.pytest("-n", workers, "-o", "python_files=tests.py", "shop")
 
     assert re.search(r"^=+ 13 passed in ", printed, re.MULTILINE), printed
 

@@ -14,7 +14,11 @@ from support.accounts import ACCOUNT, python_of_others
 from support.postgres import Databases
 from support.processes import ask, until, until_gone
 
-PYTEST = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:randomly"]
+# Without Hypothesis, whose plugin is half of the time that pytest takes to start.
+PYTEST = [
+    *(sys.executable, "-m", "pytest"),
+    *("-p", "no:cacheprovider", "-p", "no:randomly", "-p", "no:hypothesispytest"),
+]
 LIFE = """
 import os, pytest
 
@@ -248,7 +252,8 @@ def test_killed_run_leaves_no_server(tests: Path, variables: dict[str, str], pla
 
 
 @pytest.mark.parametrize(
-    "victims", ["controller", "all", pytest.param("workers", marks=pytest.mark.slow)]
+    "victims",
+    ["controller", *(pytest.param(each, marks=pytest.mark.slow) for each in ("all", "workers"))],
 )
 def test_killed_run_of_several_workers_leaves_no_server(
     tests: Path, variables: dict[str, str], place: Path, victims: str

@@ -13,7 +13,10 @@ from support.http import ROOT
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 GUIDE = BLOCK.findall((ROOT / "app" / "docs" / "guides" / "test.md").read_text())
 FRONT = [text for _, text in BLOCK.findall((ROOT / "README.md").read_text()) if "(skipmq)" in text]
-PYTEST = ["pytest", "-p", "no:cacheprovider", "-p", "no:randomly", "-q"]
+PYTEST = [
+    *("pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly"),
+    *("-p", "no:hypothesispytest"),
+]
 
 
 def run(folder: Path, *words: str) -> str:
@@ -56,7 +59,7 @@ def test_scenario_of_the_guide_passes_under_behave(tmp_path: Path) -> None:
     assert "3 steps passed, 0 failed" in said
 
 
-@pytest.mark.parametrize("mode", ["strict", "auto"])
+@pytest.mark.parametrize("mode", ["strict", pytest.param("auto", marks=pytest.mark.slow)])
 def test_coroutine_of_the_guide_passes_under_pytest_asyncio(tmp_path: Path, mode: str) -> None:
     write(tmp_path, "test_asynchronous.py")
     aiobotocore = ROOT / ".cache" / "clients" / "aiobotocore"

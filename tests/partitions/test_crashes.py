@@ -21,10 +21,10 @@ CRASHES = 3
 
 @pytest.fixture
 def made(
-    embedded_databases: Databases, router_server: Databases, public_folder: Path
+    embedded_databases: Databases, router_server: Databases, server_folder: Path
 ) -> Iterator[Partitions]:
     """Give two partitions, of which the second has a server that may crash."""
-    with embedded.start(public_folder / "crashing", ephemeral=True) as server:
+    with embedded.start(server_folder / "crashing", ephemeral=True) as server:
         yield Partitions([embedded_databases, Databases(server)], router_server)
 
 

@@ -25,9 +25,9 @@ each_way = pytest.mark.parametrize(
 
 
 @pytest.fixture
-def first(public_folder: Path) -> Iterator[Databases]:
+def first(server_folder: Path) -> Iterator[Databases]:
     """Give a server for the first partition, which the test may take down."""
-    server = embedded.start(public_folder / f"first-{next(_number)}", ephemeral=True)
+    server = embedded.start(server_folder / f"first-{next(_number)}", ephemeral=True)
     yield Databases(server)
     server.release()
 

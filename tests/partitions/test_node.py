@@ -19,9 +19,9 @@ _number = count(1)
 
 
 @pytest.fixture
-def second(public_folder: Path) -> Iterator[Databases]:
+def second(server_folder: Path) -> Iterator[Databases]:
     """Give a server that the test may take down."""
-    server = embedded.start(public_folder / f"second-{next(_number)}", ephemeral=True)
+    server = embedded.start(server_folder / f"second-{next(_number)}", ephemeral=True)
     yield Databases(server)
     server.release()
 
@@ -147,10 +147,10 @@ def test_receiver_is_woken_by_a_send_through_another_router(
 
 @pytest.fixture
 def lost(
-    embedded_databases: Databases, public_folder: Path
+    embedded_databases: Databases, server_folder: Path
 ) -> Iterator[tuple[NodeProcess, Partitions, Databases]]:
     """Give a node whose router has a server of its own, to be taken down."""
-    folder = public_folder / f"router-{next(_number)}"
+    folder = server_folder / f"router-{next(_number)}"
     server = embedded.start(folder, ephemeral=True, bin_dir=plproxy_server())
     router_server = Databases(server)
     made = Partitions([embedded_databases, embedded_databases], router_server)

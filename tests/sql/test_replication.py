@@ -15,10 +15,10 @@ LEVEL = "select row(names, required, listed, connected)::text from skipmq.replic
 
 
 @pytest.fixture(scope="module")
-def alone(public_folder: Path) -> Iterator[Connection]:
+def alone(server_folder: Path) -> Iterator[Connection]:
     """Give a server without standbys, whose settings may be changed."""
     with (
-        embedded.start(public_folder / "alone", ephemeral=True) as server,
+        embedded.start(server_folder / "alone", ephemeral=True) as server,
         connect(Databases(server).migrated()) as connection,
     ):
         connection.execute("set synchronous_commit = local")

@@ -61,13 +61,14 @@ class Browser:
         self.driver.get(url)
 
     def leave(self) -> None:
-        """Leave the page and what it complained of.
+        """Leave the page, what it complained of, and sessions at nodes.
 
         It would ask its node again and again, with the processor's time of other tests, and longer
-        than there is the node.
+        than there is the node. A cookie of one port of a host is sent to the others, too.
         """
         self.open("about:blank")
         self.driver.get_log("browser")
+        self.driver.execute_cdp_cmd("Network.clearBrowserCookies", {})
 
     def click(self, selector: str) -> None:
         eventually(lambda: self._did(selector, lambda found: found.click()))
@@ -211,17 +212,21 @@ class Browser:
         }  # fmt: skip
         self.driver.execute_cdp_cmd("Network.emulateNetworkConditions", conditions)
 
-    def findings(self, axe: str) -> list[str]:
-        """Return what axe-core, whose script is given, finds serious or critical."""
+    def findings(self, axe: str, *rules: str) -> list[str]:
+        """Return what axe-core, whose script is given, finds serious or critical.
+
+        Without rules it looks for all that it knows.
+        """
         script = (
-            "const done = arguments[0];"
-            "axe.run().then((found) => done(found.violations"
+            "const [rules, done] = arguments;"
+            "const only = rules.length ? {runOnly: rules} : {};"
+            "axe.run({resultTypes: ['violations'], ...only}).then((found) => done(found.violations"
             ".filter((each) => ['serious', 'critical'].includes(each.impact))"
             ".map((each) => `${each.id}: ${each.nodes.map((node) => node.html).join(' ')}`)),"
             " (error) => done([String(error)]))"
         )
         self.run(axe)
-        found: list[str] = self.driver.execute_async_script(script)
+        found: list[str] = self.driver.execute_async_script(script, rules)
         return found
 
     def complaints(self) -> list[str]:

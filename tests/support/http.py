@@ -74,7 +74,7 @@ def _value(metrics: str, name: str) -> float:
 
 
 class NodeProcess:
-    """A `skipmq serve` process with its workers."""
+    """A `skipmq serve` process: of one worker, whatever the machine, unless a test says more."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class NodeProcess:
         if port := settings.get("metrics_port"):
             self.probes_url = f"http://127.0.0.1:{port}"
         self._context = context
-        self._is_alone = settings.get("workers") == 1
+        self._is_alone = int(settings.setdefault("workers", 1)) == 1
         self.owner_url = ""
         # Who vouches for its certificate.
         self.ca: Path | None = None

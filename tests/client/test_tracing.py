@@ -22,7 +22,7 @@ OURS = "messaging.skipmq"
 @pytest.fixture
 def node(database: str, shop: str) -> Iterator[NodeProcess]:
     assert shop
-    with NodeProcess(database_url=as_node(database)) as node:
+    with NodeProcess(database_url=as_node(database), workers=1) as node:
         yield node.ready()
 
 

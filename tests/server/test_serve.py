@@ -130,7 +130,7 @@ def test_worker_that_is_killed_is_replaced(node_url: str) -> None:
 
 
 def test_second_node_on_the_port_is_refused_with_the_remedy(node_url: str) -> None:
-    with NodeProcess(database_url=node_url) as node:
+    with NodeProcess(database_url=node_url, workers=1) as node:
         node.ready()
 
         line = refused(database_url=node_url, port=node.port)

@@ -92,9 +92,9 @@ def place(tmp_path: Path) -> str:
 
 
 @pytest.fixture(scope="session")
-def second_server(public_folder: Path) -> Iterator[Databases]:
+def second_server(server_folder: Path) -> Iterator[Databases]:
     """Give a server of its own, which has other transactions of the same numbers."""
-    with embedded.start(public_folder / "second", ephemeral=True) as server:
+    with embedded.start(server_folder / "second", ephemeral=True) as server:
         yield Databases(server)
 
 

@@ -99,7 +99,6 @@ def lake_is_whole(spark: SparkSession, place: Path, owner: Connection) -> None:
     assert [tuple(row) for row in found] == rows_of(owner)
 
 
-# What a driver has done when it is killed. One that has only written files is in the next test too.
 @pytest.mark.slow
 @pytest.mark.parametrize("done", ["history/_delta_log/*1.json", "history/export-*/*"])
 def test_export_killed_while_four_write_misses_and_doubles_nothing(
@@ -120,6 +119,7 @@ def test_export_killed_while_four_write_misses_and_doubles_nothing(
     lake_is_whole(spark, place, owner)
 
 
+@pytest.mark.slow
 def test_forget_erases_what_a_killed_export_has_left(
     spark: SparkSession, source: Source, database: str, owner: Connection, tmp_path: Path
 ) -> None:

@@ -59,13 +59,14 @@ def queue_redrive(name: str, target: str | None, rate: int | None) -> tuple[Any,
         destination = None if target is None else node.queue_url(target)
         source = _arn(node, name)
         destination = None if destination is None else _arn(node, destination)
-        handle = node.act(
+        return _complete(
+            node,
+            name,
             "StartMessageMoveTask",
             SourceArn=source,
             DestinationArn=destination,
             MaxNumberOfMessagesPerSecond=rate,
-        )["TaskHandle"]
-        return _wait(node, name, handle)
+        )
 
 
 @click.command("move")
@@ -189,7 +190,9 @@ def _run(
             filters = {"BodyContains": body, "AttributeName": attribute, "AttributeValue": value}
             matching = _filter({key: text for key, text in filters.items() if text is not None})
             ask(f"Permanently delete messages of {described(node, name)} that match {matching}?")
-        handle = node.act(
+        return _complete(
+            node,
+            name,
             "StartMessageTask",
             QueueUrl=name,
             Kind=kind,
@@ -198,18 +201,18 @@ def _run(
             AttributeName=attribute,
             AttributeValue=value,
             MaxNumberOfMessagesPerSecond=rate,
-        )["TaskHandle"]
-        return _wait(node, name, handle)
+        )
 
 
-def _wait(node: Source, name: str, handle: str) -> tuple[Any, Any]:
-    """Advance a task until it ends, since no node may be running; show the progress."""
+def _complete(node: Source, name: str, action: str, **parameters: Any) -> tuple[Any, Any]:
+    """Start a task, advance it until it ends, since no node may be running, and show progress."""
     try:
-        return _ended(node, name, handle)
+        return _ended(node, name, node.act(action, **parameters)["TaskHandle"])
     except KeyboardInterrupt:
+        # Which may come when it has started and the answer is not here yet.
         click.echo(
-            f"skipmq: the task continues on the nodes: `skipmq queue tasks {name}` shows it, with"
-            " --cancel ends it",
+            "skipmq: a task that has started continues on the nodes:"
+            f" `skipmq queue tasks {name}` shows it, with --cancel ends it",
             err=True,
         )
         raise

@@ -43,10 +43,17 @@ DRAIN = 120
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[LocalCluster]:
+def started() -> Iterator[LocalCluster]:
     need("etcd", "haproxy")
     with LocalCluster(FOLDER / "gate", nodes=2, reader=True) as found:
         yield found
+
+
+@pytest.fixture
+def cluster(started: LocalCluster) -> LocalCluster:
+    """Give the cluster, healthy again after what the test before did to it."""
+    started.wait_healthy(120)
+    return started
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from support.processes import is_alive, pids_with, until
 
 
 @pytest.fixture
-def place() -> Iterator[Path]:
+def place(server_folder: Path) -> Iterator[Path]:
     """Give a folder that every account can pass; nothing runs in it after the test."""
-    folder = Path(tempfile.mkdtemp(prefix="skipmq-test-"))
+    folder = Path(tempfile.mkdtemp(prefix="place-", dir=server_folder))
     folder.chmod(0o755)
     yield folder
     until(lambda: not [pid for pid in pids_with(str(folder)) if is_alive(pid)], "all have ended")

@@ -344,7 +344,7 @@ def test_node_begins_each_sweep_with_what_was_received_before(world: World) -> N
     assert world.owner.execute(twice, (queue.id,)).fetchall() == [("first",)]
 
 
-def run(world: World, *, examples: int, steps: int) -> None:
+def run(world: World, *, examples: int, steps: int) -> type[WatermarkMachine]:
     class Machine(WatermarkMachine):
         pass
 
@@ -360,8 +360,7 @@ def run(world: World, *, examples: int, steps: int) -> None:
         ),
     )
     assert Machine.known >= examples
-    # How often depends on the examples, and on the transactions of the server's other databases.
-    assert Machine.held > 0
+    return Machine
 
 
 def test_receives_of_two_nodes_lose_nothing_below_their_watermarks(world: World) -> None:
@@ -370,4 +369,7 @@ def test_receives_of_two_nodes_lose_nothing_below_their_watermarks(world: World)
 
 @pytest.mark.slow
 def test_receives_of_two_nodes_lose_nothing_below_their_watermarks_at_length(world: World) -> None:
-    run(world, examples=1000, steps=80)
+    machine = run(world, examples=1000, steps=80)
+
+    # Few examples may have none: how often depends on the server's other transactions, too.
+    assert machine.held > 0

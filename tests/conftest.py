@@ -188,6 +188,22 @@ def databases(
     return embedded_databases if request.param == "embedded" else debian_databases(request.param)
 
 
+@pytest.fixture(scope="module", params=["embedded", *debian_servers()])
+def _own_server(request: pytest.FixtureRequest, server_folder: Path) -> Iterator[Databases]:
+    """Give each PostgreSQL there is in turn, as a server for one file of tests."""
+    folder = server_folder / f"{request.module.__name__}-{request.param}"
+    binaries = None if request.param == "embedded" else DEBIAN / request.param / "bin"
+    with embedded.start(folder, ephemeral=True, bin_dir=binaries) as server:
+        yield Databases(server)
+
+
+@pytest.fixture
+def bare_server(_own_server: Databases) -> Iterator[Databases]:
+    """Give a server without any role of SkipMQ's."""
+    yield _own_server
+    _own_server.clear()
+
+
 @pytest.fixture
 def database(databases: Databases) -> Iterator[str]:
     """Give the owner's URL of a fresh database."""

@@ -1,15 +1,13 @@
 """Roles as the runbook makes them, on servers where the owner of the schema is no superuser."""
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import psycopg
 import pytest
 
 from skipmq.database import schema
 from support.http import ROOT
-from support.postgres import Databases, debian_servers, server_of
+from support.postgres import Databases
 
 DOCS = ROOT / "app" / "docs"
 ROLES = (DOCS / "operate" / "managed-postgresql.md").read_text()
@@ -20,30 +18,19 @@ READING = (DOCS / "analyse" / "reading.md").read_text()
 BEFORE = "create role skipmq login {}; create database skipmq owner skipmq"
 
 
-@pytest.fixture(scope="module", params=["embedded", *debian_servers()])
-def running(request: pytest.FixtureRequest, public_folder: Path) -> Iterator[Databases]:
-    with server_of(request.param, public_folder / f"roles-{request.param}") as found:
-        yield found
-
-
-@pytest.fixture
-def server(running: Databases) -> Iterator[Databases]:
-    """Give a server without any role of SkipMQ's."""
-    yield running
-    running.clear()
-
-
 @pytest.mark.parametrize("rights", ["", "createrole"])
-def test_owner_without_a_superusers_rights_can_end_readers(server: Databases, rights: str) -> None:
-    prepare(server, BEFORE.format(rights))
+def test_owner_without_a_superusers_rights_can_end_readers(
+    bare_server: Databases, rights: str
+) -> None:
+    prepare(bare_server, BEFORE.format(rights))
     if not rights:
-        prepare(server, ADMINISTRATOR)
+        prepare(bare_server, ADMINISTRATOR)
 
-    schema.migrate(url_of(server, "skipmq"))
+    schema.migrate(url_of(bare_server, "skipmq"))
 
     with (
-        psycopg.connect(url_of(server, "skipmq_reader")) as reader,
-        psycopg.connect(url_of(server, "skipmq_node"), autocommit=True) as node,
+        psycopg.connect(url_of(bare_server, "skipmq_reader")) as reader,
+        psycopg.connect(url_of(bare_server, "skipmq_node"), autocommit=True) as node,
     ):
         reader.execute("set transaction isolation level repeatable read")
         assert reader.execute("select count(*) from skipmq_views.queue").fetchone() == (0,)
@@ -61,19 +48,19 @@ def test_owner_without_a_superusers_rights_can_end_readers(server: Databases, ri
 
 @pytest.mark.parametrize("rights", ["", "createrole"])
 def test_owner_is_told_to_have_the_role_of_a_tool_and_can_then_end_its_sessions(
-    server: Databases, rights: str
+    bare_server: Databases, rights: str
 ) -> None:
-    prepare(server, BEFORE.format(rights))
+    prepare(bare_server, BEFORE.format(rights))
     if not rights:
-        prepare(server, ADMINISTRATOR)
-    schema.migrate(url_of(server, "skipmq"))
+        prepare(bare_server, ADMINISTRATOR)
+    schema.migrate(url_of(bare_server, "skipmq"))
     made, given = TOOL.split("grant grafana")
-    prepare(server, made)
+    prepare(bare_server, made)
 
     with (
-        psycopg.connect(url_of(server, "grafana")) as tool,
-        psycopg.connect(url_of(server, "skipmq")) as owner,
-        psycopg.connect(url_of(server, "skipmq_node"), autocommit=True) as node,
+        psycopg.connect(url_of(bare_server, "grafana")) as tool,
+        psycopg.connect(url_of(bare_server, "skipmq")) as owner,
+        psycopg.connect(url_of(bare_server, "skipmq_node"), autocommit=True) as node,
     ):
         for each in (tool, owner):
             each.execute("set transaction isolation level repeatable read")
@@ -82,7 +69,7 @@ def test_owner_is_told_to_have_the_role_of_a_tool_and_can_then_end_its_sessions(
         pid = tool.info.backend_pid
         with pytest.raises(psycopg.errors.InsufficientPrivilege) as refused:
             node.execute("select pid from skipmq.end_long_snapshots('0')")
-        prepare(server, "grant grafana" + given)
+        prepare(bare_server, "grant grafana" + given)
         ended = node.execute("select pid from skipmq.end_long_snapshots('0')").fetchall()
         assert owner.execute("select count(*) from skipmq_views.queue").fetchone() == (0,)
         with pytest.raises(psycopg.OperationalError):
@@ -93,16 +80,18 @@ def test_owner_is_told_to_have_the_role_of_a_tool_and_can_then_end_its_sessions(
 
 
 @pytest.mark.parametrize("rights", ["", "createrole"])
-def test_owner_without_a_superusers_rights_can_grant_queues(server: Databases, rights: str) -> None:
-    prepare(server, BEFORE.format(rights))
+def test_owner_without_a_superusers_rights_can_grant_queues(
+    bare_server: Databases, rights: str
+) -> None:
+    prepare(bare_server, BEFORE.format(rights))
     if not rights:
-        prepare(server, ADMINISTRATOR)
-    prepare(server, "create role shop login")
-    schema.migrate(url_of(server, "skipmq"))
+        prepare(bare_server, ADMINISTRATOR)
+    prepare(bare_server, "create role shop login")
+    schema.migrate(url_of(bare_server, "skipmq"))
 
     with (
-        psycopg.connect(url_of(server, "skipmq"), autocommit=True) as owner,
-        psycopg.connect(url_of(server, "shop"), autocommit=True) as shop,
+        psycopg.connect(url_of(bare_server, "skipmq"), autocommit=True) as owner,
+        psycopg.connect(url_of(bare_server, "shop"), autocommit=True) as shop,
     ):
         owner.execute("select skipmq.create_queue('orders')")
         owner.execute("select skipmq.grant_queues('shop', array['orders'], array['orders'])")
@@ -114,20 +103,20 @@ def test_owner_without_a_superusers_rights_can_grant_queues(server: Databases, r
             shop.execute("select skipmq.send_message('orders', 'tea')")
 
 
-def test_owner_without_the_group_is_told_what_an_administrator_does(server: Databases) -> None:
-    prepare(server, BEFORE.format(""))
-    prepare(server, "create role shop login")
-    schema.migrate(url_of(server, "skipmq"))
+def test_owner_without_the_group_is_told_what_an_administrator_does(bare_server: Databases) -> None:
+    prepare(bare_server, BEFORE.format(""))
+    prepare(bare_server, "create role shop login")
+    schema.migrate(url_of(bare_server, "skipmq"))
 
-    with psycopg.connect(url_of(server, "skipmq"), autocommit=True) as owner:
+    with psycopg.connect(url_of(bare_server, "skipmq"), autocommit=True) as owner:
         grant = "select skipmq.grant_queues('shop', array['orders'])"
         with pytest.raises(psycopg.Error) as caught:
             owner.execute(grant)
         remedy = str(caught.value.diag.message_primary).partition(": ")[2]
         first, second, last = remedy.split("; ")
-        prepare(server, f"{first}; {second}")
+        prepare(bare_server, f"{first}; {second}")
         assert last == "then run skipmq migrate"
-        schema.migrate(url_of(server, "skipmq"))
+        schema.migrate(url_of(bare_server, "skipmq"))
         owner.execute(grant)
         assert owner.execute(
             "select pg_has_role('shop', 'skipmq_application', 'usage')"

@@ -1,8 +1,6 @@
 """Migrations by an owner who may not make roles: what is missing is named until it is made."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -11,22 +9,9 @@ import pytest
 from skipmq.database import rights, schema
 from support.commands import invoke
 from support.http import environment, free_port
-from support.postgres import Databases, as_node, as_reader, debian_servers, server_of
+from support.postgres import Databases, as_node, as_reader
 
 ROLES = {"skipmq_node", "skipmq_reader", "skipmq_application"}
-
-
-@pytest.fixture(scope="module", params=["embedded", *debian_servers()])
-def running(request: pytest.FixtureRequest, public_folder: Path) -> Iterator[Databases]:
-    with server_of(request.param, public_folder / f"rights-{request.param}") as found:
-        yield found
-
-
-@pytest.fixture
-def server(running: Databases) -> Iterator[Databases]:
-    """Give a server without any role of SkipMQ's."""
-    yield running
-    running.clear()
 
 
 def owned(server: Databases, options: str = "") -> str:
@@ -76,15 +61,15 @@ def state(url: str) -> list[Any]:
 
 
 def test_owner_who_may_not_make_roles_is_told_what_an_administrator_runs_until_nothing_is_missing(
-    server: Databases,
+    bare_server: Databases,
 ) -> None:
-    url = owned(server)
+    url = owned(bare_server)
 
     first, complaint = run(url, "migrate")
     script, _ = run(url, "migrate", "--print-sql")
     again = reported(url)
     ill = roles_by_doctor(url)
-    administer(server, script)
+    administer(bare_server, script)
     between = reported(url, "--dry-run")
     convalescent = roles_by_doctor(url)
     last, silence = run(url, "migrate")
@@ -113,9 +98,9 @@ def test_owner_who_may_not_make_roles_is_told_what_an_administrator_runs_until_n
 
 
 def test_owner_who_may_make_roles_lacks_only_what_an_administrator_grants(
-    server: Databases,
+    bare_server: Databases,
 ) -> None:
-    url = owned(server, "createrole")
+    url = owned(bare_server, "createrole")
 
     before = reported(url, "--dry-run")
     done = reported(url)
@@ -129,8 +114,8 @@ def test_owner_who_may_make_roles_lacks_only_what_an_administrator_grants(
     assert [m["sql"] for m in done["missing"]] == ["grant pg_monitor to boss"]
 
 
-def test_superuser_is_told_that_nothing_is_missing(server: Databases) -> None:
-    url = server.empty()
+def test_superuser_is_told_that_nothing_is_missing(bare_server: Databases) -> None:
+    url = bare_server.empty()
 
     report = reported(url)
     script, _ = run(url, "migrate", "--print-sql")
@@ -138,12 +123,12 @@ def test_superuser_is_told_that_nothing_is_missing(server: Databases) -> None:
     assert (report["from"], report["to"]) == (None, report["migrations"][-1])
     assert report["missing"] == []
     assert script.startswith("-- Nothing is missing")
-    administer(server, script)
+    administer(bare_server, script)
 
 
 @pytest.mark.parametrize("words", ["--dry-run", "--print-sql"])
-def test_asking_changes_nothing(server: Databases, words: str) -> None:
-    url = owned(server, "createrole")
+def test_asking_changes_nothing(bare_server: Databases, words: str) -> None:
+    url = owned(bare_server, "createrole")
     before = state(url)
 
     run(url, "migrate", words)
@@ -152,14 +137,14 @@ def test_asking_changes_nothing(server: Databases, words: str) -> None:
 
 
 def test_owner_without_a_place_for_the_schema_gets_it_from_an_administrator(
-    server: Databases,
+    bare_server: Databases,
 ) -> None:
-    owned(server)
-    administer(server, "create role guest login")
-    url = server.url("work").replace("//postgres@", "//guest@")
+    owned(bare_server)
+    administer(bare_server, "create role guest login")
+    url = bare_server.url("work").replace("//postgres@", "//guest@")
 
     _, refused = run(url, "migrate", code=1)
-    administer(server, run(url, "migrate", "--print-sql")[0])
+    administer(bare_server, run(url, "migrate", "--print-sql")[0])
     done = reported(url)
 
     assert "nothing was migrated (permission denied for database work)" in refused
@@ -208,9 +193,9 @@ def test_server_that_is_too_old_is_refused_before_anything_is_changed(
         assert connection.execute("select to_regnamespace('skipmq')").fetchone() == (None,)
 
 
-def test_revoke_that_is_offered_keeps_advisory_locks_for_the_owner(server: Databases) -> None:
+def test_revoke_that_is_offered_keeps_advisory_locks_for_the_owner(bare_server: Databases) -> None:
     """Run it as the administrator, and let the roles of nodes and readers try."""
-    url = server.migrated()
+    url = bare_server.migrated()
     script, _ = run(url, "migrate", "--print-sql")
     offered = script[script.index("-- do $$") :]
 

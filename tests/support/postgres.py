@@ -2,8 +2,6 @@
 
 import re
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import date
 from importlib.util import find_spec
 from itertools import count
@@ -96,14 +94,6 @@ def as_node(url: str) -> str:
 def as_reader(url: str) -> str:
     """Return the URL with which analytics would connect."""
     return url.replace("postgresql://postgres@", "postgresql://skipmq_reader@")
-
-
-@contextmanager
-def server_of(name: str, folder: Path) -> Iterator[Databases]:
-    """Start the embedded PostgreSQL, or Debian's of a version, for the block."""
-    binaries = None if name == "embedded" else DEBIAN / name / "bin"
-    with embedded.start(folder, ephemeral=True, bin_dir=binaries) as found:
-        yield Databases(found)
 
 
 def debian_servers() -> list[str]:

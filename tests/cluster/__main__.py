@@ -107,7 +107,7 @@ def command(
             )
         return
     if recorded:
-        _finish(console, [judge(list(read(recorded)))])
+        _finish_bounded(console, [judge(list(read(recorded)))])
     for name, why in {name: missing(name) for name in names or FAULTS}.items():
         if why:
             console.print(f"[yellow]without {name}:[/] {why}")
@@ -124,11 +124,16 @@ def command(
         outcomes = _session(console, output, ways, seeds, faults, minutes * 60)
     except ClusterError as error:
         raise click.ClickException(str(error)) from error
+    _finish_bounded(console, outcomes)
+
+
+def _finish_bounded(console: Console, outcomes: Sequence[Outcome]) -> NoReturn:
+    """Finish where servers are as many as the bounds are for."""
+    console.print(report.recovery_table(outcomes), "")
     _finish(console, outcomes)
 
 
 def _finish(console: Console, outcomes: Sequence[Outcome]) -> NoReturn:
-    console.print(report.recovery_table(outcomes), "")
     console.print(report.counts_table(outcomes), "")
     console.print(report.verdicts(outcomes))
     sys.exit(0 if all(outcome.good for outcome in outcomes) else 1)

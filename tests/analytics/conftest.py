@@ -61,13 +61,18 @@ def spark(spark_home: Path) -> Iterator["SparkSession"]:
 @pytest.fixture
 def database(database: str) -> str:
     """Give a fresh database; not at the end of a day (UTC), as the history is kept by days."""
+    _wait_for_day(database)
+    return database
+
+
+def _wait_for_day(database: str) -> None:
+    """Wait for the next day (UTC) where this one ends within a test."""
     left = (
         "select extract(epoch from date_trunc('day', t, 'UTC') + interval '1 day' - t)"
         " from clock_timestamp() t"
     )
     with psycopg.connect(database, autocommit=True) as connection:
         eventually(lambda: number(connection, left) > LONGEST, 2 * LONGEST, "the next day")
-    return database
 
 
 @pytest.fixture
@@ -104,6 +109,7 @@ def two(
 ) -> Iterator[Partitions]:
     """Give two partitions on two servers."""
     made = Partitions([embedded_databases, second_server], router_server)
+    _wait_for_day(made.urls[0])
     yield made
     made.drop()
 

@@ -87,7 +87,8 @@ def reads(owner: Connection, pattern: str) -> Callable[[], object]:
 
 def test_long_statement_is_not_taken_for_a_frozen_server(owner: Connection, database: str) -> None:
     probed = "select pg_stat_clear_snapshot()::text || sessions from pg_stat_database"
-    with session.connect(impatient(database), "reader") as reader, ThreadPoolExecutor() as pool:
+    patient = make_conninfo(database, connect_timeout=5)
+    with session.connect(patient, "reader") as reader, ThreadPoolExecutor() as pool:
         owner.execute("select pg_advisory_lock(%s)", (LOCK,))
         waiting = pool.submit(reader.execute, "select pg_advisory_lock(%s)", (LOCK,))
         here = f"{probed} where datname = current_database()"

@@ -164,7 +164,7 @@ def test_message_is_hidden_for_as_long_as_its_handler_runs(
     queue: Queue[str] = Queue("orders", str)
     calls = []
 
-    @app.consumer(queue, visibility=1, concurrency=2)
+    @app.consumer(queue, visibility=6, concurrency=2)
     def handle(body: str) -> None:
         calls.append(body)
         before = number(owner, "select visible_at from skipmq.message where queue_id > 0")

@@ -52,13 +52,13 @@ def test_failure_rolls_back_hides_for_the_backoff_and_counts(
     ((body, count, seconds, reason),) = hidden(owner)
     assert (bought(owner), body, count) == ([], "tea", 1)
     assert reason == "BrokenError: no milk"
-    assert 45 < seconds <= 100
+    assert 20 < seconds <= 100
     owner.execute("update skipmq.message set visible_at = now() where queue_id > 0")
     owner.execute("update skipmq.message_group set available_at = now() where queue_id > 0")
     assert app.run(once=True) == Counter(retried=1)
     ((_, count, seconds, _),) = hidden(owner)
     assert count == 2
-    assert 95 < seconds <= 200
+    assert 60 < seconds <= 200
 
 
 @each_kind
@@ -132,7 +132,7 @@ def test_handler_names_the_outcome(
     assert found == Counter({"retried": 1, "discarded": 1, "dead-lettered": 1})
     ((body, _, seconds, reason),) = hidden(owner)
     assert (bought(owner), body, reason) == ([], "retry", "not yet")
-    assert 55 < seconds <= 60
+    assert 30 < seconds <= 60
     assert dead_letters(owner, name) == [("dead", "no such item")]
     assert number(owner, "select count(*) from skipmq.history where outcome = 'deleted'") == 1
 

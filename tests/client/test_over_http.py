@@ -2,19 +2,21 @@
 
 import asyncio
 import json
-import time
 from collections.abc import Iterator
 from typing import Any
 
+import psycopg
 import pytest
 
 from skipmq import App, Context, DeadLetter, Discard, Queue, Retry
 from skipmq.client import ClientError
-from support.http import NodeProcess, client
+from support.http import NodeProcess, client, eventually
 from support.key_commands import ACCOUNT, MASTER_KEY, Keys
-from support.postgres import Databases, as_node
+from support.postgres import Connection, Databases, as_node
+from support.sql import number
 
 ORDERS, FIFO = Queue("orders", dict), Queue("orders.fifo", dict)
+HIDDEN_UNTIL = "select visible_at from skipmq.message where body ~ 'slow'"
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +26,7 @@ def key(embedded_databases: Databases) -> Iterator[tuple[NodeProcess, dict[str, 
     with NodeProcess(
         database_url=as_node(url), auth="on", master_key=MASTER_KEY, name_cooldown=0
     ) as node:
+        node.owner_url = url
         yield node.ready(), made
 
 
@@ -43,6 +46,12 @@ def sqs(key: tuple[NodeProcess, dict[str, str]], monkeypatch: pytest.MonkeyPatch
     yield sqs
     for url in sqs.list_queues()["QueueUrls"]:
         sqs.delete_queue(QueueUrl=url)
+
+
+@pytest.fixture
+def owner(key: tuple[NodeProcess, dict[str, str]]) -> Iterator[Connection]:
+    with psycopg.connect(key[0].owner_url, autocommit=True) as connection:
+        yield connection
 
 
 @pytest.fixture
@@ -143,12 +152,13 @@ def test_batch_is_a_list(sqs: Any, app: App) -> None:
     assert counts(sqs, "orders") == (0, 0)
 
 
-def test_message_is_hidden_for_longer_while_its_handler_runs(sqs: Any, app: App) -> None:
-    @app.consumer(ORDERS, visibility=1, concurrency=2)
+def test_message_is_hidden_for_longer_while_its_handler_runs(
+    sqs: Any, app: App, owner: Connection
+) -> None:
+    @app.consumer(ORDERS, visibility=6, concurrency=2)
     def sell(_: dict[str, Any]) -> None:
-        end = time.monotonic() + 2.5  # Longer than the visibility timeout, which is what is tried.
-        while time.monotonic() < end:
-            time.sleep(0.1)
+        until = number(owner, HIDDEN_UNTIL)
+        eventually(lambda: number(owner, HIDDEN_UNTIL) > until, why="hidden for longer")
 
     send(sqs, "orders", "slow")
 

@@ -84,7 +84,7 @@ async def test_message_that_is_sent_by_sql_is_found_by_polling(
         with psycopg.connect(shop) as tx:
             ORDERS.send("tea", using=tx)
 
-        await asyncio.to_thread(eventually, lambda: "tea" in bodies, seconds=5)
+        await asyncio.to_thread(eventually, lambda: "tea" in bodies)
 
 
 async def test_worker_that_hears_nothing_polls(node: NodeProcess, shop: str) -> None:

@@ -62,6 +62,17 @@ def done(owner: Connection) -> int:
     return int(number(owner, "select count(*) from public.effect"))
 
 
+def has_done(owner: Connection, more: int) -> bool:
+    """Say whether there are more effects than that, or all."""
+    return done(owner) > more or number(owner, WAITING) == 0
+
+
+def cut_off(owner: Connection) -> bool:
+    """End all sessions of the shop, also new ones, and say whether none is left."""
+    owner.execute(f"select pg_terminate_backend(pid) {SESSIONS}")
+    return not number(owner, f"select count(*) {SESSIONS}")
+
+
 def test_effects_of_workers_that_are_killed_are_exactly_once(shop: str, owner: Connection) -> None:
     fill(shop)
     workers: list[WorkerProcess] = []
@@ -69,7 +80,7 @@ def test_effects_of_workers_that_are_killed_are_exactly_once(shop: str, owner: C
         for _ in range(3):
             before = done(owner)
             workers += [WorkerProcess("worker_apps:effects", "--dsn", shop) for _ in range(2)]
-            eventually(lambda before=before: done(owner) > before + 15, why="work")
+            eventually(lambda before=before: has_done(owner, before + 15), why="work")
             for worker in workers:
                 worker.kill()
         workers.append(WorkerProcess("worker_apps:effects", "--dsn", shop))
@@ -86,10 +97,9 @@ def test_worker_goes_on_after_its_connections_are_cut(shop: str, owner: Connecti
     with WorkerProcess("worker_apps:effects", "--dsn", shop) as worker:
         for _ in range(3):
             before = done(owner)
-            eventually(lambda before=before: done(owner) > before + 20, why="work")
+            eventually(lambda before=before: has_done(owner, before + 20), why="work")
             owner.execute("alter role shop nologin")
-            owner.execute(f"select pg_terminate_backend(pid) {SESSIONS}")
-            eventually(lambda: not number(owner, f"select count(*) {SESSIONS}"), why="cut off")
+            eventually(lambda: cut_off(owner), why="cut off")
             owner.execute("alter role shop login")
         eventually(lambda: number(owner, WAITING) == 0, seconds=60, why="all messages are done")
         assert worker.process.poll() is None
@@ -235,7 +245,8 @@ def test_once_ends_when_the_queues_are_empty(shop: str, owner: Connection) -> No
         assert worker.ended(60) == 0
 
     assert_done_once(owner)
-    assert worker.lines[-1] == "skipmq: stopped (300 done)"
+    # Claims of two seconds may run out on the way; who loses one has done nothing.
+    assert worker.lines[-1].startswith("skipmq: stopped (300 done")
 
 
 def test_once_ends_with_1_when_a_message_is_to_be_retried(shop: str, owner: Connection) -> None:

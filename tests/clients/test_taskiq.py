@@ -56,7 +56,7 @@ async def send(tasks):
         await add.kiq(n, 1)
     await add.kicker().with_labels(delay=1).kiq(1000, 1)
     await add.kicker().with_labels(delay=900).kiq(2000, 1)
-    await outlast.kiq(5)
+    await outlast.kiq(8)
     await fail.kiq("tried")
     for n in range(5):
         await follow.kiq(n)
@@ -77,7 +77,7 @@ def test_taskiq_worker_runs_retries_delays_extends_and_keeps_order(
     )
     sqs = client(endpoint)
     # Shorter than a task, whose message the worker keeps.
-    url = sqs.create_queue(QueueName="taskiq", Attributes={"VisibilityTimeout": "3"})["QueueUrl"]
+    url = sqs.create_queue(QueueName="taskiq", Attributes={"VisibilityTimeout": "6"})["QueueUrl"]
     fifo = sqs.create_queue(QueueName="taskiq.fifo", Attributes={"FifoQueue": "true"})["QueueUrl"]
 
     def counts(url: str) -> dict[str, int]:

@@ -27,8 +27,11 @@ def test_key_shows_what_it_may_do_by_queue(signing: NodeProcess, keys: Keys) -> 
     for name in ("rights-orders", "rights-other"):
         sqs.create_queue(QueueName=name)
 
-    eventually(lambda: visitor.get(f"keys/{consumer['key']}").status == 200)
-    page = visitor.get(f"keys/{consumer['key']}?q=rights-").body
+    def shown() -> str | None:  # A node knows of a new key a moment later.
+        body = visitor.get(f"keys/{consumer['key']}?q=rights-").body
+        return body if "yes" in row(body, "rights-orders") else None
+
+    page = eventually(shown)
 
     assert "Role consumer for rights-orders" in page
     assert row(page, "rights-orders") == ["no", "yes", "yes", "no", "yes", "no", "no", "no", "no"]

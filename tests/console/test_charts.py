@@ -85,12 +85,15 @@ def test_period_is_chosen_and_numbers_unfolded_by_keyboard(
     browser.tab_to("Last 15 minutes")
     browser.press(KEYS.ENTER)
     eventually(lambda: browser.count("#numbers-1 tbody tr") == 15)
+    # A refresh would fold them.
+    browser.hide(hidden=True)
     browser.tab_to("Numbers")
     browser.press(KEYS.ENTER)
 
     eventually(lambda: browser.shows("#numbers-1 tbody"))
     assert browser.shows("[aria-label^='Messages per minute, numbers']")
     browser.picture(screenshots / "charts-numbers.png")
+    browser.hide(hidden=False)
     assert browser.complaints() == []
 
 
@@ -161,6 +164,8 @@ def test_one_crosshair_shows_the_values_of_all_charts(
     browser.look("desktop", "light")
     browser.open(f"{node.url}/console/queues/{busy}/charts?minutes=360")
     charts = browser.count(".drawing")
+    # A refresh would take the crosshair away.
+    browser.hide(hidden=True)
 
     browser.point(".drawing", right=40)
 
@@ -177,6 +182,7 @@ def test_one_crosshair_shows_the_values_of_all_charts(
 
     browser.point("h1")
     eventually(lambda: browser.texts(".chart:first-child .legend b") == [""] * 4)
+    browser.hide(hidden=False)
     assert browser.complaints() == []
 
 
@@ -217,10 +223,11 @@ def test_changes_of_the_queue_are_marked(
     browser.look("desktop", "light")
     browser.open(page)
 
+    # Beside them may be what befell the shared node.
     texts = browser.texts(".events li")
-    assert "Settings changed: DelaySeconds=1 by" in texts[0]
-    assert "Queue created by" in texts[1]
-    assert browser.count(".chart:first-child .event-mark") == 2
+    for text in ("Settings changed: DelaySeconds=1 by", "Queue created by"):
+        assert sum(text in each for each in texts) == 1
+    assert browser.count(".chart:first-child .event-mark") == len(texts)
     assert browser.complaints() == []
 
 

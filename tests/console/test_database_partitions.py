@@ -52,14 +52,14 @@ def test_each_partition_is_shown_also_while_another_is_away(
     browser.look("desktop", "light")
     with browser.hastened():
         browser.open(page)
-    assert [row["State"] for row in rows(browser)] == ["Writable", "Writable"]
+    eventually(lambda: [row["State"] for row in rows(browser)] == ["Writable", "Writable"])
     assert all(row["Size"].endswith("B") for row in rows(browser))
     assert rows(browser)[1]["Sessions"].endswith(f"of {most[0]}")
     assert browser.text("#partition h2") == "Partition 0"
 
     first.server.release()
     eventually(lambda: [row["State"] for row in rows(browser)] == ["Unreachable", "Writable"])
-    assert browser.sees("The data below is")
+    browser.wait("The data below is")
     browser.click("#partition-1")
     eventually(lambda: browser.text("#partition h2") == "Partition 1")
     assert browser.text("#partition .status") == "Writable"

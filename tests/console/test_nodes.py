@@ -38,9 +38,8 @@ def test_consumer_with_a_key_is_named_by_it(signing: NodeProcess, keys: Keys) ->
     queue = sqs.create_queue(QueueName="consumed-by-key")["QueueUrl"]
     sqs.receive_message(QueueUrl=queue)
 
-    page = visitor.get("queues/consumed-by-key/consumers").body
-
-    assert f'mailer <code class="faint">{key["key"]}</code>' in page
+    named = f'mailer <code class="faint">{key["key"]}</code>'
+    eventually(lambda: named in visitor.get("queues/consumed-by-key/consumers").body)
 
 
 def test_key_without_the_right_sees_no_nodes(signing: NodeProcess, keys: Keys) -> None:

@@ -1,6 +1,7 @@
 """The overview: what needs attention, and for whom."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,10 @@ import pytest
 from support.browser import Browser
 from support.http import NodeProcess, client, eventually
 from support.key_commands import ACCOUNT, Keys
+from support.postgres import Databases, as_node
 from support.visitor import Visitor, signed_in
+
+HOME = "/console/us-east-1/000000000000/"
 
 
 def fill(sqs: Any, name: str, account: str = "000000000000") -> None:
@@ -24,12 +28,18 @@ def fill(sqs: Any, name: str, account: str = "000000000000") -> None:
 
 
 @pytest.fixture(scope="module")
+def node(embedded_databases: Databases) -> Iterator[NodeProcess]:
+    """Give a node without the queues of other tests: the page shows the worst alone."""
+    with NodeProcess(database_url=as_node(embedded_databases.migrated()), workers=1) as process:
+        yield process.ready()
+
+
+@pytest.fixture(scope="module")
 def trouble(node: NodeProcess) -> str:
     """Return the name of a queue that needs attention."""
     fill(client(node.url), "needy-x")
     visitor = Visitor(node.url)
-    home = "/console/us-east-1/000000000000/"
-    eventually(lambda: "Messages of needy-x moved" in visitor.get(home).body)
+    eventually(lambda: "Messages of needy-x moved" in visitor.get(HOME).body)
     return "needy-x"
 
 

@@ -3,8 +3,9 @@
 import psycopg
 import pytest
 
+from support.access import known
 from support.browser import Browser
-from support.http import NodeProcess, client, eventually
+from support.http import NodeProcess, client
 from support.key_commands import ACCOUNT, Keys
 from support.visitor import Visitor, signed_in
 
@@ -121,10 +122,8 @@ def test_account_of_an_address_is_that_of_the_key_and_its_region_is_free(
 
 def test_menu_of_a_key_has_the_regions_that_it_may_list(signing: NodeProcess, keys: Keys) -> None:
     key, other = keys.create(), keys.create(THEIRS)
-    eventually(lambda: client(signing.url, region=REGION, **key).create_queue(QueueName="menu"))
-    eventually(
-        lambda: client(signing.url, region="me-south-1", **other).create_queue(QueueName="m")
-    )
+    known(client(signing.url, region=REGION, **key)).create_queue(QueueName="menu")
+    known(client(signing.url, region="me-south-1", **other)).create_queue(QueueName="m")
     limited = keys.create(ACCOUNT, "--role", "reader", "--queue", "menu")
 
     menu = signed_in(signing, key).get("places").body

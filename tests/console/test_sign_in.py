@@ -184,13 +184,13 @@ def test_session_ends_after_eight_hours_of_the_databases_clock(
     made = seal.open(cookie(visitor).value)
     assert made is not None
     # The node asks for the clock every second.
-    assert before + SECONDS - 1 <= made.until <= after + SECONDS
+    assert before + SECONDS - 30 <= made.until <= after + SECONDS
 
     statuses = [
         ask(signing, seal.close(each))
         for each in (
             made,
-            structs.replace(made, until=float(before)),
+            structs.replace(made, until=before - 60.0),
             # Longer than any that a node makes.
             structs.replace(made, until=made.until + SECONDS),
         )

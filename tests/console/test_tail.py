@@ -45,8 +45,11 @@ def test_messages_are_shown_as_they_come(
     browser.wait("New messages, newest first")
     assert shown(browser) == ["before"]
     browser.run(
-        "window.asked = 0; addEventListener('htmx:beforeRequest', (event) => {"
-        " window.asked += event.detail.pathInfo.requestPath.includes('/tail/new'); })"
+        "window.asked = window.answered = 0;"
+        "const counts = (name) => (event) => {"
+        " window[name] += event.detail.pathInfo.requestPath.includes('/tail/new'); };"
+        "addEventListener('htmx:beforeRequest', counts('asked'));"
+        "addEventListener('htmx:afterRequest', counts('answered'));"
     )
 
     sqs.send_message(QueueUrl=url, MessageBody="first")
@@ -58,6 +61,8 @@ def test_messages_are_shown_as_they_come(
     browser.tab_to("Pause")
     browser.press(KEYS.SPACE)
     assert browser.text("#tail-state") == "Paused"
+    # What was asked for before has its answer.
+    eventually(lambda: browser.run("return window.asked === window.answered"))
     sqs.send_message(QueueUrl=url, MessageBody="meanwhile")
     browser.let_pass(10)  # What was asked for before.
     asked = browser.run("return window.asked")

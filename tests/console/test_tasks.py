@@ -41,7 +41,7 @@ def start(sqs: Any, name: str, rate: int | None = None, tens: int = 1) -> None:
 def test_running_task_is_marked_on_every_page_and_can_be_cancelled(
     node: NodeProcess, browser: Browser, sqs: Any
 ) -> None:
-    start(sqs, "slow", rate=1)
+    start(sqs, "slow", rate=1, tens=30)
     browser.look("desktop", "light")
     browser.open(f"{node.url}/console/database")
     eventually(lambda: "1 task" in browser.text("#running"))
@@ -110,3 +110,10 @@ def test_running_task_says_how_long_it_takes(node: NodeProcess, sqs: Any) -> Non
         )
     (task,) = sqs.list_message_move_tasks(SourceArn=f"{ARN}timed-dead")["Results"]
     sqs.cancel_message_move_task(TaskHandle=task["TaskHandle"])
+    # The other tests of this node see their tasks alone.
+    eventually(
+        lambda: (
+            sqs.list_message_move_tasks(SourceArn=f"{ARN}timed-dead")["Results"][0]["Status"]
+            == "CANCELLED"
+        )
+    )

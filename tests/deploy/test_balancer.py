@@ -99,7 +99,7 @@ def test_node_knows_of_a_receiver_that_hangs_up_on_the_balancer(
 
     leave(receiver)
 
-    eventually(lambda: node.metric("skipmq_waiting_receivers") == 0, seconds=10)
+    eventually(lambda: node.metric("skipmq_waiting_receivers") == 0, seconds=18)
     client(node.url).send_message(QueueUrl=queue, MessageBody="a")
     (message,) = client(node.url).receive_message(
         QueueUrl=queue, AttributeNames=["ApproximateReceiveCount"]

@@ -13,7 +13,7 @@ import pytest
 
 from skipmq import embedded
 from skipmq.config.settings import Settings
-from support.http import ROOT, NodeProcess, free_port
+from support.http import ROOT, NodeProcess, eventually, free_port
 from support.postgres import DEBIAN, Databases, as_node, debian_servers
 from support.programs import not_here
 
@@ -45,7 +45,8 @@ def healthy(port: int) -> bool:
 
 
 def test_health_check_of_the_image_sees_a_node_and_its_absence(node: NodeProcess) -> None:
-    assert healthy(int(node.probes_url.rsplit(":", 1)[1]))
+    # It waits for two seconds, and is asked again and again.
+    eventually(lambda: healthy(int(node.probes_url.rsplit(":", 1)[1])))
     assert not healthy(free_port())
 
 

@@ -29,7 +29,8 @@ def test_consumer_has_its_receives_and_deletes(sqs: Any, queue: str, ask: Ask) -
     eventually(lambda: totals() == (2, 3, 1, 0))
     (consumer,) = ask("ListConsumers", QueueUrl=queue)["Consumers"]
     assert (consumer["Interface"], consumer["ClientAddress"]) == ("HTTP", "127.0.0.1")
-    assert consumer["LastReceiveSeconds"] <= consumer["SinceSeconds"] < 60
+    for name in ("LastReceiveSeconds", "SinceSeconds"):
+        assert 0 <= consumer[name] < 60
 
 
 def test_waiting_receiver_is_counted_until_it_ends(sqs: Any, queue: str, ask: Ask) -> None:
@@ -67,11 +68,11 @@ def test_workers_of_the_node_have_figures(request: pytest.FixtureRequest, ask: A
 
     answer = ask("ListNodes")
 
-    assert answer["ThisProcess"] in {each["Process"] for each in answer["Workers"]}
-    for each in answer["Workers"]:
-        assert each["MemoryBytes"] > 10_000_000
-        assert each["SeenSeconds"] < 20
-        assert each["LoopLagMilliseconds"] < 10_000
+    # Beside it may be workers of other tests' nodes that were cut off at their end.
+    (each,) = [each for each in answer["Workers"] if each["Process"] == answer["ThisProcess"]]
+    assert each["MemoryBytes"] > 10_000_000
+    assert each["SeenSeconds"] < 60
+    assert each["LoopLagMilliseconds"] < 60_000
     # The rate is of the last minute, in which this test has asked.
     eventually(lambda: sum(w["RequestsPerSecond"] for w in ask("ListNodes")["Workers"]) > 0)
 

@@ -279,10 +279,10 @@ def test_node_recovers_when_the_database_was_read_only(
     finally:
         shared[2].execute(f"alter database {database} reset default_transaction_read_only")
 
-    sqs.send_message(QueueUrl=queue, MessageBody="again")
     for node in shared[:2]:
         # A lost connection is noticed by the one request that meets it.
         eventually(lambda url=node.url: raw(f"{url}/?Action=ListQueues").status == 200)
+    eventually(lambda: raw(queue, send.replace(b"=x", b"=again")).status == 200)
 
     assert statuses == {503}
     assert waiting(sqs, queue) == ["again"]

@@ -37,7 +37,7 @@ def test_overview_has_what_needs_attention_and_the_state_of_the_broker(
     def found() -> Any:  # Counts are added up once a second.
         overview = ask("GetOverview")
         own = [each for each in overview["Troubles"] if each.get("QueueName") == name]
-        return (*own, overview) if own else None
+        return (*own, overview) if own and "StandbyCount" in overview["Database"] else None
 
     trouble, overview = eventually(found)
 

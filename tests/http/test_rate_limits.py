@@ -34,7 +34,7 @@ def queue(admin: Any, name: str) -> str:
 def test_rates_are_limited_by_key_and_by_queue(
     keys: Keys, admin: Any, queue: str, name: str
 ) -> None:
-    limits = {"rate_limit_key": 20, "rate_limit_queue": 5}
+    limits = {"rate_limit_key": 5, "rate_limit_queue": 1}
     second = admin.create_queue(QueueName=f"{name}-2")["QueueUrl"]
     made = [keys.create() for _ in range(2)]
     with NodeProcess(
@@ -42,15 +42,16 @@ def test_rates_are_limited_by_key_and_by_queue(
     ) as process:
         process.ready()
         first, other = (client(process.url, **each) for each in made)
-        answers = [code(first.send_message, QueueUrl=queue, MessageBody="x") for _ in range(12)]
-        assert answers[:4] == [""] * 4
-        assert "ThrottlingException" in answers
+        assert code(first.send_message, QueueUrl=queue, MessageBody="x") == ""
+        # However slow the machine is: two of them within a second.
+        while code(first.send_message, QueueUrl=queue, MessageBody="x") != "ThrottlingException":
+            pass
         assert code(first.send_message, QueueUrl=second, MessageBody="x") == ""
         while code(first.get_queue_url, QueueName="none-such") != "ThrottlingException":
             pass  # That queue, or this key, has had enough.
         while code(first.list_queues) != "ThrottlingException":
             pass
-        assert code(other.send_message, QueueUrl=second, MessageBody="x") == ""
+        assert code(other.list_queues) == ""
 
 
 def test_refused_caller_does_not_use_up_the_rate_of_a_queue(

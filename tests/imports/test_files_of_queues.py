@@ -71,7 +71,7 @@ def test_node_has_the_queues_region_and_account_of_a_conf(
         sqs = client(node.ready().url, region="elsewhere")
         assert described(sqs, "jobs") == JOBS
         assert described(sqs, "lines.fifo")["ContentBasedDeduplication"] == "true"
-        assert "SKIPMQ_HOST" in node.log
+        eventually(lambda: "SKIPMQ_HOST" in node.log)
         sqs.set_queue_attributes(
             QueueUrl=sqs.get_queue_url(QueueName="jobs")["QueueUrl"],
             Attributes={"VisibilityTimeout": "8"},

@@ -325,12 +325,12 @@ def test_throttled_call_is_tried_again(
         database_url=as_node(keys.url),
         auth="on",
         master_key=MASTER_KEY,
-        rate_limit_key=2,
+        rate_limit_key=1,
         metrics_main_port="on",
         workers=1,
     ) as node:
         laptop = Laptop(node.ready().url, key)
-        for _ in range(6):
+        for _ in range(4):
             assert laptop.read("list", "--names", "absent") == []
         metrics = node.metrics()
 

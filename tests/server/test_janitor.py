@@ -54,7 +54,7 @@ def test_transaction_that_stays_open_is_shown_by_the_name_of_its_session(databas
     async def rounds() -> tuple[Shown, str | None]:
         shown = Shown()
         async with connected(database) as upkeep:
-            assert await Janitor(upkeep, Settings(), shown).tick()
+            await Janitor(upkeep, Settings(), shown).tick()
             assert shown.states["snapshot holder"] == {("",): 0.0}
             await Janitor(upkeep, Settings(), shown, named_after=0.0).tick()
             ((session,),) = owner.execute("select session from skipmq.oldest_snapshot()").fetchall()

@@ -10,7 +10,6 @@ import psutil
 import pytest
 
 from support.http import SKIPMQ, NodeProcess, environment, eventually, free_port
-from support.processes import is_alive
 
 
 def test_worker_that_ends_whenever_it_is_started_ends_the_node_with_the_cause(
@@ -77,17 +76,17 @@ def test_node_that_can_say_nothing_to_its_terminal_leaves_no_worker(node_url: st
     variables = environment({"database_url": node_url, "workers": 2, "port": free_port()})
     reading, writing = os.pipe()
     os.close(reading)
-    node = subprocess.Popen([*SKIPMQ, "serve"], env=variables, stderr=writing)
+    node = subprocess.Popen(
+        [*SKIPMQ, "serve"], env=variables, stderr=writing, start_new_session=True
+    )
     os.close(writing)
-    seen: set[int] = set()
 
-    def ended() -> bool:
-        if node.poll() is None:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                seen.update(child.pid for child in psutil.Process(node.pid).children())
-        return node.poll() is not None
+    # It has had two workers, of whose readiness it speaks.
+    assert node.wait(60) == 1
+    eventually(lambda: not any(is_of_session(each, node.pid) for each in psutil.pids()))
 
-    eventually(ended, seconds=60)
 
-    assert len(seen) >= 2
-    eventually(lambda: not any(map(is_alive, seen)))
+def is_of_session(pid: int, session: int) -> bool:
+    with contextlib.suppress(ProcessLookupError):
+        return os.getsid(pid) == session
+    return False

@@ -81,7 +81,7 @@ def test_each_that_gets_nothing_learns_when_the_next_group_comes(fifo: FifoQueue
     assert (first["place"], first["body"], first["next_visible_in"]) == (1, "1", None)
     for each, place in ((second, 3), (third, 4)):
         assert (each["place"], each["id"]) == (place, None)
-        assert timedelta(seconds=55) < each["next_visible_in"] <= timedelta(seconds=60)
+        assert timedelta(seconds=30) < each["next_visible_in"] <= timedelta(seconds=60)
 
 
 def test_delayed_expired_and_dead_messages_make_way_for_all_receives(owner: Connection) -> None:

@@ -18,14 +18,16 @@ def fold(connection: Connection, *, everything: bool = False) -> None:
 
 def test_minute_has_what_happened_in_it(orders: Queue) -> None:
     owner, other = orders.connection, Queue(orders.connection, "other")
-    advance(owner, "1 day")
+    # Far from the end of a minute.
+    shift = number(owner, "select (10 - extract(second from clock_timestamp()))::text")
+    advance(owner, f"1 day {shift} seconds")
     owner.execute("select skipmq.create_history_partitions(2)")
     orders.send("a", "b", "c")
     other.send("d")
     fold(owner)
     orders.delete(*orders.receive(2))
     fold(owner)
-    advance(owner, "1 day 1 minute")
+    advance(owner, f"1 day 1 minute {shift} seconds")
     orders.send("e")
     fold(owner)
 

@@ -24,22 +24,22 @@ def test_send_stores_every_column(orders: Queue) -> None:
 
 
 def test_send_with_delay_is_hidden_until_it_ends(orders: Queue) -> None:
-    orders.send("later", delay=5)
+    orders.send("later", delay=20)
 
     before = orders.bodies()
-    advance(orders.connection, "5 seconds")
+    advance(orders.connection, "20 seconds")
 
     assert before == []
     assert orders.bodies() == ["later"]
 
 
 def test_send_without_delay_takes_the_queues(owner: Connection) -> None:
-    queue = Queue(owner, DelaySeconds=5)
+    queue = Queue(owner, DelaySeconds=20)
     queue.send("later")
     queue.send("now", delay=0)
 
     before = queue.bodies()
-    advance(owner, "5 seconds")
+    advance(owner, "20 seconds")
 
     assert before == ["now"]
     assert queue.bodies() == ["later"]

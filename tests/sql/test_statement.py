@@ -280,13 +280,15 @@ async def test_statement_that_takes_too_long_breaks_its_connection_and_goes_on(
     database: str, owner: Connection
 ) -> None:
     owner.execute("create table late (a int)")
-    statement = Statement("insert into late select 1 from pg_sleep(0.5)")
+    statement = Statement("insert into late select 1 from pg_advisory_xact_lock(1)")
+    owner.execute("select pg_advisory_lock(1)")
     async with connected(database) as session:
         with pytest.raises(psycopg.OperationalError):
             await session.run(statement, seconds=0.1)
 
         assert session.connection.broken
         assert session.connection.timed_out
+    owner.execute("select pg_advisory_unlock(1)")
     # It was not cancelled: a commit that waits for a standby never is.
     await eventually(lambda: owner.execute("select * from late").fetchall())
 

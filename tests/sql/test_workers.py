@@ -10,6 +10,7 @@ def test_workers_have_uptime_and_age_of_their_heartbeat(
     advance(owner, "30 seconds")
 
     rows = owner.execute(
-        "select process, host, release, round(uptime), round(seen), figures from skipmq.workers()"
+        "select process, host, release, round(uptime), seen >= 30 and seen < 60, figures"
+        " from skipmq.workers()"
     ).fetchall()
-    assert rows == [("a", "h", "1.0", 60, 30, {"memory": 5})]
+    assert rows == [("a", "h", "1.0", 60, True, {"memory": 5})]

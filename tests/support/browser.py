@@ -146,6 +146,10 @@ class Browser:
         seen = []
         for _ in range(most):
             self.press(Keys.TAB)
+            # A page learns of its scrolling in the next frame.
+            self.driver.execute_async_script(
+                "requestAnimationFrame(() => requestAnimationFrame(arguments[0]))"
+            )
             seen.append(self.focused())
             if seen[-1].startswith(name):
                 return

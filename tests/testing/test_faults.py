@@ -75,7 +75,7 @@ def test_connection_is_dropped_before_or_after_the_act(
 
 def test_answer_is_late(account: Account, queue: str) -> None:
     impatient = Config(read_timeout=0.2, retries={"total_max_attempts": 1})
-    account.slow("SendMessage", 0.5)
+    account.slow("SendMessage", 20)
 
     with pytest.raises(Exception, match="Read timeout"):
         account.client(config=impatient).send_message(QueueUrl=queue, MessageBody="x")

@@ -1,0 +1,16 @@
+"""An action is whole: its request is known, and what it writes is tried where connections end."""
+
+from skipmq.extensions import EXTENSIONS
+from skipmq.protocol.extensions import REQUESTS
+from skipmq.server.dispatch import EVERY
+from support.writes import WRITES
+
+
+def test_every_action_of_our_own_has_a_request() -> None:
+    assert REQUESTS.keys() == EXTENSIONS.keys()
+
+
+def test_every_action_that_writes_is_tried_with_connections_that_end() -> None:
+    writing = {name for name, action in EVERY.items() if not action.is_read}
+
+    assert writing <= {write.action for write in WRITES}

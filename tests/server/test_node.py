@@ -266,3 +266,19 @@ async def test_absent_queues_that_are_asked_for_take_bounded_memory(database: st
 
     assert len(alone.queues._seen) < most  # noqa: SLF001 - memory shows nowhere else.
     await alone.close()
+
+
+async def test_node_that_stops_has_written_what_it_counted(
+    database: str, owner: Connection
+) -> None:
+    orders = Queue(owner)
+    async with listening_nodes(database, 1) as (node,):
+        consumer = node.consumers.counters(orders.id, None, "10.0.0.1")
+        node.activity.note(orders.id, 3)
+        consumer.begin()
+        consumer.end(3)
+
+    owner.execute("select skipmq.fold_counts(true)")
+    received = "select received from skipmq.queue_statistics('000000000000') limit 1"
+    assert number(owner, received) == 3
+    assert number(owner, "select received from skipmq.consumer") == 3

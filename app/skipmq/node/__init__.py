@@ -140,7 +140,8 @@ class Node:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         try:
-            await self.audit.flush()
+            noted = (self.audit, self.activity, self.consumers)
+            await asyncio.gather(*(each.close() for each in noted))
             if self._tasks:  # A command's node is not listed among the workers.
                 await self.workers.leave()
         finally:

@@ -1,16 +1,16 @@
 """Counters of received messages and of empty receives of each queue.
 
 The database counts sends and deletes in their own transactions. A receive would need a write of its
-own, so that a node counts receives in memory and adds them to the database once a second; a node
-that is killed loses its last second's.
+own, so that a node counts receives in memory and adds them to the database once a second and when
+it stops; a node that is killed loses its last second's.
 """
 
-import asyncio
 from contextlib import suppress
 
 from skipmq import errors
 from skipmq.database import Database, Statement
 from skipmq.database.statement import INTEGERS
+from skipmq.store.flushed import Flushed
 
 _ADD = Statement(
     "select skipmq.add_receives($1, $2, $3)", INTEGERS, INTEGERS, INTEGERS, repeatable=False
@@ -18,10 +18,11 @@ _ADD = Statement(
 _INTERVAL = 1.0
 
 
-class Activity:
+class Activity(Flushed):
     """Counters of receives by queue id; for one loop."""
 
     def __init__(self, database: Database) -> None:
+        super().__init__(_INTERVAL)
         self._database = database
         self._received: dict[int, int] = {}
         self._empty: dict[int, int] = {}
@@ -33,13 +34,7 @@ class Activity:
         else:
             self._empty[queue_id] = self._empty.get(queue_id, 0) + 1
 
-    async def run(self) -> None:
-        """Flush the counters once a second until cancelled."""
-        while True:
-            await asyncio.sleep(_INTERVAL)
-            await self.flush()
-
-    async def flush(self) -> None:
+    async def _write(self) -> None:
         """Add the counters to the database's totals, or discard them if it is unavailable."""
         received, self._received = self._received, {}
         empty, self._empty = self._empty, {}

@@ -5,7 +5,6 @@ killed, and those that do not fit the buffer while the database is unavailable; 
 all of them.
 """
 
-import asyncio
 from collections import deque
 from time import monotonic
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ import msgspec
 from skipmq import errors
 from skipmq.database import Database, Search, Statement
 from skipmq.database.statement import BIGINT, INTEGER, JSONB, TEXT
+from skipmq.store.flushed import Flushed
 from skipmq.telemetry.logs import log
 
 _RECORD = Statement("select skipmq.record_audit($1)", JSONB, repeatable=False)
@@ -50,10 +50,11 @@ class AuditRecord(NamedTuple):
     parameters: Any
 
 
-class Audit:
+class Audit(Flushed):
     """The audit log of a database; without `writes` records are discarded. For one loop."""
 
     def __init__(self, database: Database, *, writes: bool) -> None:
+        super().__init__(_INTERVAL)
         self._database, self._writes = database, writes
         # Each with the time of time.monotonic of its request.
         self._buffer: deque[tuple[float, dict[str, Any]]] = deque()
@@ -68,13 +69,7 @@ class Audit:
         else:
             self._left_out += 1
 
-    async def run(self) -> None:
-        """Flush the buffer once a second until cancelled."""
-        while True:
-            await asyncio.sleep(_INTERVAL)
-            await self.flush()
-
-    async def flush(self) -> None:
+    async def _write(self) -> None:
         """Write the buffered records, unless the database, or each partition, is unavailable."""
         while self._buffer and self._database.is_anywhere_available:
             batch = [self._buffer.popleft() for _ in range(min(len(self._buffer), _BATCH))]

@@ -3,14 +3,12 @@
 A request only adds to numbers. A node that is killed loses its last seconds.
 """
 
-import asyncio
-from contextlib import suppress
 from time import monotonic
 from typing import NamedTuple
 
-from skipmq import errors
 from skipmq.database import Database, Search, Statement
 from skipmq.database.statement import BIGINTS, INTEGER, INTEGERS, TEXT, TEXTS
+from skipmq.store.flushed import Flushed
 
 INTERVAL = 5.0
 # Limits in a process; further consumers are counted as one without a name.
@@ -87,10 +85,11 @@ class ConsumerRow(NamedTuple):
     waiting: int
 
 
-class Consumers:
+class Consumers(Flushed):
     """The consumers that this process serves; for one loop."""
 
     def __init__(self, database: Database, process: str) -> None:
+        super().__init__(INTERVAL)
         self._database, self._process = database, process
         self._found: dict[tuple[int, str | None, str], Consumer] = {}
         self._counts: dict[int, int] = {}
@@ -117,14 +116,7 @@ class Consumers:
         rows = await self._database.rows(_LIST, (queue_id,), deadline=deadline, tenant=queue_id)
         return [ConsumerRow(*row) for row in rows]
 
-    async def run(self) -> None:
-        """Write what has changed every few seconds until cancelled."""
-        while True:
-            await asyncio.sleep(INTERVAL)
-            with suppress(errors.SqsError):
-                await self.flush()
-
-    async def flush(self) -> None:
+    async def _write(self) -> None:
         """Write the consumers that have changed or wait; forget idle ones.
 
         Raises errors.SqsError; what was not written is part of the next totals.

@@ -31,7 +31,7 @@ def test_failure_rolls_back_hides_for_the_backoff_and_counts(
     app: App, sender: Connection, owner: Connection, name: str, is_async: bool
 ) -> None:
     queue: Queue[str] = Queue(name, str)
-    options: Any = {"retry": Retry.backoff(100, most=1_000)}
+    options: Any = {"retry": Retry.backoff(1_000, most=10_000)}
 
     def handle(body: str, context: Context) -> None:
         with context.transaction() as tx:
@@ -52,13 +52,13 @@ def test_failure_rolls_back_hides_for_the_backoff_and_counts(
     ((body, count, seconds, reason),) = hidden(owner)
     assert (bought(owner), body, count) == ([], "tea", 1)
     assert reason == "BrokenError: no milk"
-    assert 20 < seconds <= 100
+    assert 450 < seconds <= 1_000
     owner.execute("update skipmq.message set visible_at = now() where queue_id > 0")
     owner.execute("update skipmq.message_group set available_at = now() where queue_id > 0")
     assert app.run(once=True) == Counter(retried=1)
     ((_, count, seconds, _),) = hidden(owner)
     assert count == 2
-    assert 60 < seconds <= 200
+    assert 950 < seconds <= 2_000
 
 
 @each_kind

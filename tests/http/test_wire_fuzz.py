@@ -25,8 +25,8 @@ from support.wire import read, told
 
 # Where what has failed is kept; `make fuzz` begins with it.
 FAILED = ROOT / ".hypothesis" / "wire"
-# Nothing here waits for messages, but a machine stands still now and then.
-SECONDS = 60.0
+# Less than a node waits for the rest of a body.
+SECONDS = 9.0
 # Bytes that a worker may grow by after the warm-up: its caches, which are bounded, fill up.
 GROWTH = 96 * 1_048_576
 WARM_UP, EXAMPLES, IN_A_ROUND = 100, 60, 500

@@ -1,4 +1,4 @@
-"""A request that outlives the stop of its node is in the audit log of the database."""
+"""What a node that stops writes: requests that outlive it, and what it has counted."""
 
 import asyncio
 
@@ -9,8 +9,9 @@ from skipmq.node import Node
 from skipmq.processes.worker import cancel_others
 from skipmq.protocol import Response
 from skipmq.server.answer import Broker
+from support.loop import eventually
 from support.postgres import Connection, Databases, as_node
-from support.sql import until_blocked
+from support.sql import number, until_blocked
 from support.wire import request
 
 URL = "http://localhost:9324/000000000000/orders"
@@ -26,6 +27,7 @@ async def stopped(url: str, owner: Connection, holder: Connection) -> asyncio.Ta
     holder.execute("lock table skipmq.queue in share mode")
     purge = asyncio.create_task(broker.answer(request("PurgeQueue", QueueUrl=URL)))
     await asyncio.to_thread(until_blocked, owner, "skipmq.purge_queue")
+    await node.settle()
     await cancel_others()
     await node.close()
     return purge
@@ -42,3 +44,33 @@ def test_request_that_outlives_the_stop_is_in_the_audit_log(embedded_databases: 
 
     assert purge.cancelled()
     assert found == [("ServiceUnavailable",)]
+
+
+async def stopped_in_a_flush(url: str, owner: Connection, holder: Connection) -> None:
+    """Stop a node as a worker does while its counters wait for its one connection."""
+    node = Node(Settings(connections=1), as_node(url) + "&options=-c%20lock_timeout%3D60s")
+    await node.open()
+    node.start()
+    broker = Broker(node)
+    await broker.answer(request("CreateQueue", QueueName="orders"))
+    holder.execute("lock table skipmq.queue in share mode")
+    purge = asyncio.create_task(broker.answer(request("PurgeQueue", QueueUrl=URL)))
+    await asyncio.to_thread(until_blocked, owner, "skipmq.purge_queue")
+    node.activity.note(number(owner, "select skipmq.queue_id('orders')"), 3)
+    await eventually(lambda: not node.activity._received, why="a flush has taken them")  # noqa: SLF001
+    settling = asyncio.create_task(node.settle())
+    await asyncio.sleep(0)
+    await asyncio.to_thread(holder.rollback)
+    await settling
+    await cancel_others()
+    await node.close()
+    assert purge.done()
+
+
+def test_flush_under_way_is_not_cut_off_by_the_stop(embedded_databases: Databases) -> None:
+    url = embedded_databases.migrated()
+    with psycopg.connect(url, autocommit=True) as owner, psycopg.connect(url) as holder:
+        asyncio.run(stopped_in_a_flush(url, owner, holder))
+        received = "select sum(number) from skipmq.queue_delta where event = 'received'"
+
+        assert number(owner, received) == 3

@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from support.http import SKIPMQ, NodeProcess, environment, eventually, free_port
+from support.processes import is_alive
 
 
 def test_worker_that_ends_whenever_it_is_started_ends_the_node_with_the_cause(
@@ -88,5 +89,5 @@ def test_node_that_can_say_nothing_to_its_terminal_leaves_no_worker(node_url: st
 
 def is_of_session(pid: int, session: int) -> bool:
     with contextlib.suppress(ProcessLookupError):
-        return os.getsid(pid) == session
+        return is_alive(pid) and os.getsid(pid) == session
     return False

@@ -14,7 +14,7 @@ def test_processes_of_a_caller_are_added_up(
 ) -> None:
     other = Queue(owner, "other")
     note(node, "a", orders.id, 2, 20, 5, 1)
-    note(node, "b", orders.id, 1, 10, 7, 2, last=3000)
+    note(node, "b", orders.id, 1, 10, 7, 2, last=60_000)
     note(node, "a", other.id, 9, 9, 9, 9)
 
     rows = node.execute(LIST, (orders.id,)).fetchall()

@@ -3,13 +3,13 @@
 import shutil
 from base64 import b64decode
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
 import pytest
 from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException
+from selenium.common.exceptions import JavascriptException, StaleElementReferenceException
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -135,7 +135,7 @@ class Browser:
         """Return what has the focus, as a person would say it."""
         return str(
             self.run(
-                "const e = document.activeElement;"
+                "const e = document.activeElement; if (!e) return '';"
                 "return e.getAttribute('aria-label') || e.labels?.[0]?.textContent.trim()"
                 " || e.textContent.trim() || e.tagName"
             )
@@ -146,10 +146,11 @@ class Browser:
         seen = []
         for _ in range(most):
             self.press(Keys.TAB)
-            # A page learns of its scrolling in the next frame.
-            self.driver.execute_async_script(
-                "requestAnimationFrame(() => requestAnimationFrame(arguments[0]))"
-            )
+            # A page learns of its scrolling in the next frame, if no other page comes meanwhile.
+            with suppress(JavascriptException):
+                self.driver.execute_async_script(
+                    "requestAnimationFrame(() => requestAnimationFrame(arguments[0]))"
+                )
             seen.append(self.focused())
             if seen[-1].startswith(name):
                 return

@@ -80,7 +80,7 @@ def test_waiting_receivers_notice_at_once(account: Account, sqs: Any, queue: str
             waits.append(monotonic() - began)
             sqs.purge_queue(QueueUrl=queue)
     # A machine that stands still now and then makes some of them late.
-    assert sorted(waits)[2] < 0.25
+    assert sorted(waits)[5] < 0.25
 
 
 def _until_it_waits(account: Account) -> None:

@@ -133,15 +133,19 @@ class Node:
         self.waiters.stop()
         self.database.stop()
 
-    async def close(self) -> None:
-        """Stop the tasks, close the database connections, and export the last spans."""
-        self.drain()
+    async def settle(self) -> None:
+        """Stop the tasks, and write what was counted and noted until now."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        noted = (self.audit, self.activity, self.consumers)
+        await asyncio.gather(*(each.close() for each in noted))
+
+    async def close(self) -> None:
+        """Stop the tasks, close the database connections, and export the last spans."""
+        self.drain()
         try:
-            noted = (self.audit, self.activity, self.consumers)
-            await asyncio.gather(*(each.close() for each in noted))
+            await self.settle()
             if self._tasks:  # A command's node is not listed among the workers.
                 await self.workers.leave()
         finally:

@@ -148,6 +148,8 @@ class _Worker:
         finally:
             # Further signals must not interrupt the shutdown.
             signal.pthread_sigmask(signal.SIG_BLOCK, {*stops, RENEW})
+            # A flush is no request: it must not be cancelled with them.
+            await node.settle()
             await cancel_others()
             await node.close()
             own.close()

@@ -5,6 +5,9 @@ from abc import ABC, abstractmethod
 from contextlib import suppress
 
 from skipmq import errors
+from skipmq.telemetry.logs import log
+
+_CLOSE_SECONDS = 5.0
 
 
 class Flushed(ABC):
@@ -23,8 +26,11 @@ class Flushed(ABC):
         while True:
             await asyncio.sleep(self._interval)
             self._flush = asyncio.create_task(self.flush())
-            with suppress(errors.SqsError):
-                await asyncio.shield(self._flush)
+            try:
+                with suppress(errors.SqsError):
+                    await asyncio.shield(self._flush)
+            except Exception:
+                log.exception("not written", what=type(self).__name__)
 
     async def flush(self) -> None:
         """Write what was noted until now; may raise errors.SqsError."""
@@ -32,9 +38,13 @@ class Flushed(ABC):
             await self._write()
 
     async def close(self) -> None:
-        """Flush for the last time; what the database does not take is lost."""
-        with suppress(errors.SqsError):
-            await self.flush()
+        """Flush for the last time; what the database does not take within seconds is lost."""
+        try:
+            with suppress(errors.SqsError, TimeoutError):
+                async with asyncio.timeout(_CLOSE_SECONDS):
+                    await self.flush()
+        except Exception:
+            log.exception("not written at the stop", what=type(self).__name__)
 
     @abstractmethod
     async def _write(self) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 LOCK = 7
 # Of Spark's reader for JDBC, and of the executors that read a stream.
-BY_JDBC, BY_STREAM = "SELECT %", "DECLARE %"
+BY_JDBC, BY_STREAM = "SELECT %", "FETCH %"
 READS = (
     "select count(*) from pg_stat_activity where datname = current_database() and query like %s"
     " and state <> 'idle'"
@@ -185,9 +185,11 @@ def test_stream_fails_when_its_server_freezes_and_goes_on_with_each_row_once(
     url = impatient(as_reader(database))
     checkpoint, out = tmp_path / "checkpoint", tmp_path / "out"
 
+    # In batches: a server that is frozen when one has been read is met by the next.
     def drain() -> None:
         query = (
-            spark.readStream.format("skipmq").option("url", url).load()
+            spark.readStream.format("skipmq").option("url", url)
+            .option("maxRowsPerTrigger", "20000").load()
             .writeStream.format("parquet").option("checkpointLocation", str(checkpoint))
             .trigger(availableNow=True).start(str(out))
         )  # fmt: skip

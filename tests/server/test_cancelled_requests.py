@@ -10,16 +10,15 @@ from skipmq.processes.worker import cancel_others
 from skipmq.protocol import Response
 from skipmq.server.answer import Broker
 from support.loop import eventually
-from support.postgres import Connection, Databases, as_node
+from support.postgres import Connection, Databases, as_node, with_long_lock_timeout
 from support.sql import number, until_blocked
 from support.wire import request
 
 URL = "http://localhost:9324/000000000000/orders"
 
 
-async def stopped(url: str, owner: Connection, holder: Connection) -> asyncio.Task[Response]:
-    """Stop a node as a worker does while a request waits for a lock; return that."""
-    node = Node(Settings(), as_node(url))
+async def held_up(node: Node, owner: Connection, holder: Connection) -> asyncio.Task[Response]:
+    """Start a node; return a request to it that waits for a lock."""
     await node.open()
     node.start()
     broker = Broker(node)
@@ -27,6 +26,13 @@ async def stopped(url: str, owner: Connection, holder: Connection) -> asyncio.Ta
     holder.execute("lock table skipmq.queue in share mode")
     purge = asyncio.create_task(broker.answer(request("PurgeQueue", QueueUrl=URL)))
     await asyncio.to_thread(until_blocked, owner, "skipmq.purge_queue")
+    return purge
+
+
+async def stopped(url: str, owner: Connection, holder: Connection) -> asyncio.Task[Response]:
+    """Stop a node as a worker does while a request waits for a lock; return that."""
+    node = Node(Settings(), as_node(url))
+    purge = await held_up(node, owner, holder)
     await node.settle()
     await cancel_others()
     await node.close()
@@ -48,14 +54,8 @@ def test_request_that_outlives_the_stop_is_in_the_audit_log(embedded_databases: 
 
 async def stopped_in_a_flush(url: str, owner: Connection, holder: Connection) -> None:
     """Stop a node as a worker does while its counters wait for its one connection."""
-    node = Node(Settings(connections=1), as_node(url) + "&options=-c%20lock_timeout%3D60s")
-    await node.open()
-    node.start()
-    broker = Broker(node)
-    await broker.answer(request("CreateQueue", QueueName="orders"))
-    holder.execute("lock table skipmq.queue in share mode")
-    purge = asyncio.create_task(broker.answer(request("PurgeQueue", QueueUrl=URL)))
-    await asyncio.to_thread(until_blocked, owner, "skipmq.purge_queue")
+    node = Node(Settings(connections=1), with_long_lock_timeout(as_node(url)))
+    purge = await held_up(node, owner, holder)
     node.activity.note(number(owner, "select skipmq.queue_id('orders')"), 3)
     await eventually(lambda: not node.activity._received, why="a flush has taken them")  # noqa: SLF001
     settling = asyncio.create_task(node.settle())

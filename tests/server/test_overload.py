@@ -19,7 +19,7 @@ from skipmq.model import Queue, QueueName
 from skipmq.node import Node
 from support import loop
 from support.http import Answer, NodeProcess, client, eventually, raw
-from support.postgres import Connection, Databases, as_node
+from support.postgres import Connection, Databases, as_node, with_long_lock_timeout
 from support.sql import is_blocked, number
 
 # The fewest: eight requests at once, of which four may wait for messages.
@@ -37,11 +37,6 @@ def database(embedded_databases: Databases) -> str:
 def owner(database: str) -> Iterator[Connection]:
     with psycopg.connect(database, autocommit=True) as connection:
         yield connection
-
-
-def with_long_lock_timeout(url: str) -> str:
-    """Have transactions wait for locks as long as a test likes to hold them."""
-    return url + "&options=-c%20lock_timeout%3D60s"
 
 
 @pytest.fixture

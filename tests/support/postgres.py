@@ -96,6 +96,11 @@ def as_reader(url: str) -> str:
     return url.replace("postgresql://postgres@", "postgresql://skipmq_reader@")
 
 
+def with_long_lock_timeout(url: str) -> str:
+    """Have transactions wait for locks as long as a test likes to hold them."""
+    return url + "&options=-c%20lock_timeout%3D60s"
+
+
 def debian_servers() -> list[str]:
     """Return the versions of Debian's PostgreSQL that are installed and supported."""
     versions = [path.parent.parent.name for path in DEBIAN.glob("*/bin/initdb")]

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from support.http import SKIPMQ, NodeProcess, environment, eventually, free_port
-from support.processes import is_alive
+from support.processes import is_alive, session_of
 
 
 def test_worker_that_ends_whenever_it_is_started_ends_the_node_with_the_cause(
@@ -84,10 +84,4 @@ def test_node_that_can_say_nothing_to_its_terminal_leaves_no_worker(node_url: st
 
     # It has had two workers, of whose readiness it speaks.
     assert node.wait(60) == 1
-    eventually(lambda: not any(is_of_session(each, node.pid) for each in psutil.pids()))
-
-
-def is_of_session(pid: int, session: int) -> bool:
-    with contextlib.suppress(ProcessLookupError):
-        return is_alive(pid) and os.getsid(pid) == session
-    return False
+    eventually(lambda: not any(is_alive(p) for p in psutil.pids() if session_of(p) == node.pid))

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
 import time
@@ -36,6 +37,13 @@ def until(fact: Callable[[], object], what: str) -> None:
             pytest.fail(f"waited {PATIENCE} s until {what}")
         # What takes longer is asked for less often.
         time.sleep(min(max(0.01, waited / 20), 0.1))
+
+
+def session_of(pid: int) -> int | None:
+    """Return the session of a process, or None if there is no such process."""
+    with contextlib.suppress(ProcessLookupError):
+        return os.getsid(pid)
+    return None
 
 
 def is_alive(pid: int) -> bool:

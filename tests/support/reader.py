@@ -17,7 +17,7 @@ from support.analytics import SHORT_LIVED
 from support.http import NodeProcess, environment
 from support.pages import Page
 from support.postgres import Databases, as_node
-from support.processes import is_alive
+from support.processes import is_alive, session_of
 
 SECONDS = 600
 
@@ -62,19 +62,13 @@ def _run(text: str, folder: Path, variables: dict[str, str]) -> str:
 
 def _end_session(leader: subprocess.Popen[bytes]) -> None:
     """Stop all processes of a session as an operator would, and kill what does not stop."""
-    members = [p for p in psutil.process_iter() if _session(p.pid) == leader.pid]
+    members = [p for p in psutil.process_iter() if session_of(p.pid) == leader.pid]
     for how in (signal.SIGTERM, signal.SIGKILL):
         for process in members:
             with suppress(psutil.NoSuchProcess):
                 process.send_signal(how)
         _, members = psutil.wait_procs([p for p in members if is_alive(p.pid)], timeout=30)
     leader.wait()
-
-
-def _session(pid: int) -> int | None:
-    with suppress(ProcessLookupError):
-        return os.getsid(pid)
-    return None
 
 
 def _variables(url: str, port: int, folder: Path) -> dict[str, str]:

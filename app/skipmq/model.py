@@ -150,6 +150,19 @@ class ReceivedMessage(msgspec.Struct, frozen=True, gc=False):
     deduplication_id: str | None = None
 
 
+class Reference(NamedTuple):
+    """What names a stored message: the number of its row, and its message id.
+
+    A server that lost committed messages assigns the numbers again, but not the ids.
+    """
+
+    id: int
+    message_id: str
+
+    def __str__(self) -> str:
+        return f"{self.id}-{self.message_id}"
+
+
 class PeekedMessage(NamedTuple):
     """A peeked message; times in microseconds since 1970, `visible_in` in seconds."""
 
@@ -295,9 +308,9 @@ class MessageFilter:
 
 
 class SearchedMessages(NamedTuple):
-    """The ids that a step of a search found, and the place after it, in microseconds since 1970."""
+    """What a step of a search found, and the place after it, in microseconds since 1970."""
 
-    ids: list[int]
+    references: list[Reference]
     found: int
     searched: int
     at: int | None

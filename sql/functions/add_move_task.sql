@@ -5,7 +5,7 @@
 -- Raises: SQ008 when the source has an active task.
 -- Relies on index: move_task_active, and those of count_messages.
 create function skipmq.add_move_task(
-  p_source integer, p_source_arn text, p_destination_arn text, p_messages_per_second integer,
+  p_source bigint, p_source_arn text, p_destination_arn text, p_messages_per_second integer,
   p_kind text default 'redrive', p_body_contains text default null, p_attribute_name text default null,
   p_attribute_value text default null, p_filter jsonb default null
 ) returns uuid

@@ -4,7 +4,7 @@
 -- Raises: nothing.
 -- Relies on index: none.
 -- Routed: to the partition of each of p_queue_ids.
-create function skipmq.add_receives(p_queue_ids integer[], p_received integer[], p_empty integer[]) returns void
+create function skipmq.add_receives(p_queue_ids bigint[], p_received integer[], p_empty integer[]) returns void
 language sql volatile security definer
 set search_path = pg_catalog, pg_temp
 set synchronous_commit = off

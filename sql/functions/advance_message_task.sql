@@ -11,7 +11,7 @@
 -- the task's start, outside its range. Changes and place are committed together, so that several nodes examine each
 -- message once.
 create function skipmq.advance_message_task(
-  p_task skipmq.move_task, p_source integer, p_target integer, p_allowed integer, p_limit integer
+  p_task skipmq.move_task, p_source bigint, p_target bigint, p_allowed integer, p_limit integer
 ) returns table (moved integer, passed integer, place_at timestamptz, place_number bigint, finished boolean)
 language plpgsql volatile
 as $$
@@ -25,6 +25,7 @@ declare
   v_free bigint[];
   v_held bigint[];
   v_taken bigint[];
+  v_message_ids uuid[];
   v_full boolean := false;
 begin
   moved := 0;
@@ -75,10 +76,14 @@ begin
     moved := moved + cardinality(v_taken);
     if v_taken = '{}' then
       null;
-    elsif p_task.kind = 'move' then
-      perform skipmq.move_messages(p_source, v_taken, p_target);
-    elsif p_task.kind = 'copy' then
-      perform skipmq.copy_messages(p_source, v_taken, p_target);
+    elsif p_task.kind in ('move', 'copy') then
+      v_message_ids := array(
+        select m.message_id from unnest(v_taken) with ordinality u (id, place) join skipmq.message m using (id) order by u.place);
+      if p_task.kind = 'move' then
+        perform skipmq.move_messages(p_source, v_taken, v_message_ids, p_target);
+      else
+        perform skipmq.copy_messages(p_source, v_taken, v_message_ids, p_target);
+      end if;
     else
       perform skipmq.settle(array(select m.ctid from skipmq.message m where m.id = any (v_taken)), 'deleted');
       if v_fifo then

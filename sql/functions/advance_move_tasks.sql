@@ -13,8 +13,8 @@ as $$
 declare
   v_now timestamptz := skipmq.clock();
   v_task skipmq.move_task;
-  v_source integer;
-  v_target integer;
+  v_source bigint;
+  v_target bigint;
   v_allowed integer;
   v_moved integer;
   v_finished boolean;

@@ -8,7 +8,7 @@
 --   holder may be waiting for a group that this receive has locked: it then moves nothing.
 -- Raises: nothing.
 -- Relies on index: queue_id, message_pkey, message_group_pkey.
-create function skipmq.append_fifo(p_queue_id integer, p_ids bigint[], p_targets integer[], p_how text)
+create function skipmq.append_fifo(p_queue_id bigint, p_ids bigint[], p_targets bigint[], p_how text)
 returns integer
 language plpgsql volatile
 as $$

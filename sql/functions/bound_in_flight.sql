@@ -7,7 +7,7 @@
 -- Routed: to the partition of p_queue_id.
 --
 -- While an old snapshot is held, a count reads every message received and deleted within its visibility timeout.
-create function skipmq.bound_in_flight(p_queue_id integer, p_most integer default 120000) returns integer
+create function skipmq.bound_in_flight(p_queue_id bigint, p_most integer default 120000) returns integer
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$

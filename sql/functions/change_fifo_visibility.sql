@@ -6,9 +6,10 @@
 -- Relies on index: those of lock_groups, change_visibility and refresh_groups.
 -- Routed: to the partition of p_queue_id.
 create function skipmq.change_fifo_visibility(
-  p_queue_id integer,
+  p_queue_id bigint,
   p_ids bigint[],
   p_receive_counts integer[],
+  p_message_ids uuid[],
   p_received_at timestamptz[],
   p_timeouts integer[],
   p_commit text default null,
@@ -40,6 +41,6 @@ begin
       from unnest(p_ids) with ordinality u (id, place)
       order by u.place)
     else p_ids end,
-    p_receive_counts, p_received_at, p_timeouts, p_commit) c;
+    p_receive_counts, p_message_ids, p_received_at, p_timeouts, p_commit) c;
   perform skipmq.refresh_groups(p_queue_id, v_groups);
 end $$;

@@ -10,6 +10,7 @@ create function skipmq.change_message_visibility(
   p_queue text,
   p_id bigint,
   p_receive_count integer,
+  p_message_id uuid,
   p_visibility_timeout integer,
   p_account text default coalesce(nullif(current_setting('skipmq.account', true), ''), '000000000000'),
   p_region text default coalesce(nullif(current_setting('skipmq.region', true), ''), 'us-east-1'),
@@ -19,7 +20,7 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_queue_id integer;
+  v_queue_id bigint;
   v_outcome text;
 begin
   perform skipmq.check_grant('receive', p_queue, p_account, p_region);
@@ -29,23 +30,25 @@ begin
   elsif p_queue collate "C" like '%.fifo' then
     select c.outcome into v_outcome
     from skipmq.change_fifo_visibility(
-      v_queue_id, array[p_id], array[p_receive_count], null, array[p_visibility_timeout]) c;
+      v_queue_id, array[p_id], array[p_receive_count], array[p_message_id], null, array[p_visibility_timeout]) c;
   else
     -- Exact, unlike an old receipt over HTTP: a late worker must not show what another one has received.
     perform from skipmq.message m
     where m.id = p_id and m.queue_id = v_queue_id and m.receive_count = p_receive_count
+      and m.message_id = p_message_id
     for no key update;
     if not found then
       return false;
     end if;
     select c.outcome into v_outcome
     from skipmq.change_visibility(
-      v_queue_id, array[p_id], array[p_receive_count], null, array[p_visibility_timeout]) c;
+      v_queue_id, array[p_id], array[p_receive_count], array[p_message_id], null, array[p_visibility_timeout]) c;
   end if;
   if v_outcome = 'changed' and p_reason is not null then
     -- Of the receive that failed: not of one since.
     update skipmq.message m set attributes = skipmq.note_failure(m.attributes, p_reason)
-    where m.id = p_id and m.queue_id = v_queue_id and m.receive_count = p_receive_count;
+    where m.id = p_id and m.queue_id = v_queue_id and m.receive_count = p_receive_count
+      and m.message_id = p_message_id;
   end if;
   return v_outcome = 'changed';
 end $$;

@@ -7,12 +7,14 @@
 -- Relies on index: message_pkey.
 -- Routed: to the partition of p_queue_id.
 --
--- p_received_at is the time of the receive that the receipt belongs to (null: not checked).
+-- p_message_ids: see delete_messages. p_received_at is the time of the receive that the receipt belongs to (null: the limit of
+-- 12 hours is not checked).
 -- p_commit sets synchronous_commit for the rest of the transaction; null leaves it unchanged.
 create function skipmq.change_visibility(
-  p_queue_id integer,
+  p_queue_id bigint,
   p_ids bigint[],
   p_receive_counts integer[],
+  p_message_ids uuid[],
   p_received_at timestamptz[],
   p_timeouts integer[],
   p_commit text default null
@@ -39,18 +41,17 @@ begin
   ) l;
   return query
   with receipt as materialized (
-    select u.place, u.id, u.receive_count, u.received_at, v_now + make_interval(secs => greatest(u.timeout, 0)) as until
-    from unnest(p_ids, p_receive_counts, p_received_at, p_timeouts) with ordinality
-      u (id, receive_count, received_at, timeout, place)
+    select u.place, u.id, u.receive_count, u.message_id, u.received_at, v_now + make_interval(secs => greatest(u.timeout, 0)) as until
+    from unnest(p_ids, p_receive_counts, p_message_ids, p_received_at, p_timeouts) with ordinality
+      u (id, receive_count, message_id, received_at, timeout, place)
   ), found as materialized (
     select r.*, m.tid, m.strict and m.visible_at <= v_now as late
     from receipt r
     left join lateral (
       select m.ctid as tid, m.visible_at, m.group_no is not null as strict
       from skipmq.message m
-      where m.id = r.id and m.queue_id = p_queue_id
+      where m.id = r.id and m.message_id = r.message_id and m.queue_id = p_queue_id
         and (m.receive_count = r.receive_count or m.group_no is null and m.receive_count > r.receive_count)
-        and (r.received_at is null or m.first_received_at <= r.received_at)
     ) m on true
   ), changed as (
     update skipmq.message m set visible_at = f.until

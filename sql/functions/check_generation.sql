@@ -3,7 +3,7 @@
 -- Locks, in order: none.
 -- Raises: SQ005 when the generation does not exist, SQ007 when the queue has the other type.
 -- Relies on index: queue_id.
-create function skipmq.check_generation(p_queue_id integer, p_fifo boolean) returns void
+create function skipmq.check_generation(p_queue_id bigint, p_fifo boolean) returns void
 language plpgsql stable
 as $$
 declare

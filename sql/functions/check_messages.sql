@@ -4,7 +4,7 @@
 -- Raises: what check_message and check_attributes raise.
 -- Relies on index: queue_id.
 create function skipmq.check_messages(
-  p_queue_id integer, p_bodies text[], p_attributes text[], p_delays integer[], p_group_ids text[],
+  p_queue_id bigint, p_bodies text[], p_attributes text[], p_delays integer[], p_group_ids text[],
   p_deduplication_ids text[], p_trace_headers text[]
 ) returns text[]
 language plpgsql stable

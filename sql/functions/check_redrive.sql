@@ -4,7 +4,7 @@
 -- Raises: SQ008 when the dead-letter queue does not exist, is in another region or account, has the other type or does
 --   not allow the source.
 -- Relies on index: queue_id, queue_pkey.
-create function skipmq.check_redrive(p_queue_id integer, p_policy text, p_target text[]) returns void
+create function skipmq.check_redrive(p_queue_id bigint, p_policy text, p_target text[]) returns void
 language plpgsql volatile
 as $$
 declare

@@ -10,7 +10,7 @@
 -- Routed: to the partition of p_queue_id.
 -- p_commit sets synchronous_commit for the rest of the transaction; null leaves it unchanged.
 create function skipmq.claim_fifo_messages(
-  p_queue_id integer, p_limits integer[], p_visibility_timeout integer default null, p_commit text default null
+  p_queue_id bigint, p_limits integer[], p_visibility_timeout integer default null, p_commit text default null
 ) returns table (
   id bigint, receive_count integer, received_at timestamptz, message_id uuid, body text,
   attributes text, approximate_receive_count integer, sent_at timestamptz,
@@ -29,7 +29,7 @@ declare
   v_horizon timestamptz;
   v_delay interval;
   v_max_receives integer := 2147483647;
-  v_dead_letter_queue integer;
+  v_dead_letter_queue bigint;
   v_slots integer[] := '{}'; -- For each message requested, the place of its receive.
   v_filled integer := 0;
   v_largest_limit integer := (select max(u.most) from unnest(p_limits) u (most));

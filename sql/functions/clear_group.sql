@@ -6,7 +6,7 @@
 -- Raises: nothing.
 -- Relies on index: message_group_order, and those of append_fifo and refresh_groups.
 create function skipmq.clear_group(
-  p_queue_id integer, p_group_no bigint, p_now timestamptz, p_horizon timestamptz, p_most integer, p_target integer
+  p_queue_id bigint, p_group_no bigint, p_now timestamptz, p_horizon timestamptz, p_most integer, p_target bigint
 ) returns integer
 language plpgsql volatile
 as $$

@@ -6,7 +6,7 @@
 -- Raises: nothing.
 -- Relies on index: message_group_pkey, and those of clear_group.
 create function skipmq.clear_groups(
-  p_queue_id integer, p_groups bigint[], p_now timestamptz, p_horizon timestamptz, p_most integer, p_target integer
+  p_queue_id bigint, p_groups bigint[], p_now timestamptz, p_horizon timestamptz, p_most integer, p_target bigint
 ) returns integer
 language plpgsql volatile
 as $$

@@ -6,8 +6,8 @@
 -- Raises: nothing.
 -- Relies on index: message_visible.
 create function skipmq.clear_head(
-  p_queue_id integer, p_shard smallint, p_from timestamptz, p_to timestamptz, p_horizon timestamptz,
-  p_target integer, p_most integer, p_noisy text[]
+  p_queue_id bigint, p_shard smallint, p_from timestamptz, p_to timestamptz, p_horizon timestamptz,
+  p_target bigint, p_most integer, p_noisy text[]
 ) returns integer
 language plpgsql volatile
 as $$

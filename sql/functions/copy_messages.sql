@@ -5,8 +5,9 @@
 -- Raises: SQ005 when one of the generations does not exist, SQ007 when the queues have different types.
 -- Relies on index: message_pkey, queue_id.
 -- Routed: by sql/router/.
-create function skipmq.copy_messages(p_queue_id integer, p_ids bigint[], p_target integer, p_sender text default null)
-returns table (place bigint, outcome text)
+create function skipmq.copy_messages(
+  p_queue_id bigint, p_ids bigint[], p_message_ids uuid[], p_target bigint, p_sender text default null
+) returns table (place bigint, outcome text)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -23,11 +24,11 @@ begin
   into v_copy
   from (
     select m.*, gen_random_uuid() as new_id
-    from unnest(p_ids) with ordinality u (id, place)
+    from unnest(p_ids, p_message_ids) with ordinality u (id, message_id, place)
     cross join lateral (
       select m.id, m.body, m.attributes, m.group_id, m.trace_header
       from skipmq.message m
-      where m.id = u.id and m.queue_id = p_queue_id
+      where m.id = u.id and m.message_id = u.message_id and m.queue_id = p_queue_id
     ) m
     order by u.place
   ) m;

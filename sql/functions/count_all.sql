@@ -3,7 +3,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: queue_count_pkey, queue_delta_at.
-create function skipmq.count_all(p_queue_id integer) returns bigint
+create function skipmq.count_all(p_queue_id bigint) returns bigint
 language sql stable
 as $$
   select

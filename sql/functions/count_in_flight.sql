@@ -3,7 +3,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: queue_id, message_visible, and those of fifo_in_flight.
-create function skipmq.count_in_flight(p_queue_id integer, p_most integer default 120000) returns integer
+create function skipmq.count_in_flight(p_queue_id bigint, p_most integer default 120000) returns integer
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$

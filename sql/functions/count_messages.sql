@@ -8,7 +8,7 @@
 --
 -- It reads the messages that are not visible, and up to 10,000 past retention. The total comes from the sums, so that
 -- visible messages cost nothing.
-create function skipmq.count_messages(p_queue_id integer)
+create function skipmq.count_messages(p_queue_id bigint)
 returns table (visible bigint, in_flight bigint, delayed bigint)
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp

@@ -15,13 +15,13 @@ create function skipmq.create_queue(
   p_region text default coalesce(nullif(current_setting('skipmq.region', true), ''), 'us-east-1'),
   p_history_mode text default 'metadata',
   p_cooldown interval default '60 seconds'
-) returns integer
+) returns bigint
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_now timestamptz := skipmq.clock();
-  v_id integer;
+  v_id bigint;
   v_queue skipmq.queue;
   v_different text;
 begin
@@ -54,7 +54,7 @@ begin
     insert into skipmq.queue (
       account, region, name, queue_id, fifo, history_mode, tags, created_at, modified_at)
     select p_account, p_region, p_name, n, p_name like '%.fifo', p_history_mode, p_tags, v_now, v_now
-    from nextval('skipmq.queue_id_seq') n
+    from skipmq.new_queue_id() n
     on conflict do nothing
     returning queue_id into v_id;
 

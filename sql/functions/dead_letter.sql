@@ -7,7 +7,7 @@
 --
 -- The move increments the fencing token, so that old receipts no longer match, and receive_base, so that the receive count
 -- that users see stays the same.
-create function skipmq.dead_letter(p_queue_id integer, p_tids tid[], p_target integer, p_now timestamptz) returns integer
+create function skipmq.dead_letter(p_queue_id bigint, p_tids tid[], p_target bigint, p_now timestamptz) returns integer
 language plpgsql volatile
 as $$
 declare

@@ -12,6 +12,7 @@ create function skipmq.dead_letter_message(
   p_queue text,
   p_id bigint,
   p_receive_count integer,
+  p_message_id uuid,
   p_reason text default null,
   p_account text default coalesce(nullif(current_setting('skipmq.account', true), ''), '000000000000'),
   p_region text default coalesce(nullif(current_setting('skipmq.region', true), ''), 'us-east-1')
@@ -21,8 +22,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_fifo boolean := p_queue collate "C" like '%.fifo';
-  v_queue_id integer;
-  v_target integer;
+  v_queue_id bigint;
+  v_target bigint;
   v_groups bigint[];
   v_now timestamptz;
   v_tid tid;
@@ -45,6 +46,7 @@ begin
   v_now := skipmq.write_time();
   update skipmq.message m set attributes = skipmq.note_failure(m.attributes, p_reason)
   where m.id = p_id and m.queue_id = v_queue_id and m.receive_count = p_receive_count
+    and m.message_id = p_message_id
     and (not v_fifo or m.visible_at > v_now)
   returning m.ctid into v_tid;
   if v_tid is null then

@@ -4,7 +4,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: queue_id, queue_pkey.
-create function skipmq.dead_letter_queue(p_queue_id integer) returns integer
+create function skipmq.dead_letter_queue(p_queue_id bigint) returns bigint
 language plpgsql stable
 as $$
 begin

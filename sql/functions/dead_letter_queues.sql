@@ -14,7 +14,7 @@ create function skipmq.dead_letter_queues(
   p_account text, p_region text, p_search text default '', p_limit integer default 50, p_offset integer default 0,
   p_minutes integer default 360, p_sources integer default 20
 ) returns table (
-  name text, queue_id integer, queues bigint, fifo boolean, policy text, next_name text, messages bigint,
+  name text, queue_id bigint, queues bigint, fifo boolean, policy text, next_name text, messages bigint,
   oldest float8, arrived bigint, source_count bigint, sources jsonb
 )
 language plpgsql stable security definer

@@ -4,7 +4,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: queue_id.
-create function skipmq.deduplication_ids(p_queue_id integer, p_deduplication_ids text[], p_bodies text[]) returns text[]
+create function skipmq.deduplication_ids(p_queue_id bigint, p_deduplication_ids text[], p_bodies text[]) returns text[]
 language sql stable
 as $$
   select array_agg(coalesce(u.deduplication_id, case when q.content_based_deduplication then

@@ -8,11 +8,11 @@
 -- Relies on index: message_pkey, queue_id, and those of lock_groups, settle and refresh_groups.
 -- Routed: to the partition of p_queue_id.
 --
--- p_received_at is the time of the receive that the receipt belongs to (null: not checked); see delete_messages.
+-- p_message_ids: see delete_messages.
 -- p_commit sets synchronous_commit for the rest of the transaction; null leaves it unchanged.
 create function skipmq.delete_fifo_messages(
-  p_queue_id integer, p_ids bigint[], p_receive_counts integer[], p_commit text default null,
-  p_received_at timestamptz[] default null, p_waits boolean default true
+  p_queue_id bigint, p_ids bigint[], p_receive_counts integer[], p_message_ids uuid[], p_commit text default null,
+  p_waits boolean default true
 ) returns table (place bigint, outcome text)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -33,17 +33,16 @@ begin
   from (
     select u.place, u.id, case
       when m.queue_id = p_queue_id and not p_waits and m.group_no = any (v_groups) is not true then 'held'
-      when m.queue_id = p_queue_id and m.receive_count = u.receive_count and m.visible_at > v_now
-        and (u.received_at is null or m.first_received_at <= u.received_at) then 'deleted'
+      when m.queue_id = p_queue_id and m.receive_count = u.receive_count and m.visible_at > v_now then 'deleted'
       when exists (select from skipmq.queue q where q.queue_id = m.queue_id) then 'expired'
       -- Settled, or purged and not cleared yet.
       else 'missing'
     end as outcome
-    from unnest(p_ids, p_receive_counts, p_received_at) with ordinality u (id, receive_count, received_at, place)
+    from unnest(p_ids, p_receive_counts, p_message_ids) with ordinality u (id, receive_count, message_id, place)
     left join lateral (
-      select m.queue_id, m.group_no, m.receive_count, m.visible_at, m.first_received_at
+      select m.queue_id, m.group_no, m.receive_count, m.visible_at
       from skipmq.message m
-      where m.id = u.id
+      where m.id = u.id and m.message_id = u.message_id
     ) m on true
   ) f;
   if not exists (select from skipmq.queue q where q.queue_id = p_queue_id and q.fifo) then

@@ -1,4 +1,5 @@
--- Does: deletes a message of the named queue, standard or FIFO, if its receive count still is p_receive_count; returns
+-- Does: deletes a message of the named queue, standard or FIFO, if its receive count still is p_receive_count and its
+--   message_id p_message_id; returns
 --   false when it was settled before or received again.
 -- Called by: SQL users.
 -- Locks, in order: those of check_grant, then of delete_messages or delete_fifo_messages.
@@ -9,6 +10,7 @@ create function skipmq.delete_message(
   p_queue text,
   p_id bigint,
   p_receive_count integer,
+  p_message_id uuid,
   p_account text default coalesce(nullif(current_setting('skipmq.account', true), ''), '000000000000'),
   p_region text default coalesce(nullif(current_setting('skipmq.region', true), ''), 'us-east-1')
 ) returns boolean
@@ -16,14 +18,14 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_queue_id integer;
+  v_queue_id bigint;
 begin
   perform skipmq.check_grant('receive', p_queue, p_account, p_region);
   v_queue_id := skipmq.queue_id(p_queue, p_account, p_region);
   if p_queue collate "C" like '%.fifo' then
     return (
       select d.outcome = 'deleted'
-      from skipmq.delete_fifo_messages(v_queue_id, array[p_id], array[p_receive_count]) d);
+      from skipmq.delete_fifo_messages(v_queue_id, array[p_id], array[p_receive_count], array[p_message_id]) d);
   end if;
-  return skipmq.delete_messages(v_queue_id, array[p_id], array[p_receive_count]) = 1;
+  return skipmq.delete_messages(v_queue_id, array[p_id], array[p_receive_count], array[p_message_id]) = 1;
 end $$;

@@ -1,4 +1,4 @@
--- Does: deletes messages whose receive counts still are p_receive_counts, and writes history rows as the queue's history
+-- Does: deletes messages whose ids and receive counts still are those given, and writes history rows as the queue's history
 --   mode requires; returns their number. Others are skipped: an old receipt deletes nothing, and deleting twice is not
 --   an error.
 -- Called by: the DeleteMessage and DeleteMessageBatch actions; SQL users.
@@ -9,12 +9,10 @@
 --
 -- The delete finds its rows by id, not by ctid: when a concurrent change of visibility moves a row, PostgreSQL rechecks
 -- the new version and deletes it; one that was received again no longer matches its receipt.
--- p_received_at is the time of the receive that the receipt belongs to (null: not checked). A server that lost committed
--- messages assigns their ids again: a message first received after that time is another one.
+-- A server that lost committed messages assigns their numbers (p_ids) again, but not their p_message_ids.
 -- p_commit sets synchronous_commit for the rest of the transaction; null leaves it unchanged.
 create function skipmq.delete_messages(
-  p_queue_id integer, p_ids bigint[], p_receive_counts integer[], p_commit text default null,
-  p_received_at timestamptz[] default null
+  p_queue_id bigint, p_ids bigint[], p_receive_counts integer[], p_message_ids uuid[], p_commit text default null
 ) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -35,11 +33,10 @@ begin
   with gone as (
     delete from skipmq.message m
     using (
-      select u.* from unnest(p_ids, p_receive_counts, p_received_at) u (id, receive_count, received_at)
+      select u.* from unnest(p_ids, p_receive_counts, p_message_ids) u (id, receive_count, message_id)
       order by u.id
     ) r
-    where m.id = r.id and m.receive_count = r.receive_count and m.queue_id = p_queue_id
-      and (r.received_at is null or m.first_received_at <= r.received_at)
+    where m.id = r.id and m.receive_count = r.receive_count and m.message_id = r.message_id and m.queue_id = p_queue_id
     returning m.*
   ), kept as (
     -- As write_history, but in this statement: each delete would pay for a second one.

@@ -5,7 +5,7 @@
 -- Raises: SQ005 when the generation does not exist.
 -- Relies on index: queue_id, and those of lock_picked and settle; for FIFO those of lock_groups and refresh_groups.
 -- Routed: to the partition of p_queue_id.
-create function skipmq.delete_picked_messages(p_queue_id integer, p_ids bigint[])
+create function skipmq.delete_picked_messages(p_queue_id bigint, p_ids bigint[], p_message_ids uuid[])
 returns table (place bigint, outcome text)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -24,7 +24,7 @@ begin
   elsif v_fifo then
     v_groups := skipmq.lock_groups(p_queue_id, p_ids);
   end if;
-  select l.free, l.held, l.tids into v_free, v_held, v_tids from skipmq.lock_picked(p_queue_id, p_ids, v_now) l;
+  select l.free, l.held, l.tids into v_free, v_held, v_tids from skipmq.lock_picked(p_queue_id, p_ids, p_message_ids, v_now) l;
   if v_free is not null then
     perform skipmq.settle(v_tids, 'deleted');
     if v_fifo then

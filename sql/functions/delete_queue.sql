@@ -5,14 +5,14 @@
 -- Raises: SQ005 when the generation does not exist.
 -- Relies on index: queue_id, generation_pkey.
 -- Routed: to the partition of p_queue_id.
-create function skipmq.delete_queue(p_queue_id integer) returns void
+create function skipmq.delete_queue(p_queue_id bigint) returns void
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_mode text;
 begin
-  perform pg_advisory_xact_lock(hashtext('skipmq.queue'), p_queue_id);
+  perform pg_advisory_xact_lock(hashtextextended('skipmq.queue', p_queue_id));
   delete from skipmq.queue q where q.queue_id = p_queue_id returning q.history_mode into v_mode;
   if not found then
     raise exception 'queue generation % does not exist', p_queue_id using errcode = 'SQ005';

@@ -4,7 +4,7 @@
 -- Locks, in order: message rows, skipping locked ones.
 -- Raises: nothing.
 -- Relies on index: message_visible.
-create function skipmq.deprioritise(p_queue_id integer, p_noisy text[], p_to timestamptz, p_limit integer)
+create function skipmq.deprioritise(p_queue_id bigint, p_noisy text[], p_to timestamptz, p_limit integer)
 returns integer
 language plpgsql volatile
 as $$

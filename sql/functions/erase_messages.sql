@@ -7,7 +7,7 @@
 -- Routed: to the partition of p_queue_id.
 --
 -- Runs with the caller's rights, so that only the owner can erase.
-create function skipmq.erase_messages(p_queue_id integer, p_ids bigint[]) returns integer
+create function skipmq.erase_messages(p_queue_id bigint, p_ids bigint[], p_message_ids uuid[]) returns integer
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
@@ -16,12 +16,12 @@ declare
   v_count integer;
 begin
   insert into skipmq.erased_message (message_id, queue_id, erased_at)
-  select m.message_id, m.queue_id, skipmq.clock() from skipmq.message m where m.id = any (p_ids) and m.queue_id = p_queue_id
+  select m.message_id, m.queue_id, skipmq.clock() from skipmq.message m where m.id = any (p_ids) and m.message_id = any (p_message_ids) and m.queue_id = p_queue_id
   on conflict do nothing;
   v_count := skipmq.settle(
     array(
       select m.ctid from skipmq.message m
-      where m.id = any (p_ids) and m.queue_id = p_queue_id
+      where m.id = any (p_ids) and m.message_id = any (p_message_ids) and m.queue_id = p_queue_id
       order by m.id
       for update),
     'purged');

@@ -4,7 +4,7 @@
 -- Locks, in order: group rows, skipping locked ones; message rows.
 -- Raises: nothing.
 -- Relies on index: message_enqueued, message_group_pkey, message_pkey.
-create function skipmq.expire_fifo(p_queue_id integer, p_horizon timestamptz, p_limit integer) returns integer
+create function skipmq.expire_fifo(p_queue_id bigint, p_horizon timestamptz, p_limit integer) returns integer
 language plpgsql volatile
 as $$
 declare

@@ -5,7 +5,7 @@
 -- Raises: nothing.
 -- Relies on index: message_visible.
 create function skipmq.expire_visible(
-  p_queue_id integer, p_shard smallint, p_from timestamptz, p_to timestamptz, p_horizon timestamptz, p_limit integer
+  p_queue_id bigint, p_shard smallint, p_from timestamptz, p_to timestamptz, p_horizon timestamptz, p_limit integer
 ) returns integer
 language plpgsql volatile
 as $$

@@ -6,7 +6,7 @@
 --
 -- Received messages are at the front of their group. Of the groups whose first message is visible, the 1,000 are examined
 -- whose first message became so last.
-create function skipmq.fifo_in_flight(p_queue_id integer, p_at timestamptz)
+create function skipmq.fifo_in_flight(p_queue_id bigint, p_at timestamptz)
 returns table (id bigint, enqueued_at timestamptz)
 language sql stable
 as $$

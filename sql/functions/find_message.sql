@@ -10,7 +10,7 @@
 -- state_at is the time at which an in-flight or delayed message becomes visible, a visible one became visible, an expired
 -- one expired, or the queue was purged or deleted.
 create function skipmq.find_message(
-  p_queue_id integer, p_message_id uuid, p_id bigint default null, p_limit integer default 10000
+  p_queue_id bigint, p_message_id uuid, p_id bigint default null, p_limit integer default 10000
 ) returns table (
   id bigint, account text, region text, name text, policy text, state text, state_at timestamptz, sent_at timestamptz,
   first_received_at timestamptz, receives integer, dead_letter_source text, is_whole boolean,

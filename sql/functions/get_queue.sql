@@ -7,7 +7,7 @@
 -- Routed: by sql/router/.
 create function skipmq.get_queue(p_name text, p_account text, p_region text)
 returns table (
-  queue_id integer, fifo boolean, attributes jsonb, tags jsonb,
+  queue_id bigint, fifo boolean, attributes jsonb, tags jsonb,
   created_at timestamptz, modified_at timestamptz
 )
 language sql stable security definer

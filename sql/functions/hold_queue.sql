@@ -4,11 +4,11 @@
 -- Locks, in order: those of hold_generation.
 -- Raises: what queue_id and hold_generation raise.
 -- Relies on index: queue_pkey, queue_id.
-create function skipmq.hold_queue(p_name text, p_account text, p_region text) returns integer
+create function skipmq.hold_queue(p_name text, p_account text, p_region text) returns bigint
 language plpgsql volatile
 as $$
 declare
-  v_id integer;
+  v_id bigint;
 begin
   loop
     v_id := skipmq.queue_id(p_name, p_account, p_region);

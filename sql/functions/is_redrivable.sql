@@ -3,7 +3,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: message_visible, queue_pkey; for FIFO message_group_available, message_group_order.
-create function skipmq.is_redrivable(p_source integer, p_destination integer, p_fifo boolean) returns boolean
+create function skipmq.is_redrivable(p_source bigint, p_destination bigint, p_fifo boolean) returns boolean
 language plpgsql volatile
 as $$
 declare

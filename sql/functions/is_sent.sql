@@ -4,7 +4,7 @@
 -- Locks, in order: advisory lock of the first message id.
 -- Raises: nothing.
 -- Relies on index: message_visible.
-create function skipmq.is_sent(p_queue_id integer, p_message_ids uuid[], p_since timestamptz) returns boolean
+create function skipmq.is_sent(p_queue_id bigint, p_message_ids uuid[], p_since timestamptz) returns boolean
 language plpgsql volatile
 as $$
 begin

@@ -5,7 +5,7 @@
 -- Locks, in order: advisory locks of the groups, by number where it waits.
 -- Raises: nothing.
 -- Relies on index: none.
-create function skipmq.lock_for_sending(p_queue_id integer, p_group_ids text[], p_requests integer[]) returns bigint[]
+create function skipmq.lock_for_sending(p_queue_id bigint, p_group_ids text[], p_requests integer[]) returns bigint[]
 language plpgsql volatile
 as $$
 declare

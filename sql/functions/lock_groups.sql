@@ -6,7 +6,7 @@
 -- Locks, in order: group rows by number.
 -- Raises: nothing.
 -- Relies on index: message_pkey, message_group_pkey.
-create function skipmq.lock_groups(p_queue_id integer, p_ids bigint[], p_waits boolean default true) returns bigint[]
+create function skipmq.lock_groups(p_queue_id bigint, p_ids bigint[], p_waits boolean default true) returns bigint[]
 language plpgsql volatile
 as $$
 declare

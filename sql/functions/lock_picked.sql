@@ -4,8 +4,9 @@
 -- Locks, in order: message rows by id. The caller holds the groups of a FIFO queue.
 -- Raises: nothing.
 -- Relies on index: message_pkey.
-create function skipmq.lock_picked(p_queue_id integer, p_ids bigint[], p_now timestamptz)
-returns table (free bigint[], held bigint[], tids tid[])
+create function skipmq.lock_picked(
+  p_queue_id bigint, p_ids bigint[], p_message_ids uuid[], p_now timestamptz
+) returns table (free bigint[], held bigint[], tids tid[])
 language sql volatile
 as $$
   select
@@ -14,11 +15,13 @@ as $$
     array_agg(m.tid order by m.id) filter (where m.visible_at <= p_now or not m.received)
   from (
     select m.*
-    from (select distinct u.id from unnest(p_ids) u (id) order by u.id) u
+    from (
+      select distinct u.id, u.message_id from unnest(p_ids, p_message_ids) u (id, message_id) order by u.id
+    ) u
     cross join lateral (
       select m.ctid as tid, m.id, m.sequence_number, m.visible_at, m.receive_count > m.receive_base as received
       from skipmq.message m
-      where m.id = u.id and m.queue_id = p_queue_id
+      where m.id = u.id and m.message_id = u.message_id and m.queue_id = p_queue_id
       for no key update
     ) m
   ) m;

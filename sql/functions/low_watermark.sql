@@ -14,7 +14,7 @@
 -- Transaction ids are in the order of time, and snapshots show which of them have ended (PostgreSQL manual, 9.27.8).
 -- Read-only transactions have no id, so that a long snapshot does not hold the watermark back.
 create function skipmq.low_watermark(
-  p_queue_id integer, p_from timestamptz default null, p_held bigint[] default null, p_held_low bigint[] default null,
+  p_queue_id bigint, p_from timestamptz default null, p_held bigint[] default null, p_held_low bigint[] default null,
   p_received_from timestamptz default null
 ) returns table (
   read_at timestamptz, running bigint[], xid bigint, first_visible_at timestamptz, first_received_at timestamptz

@@ -14,7 +14,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_now timestamptz := skipmq.clock();
-  v_queue integer;
+  v_queue bigint;
   v_noisy text[];
   v_count integer := 0;
 begin

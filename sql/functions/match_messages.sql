@@ -9,9 +9,9 @@
 --
 -- A message that is deprioritised keeps its place.
 create function skipmq.match_messages(
-  p_queue_id integer, p_after timestamptz, p_number bigint, p_until timestamptz, p_body text, p_name text, p_value text,
+  p_queue_id bigint, p_after timestamptz, p_number bigint, p_until timestamptz, p_body text, p_name text, p_value text,
   p_limit integer, p_filter jsonb default null
-) returns table (id bigint, at timestamptz, number bigint, matches boolean, free boolean)
+) returns table (id bigint, message_id uuid, at timestamptz, number bigint, matches boolean, free boolean)
 language plpgsql stable
 as $$
 #variable_conflict use_column
@@ -22,7 +22,7 @@ begin
   select v_now - make_interval(secs => q.message_retention_period) into v_horizon
   from skipmq.queue q where q.queue_id = p_queue_id;
   return query
-  select s.id, s.at, s.number,
+  select s.id, s.message_id, s.at, s.number,
     s.enqueued_at > v_horizon
     and (p_body is null or strpos(s.body, p_body) > 0)
     and (p_name is null or case

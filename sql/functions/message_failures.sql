@@ -5,7 +5,7 @@
 -- Raises: SQ005 when the generation does not exist.
 -- Routed: to the partition of p_queue_id.
 -- Relies on index: queue_id, message_visible; for FIFO message_enqueued; queue_pkey.
-create function skipmq.message_failures(p_queue_id integer, p_first integer default 10000)
+create function skipmq.message_failures(p_queue_id bigint, p_first integer default 10000)
 returns table (
   kind text, source text, source_exists boolean, messages bigint, oldest timestamptz, newest timestamptz
 )

@@ -6,7 +6,7 @@
 -- Raises: nothing.
 -- Relies on index: message_visible, and those of write_history and resend.
 create function skipmq.move_batch(
-  p_source integer, p_destination integer, p_limit integer, p_origins text[] default null
+  p_source bigint, p_destination bigint, p_limit integer, p_origins text[] default null
 ) returns integer
 language plpgsql volatile
 as $$
@@ -14,7 +14,7 @@ declare
   v_now timestamptz := skipmq.write_time();
   v_shard smallint;
   v_tids tid[];
-  v_targets integer[];
+  v_targets bigint[];
   v_count integer := 0;
 begin
   foreach v_shard in array array[2, 0, 1] loop

@@ -10,7 +10,7 @@
 -- It always reads the 1,000 groups that have been available longest, since the messages of the first ones may have to
 -- stay.
 create function skipmq.move_fifo_batch(
-  p_source integer, p_destination integer, p_limit integer, p_origins text[] default null
+  p_source bigint, p_destination bigint, p_limit integer, p_origins text[] default null
 ) returns integer
 language plpgsql volatile
 as $$
@@ -22,7 +22,7 @@ declare
   v_message record;
   v_touched bigint[] := '{}';
   v_ids bigint[] := '{}';
-  v_targets integer[] := '{}';
+  v_targets bigint[] := '{}';
   v_count integer := 0;
 begin
   select make_interval(secs => q.delay_seconds) into v_delay from skipmq.queue q where q.queue_id = p_source;

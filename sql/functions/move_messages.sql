@@ -7,7 +7,7 @@
 -- Relies on index: queue_id, and those of lock_picked and resend; for FIFO those of lock_groups, append_fifo and
 --   refresh_groups.
 -- Routed: by sql/router/.
-create function skipmq.move_messages(p_queue_id integer, p_ids bigint[], p_target integer)
+create function skipmq.move_messages(p_queue_id bigint, p_ids bigint[], p_message_ids uuid[], p_target bigint)
 returns table (place bigint, outcome text)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -31,7 +31,7 @@ begin
   if v_fifo then
     v_groups := skipmq.lock_groups(p_queue_id, p_ids);
   end if;
-  select l.free, l.held, l.tids into v_free, v_held, v_tids from skipmq.lock_picked(p_queue_id, p_ids, v_now) l;
+  select l.free, l.held, l.tids into v_free, v_held, v_tids from skipmq.lock_picked(p_queue_id, p_ids, p_message_ids, v_now) l;
   if v_free is null then
     null;
   elsif v_fifo then

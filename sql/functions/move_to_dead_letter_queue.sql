@@ -6,7 +6,7 @@
 -- Raises: nothing.
 -- Relies on index: message_visible, and those of dead_letter.
 create function skipmq.move_to_dead_letter_queue(
-  p_queue_id integer, p_shard smallint, p_target integer, p_most integer, p_from timestamptz, p_to timestamptz, p_limit integer
+  p_queue_id bigint, p_shard smallint, p_target bigint, p_most integer, p_from timestamptz, p_to timestamptz, p_limit integer
 ) returns integer
 language plpgsql volatile
 as $$

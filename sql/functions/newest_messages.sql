@@ -10,7 +10,7 @@
 -- visible, hidden ones by the time at which they will. It does not return a message that was received and deleted between
 -- two calls, and may miss one where very many are in flight. Delayed messages are included.
 create function skipmq.newest_messages(
-  p_queue_id integer, p_since timestamptz default null, p_limit integer default 50, p_characters integer default 2048
+  p_queue_id bigint, p_since timestamptz default null, p_limit integer default 50, p_characters integer default 2048
 ) returns table (
   id bigint, came_at timestamptz, state text, message_id uuid, group_id text, characters integer, body text
 )

@@ -3,7 +3,7 @@
 -- Locks, in order: the session's own row.
 -- Raises: nothing.
 -- Relies on index: consumer_pkey.
-create function skipmq.note_consumer(p_queue_id integer) returns void
+create function skipmq.note_consumer(p_queue_id bigint) returns void
 language plpgsql volatile
 as $$
 declare

@@ -6,7 +6,7 @@
 -- Relies on index: consumer_pkey.
 -- Routed: to the partition of each of p_queue_ids.
 create function skipmq.note_consumers(
-  p_process text, p_queue_ids integer[], p_callers text[], p_addresses text[], p_since bigint[], p_last bigint[],
+  p_process text, p_queue_ids bigint[], p_callers text[], p_addresses text[], p_since bigint[], p_last bigint[],
   p_receives bigint[], p_received bigint[], p_deleted bigint[], p_waiting integer[]
 ) returns void
 language sql volatile security definer

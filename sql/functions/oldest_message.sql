@@ -8,7 +8,7 @@
 --
 -- In a standard queue messages that were never received are in the order of the times at which they became visible, so
 -- that of those with a delay of their own the first may not be the oldest, by at most that delay.
-create function skipmq.oldest_message(p_queue_id integer, p_fifo boolean) returns float8
+create function skipmq.oldest_message(p_queue_id bigint, p_fifo boolean) returns float8
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$

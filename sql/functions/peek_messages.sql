@@ -11,7 +11,7 @@
 -- A state is a range of times, so that a backlog of another state is not read. A message that is received between two
 -- pages may be returned twice.
 create function skipmq.peek_messages(
-  p_queue_id integer, p_state text default null, p_limit integer default 10, p_after text default null,
+  p_queue_id bigint, p_state text default null, p_limit integer default 10, p_after text default null,
   p_bytes bigint default null
 ) returns table (
   place text, id bigint, state text, visible_in interval, message_id uuid, body text, attributes text,

@@ -6,17 +6,17 @@
 -- Raises: SQ005 when the generation does not exist, SQ004 within p_cooldown of the last purge.
 -- Relies on index: queue_id, generation_pkey.
 -- Routed: to the partition of p_queue_id.
-create function skipmq.purge_queue(p_queue_id integer, p_cooldown interval default '60 seconds')
-returns integer
+create function skipmq.purge_queue(p_queue_id bigint, p_cooldown interval default '60 seconds')
+returns bigint
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_now timestamptz := skipmq.clock();
   v_queue skipmq.queue;
-  v_id integer;
+  v_id bigint;
 begin
-  perform pg_advisory_xact_lock(hashtext('skipmq.queue'), p_queue_id);
+  perform pg_advisory_xact_lock(hashtextextended('skipmq.queue', p_queue_id));
   select q.* into v_queue from skipmq.queue q where q.queue_id = p_queue_id for update;
   if not found then
     raise exception 'queue generation % does not exist', p_queue_id using errcode = 'SQ005';
@@ -25,7 +25,7 @@ begin
     raise exception 'Only one PurgeQueue operation on % is allowed every % seconds.',
       v_queue.name, extract(epoch from p_cooldown)::integer using errcode = 'SQ004';
   end if;
-  update skipmq.queue q set queue_id = nextval('skipmq.queue_id_seq'), purged_at = v_now
+  update skipmq.queue q set queue_id = skipmq.new_queue_id(), purged_at = v_now
   where q.queue_id = p_queue_id
   returning q.queue_id into v_id;
   update skipmq.generation g

@@ -5,7 +5,7 @@
 -- Raises: nothing.
 -- Relies on index: consumer_pkey.
 -- Routed: to the partition of p_queue_id.
-create function skipmq.queue_consumers(p_queue_id integer, p_limit integer default 200)
+create function skipmq.queue_consumers(p_queue_id bigint, p_limit integer default 200)
 returns table (
   caller text, address text, application text, processes text[], since float8, last_receive float8,
   receives bigint, received bigint, deleted bigint, waiting integer

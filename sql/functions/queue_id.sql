@@ -10,12 +10,12 @@ create function skipmq.queue_id(
   p_name text,
   p_account text default coalesce(nullif(current_setting('skipmq.account', true), ''), '000000000000'),
   p_region text default coalesce(nullif(current_setting('skipmq.region', true), ''), 'us-east-1')
-) returns integer
+) returns bigint
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_id integer;
+  v_id bigint;
   v_hint text := format('select skipmq.create_queue(%L)', p_name);
   v_others text;
 begin

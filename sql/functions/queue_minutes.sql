@@ -6,9 +6,9 @@
 -- Raises: nothing.
 -- Relies on index: queue_minute_pkey, queue_period_pkey.
 -- Routed: to the partition of each of p_queue_ids.
-create function skipmq.queue_minutes(p_queue_ids integer[], p_minutes integer default 60, p_step integer default 1)
+create function skipmq.queue_minutes(p_queue_ids bigint[], p_minutes integer default 60, p_step integer default 1)
 returns table (
-  queue_id integer, minute timestamptz, sent bigint, received bigint, deleted bigint, dead_lettered bigint,
+  queue_id bigint, minute timestamptz, sent bigint, received bigint, deleted bigint, dead_lettered bigint,
   messages bigint
 )
 language sql stable security definer

@@ -3,7 +3,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: queue_pkey.
-create function skipmq.queue_of_arn(p_arn text) returns integer
+create function skipmq.queue_of_arn(p_arn text) returns bigint
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$

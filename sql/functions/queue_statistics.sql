@@ -20,7 +20,7 @@ create function skipmq.queue_statistics(
   p_limit integer default 100, p_offset integer default 0, p_descending boolean default null,
   p_filter text default null, p_tag text default null
 ) returns table (
-  account text, region text, queue text, queue_id integer, queues bigint, messages bigint, visible bigint,
+  account text, region text, queue text, queue_id bigint, queues bigint, messages bigint, visible bigint,
   in_flight bigint, delayed bigint, oldest float8, sent bigint, bytes_sent bigint, received bigint,
   empty_receives bigint, deleted bigint, expired bigint, dead_lettered bigint, redriven bigint, moved_in bigint,
   send_rate float8, receive_rate float8, delete_rate float8,

@@ -10,7 +10,7 @@
 --
 -- Source: SQS API Reference, ReceiveMessage, ReceiveRequestAttemptId.
 create function skipmq.receive_fifo_attempt(
-  p_queue_id integer,
+  p_queue_id bigint,
   p_attempt_id text,
   p_limit integer default 1,
   p_visibility_timeout integer default null,

@@ -9,7 +9,7 @@
 -- p_commit sets synchronous_commit for the rest of the transaction. Null, for SQL users, leaves it unchanged and checks
 -- the limit and the timeout, which nodes have checked themselves.
 create function skipmq.receive_fifo_messages(
-  p_queue_id integer, p_limit integer default 1, p_visibility_timeout integer default null, p_commit text default null
+  p_queue_id bigint, p_limit integer default 1, p_visibility_timeout integer default null, p_commit text default null
 ) returns table (
   id bigint, receive_count integer, received_at timestamptz, message_id uuid, body text,
   attributes text, approximate_receive_count integer, sent_at timestamptz,

@@ -24,7 +24,7 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_queue_id integer;
+  v_queue_id bigint;
   v_count integer;
 begin
   perform skipmq.check_grant('receive', p_queue, p_account, p_region);

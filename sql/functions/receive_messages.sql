@@ -17,7 +17,7 @@
 -- entries of deleted in-flight messages are there too. p_commit sets synchronous_commit for the rest of the transaction.
 -- Null, for SQL users, leaves it unchanged and checks the limit and the timeout, which nodes have checked themselves.
 create function skipmq.receive_messages(
-  p_queue_id integer, p_limit integer default 1, p_visibility_timeout integer default null,
+  p_queue_id bigint, p_limit integer default 1, p_visibility_timeout integer default null,
   p_commit text default null, p_low_watermark timestamptz default null, p_scan_start timestamptz default null,
   p_within interval default null, p_held bigint[] default null, p_held_low bigint[] default null,
   p_received_low timestamptz default null
@@ -39,7 +39,7 @@ declare
   v_max integer;
   v_tenants boolean;
   v_until timestamptz;
-  v_dead_letter_queue integer;
+  v_dead_letter_queue bigint;
   v_max_receives integer := 2147483647;
   v_noisy text[];
   v_shards smallint[] := case when p_scan_start is null then '{2,0}' else '{0,2}' end;

@@ -5,8 +5,9 @@
 -- Raises: nothing.
 -- Routed: to the partition of p_queue_id.
 -- Relies on index: message_pkey, and those of lock_groups.
-create function skipmq.record_failure(p_queue_id integer, p_id bigint, p_receive_count integer, p_reason text)
-returns boolean
+create function skipmq.record_failure(
+  p_queue_id bigint, p_id bigint, p_receive_count integer, p_message_id uuid, p_reason text
+) returns boolean
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -14,6 +15,7 @@ begin
   -- Of a standard queue there are none.
   perform skipmq.lock_groups(p_queue_id, array[p_id]);
   update skipmq.message m set attributes = skipmq.note_failure(m.attributes, p_reason)
-  where m.id = p_id and m.queue_id = p_queue_id and m.receive_count = p_receive_count;
+  where m.id = p_id and m.queue_id = p_queue_id and m.receive_count = p_receive_count
+    and m.message_id = p_message_id;
   return found;
 end $$;

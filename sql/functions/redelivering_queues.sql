@@ -13,7 +13,7 @@
 create function skipmq.redelivering_queues(
   p_account text, p_region text, p_search text default '', p_limit integer default 20, p_minutes integer default 360,
   p_least integer default 10
-) returns table (name text, queue_id integer, policy text, received bigint, deleted bigint, messages bigint)
+) returns table (name text, queue_id bigint, policy text, received bigint, deleted bigint, messages bigint)
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan

@@ -4,7 +4,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: message_visible; for FIFO message_group_order.
-create function skipmq.redrive_failure(p_source integer, p_source_arn text) returns text
+create function skipmq.redrive_failure(p_source bigint, p_source_arn text) returns text
 language sql volatile
 as $$
   select case

@@ -7,7 +7,7 @@
 --   REPEATABLE READ and SERIALIZABLE it always stays, since the snapshot does not show later sends.
 -- Raises: nothing.
 -- Relies on index: queue_id, message_group_pkey, message_group_order.
-create function skipmq.refresh_groups(p_queue_id integer, p_groups bigint[]) returns void
+create function skipmq.refresh_groups(p_queue_id bigint, p_groups bigint[]) returns void
 language plpgsql volatile
 as $$
 declare

@@ -5,7 +5,7 @@
 -- Raises: SQ005 when the generation does not exist.
 -- Relies on index: queue_id.
 -- Routed: to the partition of p_queue_id.
-create function skipmq.replace_policy(p_queue_id integer, p_old text, p_new text) returns boolean
+create function skipmq.replace_policy(p_queue_id bigint, p_old text, p_new text) returns boolean
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$

@@ -8,7 +8,7 @@
 --
 -- Source: SQS Developer Guide, "Learn how to configure a dead-letter queue redrive": a redriven message is a new
 -- message, whose retention period starts again.
-create function skipmq.resend(p_source integer, p_tids tid[], p_targets integer[], p_now timestamptz) returns integer
+create function skipmq.resend(p_source bigint, p_tids tid[], p_targets bigint[], p_now timestamptz) returns integer
 language plpgsql volatile
 as $$
 declare

@@ -9,6 +9,7 @@ create function skipmq.return_message(
   p_queue text,
   p_id bigint,
   p_receive_count integer,
+  p_message_id uuid,
   p_account text default coalesce(nullif(current_setting('skipmq.account', true), ''), '000000000000'),
   p_region text default coalesce(nullif(current_setting('skipmq.region', true), ''), 'us-east-1')
 ) returns boolean
@@ -17,7 +18,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_fifo boolean := p_queue collate "C" like '%.fifo';
-  v_queue_id integer;
+  v_queue_id bigint;
 begin
   perform skipmq.check_grant('receive', p_queue, p_account, p_region);
   v_queue_id := skipmq.queue_id(p_queue, p_account, p_region);
@@ -27,12 +28,13 @@ begin
   -- A receive must not be undone twice: the count would be less than the receives.
   perform from skipmq.message m
   where m.id = p_id and m.queue_id = v_queue_id and m.receive_count = p_receive_count
+    and m.message_id = p_message_id
     and m.receive_count > m.receive_base and m.visible_at > skipmq.clock()
   for no key update;
   if not found then
     return false;
   elsif v_fifo then
-    return skipmq.return_fifo_messages(v_queue_id, array[p_id], array[p_receive_count]) = 1;
+    return skipmq.return_fifo_messages(v_queue_id, array[p_id], array[p_receive_count], array[p_message_id]) = 1;
   end if;
-  return skipmq.return_messages(v_queue_id, array[p_id], array[p_receive_count]) = 1;
+  return skipmq.return_messages(v_queue_id, array[p_id], array[p_receive_count], array[p_message_id]) = 1;
 end $$;

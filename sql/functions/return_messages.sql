@@ -10,7 +10,7 @@
 -- receive_count is not decremented: the undelivered receipt must not match the next receive.
 -- p_commit sets synchronous_commit for the rest of the transaction; null leaves it unchanged.
 create function skipmq.return_messages(
-  p_queue_id integer, p_ids bigint[], p_receive_counts integer[], p_commit text default null
+  p_queue_id bigint, p_ids bigint[], p_receive_counts integer[], p_message_ids uuid[], p_commit text default null
 ) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -30,9 +30,9 @@ begin
       receive_base = m.receive_base + 1,
       first_received_at = case when m.receive_count > m.receive_base + 1 then m.first_received_at end
     from (
-      select u.id, u.receive_count from unnest(p_ids, p_receive_counts) u (id, receive_count) order by u.id
+      select u.* from unnest(p_ids, p_receive_counts, p_message_ids) u (id, receive_count, message_id) order by u.id
     ) r
-    where m.id = r.id and m.receive_count = r.receive_count and m.queue_id = p_queue_id
+    where m.id = r.id and m.receive_count = r.receive_count and m.message_id = r.message_id and m.queue_id = p_queue_id
     returning m.id
   )
   select count(*) into v_count from returned;

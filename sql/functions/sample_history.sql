@@ -8,7 +8,7 @@
 -- The history has no index by queue or time, which each delete would pay for. Its rows are nearly in the order of time: a
 -- binary search finds the first block, and the cost is at most that of reading 4 MB a day, however long the history is.
 create function skipmq.sample_history(
-  p_queue_id integer, p_since timestamptz, p_until timestamptz, p_runs integer default 64
+  p_queue_id bigint, p_since timestamptz, p_until timestamptz, p_runs integer default 64
 ) returns table (settled_at timestamptz, sent_at timestamptz, first_received_at timestamptz, outcome text, part float8)
 language plpgsql stable
 set search_path = pg_catalog, pg_temp

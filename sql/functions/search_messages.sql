@@ -1,5 +1,5 @@
 -- Does: searches the messages of a generation from a place on, in the order of match_messages, for those that match a
---   filter, in flight or not, until it has searched p_most or p_seconds have passed. Returns the ids of the first p_limit
+--   filter, in flight or not, until it has searched p_most or p_seconds have passed. Returns the ids and message ids of the first p_limit
 --   found, the numbers found and searched, the place where to continue, and whether that was the end.
 -- Called by: the SearchMessages action; SQL users.
 -- Locks, in order: none.
@@ -7,10 +7,12 @@
 -- Relies on index: queue_id, and those of match_messages.
 -- Routed: to the partition of p_queue_id.
 create function skipmq.search_messages(
-  p_queue_id integer, p_body text default null, p_name text default null, p_value text default null,
+  p_queue_id bigint, p_body text default null, p_name text default null, p_value text default null,
   p_filter jsonb default null, p_at timestamptz default null, p_number bigint default null,
   p_limit integer default 1000, p_most integer default 200000, p_seconds float8 default 1
-) returns table (ids bigint[], matched integer, searched integer, at timestamptz, number bigint, finished boolean)
+) returns table (
+  ids bigint[], message_ids uuid[], matched integer, searched integer, at timestamptz, number bigint, finished boolean
+)
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -24,6 +26,7 @@ begin
   end if;
   perform skipmq.check_filter(p_filter);
   ids := '{}';
+  message_ids := '{}';
   matched := 0;
   searched := 0;
   at := p_at;
@@ -32,7 +35,8 @@ begin
   while not finished and searched < p_most
     and clock_timestamp() < v_start + make_interval(secs => p_seconds) loop
     select count(*)::integer as passed, max(m.at) as at, (array_agg(m.number order by m.at desc, m.number desc))[1] as number,
-      coalesce(array_agg(m.id order by m.at, m.number) filter (where m.matches), '{}') as ids
+      coalesce(array_agg(m.id order by m.at, m.number) filter (where m.matches), '{}') as ids,
+      coalesce(array_agg(m.message_id order by m.at, m.number) filter (where m.matches), '{}') as message_ids
     into v_step
     from skipmq.match_messages(
       p_queue_id, coalesce(at, '-infinity'), coalesce(number, -1), 'infinity', p_body, p_name, p_value, least(1000, p_most - searched),
@@ -43,6 +47,7 @@ begin
       at := v_step.at;
       number := v_step.number;
       matched := matched + cardinality(v_step.ids);
+      message_ids := message_ids || v_step.message_ids[1 : p_limit - cardinality(ids)];
       ids := ids || v_step.ids[1 : p_limit - cardinality(ids)];
     end if;
   end loop;

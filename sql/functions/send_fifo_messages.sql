@@ -13,7 +13,7 @@
 -- users, leaves it unchanged, prevents the queue from being purged or deleted until the transaction ends, checks the
 -- messages, and adds the deduplication ids of content-based deduplication, as nodes do themselves.
 create function skipmq.send_fifo_messages(
-  p_queue_id integer,
+  p_queue_id bigint,
   p_message_ids uuid[],
   p_bodies text[],
   p_attributes text[],

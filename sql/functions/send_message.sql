@@ -18,7 +18,7 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_queue_id integer;
+  v_queue_id bigint;
   v_message_id uuid := gen_random_uuid();
 begin
   perform skipmq.check_grant('send', p_queue, p_account, p_region);

@@ -14,7 +14,7 @@
 -- its commit: its messages are not visible earlier. Messages received and deleted since are not found, and are stored
 -- again.
 create function skipmq.send_messages(
-  p_queue_id integer,
+  p_queue_id bigint,
   p_message_ids uuid[],
   p_bodies text[],
   p_attributes text[],

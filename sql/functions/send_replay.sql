@@ -5,7 +5,7 @@
 -- Raises: SQ005 when the generation does not exist, and what send_messages and send_fifo_messages raise.
 -- Relies on index: replay_message_unsent, replay_message_pkey, queue_id.
 -- Routed: to the partition of p_queue_id.
-create function skipmq.send_replay(p_replay text, p_queue_id integer, p_limit integer) returns integer
+create function skipmq.send_replay(p_replay text, p_queue_id bigint, p_limit integer) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$

@@ -33,7 +33,7 @@ declare
   v_target text := concat_ws('/', p_account, p_region, p_queue);
   v_commit text := current_setting('synchronous_commit');
   v_last skipmq.staged_batch;
-  v_queue_id integer;
+  v_queue_id bigint;
   v_count bigint;
   v_place bigint;
   v_ids uuid[];

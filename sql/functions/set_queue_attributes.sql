@@ -5,7 +5,7 @@
 --   not exist or does not allow it, 23514 when a value is out of range.
 -- Relies on index: queue_id, message_group_available.
 -- Routed: by sql/router/.
-create function skipmq.set_queue_attributes(p_queue_id integer, p_attributes jsonb) returns void
+create function skipmq.set_queue_attributes(p_queue_id bigint, p_attributes jsonb) returns void
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$

@@ -3,7 +3,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: noisy_tenant_pkey.
-create function skipmq.shard_of(p_queue_id integer, p_group_id text, p_now timestamptz) returns smallint
+create function skipmq.shard_of(p_queue_id bigint, p_group_id text, p_now timestamptz) returns smallint
 language plpgsql stable
 as $$
 begin

@@ -28,7 +28,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-  v_queue_id integer;
+  v_queue_id bigint;
   v_fifo boolean;
   v_attributes text[];
   v_nulls text[];

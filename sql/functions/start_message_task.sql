@@ -15,7 +15,7 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_source integer := skipmq.queue_of_arn(p_source_arn);
+  v_source bigint := skipmq.queue_of_arn(p_source_arn);
 begin
   if v_source is null then
     raise exception 'The source queue does not exist.' using errcode = 'SQ010';

@@ -13,7 +13,7 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_source integer := skipmq.queue_of_arn(p_source_arn);
+  v_source bigint := skipmq.queue_of_arn(p_source_arn);
   v_task uuid;
 begin
   if v_source is null then

@@ -5,7 +5,7 @@
 --   a value is too long.
 -- Relies on index: queue_id.
 -- Routed: to the partition of p_queue_id.
-create function skipmq.tag_queue(p_queue_id integer, p_tags jsonb) returns void
+create function skipmq.tag_queue(p_queue_id bigint, p_tags jsonb) returns void
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$

@@ -10,7 +10,7 @@
 -- The measures are those of the reports (app/skipmq/analytics/reports/latency.sql): the same columns of the history, and
 -- percentiles that are actual values. Dead-lettered messages were first received in another queue, so that a dead-letter
 -- queue has only the time to delete.
-create function skipmq.time_in_queue(p_queue_id integer, p_minutes integer, p_step integer default 1)
+create function skipmq.time_in_queue(p_queue_id bigint, p_minutes integer, p_step integer default 1)
 returns table (
   step timestamptz, settled bigint, deleted bigint, send_to_receive bigint[], send_to_delete bigint[], part float8
 )

@@ -4,7 +4,7 @@
 -- Raises: SQ005 when the generation does not exist.
 -- Relies on index: queue_id.
 -- Routed: to the partition of p_queue_id.
-create function skipmq.untag_queue(p_queue_id integer, p_keys text[]) returns void
+create function skipmq.untag_queue(p_queue_id bigint, p_keys text[]) returns void
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$

@@ -6,7 +6,7 @@ create schema skipmq_router;
 grant usage on schema skipmq_router to skipmq_node;
 
 -- The map: the number of partitions, how many there were when they were made, and what identifies those that belong
--- together. The upper bits of a queue id, queue_id >> 25, are the number of its partition.
+-- together. The upper bits of a queue id, queue_id >> 57, are the number of its partition.
 create table skipmq_router.map (
   one boolean primary key default true check (one),
   partitions integer not null check (partitions between 1 and 64),

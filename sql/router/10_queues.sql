@@ -3,7 +3,7 @@
 create function skipmq_router.create_queue(
   p_partition integer, p_name text, p_attributes jsonb, p_tags jsonb, p_account text, p_region text, p_history_mode text,
   p_cooldown interval
-) returns integer
+) returns bigint
 language plproxy
 as $$
   cluster 'skipmq';
@@ -19,7 +19,7 @@ create function skipmq.create_queue(
   p_region text default coalesce(nullif(current_setting('skipmq.region', true), ''), 'us-east-1'),
   p_history_mode text default 'metadata',
   p_cooldown interval default '60 seconds'
-) returns integer
+) returns bigint
 language plpgsql volatile
 as $$
 declare
@@ -54,7 +54,7 @@ end $$;
 -- A queue that is at home costs one call.
 create function skipmq_router.get_queue(p_partition integer, p_name text, p_account text, p_region text)
 returns table (
-  queue_id integer, fifo boolean, attributes jsonb, tags jsonb, created_at timestamptz, modified_at timestamptz
+  queue_id bigint, fifo boolean, attributes jsonb, tags jsonb, created_at timestamptz, modified_at timestamptz
 )
 language plproxy
 as $$
@@ -66,7 +66,7 @@ $$;
 
 create function skipmq.get_queue(p_name text, p_account text, p_region text)
 returns table (
-  queue_id integer, fifo boolean, attributes jsonb, tags jsonb, created_at timestamptz, modified_at timestamptz
+  queue_id bigint, fifo boolean, attributes jsonb, tags jsonb, created_at timestamptz, modified_at timestamptz
 )
 language plpgsql stable
 as $$
@@ -88,8 +88,8 @@ begin
     v_asked := v_place;
     select g.* into v_found from skipmq_router.get_queue(v_asked, p_name, p_account, p_region) g;
   end if;
-  if v_found.queue_id >> 25 <> v_asked then -- It is being moved, and may have arrived.
-    return query select g.* from skipmq_router.get_queue(v_found.queue_id >> 25, p_name, p_account, p_region) g;
+  if v_found.queue_id >> 57 <> v_asked then -- It is being moved, and may have arrived.
+    return query select g.* from skipmq_router.get_queue((v_found.queue_id >> 57)::integer, p_name, p_account, p_region) g;
     if found then
       return;
     end if;
@@ -100,22 +100,22 @@ begin
   end if;
 end $$;
 
-create function skipmq_router.set_queue_attributes(p_queue_id integer, p_attributes jsonb) returns void
+create function skipmq_router.set_queue_attributes(p_queue_id bigint, p_attributes jsonb) returns void
 language plproxy
 as $$
   cluster 'skipmq';
-  run on int4shr(p_queue_id, 25);
+  run on int8shr(p_queue_id, 57);
   select skipmq.set_queue_attributes(p_queue_id, p_attributes);
 $$;
 
-create function skipmq.set_queue_attributes(p_queue_id integer, p_attributes jsonb) returns void
+create function skipmq.set_queue_attributes(p_queue_id bigint, p_attributes jsonb) returns void
 language plpgsql volatile
 as $$
 declare
   v_target text := (nullif(p_attributes ->> 'RedrivePolicy', '')::jsonb) ->> 'deadLetterTargetArn';
 begin
   if v_target is not null then
-    perform skipmq_router.check_same(p_queue_id >> 25, skipmq_router.partition_of_arn(v_target), 'The dead-letter queue is');
+    perform skipmq_router.check_same((p_queue_id >> 57)::integer, skipmq_router.partition_of_arn(v_target), 'The dead-letter queue is');
   end if;
   perform skipmq_router.set_queue_attributes(p_queue_id, p_attributes);
 end $$;

@@ -1,38 +1,40 @@
 -- Copies and moves, whose two queues must be in one partition.
-create function skipmq_router.copy_messages(p_queue_id integer, p_ids bigint[], p_target integer, p_sender text)
-returns table (place bigint, outcome text)
+create function skipmq_router.copy_messages(
+  p_queue_id bigint, p_ids bigint[], p_message_ids uuid[], p_target bigint, p_sender text
+) returns table (place bigint, outcome text)
 language plproxy
 as $$
   cluster 'skipmq';
-  run on int4shr(p_queue_id, 25);
+  run on int8shr(p_queue_id, 57);
   target skipmq.copy_messages;
 $$;
 
-create function skipmq.copy_messages(p_queue_id integer, p_ids bigint[], p_target integer, p_sender text default null)
-returns table (place bigint, outcome text)
+create function skipmq.copy_messages(
+  p_queue_id bigint, p_ids bigint[], p_message_ids uuid[], p_target bigint, p_sender text default null
+) returns table (place bigint, outcome text)
 language plpgsql volatile
 as $$
 begin
-  perform skipmq_router.check_same(p_queue_id >> 25, p_target >> 25, 'The target is');
-  return query select * from skipmq_router.copy_messages(p_queue_id, p_ids, p_target, p_sender);
+  perform skipmq_router.check_same((p_queue_id >> 57)::integer, (p_target >> 57)::integer, 'The target is');
+  return query select * from skipmq_router.copy_messages(p_queue_id, p_ids, p_message_ids, p_target, p_sender);
 end $$;
 
-create function skipmq_router.move_messages(p_queue_id integer, p_ids bigint[], p_target integer)
+create function skipmq_router.move_messages(p_queue_id bigint, p_ids bigint[], p_message_ids uuid[], p_target bigint)
 returns table (place bigint, outcome text)
 language plproxy
 as $$
   cluster 'skipmq';
-  run on int4shr(p_queue_id, 25);
+  run on int8shr(p_queue_id, 57);
   target skipmq.move_messages;
 $$;
 
-create function skipmq.move_messages(p_queue_id integer, p_ids bigint[], p_target integer)
+create function skipmq.move_messages(p_queue_id bigint, p_ids bigint[], p_message_ids uuid[], p_target bigint)
 returns table (place bigint, outcome text)
 language plpgsql volatile
 as $$
 begin
-  perform skipmq_router.check_same(p_queue_id >> 25, p_target >> 25, 'The target is');
-  return query select * from skipmq_router.move_messages(p_queue_id, p_ids, p_target);
+  perform skipmq_router.check_same((p_queue_id >> 57)::integer, (p_target >> 57)::integer, 'The target is');
+  return query select * from skipmq_router.move_messages(p_queue_id, p_ids, p_message_ids, p_target);
 end $$;
 
 -- The partition of a task: its source's. The destination must be there too.

@@ -4,4 +4,3 @@ comment on schema skipmq is 'SkipMQ: an Amazon-SQS-compatible message broker';
 
 -- Message ids: a standard queue guarantees no order, so that a backend may cache a block of them.
 create sequence skipmq.message_id_seq as bigint cache 64;
-create sequence skipmq.queue_id_seq as integer;

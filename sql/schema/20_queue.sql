@@ -4,7 +4,7 @@ create table skipmq.queue (
   account text collate "C" not null check (account ~ '^[0-9]{12}$'),
   region text collate "C" not null check (region ~ '^[A-Za-z0-9-]{1,64}$'),
   name text collate "C" not null check (name ~ '^[A-Za-z0-9_-]{1,80}$' or name ~ '^[A-Za-z0-9_-]{1,75}\.fifo$'),
-  queue_id integer not null,
+  queue_id bigint not null,
   fifo boolean not null default false check (fifo = (name like '%.fifo')),
   visibility_timeout integer not null default 30 check (visibility_timeout between 0 and 43200),
   delay_seconds integer not null default 0 check (delay_seconds between 0 and 900),
@@ -60,7 +60,7 @@ create unique index queue_id on skipmq.queue (queue_id);
 -- Every generation that ever existed, for the janitor, which clears retired ones, and for the history, which has only
 -- queue_id.
 create table skipmq.generation (
-  queue_id integer primary key,
+  queue_id bigint primary key,
   account text collate "C" not null,
   region text collate "C" not null,
   name text collate "C" not null,
@@ -89,8 +89,8 @@ create table skipmq.queue_place (
 -- The queues that are being moved from this partition to another one: no longer in the table queue, and current there under
 -- new_queue_id once their messages are. The row is deleted when the home knows their new place.
 create table skipmq.relocation (
-  queue_id integer primary key,
-  new_queue_id integer not null unique,
+  queue_id bigint primary key,
+  new_queue_id bigint not null unique,
   account text collate "C" not null,
   region text collate "C" not null,
   name text collate "C" not null,

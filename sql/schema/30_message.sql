@@ -7,7 +7,7 @@ create table skipmq.message (
   -- The retention period starts here: at the send, or at the move to a FIFO dead-letter queue.
   enqueued_at timestamptz not null,
   first_received_at timestamptz,
-  queue_id integer not null,
+  queue_id bigint not null,
   -- The fencing token: incremented by each receive and never reset, so that an old receipt cannot match.
   receive_count integer not null default 0,
   -- The receive count that users see is receive_count - receive_base.

@@ -7,7 +7,7 @@ create table skipmq.history (
   -- The id of the settling transaction: the position of incremental readers.
   xid bigint not null,
   id bigint not null,
-  queue_id integer not null,
+  queue_id bigint not null,
   receive_count integer not null,
   body_bytes integer not null,
   attribute_bytes integer not null,
@@ -37,7 +37,7 @@ create table skipmq.archived_day (
 -- The messages that were erased on request, so that they are not taken for lost; kept as long as the history.
 create table skipmq.erased_message (
   message_id uuid primary key,
-  queue_id integer not null,
+  queue_id bigint not null,
   erased_at timestamptz not null
 );
 -- Takes rows of days that have no partition, so that no settlement fails.

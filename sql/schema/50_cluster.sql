@@ -8,7 +8,7 @@ create table skipmq.cluster (
   counted_to timestamptz not null default '-infinity',
   -- The place of this database among partitions: its number, how many there are, how many there were when they were made
   -- (the homes of names are among these, and never change), and what identifies those that belong together (null: it is the
-  -- only one). The upper bits of a queue id, queue_id >> 25, are the number.
+  -- only one). The upper bits of a queue id, queue_id >> 57, are the number.
   partition integer not null default 0,
   partitions integer not null default 1,
   homes integer not null default 1,

@@ -2,7 +2,7 @@
 -- index and reads no group without a visible message. A transaction that changes a message of a group, other than by
 -- adding one, locks the group's row first.
 create table skipmq.message_group (
-  queue_id integer not null,
+  queue_id bigint not null,
   -- hashtextextended(group_id, queue_id): groups with the same hash share their order, which is harmless.
   group_no bigint not null,
   -- At the latest the time at which the group's first message becomes visible.
@@ -31,7 +31,7 @@ create sequence skipmq.sequence_number_seq as bigint cache 1;
 -- The messages sent to a FIFO queue in the last five minutes, with the answers to repeat. A row outlives its message, but
 -- not a purge, since it belongs to the generation.
 create table skipmq.deduplication (
-  queue_id integer not null,
+  queue_id bigint not null,
   -- The first half of the SHA-256 of the deduplication id, and of the group where that is the scope.
   key uuid not null,
   expires_at timestamptz not null,
@@ -44,7 +44,7 @@ create index deduplication_expires on skipmq.deduplication (expires_at);
 
 -- The results of receives with a ReceiveRequestAttemptId, for five minutes.
 create table skipmq.receive_attempt (
-  queue_id integer not null,
+  queue_id bigint not null,
   attempt_id text collate "C" not null,
   received_at timestamptz not null,
   -- The visible_at that it set: a message with another one has been changed since.

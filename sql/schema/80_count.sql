@@ -2,7 +2,7 @@
 -- that none waits for a counter; fold_counts adds them to the sums. Sum and changes together are exact in every snapshot,
 -- as are the totals of events, except for receives, which nodes count and add once a second.
 create table skipmq.queue_count (
-  queue_id integer primary key,
+  queue_id bigint primary key,
   messages bigint not null,
   sent bigint not null default 0,
   bytes_sent bigint not null default 0,
@@ -17,7 +17,7 @@ create table skipmq.queue_count (
 ) with (fillfactor = 50);
 create table skipmq.queue_delta (
   at timestamptz not null,
-  queue_id integer not null,
+  queue_id bigint not null,
   change integer not null,
   -- sent, moved-in, received, empty, or an outcome of the history.
   event text collate "C" not null,
@@ -36,7 +36,7 @@ create index queue_delta_at on skipmq.queue_delta (at);
 -- The events of each queue in each of the last minutes; a minute without events has no row.
 create table skipmq.queue_minute (
   minute timestamptz not null,
-  queue_id integer not null,
+  queue_id bigint not null,
   sent bigint not null,
   received bigint not null,
   deleted bigint not null,
@@ -51,7 +51,7 @@ create index queue_minute_minute on skipmq.queue_minute using brin (minute) with
 -- The same by ten minutes, for minutes that are older than six hours; kept for seven days.
 create table skipmq.queue_period (
   start timestamptz not null,
-  queue_id integer not null,
+  queue_id bigint not null,
   sent bigint not null,
   received bigint not null,
   deleted bigint not null,

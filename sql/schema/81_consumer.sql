@@ -2,7 +2,7 @@
 -- from their memory, never for a request; rows are removed minutes later. Unlogged: after a crash they come back by
 -- themselves.
 create unlogged table skipmq.consumer (
-  queue_id integer not null,
+  queue_id bigint not null,
   -- A worker's, or of a SQL session.
   process text collate "C" not null,
   -- An access key, empty for an unsigned request; a role for SQL.

@@ -127,7 +127,8 @@ def test_audit_of_a_database_accounts_for_every_send(
     ).fetchall()
     owner.execute(
         "select skipmq.delete_messages(skipmq.queue_id('orders'), array_agg(id),"
-        " array_agg(receive_count)) from skipmq.receive_messages(skipmq.queue_id('orders'), 10)"
+        " array_agg(receive_count), array_agg(message_id))"
+        " from skipmq.receive_messages(skipmq.queue_id('orders'), 10)"
     )
     path = tmp_path / "sent.jsonl"
     path.write_text(

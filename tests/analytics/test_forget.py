@@ -34,7 +34,8 @@ def fill(owner: Connection) -> None:
         owner.execute("select skipmq.send_message('orders', %s)", (f'{{"who": "{name}"}}',))
     owner.execute(
         "select skipmq.delete_messages(skipmq.queue_id('orders'), array_agg(id),"
-        " array_agg(receive_count)) from skipmq.receive_messages(skipmq.queue_id('orders'), 4)"
+        " array_agg(receive_count), array_agg(message_id))"
+        " from skipmq.receive_messages(skipmq.queue_id('orders'), 4)"
     )
     for n, group in enumerate(("alice", "alice", "bob", "alice", "bob")):
         owner.execute(

@@ -261,7 +261,8 @@ def test_replay_from_the_history_brings_back_what_was_deleted(
     orders = queue(owner, "orders", HistoryMode="full")
     owner.execute("select skipmq.send_message('orders', 'é ' || n) from generate_series(1, 5) n")
     owner.execute(
-        "select skipmq.delete_messages(%s, array_agg(id), array_agg(receive_count))"
+        "select skipmq.delete_messages(%s, array_agg(id), array_agg(receive_count),"
+        " array_agg(message_id))"
         " from skipmq.receive_messages(%s, 10)",
         (orders.id, orders.id),
     )

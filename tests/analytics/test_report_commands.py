@@ -57,7 +57,7 @@ def fill(url: str, log: Path) -> None:
         for _ in range(12):
             connection.execute(
                 "select skipmq.delete_messages(skipmq.queue_id('orders'), array_agg(id),"
-                " array_agg(receive_count))"
+                " array_agg(receive_count), array_agg(message_id))"
                 " from skipmq.receive_messages(skipmq.queue_id('orders'), 10)"
             )
         (now,) = connection.execute("select now()::text").fetchone() or ("",)

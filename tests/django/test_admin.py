@@ -157,7 +157,8 @@ def test_pages_look_as_those_of_the_admin(
     orders.send({"order": 5}, using=tables, delay=600)
     tables.execute("create temporary table r as select * from skipmq.receive_message('orders', 2)")
     tables.execute(
-        "select skipmq.dead_letter_message('orders', id, receive_count, 'ValueError: no milk')"
+        "select skipmq.dead_letter_message('orders', id, receive_count, message_id,"
+        " 'ValueError: no milk')"
         " from r order by id desc limit 1"
     )
 

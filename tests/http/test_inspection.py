@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -122,7 +123,7 @@ def test_copy_sends_the_picked_ones_anew(sqs: Any, queue: str, other: str, ask: 
         "CopyMessages",
         QueueUrl=queue,
         DestinationQueueUrl=other,
-        MessageReferences=[*picked, "999999999"],
+        MessageReferences=[*picked, f"999999999-{uuid4()}"],
     )
 
     outcomes = [result["Outcome"] for result in answer["Results"]]
@@ -168,7 +169,9 @@ def test_delete_takes_what_is_not_in_flight(sqs: Any, queue: str, ask: Ask) -> N
     found = {m["Body"]: m for m in ask("PeekMessages", QueueUrl=queue)["Messages"]}
     references = [found[body]["MessageReference"] for body in ("waits", "received")]
 
-    answer = ask("DeletePickedMessages", QueueUrl=queue, MessageReferences=[*references, "9"])
+    answer = ask(
+        "DeletePickedMessages", QueueUrl=queue, MessageReferences=[*references, f"9-{uuid4()}"]
+    )
 
     outcomes = [result["Outcome"] for result in answer["Results"]]
     assert outcomes == ["deleted", "in-flight", "missing"]

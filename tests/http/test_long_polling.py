@@ -302,7 +302,7 @@ def test_node_goes_on_when_a_migration_changes_what_a_function_gives(
     with shared[2].transaction():
         shared[2].execute("alter function skipmq.count_messages rename to count_messages_old")
         shared[2].execute(
-            "create function skipmq.count_messages(p_queue_id integer)"
+            "create function skipmq.count_messages(p_queue_id bigint)"
             " returns table (visible bigint, in_flight bigint, delayed bigint, more text)"
             " language sql security definer as $$ select 7::bigint, 0::bigint, 0::bigint, '' $$"
         )

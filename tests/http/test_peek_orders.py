@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -29,7 +30,9 @@ def test_named_messages_are_found_wherever_they_are(sqs: Any, queue: str, ask: A
     received = sqs.receive_message(QueueUrl=queue)["Messages"][0]
     names = [each["MessageReference"] for each in (third, first, second)]
 
-    found = ask("PeekMessages", QueueUrl=queue, MessageReferences=[*names, "999999999999"])
+    found = ask(
+        "PeekMessages", QueueUrl=queue, MessageReferences=[*names, f"999999999999-{uuid4()}"]
+    )
 
     assert [each["MessageReference"] for each in found["Messages"]] == names
     states = {each["MessageId"]: each["State"] for each in found["Messages"]}

@@ -35,7 +35,7 @@ def upgrade():
         alter table skipmq.queue add next_attribute text not null default 'none';
         alter table skipmq.message add next_column smallint not null default 0;
         alter table skipmq.history add next_column smallint;
-        create function skipmq.count_messages_v2(p_queue_id integer)
+        create function skipmq.count_messages_v2(p_queue_id bigint)
         returns table (visible bigint, next_column smallint)
         language sql stable security definer set search_path = pg_catalog, pg_temp
         return (select (count(*), max(m.next_column))

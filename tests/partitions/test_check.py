@@ -80,8 +80,9 @@ def test_queues_whose_numbers_belong_elsewhere_are_refused_and_found(
 
     refused = fresh.init(fresh.urls[0], database)
     with psycopg.connect(fresh.urls[1], autocommit=True) as connection:
-        connection.execute("alter sequence skipmq.queue_id_seq restart with 4")
+        connection.execute("update skipmq.cluster set partition = 0")
         connection.execute("select skipmq.create_queue('astray')")
+        connection.execute("update skipmq.cluster set partition = 1")
 
     assert "has queues whose numbers belong to another partition" in str(refused.exception)
     assert "partition 1 has 1 queues whose numbers belong elsewhere" in doctor(fresh)

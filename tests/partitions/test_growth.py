@@ -48,7 +48,7 @@ def place(made: Partitions, name: str) -> list[int]:
     for number, url in enumerate(made.urls):
         with psycopg.connect(url) as connection:
             row = connection.execute(
-                "select queue_id >> 25 from skipmq.queue where name = %s", (name,)
+                "select queue_id >> 57 from skipmq.queue where name = %s", (name,)
             ).fetchone()
             if row is not None:
                 assert row == (number,)

@@ -40,7 +40,7 @@ def test_queue_is_created_at_home_and_numbered_by_its_partition(
 
     ids = [create(router, name) for name in names]
 
-    assert [id_ >> 25 for id_ in ids] == [0, 1, 1]
+    assert [id_ >> 57 for id_ in ids] == [0, 1, 1]
     assert [create(router, name) for name in names] == ids
 
 
@@ -50,7 +50,7 @@ def test_dead_letter_queue_with_a_usual_name_has_the_home_of_its_source(
     for partition in (0, 1):
         name = two.name_at(partition)
         for other in (f"{name}-dlq", f"{name}_dead_letters", f"{name}-dlq.fifo", f"{name}DLQ"):
-            assert create(router, other) >> 25 == partition, other
+            assert create(router, other) >> 57 == partition, other
 
 
 def test_queue_is_created_where_its_dead_letter_queue_is(
@@ -64,13 +64,13 @@ def test_queue_is_created_where_its_dead_letter_queue_is(
     found = router.execute(
         "select queue_id from skipmq.get_queue(%s, '000000000000', 'us-east-1')", (name,)
     ).fetchall()
-    assert id_ >> 25 == 1
+    assert id_ >> 57 == 1
     assert found == [(id_,)]
     assert create(router, name, dead) == id_
     router.execute("select skipmq.delete_queue(%s)", (id_,))
     again = router.execute("select skipmq.create_queue(%s, p_cooldown => '0')", (name,)).fetchone()
     assert again is not None
-    assert again[0] >> 25 == 1
+    assert again[0] >> 57 == 1
 
 
 def test_dead_letter_queue_in_another_partition_is_refused_with_the_remedy(
@@ -97,8 +97,8 @@ def test_messages_and_tasks_do_not_cross_partitions(two: Partitions, router: Con
     ids = [create(router, source), create(router, target)]
 
     for call in (
-        f"skipmq.move_messages({ids[0]}, array[1], {ids[1]})",
-        f"skipmq.copy_messages({ids[0]}, array[1], {ids[1]})",
+        f"skipmq.move_messages({ids[0]}, array[1], array[gen_random_uuid()], {ids[1]})",
+        f"skipmq.copy_messages({ids[0]}, array[1], array[gen_random_uuid()], {ids[1]})",
         f"skipmq.start_message_task('{ARN}{source}', 'move', '{ARN}{target}')",
     ):
         with pytest.raises(psycopg.Error, match="in another partition"):

@@ -19,7 +19,7 @@ def test_requests_that_find_no_room_wait_for_one_count(database: str, owner: Con
     Queue(owner, "orders")
     owner.execute("create sequence public.count_seq")
     owner.execute(
-        "create or replace function skipmq.bound_in_flight(p_queue_id integer,"
+        "create or replace function skipmq.bound_in_flight(p_queue_id bigint,"
         " p_most integer default 120000)"
         " returns integer language sql as $$ select nextval('public.count_seq')::integer $$"
     )

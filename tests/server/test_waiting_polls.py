@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from itertools import count
 from time import monotonic
+from typing import Any
 
 import psycopg
 import pytest
@@ -99,17 +100,17 @@ class Sender:
         self.name = f"queue-{next(_number)}"
         created = client(nodes[0].url).create_queue(QueueName=self.name)
         self.queue = str(created["QueueUrl"])
-        self._received: list[tuple[int, int]] = []
+        self._received: list[tuple[Any, ...]] = []
 
     def hide(self, body: str, seconds: int) -> None:
         """Send a message and receive it."""
         self.by_http(1, body)
-        claim = "select id, receive_count from skipmq.receive_message(%s, 1, %s)"
+        claim = "select id, receive_count, message_id from skipmq.receive_message(%s, 1, %s)"
         self._received += self.owner.execute(claim, (self.name, seconds)).fetchall()
 
     def show(self) -> None:
         """Make the message that was hidden first visible."""
-        show = "select skipmq.change_message_visibility(%s, %s, %s, 0)"
+        show = "select skipmq.change_message_visibility(%s, %s, %s, %s, 0)"
         self.owner.execute(show, (self.name, *self._received.pop(0)))
 
     def by_sql(self, body: str, delay: int = 0, *, then: str = "select") -> None:

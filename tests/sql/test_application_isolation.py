@@ -1,6 +1,7 @@
 """Applications that try to use what they were not granted, with all that PostgreSQL offers them."""
 
 import re
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -66,7 +67,7 @@ def assert_uses_its_own_only(connection: Connection) -> None:
         (message,) = receive(connection, queue)
         assert hide(connection, queue, message, 60)
         assert delete(connection, queue, message)
-    anything = {"id": 1, "receive_count": 1}
+    anything = {"id": 1, "receive_count": 1, "message_id": uuid4()}
     for queue in OF_OTHERS:
         for attempt in (
             lambda q: send(connection, q),
@@ -103,12 +104,13 @@ def test_right_to_send_is_none_to_receive_and_the_other_way_round(
 
     send(sender, queue)
     (message,) = receive(receiver, queue)
+    named = f"{message['id']}, 1, '{message['message_id']}'"
     for call in (
         f"receive_message('{queue}')",
-        f"delete_message('{queue}', {message['id']}, 1)",
-        f"change_message_visibility('{queue}', {message['id']}, 1, 0)",
-        f"return_message('{queue}', {message['id']}, 1)",
-        f"dead_letter_message('{queue}', {message['id']}, 1)",
+        f"delete_message('{queue}', {named})",
+        f"change_message_visibility('{queue}', {named}, 0)",
+        f"return_message('{queue}', {named})",
+        f"dead_letter_message('{queue}', {named})",
     ):
         refused(sender, f"select skipmq.{call}")
     refused(receiver, f"select skipmq.send_message('{queue}', 'x')")
@@ -337,8 +339,8 @@ def test_refused_call_never_waits(
         for call in (
             f"send_message('{queue}', 'x')",
             f"receive_message('{queue}')",
-            f"delete_message('{queue}', 1, 1)",
-            f"change_message_visibility('{queue}', 1, 1, 0)",
+            f"delete_message('{queue}', 1, 1, gen_random_uuid())",
+            f"change_message_visibility('{queue}', 1, 1, gen_random_uuid(), 0)",
         ):
             refused(shop, f"select skipmq.{call}")
 

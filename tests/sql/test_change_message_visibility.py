@@ -1,7 +1,7 @@
 import psycopg
 import pytest
 
-from support.applications import Applications, bodies, delete, hide, receive, send
+from support.applications import Applications, bodies, delete, hide, receipt, receive, send
 from support.postgres import Connection
 from support.sql import Queue, number
 
@@ -87,14 +87,14 @@ def test_reason_is_kept_with_the_message_of_that_receive(
     Queue(owner, queue)
     shop = applications.both("shop", queue)
     send(shop, queue)
-    statement = "select skipmq.change_message_visibility(%s, %s, %s, 0, p_reason => %s)"
+    statement = "select skipmq.change_message_visibility(%s, %s, %s, %s, 0, p_reason => %s)"
     (first,) = receive(shop, queue)
 
-    assert number(shop, statement, queue, first["id"], first["receive_count"], "no milk")
+    assert number(shop, statement, queue, *receipt(first), "no milk")
     (second,) = receive(shop, queue)
-    number(shop, statement, queue, first["id"], first["receive_count"], "no tea")
+    number(shop, statement, queue, *receipt(first), "no tea")
 
     reason = {"DataType": "String", "StringValue": "no milk"}
     assert second["attributes"] == {"FailureReason": reason}
-    assert number(shop, statement, queue, second["id"], second["receive_count"], None)
+    assert number(shop, statement, queue, *receipt(second), None)
     assert receive(shop, queue)[0]["attributes"] == {"FailureReason": reason}

@@ -96,9 +96,9 @@ def test_refusal_is_the_same_whether_the_queue_exists_or_not(
         "select skipmq.send_message('{}', '')",
         "select skipmq.receive_message('{}')",
         "select skipmq.receive_message('{}', 99)",
-        "select skipmq.delete_message('{}', 1, 1)",
-        "select skipmq.change_message_visibility('{}', 1, 1, 0)",
-        "select skipmq.change_message_visibility('{}', 1, 1, null)",
+        "select skipmq.delete_message('{}', 1, 1, gen_random_uuid())",
+        "select skipmq.change_message_visibility('{}', 1, 1, gen_random_uuid(), 0)",
+        "select skipmq.change_message_visibility('{}', 1, 1, gen_random_uuid(), null)",
     ]
 
     def said() -> list[str]:

@@ -1,6 +1,9 @@
-from support.sql import Queue, number
+from support.sql import Queue, message_ids, number
 
-COPY = "select array(select outcome from skipmq.copy_messages(%s, %s::bigint[], %s) order by place)"
+COPY = (
+    "select array(select outcome from skipmq.copy_messages(%s, %s::bigint[], %s::uuid[], %s)"
+    " order by place)"
+)
 
 
 def test_copy_of_a_message_received_meanwhile_is_one_more_message(orders: Queue) -> None:
@@ -8,7 +11,9 @@ def test_copy_of_a_message_received_meanwhile_is_one_more_message(orders: Queue)
     orders.send("a")
     (received,) = orders.receive()
 
-    outcomes = number(orders.connection, COPY, orders.id, [received["id"], 999], target.id)
+    ids = [received["id"], 999]
+    known = message_ids(orders.connection, ids)
+    outcomes = number(orders.connection, COPY, orders.id, ids, known, target.id)
 
     assert outcomes == ["copied", "missing"]
     assert target.bodies() == ["a"]

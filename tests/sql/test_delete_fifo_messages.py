@@ -1,3 +1,5 @@
+from uuid import uuid4
+
 import psycopg
 import pytest
 
@@ -83,17 +85,12 @@ def test_receipt_of_a_dead_letter_has_expired(fifo: FifoQueue) -> None:
     assert source.outcomes(*received) == ["expired"]
 
 
-def test_receipt_of_another_receive_is_expired_by_its_time(fifo: FifoQueue) -> None:
+def test_receipt_of_a_lost_message_settles_nothing_of_the_one_that_has_its_number_now(
+    fifo: FifoQueue,
+) -> None:
     fifo.put("a:1")
     (received,) = fifo.receive(timeout=60)
-    delete = (
-        "select outcome from skipmq.delete_fifo_messages"
-        "(%s, array[%s::bigint], array[1], null, array[%s - interval '1 ms' * %s])"
-    )
+    lost = received | {"message_id": uuid4()}
 
-    outcomes = [
-        number(fifo.connection, delete, fifo.id, received["id"], received["received_at"], earlier)
-        for earlier in (1, 0)
-    ]
-
-    assert outcomes == ["expired", "deleted"]
+    assert fifo.hide(0, lost) == ["missing"]
+    assert fifo.outcomes(lost, received) == ["missing", "deleted"]

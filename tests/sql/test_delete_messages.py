@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 
 from support.postgres import Connection
-from support.sql import Queue, advance, history, number, until_blocked
+from support.sql import Queue, advance, history, until_blocked
 
 
 def test_delete_of_received_messages_removes_them(orders: Queue) -> None:
@@ -154,10 +154,7 @@ def test_receipt_of_a_lost_message_does_not_delete_the_one_that_has_its_id_now(
     advance(orders.connection, "1 s")
     (alive,) = orders.receive(timeout=60)
 
-    delete = "select skipmq.delete_messages(%s, array[%s::bigint], array[1], null, array[%s])"
-    stale = number(orders.connection, delete, orders.id, lost["id"], lost["received_at"])
-    hidden = orders.hide(0, lost)
-    own = number(orders.connection, delete, orders.id, alive["id"], alive["received_at"])
+    stale, hidden, own = orders.delete(lost), orders.hide(0, lost), orders.delete(alive)
 
     assert alive["id"] == lost["id"]
     assert (stale, hidden, own) == (0, ["missing"], 1)

@@ -1,11 +1,14 @@
+from collections.abc import Sequence
+from typing import Any
+
 import psycopg
 import pytest
 
 from support.fifo import FifoQueue
-from support.sql import Queue, advance, history, number
+from support.sql import Queue, advance, history, message_ids, number
 
 DELETE = (
-    "select array(select outcome from skipmq.delete_picked_messages(%s, %s::bigint[])"
+    "select array(select outcome from skipmq.delete_picked_messages(%s, %s::bigint[], %s::uuid[])"
     " order by place)"
 )
 
@@ -18,6 +21,11 @@ def ids(queue: Queue) -> list[int]:
     return [id_ for (id_,) in rows]
 
 
+def delete(queue: Queue, ids: Sequence[int]) -> Any:
+    known = message_ids(queue.connection, ids)
+    return number(queue.connection, DELETE, queue.id, list(ids), known)
+
+
 def test_delete_says_what_became_of_each(orders: Queue) -> None:
     orders.send("received")
     orders.receive(timeout=30)
@@ -25,9 +33,7 @@ def test_delete_says_what_became_of_each(orders: Queue) -> None:
     orders.send("delayed", delay=60)
     received, visible, delayed = ids(orders)
 
-    outcomes = number(
-        orders.connection, DELETE, orders.id, [delayed, received, visible, visible, 999_999_999]
-    )
+    outcomes = delete(orders, [delayed, received, visible, visible, 999_999_999])
 
     assert outcomes == ["deleted", "in-flight", "deleted", "deleted", "missing"]
     assert orders.counts() == (0, 1, 0)
@@ -38,7 +44,7 @@ def test_message_of_another_queue_stays(orders: Queue) -> None:
     other = Queue(orders.connection, "other")
     other.send("a")
 
-    assert number(orders.connection, DELETE, orders.id, ids(other)) == ["missing"]
+    assert delete(orders, ids(other)) == ["missing"]
     assert other.counts() == (1, 0, 0)
 
 
@@ -47,7 +53,7 @@ def test_group_goes_on_with_what_is_left(fifo: FifoQueue) -> None:
     assert fifo.take(1) == ["a:1"]
     first, second, other, alone = ids(fifo)
 
-    outcomes = number(fifo.connection, DELETE, fifo.id, [first, second, other, alone])
+    outcomes = delete(fifo, [first, second, other, alone])
 
     assert outcomes == ["in-flight", "deleted", "deleted", "deleted"]
     assert fifo.take() == []
@@ -60,7 +66,7 @@ def test_group_goes_on_with_what_is_left(fifo: FifoQueue) -> None:
 def test_first_of_a_group_makes_room_for_the_next(fifo: FifoQueue) -> None:
     fifo.put("a:1", "a:2")
 
-    assert number(fifo.connection, DELETE, fifo.id, ids(fifo)[:1]) == ["deleted"]
+    assert delete(fifo, ids(fifo)[:1]) == ["deleted"]
 
     assert fifo.take() == ["a:2"]
 
@@ -71,5 +77,5 @@ def test_purged_generation_is_refused(orders: Queue) -> None:
     orders.connection.execute("select skipmq.purge_queue(%s)", (orders.id,))
 
     with pytest.raises(psycopg.Error) as raised:
-        orders.connection.execute(DELETE, (orders.id, [one]))
+        delete(orders, [one])
     assert raised.value.sqlstate == "SQ005"

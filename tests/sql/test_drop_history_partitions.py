@@ -118,7 +118,9 @@ def test_drop_with_archive_waits_for_an_export_that_has_just_seen_the_files(
 def test_ids_of_erased_messages_are_kept_as_long_as_the_history(orders: Queue) -> None:
     owner = orders.connection
     orders.send("a")
-    erase = "select skipmq.erase_messages(%s, (select array_agg(id) from skipmq.message))"
+    erase = (
+        "select skipmq.erase_messages(%s, array_agg(id), array_agg(message_id)) from skipmq.message"
+    )
     noted = "select count(*) from skipmq.erased_message"
     number(owner, erase, orders.id)
 

@@ -1,18 +1,25 @@
+from typing import Any
+
 import psycopg
 import pytest
 
 from support.fifo import FifoQueue
 from support.postgres import as_node
-from support.sql import Queue, history, number
+from support.sql import Queue, history, message_ids, number
 
-ERASE = "select skipmq.erase_messages(%s, %s::bigint[])"
+ERASE = "select skipmq.erase_messages(%s, %s::bigint[], %s::uuid[])"
+
+
+def erase(queue: Queue, ids: list[int]) -> Any:
+    known = message_ids(queue.connection, ids)
+    return number(queue.connection, ERASE, queue.id, ids, known)
 
 
 def test_erased_messages_leave_no_history_and_a_right_count(orders: Queue) -> None:
     orders.send("a", "b", "c")
     taken = [row["id"] for row in orders.receive(2)]
 
-    erased = number(orders.connection, ERASE, orders.id, [*taken, 0])
+    erased = erase(orders, [*taken, 0])
 
     assert erased == 2
     assert history(orders.connection) == []
@@ -27,7 +34,7 @@ def test_ids_of_erased_messages_are_noted_once(orders: Queue) -> None:
     ).fetchall()
 
     for _ in range(2):
-        number(orders.connection, ERASE, orders.id, taken)
+        erase(orders, taken)
 
     noted = orders.connection.execute("select message_id, queue_id from skipmq.erased_message")
     assert noted.fetchall() == messages
@@ -38,7 +45,7 @@ def test_history_of_others_stays(orders: Queue) -> None:
     orders.delete(*orders.receive(1))
     (left,) = orders.receive()
 
-    number(orders.connection, ERASE, orders.id, [left["id"]])
+    erase(orders, [left["id"]])
 
     assert history(orders.connection) == [("deleted",)]
 
@@ -48,7 +55,7 @@ def test_group_whose_head_is_erased_goes_on_with_the_next(fifo: FifoQueue) -> No
     head = fifo.receive(1)
     blocked = fifo.receive()
 
-    erased = number(fifo.connection, ERASE, fifo.id, [row["id"] for row in head])
+    erased = erase(fifo, [row["id"] for row in head])
 
     assert blocked == []
     assert erased == 1

@@ -3,10 +3,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from support.sql import Queue
+from support.sql import Queue, message_ids
 
 LOCK = (
-    "select free, held, cardinality(tids) from skipmq.lock_picked(%s, %s::bigint[], skipmq.clock())"
+    "select free, held, cardinality(tids)"
+    " from skipmq.lock_picked(%s, %s::bigint[], %s::uuid[], skipmq.clock())"
 )
 
 
@@ -18,7 +19,8 @@ def ids(queue: Queue) -> list[int]:
 
 
 def picked(queue: Queue, *numbers: int) -> Any:
-    return queue.connection.execute(LOCK, (queue.id, list(numbers))).fetchone()
+    known = message_ids(queue.connection, numbers)
+    return queue.connection.execute(LOCK, (queue.id, list(numbers), known)).fetchone()
 
 
 def test_messages_are_free_in_flight_or_missing(orders: Queue) -> None:

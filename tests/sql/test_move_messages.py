@@ -1,6 +1,9 @@
-from support.sql import Queue, number
+from support.sql import Queue, message_ids, number
 
-MOVE = "select array(select outcome from skipmq.move_messages(%s, %s::bigint[], %s) order by place)"
+MOVE = (
+    "select array(select outcome from skipmq.move_messages(%s, %s::bigint[], %s::uuid[], %s)"
+    " order by place)"
+)
 
 
 def test_old_receipt_does_nothing_after_a_move_there_and_back(orders: Queue) -> None:
@@ -14,7 +17,8 @@ def test_old_receipt_does_nothing_after_a_move_there_and_back(orders: Queue) -> 
             ).fetchone()
             or ()
         )
-        outcomes = number(orders.connection, MOVE, source.id, [id_, id_], target.id)
+        known = message_ids(orders.connection, [id_, id_])
+        outcomes = number(orders.connection, MOVE, source.id, [id_, id_], known, target.id)
         assert outcomes == ["moved", "moved"]
 
     assert orders.delete(old) == 0
@@ -27,4 +31,5 @@ def test_message_of_another_queue_is_missing(orders: Queue) -> None:
     other.send("a")
     (theirs,) = other.receive(timeout=0)
 
-    assert number(orders.connection, MOVE, orders.id, [theirs["id"]], other.id) == ["missing"]
+    chosen = ([theirs["id"]], [theirs["message_id"]])
+    assert number(orders.connection, MOVE, orders.id, *chosen, other.id) == ["missing"]

@@ -5,9 +5,12 @@ from support.fifo import FifoQueue
 from support.sql import Queue, number
 
 PICKED = (
-    "select array(select array[body, state] from skipmq.picked_messages(%s, array("
-    "select m.id from unnest(%s::text[]) with ordinality b (body, place)"
-    " join skipmq.message m using (body) order by b.place), %s))"
+    "select array(select array[p.body, p.state] from (select %s::bigint as queue_id) q,"
+    " lateral (select array_agg(m.id order by b.place) as ids,"
+    " array_agg(m.message_id order by b.place) as message_ids"
+    " from unnest(%s::text[]) with ordinality b (body, place)"
+    " join skipmq.message m using (body)) w,"
+    " lateral skipmq.picked_messages(q.queue_id, w.ids, w.message_ids, %s) p)"
 )
 
 

@@ -6,7 +6,8 @@ from support.sql import Queue, number
 
 RANKED = (
     "select array(select m.body from skipmq.rank_messages(%s, %s, %s, %s)"
-    " with ordinality r (id, place) join skipmq.message m using (id) order by r.place)"
+    " with ordinality r (id, message_id, place) join skipmq.message m using (id, message_id)"
+    " order by r.place)"
 )
 
 

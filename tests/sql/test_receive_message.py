@@ -96,11 +96,13 @@ def test_account_and_region_choose_the_queue(owner: Connection, applications: Ap
 
     shop.execute(f"select skipmq.send_message('orders', 'x', {there})")
 
-    row = shop.execute(f"select id, body from skipmq.receive_message('orders', {there})").fetchone()
+    row = shop.execute(
+        f"select id, body, message_id from skipmq.receive_message('orders', {there})"
+    ).fetchone()
     assert row is not None
     assert row[1] == "x"
     assert shop.execute(
-        f"select skipmq.delete_message('orders', %s, 1, {there})", (row[0],)
+        f"select skipmq.delete_message('orders', %s, 1, %s, {there})", (row[0], row[2])
     ).fetchone() == (True,)
 
 

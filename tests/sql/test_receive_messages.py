@@ -4,7 +4,7 @@ import psycopg
 import pytest
 
 from support.postgres import Connection, as_node
-from support.sql import Queue, advance, history, number
+from support.sql import Queue, advance, history, number, receipts
 
 
 def test_receive_gives_messages_in_order_of_visibility(orders: Queue) -> None:
@@ -208,8 +208,8 @@ def test_message_that_reached_no_client_comes_before_newer_ones(orders: Queue) -
     orders.send("second")
     (received,) = orders.receive(1)
     orders.connection.execute(
-        "select skipmq.return_messages(%s, %s::bigint[], %s::int[])",
-        (orders.id, [received["id"]], [received["receive_count"]]),
+        "select skipmq.return_messages(%s, %s::bigint[], %s::int[], %s::uuid[])",
+        (orders.id, *receipts([received])),
     )
 
     assert orders.bodies() == ["first", "second"]

@@ -179,7 +179,8 @@ class WatermarkMachine(RuleBasedStateMachine):
     def receive_in_a_transaction(self, who: int, number: int, timeout: int) -> None:
         session = self.sessions[who]
         rows = session.run(
-            "select id, receive_count, received_at from skipmq.receive_messages(%s, %s, %s)"
+            "select id, receive_count, message_id, received_at"
+            " from skipmq.receive_messages(%s, %s, %s)"
             " where id is not null",
             self.queue.id,
             number,
@@ -193,11 +194,12 @@ class WatermarkMachine(RuleBasedStateMachine):
         held, session.held = session.held[:2], session.held[2:]
         session.run(
             "select from skipmq.change_visibility(%s, %s::bigint[], %s::int[],"
-            " %s::timestamptz[], %s::int[])",
+            " %s::uuid[], %s::timestamptz[], %s::int[])",
             self.queue.id,
             [row[0] for row in held],
             [row[1] for row in held],
             [row[2] for row in held],
+            [row[3] for row in held],
             [0] * len(held),
         )
 

@@ -4,7 +4,9 @@ from support.sql import Queue, Redrive, advance, history, number
 
 MOVE = "select skipmq.move_batch(%s, %s, %s)"
 MOVE_FIFO = "select skipmq.move_fifo_batch(%s, %s, %s)"
-MOVE_SOME = "select array(select outcome from skipmq.move_messages(%s, %s::bigint[], %s))"
+MOVE_SOME = (
+    "select array(select outcome from skipmq.move_messages(%s, %s::bigint[], %s::uuid[], %s))"
+)
 IDENTITY = "select id, message_id, sent_at from skipmq.message where body <> ''"
 
 
@@ -41,11 +43,10 @@ def test_message_older_than_the_retention_period_of_its_target_lives_on(owner: C
     advance(owner, "5 days")
 
     assert number(owner, MOVE, dead.id, orders.id, 1) == 1
-    (id_,) = (
-        owner.execute("select id from skipmq.message where queue_id = %s", (dead.id,)).fetchone()
-        or ()
-    )
-    assert number(owner, MOVE_SOME, dead.id, [id_], orders.id) == ["moved"]
+    row = owner.execute(
+        "select array[id], array[message_id] from skipmq.message where queue_id = %s", (dead.id,)
+    ).fetchone()
+    assert number(owner, MOVE_SOME, dead.id, *(row or ()), orders.id) == ["moved"]
 
     owner.execute("select skipmq.expire_messages()")
     assert sorted(orders.bodies()) == ["moved", "redriven"]

@@ -1,18 +1,16 @@
 from support.fifo import FifoQueue
 from support.postgres import Connection
-from support.sql import number
+from support.sql import number, receipts
 
-RETURN = "select skipmq.return_fifo_messages(%s, %s::bigint[], %s::int[])"
+RETURN = "select skipmq.return_fifo_messages(%s, %s::bigint[], %s::int[], %s::uuid[])"
 
 
 def test_group_can_be_received_from_again_in_order(fifo: FifoQueue) -> None:
     fifo.put("g:a", "g:b", "h:c")
     received = fifo.receive()
-    ids = [message["id"] for message in received]
-    counts = [message["receive_count"] for message in received]
     assert fifo.bodies() == []
 
-    assert number(fifo.connection, RETURN, fifo.id, ids, counts) == 3
+    assert number(fifo.connection, RETURN, fifo.id, *receipts(received)) == 3
 
     again = fifo.receive()
     assert sorted(m["body"] for m in again) == ["a", "b", "c"]
@@ -26,7 +24,7 @@ def test_group_of_a_queue_with_a_delay_does_not_wait_once_more(owner: Connection
     owner.execute("set skipmq.clock_offset = '901 seconds'")
     (received,) = fifo.receive()
 
-    number(owner, RETURN, fifo.id, [received["id"]], [received["receive_count"]])
+    number(owner, RETURN, fifo.id, *receipts([received]))
 
     assert fifo.bodies() == ["a"]
 
@@ -35,6 +33,6 @@ def test_rest_of_a_group_stays_locked_behind_what_is_still_in_flight(fifo: FifoQ
     fifo.put("g:a", "g:b")
     _, second = fifo.receive()
 
-    number(fifo.connection, RETURN, fifo.id, [second["id"]], [second["receive_count"]])
+    number(fifo.connection, RETURN, fifo.id, *receipts([second]))
 
     assert fifo.bodies() == []

@@ -3,19 +3,13 @@ from typing import Any
 import pytest
 
 from support.postgres import Connection
-from support.sql import Queue, advance, number, redrive_policy
+from support.sql import Queue, advance, number, receipts, redrive_policy
 
-RETURN = "select skipmq.return_messages(%s, %s::bigint[], %s::int[])"
+RETURN = "select skipmq.return_messages(%s, %s::bigint[], %s::int[], %s::uuid[])"
 
 
 def give_back(queue: Queue, *received: dict[str, Any]) -> Any:
-    return number(
-        queue.connection,
-        RETURN,
-        queue.id,
-        [message["id"] for message in received],
-        [message["receive_count"] for message in received],
-    )
+    return number(queue.connection, RETURN, queue.id, *receipts(received))
 
 
 def test_returned_message_is_visible_and_was_never_received(orders: Queue) -> None:

@@ -8,8 +8,9 @@ from support.fifo import FifoQueue
 from support.sql import Queue, number
 
 SEARCH = (
-    "select json_build_object('bodies', array(select m.body from unnest(s.ids) with ordinality"
-    " i (id, place) join skipmq.message m using (id) order by i.place), 'found', s.matched,"
+    "select json_build_object('bodies', array(select m.body from unnest(s.ids, s.message_ids)"
+    " with ordinality i (id, message_id, place) join skipmq.message m using (id, message_id)"
+    " order by i.place), 'found', s.matched,"
     " 'searched', s.searched, 'finished', s.finished, 'at', s.at, 'number', s.number)"
     " from skipmq.search_messages(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s) s"
 )

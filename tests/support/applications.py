@@ -113,14 +113,18 @@ def bodies(connection: Connection, queue: str) -> list[str]:
     return [row["body"] for row in receive(connection, queue)]
 
 
+def receipt(received: dict[str, Any]) -> tuple[Any, ...]:
+    """Return what names a receive of a message in the functions that settle it."""
+    return received["id"], received["receive_count"], received["message_id"]
+
+
 def delete(connection: Connection, queue: str, received: dict[str, Any]) -> bool:
     return bool(
         number(
             connection,
-            "select skipmq.delete_message(%s, %s, %s)",
+            "select skipmq.delete_message(%s, %s, %s, %s)",
             queue,
-            received["id"],
-            received["receive_count"],
+            *receipt(received),
         )
     )
 
@@ -129,24 +133,21 @@ def hide(connection: Connection, queue: str, received: dict[str, Any], timeout: 
     return bool(
         number(
             connection,
-            "select skipmq.change_message_visibility(%s, %s, %s, %s)",
+            "select skipmq.change_message_visibility(%s, %s, %s, %s, %s)",
             queue,
-            received["id"],
-            received["receive_count"],
+            *receipt(received),
             timeout,
         )
     )
 
 
 def give_back(connection: Connection, queue: str, received: dict[str, Any]) -> bool:
-    statement = "select skipmq.return_message(%s, %s, %s)"
-    return bool(number(connection, statement, queue, received["id"], received["receive_count"]))
+    statement = "select skipmq.return_message(%s, %s, %s, %s)"
+    return bool(number(connection, statement, queue, *receipt(received)))
 
 
 def dead_letter(
     connection: Connection, queue: str, received: dict[str, Any], reason: str | None = None
 ) -> bool:
-    statement = "select skipmq.dead_letter_message(%s, %s, %s, %s)"
-    return bool(
-        number(connection, statement, queue, received["id"], received["receive_count"], reason)
-    )
+    statement = "select skipmq.dead_letter_message(%s, %s, %s, %s, %s)"
+    return bool(number(connection, statement, queue, *receipt(received), reason))

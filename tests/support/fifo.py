@@ -8,7 +8,7 @@ from uuid import uuid4
 import psycopg
 
 from support.postgres import Connection
-from support.sql import Queue
+from support.sql import Queue, receipts
 
 _number = count(1)
 
@@ -66,8 +66,9 @@ class FifoQueue(Queue):
     def outcomes(self, *received: dict[str, Any]) -> list[str]:
         """Delete what was received; return what became of each."""
         rows = self.connection.execute(
-            "select outcome from skipmq.delete_fifo_messages(%s, %s::bigint[], %s::int[])",
-            (self.id, [r["id"] for r in received], [r["receive_count"] for r in received]),
+            "select outcome"
+            " from skipmq.delete_fifo_messages(%s, %s::bigint[], %s::int[], %s::uuid[])",
+            (self.id, *receipts(received)),
         ).fetchall()
         return [outcome for (outcome,) in rows]
 
@@ -77,11 +78,10 @@ class FifoQueue(Queue):
     def hide(self, timeout: int, *received: dict[str, Any]) -> list[str]:
         rows = self.connection.execute(
             "select outcome from skipmq.change_fifo_visibility"
-            "(%s, %s::bigint[], %s::int[], %s::timestamptz[], %s::int[])",
+            "(%s, %s::bigint[], %s::int[], %s::uuid[], %s::timestamptz[], %s::int[])",
             (
                 self.id,
-                [r["id"] for r in received],
-                [r["receive_count"] for r in received],
+                *receipts(received),
                 [r["received_at"] for r in received],
                 [timeout] * len(received),
             ),

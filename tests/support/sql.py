@@ -1,6 +1,7 @@
 """The vocabulary of the tests that talk SQL only."""
 
 import time
+from collections.abc import Sequence
 from copy import copy
 from typing import Any, Self
 from uuid import uuid4
@@ -77,8 +78,8 @@ class Queue:
 
     def delete(self, *received: dict[str, Any]) -> int:
         row = self.connection.execute(
-            "select skipmq.delete_messages(%s, %s::bigint[], %s::int[])",
-            (self.id, [r["id"] for r in received], [r["receive_count"] for r in received]),
+            "select skipmq.delete_messages(%s, %s::bigint[], %s::int[], %s::uuid[])",
+            (self.id, *receipts(received)),
         ).fetchone()
         assert row is not None
         return int(row[0])
@@ -86,11 +87,10 @@ class Queue:
     def hide(self, timeout: int, *received: dict[str, Any]) -> list[str]:
         rows = self.connection.execute(
             "select outcome from skipmq.change_visibility"
-            "(%s, %s::bigint[], %s::int[], %s::timestamptz[], %s::int[])",
+            "(%s, %s::bigint[], %s::int[], %s::uuid[], %s::timestamptz[], %s::int[])",
             (
                 self.id,
-                [r["id"] for r in received],
-                [r["receive_count"] for r in received],
+                *receipts(received),
                 [r["received_at"] for r in received],
                 [timeout] * len(received),
             ),
@@ -103,6 +103,21 @@ class Queue:
         ).fetchone()
         assert row is not None
         return (row[0], row[1], row[2])
+
+
+def receipts(received: Sequence[dict[str, Any]]) -> tuple[list[Any], ...]:
+    """Return the ids, receive counts and message ids of what was received."""
+    return tuple([r[name] for r in received] for name in ("id", "receive_count", "message_id"))
+
+
+def message_ids(connection: Connection, ids: Sequence[int]) -> list[Any]:
+    """Return the message ids of messages, each with a new one where there is no message."""
+    rows = connection.execute(
+        "select coalesce(m.message_id, gen_random_uuid()) from unnest(%s::bigint[])"
+        " with ordinality u (id, place) left join skipmq.message m using (id) order by u.place",
+        (list(ids),),
+    )
+    return [each for (each,) in rows]
 
 
 def redrive_policy(target: str = "dead", most: int = 1) -> str:

@@ -10,7 +10,12 @@ from skipmq.delivery.receipts import Receipt
 
 KEY = b"k" * 32
 QUEUE = "arn:aws:sqs:us-east-1:000000000000:jobs"
-RECEIPT = Receipt(message=42, receive_count=3, received_at=1_700_000_000_000_000)
+RECEIPT = Receipt(
+    message=42,
+    receive_count=3,
+    received_at=1_700_000_000_000_000,
+    message_id="0b6f1c2a9d3e4f508a7b6c5d4e3f2a1b",
+)
 
 
 @given(
@@ -19,6 +24,7 @@ RECEIPT = Receipt(message=42, receive_count=3, received_at=1_700_000_000_000_000
         message=st.integers(-(2**63), 2**63 - 1),
         receive_count=st.integers(-(2**31), 2**31 - 1),
         received_at=st.integers(0, 2**64 - 1),
+        message_id=st.uuids().map(lambda each: each.hex),
     ),
     st.binary(min_size=1, max_size=64),
     st.text(max_size=80),

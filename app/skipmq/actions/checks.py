@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from skipmq import errors, limits
-from skipmq.model import AttributeValue, Identity, QueueName
+from skipmq.model import AttributeValue, Identity, QueueName, Reference
 from skipmq.protocol import extensions, requests
 
 Paged: TypeAlias = (
@@ -30,7 +30,7 @@ _LONGEST_URL, _LONGEST_CACHED = 2_000, 400
 _ENTRY_ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _ATTRIBUTE_NAME = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _IDENTIFIER = re.compile(r"[!-~]{1,128}")
-_REFERENCE = re.compile("[0-9]{1,18}")
+_REFERENCE = re.compile("[0-9]{1,18}-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 # Nearly all texts have only these characters, which bytes.translate checks fast.
 _ASCII = bytes([*b"\t\n\r", *range(0x20, 0x80)])
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -59,14 +59,15 @@ def unknown_attribute(name: str) -> errors.SqsError:
     return errors.InvalidAttributeName(f"Unknown Attribute {errors.shown(name)}.")
 
 
-def message_reference(value: str, parameter: str) -> int:
-    """Return the id of the message that a reference of PeekMessages stands for.
+def message_reference(value: str, parameter: str) -> Reference:
+    """Return what a MessageReference of PeekMessages names.
 
     Raises errors.InvalidParameterValueException.
     """
     if not _REFERENCE.fullmatch(value):
         raise invalid(value, parameter, "Must be a MessageReference from PeekMessages.")
-    return int(value)
+    number, message_id = value.split("-", 1)
+    return Reference(int(number), message_id)
 
 
 def queue_name(url: str, identity: Identity) -> QueueName:

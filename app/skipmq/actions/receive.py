@@ -176,7 +176,9 @@ def _shown(
     system: list[str],
     parameters: requests.ReceiveMessage,
 ) -> dict[str, Any]:
-    receipt = receipts.Receipt(message.id, message.receive_count, message.received_at)
+    receipt = receipts.Receipt(
+        message.id, message.receive_count, message.received_at, message.message_id
+    )
     result: dict[str, Any] = {
         "MessageId": message.message_id,
         "ReceiptHandle": receipts.encode(receipt, node.receipt_keys.current, name.arn),

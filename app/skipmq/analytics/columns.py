@@ -22,7 +22,7 @@ _VIEW: list[tuple[str, DataType]] = [
     ("first_received_at", _TIME),
     ("xid", _LONG),
     ("id", _LONG),
-    ("queue_id", _INTEGER),
+    ("queue_id", _LONG),
     ("account", _TEXT),
     ("region", _TEXT),
     ("queue", _TEXT),
@@ -50,7 +50,7 @@ _DERIVED: list[tuple[str, DataType]] = [("day", DateType()), ("partition", _INTE
 HISTORY = StructType([StructField(n, t) for n, t in [*_VIEW, *_DERIVED]])
 
 # The partition in the SQL of PostgreSQL, Spark and DuckDB alike.
-PARTITION = f"queue_id >> {QUEUE_BITS}"
+PARTITION = f"cast(queue_id >> {QUEUE_BITS} as integer)"
 
 # The columns that `skipmq_views.history_metadata` lacks.
 CONTENT = ("attributes", "body")

@@ -83,11 +83,11 @@ def _erase_in(session: Session, condition: str) -> Iterator[tuple[str, int]]:
     # An unfinished replay stages the remaining messages again.
     if unsent := erasure.erase_unsent_replays(session):
         yield "replay", unsent
-    for queue_id, ids in erasure.live(session, condition):
+    for queue_id, ids, message_ids in erasure.live(session, condition):
         for start in range(0, len(ids), CHUNK):
-            chunk = ids[start : start + CHUNK]
-            erasure.erase_live(session, queue_id, chunk)
-            yield "live", len(chunk)
+            chunk = slice(start, start + CHUNK)
+            erasure.erase_live(session, queue_id, ids[chunk], message_ids[chunk])
+            yield "live", len(ids[chunk])
     for day in erasure.days(session, condition):
         yield "history", erasure.erase_day(session, condition, day)
 

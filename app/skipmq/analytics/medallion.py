@@ -8,7 +8,6 @@ from contextlib import suppress
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import (
-    IntegerType,
     LongType,
     StringType,
     StructField,
@@ -28,7 +27,7 @@ _ROWS, _BODIES = "spark.skipmq.rows", "spark.skipmq.bodies"
 _COUNTERS = StructType(
     [
         *(StructField(n, StringType()) for n in ("account", "region", "queue")),
-        StructField("queue_id", IntegerType()),
+        StructField("queue_id", LongType()),
         StructField("outcome", StringType()),
         StructField("since", TimestampType()),
         *(StructField(n, LongType()) for n in ("horizon", "counted", "unread", "erased")),

@@ -88,4 +88,4 @@ def _settling(
 ) -> tuple[str, list[Any]]:
     """Return a statement that settles messages, with its parameters: its own are `extra`."""
     before = (queue.name, *extra, queue.account, queue.region)
-    return statements.settling(statement, before, [(m.number, m.receipt) for m in messages])
+    return statements.settling(statement, before, [(m.number, m.receipt, m.id) for m in messages])

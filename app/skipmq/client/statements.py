@@ -30,31 +30,32 @@ select skipmq.send_fifo_message(
   %s::text, b.body, %s::text, b.deduplication_id, %s::text::jsonb, {ACCOUNT}, {REGION})::text
 from unnest(%s::text[], %s::text[]) b (body, deduplication_id)"""
 
-# The claim commits by itself. What follows names what was claimed by ids and receive counts.
+# The claim commits by itself. What follows names what was claimed by ids, receive counts and
+# message ids.
 CLAIM = f"""
 select r.id, r.receive_count, r.message_id::text, r.body, r.attributes, r.approximate_receive_count,
   r.sent_at, r.group_id, r.dead_letter_source, r.trace_header
 from skipmq.receive_message(%s::text, %s::integer, %s::integer, {ACCOUNT}, {REGION}) r"""
-_CLAIMED = "from unnest(%s::bigint[], %s::integer[]) m (id, receive_count)"
+_CLAIMED = "from unnest(%s::bigint[], %s::integer[], %s::uuid[]) m (id, receive_count, message_id)"
 DELETE = f"""
 select skipmq.delete_message(
-  %s::text, m.id, m.receive_count, {ACCOUNT}, {REGION}) {_CLAIMED}"""
+  %s::text, m.id, m.receive_count, m.message_id, {ACCOUNT}, {REGION}) {_CLAIMED}"""
 HIDE = f"""
 select skipmq.change_message_visibility(
-  %s::text, m.id, m.receive_count, %s::integer, p_reason => %s::text,
+  %s::text, m.id, m.receive_count, m.message_id, %s::integer, p_reason => %s::text,
   p_account => {ACCOUNT}, p_region => {REGION}) {_CLAIMED}"""
 RETURN = f"""
 select skipmq.return_message(
-  %s::text, m.id, m.receive_count, {ACCOUNT}, {REGION}) {_CLAIMED}"""
+  %s::text, m.id, m.receive_count, m.message_id, {ACCOUNT}, {REGION}) {_CLAIMED}"""
 DEAD_LETTER = f"""
 select skipmq.dead_letter_message(
-  %s::text, m.id, m.receive_count, %s::text, {ACCOUNT}, {REGION}) {_CLAIMED}"""
+  %s::text, m.id, m.receive_count, m.message_id, %s::text, {ACCOUNT}, {REGION}) {_CLAIMED}"""
 
-_ONE = "from (values (%s::bigint, %s::integer)) m (id, receive_count)"
+_ONE = "from (values (%s::bigint, %s::integer, %s::uuid)) m (id, receive_count, message_id)"
 
 
 def settling(
-    statement: str, before: Sequence[Any], claimed: Sequence[tuple[Any, Any]]
+    statement: str, before: Sequence[Any], claimed: Sequence[tuple[Any, Any, Any]]
 ) -> tuple[str, list[Any]]:
     """Return one of these for what was claimed, with its parameters: `before` are the first.
 

@@ -32,7 +32,7 @@ _PAUSE = 0.25
 # Seconds after which another partition is asked what any of them can answer.
 _PATIENCE = 1.0
 # The bits of a queue id below the number of its partition.
-QUEUE_BITS = 25
+QUEUE_BITS = 57
 
 
 class Database(Pool):

@@ -140,11 +140,7 @@ class FifoMessages(Messages):
         self, key: _DeleteKey, requests: Sequence[Sequence[Receipt]], deadline: float
     ) -> list[list[str]]:
         queue_id, mode = key
-        parameters = (
-            *statements.receipts(queue_id, requests),
-            SYNC_COMMIT[mode],
-            statements.received_at(requests),
-        )
+        parameters = (*statements.receipts(queue_id, requests), SYNC_COMMIT[mode])
         rows = await self._commit(queue_id, mode, statements.DELETE_FIFO, parameters, deadline)
         return statements.split([outcome for (outcome,) in rows], requests)
 

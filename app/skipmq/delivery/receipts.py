@@ -1,7 +1,8 @@
 """Receipt handles, with which a consumer deletes or hides a message that it has received.
 
-A handle has the message's row, the number of the receive (the fencing token) and its time, and a
-keyed digest of these and the queue's ARN: it cannot be forged or used on another queue.
+A handle has the message's row and id, the number of the receive (the fencing token) and its time,
+and a keyed digest of these and the queue's ARN: it cannot be forged or used on another queue. A
+server that lost committed messages assigns the numbers of their rows again, but not their ids.
 """
 
 from binascii import Error as Base64Error
@@ -16,8 +17,8 @@ import msgspec
 
 from skipmq import errors
 
-_PAYLOAD = Struct(">BqiQ")
-_VERSION = 1
+_PAYLOAD = Struct(">BqiQ16s")
+_VERSION = 2
 _MAC_BYTES = 12
 
 
@@ -27,11 +28,16 @@ class Receipt(msgspec.Struct, frozen=True, gc=False):
     message: int
     receive_count: int
     received_at: int
+    # In hexadecimal digits, with hyphens or without.
+    message_id: str
 
 
 def encode(receipt: Receipt, key: bytes, queue: str) -> str:
     """Return the handle of a receipt on a queue (its ARN)."""
-    payload = _PAYLOAD.pack(_VERSION, receipt.message, receipt.receive_count, receipt.received_at)
+    message_id = bytes.fromhex(receipt.message_id.replace("-", ""))
+    payload = _PAYLOAD.pack(
+        _VERSION, receipt.message, receipt.receive_count, receipt.received_at, message_id
+    )
     return b2a_base64(payload + _mac(payload, key, queue), newline=False).decode()
 
 
@@ -48,8 +54,8 @@ def decode(handle: str, keys: Iterable[bytes], queue: str) -> Receipt:
         payload, mac = content[: _PAYLOAD.size], content[_PAYLOAD.size :]
         for key in keys:
             if compare_digest(mac, _mac(payload, key, queue)):
-                _, message, receive_count, received_at = _PAYLOAD.unpack(payload)
-                return Receipt(message, receive_count, received_at)
+                _, message, receive_count, received_at, message_id = _PAYLOAD.unpack(payload)
+                return Receipt(message, receive_count, received_at, message_id.hex())
     raise errors.ReceiptHandleIsInvalid(
         f'The input receipt handle "{errors.shown(handle)}" is not a valid receipt handle.'
     )

@@ -137,11 +137,7 @@ class StandardMessages(Messages):
     async def _delete(
         self, queue_id: int, requests: Sequence[Sequence[Receipt]], deadline: float
     ) -> list[list[str]]:
-        parameters = (
-            *statements.receipts(queue_id, requests),
-            ASYNC_COMMIT,
-            statements.received_at(requests),
-        )
+        parameters = (*statements.receipts(queue_id, requests), ASYNC_COMMIT)
         await self._database.rows(statements.DELETE, parameters, deadline=deadline, tenant=queue_id)
         return [["deleted"] * len(request) for request in requests]
 

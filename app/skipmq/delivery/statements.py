@@ -6,6 +6,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from skipmq.database import Rows, Statement
 from skipmq.database.statement import (
+    BIGINT,
     BIGINTS,
     EPOCH,
     INTEGER,
@@ -33,48 +34,53 @@ _RECEIVED_FIFO = f"{_RECEIVED}, sequence_number, deduplication_id, next_visible_
 RECEIVE = Statement(
     f"select {_RECEIVED}, null::bigint, null::text, next_visible_in, scan_start"  # noqa: S608
     " from skipmq.receive_messages($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
-    INTEGER, INTEGER, INTEGER, TEXT, TIME, TIME, INTERVAL, BIGINTS, BIGINTS, TIME,
+    BIGINT, INTEGER, INTEGER, TEXT, TIME, TIME, INTERVAL, BIGINTS, BIGINTS, TIME,
     since_2000=True,
 )  # fmt: skip
 RETURN = Statement(
-    "select skipmq.return_messages($1, $2, $3, $4)", INTEGER, BIGINTS, INTEGERS, TEXT
+    "select skipmq.return_messages($1, $2, $3, $4, $5)", BIGINT, BIGINTS, INTEGERS, UUIDS, TEXT
 )
 RETURN_FIFO = Statement(
-    "select skipmq.return_fifo_messages($1, $2, $3, $4)", INTEGER, BIGINTS, INTEGERS, TEXT
+    "select skipmq.return_fifo_messages($1, $2, $3, $4, $5)",
+    BIGINT,
+    BIGINTS,
+    INTEGERS,
+    UUIDS,
+    TEXT,
 )
 PROBE = Statement(
     "select read_at, running, xid, first_visible_at, first_received_at"
     " from skipmq.low_watermark($1, $2, $3, $4, $5)",
-    INTEGER, TIME, BIGINTS, BIGINTS, TIME,
+    BIGINT, TIME, BIGINTS, BIGINTS, TIME,
 )  # fmt: skip
 RECEIVE_FIFO = Statement(
     f"select {_RECEIVED_FIFO}, place"  # noqa: S608
     " from skipmq.claim_fifo_messages($1, $2, $3, $4)",
-    INTEGER, INTEGERS, INTEGER, TEXT, since_2000=True,
+    BIGINT, INTEGERS, INTEGER, TEXT, since_2000=True,
 )  # fmt: skip
 SEND = Statement(
     "select skipmq.send_messages($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
-    INTEGER, UUIDS, TEXTS, TEXTS, INTEGERS, TEXTS, TEXTS, TEXT, TEXT, INTERVAL,
+    BIGINT, UUIDS, TEXTS, TEXTS, INTEGERS, TEXTS, TEXTS, TEXT, TEXT, INTERVAL,
 )  # fmt: skip
 SEND_FIFO = Statement(
     "select place, message_id::text, sequence_number"
     " from skipmq.send_fifo_messages($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
-    INTEGER, UUIDS, TEXTS, TEXTS, TEXTS, TEXTS, TEXTS, TEXT, TEXT, INTEGERS,
+    BIGINT, UUIDS, TEXTS, TEXTS, TEXTS, TEXTS, TEXTS, TEXT, TEXT, INTEGERS,
 )  # fmt: skip
 DELETE = Statement(
-    "select skipmq.delete_messages($1, $2, $3, $4, $5)", INTEGER, BIGINTS, INTEGERS, TEXT, TIMES
+    "select skipmq.delete_messages($1, $2, $3, $4, $5)", BIGINT, BIGINTS, INTEGERS, UUIDS, TEXT
 )
 DELETE_FIFO = Statement(
     "select outcome from skipmq.delete_fifo_messages($1, $2, $3, $4, $5, false) order by place",
-    INTEGER, BIGINTS, INTEGERS, TEXT, TIMES,
+    BIGINT, BIGINTS, INTEGERS, UUIDS, TEXT,
 )  # fmt: skip
 
 
 def _changing(function: str, *, waits: str = "") -> Statement:
     return Statement(
-        f"select outcome from skipmq.{function}($1, $2, $3, $4, $5, $6{waits})"  # noqa: S608
+        f"select outcome from skipmq.{function}($1, $2, $3, $4, $5, $6, $7{waits})"  # noqa: S608
         " order by place",
-        INTEGER, BIGINTS, INTEGERS, TIMES, INTEGERS, TEXT,
+        BIGINT, BIGINTS, INTEGERS, UUIDS, TIMES, INTEGERS, TEXT,
     )  # fmt: skip
 
 
@@ -83,19 +89,20 @@ CHANGE_FIFO = _changing("change_fifo_visibility", waits=", false")
 RECEIVE_ATTEMPT = Statement(
     f"select {_RECEIVED_FIFO}, null"  # noqa: S608
     " from skipmq.receive_fifo_attempt($1, $2, $3, $4, $5)",
-    INTEGER, TEXT, INTEGER, INTEGER, TEXT, since_2000=True,
+    BIGINT, TEXT, INTEGER, INTEGER, TEXT, since_2000=True,
 )  # fmt: skip
-IN_FLIGHT = Statement("select skipmq.bound_in_flight($1, $2)", INTEGER, INTEGER)
+IN_FLIGHT = Statement("select skipmq.bound_in_flight($1, $2)", BIGINT, INTEGER)
 
 
 def receipts(
     queue_id: int, requests: Sequence[Sequence[Receipt]]
-) -> tuple[int, list[int], list[int]]:
+) -> tuple[int, list[int], list[int], list[str]]:
     """Return the parameters for a queue and receives of its messages."""
     return (
         queue_id,
         [receipt.message for request in requests for receipt in request],
         [receipt.receive_count for request in requests for receipt in request],
+        [receipt.message_id for request in requests for receipt in request],
     )
 
 
@@ -137,7 +144,7 @@ def reception(rows: Rows) -> Reception:
 
 def receipts_for(messages: Sequence[ReceivedMessage]) -> list[Receipt]:
     """Return the receipts of received messages."""
-    return [Receipt(m.id, m.receive_count, m.received_at) for m in messages]
+    return [Receipt(m.id, m.receive_count, m.received_at, m.message_id) for m in messages]
 
 
 def split(results: Sequence[T], requests: Sequence[Sequence[Any]]) -> list[list[T]]:

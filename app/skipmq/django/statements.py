@@ -6,7 +6,7 @@ from skipmq.client.statements import ACCOUNT, REGION
 CREATE_QUEUE = "select skipmq.create_queue(%s::text, %s::jsonb)"
 GET_QUEUE = """
 select q.queue_id, q.attributes ->> 'RedrivePolicy' from skipmq.get_queue(%s::text, %s, %s) q"""
-SET_ATTRIBUTES = "select from skipmq.set_queue_attributes(%s::integer, %s::jsonb)"
+SET_ATTRIBUTES = "select from skipmq.set_queue_attributes(%s::bigint, %s::jsonb)"
 # All queues, at once and again at once: for databases of tests.
 PURGE_ALL = "select skipmq.purge_queue(q.queue_id, '0') from skipmq.queue q"
 # A page of queues; its last row, without a name, sums up all others.

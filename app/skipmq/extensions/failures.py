@@ -5,7 +5,7 @@ from typing import Any
 from skipmq import errors, limits
 from skipmq.actions import checks, messages
 from skipmq.delivery import receipts
-from skipmq.model import MessageFailures, Queue
+from skipmq.model import MessageFailures, Queue, Reference
 from skipmq.node import Node
 from skipmq.protocol import Call, extensions, requests
 
@@ -25,7 +25,11 @@ async def fail_message(
     checks.visibility_timeout(parameters.VisibilityTimeout)
     receipt = receipts.decode(parameters.ReceiptHandle, node.receipt_keys.accepted, queue.name.arn)
     if not await node.inspection.record_failure(
-        queue, receipt.message, receipt.receive_count, reason, call.deadline
+        queue,
+        Reference(receipt.message, receipt.message_id),
+        receipt.receive_count,
+        reason,
+        call.deadline,
     ):
         raise messages.gone(parameters.ReceiptHandle)
     if parameters.VisibilityTimeout is not None:

@@ -8,7 +8,7 @@ import msgspec
 
 from skipmq import errors, limits
 from skipmq.actions import checks, paging, receive
-from skipmq.model import PeekedMessage, Queue
+from skipmq.model import PeekedMessage, Queue, Reference
 from skipmq.node import Node
 from skipmq.protocol import Call, digest, extensions
 
@@ -59,14 +59,16 @@ async def _ranked(
     if not _OFFSET.fullmatch(after):
         raise errors.InvalidParameterValueException("Invalid or expired next token.")
     first = int(after)
-    ids = await node.inspection.ranked(queue, call.parameters.State, order, call.deadline)
-    found = await node.inspection.picked(queue, ids[first : first + limit], call.deadline)
+    ranked = await node.inspection.ranked(queue, call.parameters.State, order, call.deadline)
+    found = await node.inspection.picked(queue, ranked[first : first + limit], call.deadline)
     shown = page(found)
-    result: dict[str, Any] = {"Messages": shown, "Ranked": len(ids)}
+    result: dict[str, Any] = {"Messages": shown, "Ranked": len(ranked)}
     # Messages that were deleted meanwhile are not in it.
-    last = found[len(shown) - 1].id if len(shown) < len(found) else None
-    following = first + limit if last is None else ids.index(last) + 1
-    if following < len(ids):
+    following = first + limit
+    if len(shown) < len(found):
+        last = found[len(shown) - 1]
+        following = ranked.index(Reference(last.id, last.message_id)) + 1
+    if following < len(ranked):
         result["NextToken"] = paging.token(str(following))
     return result
 
@@ -88,8 +90,10 @@ async def copy_messages(
     node: Node, call: Call[extensions.CopyMessages], queue: Queue
 ) -> dict[str, Any]:
     """Send copies of messages to a queue of the same type."""
-    ids, target = picked(call.parameters.MessageReferences), await _target(node, call, queue)
-    outcomes = await node.inspection.copy(queue, ids, target, call.identity.sender, call.deadline)
+    chosen, target = picked(call.parameters.MessageReferences), await _target(node, call, queue)
+    outcomes = await node.inspection.copy(
+        queue, chosen, target, call.identity.sender, call.deadline
+    )
     node.sent(target, len(outcomes))
     return _results(call, outcomes)
 
@@ -98,8 +102,8 @@ async def move_messages(
     node: Node, call: Call[extensions.MoveMessages], queue: Queue
 ) -> dict[str, Any]:
     """Move messages that are not in flight to a queue of the same type."""
-    ids, target = picked(call.parameters.MessageReferences), await _target(node, call, queue)
-    outcomes = await node.inspection.move(queue, ids, target, call.deadline)
+    chosen, target = picked(call.parameters.MessageReferences), await _target(node, call, queue)
+    outcomes = await node.inspection.move(queue, chosen, target, call.deadline)
     node.sent(target, len(outcomes))
     return _results(call, outcomes)
 
@@ -125,8 +129,8 @@ async def _target(node: Node, call: Call, source: Queue) -> Queue:
     return await node.queues.find(name, call.deadline)
 
 
-def picked(references: Sequence[str]) -> list[int]:
-    """Return the ids of the messages in MessageReferences."""
+def picked(references: Sequence[str]) -> list[Reference]:
+    """Return what MessageReferences name."""
     if not 1 <= len(references) <= limits.PICKED:
         raise errors.InvalidParameterValueException(
             f"There must be 1 to {limits.PICKED} message references in the request."
@@ -145,7 +149,7 @@ def _results(call: Call, outcomes: Sequence[str]) -> dict[str, Any]:
 def _shown(message: PeekedMessage) -> dict[str, Any]:
     values = {key: value(message) for key, value in receive.SYSTEM_ATTRIBUTES.items()}
     result: dict[str, Any] = {
-        "MessageReference": str(message.id),
+        "MessageReference": str(Reference(message.id, message.message_id)),
         "MessageId": message.message_id,
         "State": message.state,
         "VisibleInSeconds": round(message.visible_in),

@@ -36,10 +36,10 @@ async def search_messages(
     clock = await node.inspection.clock(call.deadline)
     matching = message_filter(call.parameters)
     step = await node.inspection.search(queue, matching, place, call.deadline)
-    found = await node.inspection.picked(queue, step.ids[:limit], call.deadline)
+    found = await node.inspection.picked(queue, step.references[:limit], call.deadline)
     result: dict[str, Any] = {
         "Messages": inspection.page(found),
-        "MessageReferences": [str(each) for each in step.ids],
+        "MessageReferences": [str(each) for each in step.references],
         "Found": step.found,
         "Searched": step.searched,
         "Clock": int(clock * 1_000),

@@ -40,7 +40,7 @@ async def get_message_timeline(
     if not _ID.fullmatch(message_id):
         raise checks.invalid(message_id, "MessageId", "Must be a UUID, as SendMessage returns it.")
     text = call.parameters.MessageReference
-    reference = None if text is None else checks.message_reference(text, "MessageReference")
+    reference = None if text is None else checks.message_reference(text, "MessageReference").id
     token = paging.after(call)
     if token and not _TOKEN.fullmatch(token):
         raise errors.InvalidParameterValueException("Invalid or expired next token.")

@@ -6,7 +6,7 @@ from typing import Any
 from skipmq import errors
 from skipmq.actions import checks
 from skipmq.extensions import overview
-from skipmq.model import NewMessage, Queue, TimeInQueue
+from skipmq.model import NewMessage, Queue, Reference, TimeInQueue
 from skipmq.node import Node
 from skipmq.protocol import Call, extensions
 
@@ -89,7 +89,7 @@ async def peek_newest_messages(
 def _shown_messages(messages: Sequence[NewMessage]) -> list[dict[str, Any]]:
     return [
         {
-            "MessageReference": str(each.id),
+            "MessageReference": str(Reference(each.id, each.message_id)),
             "MessageId": each.message_id,
             "State": each.state,
             "CameAt": each.came_at,

@@ -17,13 +17,10 @@ from skipmq.partitions.routers import (
     partition_urls,
 )
 
-# The queues of a partition whose numbers belong to another one, and whether its sequences would
-# give such numbers.
+# The queues of a partition whose ids belong to another one, and whether its sequence of messages
+# would give such numbers.
 _UNFIT = "select count(*) from skipmq.queue where queue_id >> %s <> %s"
-_NEXT = """
-select q.last_value >> %s <> %s or m.last_value >> %s <> %s
-  from skipmq.queue_id_seq q, skipmq.message_id_seq m
-"""
+_NEXT = "select last_value >> %s <> %s from skipmq.message_id_seq"
 _PLACES = "select account, region, name, partition from skipmq.queue_place"
 _QUEUES = "select account, region, name from skipmq.queue"
 _HAS = (
@@ -152,7 +149,7 @@ class _Examined:
 
     def _examine_queues(self, number: int, connection: psycopg.Connection[Any]) -> None:
         (unfit,) = _row(connection, _UNFIT, QUEUE_BITS, number)
-        (is_astray,) = _row(connection, _NEXT, QUEUE_BITS, number, MESSAGE_BITS, number)
+        (is_astray,) = _row(connection, _NEXT, MESSAGE_BITS, number)
         if unfit or is_astray:
             self.add(
                 f"partition {number} has {unfit} queues whose numbers belong elsewhere"

@@ -73,7 +73,7 @@ insert into skipmq.generation (
   queue_id, account, region, name, history_mode, created_at, retired_at, retired_as)
 select r.id, q.account, q.region, q.name, q.history_mode, skipmq.clock(),
   case when %(cancelled)s then skipmq.clock() end, case when %(cancelled)s then 'moved' end
-from unnest(%(new)s::integer[], %(queues)s::text[]) r (id, queue)
+from unnest(%(new)s::bigint[], %(queues)s::text[]) r (id, queue)
 cross join lateral jsonb_populate_record(null::skipmq.queue, r.queue::jsonb) q
 order by r.id
 on conflict do nothing
@@ -84,7 +84,7 @@ where g.queue_id = any (%(new)s) limit 1
 """
 _QUEUES = """
 insert into skipmq.queue select q.*
-from unnest(%(new)s::integer[], %(queues)s::text[]) r (id, queue)
+from unnest(%(new)s::bigint[], %(queues)s::text[]) r (id, queue)
 cross join lateral jsonb_populate_record(
   null::skipmq.queue, r.queue::jsonb || jsonb_build_object('queue_id', r.id)) q
 """
@@ -182,7 +182,7 @@ class Mover:
         Raises BusyError when an open transaction or a task keeps them where they are.
         """
         with self._connected(move.target) as target:
-            query = "select nextval('skipmq.queue_id_seq') from generate_series(1, %s)"
+            query = "select skipmq.new_queue_id() from generate_series(1, %s)"
             ids = [row[0] for row in target.execute(query, (len(move.queues),))]
         with self._connected(move.source) as connection:
             try:
@@ -258,7 +258,9 @@ def _begin(
     ids = [row[0] for key in queues for row in connection.execute(_ID, key)]
     for old in sorted(ids):
         # As purge_queue does: it waits for the sends of SQL users.
-        connection.execute("select pg_advisory_xact_lock(hashtext('skipmq.queue'), %s)", (old,))
+        connection.execute(
+            "select pg_advisory_xact_lock(hashtextextended('skipmq.queue', %s))", (old,)
+        )
     now = [row[0] for key in queues for row in connection.execute(_ID, key)]
     arns = [f"arn:aws:sqs:{region}:{account}:{name}" for account, region, name in queues]
     ties = connection.execute(_TIES, {"ids": ids}).fetchone()

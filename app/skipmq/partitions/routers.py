@@ -54,8 +54,8 @@ select
 from pg_proc p
 where p.pronamespace = 'skipmq'::regnamespace
 """
-# A queue id is an integer of 31 bits: the number of its partition, and 25 bits of a sequence. A
-# message keeps its id when its queue is moved: each partition has a range of its own.
+# A queue id has the number of its partition, and 57 random bits (new_queue_id.sql). A message keeps
+# its number when its queue is moved: each partition has a range of its own.
 MOST_PARTITIONS, MESSAGE_BITS = 64, 48
 _VOLATILITY = {"i": "immutable", "s": "stable", "v": "volatile"}
 
@@ -186,7 +186,6 @@ def assign(url: str, number: int, whole: PartitionMap, first: str) -> None:
                 f" (queue_id {unfit[0]}): use an empty database, or give it as the first partition"
             )
         if present.map_id is None:
-            _number_from(connection, "skipmq.queue_id_seq", number, QUEUE_BITS)
             _number_from(connection, "skipmq.message_id_seq", number, MESSAGE_BITS)
         connection.execute(
             "update skipmq.cluster set map_id = %s, partitions = %s, homes = %s, partition = %s",

@@ -11,7 +11,7 @@ from pathlib import Path
 # Partition numbers are found by these, in schema skipmq_router (sql/router/).
 _BY_NAME = "skipmq_router.partition_of(p_account, p_region, {})"
 # The upper bits of a queue id are the number of its partition.
-_BY_ID = "int4shr({}, 25)"
+_BY_ID = "int8shr({}, 57)"
 _BY_ARN = "skipmq_router.partition_of_arn({})"
 _BY_TASK = "skipmq_router.partition_of_task(p_source_arn, p_destination_arn)"
 _ROUTED = re.compile(r"^-- Routed: (.*(?:\n--   .*)*)", re.MULTILINE)

@@ -9,11 +9,11 @@ from contextlib import suppress
 
 from skipmq import errors
 from skipmq.database import Database, Statement
-from skipmq.database.statement import INTEGERS
+from skipmq.database.statement import BIGINTS, INTEGERS
 from skipmq.store.flushed import Flushed
 
 _ADD = Statement(
-    "select skipmq.add_receives($1, $2, $3)", INTEGERS, INTEGERS, INTEGERS, repeatable=False
+    "select skipmq.add_receives($1, $2, $3)", BIGINTS, INTEGERS, INTEGERS, repeatable=False
 )
 _INTERVAL = 1.0
 

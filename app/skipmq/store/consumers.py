@@ -18,7 +18,7 @@ IDLE = 600.0
 OTHERS = "others"
 _NOTE = Statement(
     "select skipmq.note_consumers($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
-    TEXT, INTEGERS, TEXTS, TEXTS, BIGINTS, BIGINTS, BIGINTS, BIGINTS, BIGINTS, INTEGERS,
+    TEXT, BIGINTS, TEXTS, TEXTS, BIGINTS, BIGINTS, BIGINTS, BIGINTS, BIGINTS, INTEGERS,
 )  # fmt: skip
 _LIST = Search(
     "select caller, address, application, array_to_string(processes, ','), since, last_receive,"

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 
 from skipmq import limits
 from skipmq.database import Database, Search, Statement
-from skipmq.database.statement import BIGINT, BIGINTS, INTEGER, JSONB, TEXT, TIME
+from skipmq.database.statement import BIGINT, BIGINTS, INTEGER, JSONB, TEXT, TIME, UUID, UUIDS
 from skipmq.model import (
     MessageFailures,
     MessageFilter,
     NewMessage,
     PeekedMessage,
     Queue,
+    Reference,
     SearchedMessages,
 )
 
@@ -21,38 +22,45 @@ _PEEKED = (
 )
 _PEEK = Search(
     f"{_PEEKED} from skipmq.peek_messages($1, $2, $3, $4, $5)",
-    INTEGER, TEXT, INTEGER, TEXT, INTEGER,
+    BIGINT, TEXT, INTEGER, TEXT, INTEGER,
 )  # fmt: skip
-_PICKED = Search(f"{_PEEKED} from skipmq.picked_messages($1, $2, $3)", INTEGER, BIGINTS, INTEGER)
-_RANK = Search("select id from skipmq.rank_messages($1, $2, $3)", INTEGER, TEXT, TEXT)
+_PICKED = Search(
+    f"{_PEEKED} from skipmq.picked_messages($1, $2, $3, $4)", BIGINT, BIGINTS, UUIDS, INTEGER
+)
+_RANK = Search(
+    "select id, message_id::text from skipmq.rank_messages($1, $2, $3)", BIGINT, TEXT, TEXT
+)
 _COPY = Statement(
-    "select outcome from skipmq.copy_messages($1, $2, $3, $4) order by place",
-    INTEGER, BIGINTS, INTEGER, TEXT, repeatable=False,
+    "select outcome from skipmq.copy_messages($1, $2, $3, $4, $5) order by place",
+    BIGINT, BIGINTS, UUIDS, BIGINT, TEXT, repeatable=False,
 )  # fmt: skip
 _MOVE = Statement(
-    "select outcome from skipmq.move_messages($1, $2, $3) order by place",
-    INTEGER, BIGINTS, INTEGER, repeatable=False,
+    "select outcome from skipmq.move_messages($1, $2, $3, $4) order by place",
+    BIGINT, BIGINTS, UUIDS, BIGINT, repeatable=False,
 )  # fmt: skip
 _DELETE = Statement(
-    "select outcome from skipmq.delete_picked_messages($1, $2) order by place", INTEGER, BIGINTS
+    "select outcome from skipmq.delete_picked_messages($1, $2, $3) order by place",
+    BIGINT,
+    BIGINTS,
+    UUIDS,
 )
 _NEWEST = Search(
     "select id, came_at, state, message_id::text, group_id, characters, body"
     " from skipmq.newest_messages($1, $2, $3, $4)",
-    INTEGER, TIME, INTEGER, INTEGER,
+    BIGINT, TIME, INTEGER, INTEGER,
 )  # fmt: skip
 _SEARCH = Search(
-    "select ids, matched, searched, at, number, finished"
+    "select ids, message_ids::text[], matched, searched, at, number, finished"
     " from skipmq.search_messages($1, $2, $3, $4, $5, $6, $7)",
-    INTEGER, TEXT, TEXT, TEXT, JSONB, TIME, BIGINT,
+    BIGINT, TEXT, TEXT, TEXT, JSONB, TIME, BIGINT,
 )  # fmt: skip
 _RECORD_FAILURE = Statement(
-    "select skipmq.record_failure($1, $2, $3, $4)", INTEGER, BIGINT, INTEGER, TEXT
+    "select skipmq.record_failure($1, $2, $3, $4, $5)", BIGINT, BIGINT, INTEGER, UUID, TEXT
 )
 _FAILURES = Search(
     "select kind, source, source_exists, messages, oldest, newest"
     " from skipmq.message_failures($1, $2)",
-    INTEGER, INTEGER,
+    BIGINT, INTEGER,
 )  # fmt: skip
 _CLOCK = Statement("select extract(epoch from skipmq.clock())::float8")
 
@@ -83,23 +91,23 @@ class Inspection:
         return [PeekedMessage(*row) for row in rows]
 
     async def picked(
-        self, queue: Queue, messages: Sequence[int], deadline: float
+        self, queue: Queue, messages: Sequence[Reference], deadline: float
     ) -> list[PeekedMessage]:
-        """Return the messages with these ids that the queue still has, in the order of the ids.
+        """Return those of these messages that the queue still has, in their order.
 
         Stops early once bodies and attributes exceed `limits.PEEKED_BYTES`.
         """
-        parameters = (queue.id, messages, limits.PEEKED_BYTES)
+        parameters = (queue.id, *_columns(messages), limits.PEEKED_BYTES)
         rows = await self._database.rows(_PICKED, parameters, deadline=deadline, tenant=queue.id)
         return [PeekedMessage(*row) for row in rows]
 
     async def ranked(
         self, queue: Queue, state: str | None, order: str, deadline: float
-    ) -> list[int]:
-        """Return the ids of the first messages, `limits.RANKED` at most, in another order."""
+    ) -> list[Reference]:
+        """Return the first messages, `limits.RANKED` at most, in another order."""
         parameters = (queue.id, state, order)
         rows = await self._database.rows(_RANK, parameters, deadline=deadline, tenant=queue.id)
-        return [id_ for (id_,) in rows]
+        return [Reference(*row) for row in rows]
 
     async def newest(
         self, queue: Queue, since: int | None, limit: int, characters: int, deadline: float
@@ -113,39 +121,46 @@ class Inspection:
         return [NewMessage(*row) for row in rows]
 
     async def copy(
-        self, queue: Queue, messages: Sequence[int], target: Queue, sender: str, deadline: float
+        self,
+        queue: Queue,
+        messages: Sequence[Reference],
+        target: Queue,
+        sender: str,
+        deadline: float,
     ) -> list[str]:
         """Send copies of messages to another queue; return each one's outcome in order.
 
         Raises errors.OutcomeUnknown, since a retry might copy messages twice.
         """
-        parameters = (queue.id, messages, target.id, sender)
+        parameters = (queue.id, *_columns(messages), target.id, sender)
         rows = await self._database.rows(_COPY, parameters, deadline=deadline, tenant=queue.id)
         return [outcome for (outcome,) in rows]
 
     async def move(
-        self, queue: Queue, messages: Sequence[int], target: Queue, deadline: float
+        self, queue: Queue, messages: Sequence[Reference], target: Queue, deadline: float
     ) -> list[str]:
         """Move messages to another queue; return each one's outcome in order.
 
         Raises errors.OutcomeUnknown, since a retry would not find messages that were moved.
         """
-        parameters = (queue.id, messages, target.id)
+        parameters = (queue.id, *_columns(messages), target.id)
         rows = await self._database.rows(_MOVE, parameters, deadline=deadline, tenant=queue.id)
         return [outcome for (outcome,) in rows]
 
-    async def delete(self, queue: Queue, messages: Sequence[int], deadline: float) -> list[str]:
+    async def delete(
+        self, queue: Queue, messages: Sequence[Reference], deadline: float
+    ) -> list[str]:
         """Delete messages that are not in flight; return each one's outcome in order."""
         rows = await self._database.rows(
-            _DELETE, (queue.id, messages), deadline=deadline, tenant=queue.id
+            _DELETE, (queue.id, *_columns(messages)), deadline=deadline, tenant=queue.id
         )
         return [outcome for (outcome,) in rows]
 
     async def record_failure(
-        self, queue: Queue, message: int, receive_count: int, reason: str, deadline: float
+        self, queue: Queue, message: Reference, receive_count: int, reason: str, deadline: float
     ) -> bool:
         """Keep a reason with a message; return False if it was settled or received again."""
-        parameters = (queue.id, message, receive_count, reason)
+        parameters = (queue.id, message.id, receive_count, message.message_id, reason)
         ((recorded,),) = await self._database.rows(
             _RECORD_FAILURE, parameters, deadline=deadline, tenant=queue.id
         )
@@ -168,4 +183,10 @@ class Inspection:
         texts = (matching.body_contains, matching.attribute_name, matching.attribute_value)
         parameters = (queue.id, *texts, matching.further, *place)
         (row,) = await self._database.rows(_SEARCH, parameters, deadline=deadline, tenant=queue.id)
-        return SearchedMessages(*row)
+        ids, message_ids, *rest = row
+        references = [Reference(*each) for each in zip(ids, message_ids, strict=True)]
+        return SearchedMessages(references, *rest)
+
+
+def _columns(messages: Sequence[Reference]) -> tuple[list[int], list[str]]:
+    return [each.id for each in messages], [each.message_id for each in messages]

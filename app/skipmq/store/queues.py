@@ -10,7 +10,7 @@ import msgspec
 
 from skipmq import errors
 from skipmq.database import Database, Rows, Statement
-from skipmq.database.statement import INTEGER, INTERVAL, JSONB, TEXT, TEXTS
+from skipmq.database.statement import BIGINT, INTEGER, INTERVAL, JSONB, TEXT, TEXTS
 from skipmq.delivery.group_commit import GroupCommit
 from skipmq.model import Queue, QueueName
 from skipmq.queue_attributes import QueueAttributes
@@ -36,14 +36,14 @@ _SOURCES = Statement(
     "select name from skipmq.dead_letter_sources($1, $2, $3, $4, $5) name",
     TEXT, TEXT, TEXT, TEXT, INTEGER,
 )  # fmt: skip
-_SET_ATTRIBUTES = Statement("select from skipmq.set_queue_attributes($1, $2)", INTEGER, JSONB)
+_SET_ATTRIBUTES = Statement("select from skipmq.set_queue_attributes($1, $2)", BIGINT, JSONB)
 _REPLACE_POLICY = Statement(
-    "select skipmq.replace_policy($1, $2, $3)", INTEGER, TEXT, TEXT, repeatable=False
+    "select skipmq.replace_policy($1, $2, $3)", BIGINT, TEXT, TEXT, repeatable=False
 )
-_TAG = Statement("select from skipmq.tag_queue($1, $2)", INTEGER, JSONB)
-_UNTAG = Statement("select from skipmq.untag_queue($1, $2)", INTEGER, TEXTS)
-_DELETE = Statement("select from skipmq.delete_queue($1)", INTEGER, repeatable=False)
-_PURGE = Statement("select skipmq.purge_queue($1, $2)", INTEGER, INTERVAL, repeatable=False)
+_TAG = Statement("select from skipmq.tag_queue($1, $2)", BIGINT, JSONB)
+_UNTAG = Statement("select from skipmq.untag_queue($1, $2)", BIGINT, TEXTS)
+_DELETE = Statement("select from skipmq.delete_queue($1)", BIGINT, repeatable=False)
+_PURGE = Statement("select skipmq.purge_queue($1, $2)", BIGINT, INTERVAL, repeatable=False)
 
 # Nodes notify each other of changes; those made in SQL, or whose notification is lost, show after
 # this time.

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias, get_args
 
 from skipmq.database import Database, Search, Statement
-from skipmq.database.statement import BOOLEAN, INTEGER, INTEGERS, TEXT
+from skipmq.database.statement import BIGINT, BIGINTS, BOOLEAN, INTEGER, TEXT
 from skipmq.model import MessageCounts, Queue, QueueMinute, QueueStatistics, TimeInQueue
 
 Order: TypeAlias = Literal[
@@ -14,7 +14,7 @@ Order: TypeAlias = Literal[
 ORDERS: tuple[str, ...] = get_args(Order)
 FILTERS = ("backlog", "failing", "not-received", "dead-letters", "fifo")
 
-_COUNT = Statement("select visible, in_flight, delayed from skipmq.count_messages($1)", INTEGER)
+_COUNT = Statement("select visible, in_flight, delayed from skipmq.count_messages($1)", BIGINT)
 _STATISTICS = Search(
     "select account, region, queue, queue_id, queues, messages, visible, in_flight, delayed,"
     " oldest, sent, bytes_sent, received, empty_receives, deleted, expired, dead_lettered,"
@@ -22,17 +22,17 @@ _STATISTICS = Search(
     " trouble from skipmq.queue_statistics($1, $2, $3, $4, $5, $6, $7, $8, $9)",
     TEXT, TEXT, TEXT, TEXT, INTEGER, INTEGER, BOOLEAN, TEXT, TEXT,
 )  # fmt: skip
-_OLDEST = Search("select skipmq.oldest_message($1, $2)", INTEGER, BOOLEAN)
+_OLDEST = Search("select skipmq.oldest_message($1, $2)", BIGINT, BOOLEAN)
 _MINUTES = Search(
     "select queue_id, extract(epoch from minute)::bigint, sent, received, deleted, dead_lettered,"
     " messages from skipmq.queue_minutes($1, $2, $3)",
-    INTEGERS, INTEGER, INTEGER,
+    BIGINTS, INTEGER, INTEGER,
 )  # fmt: skip
 _TIME_IN_QUEUE = Search(
     "select extract(epoch from step)::bigint, settled, deleted, send_to_receive[1],"
     " send_to_receive[2], send_to_receive[3], send_to_delete[1], send_to_delete[2],"
     " send_to_delete[3], part < 1 from skipmq.time_in_queue($1, $2, $3)",
-    INTEGER, INTEGER, INTEGER,
+    BIGINT, INTEGER, INTEGER,
 )  # fmt: skip
 
 

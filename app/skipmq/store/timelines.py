@@ -8,7 +8,7 @@ from skipmq.database.statement import BIGINT, INTEGER, TEXT, TIME, UUID
 _LIVE = Search(
     "select id, account, region, name, policy, state, state_at, sent_at, first_received_at,"
     " receives, dead_letter_source, is_whole, failure from skipmq.find_message($1, $2, $3)",
-    INTEGER, UUID, BIGINT,
+    BIGINT, UUID, BIGINT,
 )  # fmt: skip
 _SETTLED = Search(
     "select id, account, region, name, policy, outcome, sent_at, first_received_at, settled_at,"

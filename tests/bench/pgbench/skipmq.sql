@@ -5,6 +5,7 @@ select skipmq.send_messages(
   null, null, null, null, null, 'on');
 select
   coalesce(array_agg(id) filter (where id is not null), '{}') as ids,
-  coalesce(array_agg(receive_count) filter (where id is not null), '{}') as counts
+  coalesce(array_agg(receive_count) filter (where id is not null), '{}') as counts,
+  coalesce(array_agg(message_id) filter (where id is not null), '{}') as message_ids
 from skipmq.receive_messages(:queue, :batch, 600, :lax) \gset
-select skipmq.delete_messages(:queue, :ids, :counts, :lax) as deleted \gset
+select skipmq.delete_messages(:queue, :ids, :counts, :message_ids, :lax) as deleted \gset

@@ -44,17 +44,23 @@ def count_history(session: Session, condition: str) -> list[tuple[str, str, int]
     )
 
 
-def live(session: Session, condition: str) -> list[tuple[int, list[int]]]:
-    """Return the IDs of live messages by queue ID."""
+def live(session: Session, condition: str) -> list[tuple[int, list[int], list[Any]]]:
+    """Return the IDs and message IDs of live messages by queue ID."""
     return _rows(
         session,
-        f"select queue_id, array_agg(id order by id) from {_LIVE} h {_where(condition)} group by 1",
+        "select queue_id, array_agg(id order by id), array_agg(message_id order by id)"
+        f" from {_LIVE} h {_where(condition)} group by 1",
     )
 
 
-def erase_live(session: Session, queue_id: int, ids: Sequence[int]) -> None:
+def erase_live(
+    session: Session, queue_id: int, ids: Sequence[int], message_ids: Sequence[Any]
+) -> None:
     """Erase live messages of a queue without recording them in the history."""
-    session.execute("select skipmq.erase_messages(%s::int, %s::bigint[])", (queue_id, list(ids)))
+    session.execute(
+        "select skipmq.erase_messages(%s::bigint, %s::bigint[], %s::uuid[])",
+        (queue_id, list(ids), list(message_ids)),
+    )
 
 
 def days(session: Session, condition: str) -> list[date]:

@@ -247,7 +247,8 @@ def rows(
     """
     names = ", ".join(f"null::text as {name}" if name in null else name for name in columns)
     query = (
-        f"select {names}, (settled_at at time zone 'UTC')::date, queue_id >> {QUEUE_BITS}"
+        f"select {names}, (settled_at at time zone 'UTC')::date,"
+        f" cast(queue_id >> {QUEUE_BITS} as integer)"
         f" from skipmq_views.history where {condition}"
     )
     with (

@@ -1,4 +1,4 @@
--- Does: returns a number that grows when an access key or an ended session changes, and the time, in seconds since 1970.
+-- Does: returns a number that is another one after an access key or an ended session was changed, and the time, in seconds since 1970.
 -- Called by: nodes that verify signatures, every second.
 -- Locks, in order: none.
 -- Raises: nothing.

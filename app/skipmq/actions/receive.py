@@ -133,7 +133,7 @@ class _Receiver:
         node.in_flight.received(queue, len(reception.messages))
         return reception
 
-    async def _check_again(self, queue: Queue, reception: Reception, keys: int) -> Reception:
+    async def _check_again(self, queue: Queue, reception: Reception, keys: int | None) -> Reception:
         """Return claimed messages to the queue if the caller is refused or disconnected by now.
 
         `keys` is the version of the keys before the claim, which may have waited for the database.
@@ -155,7 +155,7 @@ class _Receiver:
         return Reception([])
 
 
-def _keys_version(node: Node) -> int:
+def _keys_version(node: Node) -> int | None:
     return 0 if node.keys is None else node.keys.version
 
 

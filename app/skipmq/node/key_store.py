@@ -50,7 +50,7 @@ class KeyStore:
         self._stored = AccessKeys(database)
         self._master = MasterKeys(settings.master_keys)
         self._public_host = host_header(settings.public_url)
-        self._version = -1
+        self._version: int | None = None
         self._keys: dict[str, AccessKey] = {}
         self._sources: dict[str, _Source] = {}
         # The ids of all stored keys, usable or not.
@@ -95,7 +95,7 @@ class KeyStore:
         return key_id in self._ids
 
     @property
-    def version(self) -> int:
+    def version(self) -> int | None:
         """Return a number that changes with the keys."""
         return self._version
 
@@ -172,7 +172,7 @@ class KeyStore:
 
         None before the first refresh.
         """
-        return own_clock() - self.now() if self._version >= 0 else None
+        return own_clock() - self.now() if self._version is not None else None
 
     def _context(self, key: AccessKey) -> dict[str, str]:
         now = self.now()

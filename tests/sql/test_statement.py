@@ -1,7 +1,9 @@
 """Statements hand their parameters over, and their results back, as psycopg would."""
 
 import asyncio
+import importlib
 import json
+import pkgutil
 import subprocess
 import sys
 import uuid
@@ -13,8 +15,9 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import sql
+from psycopg.pq import ExecStatus
 
-from skipmq import errors
+from skipmq import delivery, errors, store
 from skipmq.database import Rows
 from skipmq.database import connection as connections
 from skipmq.database.statement import (
@@ -309,3 +312,33 @@ async def test_statement_whose_caller_is_cancelled_breaks_its_connection(databas
 
         assert session.connection.broken
         assert not session.connection.timed_out
+
+
+def statements() -> list[tuple[str, Statement]]:
+    """Return the statements of all modules, by their modules."""
+    found = []
+    for package in (delivery, store):
+        for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+            loaded = importlib.import_module(module.name)
+            found += [(module.name, each) for each in vars(loaded).values() if _is_plain(each)]
+    return found
+
+
+def _is_plain(each: object) -> bool:
+    """Tell whether it is a statement on the schema itself, not on what ephemeral servers add."""
+    return isinstance(each, Statement) and b"skipmq_test" not in each.text
+
+
+def test_parameters_have_the_types_of_the_functions_that_take_them(owner: Connection) -> None:
+    """A narrower integer would be accepted by the server, until a value does not fit."""
+    different = []
+    for module, statement in statements():
+        prepared = owner.pgconn.prepare(b"", statement.text)
+        assert prepared.status == ExecStatus.COMMAND_OK, (module, prepared.error_message)
+        described = owner.pgconn.describe_prepared(b"")
+        wanted = [described.param_type(n) for n in range(described.nparams)]
+        if wanted != statement.oids:
+            different.append((module, statement.text.decode(), wanted, statement.oids))
+
+    assert len(statements()) > 50
+    assert different == []

@@ -3,18 +3,18 @@
 from collections.abc import Sequence
 
 from skipmq.database import Database, Statement
-from skipmq.database.statement import BOOLEAN, BYTES, INTERVAL, TEXT, TEXTS
+from skipmq.database.statement import BOOLEAN, BYTES, INTERVAL, JSONB, TEXT, TEXTS
 from skipmq.model import StoredKey
 
 _COLUMNS = ", ".join(["key_id", *StoredKey._fields[1:]])
 _ALL = Statement(f"select {_COLUMNS} from skipmq.access_keys()")  # noqa: S608
 _VERSION = Statement("select version, now from skipmq.access_key_version()")
 _CREATE = Statement(
-    "select from skipmq.create_access_key($1, $2, $3, $4, $5, $6, $7, $8, $9::jsonb)",
-    TEXT, TEXT, TEXT, BYTES, TEXT, TEXT, BYTES, INTERVAL, TEXT, repeatable=False,
+    "select from skipmq.create_access_key($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+    TEXT, TEXT, TEXT, BYTES, TEXT, TEXT, BYTES, INTERVAL, JSONB, repeatable=False,
 )  # fmt: skip
 _CHANGE = Statement(
-    "select from skipmq.change_access_key($1, $2, $3, $4::jsonb)", TEXT, BOOLEAN, INTERVAL, TEXT
+    "select from skipmq.change_access_key($1, $2, $3, $4)", TEXT, BOOLEAN, INTERVAL, JSONB
 )
 _REVOKE = Statement("select from skipmq.revoke_access_key($1)", TEXT, repeatable=False)
 _REENCRYPT = Statement(

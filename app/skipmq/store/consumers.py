@@ -7,7 +7,7 @@ from time import monotonic
 from typing import NamedTuple
 
 from skipmq.database import Database, Search, Statement
-from skipmq.database.statement import BIGINTS, INTEGER, INTEGERS, TEXT, TEXTS
+from skipmq.database.statement import BIGINT, BIGINTS, INTEGERS, TEXT, TEXTS
 from skipmq.store.flushed import Flushed
 
 INTERVAL = 5.0
@@ -23,7 +23,7 @@ _NOTE = Statement(
 _LIST = Search(
     "select caller, address, application, array_to_string(processes, ','), since, last_receive,"
     " receives, received, deleted, waiting from skipmq.queue_consumers($1)",
-    INTEGER,
+    BIGINT,
 )
 
 

@@ -22,10 +22,10 @@ _PEEKED = (
 )
 _PEEK = Search(
     f"{_PEEKED} from skipmq.peek_messages($1, $2, $3, $4, $5)",
-    BIGINT, TEXT, INTEGER, TEXT, INTEGER,
+    BIGINT, TEXT, INTEGER, TEXT, BIGINT,
 )  # fmt: skip
 _PICKED = Search(
-    f"{_PEEKED} from skipmq.picked_messages($1, $2, $3, $4)", BIGINT, BIGINTS, UUIDS, INTEGER
+    f"{_PEEKED} from skipmq.picked_messages($1, $2, $3, $4)", BIGINT, BIGINTS, UUIDS, BIGINT
 )
 _RANK = Search(
     "select id, message_id::text from skipmq.rank_messages($1, $2, $3)", BIGINT, TEXT, TEXT

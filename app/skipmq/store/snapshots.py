@@ -20,7 +20,7 @@ language plpgsql
 set lock_timeout = '5s'
 as $$
 declare
-  v_ids integer[];
+  v_ids bigint[];
   v_table text;
   v_own text;
 begin

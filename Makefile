@@ -124,6 +124,7 @@ fuzz: $(VENV)/.dev ## Send nodes nearly valid requests for an hour; SECONDS= for
 
 faults: $(VENV)/.dev packages ## Try to lose a message: half an hour; OPTIONS="--minutes 5 --fault switchover"
 	cd tests && PYTHONPATH=../deploy ../$(BIN)/python -m cluster $(OPTIONS)
+	cd tests && PYTHONPATH=../deploy ../$(BIN)/python -m cluster.lagging
 
 bench-history: $(VENV)/.dev packages ## Export and report on histories of 0.5 to 5 million rows; load a queue meanwhile
 	$(BENCH) bench.history

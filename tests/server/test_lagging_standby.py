@@ -4,35 +4,27 @@ Queues and messages of the last commits are lost, and the numbers of their rows 
 """
 
 import json
-import os
-import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 from botocore.exceptions import ClientError
 from psycopg.rows import dict_row
 
-from skipmq import embedded
-from support import applications, standby
+from support import applications
 from support.clock import connect
 from support.http import NodeProcess, client, eventually, extension
-from support.postgres import Connection, Databases
-from support.processes import postmaster_of
-from support.proxy import Proxy
+from support.lagging import Lagging
+from support.postgres import Connection
 from support.sql import number
 
 QUEUES = ("kept", "kept.fifo")
 MESSAGES = 6
 ROWS = "select array_agg(m order by m.id)::text from skipmq.message m where queue_id <> 0"
 IDS = "select array_agg(id order by id) from skipmq.message where queue_id <> 0"
-
-
-def socket_of(server: embedded.Server) -> Path:
-    return Path(str(psycopg.conninfo.conninfo_to_dict(server.url)["host"])) / ".s.PGSQL.5432"
 
 
 class Holders:
@@ -91,43 +83,26 @@ class Holders:
 @pytest.fixture(scope="module")
 def lost(public_folder: Path) -> Iterator[tuple[Holders, Connection]]:
     """Give who holds what is lost, and a connection to the server that has lost it."""
-    one, two = public_folder / "lagging-primary", public_folder / "lagging-standby"
-    with embedded.start(one, ephemeral=True) as primary, ThreadPoolExecutor(3) as pool:
-        url = Databases(primary).migrated()
-        name = psycopg.conninfo.conninfo_to_dict(url)["dbname"]
-        with (
-            Proxy(socket_of(primary)) as proxy,
-            NodeProcess(
-                database_url=f"postgresql://skipmq_node@127.0.0.1:{proxy.port}/{name}", workers=1
-            ) as node,
-        ):
-            holders = Holders(node.ready())
-            standby.copy(primary.url, two)
-            # It never reaches the primary again.
-            with (two / "postgresql" / "postgresql.auto.conf").open("a") as settings:
-                settings.write("primary_conninfo = ''\n")
-            with connect(url) as owner:
-                holders.take(owner)
-                ids = number(owner, IDS)
-            with proxy.refusing():
-                holders.wait(pool)
-                os.kill(postmaster_of(Path(primary.data_dir)), signal.SIGKILL)
-                promoted = embedded.start(two)
-                with connect(promoted.url) as admin:
-                    admin.execute("select pg_promote()")
-                proxy.redirect(socket_of(promoted))
-                owner = connect(Databases(promoted).url(str(name)))
-                # The numbers go on from before: here without the block that another session took.
-                owner.execute("select setval('skipmq.message_id_seq', %s, false)", (ids[0],))
-                for queue in QUEUES:
-                    for _ in range(MESSAGES):
-                        applications.send(owner, queue, "alive")
-                    assert len(applications.receive(owner, queue, 10, 600)) == MESSAGES
-                assert number(owner, IDS) == ids
-                owner.execute("select skipmq.create_queue('newsletter')")
-                applications.send(owner, "newsletter", "news")
-            with owner, promoted:
-                yield holders, owner
+    with closing(Lagging(public_folder)) as lagging, ThreadPoolExecutor(3) as pool:
+        holders = Holders(lagging.node)
+        lagging.leave_behind()
+        with connect(lagging.url) as owner:
+            holders.take(owner)
+            ids = number(owner, IDS)
+        with lagging.failover():
+            holders.wait(pool)
+            owner = connect(lagging.url)
+            # The numbers go on from before: here without the block that another session took.
+            owner.execute("select setval('skipmq.message_id_seq', %s, false)", (ids[0],))
+            for queue in QUEUES:
+                for _ in range(MESSAGES):
+                    applications.send(owner, queue, "alive")
+                assert len(applications.receive(owner, queue, 10, 600)) == MESSAGES
+            assert number(owner, IDS) == ids
+            owner.execute("select skipmq.create_queue('newsletter')")
+            applications.send(owner, "newsletter", "news")
+        with owner:
+            yield holders, owner
 
 
 @pytest.fixture

@@ -39,6 +39,8 @@ WSGI_SKIPS := --ignore tests/http/test_wire_http.py --ignore tests/http/test_wir
   --ignore tests/http/test_state_machine.py --ignore tests/http/test_sql_and_http.py \
   --ignore tests/http/test_fifo_locks.py --ignore tests/http/test_conformance_in_flight.py
 WSGI_CONSOLE := tests/console/test_rights.py tests/console/test_sign_in.py
+# pytest, but a test that wavers does not fail it. The file has what wavered in the runs of one gate.
+GATE := $(BIN)/python .ci/gate.py .cache/wavering
 BENCH := cd tests && PYTHONPATH=../deploy ../$(BIN)/python -m
 # As images of containers set it. The tests start thousands of processes, which would each compile
 # the package again, a third of what a command costs; and each worker would compile all tests.
@@ -62,13 +64,15 @@ SET_UP := $(MAKE) --no-print-directory --jobs 4 CHECKER=$(VENV)/.dev $(VENV)/.de
 
 test: ## Lint, type-check and run all tests that the gate runs
 	@$(SET_UP) lint
-	$(BIN)/pytest $(WORKERS) tests/http $(WSGI_CONSOLE) --door wsgi $(WSGI_SKIPS)
-	$(BIN)/pytest $(WORKERS)
+	@mkdir -p .cache && rm -f .cache/wavering
+	$(GATE) $(WORKERS) tests/http $(WSGI_CONSOLE) --door wsgi $(WSGI_SKIPS)
+	$(GATE) $(WORKERS)
 
 test-all: ## The same with the slow tests
 	@$(SET_UP) $(DBT) $(AIRFLOW) $(DAGSTER) $(ICEBERG) lint
-	$(BIN)/pytest $(WORKERS) tests/http $(WSGI_CONSOLE) --door wsgi $(WSGI_SKIPS)
-	$(BIN)/pytest $(WORKERS) -m "slow or not slow"
+	@mkdir -p .cache && rm -f .cache/wavering
+	$(GATE) $(WORKERS) tests/http $(WSGI_CONSOLE) --door wsgi $(WSGI_SKIPS)
+	$(GATE) $(WORKERS) -m "slow or not slow"
 
 coverage: ## Run all tests that the gate runs, and print which code and branches they reach
 	@$(SET_UP)
@@ -77,7 +81,7 @@ coverage: ## Run all tests that the gate runs, and print which code and branches
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report --skip-covered --sort cover
 
-test-unit: $(VENV)/.check $(BOTO3_QUERY) ## Run the tests that need no server: half a minute
+test-unit: $(VENV)/.check $(BOTO3_QUERY) ## Run the tests that need no server: a minute
 	$(BIN)/pytest tests/guards tests/unit
 
 lint: $(CHECKER) ## Check format, lint, types and the layers

@@ -225,6 +225,8 @@ def test_condition_on_the_address_is_of_the_client_behind_the_proxy(
     # The client's own claim stands left of what the proxy has added.
     assert answers("192.0.2.7, 198.51.100.1") == "AccessDenied"
     assert answers("198.51.100.1, 192.0.2.7") == ""
+    # A proxy that listens on both families forwards an address of IPv4 so.
+    assert answers("::ffff:192.0.2.7") == ""
 
 
 def test_move_task_needs_both_its_ends(

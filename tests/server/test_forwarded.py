@@ -8,14 +8,15 @@ from support.http import NodeProcess, eventually, raw
 from support.postgres import Databases, as_node
 
 
+@pytest.mark.parametrize("address", ["192.0.2.7", "::ffff:c000:207"])
 @pytest.mark.parametrize("path", ["/console/queues", "/?Action=ListQueues"])
 def test_header_with_an_underline_is_not_the_one_that_proxies_write(
-    embedded_databases: Databases, path: str
+    embedded_databases: Databases, path: str, address: str
 ) -> None:
     url = as_node(embedded_databases.migrated())
     headers = {
         "Host": "other.example",  # A refusal is in the audit log.
-        "X-Forwarded-For": "192.0.2.7",
+        "X-Forwarded-For": address,
         "X_Forwarded_For": "203.0.113.66",
     }
     with NodeProcess(

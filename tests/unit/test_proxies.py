@@ -25,6 +25,25 @@ def test_addresses_of_ipv4_on_a_socket_of_ipv6_are_plain() -> None:
     assert origin(f"::ffff:{PROXY}", **{"for": "192.0.2.7"}).client == "192.0.2.7"
 
 
+@pytest.mark.parametrize(
+    ("written", "client"),
+    [
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("::FFFF:c000:207", "192.0.2.7"),
+        ("[::ffff:192.0.2.7]:4711", "192.0.2.7"),
+        ("0:0:0:0:0:ffff:192.0.2.7", "192.0.2.7"),
+        ("2001:0DB9:0::1", "2001:db9::1"),
+        ("fe80::1%eth0", "fe80::1"),
+    ],
+)
+def test_an_address_has_one_form(written: str, client: str) -> None:
+    assert origin(**{"for": written}).client == client
+    assert origin(**{"for": f"198.51.100.1, {written}, ::ffff:10.0.0.6"}).client == client
+    if "[" not in written:
+        assert origin(written).client == client
+        assert origin(PROXY, "::ffff:10.0.0.0/120", **{"for": written}).client == client
+
+
 @pytest.mark.parametrize("peer", ["192.0.2.7", "11.0.0.5", "", "unix"])
 def test_others_are_not_believed(peer: str) -> None:
     found = origin(peer, **{"for": "10.0.0.1", "proto": "https", "host": "sqs.example.com"})

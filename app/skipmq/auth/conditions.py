@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from functools import partial
-from ipaddress import ip_address, ip_network
 from typing import Any
 
+from skipmq import addresses
 from skipmq.auth.patterns import Pattern, UnsupportedElementError, is_arn
 
 # Returns whether a context meets a condition; raises UnsupportedElementError.
@@ -92,8 +92,8 @@ def _bool(text: str, _: bool) -> _Test:
 
 
 def _address(text: str, _: bool) -> _Test:
-    network = ip_network(text, strict=False)
-    return _false_if_malformed(lambda value: ip_address(value) in network)
+    network = addresses.network(text, strict=False)
+    return _false_if_malformed(lambda value: addresses.address(value) in network)
 
 
 def _compared(

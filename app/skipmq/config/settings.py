@@ -3,12 +3,11 @@
 import os
 from base64 import b64decode
 from dataclasses import dataclass, field
-from ipaddress import IPv4Network, IPv6Network, ip_network
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from skipmq import limits
+from skipmq import addresses, limits
 from skipmq.model import DeclaredQueue, Identity
 
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
@@ -16,7 +15,6 @@ LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 SECRETS = ("database_url", "analytics_url", "master_key")
 _MASTER_KEY_BYTES = 32
 
-Network: TypeAlias = IPv4Network | IPv6Network
 Seconds = Annotated[float, Meta(ge=0)]
 Rate = Annotated[float, Meta(ge=0)]
 
@@ -256,9 +254,9 @@ class Settings:
         return tuple(listed(self.console_mask))
 
     @property
-    def proxies(self) -> tuple[Network, ...]:
+    def proxies(self) -> tuple[addresses.Network, ...]:
         """Return the networks of trusted proxies; raise ValueError for an invalid one."""
-        return tuple(ip_network(each) for each in listed(self.trusted_proxies))
+        return tuple(addresses.network(each) for each in listed(self.trusted_proxies))
 
     @property
     def master_keys(self) -> tuple[bytes, ...]:

@@ -6,11 +6,10 @@ headers; only values that trusted proxies have added are used.
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from ipaddress import ip_address
 
 import msgspec
 
-from skipmq.config.settings import Network
+from skipmq import addresses
 
 
 class Origin(msgspec.Struct, frozen=True, gc=False):
@@ -21,7 +20,6 @@ class Origin(msgspec.Struct, frozen=True, gc=False):
     host: str | None
 
 
-_ADDRESS_LONGEST = 64
 # Returns the values of a header, of all its lines, separated by commas: a proxy may add a line to
 # the client's.
 HeaderValues = Callable[[str], str]
@@ -30,23 +28,24 @@ HeaderValues = Callable[[str], str]
 class Proxies:
     """The trusted proxies of a node, by their addresses."""
 
-    def __init__(self, networks: Sequence[Network]) -> None:
+    def __init__(self, networks: Sequence[addresses.Network]) -> None:
         self._is_any = bool(networks)
 
         @lru_cache(maxsize=4096)
         def is_trusted(address: str) -> bool:
             try:
-                parsed = ip_address(address)
+                parsed = addresses.address(address)
             except ValueError:
                 return False
             return any(parsed in network for network in networks)
 
         self._is_trusted = is_trusted
+        # A WSGI server may have a name or nothing in its place.
+        self._peer = lru_cache(maxsize=4096)(lambda peer: _address(peer) or peer)
 
     def origin(self, peer: str, scheme: str, host: str | None, values: HeaderValues) -> Origin:
         """Return the origin of a request that `peer` has sent, by the values of its headers."""
-        # An IPv6 socket shows IPv4 addresses with this prefix.
-        peer = peer.removeprefix("::ffff:")
+        peer = self._peer(peer)
         if not self._is_any or not self._is_trusted(peer):
             return Origin(peer, scheme, host)
         client = peer
@@ -75,6 +74,6 @@ def _address(text: str) -> str | None:
     elif text.count(":") == 1:
         text = text.partition(":")[0]
     try:
-        return str(ip_address(text)) if len(text) <= _ADDRESS_LONGEST else None
+        return str(addresses.address(text))
     except ValueError:
         return None

@@ -257,6 +257,17 @@ def test_all_conditions_must_be_met() -> None:
         assert not allowed(own, **met | {key: "other"})
 
 
+@pytest.mark.parametrize("network", ["192.0.2.0/24", "::ffff:192.0.2.0/120", "::ffff:c000:207"])
+@pytest.mark.parametrize("address", ["192.0.2.7", "::ffff:192.0.2.7", "::ffff:c000:207"])
+def test_ipv4_address_has_one_form(network: str, address: str) -> None:
+    denied = statement("Deny", Condition={"IpAddress": {"aws:SourceIp": network}})
+    others = statement("Deny", Condition={"NotIpAddress": {"aws:SourceIp": network}})
+
+    assert not allowed(document(statement(), denied), aws_sourceip=address)
+    assert allowed(document(statement(), others), aws_sourceip=address)
+    assert allowed(document(statement(), denied), aws_sourceip="::ffff:192.0.3.7")
+
+
 def test_variables() -> None:
     own = document(statement(Resource="arn:aws:sqs:*:*:${aws:username}-*"))
     first_version = document(

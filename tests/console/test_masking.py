@@ -1,24 +1,28 @@
 """Which fields of messages the console hides, in whole texts and in those that are cut off."""
 
+import bz2
+import gzip
 import json
 import tracemalloc
-from base64 import b64encode
+import zlib
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterator
 from hashlib import sha256
 from time import process_time
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from skipmq.console.masking import HIDDEN, Mask
-from support.http import NodeProcess, client
+from support.http import NodeProcess, client, extension
 from support.postgres import Databases, as_node
 from support.visitor import Visitor
 
 SECRET = "hunter2-4111"
-MASK = Mask(["password", "card.number"])
+FIELDS = ["password", "card.number"]
 NAMES = st.sampled_from(["password", "card", "number", "other", "PassWord"])
 # Without quotation marks: a text that may be JSON is masked by itself.
 TEXTS = st.text(st.characters(exclude_characters='"'))
@@ -44,7 +48,7 @@ def expected(value: Any, path: tuple[str, ...] = ()) -> Any:
 
 @given(st.dictionaries(NAMES, VALUES) | st.lists(VALUES), st.sampled_from([None, 2]))
 def test_what_is_masked_is_what_has_the_name_or_the_path(value: Any, indent: int | None) -> None:
-    assert json.loads(MASK.text(json.dumps(value, indent=indent))) == expected(value)
+    assert json.loads(Mask(FIELDS).text(json.dumps(value, indent=indent))) == expected(value)
 
 
 @given(st.integers(0, 400))
@@ -52,7 +56,7 @@ def test_secret_is_hidden_wherever_the_text_is_cut_off(length: int) -> None:
     inner = json.dumps({"password": SECRET})
     body = json.dumps({"a": [1, {"card": {"number": SECRET}}], "m": inner, "password": [SECRET]})
 
-    assert SECRET[:4] not in MASK.text(body[:length])
+    assert SECRET[:4] not in Mask(FIELDS).text(body[:length])
 
 
 @pytest.mark.parametrize(
@@ -70,7 +74,7 @@ def test_secret_is_hidden_wherever_the_text_is_cut_off(length: int) -> None:
     ],
 )
 def test_body_keeps_all_else(body: str, shown: str | None) -> None:
-    masked = MASK.text(body)
+    masked = Mask(FIELDS).text(body)
 
     if shown is None:
         assert json.loads(masked) == [{"card": [{"number": HIDDEN}, {"number": HIDDEN}]}]
@@ -86,12 +90,12 @@ BEFORE = ["\ufeff", "\u200b", "\u2060\n", "\x1e", ")]}',\n", "42\n", "event: ", 
 def test_what_stands_before_the_json_hides_nothing_from_the_mask(before: str, body: Any) -> None:
     text = before + json.dumps(body)
 
-    masked = MASK.text(text)
+    masked = Mask(FIELDS).text(text)
 
     assert masked.startswith(before)
     assert SECRET not in masked
     assert HIDDEN in masked
-    assert SECRET not in MASK.text(json.dumps([text]))
+    assert SECRET not in Mask(FIELDS).text(json.dumps([text]))
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be", "utf-32-le"])
@@ -99,13 +103,116 @@ def test_json_in_binary_attributes_is_masked(encoding: str) -> None:
     def shown(value: Any) -> Any:
         binary = b64encode(json.dumps(value).encode(encoding)).decode()
         attribute = {"DataType": "Binary", "BinaryValue": binary}
-        return MASK.message({"MessageAttributes": {"a": attribute}}), attribute
+        return Mask(FIELDS).message({"MessageAttributes": {"a": attribute}}), attribute
 
     masked, _ = shown({"password": SECRET})
     plain, given = shown({"other": SECRET})
 
     assert masked["MessageAttributes"]["a"]["BinaryValue"] == HIDDEN
     assert plain["MessageAttributes"]["a"] == given
+
+
+def base64(content: bytes) -> str:
+    return b64encode(content).decode()
+
+
+SECRETS = json.dumps({"password": SECRET}).encode()
+# 6 MiB, of which a page shows the first four.
+LONG = json.dumps({"a": "x" * (6 << 20), "password": SECRET}).encode()
+UNREADABLE = {
+    "a second member": base64(gzip.compress(b'{"a": 1}\n') + gzip.compress(SECRETS)),
+    "a long text": base64(gzip.compress(LONG)),
+    "gzip that is cut off": base64(gzip.compress(SECRETS * 9)[:-20]),
+    "gzip with more behind it": base64(gzip.compress(b'{"a": 1}') + SECRETS),
+    "gzip of gzip": base64(gzip.compress(gzip.compress(SECRETS))),
+    "zlib": base64(zlib.compress(SECRETS)),
+    "bzip2": base64(bz2.compress(SECRETS)),
+    "UTF-16": base64(SECRETS.decode().encode("utf-16")),
+    "UTF-16 within gzip": base64(gzip.compress(SECRETS.decode().encode("utf-16-le"))),
+    "base64 in base64": base64(base64(SECRETS).encode()),
+    "base64 of another alphabet": urlsafe_b64encode(b"\xff\xfe\xfb" + SECRETS).decode(),
+    "base64 with spaces": " ".join(base64(SECRETS)),
+    "base64 with a character more": base64(SECRETS[:-1]) + "e",
+    "base64 in a string": json.dumps({"data": base64(SECRETS), "b": "c"}),
+    "base64 in a list": json.dumps([base64(gzip.compress(SECRETS))]).replace("/", "\\/"),
+    "base64 in lines": json.dumps([base64(SECRETS)[:20] + "\n" + base64(SECRETS)[20:]]),
+    "base64 in JSON in a string": json.dumps({"m": json.dumps({"data": base64(SECRETS)})}),
+    "an odd quote": f'5" wide {{"password": "{SECRET}"}}',
+    "an odd quote in an object": f'{{"a": 5", "password":"{SECRET}"}}',
+    "an odd quote between two": f'{{"a": 1}} 5" {{"password":"{SECRET}","b":{{"a":2}}}}',
+    "an odd quote in a string": json.dumps({"a": f'5" {{"password": "{SECRET}"}}'}),
+    "escaped too often": json.dumps(f'{{"password": "{SECRET}"}}')[1:-1],
+    "a value with odd quotes": f'{{"password": "a" b", "c": "{SECRET}", "d": ""}}',
+}
+
+
+@pytest.mark.parametrize("body", UNREADABLE.values(), ids=UNREADABLE)
+def test_what_cannot_be_read_to_its_end_is_hidden(body: str) -> None:
+    parts = {body[at : at + 16] for at in range(0, len(body), 16) if len(body[at : at + 16]) == 16}
+    attributes = {"a": {"DataType": "String", "StringValue": body}}
+
+    shown = Mask(FIELDS).message({"Body": body, "MessageAttributes": attributes})
+
+    texts = (shown["Body"], shown["MessageAttributes"]["a"]["StringValue"])
+    assert all(HIDDEN in text and SECRET not in text for text in texts)
+    assert not any(base64(SECRETS)[8:24] in text for text in texts)
+    if "{" not in body:
+        assert not any(part in text for part in parts for text in texts)
+
+
+@pytest.mark.parametrize(
+    "content", [gzip.compress(SECRETS), zlib.compress(SECRETS)], ids=["gzip", "zlib"]
+)
+def test_compressed_binary_attribute_is_hidden(content: bytes) -> None:
+    attribute = {"DataType": "Binary", "BinaryValue": base64(content)}
+
+    shown = Mask(FIELDS).message({"MessageAttributes": {"a": attribute}})
+
+    assert shown["MessageAttributes"]["a"]["BinaryValue"] == HIDDEN
+
+
+OTHER = json.dumps({"other": SECRET, "id": "550e8400-e29b-41d4-a716-446655440000"}).encode()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        base64(gzip.compress(OTHER) + gzip.compress(OTHER) + bytes(9)),
+        base64(zlib.compress(OTHER)),
+        base64(OTHER.decode().encode("utf-16")),
+        base64(b"x\x9c" + bytes(range(200))),
+        json.dumps({"data": base64(OTHER), "number": 7}),
+        f'5" wide {OTHER.decode()}',
+        'the "password" is 5" long, is"nt it',
+        json.dumps(OTHER.decode())[1:-1],
+    ],
+    ids=lambda body: body[:8],
+)
+def test_what_has_no_masked_field_is_shown(body: str) -> None:
+    assert Mask(FIELDS).message({"Body": body})["Body"] == body
+
+
+@pytest.mark.parametrize(
+    "name", ['pass"word', "a/b", "tab\t", "\U0001f511", "stra\u00dfe", "\u212a"]
+)
+def test_name_is_known_however_it_is_escaped(name: str) -> None:
+    mask = Mask([name])
+    body = json.dumps({name: SECRET})
+
+    for text in (body, body.replace("/", "\\/"), json.dumps([body])):
+        assert SECRET not in mask.text(text)
+
+
+def test_texts_of_a_page_share_what_masking_may_take() -> None:
+    mask = Mask(FIELDS)
+    many = {"Body": json.dumps([1] * 40_000 + [{"password": SECRET}])}
+    packed = {"Body": base64(gzip.compress(b"{ " * 1_000_000))}
+
+    shown = [mask.message(each)["Body"] for each in (many, packed, many, packed, many)]
+
+    assert [len(body) > 10 for body in shown[:2]] == [True, True]
+    assert shown[2:] == [HIDDEN] * 3
+    assert mask.message({"Body": "plain"})["Body"] == "plain"
 
 
 @pytest.mark.parametrize(
@@ -120,7 +227,7 @@ def test_mask_takes_memory_and_time_by_the_length_of_a_body(body: str) -> None:
     tracemalloc.start()
     try:
         began = process_time()
-        masked = MASK.text(body)
+        masked = Mask(FIELDS).text(body)
         seconds = process_time() - began
         _, peak = tracemalloc.get_traced_memory()
     finally:
@@ -136,12 +243,12 @@ def test_digests_of_a_masked_body_are_masked_too() -> None:
     body = json.dumps({"password": SECRET})
     ids = {"MessageDeduplicationId": sha256(body.encode()).hexdigest(), "SenderId": "s"}
 
-    shown = MASK.message({"Body": body, "MD5OfBody": "d", "Attributes": ids})
+    shown = Mask(FIELDS).message({"Body": body, "MD5OfBody": "d", "Attributes": ids})
 
     assert shown["MD5OfBody"] == HIDDEN
     assert shown["Attributes"] == {"MessageDeduplicationId": HIDDEN, "SenderId": "s"}
     plain = {"Body": "x", "MD5OfBody": "d", "Attributes": ids}
-    assert MASK.message(plain) == plain
+    assert Mask(FIELDS).message(plain) == plain
 
 
 @pytest.fixture(scope="module")
@@ -172,6 +279,61 @@ def visitor(masking: NodeProcess) -> Visitor:
         },
     )
     return Visitor(masking.url)
+
+
+REFUSED = [
+    {"body": "4111"},
+    {"path": '$.password starts with "h"'},
+    {"path": '$.card ? (@.number > "h")'},
+    {"path": '$."p\\u0061ssword" > "h"'},
+    {"path": '$."p\\x61ssword" > "h"'},
+    {"path": '$.* starts with "h"'},
+    {"path": '$.** ? (@ > "h")'},
+    {"path": '$.id starts with "{\\"password\\": \\"h"'},
+    {"path": f'$.id starts with "{base64(SECRETS)[:28]}"'},
+    {"attribute": "X-Token", "value": "h"},
+    {"attribute": "colour", "value": '{"password": "h"}'},
+    {"failure": '{"password": "h'},
+]
+
+
+@pytest.mark.parametrize("query", REFUSED, ids=str)
+def test_masked_fields_are_not_searched(visitor: Visitor, query: dict[str, str]) -> None:
+    page = visitor.get(f"queues/secrets/search?{urlencode(query)}")
+    task = visitor.post("queues/secrets/search", query | {"how": "delete"})
+
+    for answer in (page, task):
+        assert answer.status == 400
+        assert "The console hides fields of messages" in answer.body
+    assert "deleted" not in visitor.get("queues/secrets/redrive/tasks").body
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"path": "$.id == 7"},
+        {"path": "$.card ? (@.month == 12 && exists(@.month)) .month".replace(" .", ".")},
+        {"path": '$.id ? (@ != "password")'},
+        {"attribute": "colour", "value": "red"},
+        {"attribute": "X-Token"},
+        {"go": "1"},
+    ],
+    ids=str,
+)
+def test_other_fields_are_searched(visitor: Visitor, query: dict[str, str]) -> None:
+    assert "message" in visitor.get(f"queues/secrets/search?{urlencode(query)}").body
+
+
+def test_filter_of_a_task_is_masked(masking: NodeProcess, visitor: Visitor) -> None:
+    task = {"Kind": "copy", "DestinationQueueUrl": "copies", "MaxNumberOfMessagesPerSecond": 1}
+    url: Any = client(masking.url).create_queue(QueueName="copies")["QueueUrl"]
+    sent = task | {"QueueUrl": url.replace("copies", "secrets"), "BodyContains": "4111-x"}
+    extension(masking.url, "StartMessageTask", **sent)
+
+    page = visitor.get("queues/secrets/redrive/tasks").body
+
+    assert "copied to copies" in page
+    assert "4111-x" not in page
 
 
 def test_no_page_has_what_is_masked(masking: NodeProcess, visitor: Visitor) -> None:

@@ -16,9 +16,10 @@ PREVIEW = 4_096
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
 _URL_SAFE = re.compile(r"[A-Za-z0-9_-]{16,}={0,2}")
 _CONTROL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_GZIP = b"\x1f\x8b\x08"
-# Compressed bodies are decompressed up to this number of bytes.
-_DECOMPRESSED = 4 << 20
+GZIP = b"\x1f\x8b\x08"
+_ZLIB = (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
+# Compressed bodies are decompressed up to this number of bytes, and members of gzip.
+_DECOMPRESSED, _MEMBERS = 4 << 20, 64
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*["\\]?|[{}\[\],:]|[^\s{}\[\],:"]+')
 # Limits of JSON that is laid out: tokens, characters of indentation, and depth.
 _MAXIMUM_TOKENS, _MAXIMUM_INDENTATION, _MAXIMUM_DEPTH = 300_000, 1 << 20, 64
@@ -31,6 +32,7 @@ class Decoded(NamedTuple):
 
     text: str
     encodings: tuple[str, ...] = ()
+    is_whole: bool = True
 
 
 def decoded(body: str, limit: int | None = None) -> Decoded:
@@ -38,30 +40,57 @@ def decoded(body: str, limit: int | None = None) -> Decoded:
 
     `limit` characters are decoded, if given: the beginning of the text.
     """
-    begin = (body if limit is None else body[:limit]).replace("\r", "").replace("\n", "")
-    begin = begin if limit is None or len(body) <= limit else begin[: len(begin) - len(begin) % 4]
-    alphabet = b"+/" if _BASE64.fullmatch(begin) else b"-_" if _URL_SAFE.fullmatch(begin) else b""
-    if not alphabet:
-        return Decoded(body if limit is None else body[:limit])
-    try:
-        content = b64decode(begin + "==", alphabet)
-    except (binascii.Error, ValueError):
-        return Decoded(body if limit is None else body[:limit])
+    plain = Decoded(body if limit is None else body[:limit])
+    is_cut = limit is not None and len(body) > limit
+    begin = plain.text.replace("\r", "").replace("\n", "")
+    content = bytes_of(begin[: len(begin) - len(begin) % 4] if is_cut else begin)
+    if content is None:
+        return plain
     encodings: tuple[str, ...] = ("base64",)
-    if content.startswith(_GZIP):
+    if content.startswith(GZIP):
         encodings = ("base64", "gzip")
-        try:
-            content = zlib.decompressobj(31).decompress(content, _DECOMPRESSED)
-        except zlib.error:
-            content = b"\0"
-    is_cut = (limit is not None and len(body) > limit) or len(content) == _DECOMPRESSED
+        content, is_whole = decompressed(content, _DECOMPRESSED)
+        is_cut = is_cut or not is_whole
     try:
         text = codecs.getincrementaldecoder("utf-8")().decode(content, final=not is_cut)
     except UnicodeDecodeError:
-        text = "\0"
-    if not text or _CONTROL.search(text):
-        return Decoded(body if limit is None else body[:limit])
-    return Decoded(text, encodings)
+        return plain
+    return plain if not text or _CONTROL.search(text) else Decoded(text, encodings, not is_cut)
+
+
+def bytes_of(text: str) -> bytes | None:
+    """Return what a text has in base64, of either alphabet, or None."""
+    alphabet = b"+/" if _BASE64.fullmatch(text) else b"-_" if _URL_SAFE.fullmatch(text) else b""
+    if not alphabet:
+        return None
+    try:
+        return b64decode(text + "==", alphabet)
+    except (binascii.Error, ValueError):
+        return None
+
+
+def is_compressed(content: bytes) -> bool:
+    """Return whether bytes begin as gzip or zlib."""
+    return content.startswith((GZIP, *_ZLIB))
+
+
+def decompressed(content: bytes, limit: int) -> tuple[bytes, bool]:
+    """Return up to `limit` bytes of gzip, of all its members, or of zlib; and whether that is all.
+
+    Invalid bytes are not all.
+    """
+    parts: list[bytes] = []
+    try:
+        for _ in range(_MEMBERS):
+            member = zlib.decompressobj(47)  # Either format.
+            # 0 would be no limit.
+            parts.append(member.decompress(content, max(1, limit - sum(map(len, parts)))))
+            content = member.unused_data.lstrip(b"\0")  # Padding.
+            if not member.eof or not content:
+                return b"".join(parts), member.eof
+    except zlib.error:
+        pass
+    return b"".join(parts), False
 
 
 def laid_out(text: str) -> Markup:

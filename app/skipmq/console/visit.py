@@ -31,11 +31,8 @@ class Visit:
     ) -> None:
         self.broker, self.request, self.identity = broker, request, identity
         self._loop = loop
-
-    @property
-    def mask(self) -> Mask:
-        """Return the mask of the fields in SKIPMQ_CONSOLE_MASK."""
-        return Mask(self.broker.node.settings.masked_fields)
+        # Of the fields in SKIPMQ_CONSOLE_MASK, with what masking may take for one page.
+        self.mask = Mask(broker.node.settings.masked_fields)
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the node's event loop and return its result."""
@@ -44,13 +41,15 @@ class Visit:
     def act(self, action: str, **parameters: Any) -> dict[str, Any]:
         """Run an action as the signed-in identity; return its result, binary values in base64.
 
-        Fields of messages in SKIPMQ_CONSOLE_MASK are masked. Parameters that are None are omitted.
-        Raises errors.SqsError.
+        Fields of messages in SKIPMQ_CONSOLE_MASK are masked, and no filter may read them.
+        Parameters that are None are omitted. Raises errors.SqsError.
         """
+        self.mask.check_filter(parameters)
         call = self._call(action, parameters)
         result: dict[str, Any] = msgspec.to_builtins(self.run(self.broker.act(call)) or {})
-        if "Messages" in result:
-            result["Messages"] = [self.mask.message(each) for each in result["Messages"]]
+        for members, masked in (("Messages", self.mask.message), ("Tasks", self.mask.task)):
+            if members in result:
+                result[members] = [masked(each) for each in result[members]]
         return result
 
     def attempt(

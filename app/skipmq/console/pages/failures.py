@@ -16,7 +16,7 @@ def _failures(name: str) -> ResponseReturnValue:
     result, error = current().attempt("ListMessageFailures", QueueUrl=name)
     if error is not None and not isinstance(error, errors.AccessDenied):
         raise error
-    hide = current().mask.text
+    hide = current().mask.reason
     kinds = [
         each | {"shown": hide(each.get("FailureKind", ""))} for each in result.get("Kinds", [])
     ]

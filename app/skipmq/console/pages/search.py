@@ -75,6 +75,7 @@ def _page(name: str, error: errors.SqsError | None = None) -> ResponseReturnValu
         fastest=limits.MOVES_PER_SECOND,
         refused=refused,
         error=error,
+        is_masked=bool(current().mask),
     )
     failed = error or refused
     return page, 200 if failed is None else failed.status

@@ -36,7 +36,7 @@ def _timeline(name: str) -> ResponseReturnValue:
         reference=arguments.get("reference", ""),
         error=error,
         result=result,
-        hide=current().mask.text,
+        hide=current().mask.reason,
         events=_with_intervals(result.get("Events", [])),
         # Refresh only messages that can change, and only if that does not search the history.
         is_live=result.get("State") in ("visible", "in-flight", "delayed")
